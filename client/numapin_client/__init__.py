@@ -1,0 +1,1 @@
+"""The API server edge, used by the operator and the enforcer alike."""

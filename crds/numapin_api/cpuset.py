@@ -1,0 +1,191 @@
+"""CpuSet and MemSet: what goes in `cpuset.cpus` and `cpuset.mems`, and the kernel's list format."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar, Final, Self
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+MAX_ID: Final = 65535
+"""Highest id that a list may name; the kernel's own limit (CONFIG_NR_CPUS) is at most 8192."""
+
+LIST_PATTERN: Final = r"^([0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*)?$"
+"""What a kernel list looks like; that ranges ascend is beyond a regular expression."""
+
+_LIST = re.compile(LIST_PATTERN, re.ASCII)
+
+
+class ListFormatError(ValueError):
+    """A text is not a kernel list such as `0-3,8`."""
+
+    reason: ClassVar[str] = "InvalidList"
+
+    def __init__(self, text: str, problem: str) -> None:
+        super().__init__(f"{text!r} is not a list of ids: {problem}; write it like 0-3,8")
+        self.text, self.problem = text, problem
+
+
+class _IdSet:
+    """A frozen set of small integers, kept as a bit mask; the two kinds of ids do not mix."""
+
+    __slots__ = ("_mask",)
+
+    _mask: int
+
+    def __init__(self, ids: Iterable[int] = ()) -> None:
+        mask = 0
+        for one in ids:
+            if not 0 <= one <= MAX_ID:
+                raise ListFormatError(str(one), f"ids go from 0 to {MAX_ID}")
+            mask |= 1 << one
+        object.__setattr__(self, "_mask", mask)
+
+    @classmethod
+    def from_mask(cls, mask: int) -> Self:
+        """The set whose members are the positions of the bits set in `mask` (not negative)."""
+        if mask < 0:
+            raise ValueError(f"a mask is not negative: {mask}")
+        made = cls.__new__(cls)
+        object.__setattr__(made, "_mask", mask)
+        return made
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read the kernel's list format: ids and ascending ranges, separated by commas.
+
+        An empty text is the empty set. White space is not accepted, strip a file's newline first.
+        Source: cpuset(7), "List format".
+
+        Raises:
+            ListFormatError: anything else.
+        """
+        if not _LIST.match(text) or text.endswith("\n"):
+            raise ListFormatError(text, "only digits, '-' between two ids and ',' between parts")
+        mask = 0
+        for part in filter(None, text.split(",")):
+            first, _, last = part.partition("-")
+            low, high = int(first), int(last or first)
+            if low > high:
+                raise ListFormatError(text, f"the range {part} runs backwards")
+            if high > MAX_ID:
+                raise ListFormatError(text, f"{high} is above {MAX_ID}")
+            mask |= (1 << high + 1) - (1 << low)
+        return cls.from_mask(mask)
+
+    @property
+    def mask(self) -> int:
+        """The set as a bit mask: bit N is set when N is a member."""
+        return self._mask
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is frozen")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self).from_mask, (self._mask,))
+
+    def __iter__(self) -> Iterator[int]:
+        mask = self._mask
+        while mask:
+            low = mask & -mask
+            yield low.bit_length() - 1
+            mask ^= low
+
+    def __len__(self) -> int:
+        return self._mask.bit_count()
+
+    def __bool__(self) -> bool:
+        return self._mask != 0
+
+    def __contains__(self, one: object) -> bool:
+        return isinstance(one, int) and one >= 0 and bool(self._mask >> one & 1)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other._mask == self._mask
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, self._mask))
+
+    def __or__(self, other: Self) -> Self:
+        return self.from_mask(self._mask | self._same(other))
+
+    def __and__(self, other: Self) -> Self:
+        return self.from_mask(self._mask & self._same(other))
+
+    def __sub__(self, other: Self) -> Self:
+        return self.from_mask(self._mask & ~self._same(other))
+
+    def __xor__(self, other: Self) -> Self:
+        return self.from_mask(self._mask ^ self._same(other))
+
+    def __le__(self, other: Self) -> bool:
+        return not self._mask & ~self._same(other)
+
+    def __lt__(self, other: Self) -> bool:
+        return self <= other and self != other
+
+    def __ge__(self, other: Self) -> bool:
+        return other <= self
+
+    def __gt__(self, other: Self) -> bool:
+        return other < self
+
+    def isdisjoint(self, other: Self) -> bool:
+        """Whether the two sets have no member in common."""
+        return not self._mask & self._same(other)
+
+    def _same(self, other: Self) -> int:
+        if type(other) is not type(self):
+            raise TypeError(f"{type(self).__name__} does not mix with {type(other).__name__}")
+        return other._mask
+
+    def __str__(self) -> str:
+        parts: list[str] = []
+        mask, base = self._mask, 0
+        while mask:
+            skip = (mask & -mask).bit_length() - 1
+            mask >>= skip
+            run = (~mask & (mask + 1)).bit_length() - 1
+            low = base + skip
+            parts.append(str(low) if run == 1 else f"{low}-{low + run - 1}")
+            mask >>= run
+            base = low + run
+        return ",".join(parts)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.parse({str(self)!r})"
+
+    @classmethod
+    def _validate(cls, value: object) -> Self:
+        if isinstance(value, cls):
+            return value
+        if isinstance(value, str):
+            return cls.parse(value)
+        raise ListFormatError(repr(value), "a text is expected")
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: type[Any], handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            cls._validate, serialization=core_schema.plain_serializer_function_ser_schema(str)
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {"type": "string", "pattern": LIST_PATTERN, "maxLength": 4096}
+
+
+class CpuSet(_IdSet):
+    """A set of logical CPUs; prints as the kernel's list, `CpuSet - CpuSet` is a `CpuSet`."""
+
+    __slots__ = ()
+
+
+class MemSet(_IdSet):
+    """A set of NUMA nodes, as in `cpuset.mems`."""
+
+    __slots__ = ()

@@ -1,0 +1,25 @@
+"""Group, version, plurals, labels: each wire string once."""
+
+from typing import Final
+
+GROUP: Final = "numapin.io"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+
+CPU_POLICY_KIND: Final = "CpuPolicy"
+CPU_POLICY_PLURAL: Final = "cpupolicies"
+CPU_POLICY_SINGULAR: Final = "cpupolicy"
+CPU_POLICY_SHORT: Final = "cpol"
+
+NODE_ASSIGNMENT_KIND: Final = "NodeAssignment"
+NODE_ASSIGNMENT_PLURAL: Final = "nodeassignments"
+NODE_ASSIGNMENT_SINGULAR: Final = "nodeassignment"
+NODE_ASSIGNMENT_SHORT: Final = "na"
+
+OPERATOR_FIELD_MANAGER: Final = "numapin-operator"
+ENFORCER_FIELD_MANAGER: Final = "numapin-enforcer"
+
+NAMESPACE: Final = "numapin-system"
+OPERATOR_SERVICE_ACCOUNT: Final = "numapin-operator"
+ENFORCER_SERVICE_ACCOUNT: Final = "numapin-enforcer"
+LEADER_LEASE: Final = "numapin-operator"

@@ -1,0 +1,112 @@
+"""Topology, Cpu, Level: one node's hardware as values."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cached_property
+from typing import Final
+
+from numapin_api.cpuset import CpuSet, MemSet
+
+NO_CACHE: Final = -1
+"""The uncore cache of a CPU whose cache is not known; its socket then stands for it, as in the
+kubelet."""
+
+
+class Level(IntEnum):
+    """The groups that CPUs come in, widest first."""
+
+    NUMA_NODE = 0
+    SOCKET = 1
+    UNCORE_CACHE = 2
+    CORE = 3
+    CPU = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Cpu:
+    """One online logical CPU and the groups it is in.
+
+    `core` is the lowest CPU number among its sibling threads; `uncore_cache` is `NO_CACHE` where no
+    shared L3 is known.
+    """
+
+    id: int
+    core: int
+    socket: int
+    uncore_cache: int
+    numa_node: int
+
+
+@dataclass(frozen=True, slots=True)
+class NumaNode:
+    """One online memory domain; it may lack memory or CPUs.
+
+    `hugepages` maps a page size such as `2Mi` to the number of pages the node holds;
+    `distances` are in the order of `Topology.numa_nodes` and empty where they are unknown.
+    """
+
+    id: int
+    memory_bytes: int
+    hugepages: Mapping[str, int] = field(default_factory=dict)
+    distances: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PciDevice:
+    """One PCI function and where it hangs; `numa_node` is None where the machine does not say."""
+
+    address: str
+    pci_class: str
+    numa_node: int | None
+
+
+@dataclass(frozen=True)
+class Topology:
+    """One machine: its online CPUs by number, its online NUMA nodes by number."""
+
+    cpus: tuple[Cpu, ...]
+    numa_nodes: tuple[NumaNode, ...]
+    offline: CpuSet = CpuSet()
+    isolated: CpuSet = CpuSet()
+    pci: tuple[PciDevice, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @cached_property
+    def online(self) -> CpuSet:
+        """Every online CPU."""
+        return CpuSet(cpu.id for cpu in self.cpus)
+
+    @cached_property
+    def mems(self) -> MemSet:
+        """Every online NUMA node that has memory: what `cpuset.mems` may name."""
+        return MemSet(node.id for node in self.numa_nodes if node.memory_bytes > 0)
+
+    @cached_property
+    def numa_cpus(self) -> Mapping[int, CpuSet]:
+        """The CPUs of each NUMA node; nodes without CPUs are there with an empty set."""
+        groups = self._group((cpu.numa_node, cpu.id) for cpu in self.cpus)
+        return {node.id: groups.get(node.id, CpuSet()) for node in self.numa_nodes} | groups
+
+    @cached_property
+    def socket_cpus(self) -> Mapping[int, CpuSet]:
+        """The CPUs of each socket."""
+        return self._group((cpu.socket, cpu.id) for cpu in self.cpus)
+
+    @cached_property
+    def uncore_cache_cpus(self) -> Mapping[int, CpuSet]:
+        """The CPUs of each shared L3 that is known."""
+        known = (cpu for cpu in self.cpus if cpu.uncore_cache != NO_CACHE)
+        return self._group((cpu.uncore_cache, cpu.id) for cpu in known)
+
+    @cached_property
+    def core_cpus(self) -> Mapping[int, CpuSet]:
+        """The sibling threads of each core."""
+        return self._group((cpu.core, cpu.id) for cpu in self.cpus)
+
+    @staticmethod
+    def _group(pairs: Iterable[tuple[int, int]]) -> dict[int, CpuSet]:
+        masks: dict[int, int] = {}
+        for unit, cpu in pairs:
+            masks[unit] = masks.get(unit, 0) | 1 << cpu
+        return {unit: CpuSet.from_mask(mask) for unit, mask in sorted(masks.items())}

@@ -1,0 +1,1 @@
+"""Acts: makes one node's kernel match its NodeAssignment."""

@@ -1,0 +1,1 @@
+"""Pure: desired and observed cpusets become ordered writes."""

@@ -1,0 +1,1 @@
+"""A real one-node Kubernetes on the developer's machine."""

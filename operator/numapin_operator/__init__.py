@@ -1,0 +1,1 @@
+"""Decides: computes one NodeAssignment for each node."""

@@ -1,0 +1,1 @@
+"""Which CPUs and NUMA nodes a container gets: pure functions over values."""

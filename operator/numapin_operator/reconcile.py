@@ -1,0 +1,1 @@
+"""Pure: policies, topologies, pods and what was decided before become NodeAssignments."""
