@@ -1,0 +1,70 @@
+"""The `numapin` command, also installed as `kubectl-numapin`: parse arguments, run, report."""
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+from numapin_cli.subcommand import CommandError, Subcommand
+
+SUBCOMMANDS: Final[tuple[Subcommand, ...]] = ()
+"""Every subcommand, in the order in which the help lists them."""
+
+_DESCRIPTION: Final = "Exclusive CPUs and nearby memory for Kubernetes containers."
+_KUBECTL_PREFIX: Final = "kubectl-"
+_INTERRUPTED: Final = 130
+_BROKEN_PIPE: Final = 141
+
+
+def build_parser(program: str, subcommands: Sequence[Subcommand]) -> ArgumentParser:
+    """Declare the whole command line; `program` is the name that usage texts show."""
+    parser = ArgumentParser(prog=program, description=_DESCRIPTION, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"numapin {version('numapin')}")
+    commands = parser.add_subparsers(metavar="COMMAND", title="commands", required=True)
+    for subcommand in subcommands:
+        added = commands.add_parser(
+            subcommand.name,
+            help=subcommand.summary,
+            description=subcommand.description,
+            formatter_class=RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        subcommand.add_arguments(added)
+        added.set_defaults(subcommand=subcommand)
+    return parser
+
+
+def program_name(executable: str) -> str:
+    """How the user called us: `kubectl numapin` where kubectl found us as its plug-in."""
+    return "kubectl numapin" if Path(executable).name.startswith(_KUBECTL_PREFIX) else "numapin"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one subcommand; returns the exit status (0 done, 1 failed, 2 wrong usage)."""
+    program = program_name(sys.argv[0])
+    options = build_parser(program, SUBCOMMANDS).parse_args(arguments)
+    try:
+        status = _run(options)
+        sys.stdout.flush()
+    except CommandError as problem:
+        print(f"{program}: error: {problem}", file=sys.stderr)
+        return problem.exit_status
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough; the interpreter must not flush to it again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
+    return status
+
+
+def _run(options: Namespace) -> int:
+    subcommand: Subcommand = options.subcommand
+    return subcommand.run(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+import subprocess
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+import pytest
+
+from numapin_cli import main as cli
+from numapin_cli.subcommand import CommandError, Subcommand, UsageError
+
+BIN = Path(sys.executable).parent
+
+
+def _add_outcome(parser: ArgumentParser) -> None:
+    parser.add_argument("outcome")
+
+
+def _run(options: Namespace) -> int:
+    match options.outcome:
+        case "failed":
+            raise CommandError("pods.yaml, line 3: no such unit; write 2Gi")
+        case "usage":
+            raise UsageError("--a excludes --b")
+        case "interrupted":
+            raise KeyboardInterrupt
+        case _:
+            return 0
+
+
+PROBE = Subcommand("probe", "tries things", "Tries things.", _add_outcome, _run)
+
+
+@pytest.fixture
+def probed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "SUBCOMMANDS", (PROBE,))
+    monkeypatch.setattr(sys, "argv", ["/usr/local/bin/numapin"])
+
+
+@pytest.mark.parametrize(
+    ("executable", "shown"),
+    [
+        ("/usr/bin/numapin", "numapin"),
+        ("/usr/bin/kubectl-numapin", "kubectl numapin"),
+        ("main.py", "numapin"),
+    ],
+)
+def test_program_name_is_what_the_user_typed(executable: str, shown: str) -> None:
+    assert cli.program_name(executable) == shown
+
+
+def test_help_lists_each_subcommand_with_its_summary() -> None:
+    shown = cli.build_parser("kubectl numapin", [PROBE]).format_help()
+    assert shown.startswith("usage: kubectl numapin ")
+    assert "probe" in shown
+    assert "tries things" in shown
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status", "error"),
+    [
+        ("done", 0, ""),
+        ("failed", 1, "numapin: error: pods.yaml, line 3: no such unit; write 2Gi\n"),
+        ("usage", 2, "numapin: error: --a excludes --b\n"),
+        ("interrupted", 130, ""),
+    ],
+)
+@pytest.mark.usefixtures("probed")
+def test_outcome_decides_exit_status_and_error_text(
+    outcome: str, status: int, error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["probe", outcome]) == status
+    assert capsys.readouterr().err == error
+
+
+@pytest.mark.parametrize("arguments", [[], ["prob", "done"], ["probe"], ["probe", "done", "more"]])
+@pytest.mark.usefixtures("probed")
+def test_wrong_usage_exits_with_2_and_shows_how(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments)
+    assert ended.value.code == 2
+    assert "usage: numapin" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("script", ["numapin", "kubectl-numapin"])
+def test_installed_scripts_tell_their_version(script: str) -> None:
+    done = subprocess.run([BIN / script, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("numapin ")
