@@ -12,6 +12,32 @@ NO_CACHE: Final = -1
 """The uncore cache of a CPU whose cache is not known; its socket then stands for it, as in the
 kubelet."""
 
+_BINARY_SUFFIXES: Final = ("", "Ki", "Mi", "Gi", "Ti")
+
+
+def page_size_name(size_bytes: int) -> str:
+    """Name a huge page size as Kubernetes does in `hugepages-2Mi`: the largest whole unit.
+
+    Source: k8s.io/apimachinery resource.Quantity, canonical form of BinarySI.
+    """
+    power = 0
+    while size_bytes and size_bytes % 1024 == 0 and power + 1 < len(_BINARY_SUFFIXES):
+        size_bytes, power = size_bytes // 1024, power + 1
+    return f"{size_bytes}{_BINARY_SUFFIXES[power]}"
+
+
+def page_size_bytes(name: str) -> int:
+    """The size in bytes that a name such as `2Mi` stands for.
+
+    Raises:
+        ValueError: the name is not a positive whole number with a suffix up to `Ti`.
+    """
+    digits = name.rstrip("KMGTi")
+    suffix = name[len(digits) :]
+    if not (digits.isascii() and digits.isdigit() and int(digits) and suffix in _BINARY_SUFFIXES):
+        raise ValueError(f"{name!r} is not a page size; write it like 2Mi or 1Gi")
+    return int(digits) << 10 * _BINARY_SUFFIXES.index(suffix)
+
 
 class Level(IntEnum):
     """The groups that CPUs come in, widest first."""

@@ -1,0 +1,201 @@
+"""The machine format: a Topology as JSON that people keep in files and feed to the simulator."""
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Annotated, Any, ClassVar, Final
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+from pydantic_core import ErrorDetails
+
+from numapin_api.cpuset import MAX_ID, CpuSet
+from numapin_api.topology import NO_CACHE, Cpu, NumaNode, PciDevice, Topology, page_size_bytes
+
+LOCAL_DISTANCE: Final = 10
+REMOTE_DISTANCE: Final = 20
+"""What the kernel itself assumes where firmware has no table. Source: linux/topology.h."""
+
+
+class MachineFormatError(ValueError):
+    """A text is not a machine; the message names the place and what belongs there."""
+
+    reason: ClassVar[str] = "InvalidMachine"
+
+    def __init__(self, source: str, place: str, problem: str) -> None:
+        super().__init__(": ".join(filter(None, (source, place, problem))))
+        self.source, self.place, self.problem = source, place, problem
+
+
+def default_distances(count: int) -> tuple[tuple[int, ...], ...]:
+    """The distance rows of `count` NUMA nodes about which nothing is known."""
+    return tuple(
+        tuple(LOCAL_DISTANCE if row == column else REMOTE_DISTANCE for column in range(count))
+        for row in range(count)
+    )
+
+
+def parse_machine(text: str | bytes, source: str) -> Topology:
+    """Read one machine in JSON; `source` is how errors name the text, such as its file's path.
+
+    Raises:
+        MachineFormatError: not JSON, a field that is missing, unknown or of the wrong type, or
+            rows that contradict each other.
+    """
+    try:
+        machine = _Machine.model_validate_json(text)
+    except ValidationError as refused:
+        first = refused.errors()[0]
+        raise MachineFormatError(source, _place(first["loc"]), _problem(first)) from refused
+    for place, problem in chain(_cpu_faults(machine), _numa_faults(machine)):
+        raise MachineFormatError(source, place, problem)
+    return machine.topology()
+
+
+def machine_document(topology: Topology) -> dict[str, Any]:
+    """The machine as a JSON document; sizes of huge pages of which there are none are left out."""
+    return {
+        "cpus": [
+            [cpu.id, cpu.core, cpu.socket, cpu.uncore_cache, cpu.numa_node] for cpu in topology.cpus
+        ],
+        "numaNodes": [
+            {
+                "id": node.id,
+                "memoryBytes": node.memory_bytes,
+                "hugepages": {size: count for size, count in node.hugepages.items() if count},
+                "distances": list(node.distances),
+            }
+            for node in topology.numa_nodes
+        ],
+        "offlineCPUs": str(topology.offline),
+        "isolatedCPUs": str(topology.isolated),
+        "pci": [
+            {"address": device.address, "class": device.pci_class, "numaNode": device.numa_node}
+            for device in topology.pci
+        ],
+    }
+
+
+def format_machine(topology: Topology) -> str:
+    """The machine as JSON text, one CPU, NUMA node or device on a line, newline at the end."""
+    parts = []
+    for key, value in machine_document(topology).items():
+        if isinstance(value, list) and value:
+            rows = ",\n".join(f"    {json.dumps(row)}" for row in value)
+            parts.append(f'  "{key}": [\n{rows}\n  ]')
+        else:
+            parts.append(f'  "{key}": {json.dumps(value)}')
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _checked_page_sizes(pages: dict[str, int]) -> dict[str, int]:
+    for name in pages:
+        page_size_bytes(name)
+    return pages
+
+
+_Id = Annotated[int, Field(ge=0, le=MAX_ID)]
+_GroupId = Annotated[int, Field(ge=0)]
+_CacheId = Annotated[int, Field(ge=NO_CACHE)]
+_Count = Annotated[int, Field(ge=0)]
+_PageCounts = Annotated[dict[str, _Count], AfterValidator(_checked_page_sizes)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(
+        frozen=True, strict=True, extra="forbid", alias_generator=to_camel, populate_by_name=False
+    )
+
+
+class _NumaNode(_Part):
+    id: _Id
+    memory_bytes: _Count
+    hugepages: _PageCounts = {}
+    distances: tuple[_Count, ...] = ()
+
+
+class _PciDevice(_Part):
+    address: str
+    pci_class: str = Field(alias="class")
+    numa_node: _Id | None = None
+
+
+class _Machine(_Part):
+    cpus: tuple[tuple[_Id, _Id, _GroupId, _CacheId, _Id], ...] = Field(min_length=1)
+    numa_nodes: tuple[_NumaNode, ...] = Field(min_length=1)
+    offline: CpuSet = Field(CpuSet(), alias="offlineCPUs")
+    isolated: CpuSet = Field(CpuSet(), alias="isolatedCPUs")
+    pci: tuple[_PciDevice, ...] = ()
+
+    def topology(self) -> Topology:
+        """The values that this text stands for, in ascending order of their ids."""
+        order = sorted(range(len(self.numa_nodes)), key=lambda index: self.numa_nodes[index].id)
+        assumed = default_distances(len(order))
+        nodes = []
+        for row, index in enumerate(order):
+            node = self.numa_nodes[index]
+            distances = tuple(node.distances[column] for column in order if node.distances)
+            nodes.append(
+                NumaNode(node.id, node.memory_bytes, node.hugepages, distances or assumed[row])
+            )
+        return Topology(
+            cpus=tuple(sorted((Cpu(*row) for row in self.cpus), key=lambda cpu: cpu.id)),
+            numa_nodes=tuple(nodes),
+            offline=self.offline,
+            isolated=self.isolated,
+            pci=tuple(PciDevice(pci.address, pci.pci_class, pci.numa_node) for pci in self.pci),
+        )
+
+
+def _cpu_faults(machine: _Machine) -> Iterator[tuple[str, str]]:
+    known = {node.id for node in machine.numa_nodes}
+    lowest: dict[int, int] = {}
+    for cpu, core, *_ in machine.cpus:
+        lowest[core] = min(cpu, lowest.get(core, cpu))
+    seen: set[int] = set()
+    for index, (cpu, core, _, _, numa_node) in enumerate(machine.cpus):
+        place = f"cpus[{index}]"
+        if cpu in seen:
+            yield place, f"CPU {cpu} has a row already; give each online CPU one row"
+        if cpu in machine.offline:
+            yield place, f"CPU {cpu} is in offlineCPUs too; list online CPUs only"
+        if lowest[core] != core:
+            yield (
+                place,
+                f"core {core} is not the lowest CPU of its siblings; write {lowest[core]} there",
+            )
+        if numa_node not in known:
+            yield place, f"NUMA node {numa_node} is not in numaNodes; add it or correct the row"
+        seen.add(cpu)
+
+
+def _numa_faults(machine: _Machine) -> Iterator[tuple[str, str]]:
+    wanted, seen = len(machine.numa_nodes), set[int]()
+    for index, node in enumerate(machine.numa_nodes):
+        place = f"numaNodes[{index}]"
+        if node.id in seen:
+            yield f"{place}.id", f"NUMA node {node.id} is listed already; give each one entry"
+        if len(node.distances) not in {0, wanted}:
+            yield (
+                f"{place}.distances",
+                f"{len(node.distances)} values for {wanted} NUMA nodes; give one for each entry"
+                " of numaNodes, in that order",
+            )
+        seen.add(node.id)
+
+
+def _place(path: Sequence[int | str]) -> str:
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).lstrip(".")
+
+
+def _problem(error: ErrorDetails) -> str:
+    match error["type"]:
+        case "missing":
+            return "is missing; add it"
+        case "extra_forbidden":
+            return "is not a field of a machine; remove it or correct its name"
+        case "json_invalid":
+            return f"is not JSON ({error['ctx']['error']}); write one object with cpus, numaNodes"
+        case _:
+            text = error["msg"].removeprefix("Value error, ")
+            return f"{text[0].lower()}{text[1:]}, not {error['input']!r:.60}"
