@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format
+.PHONY: help setup check format schema
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,3 +26,6 @@ check: setup  ## ruff, mypy --strict, import-linter
 format: setup  ## let ruff rewrite the sources
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+schema: setup  ## write the CRDs from the models into crds/
+	$(BIN)/python -m numapin_api.schema --write crds

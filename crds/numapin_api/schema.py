@@ -1,0 +1,254 @@
+"""Models to structural schemas; `python -m numapin_api.schema` prints the CRDs as YAML.
+
+The pydantic models are the source of the API. What Kubernetes cannot express is refused here with
+the place, never guessed: unions other than "or null", recursion, `extra="forbid"`.
+Source: Kubernetes, "Extend the Kubernetes API with CustomResourceDefinitions", structural schemas.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from numapin_api import names
+from numapin_api.cpupolicy import CpuPolicy
+from numapin_api.nodeassignment import NodeAssignment
+from numapin_api.wire import WireModel
+
+_KEPT: Final = frozenset(
+    {
+        "description", "type", "format", "enum", "pattern", "minimum", "maximum", "minLength",
+        "maxLength", "minItems", "maxItems", "maxProperties", "required",
+    }
+)  # fmt: skip
+_DROPPED: Final = frozenset({"title", "default", "const"})
+_INT_OR_STRING: Final = "x-kubernetes-int-or-string"
+
+
+class SchemaError(TypeError):
+    """A model says something that a structural schema cannot say."""
+
+    def __init__(self, place: str, problem: str) -> None:
+        super().__init__(f"{place}: {problem}")
+        self.place, self.problem = place, problem
+
+
+def structural(model: type[WireModel], *, place: str = "") -> dict[str, Any]:
+    """The structural schema of a model, references inlined.
+
+    Raises:
+        SchemaError: the model uses something that Kubernetes cannot express.
+    """
+    raw = model.model_json_schema(by_alias=True, mode="validation")
+    return _node(raw, raw.get("$defs", {}), place or model.__name__, ())
+
+
+def _node(
+    raw: dict[str, Any], defs: dict[str, Any], place: str, seen: tuple[str, ...]
+) -> dict[str, Any]:
+    raw, seen = _resolved(raw, defs, place, seen)
+    made = {key: value for key, value in raw.items() if key in _KEPT or key.startswith("x-")}
+    _check_keywords(raw, place)
+    if "anyOf" in raw:
+        return _optional(raw, made, defs, (place, seen))
+    if properties := raw.get("properties"):
+        made["properties"] = {
+            name: _property(name, one, defs, (f"{place}.{name}", seen))
+            for name, one in properties.items()
+        }
+    if isinstance(values := raw.get("additionalProperties"), dict):
+        made["additionalProperties"] = _node(values, defs, f"{place}[*]", seen)
+    if "items" in raw:
+        made["items"] = _node(raw["items"], defs, f"{place}[]", seen)
+    if made.get(_INT_OR_STRING):
+        del made["type"]
+        made["anyOf"] = [{"type": "integer"}, {"type": "string"}]
+    elif "type" not in made:
+        raise SchemaError(place, "has no type")
+    return made
+
+
+def _resolved(
+    raw: dict[str, Any], defs: dict[str, Any], place: str, seen: tuple[str, ...]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    reference = raw.get("$ref")
+    if reference is None:
+        return raw, seen
+    name = reference.rsplit("/", 1)[-1]
+    if name in seen:
+        raise SchemaError(place, f"refers back to {name}; a structural schema cannot recurse")
+    rest = {key: value for key, value in raw.items() if key != "$ref"}
+    return {**defs[name], **rest}, (*seen, name)
+
+
+def _check_keywords(raw: dict[str, Any], place: str) -> None:
+    if raw.get("additionalProperties") is False:
+        raise SchemaError(place, 'extra="forbid" has no counterpart; the API server prunes')
+    known = _KEPT | _DROPPED | {"properties", "additionalProperties", "items", "anyOf", "$defs"}
+    strange = sorted(key for key in raw if key not in known and not key.startswith("x-"))
+    if strange:
+        raise SchemaError(place, f"{', '.join(strange)} has no counterpart")
+
+
+def _optional(
+    raw: dict[str, Any],
+    made: dict[str, Any],
+    defs: dict[str, Any],
+    where: tuple[str, tuple[str, ...]],
+) -> dict[str, Any]:
+    place, seen = where
+    choices = [one for one in raw["anyOf"] if one.get("type") != "null"]
+    if len(choices) != 1 or len(choices) == len(raw["anyOf"]):
+        raise SchemaError(place, "a union other than `or null` has no counterpart")
+    return _node(choices[0], defs, place, seen) | made | {"nullable": True}
+
+
+def _property(
+    name: str, raw: dict[str, Any], defs: dict[str, Any], where: tuple[str, tuple[str, ...]]
+) -> dict[str, Any]:
+    place, seen = where
+    if name == "metadata":
+        return {"type": "object"}
+    made = _node(raw, defs, place, seen)
+    if "description" not in made:
+        raise SchemaError(place, "has no description")
+    default = raw.get("default")
+    if default not in (None, "", [], {}):
+        made["default"] = default
+    return made
+
+
+def _column(name: str, path: str, text: str, *, kind: str = "string", wide: bool = False) -> Any:
+    column = {"name": name, "type": kind, "jsonPath": path, "description": text}
+    return column | {"priority": 1} if wide else column
+
+
+def _condition(kind: str, part: str) -> str:
+    return f'.status.conditions[?(@.type=="{kind}")].{part}'
+
+
+_AGE: Final = _column("Age", ".metadata.creationTimestamp", "Since when it exists.", kind="date")
+
+_POLICY_COLUMNS: Final = [
+    _column("Mode", ".spec.mode", "Static, None or Dynamic."),
+    _column("Priority", ".spec.priority", "The higher wins.", kind="integer"),
+    _column("Nodes", ".status.nodesSelected", "Nodes selected.", kind="integer"),
+    _column("In Force", ".status.nodesInForce", "Nodes where it is in force.", kind="integer"),
+    _column("Stalled", ".status.nodesStalled", "Nodes where it cannot be.", kind="integer"),
+    _column("Ready", _condition("Ready", "status"), "In force on every selected node."),
+    _AGE,
+    _column("Topology", ".spec.topology.policy", "How resources must align.", wide=True),
+    _column("Memory", ".spec.memory.policy", "How memory is bound.", wide=True),
+    _column("Status", _condition("Ready", "message"), "Why it is as it is.", wide=True),
+]
+
+_ASSIGNMENT_COLUMNS: Final = [
+    _column("Policy", ".spec.policy.name", "The policy in force."),
+    _column("Mode", ".spec.mode", "Static, None or Dynamic."),
+    _column("Exclusive", ".status.pools.exclusive", "CPUs owned by one container each."),
+    _column("Shared", ".status.pools.shared", "CPUs of everybody else."),
+    _column("Reserved", ".status.pools.reserved", "CPUs never given out."),
+    _column("Drift", ".status.driftCount", "Foreign changes repaired.", kind="integer"),
+    _column("Ready", _condition("Ready", "status"), "The kernel does what the spec says."),
+    _AGE,
+    _column("Cgroup", ".status.cgroup.version", "cgroup version.", kind="integer", wide=True),
+    _column("Driver", ".status.cgroup.driver", "The kubelet's cgroup driver.", wide=True),
+    _column("Runtime", ".status.runtime.name", "The container runtime.", wide=True),
+    _column("Runtime Version", ".status.runtime.version", "Its version.", wide=True),
+    _column("Status", _condition("Ready", "message"), "Why it is as it is.", wide=True),
+]
+
+
+def _crd(
+    model: type[WireModel], kind: tuple[str, str, str, str], columns: list[Any]
+) -> dict[str, Any]:
+    name, plural, singular, short = kind
+    schema = structural(model)
+    schema["properties"] = {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+    } | schema["properties"]
+    version = {
+        "name": names.VERSION,
+        "served": True,
+        "storage": True,
+        "additionalPrinterColumns": columns,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"{plural}.{names.GROUP}",
+            "labels": {"app.kubernetes.io/name": "numapin"},
+        },
+        "spec": {
+            "group": names.GROUP,
+            "names": {
+                "kind": name,
+                "listKind": f"{name}List",
+                "plural": plural,
+                "singular": singular,
+                "shortNames": [short],
+                "categories": ["numapin"],
+            },
+            "scope": "Cluster",
+            "versions": [version],
+        },
+    }
+
+
+def definitions() -> dict[str, dict[str, Any]]:
+    """The CustomResourceDefinitions by the file name that they are committed under."""
+    policy = (
+        names.CPU_POLICY_KIND,
+        names.CPU_POLICY_PLURAL,
+        names.CPU_POLICY_SINGULAR,
+        names.CPU_POLICY_SHORT,
+    )
+    assignment = (
+        names.NODE_ASSIGNMENT_KIND,
+        names.NODE_ASSIGNMENT_PLURAL,
+        names.NODE_ASSIGNMENT_SINGULAR,
+        names.NODE_ASSIGNMENT_SHORT,
+    )
+    return {
+        f"{names.GROUP}_{names.CPU_POLICY_PLURAL}.yaml": _crd(CpuPolicy, policy, _POLICY_COLUMNS),
+        f"{names.GROUP}_{names.NODE_ASSIGNMENT_PLURAL}.yaml": _crd(
+            NodeAssignment, assignment, _ASSIGNMENT_COLUMNS
+        ),
+    }
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+        return True
+
+
+def to_yaml(definition: dict[str, Any]) -> str:
+    """One definition as a YAML document, keys in the order given."""
+    return yaml.dump(definition, Dumper=_Dumper, sort_keys=False, width=100, allow_unicode=True)
+
+
+def main() -> None:
+    """Print every CRD, or write each into its file."""
+    parser = argparse.ArgumentParser(
+        prog="python -m numapin_api.schema",
+        description="Print the CustomResourceDefinitions of numapin as YAML.",
+    )
+    parser.add_argument(
+        "--write", metavar="DIR", type=Path, help="write each into its file in DIR instead"
+    )
+    directory: Path | None = parser.parse_args().write
+    for name, definition in definitions().items():
+        text = to_yaml(definition)
+        if directory is None:
+            print(f"---\n{text}", end="")  # noqa: T201
+        else:
+            (directory / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
