@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format schema
+.PHONY: help setup check format schema proto
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,3 +29,8 @@ format: setup  ## let ruff rewrite the sources
 
 schema: setup  ## write the CRDs from the models into crds/
 	$(BIN)/python -m numapin_api.schema --write crds
+
+proto: setup  ## generate the CRI messages from enforcer/numapin_enforcer/cri_v1.proto
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I enforcer \
+		--python_out=enforcer --mypy_out=quiet:enforcer --grpclib_python_out=enforcer \
+		numapin_enforcer/cri_v1.proto

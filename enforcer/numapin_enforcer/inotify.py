@@ -1,0 +1,181 @@
+"""Edge: which cgroups of a tree appear, vanish or have their cpuset files written (inotify(7))."""
+
+import ctypes
+import errno
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import IntFlag
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+WATCHED_FILES: Final = frozenset(
+    {"cpuset.cpus", "cpuset.mems", "cpuset.cpus.partition", "cpu.max", "cpu.cfs_quota_us"}
+)
+"""Writes to other files of a cgroup (its processes, its memory) are none of our business."""
+
+_HEADER: Final = struct.Struct("iIII")
+_READ_BYTES: Final = 64 * 1024
+
+
+class _Mask(IntFlag):
+    """Event bits. Source: linux/inotify.h."""
+
+    MODIFY = 0x2
+    MOVED_FROM = 0x40
+    MOVED_TO = 0x80
+    CREATE = 0x100
+    DELETE = 0x200
+    Q_OVERFLOW = 0x4000
+    IGNORED = 0x8000
+    ONLYDIR = 0x1000000
+    ISDIR = 0x40000000
+
+
+_WANTED: Final = (
+    _Mask.MODIFY | _Mask.CREATE | _Mask.DELETE | _Mask.MOVED_FROM | _Mask.MOVED_TO | _Mask.ONLYDIR
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What happened since the last read; paths are folders.
+
+    `overflowed` says that the kernel dropped events or that the tree's root came or went: only a
+    full look at the tree tells what is there.
+    """
+
+    appeared: tuple[Path, ...] = ()
+    vanished: tuple[Path, ...] = ()
+    written: tuple[Path, ...] = ()
+    overflowed: bool = False
+
+
+@dataclass(slots=True)
+class _Batch:
+    appeared: dict[Path, None] = field(default_factory=dict)
+    vanished: dict[Path, None] = field(default_factory=dict)
+    written: dict[Path, None] = field(default_factory=dict)
+    overflowed: bool = False
+
+    def frozen(self) -> Changes:
+        return Changes(
+            tuple(self.appeared), tuple(self.vanished), tuple(self.written), self.overflowed
+        )
+
+
+class CgroupWatch:
+    """Watches one folder tree that may come and go; `root`'s parent must exist.
+
+    Not a queue of truths: an event only says where to look. A folder that is made while its parent
+    is only just being watched is found by listing, so it may be told twice, never missed.
+
+    Raises:
+        OSError: inotify is not to be had, or its limits (fs.inotify.max_user_watches) are reached.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._root = root
+        self._paths: dict[int, Path] = {}
+        self._descriptor = self._checked(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+        self._add(root.parent)
+        self._add_tree(root, _Batch())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def fileno(self) -> int:
+        """The descriptor that becomes readable when something happened."""
+        return self._descriptor
+
+    def close(self) -> None:
+        """Stop watching."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def read(self) -> Changes:
+        """Everything that happened since the last read; never waits."""
+        batch = _Batch()
+        with suppress(BlockingIOError):
+            while data := os.read(self._descriptor, _READ_BYTES):
+                for watch, mask, name in _parse(data):
+                    self._note(batch, watch, _Mask(mask), name)
+        if batch.overflowed:
+            self._add_tree(self._root, batch)
+        return batch.frozen()
+
+    def _note(self, batch: _Batch, watch: int, mask: _Mask, name: str) -> None:
+        if mask & _Mask.Q_OVERFLOW:
+            batch.overflowed = True
+            return
+        if mask & _Mask.IGNORED:
+            self._paths.pop(watch, None)
+            return
+        folder = self._paths.get(watch)
+        if folder is None or (folder == self._root.parent and name != self._root.name):
+            return
+        if mask & _Mask.ISDIR:
+            self._note_folder(batch, folder / name, mask)
+        elif mask & _Mask.MODIFY and name in WATCHED_FILES:
+            batch.written[folder] = None
+
+    def _note_folder(self, batch: _Batch, folder: Path, mask: _Mask) -> None:
+        batch.overflowed |= folder == self._root
+        if mask & (_Mask.CREATE | _Mask.MOVED_TO):
+            self._add_tree(folder, batch)
+        else:
+            batch.appeared.pop(folder, None)
+            batch.vanished[folder] = None
+
+    def _add_tree(self, folder: Path, batch: _Batch) -> None:
+        """Watch a folder and all below it; one that is gone by now is no news."""
+        if not self._add(folder):
+            return
+        batch.appeared[folder] = None
+        batch.vanished.pop(folder, None)
+        with suppress(FileNotFoundError), os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    self._add_tree(Path(entry.path), batch)
+
+    def _add(self, folder: Path) -> bool:
+        try:
+            watch = self._checked(
+                self._libc.inotify_add_watch(
+                    self._descriptor, os.fsencode(folder), ctypes.c_uint32(_WANTED)
+                )
+            )
+        except FileNotFoundError:
+            return False
+        self._paths[watch] = folder
+        return True
+
+    @staticmethod
+    def _checked(answer: int) -> int:
+        if answer < 0:
+            number = ctypes.get_errno()
+            hint = "; raise fs.inotify.max_user_watches" if number == errno.ENOSPC else ""
+            raise OSError(number, f"inotify: {os.strerror(number)}{hint}")
+        return answer
+
+
+def _parse(data: bytes) -> Iterator[tuple[int, int, str]]:
+    offset = 0
+    while offset < len(data):
+        watch, mask, _cookie, length = _HEADER.unpack_from(data, offset)
+        offset += _HEADER.size
+        yield watch, mask, os.fsdecode(data[offset : offset + length].rstrip(b"\0"))
+        offset += length

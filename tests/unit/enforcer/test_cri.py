@@ -1,0 +1,183 @@
+"""CriClient against a real gRPC server of ours that hangs, refuses, or is too old."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+from grpclib.const import Cardinality, Handler, Status
+from grpclib.exceptions import GRPCError
+from grpclib.server import Server, Stream
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_enforcer import cri_v1_pb2 as pb
+from numapin_enforcer.cri import (
+    CriClient,
+    CriRefusedError,
+    CriUnavailableError,
+    CriUnsupportedError,
+    EventKind,
+    RuntimeContainer,
+    RuntimeEvent,
+    RuntimeRecord,
+    find_socket,
+)
+
+SERVICE = "/runtime.v1.RuntimeService"
+
+
+class Runtime:
+    """Answers what the test says; everything else is not implemented, as in an old runtime."""
+
+    def __init__(self) -> None:
+        self.told: list[pb.UpdateContainerResourcesRequest] = []
+        self.refusal: GRPCError | None = None
+        self.hang = False
+
+    async def list_containers(
+        self, stream: Stream[pb.ListContainersRequest, pb.ListContainersResponse]
+    ) -> None:
+        request = await stream.recv_message()
+        assert request is not None
+        if self.hang:
+            await asyncio.sleep(60)
+        known = [
+            pb.Container(id=one, metadata=pb.ContainerMetadata(name=f"n-{one}")) for one in "ab"
+        ]
+        found = [one for one in known if request.filter.id in {"", one.id}]
+        await stream.send_message(pb.ListContainersResponse(containers=found))
+
+    async def update(
+        self,
+        stream: Stream[pb.UpdateContainerResourcesRequest, pb.UpdateContainerResourcesResponse],
+    ) -> None:
+        request = await stream.recv_message()
+        if self.refusal is not None:
+            raise self.refusal
+        self.told.append(cast("pb.UpdateContainerResourcesRequest", request))
+        await stream.send_message(pb.UpdateContainerResourcesResponse())
+
+    def __mapping__(self) -> dict[str, Handler]:
+        unary = Cardinality.UNARY_UNARY
+        lists = (pb.ListContainersRequest, pb.ListContainersResponse)
+        updates = (pb.UpdateContainerResourcesRequest, pb.UpdateContainerResourcesResponse)
+        return {
+            f"{SERVICE}/ListContainers": Handler(self.list_containers, unary, *lists),
+            f"{SERVICE}/UpdateContainerResources": Handler(self.update, unary, *updates),
+        }
+
+
+class NewRuntime(Runtime):
+    """Also tells events: one, and then it goes away."""
+
+    async def events(self, stream: Stream[pb.GetEventsRequest, pb.ContainerEventResponse]) -> None:
+        await stream.recv_message()
+        status = pb.ContainerStatus(id="a", metadata=pb.ContainerMetadata(name="main"))
+        await stream.send_message(
+            pb.ContainerEventResponse(
+                container_id="a",
+                container_event_type=pb.CONTAINER_STOPPED_EVENT,
+                containers_statuses=[status],
+            )
+        )
+
+    def __mapping__(self) -> dict[str, Handler]:
+        stream = Cardinality.UNARY_STREAM
+        types = (pb.GetEventsRequest, pb.ContainerEventResponse)
+        added = {f"{SERVICE}/GetContainerEvents": Handler(self.events, stream, *types)}
+        return super().__mapping__() | added
+
+
+@pytest.fixture
+def runtime() -> Runtime:
+    return NewRuntime()
+
+
+@pytest.fixture
+async def client(runtime: Runtime, tmp_path: Path) -> AsyncIterator[CriClient]:
+    server = Server([runtime])
+    await server.start(path=str(tmp_path / "cri.sock"))
+    async with CriClient(tmp_path / "cri.sock", call_timeout_seconds=0.3) as made:
+        yield made
+    server.close()
+    await server.wait_closed()
+
+
+async def test_containers_are_listed_by_name(client: CriClient) -> None:
+    assert await client.containers() == (RuntimeContainer("a", "n-a"), RuntimeContainer("b", "n-b"))
+    assert await client.containers("b") == (RuntimeContainer("b", "n-b"),)
+
+
+async def test_a_record_carries_both_sets_and_the_quota(
+    client: CriClient, runtime: Runtime
+) -> None:
+    record = RuntimeRecord(CpuSet.parse("2-3,8"), MemSet.parse("1"), lift_quota=True)
+    await client.record("a", record)
+    (told,) = runtime.told
+    assert (told.container_id, told.linux.cpuset_cpus, told.linux.cpuset_mems) == (
+        "a",
+        "2-3,8",
+        "1",
+    )
+    assert told.linux.cpu_quota == -1
+
+
+async def test_a_record_without_quota_leaves_it(client: CriClient, runtime: Runtime) -> None:
+    await client.record("a", RuntimeRecord(CpuSet.parse("1")))
+    assert runtime.told[0].linux.cpu_quota == 0
+
+
+async def test_a_refusal_says_what_the_runtime_said(client: CriClient, runtime: Runtime) -> None:
+    runtime.refusal = GRPCError(Status.UNKNOWN, 'failed to write "0-7": out of range')
+    with pytest.raises(CriRefusedError, match="UNKNOWN: failed to write"):
+        await client.record("a", RuntimeRecord(CpuSet.parse("0-7")))
+
+
+async def test_a_runtime_that_hangs_is_unavailable(client: CriClient, runtime: Runtime) -> None:
+    runtime.hang = True
+    with pytest.raises(CriUnavailableError, match=r"cri\.sock: no answer in 0\.3 s") as caught:
+        await client.containers()
+    assert caught.value.reason == "RuntimeUnavailable"
+    runtime.hang = False
+    assert len(await client.containers()) == 2
+
+
+async def test_a_call_the_runtime_does_not_know(client: CriClient, runtime: Runtime) -> None:
+    runtime.refusal = GRPCError(Status.UNIMPLEMENTED, "unknown method UpdateContainerResources")
+    with pytest.raises(CriUnsupportedError, match="unknown method"):
+        await client.record("a", RuntimeRecord(CpuSet.parse("1")))
+
+
+async def test_events_end_with_the_stream(client: CriClient) -> None:
+    seen = [event async for event in client.events()]
+    assert seen == [RuntimeEvent(EventKind.STOPPED, "a", (RuntimeContainer("a", "main"),))]
+
+
+async def test_nobody_listening(tmp_path: Path) -> None:
+    async with CriClient(tmp_path / "none.sock") as client:
+        with pytest.raises(CriUnavailableError, match=r"No such file.*--cri-socket"):
+            await client.version()
+
+
+async def test_somebody_else_listening(tmp_path: Path) -> None:
+    path = tmp_path / "other.sock"
+
+    async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"SSH-2.0-OpenSSH_9.2\r\n")
+        writer.close()
+
+    server = await asyncio.start_unix_server(hang_up, path)
+    async with CriClient(path, call_timeout_seconds=2) as client:
+        with pytest.raises(CriUnavailableError):
+            await client.version()
+    server.close()
+
+
+async def test_the_first_socket_that_is_there_is_taken(tmp_path: Path) -> None:
+    with pytest.raises(CriUnavailableError, match="no socket at"):
+        find_socket((tmp_path / "a", tmp_path / "b"))
+    server = await asyncio.start_unix_server(lambda *_: None, tmp_path / "b")
+    (tmp_path / "a").touch()
+    assert find_socket((tmp_path / "a", tmp_path / "b")) == tmp_path / "b"
+    server.close()

@@ -1,0 +1,118 @@
+"""A folder tree stands in for cgroupfs: inotify tells the same of both."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from numapin_enforcer.inotify import CgroupWatch
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    kubepods = tmp_path / "kubepods"
+    (kubepods / "burstable").mkdir(parents=True)
+    return kubepods
+
+
+@pytest.fixture
+def watch(root: Path) -> Iterator[CgroupWatch]:
+    with CgroupWatch(root) as made:
+        assert not made.read().appeared
+        yield made
+
+
+def test_a_new_folder_is_told(root: Path, watch: CgroupWatch) -> None:
+    (root / "burstable" / "pod1").mkdir()
+    assert watch.read().appeared == (root / "burstable" / "pod1",)
+
+
+def test_folders_made_before_their_parent_was_watched_are_told(
+    root: Path, watch: CgroupWatch
+) -> None:
+    (root / "pod1" / "c1" / "nested").mkdir(parents=True)
+    pod = root / "pod1"
+    assert watch.read().appeared == (pod, pod / "c1", pod / "c1" / "nested")
+
+
+def test_a_folder_inside_a_new_folder_is_told_later(root: Path, watch: CgroupWatch) -> None:
+    (root / "pod1").mkdir()
+    watch.read()
+    (root / "pod1" / "c1").mkdir()
+    assert watch.read().appeared == (root / "pod1" / "c1",)
+
+
+def test_a_vanished_folder_is_told_and_forgotten(root: Path, watch: CgroupWatch) -> None:
+    (root / "pod1").mkdir()
+    watch.read()
+    (root / "pod1").rmdir()
+    assert watch.read().vanished == (root / "pod1",)
+    assert watch.read().vanished == ()
+
+
+def test_a_folder_that_came_and_went_is_only_gone(root: Path, watch: CgroupWatch) -> None:
+    (root / "pod1").mkdir()
+    (root / "pod1").rmdir()
+    changes = watch.read()
+    assert (changes.appeared, changes.vanished) == ((), (root / "pod1",))
+
+
+def test_a_folder_that_went_and_came_is_there(root: Path, watch: CgroupWatch) -> None:
+    (root / "pod1").mkdir()
+    watch.read()
+    (root / "pod1").rmdir()
+    (root / "pod1").mkdir()
+    changes = watch.read()
+    assert (changes.appeared, changes.vanished) == ((root / "pod1",), ())
+
+
+@pytest.mark.parametrize("name", ["cpuset.cpus", "cpuset.mems", "cpuset.cpus.partition"])
+def test_a_written_cpuset_file_is_told(root: Path, watch: CgroupWatch, name: str) -> None:
+    (root / "burstable" / name).write_text("0-3")
+    assert watch.read().written == (root / "burstable",)
+
+
+@pytest.mark.parametrize("name", ["cgroup.procs", "cpu.weight", "tasks"])
+def test_other_files_are_not_told(root: Path, watch: CgroupWatch, name: str) -> None:
+    (root / "burstable" / name).write_text("1")
+    assert watch.read().written == ()
+
+
+def test_the_root_coming_and_going_asks_for_a_full_look(root: Path, watch: CgroupWatch) -> None:
+    shutil.rmtree(root)
+    assert watch.read().overflowed
+    (root / "besteffort").mkdir(parents=True)
+    changes = watch.read()
+    assert changes.overflowed
+    assert changes.appeared == (root, root / "besteffort")
+    (root / "besteffort" / "cpuset.cpus").write_text("1")
+    assert watch.read().written == (root / "besteffort",)
+
+
+def test_neighbours_of_the_root_are_not_told(root: Path, watch: CgroupWatch) -> None:
+    (root.parent / "system.slice").mkdir()
+    (root.parent / "system.slice" / "cpuset.cpus").write_text("1")
+    changes = watch.read()
+    assert (changes.appeared, changes.written, changes.overflowed) == ((), (), False)
+
+
+def test_a_flood_that_the_kernel_drops_is_said_and_the_tree_is_found(
+    root: Path, watch: CgroupWatch
+) -> None:
+    limit = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+    (root / "pod0").mkdir()
+    for number in range(limit // 2 + 100):
+        (root / "burstable" / f"f{number}").touch()
+        (root / "burstable" / f"f{number}").unlink()
+    (root / "burstable" / "pod1").mkdir()
+    changes = watch.read()
+    assert changes.overflowed
+    assert {root / "pod0", root / "burstable" / "pod1"} <= set(changes.appeared)
+
+
+def test_the_parent_must_be_there(tmp_path: Path) -> None:
+    with CgroupWatch(tmp_path / "kubepods") as watch:
+        assert not watch.read().overflowed
+        (tmp_path / "kubepods").mkdir()
+        assert watch.read().overflowed
