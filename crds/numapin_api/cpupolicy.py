@@ -7,16 +7,19 @@ from pydantic import ConfigDict, Field
 from numapin_api.conditions import Condition
 from numapin_api.cpuset import CpuSet
 from numapin_api.wire import (
+    LABEL_KEY,
     MAP_TYPE,
     Quantity,
     WireModel,
     atomic_list,
-    cpu_list_rules,
+    cpu_list_that_people_write,
     keyed_list,
+    label_map_rules,
     rule,
     rules,
 )
 
+WrittenCpus = Annotated[CpuSet, Field(min_length=1, json_schema_extra=cpu_list_that_people_write)]
 LabelValue = Annotated[str, Field(max_length=63)]
 HUGEPAGE_SIZE = r"^[1-9][0-9]*(Ki|Mi|Gi|Ti)$"
 
@@ -34,7 +37,9 @@ class LabelSelectorRequirement(WireModel):
             )
         )
     )
-    key: str = Field(description="The label's key.", min_length=1, max_length=317)
+    key: str = Field(
+        description="The label's key.", min_length=1, max_length=317, pattern=LABEL_KEY
+    )
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"] = Field(
         description="How the label relates to the values."
     )
@@ -54,6 +59,7 @@ class LabelSelector(WireModel):
         default_factory=dict,
         description="Labels that must all be there with just these values.",
         max_length=64,
+        json_schema_extra=label_map_rules(),
     )
     match_expressions: tuple[LabelSelectorRequirement, ...] = Field(
         default=(),
@@ -74,12 +80,7 @@ class Reserved(WireModel):
             )
         )
     )
-    cpus: (
-        Annotated[
-            CpuSet, Field(min_length=1, json_schema_extra={"maxLength": 1024} | cpu_list_rules())
-        ]
-        | None
-    ) = Field(
+    cpus: WrittenCpus | None = Field(
         default=None,
         description="The reserved CPUs as a kernel list, such as 0-1,32-33. Not with count.",
     )
@@ -256,6 +257,7 @@ class CpuPolicySpec(WireModel):
         description="Labels of the nodes this policy is for; empty means every node. Where "
         "several policies select a node, the higher priority, then the older, then the name wins.",
         max_length=64,
+        json_schema_extra=label_map_rules(),
     )
     priority: int = Field(
         default=0,

@@ -42,15 +42,44 @@ def rules(*each: dict[str, str]) -> dict[str, Any]:
     return {VALIDATIONS: list(each)}
 
 
-def cpu_list_rules() -> dict[str, Any]:
-    """What the pattern of a kernel list cannot say: no range runs backwards.
+def cpu_list_that_people_write(schema: dict[str, Any]) -> None:
+    """Turn the pattern of a kernel list into rules that say what is wrong.
 
-    The API server bounds a rule by its estimated cost, so only lists that people write carry it,
-    with a shorter `maxLength`; all others are checked by whoever parses them.
+    The API server bounds a rule by its estimated cost, so only lists that people write carry these,
+    with a shorter `maxLength`; all others keep the pattern and are checked by whoever parses them.
     """
+    shape = f"self.matches('{schema.pop('pattern')}')"
     ranges = "self.split(',').filter(r, r.contains('-'))"
     ascending = f"{ranges}.all(r, int(r.split('-')[0]) <= int(r.split('-')[1]))"
-    return rules(rule(ascending, "a range runs backwards; write it like 0-3,8"))
+    how = "write it like 0-3,8"
+    schema["maxLength"] = 1024
+    schema |= rules(
+        rule(shape, f"this is not a list of CPUs: {how}"),
+        rule(f"!{shape} || {ascending}", f"a range runs backwards: {how}"),
+    )
+
+
+LABEL_KEY: Final = (
+    r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+)
+LABEL_VALUE: Final = r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"
+
+
+def label_map_rules() -> dict[str, Any]:
+    """Keys and values that no label can have, so that nothing would ever match.
+
+    Source: Kubernetes, "Labels and Selectors", syntax and character set.
+    """
+    return rules(
+        rule(
+            f"self.all(key, key.matches('{LABEL_KEY}'))",
+            "each key is a label key such as example.com/pool",
+        ),
+        rule(
+            f"self.all(key, self[key].matches('{LABEL_VALUE}'))",
+            "each value is a label value: letters, digits, '-', '_' and '.', at most 63",
+        ),
+    )
 
 
 def atomic_list() -> dict[str, Any]:
@@ -77,7 +106,12 @@ Quantity = Annotated[
     Field(
         pattern=QUANTITY_PATTERN,
         max_length=64,
-        json_schema_extra={"x-kubernetes-int-or-string": True},
+        # pydantic leaves out of the schema a pattern that stands behind a validator
+        json_schema_extra={
+            "x-kubernetes-int-or-string": True,
+            "pattern": QUANTITY_PATTERN,
+            "minimum": 0,
+        },
     ),
 ]
 """A Kubernetes quantity, as text or a whole number. Source: apimachinery, `resource.Quantity`."""

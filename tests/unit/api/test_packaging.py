@@ -1,0 +1,39 @@
+"""`operator` is also a standard-library module: a package of that name would shadow it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+SOURCE_ROOTS = ("crds", "client", "operator", "enforcer", "cli", "lab")
+
+
+@pytest.mark.parametrize("root", SOURCE_ROOTS)
+def test_a_source_root_holds_one_package_and_is_none(root: str) -> None:
+    assert not (ROOT / root / "__init__.py").exists()
+    packages = [path.parent.name for path in (ROOT / root).glob("*/__init__.py")]
+    assert len(packages) == 1
+    assert packages[0].startswith("numapin_")
+
+
+def test_the_standard_operator_module_is_found_from_the_checkout() -> None:
+    script = "import collections, operator; print(operator.__file__)"
+    run = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert Path(run.stdout.strip()).name == "operator.py"
+
+
+@pytest.mark.parametrize("package", ["numapin_api", "numapin_client", "numapin_enforcer"])
+def test_importing_the_light_packages_loads_neither_kopf_nor_kubernetes(package: str) -> None:
+    script = f"""
+import importlib, pkgutil, sys, {package}
+for found in pkgutil.iter_modules({package}.__path__, "{package}."):
+    if not found.name.endswith("__main__"):
+        importlib.import_module(found.name)
+print([name for name in ("kopf", "kubernetes", "rich") if name in sys.modules])
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
