@@ -1,0 +1,87 @@
+"""A node's hardware between a Topology and the compact form that stands in a status."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from numapin_api.cpuset import CpuSet
+from numapin_api.nodeassignment import CpuGroup, NumaNodeStatus, PciGroup, TopologyStatus
+from numapin_api.topology import NO_CACHE, Cpu, NumaNode, PciDevice, Topology
+
+LOCAL_CLASSES: Final = ("01", "02", "03", "0b", "0c06", "12")
+"""PCI classes whose locality matters: storage, network, display, co-processors, InfiniBand,
+accelerators. Source: the PCI Code and ID Assignment Specification."""
+
+
+def compact_topology(topology: Topology) -> TopologyStatus:
+    """The hardware as kernel lists; PCI devices that locality does not matter for are left out."""
+    known = {node.id: node for node in topology.numa_nodes}
+    return TopologyStatus(
+        numa_nodes=tuple(
+            _numa_node(known.get(id_, NumaNode(id_, 0)), cpus)
+            for id_, cpus in sorted(topology.numa_cpus.items())
+        ),
+        sockets=_groups(topology.socket_cpus),
+        uncore_caches=_groups(topology.uncore_cache_cpus),
+        cores=tuple(cpus for cpus in topology.core_cpus.values() if len(cpus) > 1),
+        offline=topology.offline,
+        isolated=topology.isolated,
+        pci=_pci_groups(topology.pci),
+        warnings=topology.warnings,
+    )
+
+
+def restore_topology(status: TopologyStatus) -> Topology:
+    """The hardware as the planner reads it, from what an enforcer reported."""
+    sockets = _by_cpu((group.id, group.cpus) for group in status.sockets)
+    caches = _by_cpu((group.id, group.cpus) for group in status.uncore_caches)
+    cores = _by_cpu((min(cpus), cpus) for cpus in status.cores if cpus)
+    numa_nodes = _by_cpu((node.id, node.cpus) for node in status.numa_nodes)
+    return Topology(
+        cpus=tuple(
+            Cpu(cpu, cores.get(cpu, cpu), sockets.get(cpu, 0), caches.get(cpu, NO_CACHE), numa)
+            for cpu, numa in sorted(numa_nodes.items())
+        ),
+        numa_nodes=tuple(
+            NumaNode(node.id, node.memory_bytes, node.hugepages, node.distances)
+            for node in status.numa_nodes
+        ),
+        offline=status.offline,
+        isolated=status.isolated,
+        pci=tuple(_pci_devices(status.pci)),
+        warnings=status.warnings,
+    )
+
+
+def _numa_node(node: NumaNode, cpus: CpuSet) -> NumaNodeStatus:
+    return NumaNodeStatus(
+        id=node.id,
+        cpus=cpus,
+        memory_bytes=node.memory_bytes,
+        hugepages=dict(node.hugepages),
+        distances=node.distances,
+    )
+
+
+def _groups(units: Mapping[int, CpuSet]) -> tuple[CpuGroup, ...]:
+    return tuple(CpuGroup(id=id_, cpus=cpus) for id_, cpus in units.items())
+
+
+def _by_cpu(units: Iterable[tuple[int, CpuSet]]) -> dict[int, int]:
+    return {cpu: unit for unit, cpus in units for cpu in cpus}
+
+
+def _pci_groups(devices: Iterable[PciDevice]) -> tuple[PciGroup, ...]:
+    groups: dict[int | None, list[str]] = {}
+    for device in devices:
+        if device.pci_class.startswith(LOCAL_CLASSES):
+            groups.setdefault(device.numa_node, []).append(f"{device.address}/{device.pci_class}")
+    placed = sorted(numa for numa in groups if numa is not None)
+    order = [*placed, *(numa for numa in groups if numa is None)]
+    return tuple(PciGroup(numa_node=numa, devices=tuple(groups[numa])) for numa in order)
+
+
+def _pci_devices(groups: Iterable[PciGroup]) -> Iterable[PciDevice]:
+    for group in groups:
+        for text in group.devices:
+            address, _, pci_class = text.partition("/")
+            yield PciDevice(address, pci_class, group.numa_node)

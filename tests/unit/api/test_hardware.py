@@ -1,0 +1,100 @@
+"""Topology -> status.topology -> Topology loses nothing that the planner asks for."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from numapin_api.cpuset import CpuSet
+from numapin_api.hardware import compact_topology, restore_topology
+from numapin_api.nodeassignment import NodeAssignmentStatus, TopologyStatus
+from numapin_api.topology import NO_CACHE, Cpu, NumaNode, PciDevice, Topology
+
+TWO_NODES = Topology(
+    cpus=tuple(
+        Cpu(id=cpu, core=cpu % 4, socket=cpu % 4 // 2, uncore_cache=7, numa_node=cpu % 4 // 2)
+        for cpu in range(8)
+    ),
+    numa_nodes=(
+        NumaNode(0, 1 << 30, {"2Mi": 4}, (10, 21)),
+        NumaNode(1, 2 << 30, {}, (21, 10)),
+    ),
+    offline=CpuSet.parse("9"),
+    isolated=CpuSet.parse("3"),
+    pci=(
+        PciDevice("0000:3b:00.0", "0200", 1),
+        PciDevice("0000:00:1f.0", "0601", 0),
+        PciDevice("0000:5e:00.0", "0108", None),
+    ),
+    warnings=("cache ids are missing",),
+)
+
+
+@st.composite
+def machines(draw: st.DrawFn) -> Topology:
+    """Any machine of ours: cores within sockets, caches and NUMA nodes as they come."""
+    numa_count, threads = draw(st.integers(1, 4)), draw(st.integers(1, 2))
+    cores = draw(st.integers(1, 12))
+    socket = draw(st.lists(st.integers(0, 3), min_size=cores, max_size=cores))
+    cache = draw(st.lists(st.integers(NO_CACHE, 3), min_size=cores, max_size=cores))
+    numa = draw(st.lists(st.integers(0, numa_count - 1), min_size=cores, max_size=cores))
+    return Topology(
+        cpus=tuple(
+            Cpu(cpu, cpu % cores, socket[cpu % cores], cache[cpu % cores], numa[cpu % cores])
+            for cpu in range(cores * threads)
+        ),
+        numa_nodes=tuple(NumaNode(id_, draw(st.integers(0, 1 << 40))) for id_ in range(numa_count)),
+    )
+
+
+@given(machines())
+def test_the_way_there_and_back_loses_nothing(machine: Topology) -> None:
+    status = NodeAssignmentStatus(topology=compact_topology(machine))
+    read = NodeAssignmentStatus.model_validate(status.to_wire())
+    assert read.topology is not None
+    assert restore_topology(read.topology) == machine
+
+
+def test_only_devices_near_which_work_belongs_are_told() -> None:
+    status = compact_topology(TWO_NODES)
+    assert [(group.numa_node, group.devices) for group in status.pci] == [
+        (1, ("0000:3b:00.0/0200",)),
+        (None, ("0000:5e:00.0/0108",)),
+    ]
+    assert restore_topology(status).pci == (TWO_NODES.pci[0], TWO_NODES.pci[2])
+
+
+def test_it_is_compact_and_exact() -> None:
+    assert compact_topology(TWO_NODES).to_wire() == {
+        "numaNodes": [
+            {
+                "id": 0,
+                "cpus": "0-1,4-5",
+                "memoryBytes": 1 << 30,
+                "hugepages": {"2Mi": 4},
+                "distances": [10, 21],
+            },
+            {
+                "id": 1,
+                "cpus": "2-3,6-7",
+                "memoryBytes": 2 << 30,
+                "hugepages": {},
+                "distances": [21, 10],
+            },
+        ],
+        "sockets": [{"id": 0, "cpus": "0-1,4-5"}, {"id": 1, "cpus": "2-3,6-7"}],
+        "uncoreCaches": [{"id": 7, "cpus": "0-7"}],
+        "cores": ["0,4", "1,5", "2,6", "3,7"],
+        "offline": "9",
+        "isolated": "3",
+        "pci": [
+            {"numaNode": 1, "devices": ["0000:3b:00.0/0200"]},
+            {"devices": ["0000:5e:00.0/0108"]},
+        ],
+        "warnings": ["cache ids are missing"],
+    }
+
+
+def test_a_machine_without_devices_or_threads_says_little() -> None:
+    machine = Topology(cpus=(Cpu(0, 0, 0, NO_CACHE, 0),), numa_nodes=(NumaNode(0, 1),))
+    status = compact_topology(machine)
+    assert (status.cores, status.uncore_caches, status.pci) == ((), (), ())
+    assert restore_topology(TopologyStatus.model_validate(status.to_wire())) == machine
