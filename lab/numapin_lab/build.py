@@ -1,0 +1,146 @@
+"""Build what was not found, from go.mod into the cache.
+
+Safe when several labs start at once: one builder at a time holds a lock on the cache folder, and a
+finished program appears there by one rename.
+"""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from numapin_lab.components import COMPONENTS, Component, Found, cache_folder, find
+from numapin_lab.errors import LabError, MissingError
+
+ATTEMPTS = 3  # the first build fetches several hundred modules: one of them may fail to arrive
+REPORT_SECONDS = 20
+GO_REMEDY = "install Go 1.26 or newer from https://go.dev/dl/ and put its bin folder in PATH"
+
+Say = Callable[[str], None]
+
+
+def say(text: str) -> None:
+    """Progress for the user, on standard error: standard output belongs to the answer."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def provide(
+    names: Sequence[str], environment: Mapping[str, str] = os.environ, tell: Say = say
+) -> dict[str, Found]:
+    """Find every named component, building what is nowhere.
+
+    Raises:
+        MissingError: something has to be built and there is no Go.
+        LabError: a build failed; the message holds the end of its output.
+    """
+    found: dict[str, Found] = {}
+    absent: list[Component] = []
+    for name in names:
+        copy, remarks = find(COMPONENTS[name], environment)
+        for remark in remarks:
+            tell(f"lab: {remark}")
+        if copy is None:
+            absent.append(COMPONENTS[name])
+        else:
+            found[name] = copy
+    builder = Builder(environment, tell)
+    for number, component in enumerate(absent, 1):
+        title = f"{component.name} ({number} of {len(absent)})"
+        found[component.name] = builder.build_once(component, title)
+    return found
+
+
+def go_arguments(component: Component, output: Path) -> list[str]:
+    """The arguments of `go` that build one component into `output`."""
+    flags = "-s -w"
+    if component.release == "k8s.io/kubernetes":
+        major, minor, patch = component.pinned()
+        # Without these the server reports a version that clients cannot parse.
+        stamps = {
+            "gitVersion": f"v{major}.{minor}.{patch}",
+            "gitMajor": major,
+            "gitMinor": minor,
+        }
+        for name, value in stamps.items():
+            flags += f" -X k8s.io/component-base/version.{name}={value}"
+    options = ["-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags", flags]
+    return ["build", *options, "-o", str(output), component.package]
+
+
+@dataclass(frozen=True)
+class Builder:
+    """Runs the Go tool chain of `environment`, telling what it does."""
+
+    environment: Mapping[str, str]
+    tell: Say
+
+    def build_once(self, component: Component, title: str) -> Found:
+        """Build unless another lab has done it while we waited for the lock."""
+        folder = cache_folder(component, self.environment)
+        folder.mkdir(parents=True, exist_ok=True)
+        built = folder / component.name
+        with self._locked(folder / "lock"):
+            if os.access(built, os.X_OK):
+                return Found(component, built, "cache")
+            go = shutil.which("go", path=self.environment.get("PATH", ""))
+            if go is None:
+                raise MissingError(f"{component.name} must be built, and there is no Go", GO_REMEDY)
+            partial = folder / f".{component.name}.{os.getpid()}"
+            try:
+                self._build(component, title, [go, *go_arguments(component, partial)])
+                partial.replace(built)
+            finally:
+                partial.unlink(missing_ok=True)
+        return Found(component, built, "built")
+
+    def _build(self, component: Component, title: str, command: Sequence[str]) -> None:
+        started = time.monotonic()
+        log = cache_folder(component, self.environment) / f"{component.name}.log"
+        self.tell(f"lab: building {title}; its output: {log}")
+        for attempt in range(1, ATTEMPTS + 1):
+            with log.open("wb") as output:
+                status = self._run(component, title, command, output.fileno())
+            if status == 0:
+                self.tell(f"lab: built {title} in {time.monotonic() - started:.0f} s")
+                return
+            self.tell(f"lab: building {title} failed, attempt {attempt} of {ATTEMPTS}")
+        tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
+        raise LabError(f"could not build {component.name}; the end of {log}:\n{tail}")
+
+    def _run(self, component: Component, title: str, command: Sequence[str], output: int) -> int:
+        """Run to the end, saying now and then that it is alive; a Ctrl-C ends it with us."""
+        started = time.monotonic()
+        process = subprocess.Popen(
+            command,
+            cwd=component.module,
+            env={**self.environment, "CGO_ENABLED": "0"},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            while True:
+                try:
+                    return process.wait(timeout=REPORT_SECONDS)
+                except subprocess.TimeoutExpired:
+                    seconds = time.monotonic() - started
+                    self.tell(f"lab: building {title}: {seconds:.0f} s so far")
+        finally:
+            process.kill()
+            process.wait()
+
+    @contextmanager
+    def _locked(self, path: Path) -> Iterator[None]:
+        with path.open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self.tell(f"lab: another lab is building; waiting for {path}")
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            yield

@@ -1,0 +1,177 @@
+"""The programs a cluster is made of, and where each one is found.
+
+Order of search: the folder in KUBEBUILDER_ASSETS (named by the user, so taken as it is), PATH
+(only a version that works with the others), the cache; the rest is built from go.mod by `build.py`.
+"""
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+Version = tuple[int, int, int]
+
+KUBERNETES_MODULE = Path(__file__).resolve().parent.parent
+CONTAINERD_MODULE = KUBERNETES_MODULE / "containerd"
+VERSION_SECONDS = 20
+
+
+@dataclass(frozen=True)
+class Component:
+    """One program.
+
+    `module` is the folder of the go.mod that pins it, `package` what to build there, `release` the
+    required module that carries its version. `same_series` asks for the pinned major.minor (the
+    parts of one Kubernetes release are only tested with each other), else any from `floor` on does.
+    """
+
+    name: str
+    module: Path
+    package: str
+    release: str
+    version_flag: str = "--version"
+    same_series: bool = False
+    floor: Version = (0, 0, 0)
+
+    def pinned(self) -> Version:
+        """The version in go.mod."""
+        text = (self.module / "go.mod").read_text()
+        found = re.search(rf"^\s+{re.escape(self.release)} v(\S+)", text, re.MULTILINE)
+        version = parse_version(found[1]) if found else None
+        if version is None:
+            raise ValueError(f"{self.module}/go.mod requires no released {self.release}")
+        return version
+
+    def accepts(self, version: Version) -> bool:
+        """Whether a copy of this version, found by chance, works with the other components."""
+        return version[:2] == self.pinned()[:2] if self.same_series else version >= self.floor
+
+    def wanted(self) -> str:
+        """What `accepts` asks for, in words."""
+        if self.same_series:
+            return "{}.{}".format(*self.pinned())
+        return "{}.{} or newer".format(*self.floor)
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where a component was found, and how: the words shown to the user."""
+
+    component: Component
+    path: Path
+    origin: str
+
+
+def _kubernetes(name: str, version_flag: str = "--version") -> Component:
+    package = f"k8s.io/kubernetes/cmd/{name}"
+    release = "k8s.io/kubernetes"
+    return Component(name, KUBERNETES_MODULE, package, release, version_flag, same_series=True)
+
+
+def _containerd(name: str, version_flag: str = "--version") -> Component:
+    release = "github.com/containerd/containerd/v2"
+    package = f"{release}/cmd/{name}"
+    return Component(name, CONTAINERD_MODULE, package, release, version_flag, floor=(2, 0, 0))
+
+
+ETCD = Component(
+    "etcd",
+    KUBERNETES_MODULE,
+    "go.etcd.io/etcd/server/v3",
+    "go.etcd.io/etcd/server/v3",
+    floor=(3, 5, 0),
+)
+COMPONENTS: Mapping[str, Component] = {
+    component.name: component
+    for component in (
+        ETCD,
+        _kubernetes("kube-apiserver"),
+        _kubernetes("kube-controller-manager"),
+        _kubernetes("kube-scheduler"),
+        _kubernetes("kubelet"),
+        _kubernetes("kubectl", "version --client --output=yaml"),
+        _containerd("containerd"),
+        _containerd("containerd-shim-runc-v2", "-v"),
+        _containerd("ctr"),
+    )
+}
+CONTROL_PLANE = ("etcd", "kube-apiserver", "kubectl")
+RUNTIME = ("containerd", "containerd-shim-runc-v2", "ctr")
+
+
+def parse_version(text: str) -> Version | None:
+    """The first `1.2.3` in `text`, or None."""
+    found = re.search(r"(\d+)\.(\d+)\.(\d+)", text)
+    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+
+
+def cache_folder(component: Component, environment: Mapping[str, str]) -> Path:
+    """Where built copies live: one folder for each content of go.mod, go.sum and machine type.
+
+    The Go release is left out on purpose: a machine without Go can then use what is there.
+    """
+    content = sha256(platform.machine().encode())
+    for name in ("go.mod", "go.sum"):
+        content.update((component.module / name).read_bytes())
+    return cache_root(environment) / content.hexdigest()[:16]
+
+
+def cache_root(environment: Mapping[str, str]) -> Path:
+    """NUMAPIN_LAB_CACHE, else numapin/lab in the user's cache folder (XDG)."""
+    if chosen := environment.get("NUMAPIN_LAB_CACHE"):
+        return Path(chosen).expanduser().absolute()
+    base = environment.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "numapin" / "lab"
+
+
+def read_version(component: Component, path: Path) -> Version | None:
+    """What the program itself says; None when it does not run or says nothing."""
+    try:
+        answer = subprocess.run(
+            [path, *component.version_flag.split()],
+            capture_output=True,
+            text=True,
+            timeout=VERSION_SECONDS,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return parse_version(answer.stdout + answer.stderr)
+
+
+def find(
+    component: Component,
+    environment: Mapping[str, str] = os.environ,
+    version_of: Callable[[Component, Path], Version | None] = read_version,
+) -> tuple[Found | None, list[str]]:
+    """Search for one component.
+
+    Args:
+        component: what to look for.
+        environment: KUBEBUILDER_ASSETS, PATH and the cache's place are read from here.
+        version_of: asks a program for its version.
+
+    Returns:
+        The copy to use (None: it must be built), and a remark on each copy passed over.
+    """
+    remarks: list[str] = []
+    if assets := environment.get("KUBEBUILDER_ASSETS"):
+        path = Path(assets).absolute() / component.name
+        if os.access(path, os.X_OK):
+            return Found(component, path, "KUBEBUILDER_ASSETS"), remarks
+    if on_path := shutil.which(component.name, path=environment.get("PATH", "")):
+        version = version_of(component, Path(on_path))
+        if version is not None and component.accepts(version):
+            return Found(component, Path(on_path), "PATH"), remarks
+        shown = ".".join(map(str, version)) if version else "of unknown version"
+        remarks.append(f"{on_path} is {shown}, the lab needs {component.wanted()}: not used")
+    built = cache_folder(component, environment) / component.name
+    if os.access(built, os.X_OK):
+        return Found(component, built, "cache"), remarks
+    return None, remarks

@@ -1,0 +1,174 @@
+"""Daemons of a lab: each has a folder with its pid and its log, and outlives the command.
+
+A process is recognised by pid *and* start time, so that a pid used again by a stranger is never
+signalled. Every process also carries the lab's folder in its environment (`MARK`): `marked` finds
+those whose pid file was never written, and what they started themselves.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from numapin_lab.errors import LabError
+from numapin_lab.ports import is_free
+
+MARK = "NUMAPIN_LAB_FOLDER"
+POLL_SECONDS = 0.05
+PORT_SECONDS = 15.0
+KILL_SECONDS = 30.0
+LOG_LINES = 15
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """What to run (an absolute path first). `folder` is its own: `pid`, `log`, its data."""
+
+    name: str
+    folder: Path
+    command: tuple[str, ...]
+    lab: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    ports: tuple[int, ...] = ()
+
+    @property
+    def log(self) -> Path:
+        """Standard output and error of every start, in order."""
+        return self.folder / "log"
+
+    def pid(self) -> int | None:
+        """The running process, or None."""
+        return read_pid(self.folder)
+
+    def start(self) -> int:
+        """Start it, detached from our terminal and session.
+
+        Raises:
+            LabError: one of its ports is taken, and stays so.
+        """
+        for port in self.ports:
+            # A process killed a moment ago still holds its sockets until its last thread is gone.
+            wait_until(partial(is_free, port), f"port {port} of {self.name}", PORT_SECONDS)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        environment = {**_plain_environment(), **self.environment, MARK: str(self.lab)}
+        with self.log.open("ab") as log:
+            # Not subprocess: its object would wait for, and complain about, what is to outlive us.
+            pid = os.posix_spawn(
+                self.command[0],
+                self.command,
+                environment,
+                file_actions=[
+                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                    (os.POSIX_SPAWN_DUP2, log.fileno(), 1),
+                    (os.POSIX_SPAWN_DUP2, log.fileno(), 2),
+                ],
+                setsid=True,
+            )
+        (self.folder / "pid").write_text(f"{pid} {_started(pid)}\n")
+        return pid
+
+
+def _plain_environment() -> dict[str, str]:
+    """What daemons get of ours: no proxy, no KUBECONFIG and no Go setting may reach them."""
+    kept = ("PATH", "HOME", "LANG", "TMPDIR")
+    found = {name: os.environ[name] for name in kept if name in os.environ}
+    # iptables, runc and modprobe live in sbin, which a user's PATH may lack.
+    found["PATH"] = f"{found.get('PATH', '/usr/bin:/bin')}:/usr/sbin:/sbin"
+    return found
+
+
+def read_pid(folder: Path) -> int | None:
+    """The pid recorded in `folder`, if that very process still runs."""
+    try:
+        pid, started = (int(word) for word in (folder / "pid").read_text().split())
+    except (FileNotFoundError, ValueError):
+        return None
+    return pid if _started(pid) == started else None
+
+
+def _started(pid: int) -> int | None:
+    """Start time in ticks since boot; None when there is no such process or it is a zombie.
+
+    Source: proc_pid_stat(5), fields 3 (state) and 22 (starttime); field 2 may hold spaces.
+    """
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else int(fields[19])
+
+
+def marked(lab: Path) -> Iterator[int]:
+    """Every process whose environment says that it belongs to this lab, ourselves excepted."""
+    mark = f"{MARK}={lab}".encode()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            variables = (entry / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if mark in variables and _started(int(entry.name)) is not None:
+            yield int(entry.name)
+
+
+def stop(pid: int, grace_seconds: float) -> None:
+    """Ask it to end, and end it when `grace_seconds` have passed; returns when it is gone."""
+    if not _ends(pid, signal.SIGTERM, grace_seconds):
+        kill(pid)
+
+
+def kill(pid: int) -> None:
+    """End it at once; returns when it is gone."""
+    if not _ends(pid, signal.SIGKILL, KILL_SECONDS):
+        raise LabError(f"process {pid} does not end, even when killed: look at /proc/{pid}/stack")
+
+
+def _ends(pid: int, number: signal.Signals, seconds: float) -> bool:
+    _reap(pid)
+    started = _started(pid)
+    deadline = time.monotonic() + seconds
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return True
+    while started is not None and _started(pid) == started:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(POLL_SECONDS)
+        _reap(pid)
+    return True
+
+
+def _reap(pid: int) -> None:
+    """Take the exit status if it is a child of ours, so that it does not stay as a zombie."""
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return
+
+
+def wait_until(
+    ready: Callable[[], bool], what: str, seconds: float, daemon: Daemon | None = None
+) -> None:
+    """Wait for `ready`, watching that the daemon it depends on stays alive.
+
+    Raises:
+        LabError: the daemon ended, or `seconds` passed; the message holds the end of its log.
+    """
+    deadline = time.monotonic() + seconds
+    while not ready():
+        if daemon is not None and daemon.pid() is None:
+            raise LabError(f"{daemon.name} ended while waiting for {what}{_tail(daemon)}")
+        if time.monotonic() > deadline:
+            shown = _tail(daemon) if daemon else ""
+            raise LabError(f"waited {seconds:.0f} s in vain for {what}{shown}")
+        time.sleep(POLL_SECONDS)
+
+
+def _tail(daemon: Daemon) -> str:
+    lines = daemon.log.read_text(errors="replace").splitlines()[-LOG_LINES:]
+    return f"; the end of {daemon.log}:\n" + "\n".join(lines)
