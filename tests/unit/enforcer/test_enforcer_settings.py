@@ -1,0 +1,87 @@
+"""Flags and variables become one Settings, or an error that helps."""
+
+from pathlib import Path
+
+import pytest
+
+from numapin_enforcer.settings import parse_settings
+
+NODE = ["--node-name", "n1"]
+
+
+def test_defaults() -> None:
+    settings = parse_settings(NODE, {})
+    assert (settings.node_name, settings.kubeconfig, settings.cri_socket) == ("n1", None, None)
+    assert settings.sysfs == Path("/sys")
+    assert settings.cgroupfs == Path("/sys/fs/cgroup")
+    assert settings.cgroup_root == "/"
+    assert settings.health_address == ("127.0.0.1", 8081)
+    assert settings.resync_seconds == 10
+    assert not settings.release
+
+
+def test_the_environment_sets_what_flags_leave_open() -> None:
+    environment = {
+        "NODE_NAME": "from-node-name",
+        "NUMAPIN_CRI_SOCKET": "/run/x.sock",
+        "NUMAPIN_RESYNC_SECONDS": "2.5",
+        "NUMAPIN_HEALTH_ADDRESS": "[::1]:9000",
+        "NUMAPIN_LOG_FORMAT": "json",
+    }
+    settings = parse_settings(["--resync-seconds", "3"], environment)
+    assert settings.node_name == "from-node-name"
+    assert settings.cri_socket == Path("/run/x.sock")
+    assert settings.resync_seconds == 3
+    assert settings.health_address == ("::1", 9000)
+    assert settings.log_format == "json"
+
+
+def test_our_own_variable_wins_over_node_name() -> None:
+    environment = {"NODE_NAME": "a", "NUMAPIN_NODE_NAME": "b"}
+    assert parse_settings([], environment).node_name == "b"
+
+
+def test_release_needs_no_name() -> None:
+    assert parse_settings(["--release"], {}).release
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "message"),
+    [
+        ([], {}, "the node's name is missing: give --node-name, or NODE_NAME"),
+        ([*NODE, "--health-address", "8081"], {}, "'8081' is not HOST:PORT"),
+        ([*NODE, "--health-address", "h:99999"], {}, "is not HOST:PORT"),
+        ([*NODE, "--resync-seconds", "0"], {}, "'0' is not a number of seconds from 0.1 to 3600"),
+        ([*NODE, "--resync-seconds", "nan"], {}, "'nan' is not a number of seconds"),
+        (NODE, {"NUMAPIN_RESYNC_SECONDS": "soon"}, "'soon' is not a number of seconds"),
+        ([*NODE, "--cgroup-root", "/a/../../b"], {}, "holds no '..'"),
+        ([*NODE, "--cgroup-root", "kubepods"], {}, "starts with '/'"),
+        ([*NODE, "--log-format", "xml"], {}, "invalid choice: 'xml'"),
+        ([*NODE, "--rel"], {}, "unrecognized arguments: --rel"),
+    ],
+)
+def test_bad_input_is_explained(
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    environment: dict[str, str],
+    message: str,
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse_settings(arguments, environment)
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_help_names_every_option_and_its_variable(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse_settings(["--help"], {})
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    assert "NUMAPIN_CRI_SOCKET" in text
+    assert "(default: /sys/fs/cgroup)" in text
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse_settings(["--version"], {})
+    assert capsys.readouterr().out.startswith("numapin-enforcer 0.")
