@@ -1,0 +1,17 @@
+from pathlib import Path
+
+import pytest
+
+from numapin_lab.controlplane import ControlPlane
+from numapin_lab.kubectl import Kubectl
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="session")
+def installed(control_plane: ControlPlane) -> Kubectl:
+    """kubectl of a cluster on which the manifests that users apply are applied."""
+    kubectl = control_plane.kubectl
+    kubectl("apply", "--server-side", "-k", str(ROOT / "manifests" / "overlays" / "default"))
+    kubectl("wait", "--for=condition=Established", "crd", "-l", "app.kubernetes.io/name=numapin")
+    return kubectl

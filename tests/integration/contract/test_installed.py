@@ -1,0 +1,170 @@
+"""What users see of the two kinds, and who may write what, on a real API server."""
+
+import json
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from numapin_api.cpupolicy import CpuPolicySpec
+from numapin_api.names import ENFORCER_SERVICE_ACCOUNT, NAMESPACE, OPERATOR_SERVICE_ACCOUNT
+from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_lab.errors import LabError
+from numapin_lab.kubectl import Kubectl
+
+ROOT = Path(__file__).parents[3]
+SPEC = {
+    "policy": {"name": "fast", "generation": 3},
+    "pools": {"reserved": "0", "shared": "0-1"},
+    "containers": [
+        {
+            "podUID": "u1",
+            "namespace": "default",
+            "pod": "p",
+            "container": "c",
+            "cpus": "2-3",
+            "exclusive": True,
+        }
+    ],
+}
+STATUS = {
+    "pools": {"reserved": "0", "shared": "0-1", "exclusive": "2-3"},
+    "driftCount": 7,
+    "cgroup": {"version": 2, "driver": "systemd"},
+    "runtime": {"name": "containerd", "version": "2.1"},
+    "conditions": [
+        {
+            "type": "Ready",
+            "status": "True",
+            "observedGeneration": 1,
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+            "reason": "Enforced",
+            "message": "as it should be",
+        }
+    ],
+}
+
+
+def _manifest(name: str, kind: str, spec: dict[str, object]) -> str:
+    metadata = {"name": name}
+    return yaml.safe_dump(
+        {
+            "apiVersion": "numapin.io/v1alpha1",
+            "kind": kind,
+            "metadata": metadata,
+            "spec": spec,
+        }
+    )
+
+
+@pytest.fixture
+def assignment(installed: Kubectl) -> Iterator[str]:
+    """The name of a NodeAssignment of its own, and of the Node it is for."""
+    name = f"node-{secrets.token_hex(4)}"
+    installed("create", "-f", "-", text=_manifest(name, "NodeAssignment", SPEC))
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
+    installed("create", "-f", "-", text=yaml.safe_dump(node))
+    yield name
+    installed("delete", "nodeassignment,node", name)
+
+
+def _patch_status(kubectl: Kubectl, name: str, *who: str) -> str:
+    patch = json.dumps({"status": STATUS})
+    return kubectl("patch", "na", name, "--subresource=status", "--type=merge", "-p", patch, *who)
+
+
+def test_get_nodeassignments_shows_who_holds_what(installed: Kubectl, assignment: str) -> None:
+    _patch_status(installed, assignment)
+    head, row = installed("get", "na", assignment).splitlines()
+    columns = "NAME POLICY MODE EXCLUSIVE SHARED RESERVED DRIFT READY AGE"
+    assert " ".join(head.split()) == columns
+    assert row.split()[:-1] == [assignment, "fast", "Static", "2-3", "0-1", "0", "7", "True"]
+    wide = installed("get", "na", assignment, "-o", "wide").splitlines()[1]
+    assert wide.split()[9:] == ["2", "systemd", "containerd", "2.1", "as", "it", "should", "be"]
+
+
+def test_what_the_server_stores_reads_back_as_the_models(
+    installed: Kubectl, assignment: str
+) -> None:
+    stored = installed.get("nodeassignment", assignment)["spec"]
+    assert NodeAssignmentSpec.model_validate(stored, extra="forbid") == (
+        NodeAssignmentSpec.model_validate(SPEC)
+    )
+    text = _manifest("read-back", "CpuPolicy", {"reserved": {}, "options": {}, "pods": {}})
+    policy = json.loads(installed("create", "--dry-run=server", "-o", "json", "-f", "-", text=text))
+    assert CpuPolicySpec.model_validate(policy["spec"], extra="forbid") == CpuPolicySpec()
+
+
+def test_the_short_names_and_the_category_work(installed: Kubectl, assignment: str) -> None:
+    installed("get", "cpol")
+    assert assignment in installed("get", "numapin", "-o", "name")
+
+
+def test_explain_reads_well(installed: Kubectl) -> None:
+    told = installed("explain", "cpol.spec.options")
+    assert "The kubelet's options of the static CPU policy." in told
+    assert "fullPCPUsOnly\t<boolean>" in told
+    assert "(the kubelet's full-pcpus-only)" in " ".join(told.split())
+
+
+def test_the_status_is_a_subresource(installed: Kubectl, assignment: str) -> None:
+    patch = json.dumps({"status": {"driftCount": 99}})
+    installed("patch", "na", assignment, "--type=merge", "-p", patch)
+    assert "driftCount" not in installed.get("na", assignment).get("status", {})
+
+
+def _token(kubectl: Kubectl, account: str, *bound: str) -> str:
+    return kubectl("create", "token", account, f"--namespace={NAMESPACE}", *bound).strip()
+
+
+def test_an_enforcer_writes_its_own_status_only(installed: Kubectl, assignment: str) -> None:
+    node = installed.get("node", assignment)["metadata"]["uid"]
+    bound = (
+        f"--bound-object-name={assignment}",
+        "--bound-object-kind=Node",
+        f"--bound-object-uid={node}",
+    )
+    mine = f"--token={_token(installed, ENFORCER_SERVICE_ACCOUNT, *bound)}"
+    _patch_status(installed, assignment, mine)
+    installed("create", "-f", "-", text=_manifest("another", "NodeAssignment", SPEC))
+    try:
+        with pytest.raises(LabError, match=f"{assignment} may not write the status of .*another"):
+            _patch_status(installed, "another", mine)
+    finally:
+        installed("delete", "na", "another")
+    for attempt in (
+        ("patch", "na", assignment, "--type=merge", "-p", '{"spec":{"mode":"None"}}'),
+        ("delete", "na", assignment),
+        ("get", "pods"),
+        ("get", "secrets"),
+        ("get", "cpol"),
+    ):
+        with pytest.raises(LabError, match="orbidden"):
+            installed(*attempt, mine)
+
+
+def test_an_enforcer_whose_token_names_no_node_writes_nothing(
+    installed: Kubectl, assignment: str
+) -> None:
+    nameless = f"--token={_token(installed, ENFORCER_SERVICE_ACCOUNT)}"
+    with pytest.raises(LabError, match="this token names no node"):
+        _patch_status(installed, assignment, nameless)
+
+
+def test_the_operator_decides_and_cannot_reach_further(installed: Kubectl, assignment: str) -> None:
+    operator = f"--token={_token(installed, OPERATOR_SERVICE_ACCOUNT)}"
+    installed("annotate", "na", assignment, "seen=yes", operator)
+    for attempt in (
+        ("get", "secrets"),
+        ("delete", "node", assignment),
+        ("create", "cpol", "x"),
+        ("get", "leases", f"--namespace={NAMESPACE}"),
+    ):
+        with pytest.raises(LabError, match=r"orbidden|Unexpected args"):
+            installed(*attempt, operator)
+
+
+def test_the_examples_are_accepted(installed: Kubectl) -> None:
+    installed("apply", "--dry-run=server", "-f", str(ROOT / "examples"))

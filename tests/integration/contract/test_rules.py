@@ -1,0 +1,238 @@
+"""Every rule of the two kinds, with a spec it accepts and one it refuses, by the API server."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from numapin_lab.errors import LabError
+from numapin_lab.kubectl import Kubectl
+
+LONG = ",".join(str(cpu) for cpu in range(0, 448, 2))
+
+GOOD_POLICIES: dict[str, dict[str, Any]] = {
+    "nothing said": {},
+    "reserved by list": {"reserved": {"cpus": "0-1,32-33"}},
+    "reserved by a long list": {"reserved": {"cpus": LONG}},
+    "reserved by count": {"reserved": {"count": 2, "strict": True}},
+    "reserved count beside a null list": {"reserved": {"cpus": None, "count": 2}},
+    "neither list nor count": {"reserved": {"strict": True}},
+    "packing options": {
+        "options": {
+            "fullPCPUsOnly": True,
+            "preferAlignCPUsByUncoreCache": True,
+            "alignBySocket": True,
+        }
+    },
+    "distributing over NUMA nodes": {
+        "options": {"fullPCPUsOnly": True, "distributeCPUsAcrossNUMA": True}
+    },
+    "distributing over cores": {
+        "options": {"distributeCPUsAcrossCores": True, "fullPCPUsOnly": False}
+    },
+    "align by socket, restricted": {
+        "options": {"alignBySocket": True},
+        "topology": {"policy": "Restricted"},
+    },
+    "single NUMA node": {
+        "topology": {"policy": "SingleNUMANode", "scope": "Pod"},
+        "memory": {
+            "policy": "Static",
+            "reserved": [
+                {"numaNode": 0, "memory": "1Gi", "hugepages": {"2Mi": "64Mi", "1Gi": 0}},
+                {"numaNode": 1, "memory": 1073741824},
+            ],
+        },
+    },
+    "labels": {
+        "nodeSelector": {"node-role.kubernetes.io/worker": "", "pool": "fast_1.x"},
+        "pods": {
+            "namespaceSelector": {"matchLabels": {"example.com/team": "trading"}},
+            "podSelector": {
+                "matchExpressions": [
+                    {"key": "app", "operator": "In", "values": ["a", "b"]},
+                    {"key": "app", "operator": "Exists"},
+                ]
+            },
+            "qosClasses": ["Guaranteed", "Burstable"],
+        },
+    },
+    "fields whose behaviour comes later": {
+        "mode": "Dynamic",
+        "isolation": "IsolatedPartition",
+        "onUnsatisfiable": "Hold",
+    },
+    "the highest priority": {"priority": 2147483647},
+}
+
+BAD_POLICIES: dict[str, tuple[dict[str, Any], str]] = {
+    "reserved twice": ({"reserved": {"cpus": "0", "count": 1}}, "give cpus or count, not both"),
+    "reserved no list": ({"reserved": {"cpus": "zero"}}, "not a list of CPUs: write it like"),
+    "reserved with spaces": ({"reserved": {"cpus": "0 1"}}, "not a list of CPUs: write it like"),
+    "reserved backwards": ({"reserved": {"cpus": "1,5-3"}}, "a range runs backwards"),
+    "reserved empty": ({"reserved": {"cpus": ""}}, "at least 1 chars"),
+    "reserved none": ({"reserved": {"count": 0}}, "greater than or equal to 1"),
+    "whole cores, spread": (
+        {"options": {"fullPCPUsOnly": True, "distributeCPUsAcrossCores": True}},
+        "fullPCPUsOnly and distributeCPUsAcrossCores exclude each other",
+    ),
+    "spread over cores and NUMA nodes": (
+        {"options": {"distributeCPUsAcrossNUMA": True, "distributeCPUsAcrossCores": True}},
+        "distributeCPUsAcrossNUMA and distributeCPUsAcrossCores exclude each other",
+    ),
+    "by cache, spread over cores": (
+        {"options": {"preferAlignCPUsByUncoreCache": True, "distributeCPUsAcrossCores": True}},
+        "preferAlignCPUsByUncoreCache and distributeCPUsAcrossCores exclude each other",
+    ),
+    "by cache, spread over NUMA nodes": (
+        {"options": {"preferAlignCPUsByUncoreCache": True, "distributeCPUsAcrossNUMA": True}},
+        "preferAlignCPUsByUncoreCache and distributeCPUsAcrossNUMA exclude each other",
+    ),
+    "by socket on a single NUMA node": (
+        {"options": {"alignBySocket": True}, "topology": {"policy": "SingleNUMANode"}},
+        "alignBySocket contradicts topology.policy SingleNUMANode",
+    ),
+    "too few NUMA nodes allowed": (
+        {"topology": {"maxAllowableNUMANodes": 7}},
+        "greater than or equal to 8",
+    ),
+    "an unknown topology policy": (
+        {"topology": {"policy": "single-numa-node"}},
+        'supported values: "None", "BestEffort", "Restricted", "SingleNUMANode"',
+    ),
+    "an unknown mode": ({"mode": "static"}, 'supported values: "Static", "None", "Dynamic"'),
+    "an unknown field": ({"reservedCPUs": "0"}, 'unknown field "spec.reservedCPUs"'),
+    "memory of one node twice": (
+        {"memory": {"reserved": [{"numaNode": 0}, {"numaNode": 0}]}},
+        'Duplicate value: {"numaNode":0}',
+    ),
+    "memory no quantity": (
+        {"memory": {"reserved": [{"numaNode": 0, "memory": "1 GB"}]}},
+        "spec.memory.reserved[0].memory",
+    ),
+    "memory below nothing": (
+        {"memory": {"reserved": [{"numaNode": 0, "memory": -1}]}},
+        "greater than or equal to 0",
+    ),
+    "huge pages of no size": (
+        {"memory": {"reserved": [{"numaNode": 0, "hugepages": {"2MB": 1}}]}},
+        "each key is a page size such as 2Mi or 1Gi",
+    ),
+    "no label key": ({"nodeSelector": {"a b": "c"}}, "each key is a label key"),
+    "no label value": ({"nodeSelector": {"a": "b c"}}, "each value is a label value"),
+    "no label key of pods": (
+        {"pods": {"podSelector": {"matchLabels": {"/a": "b"}}}},
+        "each key is a label key",
+    ),
+    "In without values": (
+        {"pods": {"podSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}},
+        "In and NotIn need values",
+    ),
+    "Exists with values": (
+        {
+            "pods": {
+                "namespaceSelector": {
+                    "matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]
+                }
+            }
+        },
+        "Exists and DoesNotExist take none",
+    ),
+    "no QoS class": ({"pods": {"qosClasses": []}}, "at least 1 items"),
+    "a QoS class that requests nothing": (
+        {"pods": {"qosClasses": ["BestEffort"]}},
+        'supported values: "Guaranteed", "Burstable"',
+    ),
+    "a QoS class twice": (
+        {"pods": {"qosClasses": ["Guaranteed", "Guaranteed"]}},
+        "Duplicate value",
+    ),
+}
+
+POOLS = {"reserved": "0", "shared": "0-1"}
+OWNER = {"podUID": "u1", "namespace": "default", "pod": "p", "container": "c"}
+
+GOOD_ASSIGNMENTS: dict[str, dict[str, Any]] = {
+    "nothing known yet": {},
+    "given back": {"mode": "None"},
+    "one container": {
+        "policy": {"name": "a", "generation": 1},
+        "pools": POOLS,
+        "containers": [{**OWNER, "cpus": "2-3", "mems": "0", "exclusive": True}],
+        "refused": [{**OWNER, "reason": "NotEnoughCPUs", "message": "wanted 4, 2 are free"}],
+    },
+    "memory alone": {
+        "pools": POOLS,
+        "containers": [
+            {
+                **OWNER,
+                "mems": "1",
+                "memory": [{"numaNodes": [1], "resource": "hugepages-2Mi", "bytes": 2097152}],
+            }
+        ],
+    },
+}
+
+BAD_ASSIGNMENTS: dict[str, tuple[dict[str, Any], str]] = {
+    "an empty shared pool": ({"pools": {"reserved": "0", "shared": ""}}, "at least 1 chars"),
+    "no shared pool": ({"pools": {"reserved": "0"}}, "spec.pools.shared: Required value"),
+    "no list": ({"pools": {"reserved": "0", "shared": "all"}}, "spec.pools.shared"),
+    "containers without pools": (
+        {"containers": [{**OWNER, "cpus": "1", "exclusive": True}]},
+        "containers need pools",
+    ),
+    "exclusive without CPUs": (
+        {"pools": POOLS, "containers": [{**OWNER, "exclusive": True}]},
+        "an exclusive container needs cpus",
+    ),
+    "a pod UID that leaves its folder": (
+        {"pools": POOLS, "containers": [{**OWNER, "podUID": "../u", "cpus": "2"}]},
+        "spec.containers[0].podUID",
+    ),
+    "an unknown resource": (
+        {
+            "pools": POOLS,
+            "containers": [
+                {**OWNER, "memory": [{"numaNodes": [0], "resource": "swap", "bytes": 1}]}
+            ],
+        },
+        "spec.containers[0].memory[0].resource",
+    ),
+}
+
+
+def _ask(kubectl: Kubectl, kind: str, spec: dict[str, Any]) -> str:
+    document = {
+        "apiVersion": "numapin.io/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": "tried"},
+        "spec": spec,
+    }
+    text = yaml.safe_dump(document)
+    return kubectl("create", "--dry-run=server", "--validate=strict", "-f", "-", text=text)
+
+
+@pytest.mark.parametrize("case", GOOD_POLICIES)
+def test_a_policy_is_accepted(installed: Kubectl, case: str) -> None:
+    assert "created" in _ask(installed, "CpuPolicy", GOOD_POLICIES[case])
+
+
+@pytest.mark.parametrize("case", BAD_POLICIES)
+def test_a_policy_is_refused_with_a_word_of_help(installed: Kubectl, case: str) -> None:
+    spec, message = BAD_POLICIES[case]
+    with pytest.raises(LabError) as refused:
+        _ask(installed, "CpuPolicy", spec)
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize("case", GOOD_ASSIGNMENTS)
+def test_an_assignment_is_accepted(installed: Kubectl, case: str) -> None:
+    assert "created" in _ask(installed, "NodeAssignment", GOOD_ASSIGNMENTS[case])
+
+
+@pytest.mark.parametrize("case", BAD_ASSIGNMENTS)
+def test_an_assignment_is_refused_with_a_word_of_help(installed: Kubectl, case: str) -> None:
+    spec, message = BAD_ASSIGNMENTS[case]
+    with pytest.raises(LabError) as refused:
+        _ask(installed, "NodeAssignment", spec)
+    assert message in str(refused.value)
