@@ -1,18 +1,23 @@
 """Fixtures that every kind of test may use: the real components, started once for a session."""
 
+import secrets
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from numapin_lab.build import provide, say
-from numapin_lab.components import CONTROL_PLANE
+from numapin_lab.cgroups import LabCgroup
+from numapin_lab.components import CONTROL_PLANE, RUNTIME
 from numapin_lab.controlplane import ControlPlane, ControlPlanePorts
 from numapin_lab.ports import choose
+from numapin_lab.runtime import Runtime
 
 # What each fixture needs; provided right after collection, so that a first build of some minutes
 # is seen and counts against no test's time limit.
 COMPONENTS = {
     "control_plane": CONTROL_PLANE,
+    "containerd": RUNTIME,
 }
 
 
@@ -42,3 +47,21 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
         yield plane
     finally:
         plane.stop()
+
+
+@pytest.fixture(scope="session")
+def containerd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
+    """A real containerd 2 with the machine's runc.
+
+    `.socket` serves CRI, `.nri_socket` NRI; `.image` is there already; `.ctr(...)` looks inside.
+    Put sandboxes below `.cgroup.path`: all of it is removed at the end, with whatever still runs.
+    """
+    name = f"numapin-test-{secrets.token_hex(4)}"
+    programs = {name: found.path for name, found in provide(RUNTIME).items()}
+    folder = tmp_path_factory.mktemp("runtime") / "containerd"
+    runtime = Runtime(folder, Path("/run") / name, LabCgroup(name), programs)
+    try:
+        runtime.start()
+        yield runtime
+    finally:
+        runtime.stop()

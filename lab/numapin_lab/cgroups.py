@@ -1,0 +1,111 @@
+"""The lab's own cgroup, in every hierarchy of the machine: pods live below it and nowhere else."""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from numapin_lab.errors import LabError
+
+REMOVE_SECONDS = 30.0
+POLL_SECONDS = 0.05
+MOUNTS = Path("/proc/self/mounts")
+
+
+def hierarchies(mounts: str) -> list[Path]:
+    """Where the cgroup file systems, v1 and v2, are mounted; `mounts` is text as in mtab(5).
+
+    A hierarchy mounted twice is listed once: `cpu` and `cpuacct` may be one.
+    """
+    found: dict[str, Path] = {}
+    for line in mounts.splitlines():
+        _, target, kind, options, *_ = line.split()
+        if kind == "cgroup2":
+            found.setdefault(kind, Path(target))
+        elif kind == "cgroup":
+            found.setdefault(options, Path(target))
+    return list(found.values())
+
+
+@dataclass(frozen=True)
+class LabCgroup:
+    """A cgroup of one name, directly below the root of each hierarchy."""
+
+    name: str
+
+    @property
+    def path(self) -> str:
+        """As the kubelet and CRI write it."""
+        return f"/{self.name}"
+
+    def folders(self) -> list[Path]:
+        """Its folder in each hierarchy, there or not."""
+        return [root / self.name for root in hierarchies(MOUNTS.read_text())]
+
+    def create(self) -> None:
+        """Make it everywhere; harmless when it is there."""
+        for folder in self.folders():
+            folder.mkdir(exist_ok=True)
+            _open_to_children(folder)
+
+    def processes(self) -> set[int]:
+        """Every process in it and below."""
+        return {
+            int(pid)
+            for folder in self.folders()
+            for group in _bottom_up(folder)
+            for pid in _read(group / "cgroup.procs").split()
+        }
+
+    def remove(self) -> None:
+        """Kill what runs in it, and remove it with all below.
+
+        Raises:
+            LabError: something in it does not end.
+        """
+        deadline = time.monotonic() + REMOVE_SECONDS
+        while groups := [group for folder in self.folders() for group in _bottom_up(folder)]:
+            for pid in self.processes():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            for group in groups:
+                with contextlib.suppress(OSError):  # busy until its last process is gone: retried
+                    group.rmdir()
+            if time.monotonic() > deadline:
+                raise LabError(
+                    f"cgroup {groups[-1]} cannot be removed; processes in it: "
+                    f"{sorted(self.processes()) or 'none'}"
+                )
+            time.sleep(POLL_SECONDS)
+
+
+def _open_to_children(folder: Path) -> None:
+    """Let children use every controller: v1 cpusets start empty, v2 controllers start disabled.
+
+    Source: cgroups(7), "Cgroups v2 subtree control"; cpuset(7).
+    """
+    for name in ("cpuset.mems", "cpuset.cpus"):
+        file = folder / name
+        if file.exists() and (folder.parent / "tasks").exists() and not file.read_text().strip():
+            file.write_text((folder.parent / name).read_text())
+    for group in (folder.parent, folder):
+        offered = _read(group / "cgroup.controllers").split()
+        if "cpuset" in offered:  # else v1 has the controllers, and this one only groups processes
+            for controller in offered:
+                (group / "cgroup.subtree_control").write_text(f"+{controller}")
+
+
+def _bottom_up(folder: Path) -> Iterator[Path]:
+    if folder.is_dir():
+        for parent, _, _ in os.walk(folder, topdown=False):
+            yield Path(parent)
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text()
+    except OSError:  # removed between listing and reading
+        return ""

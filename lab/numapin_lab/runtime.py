@@ -1,0 +1,222 @@
+"""A private containerd: own root, state, sockets, CNI, NRI; the machine's own is never met."""
+
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from numapin_lab import mounts
+from numapin_lab.cgroups import LabCgroup
+from numapin_lab.errors import LabError, MissingError
+from numapin_lab.image import ALIASES, IMAGE, find_busybox, write_image
+from numapin_lab.processes import Daemon, kill, marked, stop, wait_until
+
+START_SECONDS = 60
+STOP_SECONDS = 5.0
+COMMAND_SECONDS = 60
+NAMESPACE = "k8s.io"
+RUNC_REMEDY = "apt-get install -y --no-install-recommends runc"
+SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+CNI_PLUGIN = """#!/bin/sh
+# Gives every pod one address and no network: nothing here needs any.
+case "$CNI_COMMAND" in
+ADD) echo '{"cniVersion":"0.4.0","interfaces":[{"name":"eth0","sandbox":"'"$CNI_NETNS"'"}],'\\
+'"ips":[{"version":"4","address":"10.88.0.2/16","interface":0}]}';;
+VERSION) echo '{"cniVersion":"0.4.0","supportedVersions":["0.3.1","0.4.0"]}';;
+esac
+"""
+CNI_NETWORK = '{"cniVersion":"0.4.0","name":"lab-network","plugins":[{"type":"lab-address"}]}\n'
+
+CONFIG = """version = 3
+root = "{folder}/root"
+state = "{run}/containerd"
+imports = []
+[grpc]
+  address = "{run}/containerd.sock"
+[ttrpc]
+  address = "{run}/containerd.sock.ttrpc"
+[plugins."io.containerd.shim.v1.manager"]
+  socket_dir = "{run}/s"
+[plugins."io.containerd.internal.v1.opt"]
+  path = "{folder}/opt"
+[plugins."io.containerd.cri.v1.images"]
+  snapshotter = "{snapshotter}"
+  [plugins."io.containerd.cri.v1.images".pinned_images]
+    sandbox = "{image}"
+[plugins."io.containerd.cri.v1.runtime"]
+  disable_apparmor = true
+  restrict_oom_score_adj = true
+  netns_mounts_under_state_dir = true
+  cdi_spec_dirs = []
+  [plugins."io.containerd.cri.v1.runtime".cni]
+    conf_dir = "{folder}/cni/networks"
+    bin_dirs = ["{folder}/cni/bin"]
+  [plugins."io.containerd.cri.v1.runtime".containerd]
+    default_runtime_name = "runc"
+    [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
+      runtime_type = "io.containerd.runc.v2"
+      runtime_path = "{shim}"
+      [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
+        BinaryName = "{runc}"
+        Root = "{run}/runc"
+        SystemdCgroup = false
+[plugins."io.containerd.nri.v1.nri"]
+  disable = false
+  socket_path = "{run}/nri.sock"
+  plugin_path = "{folder}/nri/plugins"
+  plugin_config_path = "{folder}/nri/configuration"
+"""
+
+
+def find_runc() -> Path:
+    """The machine's runc: one that is built without seccomp refuses the kubelet's containers.
+
+    Raises:
+        MissingError: there is none.
+    """
+    found = shutil.which("runc", path=SEARCH_PATH)
+    if found is None:
+        raise MissingError("containerd needs runc", RUNC_REMEDY)
+    return Path(found)
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """containerd in `folder` (config, log, images) and `run`.
+
+    `run` holds sockets and state; it must be short, because the path of a unix socket has at most
+    107 characters, and gone after a boot, because so are the containers. `cgroup` is where tests
+    and the kubelet put pods. `programs` gives containerd, its shim and ctr.
+    """
+
+    folder: Path
+    run: Path
+    cgroup: LabCgroup
+    programs: Mapping[str, Path]
+
+    @property
+    def socket(self) -> Path:
+        """CRI and containerd's own API."""
+        return self.run / "containerd.sock"
+
+    @property
+    def nri_socket(self) -> Path:
+        """Where NRI plug-ins connect."""
+        return self.run / "nri.sock"
+
+    @property
+    def image(self) -> str:
+        """An image with the usual small commands, already there: never pull it."""
+        return IMAGE
+
+    @property
+    def daemon(self) -> Daemon:
+        """The containerd process. Shims outlive it."""
+        config = self.folder / "config.toml"
+        command = (str(self.programs["containerd"]), f"--config={config}")
+        return Daemon("containerd", self.folder, command, self.folder.parent)
+
+    def config(self) -> str:
+        """The content of config.toml."""
+        on = mounts.file_system(mounts.MOUNTS.read_text(), self.folder)
+        return CONFIG.format(
+            folder=self.folder,
+            run=self.run,
+            snapshotter="native" if on == "overlay" else "overlayfs",  # overlays do not nest
+            image=IMAGE,
+            shim=self.programs["containerd-shim-runc-v2"],
+            runc=find_runc(),
+        )
+
+    def start(self) -> None:
+        """Start it if it does not run; returns when it answers and has the image.
+
+        Raises:
+            MissingError: runc or busybox is not there.
+            LabError: it does not start; the message holds the end of its log.
+        """
+        self.cgroup.create()
+        self._write_files()
+        if self.daemon.pid() is None:
+            self.daemon.start()
+        wait_until(self._answers, "containerd", START_SECONDS, self.daemon)
+        self._import_image()
+
+    def ctr(self, *arguments: str) -> str:
+        """Run `ctr` in the namespace of Kubernetes; returns its standard output.
+
+        Raises:
+            LabError: it failed; the message is its standard error.
+        """
+        answer = self._ctr(*arguments)
+        if answer.returncode != 0:
+            raise LabError(f"ctr {' '.join(arguments)}: {answer.stderr.strip()}")
+        return answer.stdout
+
+    def stop(self) -> None:
+        """End containerd, every container with its shim, and what they leave in the machine."""
+        pid = self.daemon.pid()
+        if pid is not None:
+            stop(pid, STOP_SECONDS)
+        self.cgroup.remove()
+        shim = self.programs["containerd-shim-runc-v2"]
+        for pid in marked(self.folder.parent):
+            if _runs(pid, shim):
+                kill(pid)
+        mounts.unmount_below(self.folder, self.run)
+        if self.run.exists():
+            self._remove_shim_sockets()
+            shutil.rmtree(self.run)
+
+    def _write_files(self) -> None:
+        for folder in ("cni/networks", "cni/bin", "nri/plugins", "nri/configuration"):
+            (self.folder / folder).mkdir(parents=True, exist_ok=True)
+        self.run.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (self.folder / "config.toml").write_text(self.config())
+        # No file here may have the network's name: containerd would take it for a folder.
+        (self.folder / "cni/networks/10-lab.conflist").write_text(CNI_NETWORK)
+        plugin = self.folder / "cni/bin/lab-address"
+        plugin.write_text(CNI_PLUGIN)
+        plugin.chmod(0o755)
+
+    def _ctr(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [
+                self.programs["ctr"],
+                f"--address={self.socket}",
+                f"--namespace={NAMESPACE}",
+                *arguments,
+            ],
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_SECONDS,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+
+    def _answers(self) -> bool:
+        return self.socket.exists() and self._ctr("version").returncode == 0
+
+    def _import_image(self) -> None:
+        present = self.ctr("images", "list", "--quiet").split()
+        if IMAGE not in present:
+            archive = self.folder / "image.tar"
+            write_image(archive, find_busybox(SEARCH_PATH))
+            self.ctr("images", "import", str(archive))
+        for alias in ALIASES:
+            if alias not in present:
+                self.ctr("images", "tag", IMAGE, alias)
+
+    def _remove_shim_sockets(self) -> None:
+        """An older containerd knows no `socket_dir` and uses the machine's: remove only ours."""
+        for file in self.run.glob("containerd/io.containerd.runtime.v2.task/*/*/address"):
+            Path(file.read_text().removeprefix("unix://")).unlink(missing_ok=True)
+
+
+def _runs(pid: int, program: Path) -> bool:
+    try:
+        return Path(f"/proc/{pid}/exe").readlink() == program
+    except OSError:
+        return False
