@@ -3,18 +3,22 @@
 import json
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
 from numapin_api.cpuset import MAX_ID, CpuSet
-from numapin_api.topology import NO_CACHE, Cpu, NumaNode, PciDevice, Topology, page_size_bytes
-
-LOCAL_DISTANCE: Final = 10
-REMOTE_DISTANCE: Final = 20
-"""What the kernel itself assumes where firmware has no table. Source: linux/topology.h."""
+from numapin_api.topology import (
+    NO_CACHE,
+    Cpu,
+    NumaNode,
+    PciDevice,
+    Topology,
+    default_distances,
+    page_size_bytes,
+)
 
 
 class MachineFormatError(ValueError):
@@ -25,14 +29,6 @@ class MachineFormatError(ValueError):
     def __init__(self, source: str, place: str, problem: str) -> None:
         super().__init__(": ".join(filter(None, (source, place, problem))))
         self.source, self.place, self.problem = source, place, problem
-
-
-def default_distances(count: int) -> tuple[tuple[int, ...], ...]:
-    """The distance rows of `count` NUMA nodes about which nothing is known."""
-    return tuple(
-        tuple(LOCAL_DISTANCE if row == column else REMOTE_DISTANCE for column in range(count))
-        for row in range(count)
-    )
 
 
 def parse_machine(text: str | bytes, source: str) -> Topology:
@@ -64,13 +60,18 @@ def machine_document(topology: Topology) -> dict[str, Any]:
                 "memoryBytes": node.memory_bytes,
                 "hugepages": {size: count for size, count in node.hugepages.items() if count},
                 "distances": list(node.distances),
+                **({"onDevice": True} if node.on_device else {}),
             }
             for node in topology.numa_nodes
         ],
         "offlineCPUs": str(topology.offline),
         "isolatedCPUs": str(topology.isolated),
         "pci": [
-            {"address": device.address, "class": device.pci_class, "numaNode": device.numa_node}
+            {
+                "address": device.address,
+                "class": f"0x{device.pci_class}",
+                "numaNode": device.numa_node,
+            }
             for device in topology.pci
         ],
     }
@@ -112,11 +113,12 @@ class _NumaNode(_Part):
     memory_bytes: _Count
     hugepages: _PageCounts = {}
     distances: tuple[_Count, ...] = ()
+    on_device: bool = False
 
 
 class _PciDevice(_Part):
     address: str
-    pci_class: str = Field(alias="class")
+    pci_class: str = Field(alias="class", pattern=r"^0x[0-9a-f]{4}$")
     numa_node: _Id | None = None
 
 
@@ -135,15 +137,16 @@ class _Machine(_Part):
         for row, index in enumerate(order):
             node = self.numa_nodes[index]
             distances = tuple(node.distances[column] for column in order if node.distances)
+            distances = distances or assumed[row]
             nodes.append(
-                NumaNode(node.id, node.memory_bytes, node.hugepages, distances or assumed[row])
+                NumaNode(node.id, node.memory_bytes, node.hugepages, distances, node.on_device)
             )
         return Topology(
             cpus=tuple(sorted((Cpu(*row) for row in self.cpus), key=lambda cpu: cpu.id)),
             numa_nodes=tuple(nodes),
             offline=self.offline,
             isolated=self.isolated,
-            pci=tuple(PciDevice(pci.address, pci.pci_class, pci.numa_node) for pci in self.pci),
+            pci=tuple(PciDevice(pci.address, pci.pci_class[2:], pci.numa_node) for pci in self.pci),
         )
 
 

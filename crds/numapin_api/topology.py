@@ -12,6 +12,10 @@ NO_CACHE: Final = -1
 """The uncore cache of a CPU whose cache is not known; its socket then stands for it, as in the
 kubelet."""
 
+LOCAL_DISTANCE: Final = 10
+REMOTE_DISTANCE: Final = 20
+"""What the kernel itself assumes where firmware has no table. Source: linux/topology.h."""
+
 _BINARY_SUFFIXES: Final = ("", "Ki", "Mi", "Gi", "Ti")
 
 
@@ -37,6 +41,14 @@ def page_size_bytes(name: str) -> int:
     if not (digits.isascii() and digits.isdigit() and int(digits) and suffix in _BINARY_SUFFIXES):
         raise ValueError(f"{name!r} is not a page size; write it like 2Mi or 1Gi")
     return int(digits) << 10 * _BINARY_SUFFIXES.index(suffix)
+
+
+def default_distances(count: int) -> tuple[tuple[int, ...], ...]:
+    """The distance rows of `count` NUMA nodes about which nothing is known."""
+    return tuple(
+        tuple(LOCAL_DISTANCE if row == column else REMOTE_DISTANCE for column in range(count))
+        for row in range(count)
+    )
 
 
 class Level(IntEnum):
@@ -69,18 +81,23 @@ class NumaNode:
     """One online memory domain; it may lack memory or CPUs.
 
     `hugepages` maps a page size such as `2Mi` to the number of pages the node holds;
-    `distances` are in the order of `Topology.numa_nodes` and empty where they are unknown.
+    `distances` are in the order of `Topology.numa_nodes` and empty where they are unknown;
+    `on_device` says that the memory is a GPU's own, which its driver gives out.
     """
 
     id: int
     memory_bytes: int
     hugepages: Mapping[str, int] = field(default_factory=dict)
     distances: tuple[int, ...] = ()
+    on_device: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PciDevice:
-    """One PCI function and where it hangs; `numa_node` is None where the machine does not say."""
+    """One PCI function and where it hangs; `numa_node` is None where the machine does not say.
+
+    `pci_class` is the base class and subclass as four hexadecimal digits, such as `0200`.
+    """
 
     address: str
     pci_class: str
@@ -105,8 +122,10 @@ class Topology:
 
     @cached_property
     def mems(self) -> MemSet:
-        """Every online NUMA node that has memory: what `cpuset.mems` may name."""
-        return MemSet(node.id for node in self.numa_nodes if node.memory_bytes > 0)
+        """Every online NUMA node that has memory of the machine: what containers may be given."""
+        return MemSet(
+            node.id for node in self.numa_nodes if node.memory_bytes > 0 and not node.on_device
+        )
 
     @cached_property
     def numa_cpus(self) -> Mapping[int, CpuSet]:

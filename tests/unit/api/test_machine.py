@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from numapin_api.cpuset import CpuSet
 from numapin_api.machine import (
     MachineFormatError,
-    default_distances,
     format_machine,
     machine_document,
     parse_machine,
@@ -18,6 +17,7 @@ from numapin_api.topology import (
     NumaNode,
     PciDevice,
     Topology,
+    default_distances,
     page_size_bytes,
     page_size_name,
 )
@@ -123,11 +123,12 @@ def topologies(draw: st.DrawFn) -> Topology:
             draw(st.integers(0, 1 << 45)),
             draw(st.dictionaries(st.sampled_from(["64Ki", "2Mi", "1Gi"]), st.integers(1, 99))),
             row,
+            draw(st.booleans()),
         )
         for mem, row in zip(mems, default_distances(len(mems)), strict=True)
     )
     offline = CpuSet(draw(st.sets(st.integers(4096, 4200))))
-    pci = (PciDevice("0000:17:00.0", "0x0604", draw(st.sampled_from([None, *mems]))),)
+    pci = (PciDevice("0000:17:00.0", "0604", draw(st.sampled_from([None, *mems]))),)
     return Topology(tuple(cpus), nodes, offline, CpuSet(ids[:1]), pci)
 
 

@@ -1,0 +1,77 @@
+"""Discover a machine's hardware from its /sys and /proc, live or captured."""
+
+from pathlib import Path
+from typing import ClassVar
+
+from numapin_api.cpuset import MemSet
+from numapin_api.topology import NO_CACHE, Cpu, Topology
+from numapin_enforcer.sysfs_cpus import CpuFacts, read_cpus
+from numapin_enforcer.sysfs_files import CPU_FOLDER, Remarks, SysfsTree
+from numapin_enforcer.sysfs_numa import (
+    assign_cpus,
+    note_empty_nodes,
+    read_nodes,
+    read_online_nodes,
+    read_single_node,
+)
+from numapin_enforcer.sysfs_pci import read_pci
+
+
+class DiscoveryError(Exception):
+    """A machine on which nothing can be placed, because no CPU of it can be read."""
+
+    reason: ClassVar[str] = "TopologyUnreadable"
+
+    def __init__(self, place: Path, problem: str, remedy: str) -> None:
+        super().__init__(f"{place}: {problem}; {remedy}")
+        self.place, self.problem, self.remedy = place, problem, remedy
+
+
+def discover(sysfs: Path = Path("/sys"), procfs: Path = Path("/proc")) -> Topology:
+    """Read the hardware; each file once, nothing is written.
+
+    What firmware or kernel got wrong is repaired as far as it can be and said in the result's
+    `warnings`: the place, what is wrong there, what is assumed instead.
+
+    Args:
+        sysfs: where the machine's /sys is mounted, or a copy of it.
+        procfs: where its /proc is; asked for the memory of machines without NUMA and for GPUs.
+
+    Raises:
+        DiscoveryError: there is not one online CPU below `sysfs`.
+    """
+    remarks = Remarks()
+    tree, proc = SysfsTree(sysfs, remarks), SysfsTree(procfs, remarks, "proc/")
+    facts = read_cpus(tree)
+    if not facts.online:
+        raise _nothing_there(sysfs, remarks)
+    online_nodes = read_online_nodes(tree)
+    if online_nodes:
+        numa_nodes = read_nodes(tree, proc, online_nodes)
+        homes = assign_cpus(tree, online_nodes, facts)
+        note_empty_nodes(tree, numa_nodes, MemSet(homes.values()))
+    else:
+        numa_nodes = read_single_node(tree, proc)
+        homes = dict.fromkeys(facts.online, 0)
+    bare = Topology(_cpus(facts, homes), numa_nodes, facts.offline, facts.isolated)
+    pci = read_pci(tree, bare.numa_cpus)
+    return Topology(bare.cpus, numa_nodes, facts.offline, facts.isolated, pci, remarks.texts())
+
+
+def _cpus(facts: CpuFacts, homes: dict[int, int]) -> tuple[Cpu, ...]:
+    cores = {cpu: next(iter(core)) for core in facts.cores for cpu in core}
+    sockets = {cpu: number for number, cpus in facts.sockets.items() for cpu in cpus}
+    caches = {cpu: number for number, cpus in facts.uncore_caches.items() for cpu in cpus}
+    return tuple(
+        Cpu(cpu, cores[cpu], sockets[cpu], caches.get(cpu, NO_CACHE), homes[cpu])
+        for cpu in facts.online
+    )
+
+
+def _nothing_there(sysfs: Path, remarks: Remarks) -> DiscoveryError:
+    folder = sysfs / CPU_FOLDER
+    remedy = "give the path of the machine's /sys, or of a complete copy of it"
+    if not folder.is_dir():
+        return DiscoveryError(folder, "is not a folder", remedy)
+    details = "; ".join(remarks.texts())
+    return DiscoveryError(folder, f"has no online CPU {details}".rstrip(), remedy)

@@ -1,0 +1,156 @@
+"""Reading single files of a sysfs tree, and keeping count of what was wrong in them."""
+
+import errno
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+from numapin_api.cpuset import MAX_ID, CpuSet, ListFormatError
+
+CPU_FOLDER: Final = "devices/system/cpu"
+NODE_FOLDER: Final = "devices/system/node"
+
+_ABSENT: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENODEV, errno.ENXIO, errno.ELOOP})
+"""What the kernel answers for a file that a machine does not have, dangling links included."""
+
+_FILE_LIMIT_BYTES: Final = 1 << 20
+"""More than any file read here holds: meminfo has some kilobytes, a page is usual."""
+
+_MASK = re.compile(r"[0-9a-fA-F]{1,8}(,[0-9a-fA-F]{1,8})*", re.ASCII)
+_NUMBER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
+
+Value = TypeVar("Value")
+
+
+class Remarks:
+    """What was wrong with a machine's files, each thing said once for all CPUs that it is true of.
+
+    A text may contain `{}`; it stands for the CPUs (or NUMA nodes) and is filled in at the end.
+    """
+
+    def __init__(self) -> None:
+        self._masks: dict[str, int] = {}
+
+    def add(self, text: str, *ids: int) -> None:
+        """Note `text` for some CPUs or NUMA nodes, or for the whole machine."""
+        mask = self._masks.get(text, 0)
+        for one in ids:
+            mask |= 1 << one
+        self._masks[text] = mask
+
+    def texts(self) -> tuple[str, ...]:
+        """One text for each thing, in the order in which they were first seen."""
+        return tuple(
+            text.replace("{}", str(CpuSet.from_mask(mask))) for text, mask in self._masks.items()
+        )
+
+
+class SysfsTree:
+    """One machine's /sys (or /proc), live or captured.
+
+    Each reader takes a path below the root; its `{}` is replaced by `number`. All of them answer
+    None where the file is absent, and note a remark and answer None where it cannot be read or
+    holds nonsense. Remarks name paths below the root, after `shown_as`.
+    """
+
+    def __init__(self, root: Path, remarks: Remarks, shown_as: str = "") -> None:
+        self.remarks = remarks
+        self._prefix, self._shown_as = f"{root}/", shown_as
+
+    def text(self, path: str, number: int = 0) -> str | None:
+        """The file's text without white space and NUL bytes at its ends."""
+        try:
+            descriptor = os.open(self._prefix + path.replace("{}", str(number)), os.O_RDONLY)
+            try:
+                raw = _read_all(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as problem:
+            if problem.errno not in _ABSENT:
+                reason = os.strerror(problem.errno or errno.EIO)
+                self.remarks.add(
+                    f"{self._shown(path)} cannot be read ({reason}): taken as absent", number
+                )
+            return None
+        return raw.replace(b"\0", b"").strip().decode("ascii", "replace")
+
+    def number(self, path: str, number: int = 0) -> int | None:
+        """A decimal number."""
+        return self._parsed(path, number, _parse_number, "is not a number")
+
+    def ids(self, path: str, number: int = 0) -> CpuSet | None:
+        """A kernel list; an empty file is the empty set."""
+        return self._parsed(path, number, CpuSet.parse, "is not a list such as 0-3,8")
+
+    def mask(self, path: str, number: int = 0) -> CpuSet | None:
+        """A hexadecimal mask in groups of 32 bits, most significant first."""
+        return self._parsed(path, number, _parse_mask, "is not a mask")
+
+    def cpus(self, mask_path: str, list_path: str, number: int) -> CpuSet | None:
+        """The CPUs of a mask, or of the list beside it where there is no mask.
+
+        Masks come first: lists of old kernels name offline CPUs too.
+        """
+        read = self.mask(mask_path, number)
+        return self.ids(list_path, number) if read is None else read
+
+    def numbered(self, folder: str, prefix: str) -> CpuSet:
+        """The numbers N of the entries `prefixN` in a folder; none where there is no folder."""
+        named = re.compile(re.escape(prefix) + r"([0-9]{1,5})", re.ASCII)
+        found = (named.fullmatch(name) for name in self.names(folder))
+        return CpuSet(int(match[1]) for match in found if match and int(match[1]) <= MAX_ID)
+
+    def names(self, folder: str) -> list[str]:
+        """The sorted names of a folder's entries; none where there is no folder."""
+        try:
+            with os.scandir(self._prefix + folder) as entries:
+                return sorted(entry.name for entry in entries)
+        except OSError as problem:
+            if problem.errno not in _ABSENT:
+                reason = os.strerror(problem.errno or errno.EIO)
+                self.remarks.add(
+                    f"{self._shown(folder)} cannot be listed ({reason}): taken as absent"
+                )
+            return []
+
+    def _shown(self, path: str) -> str:
+        return self._shown_as + path.replace("{}", "[{}]")
+
+    def _parsed(
+        self, path: str, number: int, parse: Callable[[str], Value], problem: str
+    ) -> Value | None:
+        text = self.text(path, number)
+        if text is None:
+            return None
+        try:
+            return parse(text)
+        except ValueError:
+            self.remarks.add(f"{self._shown(path)} {problem}: taken as absent", number)
+            return None
+
+
+def _read_all(descriptor: int) -> bytes:
+    """Read to the end: a file of sysfs may come in several pieces, of a page each."""
+    chunks = [os.read(descriptor, 65536)]
+    while chunks[-1] and sum(map(len, chunks)) < _FILE_LIMIT_BYTES:
+        chunks.append(os.read(descriptor, 65536))
+    return b"".join(chunks)
+
+
+def _parse_number(text: str) -> int:
+    if not _NUMBER.fullmatch(text):
+        raise ValueError(text)
+    return int(text)
+
+
+def _parse_mask(text: str) -> CpuSet:
+    if not _MASK.fullmatch(text):
+        raise ListFormatError(text, "a mask has hexadecimal groups")
+    mask = 0
+    for group in text.split(","):
+        mask = mask << 32 | int(group, 16)
+    if mask.bit_length() > MAX_ID + 1:
+        raise ListFormatError(text, f"a mask has at most {MAX_ID + 1} bits")
+    return CpuSet.from_mask(mask)

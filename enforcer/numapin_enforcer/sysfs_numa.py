@@ -1,0 +1,182 @@
+"""NUMA nodes: their CPUs, memory, huge pages and distances as sysfs tells them.
+
+Source: Documentation/ABI/stable/sysfs-devices-node in the Linux source.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.topology import (
+    LOCAL_DISTANCE,
+    REMOTE_DISTANCE,
+    NumaNode,
+    default_distances,
+    page_size_name,
+)
+from numapin_enforcer.sysfs_cpus import CpuFacts
+from numapin_enforcer.sysfs_files import NODE_FOLDER, SysfsTree
+
+_HUGEPAGES: Final = "hugepages"
+_MEM_TOTAL = re.compile(r"\bMemTotal:\s*([0-9]{1,15}) kB", re.ASCII)
+_GPUS: Final = "driver/nvidia/gpus"
+_GPU_NODE = re.compile(r"^Node:\s*([0-9]{1,5})\s*$", re.ASCII | re.MULTILINE)
+
+
+def read_online_nodes(sysfs: SysfsTree) -> MemSet:
+    """The online NUMA nodes; none on a machine whose kernel knows no NUMA."""
+    known = MemSet(sysfs.numbered(NODE_FOLDER, "node"))
+    listed = MemSet(sysfs.ids(f"{NODE_FOLDER}/online") or ())
+    if not listed:
+        return known
+    missing = listed - known
+    if missing:
+        sysfs.remarks.add(
+            f"{NODE_FOLDER}/node[{{}}] is absent though listed online: taken as offline", *missing
+        )
+    return listed & known
+
+
+def read_single_node(sysfs: SysfsTree, procfs: SysfsTree) -> tuple[NumaNode, ...]:
+    """The whole machine as NUMA node 0, where the kernel has no NUMA nodes."""
+    memory_bytes = _mem_total(procfs, "meminfo", 0)
+    if memory_bytes is None:
+        procfs.remarks.add("proc/meminfo has no MemTotal: taken as no memory")
+    pages = _read_hugepages(sysfs, f"kernel/mm/{_HUGEPAGES}", 0)
+    return (NumaNode(0, memory_bytes or 0, pages, default_distances(1)[0]),)
+
+
+def read_nodes(sysfs: SysfsTree, procfs: SysfsTree, online: MemSet) -> tuple[NumaNode, ...]:
+    """Memory, huge pages and distances of each online node, in ascending order."""
+    memory_bytes = _read_memory(sysfs, procfs, online)
+    on_devices = _device_nodes(procfs)
+    return tuple(
+        NumaNode(
+            node,
+            memory_bytes[node],
+            _read_hugepages(sysfs, f"{NODE_FOLDER}/node{{}}/{_HUGEPAGES}", node),
+            _read_distances(sysfs, node, online),
+            on_device=node in on_devices,
+        )
+        for node in online
+    )
+
+
+def assign_cpus(sysfs: SysfsTree, online: MemSet, facts: CpuFacts) -> dict[int, int]:
+    """The NUMA node of each online CPU.
+
+    Where nodes overlap the lowest keeps the CPU; a CPU in no online node is put where the other
+    CPUs of its socket are, else in the lowest node with CPUs.
+    """
+    placed: dict[int, int] = {}
+    for node in online:
+        claimed = sysfs.cpus(
+            f"{NODE_FOLDER}/node{{}}/cpumap", f"{NODE_FOLDER}/node{{}}/cpulist", node
+        )
+        claimed = _linked(sysfs, node) if claimed is None else claimed
+        for cpu in claimed & facts.online:
+            if placed.setdefault(cpu, node) != node:
+                sysfs.remarks.add(
+                    f"{NODE_FOLDER}/node[{{}}]/cpumap claims CPUs of lower-numbered nodes: they are"
+                    " left to those",
+                    node,
+                )
+    homeless = facts.online - CpuSet(placed)
+    for cpu, node in _homes(homeless, placed, facts, online).items():
+        placed[cpu] = node
+        sysfs.remarks.add(
+            f"CPUs {{}} are in no online NUMA node of {NODE_FOLDER}: taken as CPUs of node {node}",
+            cpu,
+        )
+    return placed
+
+
+def note_empty_nodes(sysfs: SysfsTree, nodes: tuple[NumaNode, ...], used: MemSet) -> None:
+    """Remark on nodes that have neither CPUs nor memory."""
+    empty = [node.id for node in nodes if node.id not in used and not node.memory_bytes]
+    if empty:
+        sysfs.remarks.add(
+            f"{NODE_FOLDER}/node[{{}}] has neither CPUs nor memory: nothing is placed there", *empty
+        )
+
+
+def _homes(
+    homeless: CpuSet, placed: Mapping[int, int], facts: CpuFacts, online: MemSet
+) -> dict[int, int]:
+    fallback = min(placed.values(), default=next(iter(online)))
+    homes = {}
+    for cpus in facts.sockets.values():
+        beside = min((placed[cpu] for cpu in cpus if cpu in placed), default=fallback)
+        homes.update(dict.fromkeys(cpus & homeless, beside))
+    return homes
+
+
+def _linked(sysfs: SysfsTree, node: int) -> CpuSet:
+    """The CPUs that a node's folder links to, for a node without a readable mask or list."""
+    linked = sysfs.numbered(f"{NODE_FOLDER}/node{node}", "cpu")
+    sysfs.remarks.add(
+        f"{NODE_FOLDER}/node[{{}}] has no cpumap and no cpulist: its links to CPUs are taken", node
+    )
+    return linked
+
+
+def _read_memory(sysfs: SysfsTree, procfs: SysfsTree, online: MemSet) -> dict[int, int]:
+    read = {node: _mem_total(sysfs, f"{NODE_FOLDER}/node{{}}/meminfo", node) for node in online}
+    known = {node: size for node, size in read.items() if size is not None}
+    unknown = [node for node in online if node not in known]
+    if any(known.values()) and not unknown:
+        return known
+    whole = _mem_total(procfs, "meminfo", 0) or 0
+    sharing = unknown or list(online)
+    share = max(0, whole - sum(known.values())) // len(sharing)
+    sysfs.remarks.add(
+        f"{NODE_FOLDER}/node[{{}}]/meminfo tells of no memory: taken as {share >> 20} MiB each,"
+        " which is an equal part of what proc/meminfo has besides",
+        *sharing,
+    )
+    return known | dict.fromkeys(sharing, share)
+
+
+def _mem_total(tree: SysfsTree, path: str, number: int) -> int | None:
+    """MemTotal of a meminfo file in bytes; None where there is no such line."""
+    found = _MEM_TOTAL.search(tree.text(path, number) or "")
+    return int(found[1]) << 10 if found else None
+
+
+def _read_hugepages(sysfs: SysfsTree, folder: str, number: int) -> dict[str, int]:
+    pages = {}
+    for name in sysfs.names(folder.replace("{}", str(number))):
+        size = re.fullmatch(r"hugepages-([1-9][0-9]{0,11})kB", name, re.ASCII)
+        if not size:
+            continue
+        count = sysfs.number(f"{folder}/{name}/nr_hugepages", number)
+        if count is not None and count >= 0:
+            pages[page_size_name(int(size[1]) << 10)] = count
+    return pages
+
+
+def _read_distances(sysfs: SysfsTree, node: int, online: MemSet) -> tuple[int, ...]:
+    """One value for each online node, in ascending order of the nodes; never empty."""
+    path = f"{NODE_FOLDER}/node{{}}/distance"
+    words = (sysfs.text(path, node) or "").split()
+    if len(words) == len(online) and all(re.fullmatch(r"[0-9]{1,9}", word) for word in words):
+        return tuple(map(int, words))
+    sysfs.remarks.add(
+        f"{path.replace('{}', '[{}]')} should have one number for each online NUMA node"
+        f" ({online}): taken as {LOCAL_DISTANCE} to itself and {REMOTE_DISTANCE} to others",
+        node,
+    )
+    return default_distances(len(online))[list(online).index(node)]
+
+
+def _device_nodes(procfs: SysfsTree) -> MemSet:
+    """The NUMA nodes whose memory is on GPUs, which is for their driver to give out.
+
+    Source: numa_status of the NVIDIA driver's files in /proc.
+    """
+    found: list[int] = []
+    for gpu in procfs.names(_GPUS):
+        status = _GPU_NODE.search(procfs.text(f"{_GPUS}/{gpu}/numa_status") or "")
+        found.extend([int(status[1])] if status else [])
+    return MemSet(found)

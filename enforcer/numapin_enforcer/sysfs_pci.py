@@ -1,0 +1,43 @@
+"""PCI functions and the NUMA node that each is attached to.
+
+Source: Documentation/ABI/testing/sysfs-bus-pci in the Linux source.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from numapin_api.cpuset import CpuSet
+from numapin_api.topology import PciDevice
+from numapin_enforcer.sysfs_files import SysfsTree
+
+_DEVICES: Final = "bus/pci/devices"
+_CLASS = re.compile(r"0x([0-9a-fA-F]{4})[0-9a-fA-F]{2}", re.ASCII)
+_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
+
+
+def read_pci(tree: SysfsTree, numa_cpus: Mapping[int, CpuSet]) -> tuple[PciDevice, ...]:
+    """Every PCI function by address; `numa_cpus` has the CPUs of each online NUMA node."""
+    devices = []
+    for address in tree.names(_DEVICES):
+        if not _ADDRESS.fullmatch(address):
+            continue
+        folder = f"{_DEVICES}/{address}"
+        pci_class = _CLASS.fullmatch(tree.text(f"{folder}/class") or "")
+        if pci_class is None:
+            tree.remarks.add(f"{folder}/class is not a PCI class: the device is left out")
+            continue
+        devices.append(PciDevice(address, pci_class[1].lower(), _locate(tree, folder, numa_cpus)))
+    return tuple(devices)
+
+
+def _locate(tree: SysfsTree, folder: str, numa_cpus: Mapping[int, CpuSet]) -> int | None:
+    """The device's NUMA node: as it says, else the only one that has all CPUs near to it."""
+    told = tree.number(f"{folder}/numa_node")
+    if told is not None and told in numa_cpus:
+        return told
+    online = CpuSet.from_mask(sum(cpus.mask for cpus in numa_cpus.values()))
+    near = tree.cpus(f"{folder}/local_cpus", f"{folder}/local_cpulist", 0)
+    near = (near or CpuSet()) & online
+    holding = [node for node, cpus in numa_cpus.items() if near and near <= cpus]
+    return holding[0] if len(holding) == 1 else None

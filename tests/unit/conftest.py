@@ -1,0 +1,25 @@
+"""What the unit tests share: the captured machines, unpacked once."""
+
+import tarfile
+from pathlib import Path
+
+import pytest
+
+_CAPTURED = Path(__file__).parents[1] / "machines"
+MACHINES = sorted(path.name.removesuffix(".tar.xz") for path in _CAPTURED.glob("*.tar.xz"))
+
+
+@pytest.fixture(scope="session")
+def captured_machines(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one folder for each captured machine, which has its `sys` and `proc`."""
+    target = tmp_path_factory.mktemp("machines")
+    for name in MACHINES:
+        with tarfile.open(_CAPTURED / f"{name}.tar.xz") as archive:
+            archive.extractall(target, filter="data")
+    return target
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that asks for `captured_machine` is run once for each captured machine's name."""
+    if "captured_machine" in metafunc.fixturenames:
+        metafunc.parametrize("captured_machine", MACHINES)
