@@ -1,1 +1,30 @@
-"""Which CPUs and NUMA nodes a container gets: pure functions over values."""
+"""Which CPUs and NUMA nodes a container gets: pure functions over values.
+
+Read it in this order: `demand` (what a pod asks), `hints` (which NUMA nodes could give it),
+`merge` (which of them serve every resource), `take` (which CPUs), `holdings` (what a container is
+bound to). `node` does these for one pod after the other, `plan` for a whole NodeAssignment.
+"""
+
+from numapin_operator.placement.demand import ContainerView, Kind, PodLevel, PodView
+from numapin_operator.placement.errors import PlacementError, PodFormatError, PolicyError
+from numapin_operator.placement.plan import Plan, Waiting, plan_node, plan_with
+from numapin_operator.placement.pods import parse_pod
+from numapin_operator.placement.rules import Rules, resolve, with_reserved
+
+__all__ = [
+    "ContainerView",
+    "Kind",
+    "PlacementError",
+    "Plan",
+    "PodFormatError",
+    "PodLevel",
+    "PodView",
+    "PolicyError",
+    "Rules",
+    "Waiting",
+    "parse_pod",
+    "plan_node",
+    "plan_with",
+    "resolve",
+    "with_reserved",
+]

@@ -1,0 +1,148 @@
+"""Demand: what a pod and its containers ask for, in the slim form that planning needs."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+HUGEPAGES_PREFIX: Final = "hugepages-"
+
+Amounts = tuple[tuple[str, int], ...]
+"""Memory and huge pages asked for: resource name and bytes, sorted by name."""
+
+
+class Kind(Enum):
+    """When a container runs: to its end before the others, beside them all, or as one of them."""
+
+    INIT = "init"
+    SIDECAR = "sidecar"
+    APP = "app"
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerView:
+    """One container's requests.
+
+    `matched` says that its requests for CPU and memory are set and equal its limits; `ended` that
+    it is an init container which has done its work and will not run again.
+    """
+
+    name: str
+    kind: Kind
+    cpu_millis: int = 0
+    memory: Amounts = ()
+    matched: bool = False
+    ended: bool = False
+
+    @property
+    def whole_cpus(self) -> int:
+        """The CPU request if it is a whole number, else 0."""
+        return 0 if self.cpu_millis % 1000 else self.cpu_millis // 1000
+
+
+@dataclass(frozen=True, slots=True)
+class PodLevel:
+    """Requests of the pod as a whole (`spec.resources`)."""
+
+    cpu_millis: int = 0
+    memory: Amounts = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PodView:
+    """One pod as the planner sees it; containers stand in the order in which they start.
+
+    `uid` is the one that the pod's cgroups carry. `bound` is when it was bound to its node (RFC
+    3339, so that texts sort by time). `terminal` pods have ended, `leaving` ones are being deleted.
+    `selected` says whether the policy's selectors choose this pod.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    qos: str
+    containers: tuple[ContainerView, ...]
+    pod_level: PodLevel | None = None
+    node: str = ""
+    bound: str = ""
+    terminal: bool = False
+    leaving: bool = False
+    selected: bool = True
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def order(self) -> tuple[str, str, str]:
+        """Sort key for the order in which pods are placed: time bound, then name."""
+        return self.bound, self.namespace, self.name
+
+
+def exclusive_cpus(pod: PodView, container: ContainerView) -> int:
+    """How many CPUs of its own an eligible pod's container gets; 0 means that it shares.
+
+    Source: Kubernetes v1.36, cpumanager, `guaranteedCPUs`.
+    """
+    if pod.pod_level is not None and not container.matched:
+        return 0
+    return container.whole_cpus
+
+
+def pod_cpus(pod: PodView) -> int:
+    """How many CPUs an eligible pod needs at once, init containers and sidecars counted.
+
+    Source: Kubernetes v1.36, cpumanager, `podGuaranteedCPUs`.
+    """
+    if pod.pod_level is not None:
+        return 0 if pod.pod_level.cpu_millis % 1000 else pod.pod_level.cpu_millis // 1000
+    peak = sidecars = apps = 0
+    for container in pod.containers:
+        cpus = exclusive_cpus(pod, container)
+        match container.kind:
+            case Kind.SIDECAR:
+                sidecars += cpus
+            case Kind.INIT:
+                peak = max(peak, sidecars + cpus)
+            case Kind.APP:
+                apps += cpus
+    return max(peak, sidecars + apps)
+
+
+def container_memory(pod: PodView, container: ContainerView) -> Amounts:
+    """The memory and huge pages that an eligible pod's container is bound with.
+
+    Source: Kubernetes v1.36, memorymanager, `getContainerRequestedResources`.
+    """
+    if pod.pod_level is not None and not container.matched:
+        return ()
+    return container.memory
+
+
+def pod_memory(pod: PodView) -> Amounts:
+    """The memory and huge pages that an eligible pod needs at once.
+
+    Resources that no app container asks for are left out, as the kubelet does.
+    Source: Kubernetes v1.36, memorymanager, `getPodRequestedResources`.
+    """
+    if pod.pod_level is not None:
+        return tuple((name, amount) for name, amount in pod.pod_level.memory if amount > 0)
+    peak: dict[str, int] = {}
+    sidecars: dict[str, int] = {}
+    apps: dict[str, int] = {}
+    for container in pod.containers:
+        for name, amount in container_memory(pod, container):
+            match container.kind:
+                case Kind.SIDECAR:
+                    sidecars[name] = sidecars.get(name, 0) + amount
+                case Kind.INIT:
+                    peak[name] = max(peak.get(name, 0), sidecars.get(name, 0) + amount)
+                case Kind.APP:
+                    apps[name] = apps.get(name, 0) + amount
+    return amounts(
+        (name, max(apps[name] + sidecars.get(name, 0), peak.get(name, 0))) for name in apps
+    )
+
+
+def amounts(pairs: Iterable[tuple[str, int]]) -> Amounts:
+    """Resource amounts in their one order."""
+    return tuple(sorted(pairs))

@@ -1,0 +1,147 @@
+"""Distribute: CPUs in even shares from as many NUMA nodes as a request needs.
+
+The kubelet tries every combination of NUMA nodes and, for what the even shares leave over, every
+subset of each combination, and keeps the first whose free CPUs are most even afterwards (lowest
+standard deviation). The number of CPUs left is the same for all, so the lowest sum of squares wins,
+and that is found without trying: the nodes with most free CPUs, the remainder again from those with
+most. Source: Kubernetes v1.36, cpumanager, `takeByTopologyNUMADistributed`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import comb
+from typing import Final
+
+from numapin_operator.placement.errors import NotEnoughCpusError
+from numapin_operator.placement.layout import Layout
+from numapin_operator.placement.shares import Leftover, as_left_by_appends, best_leftover
+from numapin_operator.placement.take import Packing, Ranked, sorted_numa_nodes, take_packed
+
+_MOST_TRIED: Final = 4096
+"""Combinations worth trying one by one where the order of NUMA nodes decides about remainders."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """NUMA nodes that give `share` CPUs each, and those that give the remainder.
+
+    Both are positions in the list of NUMA nodes with free CPUs; `spread` is by how much the sum of
+    squares of free CPUs changes.
+    """
+
+    nodes: tuple[int, ...]
+    share: int
+    leftover: Leftover
+    spread: int
+
+
+def take_distributed(layout: Layout, free: int, count: int, group: int, packing: Packing) -> int:
+    """Choose `count` CPUs, in groups of `group`, evenly from the fewest NUMA nodes that allow it.
+
+    Where no number of NUMA nodes allows even shares, or `count` is no multiple of `group`, the
+    packed choice is given.
+
+    Raises:
+        NotEnoughCpusError: `free` holds fewer than `count`; with `packing.as_kubelet` also where
+            the kubelet confuses its own list of NUMA nodes, see `as_left_by_appends`.
+    """
+    packing = replace(packing, uncore=False)
+    if count <= 0 or count % group or count > free.bit_count():
+        return take_packed(layout, free, count, packing)
+    ranked = list(sorted_numa_nodes(layout, free))
+    sizes = [size for size, _, _ in ranked]
+    for nodes in _numbers_of_nodes(layout, count, group, len(ranked)):
+        choice = _choose(sizes, nodes, count, group)
+        if choice is not None:
+            return _Handing(layout, free, ranked, packing).hand_out(choice, count, group)
+    return take_packed(layout, free, count, packing)
+
+
+def _numbers_of_nodes(layout: Layout, count: int, group: int, with_room: int) -> range:
+    groups_in_all = -(-layout.cpus.bit_count() // group)
+    groups_in_node = -(-groups_in_all // len(layout.numa_nodes))
+    groups = -(-count // group)
+    return range(-(-groups // groups_in_node), min(groups, with_room) + 1)
+
+
+def _choose(sizes: Sequence[int], nodes: int, count: int, group: int) -> _Choice | None:
+    """The best `nodes` NUMA nodes for even shares; None where none can give them.
+
+    The nodes with most free CPUs leave the most even rest, whatever the order, unless a remainder
+    is best handed to few nodes in several rounds: then the order matters, and all are tried.
+    """
+    fullest = sorted(range(len(sizes)), key=lambda at: (-sizes[at], at))[:nodes]
+    choice = _weigh(sizes, tuple(sorted(fullest)), count, group)
+    if choice is None or not choice.leftover.depends_on_order or sizes == sorted(sizes):
+        return choice
+    if comb(len(sizes), nodes) > _MOST_TRIED:
+        return choice
+    tried = (_weigh(sizes, each, count, group) for each in combinations(range(len(sizes)), nodes))
+    return min((each for each in tried if each), key=lambda each: each.spread)
+
+
+def _weigh(sizes: Sequence[int], nodes: tuple[int, ...], count: int, group: int) -> _Choice | None:
+    share = count // len(nodes) // group * group
+    if any(sizes[at] < share for at in nodes):
+        return None
+    if sum(sizes[at] // group for at in nodes) * group < count:
+        return None
+    rests = [(at, sizes[at] - share) for at in nodes]
+    leftover = best_leftover(rests, (count - share * len(nodes)) // group, group)
+    even = sum(rest * rest - sizes[at] * sizes[at] for at, rest in rests)
+    return _Choice(nodes, share, leftover, even + leftover.spread)
+
+
+class _Handing:
+    """CPUs being taken node by node, as a choice says."""
+
+    def __init__(
+        self, layout: Layout, free: int, ranked: Sequence[Ranked], packing: Packing
+    ) -> None:
+        self._layout, self._free, self._packing = layout, free, packing
+        self._masks = [mask for _, _, mask in ranked]
+        self._sizes = [size for size, _, _ in ranked]
+
+    def hand_out(self, choice: _Choice, count: int, group: int) -> int:
+        """The CPUs of the choice, or of what the kubelet makes of it."""
+        even = _evenly_left(self._sizes, choice)
+        nodes = as_left_by_appends(choice.nodes, len(self._sizes), stopped=even)
+        places = choice.leftover.places(stopped=False)
+        taken = self._take(replace(choice, nodes=nodes), places, count, group)
+        if taken.bit_count() == count:
+            return taken
+        if self._packing.as_kubelet:
+            raise NotEnoughCpusError(count, taken.bit_count(), " on the NUMA nodes chosen")
+        return self._take(choice, choice.leftover.chosen, count, group)
+
+    def _take(self, choice: _Choice, places: Sequence[int], count: int, group: int) -> int:
+        taken = 0
+        for at in choice.nodes:
+            taken |= self._take_from(at, taken, choice.share)
+        rest = (count - choice.share * len(choice.nodes)) // group
+        while rest:
+            before = rest
+            for at in places:
+                if rest and (got := self._take_from(at, taken, group)):
+                    taken |= got
+                    rest -= 1
+            if rest == before:
+                break
+        return taken
+
+    def _take_from(self, at: int, taken: int, count: int) -> int:
+        there = self._free & self._masks[at] & ~taken
+        if there.bit_count() < count:
+            return 0
+        return take_packed(self._layout, there, count, self._packing)
+
+
+def _evenly_left(sizes: Sequence[int], choice: _Choice) -> bool:
+    """Whether all NUMA nodes have the same number of free CPUs after the choice."""
+    left = list(sizes)
+    for at in choice.nodes:
+        left[at] -= choice.share
+    for at, groups in choice.leftover.given:
+        left[at] -= groups
+    return len(set(left)) <= 1

@@ -1,0 +1,69 @@
+"""Why a placement cannot be: each error carries its data and the reason that users see."""
+
+from typing import ClassVar
+
+
+class PlacementError(Exception):
+    """A container or pod cannot be placed; the text holds the numbers."""
+
+    reason: ClassVar[str] = "Unplaceable"
+
+
+class NotEnoughCpusError(PlacementError):
+    """Fewer CPUs are free than the request needs."""
+
+    reason = "NotEnoughCPUs"
+
+    def __init__(self, wanted: int, free: int, detail: str = "") -> None:
+        super().__init__(f"wanted {wanted} CPUs, {free} free{detail}")
+        self.wanted, self.free = wanted, free
+
+
+class SmtAlignmentError(PlacementError):
+    """Whole cores only, and the request is not made of whole free cores."""
+
+    reason = "SMTAlignmentError"
+
+
+class TopologyAffinityError(PlacementError):
+    """No set of NUMA nodes satisfies every resource as the topology policy demands."""
+
+    reason = "TopologyAffinityError"
+
+
+class EmptyPodSharedPoolError(PlacementError):
+    """A pod's exclusive containers use up its whole budget, and others of it need a share."""
+
+    reason = "EmptyPodSharedPoolError"
+
+
+class NotEnoughMemoryError(PlacementError):
+    """No allowed set of NUMA nodes has the memory or huge pages that the request needs."""
+
+    reason = "NotEnoughMemory"
+
+
+class SharedPoolEmptyError(PlacementError):
+    """The placement would leave no CPU for everybody else."""
+
+    reason = "SharedPoolEmpty"
+
+
+class PolicyError(Exception):
+    """A policy cannot work on this machine; the text names the field and the remedy."""
+
+    reason: ClassVar[str] = "InvalidPolicy"
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field}: {problem}")
+        self.field, self.problem = field, problem
+
+
+class PodFormatError(ValueError):
+    """A pod cannot be read; the text names the pod, the field and what belongs there."""
+
+    reason: ClassVar[str] = "InvalidPod"
+
+    def __init__(self, pod: str, field: str, problem: str) -> None:
+        super().__init__(f"pod {pod}: {field}: {problem}")
+        self.pod, self.field, self.problem = pod, field, problem

@@ -1,0 +1,95 @@
+"""Holdings: what each pod has on a node, and what is left for others."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from numapin_operator.placement.rules import Rules
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Memory bound on some NUMA nodes (a mask) together."""
+
+    numa_nodes: int
+    resource: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What one container got: masks of CPUs and NUMA nodes, and its memory.
+
+    `exclusive` is False where it shares its CPUs with other containers of its pod.
+    """
+
+    container: str
+    cpus: int = 0
+    memory: tuple[Block, ...] = ()
+    exclusive: bool = True
+
+    @property
+    def mems(self) -> int:
+        """The NUMA nodes that its memory comes from."""
+        joined = 0
+        for block in self.memory:
+            joined |= block.numa_nodes
+        return joined
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What one pod has. `whole` is set where CPUs and memory were given to the pod as a whole."""
+
+    uid: str
+    namespace: str
+    pod: str
+    bindings: tuple[Binding, ...] = ()
+    whole: Binding | None = None
+
+    @property
+    def cpus(self) -> int:
+        """Every CPU of the pod."""
+        return self.whole.cpus if self.whole else cpus_of(self.bindings)
+
+    @property
+    def memory(self) -> tuple[Block, ...]:
+        """Every block of memory that is accounted to the pod."""
+        if self.whole:
+            return self.whole.memory
+        return tuple(block for binding in self.bindings for block in binding.memory)
+
+
+def cpus_of(bindings: Iterable[Binding]) -> int:
+    """Every CPU of these containers."""
+    joined = 0
+    for binding in bindings:
+        joined |= binding.cpus
+    return joined
+
+
+class CpuPool:
+    """The CPUs of one node that no container owns."""
+
+    __slots__ = ("_reserved", "_rules", "shared")
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules, self._reserved = rules, rules.reserved
+        self.shared = rules.everyone
+
+    @property
+    def free(self) -> int:
+        """CPUs that may be given out: shared and not reserved."""
+        return self.shared & ~self._reserved
+
+    @property
+    def free_whole_cores(self) -> int:
+        """CPUs of cores that no reserved CPU is part of."""
+        return self.shared & ~self._rules.reserved_cores
+
+    def claim(self, cpus: int) -> None:
+        """Take CPUs out of the shared pool."""
+        self.shared &= ~cpus
+
+    def give_back(self, cpus: int) -> None:
+        """Return CPUs; strictly reserved ones and those this machine lacks stay out."""
+        self.shared |= cpus if self._rules.as_kubelet else cpus & self._rules.everyone

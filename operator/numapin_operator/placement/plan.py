@@ -1,0 +1,193 @@
+"""Plan: policy, topology, pods and what was decided before become the next NodeAssignment."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from numapin_api.cpupolicy import CpuPolicySpec
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.nodeassignment import (
+    ContainerAssignment,
+    MemoryBlock,
+    NodeAssignmentSpec,
+    Pools,
+    Refusal,
+)
+from numapin_api.topology import Topology
+from numapin_operator.placement.bits import mask_of, members
+from numapin_operator.placement.demand import PodView
+from numapin_operator.placement.errors import PlacementError
+from numapin_operator.placement.holdings import Binding, Block, Holding
+from numapin_operator.placement.node import Node
+from numapin_operator.placement.rules import Rules, resolve
+
+_LONGEST_MESSAGE: Final = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A container that keeps CPUs which the policy reserves by now, until it ends."""
+
+    namespace: str
+    pod: str
+    container: str
+    cpus: CpuSet
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The next assignment; `waiting` is what stands in the way of the policy as it is now."""
+
+    spec: NodeAssignmentSpec
+    waiting: tuple[Waiting, ...] = ()
+
+
+def plan_node(
+    topology: Topology,
+    policy: CpuPolicySpec,
+    previous: NodeAssignmentSpec | None,
+    pods: Sequence[PodView],
+    running: frozenset[str],
+) -> Plan:
+    """Decide what one node's containers get. Equal input gives equal output.
+
+    What `previous` says stays as it is: containers keep what they have, and pods refused before
+    stay refused (leave `refused` out of `previous` to have them tried again). Pods that are in
+    neither are placed in the order given. A pod's CPUs and memory are released when it has ended or
+    is gone from `pods` and its UID is not in `running`; an ordinary init container's when it ended.
+
+    Args:
+        topology: the machine.
+        policy: in force there, with the reserved CPUs settled (see `with_reserved`).
+        previous: the assignment that is in force; None on a node that has none.
+        pods: every pod bound to the node, in the order in which they are to be placed.
+        running: UIDs of the pods whose cgroups still exist on the node.
+
+    Returns:
+        The spec without `policy`, which the caller knows, and what the policy still waits for.
+
+    Raises:
+        PolicyError: the policy cannot work on this machine; the last good spec should stay.
+    """
+    return plan_with(resolve(topology, policy), previous, pods, running)
+
+
+def plan_with(
+    rules: Rules,
+    previous: NodeAssignmentSpec | None,
+    pods: Sequence[PodView],
+    running: frozenset[str],
+) -> Plan:
+    """`plan_node` for a caller that keeps the resolved rules."""
+    alive = {pod.uid: pod for pod in pods if not pod.terminal or pod.uid in running}
+    node = Node(rules)
+    for holding in _kept(previous, alive, running):
+        node.adopt(holding)
+    refused = {
+        refusal.pod_uid: refusal
+        for refusal in (previous.refused if previous else ())
+        if refusal.pod_uid in alive
+    }
+    for pod in pods:
+        if _wants_placement(rules, pod) and pod.uid not in node.holdings.keys() | refused.keys():
+            try:
+                node.place(pod)
+            except PlacementError as error:
+                refused[pod.uid] = _refusal(pod, error)
+    return Plan(_spec(rules, node, refused.values()), tuple(_waiting(rules, node)))
+
+
+def _wants_placement(rules: Rules, pod: PodView) -> bool:
+    eligible = pod.selected and pod.qos in rules.policy.pods.qos_classes
+    return eligible and not pod.terminal and not pod.leaving
+
+
+def _kept(
+    previous: NodeAssignmentSpec | None, alive: dict[str, PodView], running: frozenset[str]
+) -> Iterator[Holding]:
+    """What of the previous assignment is still held, pod by pod, in its order."""
+    held: dict[str, list[ContainerAssignment]] = {}
+    for entry in previous.containers if previous else ():
+        if entry.pod_uid in alive or entry.pod_uid in running:
+            held.setdefault(entry.pod_uid, []).append(entry)
+    for uid, entries in held.items():
+        ended = _ended(alive.get(uid))
+        kept = tuple(_binding(entry) for entry in entries if entry.container not in ended)
+        if kept:
+            yield Holding(uid, entries[0].namespace, entries[0].pod, kept)
+
+
+def _ended(pod: PodView | None) -> frozenset[str]:
+    """The init containers whose share is free again; none where the pod holds it as a whole."""
+    if pod is None or pod.pod_level is not None:
+        return frozenset()
+    return frozenset(container.name for container in pod.containers if container.ended)
+
+
+def _binding(entry: ContainerAssignment) -> Binding:
+    blocks = tuple(
+        Block(mask_of(block.numa_nodes), block.resource, block.bytes) for block in entry.memory
+    )
+    return Binding(entry.container, entry.cpus.mask, blocks, entry.exclusive)
+
+
+def _spec(rules: Rules, node: Node, refused: Iterable[Refusal]) -> NodeAssignmentSpec:
+    held = 0
+    for holding in node.holdings.values():
+        held |= holding.cpus
+    return NodeAssignmentSpec(
+        mode=rules.policy.mode,
+        pools=Pools(
+            reserved=CpuSet.from_mask(rules.reserved & ~held),
+            shared=CpuSet.from_mask(node.cpus.shared),
+        ),
+        cpu_quota=rules.policy.cpu_quota,
+        isolation=rules.policy.isolation,
+        containers=tuple(_entries(node.holdings.values())),
+        refused=tuple(refused),
+    )
+
+
+def _entries(holdings: Iterable[Holding]) -> Iterator[ContainerAssignment]:
+    for holding in holdings:
+        for binding in holding.bindings:
+            yield ContainerAssignment(
+                pod_uid=holding.uid,
+                namespace=holding.namespace,
+                pod=holding.pod,
+                container=binding.container,
+                cpus=CpuSet.from_mask(binding.cpus),
+                mems=MemSet.from_mask(binding.mems),
+                exclusive=binding.exclusive,
+                memory=tuple(_wire(block) for block in binding.memory),
+            )
+
+
+def _wire(block: Block) -> MemoryBlock:
+    return MemoryBlock(
+        numa_nodes=tuple(members(block.numa_nodes)),
+        resource=block.resource,
+        bytes=block.size_bytes,
+    )
+
+
+def _refusal(pod: PodView, error: PlacementError) -> Refusal:
+    return Refusal(
+        pod_uid=pod.uid,
+        namespace=pod.namespace,
+        pod=pod.name,
+        reason=error.reason,
+        message=str(error)[:_LONGEST_MESSAGE],
+    )
+
+
+def _waiting(rules: Rules, node: Node) -> Iterator[Waiting]:
+    for holding in node.holdings.values():
+        for binding in holding.bindings:
+            if overlap := binding.cpus & rules.reserved:
+                yield Waiting(
+                    holding.namespace,
+                    holding.pod,
+                    binding.container,
+                    CpuSet.from_mask(overlap),
+                )

@@ -1,0 +1,201 @@
+"""Rules: a CpuPolicy resolved for one machine, or the reason why it cannot work there."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import Final
+
+from numapin_api.cpupolicy import CpuPolicySpec, Options
+from numapin_api.cpuset import CpuSet
+from numapin_api.topology import NumaNode, Topology, page_size_bytes
+from numapin_operator.placement.demand import HUGEPAGES_PREFIX, MEMORY
+from numapin_operator.placement.distribute import take_distributed
+from numapin_operator.placement.errors import NotEnoughCpusError, PolicyError
+from numapin_operator.placement.layout import Layout, layout_of
+from numapin_operator.placement.quantity import QuantityError, whole
+from numapin_operator.placement.take import Packing, take_packed
+from numapin_operator.placement.whole_cores import take_whole_cores
+
+Capacity = Mapping[str, Mapping[int, int]]
+"""What can be bound: resource name to NUMA node to bytes."""
+
+_EXCLUDING: Final = (
+    ("full_pcpus_only", "distribute_cpus_across_cores"),
+    ("distribute_cpus_across_numa", "distribute_cpus_across_cores"),
+    ("prefer_align_cpus_by_uncore_cache", "distribute_cpus_across_cores"),
+    ("prefer_align_cpus_by_uncore_cache", "distribute_cpus_across_numa"),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rules:
+    """One policy on one machine.
+
+    `reserved` is a mask of CPUs; `capacity` is empty unless memory is bound. `as_kubelet` asks for
+    the kubelet's very answers, also where it gives a CPU out twice or empties the shared pool.
+    """
+
+    topology: Topology
+    layout: Layout
+    policy: CpuPolicySpec
+    reserved: int
+    reserved_cores: int
+    capacity: Capacity
+    distances: Mapping[int, Mapping[int, int]]
+    as_kubelet: bool
+    take: Callable[[int, int], int]
+
+    @property
+    def everyone(self) -> int:
+        """The shared pool of a node on which nothing is placed yet."""
+        strict = self.policy.reserved.strict
+        return self.layout.cpus & ~self.reserved if strict else self.layout.cpus
+
+    @property
+    def whole_cores_only(self) -> bool:
+        """Whether containers get whole cores or nothing."""
+        return self.policy.options.full_pcpus_only
+
+
+def resolve(topology: Topology, policy: CpuPolicySpec, *, as_kubelet: bool = False) -> Rules:
+    """Work a policy out for a machine.
+
+    A policy that names neither reserved CPUs nor a count reserves one CPU; `with_reserved` puts the
+    count of a node there.
+
+    Raises:
+        PolicyError: the policy contradicts itself or cannot work on this machine.
+    """
+    layout = layout_of(topology)
+    _check_options(policy, layout)
+    take = _taker(layout, policy.options, as_kubelet=as_kubelet)
+    reserved = _reserved(policy, layout, take)
+    if not as_kubelet and policy.reserved.strict and reserved == layout.cpus:
+        raise PolicyError("reserved", "leaves no CPU for the shared pool; reserve fewer CPUs")
+    return Rules(
+        topology=topology,
+        layout=layout,
+        policy=policy,
+        reserved=reserved,
+        reserved_cores=layout.with_siblings(reserved),
+        capacity=_capacity(topology, policy) if policy.memory.policy != "None" else {},
+        distances=_distances(topology),
+        as_kubelet=as_kubelet,
+        take=take,
+    )
+
+
+def with_reserved(
+    policy: CpuPolicySpec, capacity_millis: int, allocatable_millis: int
+) -> CpuPolicySpec:
+    """The policy with a count of reserved CPUs, where it names none: capacity less allocatable.
+
+    Both figures are of the Node's status, in thousandths of a CPU; the count is rounded up and at
+    least 1.
+    """
+    if policy.reserved.cpus is not None or policy.reserved.count is not None:
+        return policy
+    count = max(1, ceil((capacity_millis - allocatable_millis) / 1000))
+    reserved = policy.reserved.model_copy(update={"count": count})
+    return policy.model_copy(update={"reserved": reserved})
+
+
+def _taker(layout: Layout, options: Options, *, as_kubelet: bool) -> Callable[[int, int], int]:
+    packing = Packing(
+        spread=options.distribute_cpus_across_cores,
+        uncore=options.prefer_align_cpus_by_uncore_cache,
+        as_kubelet=as_kubelet,
+    )
+    group = layout.threads if options.full_pcpus_only else 1
+    if options.full_pcpus_only and not layout.uniform:
+        return lambda free, count: take_whole_cores(layout, free, count, packing)
+    if options.distribute_cpus_across_numa:
+        return lambda free, count: take_distributed(layout, free, count, group, packing)
+    return lambda free, count: take_packed(layout, free, count, packing)
+
+
+def _check_options(policy: CpuPolicySpec, layout: Layout) -> None:
+    for one, other in _EXCLUDING:
+        if getattr(policy.options, one) and getattr(policy.options, other):
+            names = [Options.model_fields[name].alias for name in (one, other)]
+            raise PolicyError(f"options.{names[1]}", f"excludes options.{names[0]}; set only one")
+    if policy.options.align_by_socket:
+        if policy.topology.policy == "SingleNUMANode":
+            raise PolicyError(
+                "options.alignBySocket", "contradicts topology.policy SingleNUMANode; drop one"
+            )
+        if len(layout.sockets) > len(layout.numa_nodes):
+            raise PolicyError(
+                "options.alignBySocket",
+                f"this machine has more sockets ({len(layout.sockets)}) than NUMA nodes with CPUs "
+                f"({len(layout.numa_nodes)}); drop the option here",
+            )
+
+
+def _reserved(policy: CpuPolicySpec, layout: Layout, take: Callable[[int, int], int]) -> int:
+    if policy.reserved.cpus is not None:
+        unknown = CpuSet.from_mask(policy.reserved.cpus.mask & ~layout.cpus)
+        if unknown:
+            online = CpuSet.from_mask(layout.cpus)
+            raise PolicyError(
+                "reserved.cpus", f"this machine has no online CPU {unknown}; it has {online}"
+            )
+        return policy.reserved.cpus.mask
+    count = policy.reserved.count or 1
+    try:
+        return take(layout.cpus, count)
+    except NotEnoughCpusError as refused:
+        raise PolicyError("reserved.count", f"{refused}; reserve fewer CPUs") from refused
+
+
+def _capacity(topology: Topology, policy: CpuPolicySpec) -> Capacity:
+    capacity: dict[str, dict[int, int]] = {MEMORY: {}}
+    for node in topology.numa_nodes:
+        for resource, size in _memory_of(node):
+            capacity.setdefault(resource, {})[node.id] = size
+    for index, kept in enumerate(policy.memory.reserved):
+        place = f"memory.reserved[{index}]"
+        if kept.numa_node not in capacity[MEMORY]:
+            nodes = ", ".join(map(str, capacity[MEMORY]))
+            raise PolicyError(
+                f"{place}.numaNode", f"this machine has no NUMA node {kept.numa_node}, only {nodes}"
+            )
+        wanted = {f"{HUGEPAGES_PREFIX}{size}": q for size, q in kept.hugepages.items()}
+        for resource, quantity in ({MEMORY: kept.memory} | wanted).items():
+            if quantity is not None:
+                at = capacity.setdefault(resource, {})
+                _keep(at, kept.numa_node, quantity, f"{place}: {resource}")
+    return capacity
+
+
+def _memory_of(node: NumaNode) -> Iterator[tuple[str, int]]:
+    ordinary = node.memory_bytes
+    for size, pages in node.hugepages.items():
+        total = pages * page_size_bytes(size)
+        ordinary -= total
+        yield f"{HUGEPAGES_PREFIX}{size}", total
+    yield MEMORY, max(0, ordinary)
+
+
+def _keep(at: dict[int, int], numa_node: int, quantity: str, place: str) -> None:
+    try:
+        size = whole(quantity)
+    except QuantityError as refused:
+        raise PolicyError(place, str(refused)) from refused
+    present = at.get(numa_node, 0)
+    if size > present:
+        raise PolicyError(
+            place,
+            f"{size} bytes reserved of the {present} that NUMA node {numa_node} has; lower it",
+        )
+    at[numa_node] = present - size
+
+
+def _distances(topology: Topology) -> dict[int, dict[int, int]]:
+    ids = [node.id for node in topology.numa_nodes]
+    return {
+        node.id: dict(zip(ids, node.distances, strict=True))
+        if node.distances
+        else {other: 10 if other == node.id else 20 for other in ids}
+        for node in topology.numa_nodes
+    }

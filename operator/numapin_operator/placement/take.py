@@ -1,0 +1,213 @@
+"""Take: which free CPUs a request gets, packed as tightly as the machine's levels allow."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from numapin_operator.placement.bits import lowest
+from numapin_operator.placement.errors import NotEnoughCpusError
+from numapin_operator.placement.layout import Layout, Units
+
+Ranked = tuple[int, int, int]
+"""Free CPUs in a unit, the unit's id, its mask: what units are sorted by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How CPUs are chosen inside the levels.
+
+    `spread` takes single CPUs in the order of their numbers within a socket rather than whole
+    cores; `uncore` tries to stay in one uncore cache; `as_kubelet` repeats the kubelet's faults,
+    see `_free_sockets` and `take_distributed`.
+    """
+
+    spread: bool = False
+    uncore: bool = False
+    as_kubelet: bool = False
+
+
+PACKED = Packing()
+
+
+def take_packed(layout: Layout, free: int, count: int, packing: Packing = PACKED) -> int:
+    """Choose `count` CPUs, whole units before parts of units, tightest units first.
+
+    Tries NUMA nodes and sockets (the wider first), then uncore caches if asked, then cores, then
+    single CPUs. Among units of a level the one with least free CPUs comes first, then the lowest
+    id. Source: Kubernetes v1.36, cpumanager, `takeByTopologyNUMAPacked`.
+
+    Args:
+        layout: the machine; every CPU in `free` is in it.
+        free: mask of the CPUs to choose from.
+        count: CPUs wanted.
+        packing: how to choose inside the levels.
+
+    Returns:
+        The mask of `count` CPUs, all of them from `free` unless `as_kubelet` is set.
+
+    Raises:
+        NotEnoughCpusError: `free` holds fewer than `count`.
+    """
+    if count <= 0:
+        return 0
+    if count > free.bit_count():
+        raise NotEnoughCpusError(count, free.bit_count())
+    taking = _Taking(layout, free, count, packing)
+    for step in taking.steps():
+        step()
+        if taking.wanted <= 0:
+            break
+    return taking.taken
+
+
+class _Taking:
+    """One request being served: what is still free, still wanted and already taken."""
+
+    __slots__ = ("free", "layout", "packing", "taken", "wanted")
+
+    def __init__(self, layout: Layout, free: int, count: int, packing: Packing) -> None:
+        self.layout, self.free, self.wanted, self.packing = layout, free, count, packing
+        self.taken = 0
+
+    def steps(self) -> Iterator[Callable[[], None]]:
+        """The levels to try, widest first."""
+        whole_units = (self._take_numa_nodes, self._take_sockets)
+        yield from whole_units if self.layout.numa_first else reversed(whole_units)
+        if self.packing.uncore:
+            yield self._take_uncore_caches
+        if not self.packing.spread:
+            yield self._take_cores
+        yield self._take_cpus
+
+    def _take(self, cpus: int) -> None:
+        self.taken |= cpus
+        self.free &= ~cpus
+        self.wanted -= cpus.bit_count()
+
+    def _take_numa_nodes(self) -> None:
+        if self.wanted < min(mask.bit_count() for mask in self.layout.numa_nodes.values()):
+            return
+        for _, _, mask in list(sorted_numa_nodes(self.layout, self.free)):
+            if self.free & mask == mask and self.wanted >= mask.bit_count():
+                self._take(mask)
+
+    def _take_sockets(self) -> None:
+        if self.wanted < min(mask.bit_count() for mask in self.layout.sockets.values()):
+            return
+        for mask in self._free_sockets():
+            if self.wanted >= mask.bit_count():
+                self._take(mask)
+
+    def _free_sockets(self) -> list[int]:
+        """Sockets to take whole.
+
+        The kubelet takes a socket for free when its count of free CPUs equals the machine's
+        average socket, even if the socket is larger and some of its CPUs are in use. We ask in
+        addition that all of it is free, unless the caller wants the kubelet's very answer.
+        """
+        average = self.layout.cpus_per_socket
+        return [
+            mask
+            for count, _, mask in sorted_sockets(self.layout, self.free)
+            if count == average and (count == mask.bit_count() or self.packing.as_kubelet)
+        ]
+
+    def _take_uncore_caches(self) -> None:
+        ranked = list(_sorted_uncore_caches(self.layout, self.free))
+        if self.wanted >= self.layout.cpus_per_uncore_cache:
+            for _, _, mask in ranked:
+                if self.free & mask == mask and self.wanted >= mask.bit_count():
+                    self._take(mask)
+        for _, unit, _ in ranked:
+            if self.wanted <= 0:
+                return
+            self._take_part_of_uncore_cache(unit)
+
+    def _take_part_of_uncore_cache(self, unit: int) -> None:
+        """Take all that is still wanted from this cache, if it can be had as whole cores.
+
+        For an odd count the last thread of the last core is left.
+        """
+        threads = self.layout.threads
+        cores_wanted = -(-self.wanted // threads)
+        chosen = 0
+        cache = self.layout.uncore_caches[unit]
+        for mask in self.layout.cores_of_cache[unit]:
+            if mask & cache & self.free:
+                chosen |= mask & self.free
+                cores_wanted -= 1
+                if not cores_wanted:
+                    break
+        if self.wanted % 2 and threads > 1 and chosen.bit_count() > self.wanted:
+            chosen ^= 1 << chosen.bit_length() - 1
+        if chosen.bit_count() == self.wanted:
+            self._take(chosen)
+
+    def _take_cores(self) -> None:
+        for _, unit, _ in sorted_inner(self.layout, self.free):
+            for size, mask in self._free_cores(unit):
+                if self.wanted >= size:
+                    self._take(mask)
+                    if not self.wanted:
+                        return
+
+    def _free_cores(self, unit: int) -> list[tuple[int, int]]:
+        free, cores = self.free, self.layout.cores_of[unit]
+        found = [(mask.bit_count(), mask) for _, mask in cores if free & mask == mask]
+        if not self.layout.uniform:
+            found.sort(key=_size)
+        return found
+
+    def _take_cpus(self) -> None:
+        if self.packing.spread:
+            for _, _, mask in list(sorted_sockets(self.layout, self.free)):
+                self._take(lowest(mask & self.free, self.wanted))
+            return
+        for _, unit, _ in sorted_inner(self.layout, self.free):
+            for _, _, mask in _ranked(dict(self.layout.cores_of[unit]), self.free):
+                self._take(lowest(mask & self.free, self.wanted))
+                if not self.wanted:
+                    return
+
+
+def sorted_outer(layout: Layout, free: int) -> list[Ranked]:
+    """The wider units that have free CPUs, tightest first."""
+    return _ranked(layout.outer, free)
+
+
+def sorted_inner(layout: Layout, free: int) -> Iterator[Ranked]:
+    """The narrower units that have free CPUs: unit by unit of the wider ones, tightest first."""
+    seen: set[int] = set()
+    for _, _, outer in sorted_outer(layout, free):
+        within = {unit: mask for unit, mask in layout.inner.items() if mask & outer & free}
+        for ranked in _ranked(within, free):
+            if ranked[1] not in seen:
+                seen.add(ranked[1])
+                yield ranked
+
+
+def sorted_numa_nodes(layout: Layout, free: int) -> Iterator[Ranked]:
+    """The NUMA nodes that have free CPUs, in the order in which they are taken."""
+    if layout.numa_first:
+        return iter(sorted_outer(layout, free))
+    return sorted_inner(layout, free)
+
+
+def sorted_sockets(layout: Layout, free: int) -> Iterator[Ranked]:
+    """The sockets that have free CPUs, in the order in which they are taken."""
+    return sorted_inner(layout, free) if layout.numa_first else iter(sorted_outer(layout, free))
+
+
+def _sorted_uncore_caches(layout: Layout, free: int) -> Iterator[Ranked]:
+    for _, _, node in sorted_numa_nodes(layout, free):
+        caches = {unit: m for unit, m in layout.uncore_caches.items() if m & node & free}
+        yield from _ranked(caches, free)
+
+
+def _ranked(units: Units, free: int) -> list[Ranked]:
+    return sorted(
+        (count, unit, mask) for unit, mask in units.items() if (count := (mask & free).bit_count())
+    )
+
+
+def _size(core: tuple[int, int]) -> int:
+    return core[0]

@@ -1,0 +1,46 @@
+"""Whole cores on machines whose cores differ in their number of threads (hybrid processors)."""
+
+from numapin_operator.placement.errors import SmtAlignmentError
+from numapin_operator.placement.layout import Layout
+from numapin_operator.placement.take import Packing, sorted_inner, take_packed
+
+
+def take_whole_cores(layout: Layout, free: int, count: int, packing: Packing) -> int:
+    """Choose `count` CPUs that are all threads of their cores.
+
+    The kubelet divides CPUs by cores and takes the average for every core's size, so that on a
+    hybrid processor it hands out halves of cores. Here the packed choice stands if it splits no
+    core; else cores are taken largest first, in packed order, as long as they fit.
+
+    Raises:
+        SmtAlignmentError: no choice of the free whole cores has this size.
+    """
+    whole = layout.whole_cores(free)
+    if count > whole.bit_count():
+        raise SmtAlignmentError(
+            f"wanted {count} CPUs as whole cores, {whole.bit_count()} free in whole cores"
+        )
+    packed = take_packed(layout, whole, count, packing)
+    if layout.whole_cores(packed) == packed:
+        return packed
+    return _largest_first(layout, whole, count)
+
+
+def _largest_first(layout: Layout, whole: int, count: int) -> int:
+    ordered = [
+        mask
+        for _, unit, _ in sorted_inner(layout, whole)
+        for _, mask in layout.cores_of[unit]
+        if mask & whole
+    ]
+    taken = 0
+    for mask in sorted(ordered, key=int.bit_count, reverse=True):
+        if (taken | mask).bit_count() <= count:
+            taken |= mask
+    if taken.bit_count() != count:
+        smallest = min(mask.bit_count() for mask in ordered)
+        raise SmtAlignmentError(
+            f"wanted {count} CPUs as whole cores; {taken.bit_count()} would fit, "
+            f"the smallest free core has {smallest} threads"
+        )
+    return taken
