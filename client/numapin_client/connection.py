@@ -1,0 +1,270 @@
+"""One HTTP session to one API server: requests with deadlines, answers or typed errors."""
+
+import json
+import socket
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from importlib.metadata import version
+from types import TracebackType
+from typing import Any, Final, Self
+
+import aiohttp
+from aiohappyeyeballs import AddrInfoType as AddressInfo
+from pydantic_core import from_json
+from yarl import URL
+
+from numapin_client.credentials import Login
+from numapin_client.errors import (
+    ClientError,
+    ConnectionFailedError,
+    IdleTimeoutError,
+    MalformedAnswerError,
+    error_of,
+)
+from numapin_client.resources import Json
+
+JSON: Final = "application/json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+APPLY_PATCH: Final = "application/apply-patch+yaml"
+"""Server-side apply; JSON is YAML."""
+
+_REDIRECTS: Final = range(300, 400)
+_WRONG_SERVER: Final = "check that the server's URL is that of a Kubernetes API server"
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """How long we wait, in seconds.
+
+    Attributes:
+        connect_seconds: for a connection, TLS included.
+        request_seconds: for a whole answer, a chunk of a list included.
+        dead_peer_seconds: for the kernel to notice that a peer has vanished.
+    """
+
+    connect_seconds: float = 10.0
+    request_seconds: float = 60.0
+    dead_peer_seconds: float = 30.0
+
+
+DEFAULT_TIMEOUTS: Final = Timeouts()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of the API server."""
+
+    method: str
+    path: str
+    params: Mapping[str, str] | None = None
+    body: Mapping[str, Any] | None = None
+    content_type: str = JSON
+
+
+class Connection:
+    """A session; use as `async with Connection(login) as connection`."""
+
+    def __init__(
+        self, login: Login, timeouts: Timeouts = DEFAULT_TIMEOUTS, *, user_agent: str = "numapin"
+    ) -> None:
+        self.login, self._timeouts = login, timeouts
+        self._user_agent = f"{user_agent}/{version('numapin')}"
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=0,  # every watch holds one; the callers bound how much they ask at once
+                socket_factory=self._socket,
+            ),
+            headers={"User-Agent": self._user_agent, "Accept": JSON},
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._session is not None
+        await self._session.close()
+        self._session = None
+
+    async def ask(self, request: Request) -> Json:
+        """Send a request and read its whole answer.
+
+        Raises:
+            ApiError: the server said no, as one of its subclasses.
+            ConnectionFailedError: there was no answer, or none that makes sense.
+            LoginError: the credential cannot be had.
+        """
+        async with self.stream(request) as response:
+            body = await response.read()
+        return parse_json(body, shown(response))
+
+    @asynccontextmanager
+    async def stream(
+        self, request: Request, idle_seconds: float | None = None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send a request and hand out its answer for reading, when it is a yes.
+
+        What fails while the answer is being read is translated as well.
+
+        Args:
+            request: what to ask.
+            idle_seconds: how long the server may be silent, for answers that never end; None
+                sets a limit on the whole answer instead.
+
+        Raises:
+            as `ask`.
+        """
+        try:
+            response = await self._send(request, self._timeout(idle_seconds))
+            try:
+                if not response.ok or response.status in _REDIRECTS:
+                    raise await _refusal(response)
+                yield response
+            finally:
+                # What was not read to its end cannot serve another request.
+                response.close()
+        except (aiohttp.ClientError, OSError) as error:  # also TimeoutError and ssl.SSLError
+            asked = f"{request.method} {self.login.server}{request.path}"
+            raise _translated(asked, error, self.login) from error
+
+    def _timeout(self, idle_seconds: float | None) -> aiohttp.ClientTimeout:
+        if idle_seconds is None:
+            return aiohttp.ClientTimeout(
+                total=self._timeouts.request_seconds, connect=self._timeouts.connect_seconds
+            )
+        return aiohttp.ClientTimeout(
+            total=None, connect=self._timeouts.connect_seconds, sock_read=idle_seconds
+        )
+
+    async def _send(
+        self, request: Request, timeout: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        """Send; when the server does not know us, renew the credential and send once more."""
+        response = await self._send_once(request, timeout)
+        if response.status == HTTPStatus.UNAUTHORIZED and self.login.credentials:
+            response.close()
+            for credential in self.login.credentials:
+                await credential.renew()
+            response = await self._send_once(request, timeout)
+        return response
+
+    async def _send_once(
+        self, request: Request, timeout: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        assert self._session is not None, "the connection is used outside `async with`"
+        headers = {"Content-Type": request.content_type} if request.body is not None else {}
+        for credential in self.login.credentials:
+            if header := await credential.authorization():
+                headers["Authorization"] = header
+                break
+        return await self._session.request(
+            request.method,
+            URL(self.login.server + request.path, encoded=True),
+            params=request.params,
+            data=None if request.body is None else json.dumps(request.body).encode(),
+            headers=headers,
+            timeout=timeout,
+            allow_redirects=False,
+            ssl=self.login.tls or True,
+            server_hostname=self.login.tls_server_name,
+            proxy=self.login.proxy,
+        )
+
+    def _socket(self, address: AddressInfo) -> socket.socket:
+        """Open a socket whose peer is declared dead when it is silent for too long.
+
+        Source: tcp(7), "TCP_KEEPIDLE", "TCP_USER_TIMEOUT".
+        """
+        family, kind, protocol, *_ = address
+        opened = socket.socket(family, kind, protocol)
+        third_seconds = max(1, int(self._timeouts.dead_peer_seconds / 3))
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, third_seconds)
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, third_seconds)
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 2)
+        milliseconds = int(self._timeouts.dead_peer_seconds * 1000)
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
+        return opened
+
+
+def parse_json(body: bytes, asked: str) -> Json:
+    """Parse one JSON object.
+
+    Raises:
+        MalformedAnswerError: it is something else.
+    """
+    try:
+        answer = from_json(body, cache_strings="keys")
+    except ValueError as error:
+        raise MalformedAnswerError(
+            asked, f"the answer is not JSON ({error}): {_excerpt(body)}", _WRONG_SERVER
+        ) from error
+    if not isinstance(answer, dict):
+        raise MalformedAnswerError(asked, f"not an object: {_excerpt(body)}", _WRONG_SERVER)
+    return answer
+
+
+async def _refusal(response: aiohttp.ClientResponse) -> ClientError:
+    """Turn an answer that is not a yes into an error."""
+    asked, body = shown(response), await response.read()
+    if response.status in _REDIRECTS:
+        target = response.headers.get("Location", "nowhere")
+        return MalformedAnswerError(asked, f"redirected to {target}", _WRONG_SERVER)
+    wait_seconds = _retry_after_seconds(response.headers.get("Retry-After", ""))
+    try:
+        answer = from_json(body)
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict) or answer.get("kind") != "Status":
+        # Proxies and load balancers answer in their own words.
+        answer = {"message": f"{response.reason}: {_excerpt(body)}"}
+    return error_of(asked, response.status, answer, wait_seconds)
+
+
+def shown(response: aiohttp.ClientResponse) -> str:
+    """Say what was asked, as errors do."""
+    return f"{response.method} {response.url.with_query(None)}"
+
+
+def _retry_after_seconds(header: str) -> float | None:
+    """Read Retry-After; the API server sends seconds, other servers may send a date."""
+    return float(header) if header.isascii() and header.isdecimal() else None
+
+
+def _excerpt(body: bytes) -> str:
+    text = " ".join(body[:400].decode("utf-8", "replace").split())
+    return text[:200] or "(empty)"
+
+
+def _translated(asked: str, error: Exception, login: Login) -> ConnectionFailedError:
+    """Say what failed below HTTP, and what can be done about it."""
+    if isinstance(error, aiohttp.SocketTimeoutError):
+        return IdleTimeoutError(asked, "the server fell silent")
+    if isinstance(error, TimeoutError):
+        return ConnectionFailedError(asked, "no answer in time")
+    if isinstance(error, aiohttp.ClientResponseError | aiohttp.InvalidURL):
+        return MalformedAnswerError(asked, f"not an HTTP answer: {error}", _WRONG_SERVER)
+    why, remedy = _why_not_connected(error, login)
+    return ConnectionFailedError(asked, why, remedy)
+
+
+def _why_not_connected(error: Exception, login: Login) -> tuple[str, str]:
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return (
+            f"the server's certificate is not trusted: {error.certificate_error}",
+            f"check the certificate authority and the server's name in {login.origin}",
+        )
+    if isinstance(error, aiohttp.ClientSSLError | ssl.SSLError):
+        return f"TLS failed: {error}", f"check the server and certificates in {login.origin}"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        remedy = f"check that the API server runs and that {login.origin} names it"
+        return f"cannot connect: {error.os_error}", remedy
+    return f"the connection broke: {error or type(error).__name__}", ""

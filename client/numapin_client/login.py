@@ -1,0 +1,81 @@
+"""Find the API server: a kubeconfig, or the service account mounted into a pod."""
+
+from collections.abc import Mapping
+from ipaddress import IPv6Address
+from pathlib import Path
+from typing import Final
+
+from numapin_client.credentials import Login, TokenFile, tls_context
+from numapin_client.errors import LoginError
+from numapin_client.kubeconfig import kubeconfig_login
+
+SERVICE_ACCOUNT_DIR: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+def find_login(
+    kubeconfig: str | None, environ: Mapping[str, str], context: str | None = None
+) -> Login:
+    """Choose how to log in, in the order that kubectl and client-go follow.
+
+    1. `kubeconfig`, when given (one or more paths, joined by `:`),
+    2. the files named by `KUBECONFIG` in `environ`,
+    3. the mounted service account, when `KUBERNETES_SERVICE_HOST` is in `environ`,
+    4. `~/.kube/config`.
+
+    Blocks for the time it takes to read a few small files.
+
+    Raises:
+        LoginError: none of these is there, or the one chosen cannot be used.
+    """
+    paths = kubeconfig or environ.get("KUBECONFIG")
+    if paths:
+        return kubeconfig_login(paths, context)
+    if environ.get("KUBERNETES_SERVICE_HOST"):
+        return in_cluster_login(environ)
+    default = Path(environ.get("HOME", "/root"), ".kube", "config")
+    if default.exists():
+        return kubeconfig_login(str(default), context)
+    raise LoginError(
+        f"no API server to talk to: no kubeconfig was named, KUBECONFIG is not set, {default} "
+        "does not exist, and this is not a pod (KUBERNETES_SERVICE_HOST is not set); name a "
+        "kubeconfig"
+    )
+
+
+def in_cluster_login(environ: Mapping[str, str], folder: Path = SERVICE_ACCOUNT_DIR) -> Login:
+    """Log in as the service account of this pod.
+
+    Args:
+        environ: `KUBERNETES_SERVICE_HOST` and `KUBERNETES_SERVICE_PORT` as the kubelet sets them.
+        folder: where `token` and `ca.crt` are mounted.
+
+    Raises:
+        LoginError: the variables or the mount are missing.
+    """
+    host = environ.get("KUBERNETES_SERVICE_HOST", "")
+    port = environ.get("KUBERNETES_SERVICE_PORT", "443")
+    if not host:
+        raise LoginError("not in a pod: KUBERNETES_SERVICE_HOST is not set; name a kubeconfig")
+    if not port.isdecimal():
+        raise LoginError(f"KUBERNETES_SERVICE_PORT is {port!r}, which is not a port number")
+    token, authority = folder / "token", folder / "ca.crt"
+    for path in (token, authority):
+        if not path.is_file():
+            raise LoginError(
+                f"no service account is mounted: {path} is missing; set "
+                "automountServiceAccountToken: true on the pod, or name a kubeconfig"
+            )
+    return Login(
+        server=f"https://{_bracketed(host)}:{port}",
+        origin=f"the service account in {folder}",
+        credentials=(TokenFile(token),),
+        tls=tls_context(authority, str(authority)),
+    )
+
+
+def _bracketed(host: str) -> str:
+    """Write a host as URLs want it: IPv6 addresses in brackets."""
+    try:
+        return f"[{IPv6Address(host)}]"
+    except ValueError:
+        return host

@@ -1,0 +1,139 @@
+"""Credentials that other programs and identity providers hand out.
+
+Both are the business of the `kubernetes` package. Importing this module imports that, so it is done
+only when a kubeconfig asks for it.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from kubernetes.client import Configuration
+from kubernetes.config import ConfigException, load_kube_config
+from kubernetes.config.exec_provider import ExecProvider
+from kubernetes.config.kube_config import ConfigNode
+
+from numapin_client.credentials import load_client_certificate_data
+from numapin_client.errors import LoginError
+
+PLUGIN_SECONDS: Final = 60.0
+"""How long a plug-in may take; some ask a person to log in."""
+
+EXPIRY_MARGIN: Final = timedelta(seconds=10)
+
+T = TypeVar("T")
+
+
+class ExecCredential:
+    """A program that prints an ExecCredential, run again when that expires or is refused."""
+
+    def __init__(
+        self,
+        place: str,
+        plugin: Mapping[str, Any],
+        cluster: Mapping[str, Any],
+        folder: Path,
+        tls: ssl.SSLContext | None,
+    ) -> None:
+        """Take the kubeconfig's word for it; nothing is run yet.
+
+        Args:
+            place: the entry, such as `/root/.kube/config: users[name=admin].exec`.
+            plugin: the `exec` entry.
+            cluster: the `cluster` entry, told to plug-ins that ask for it.
+            folder: the kubeconfig's folder, where a relative command is looked for.
+            tls: gets the client certificate, when the plug-in hands out one.
+        """
+        self._place, self._plugin, self._cluster = place, plugin, cluster
+        self._folder, self._tls = folder, tls
+        self._lock = asyncio.Lock()
+        self._header: str | None = None
+        self._expires: datetime | None = None
+        self._ready = False
+
+    async def authorization(self) -> str | None:
+        """Give the plug-in's token, if it hands out tokens."""
+        async with self._lock:
+            if not self._ready or self._expired():
+                self._accept(await _in_thread(self._run, self._place))
+        return self._header
+
+    async def renew(self) -> None:
+        """Run the plug-in again at the next request."""
+        self._ready = False
+
+    def _expired(self) -> bool:
+        return self._expires is not None and datetime.now(UTC) >= self._expires - EXPIRY_MARGIN
+
+    def _run(self) -> Mapping[str, Any]:
+        try:
+            provider = ExecProvider(
+                ConfigNode("exec", dict(self._plugin)),
+                str(self._folder),
+                ConfigNode("cluster", dict(self._cluster)),
+            )
+            status: Mapping[str, Any] = provider.run()
+        except (ConfigException, OSError) as error:
+            hint = self._plugin.get("installHint")
+            raise LoginError(f"{self._place}: {error}" + (f"; {hint}" if hint else "")) from error
+        return status
+
+    def _accept(self, status: Mapping[str, Any]) -> None:
+        token, certificate = status.get("token"), status.get("clientCertificateData")
+        if not token and not certificate:
+            raise LoginError(f"{self._place}: the plug-in gave no token and no certificate")
+        if certificate and self._tls is not None:
+            load_client_certificate_data(
+                self._tls,
+                certificate.encode(),
+                str(status.get("clientKeyData") or "").encode(),
+                self._place,
+            )
+        self._header = f"Bearer {token}" if token else None
+        expires = status.get("expirationTimestamp")
+        self._expires = datetime.fromisoformat(expires) if expires else None
+        self._ready = True
+
+
+class AuthProviderCredential:
+    """An `auth-provider` entry (OIDC and such), kept fresh by the `kubernetes` package."""
+
+    def __init__(self, place: str, paths: str, context: str) -> None:
+        """Take the kubeconfig files, joined by `:`, and the context; nothing is loaded yet."""
+        self._place, self._paths, self._context = place, paths, context
+        self._lock = asyncio.Lock()
+        self._header: Callable[[], str | None] | None = None
+
+    async def authorization(self) -> str | None:
+        """Give the token; the package renews it when it has expired."""
+        async with self._lock:
+            if self._header is None:
+                self._header = await _in_thread(self._load, self._place)
+            header = await _in_thread(self._header, self._place)
+        if not header:
+            raise LoginError(f"{self._place}: no token in it, and none could be had; log in again")
+        return header
+
+    async def renew(self) -> None:
+        """Load the kubeconfig again at the next request."""
+        self._header = None
+
+    def _load(self) -> Callable[[], str | None]:
+        configuration = Configuration()
+        try:
+            load_kube_config(self._paths, self._context, configuration)
+        except ConfigException as error:
+            raise LoginError(f"{self._place}: {error}") from error
+        return lambda: configuration.get_api_key_with_prefix("BearerToken")
+
+
+async def _in_thread(function: Callable[[], T], place: str) -> T:
+    """Run a blocking function with a deadline; what it waits for cannot be stopped from here."""
+    try:
+        async with asyncio.timeout(PLUGIN_SECONDS):
+            return await asyncio.to_thread(function)
+    except TimeoutError as error:
+        raise LoginError(f"{place}: no answer within {PLUGIN_SECONDS:.0f} s") from error

@@ -1,0 +1,91 @@
+"""The kinds of objects we talk about, and where the API server keeps them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, TypeAlias
+from urllib.parse import quote
+
+from numapin_api import names
+
+Json: TypeAlias = dict[str, Any]
+"""An object as the API server sends it."""
+
+
+class Key(NamedTuple):
+    """Which object of a resource; an empty namespace for cluster-scoped resources."""
+
+    name: str
+    namespace: str = ""
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any]) -> "Key":
+        """Read the key from an object's metadata."""
+        metadata = body["metadata"]
+        return cls(metadata["name"], metadata.get("namespace", ""))
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One resource type of the API.
+
+    Attributes:
+        group: API group; empty for the core group.
+        version: API version, such as `v1`.
+        plural: the name in URLs, such as `pods`.
+        kind: the name in objects, such as `Pod`.
+        namespaced: whether its objects live in namespaces.
+    """
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool
+
+    @property
+    def api_version(self) -> str:
+        """The `apiVersion` of its objects."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def collection_path(self, namespace: str = "") -> str:
+        """Path of all objects, or of those in one namespace."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        if namespace and self.namespaced:
+            return f"{root}/namespaces/{quote(namespace, safe='')}/{self.plural}"
+        return f"{root}/{self.plural}"
+
+    def path(self, key: Key, subresource: str = "") -> str:
+        """Path of one object, or of a subresource of it such as `status`.
+
+        Raises:
+            ValueError: the name is empty, or the namespace does not suit the resource. An
+                empty name would turn the path of an object into that of all objects.
+        """
+        if not key.name:
+            raise ValueError(f"a {self.kind} needs a name")
+        if self.namespaced != bool(key.namespace):
+            has = "lives in a namespace" if self.namespaced else "is cluster-scoped"
+            raise ValueError(f"{self.kind} {has}, asked for {str(key)!r}")
+        path = f"{self.collection_path(key.namespace)}/{quote(key.name, safe='')}"
+        return f"{path}/{subresource}" if subresource else path
+
+
+PODS: Final = Resource("", "v1", "pods", "Pod", namespaced=True)
+NODES: Final = Resource("", "v1", "nodes", "Node", namespaced=False)
+NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True)
+EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event", namespaced=True)
+LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)
+CPU_POLICIES: Final = Resource(
+    names.GROUP, names.VERSION, names.CPU_POLICY_PLURAL, names.CPU_POLICY_KIND, namespaced=False
+)
+NODE_ASSIGNMENTS: Final = Resource(
+    names.GROUP,
+    names.VERSION,
+    names.NODE_ASSIGNMENT_PLURAL,
+    names.NODE_ASSIGNMENT_KIND,
+    namespaced=False,
+)

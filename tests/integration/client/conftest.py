@@ -1,0 +1,32 @@
+"""A client of the real API server, and a namespace for each test."""
+
+import secrets
+from collections.abc import AsyncIterator
+
+import pytest
+
+from numapin_client.kubeconfig import kubeconfig_login
+from numapin_client.objects import ApiClient, connect
+from numapin_client.resources import NAMESPACES, Key, Resource
+from numapin_lab.controlplane import ControlPlane
+
+SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount", namespaced=True)
+
+
+@pytest.fixture
+async def client(control_plane: ControlPlane) -> AsyncIterator[ApiClient]:
+    """The administrator's client."""
+    async with connect(kubeconfig_login(str(control_plane.kubeconfig))) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def namespace(client: ApiClient) -> AsyncIterator[str]:
+    """A namespace of the test's own, fit for pods."""
+    name = f"client-{secrets.token_hex(4)}"
+    await client.create(NAMESPACES, {"metadata": {"name": name}})
+    # No controller-manager runs here; without this account no pod may be created.
+    account = {"metadata": {"name": "default", "namespace": name}}
+    await client.create(SERVICE_ACCOUNTS, account)
+    yield name
+    await client.delete(NAMESPACES, Key(name))

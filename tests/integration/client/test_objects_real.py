@@ -1,0 +1,222 @@
+"""Reading and writing objects of a real API server."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from numapin_client import errors
+from numapin_client.events import WARNING, Happening, Reporter, object_reference, post_event
+from numapin_client.kubeconfig import kubeconfig_login
+from numapin_client.objects import ApiClient, Source, connect
+from numapin_client.resources import (
+    CONFIG_MAPS,
+    CPU_POLICIES,
+    EVENTS,
+    LEASES,
+    NODES,
+    PODS,
+    Json,
+    Key,
+)
+from numapin_lab.controlplane import ControlPlane
+
+
+def config_map(namespace: str, name: str, **data: str) -> Json:
+    return {"metadata": {"name": name, "namespace": namespace}, "data": data}
+
+
+def _named(namespace: str, name: str) -> Source:
+    return Source(CONFIG_MAPS, namespace, field_selector=f"metadata.name={name}")
+
+
+async def test_server_version_is_asked(client: ApiClient) -> None:
+    assert (await client.server_version()).startswith("v1.")
+
+
+async def test_an_object_is_created_read_changed_and_deleted(
+    client: ApiClient, namespace: str
+) -> None:
+    key = Key("settings", namespace)
+    created = await client.create(CONFIG_MAPS, config_map(namespace, "settings", a="1"))
+    assert (await client.get(CONFIG_MAPS, key))["data"] == {"a": "1"}
+
+    await client.update(CONFIG_MAPS, created | {"data": {"a": "2"}})
+    assert (await client.get(CONFIG_MAPS, key))["data"] == {"a": "2"}
+
+    await client.merge_patch(CONFIG_MAPS, key, {"data": {"b": "3", "a": None}})
+    assert (await client.get(CONFIG_MAPS, key))["data"] == {"b": "3"}
+
+    await client.delete(CONFIG_MAPS, key)
+    with pytest.raises(errors.NotFoundError, match=f"{namespace}/configmaps/settings"):
+        await client.get(CONFIG_MAPS, key)
+
+
+async def test_an_object_from_a_list_can_be_written_back(client: ApiClient, namespace: str) -> None:
+    await client.create(CONFIG_MAPS, config_map(namespace, "settings", a="1"))
+    [found] = await client.list(
+        Source(CONFIG_MAPS, namespace, field_selector="metadata.name=settings")
+    )
+    assert "kind" not in found
+    assert (await client.update(CONFIG_MAPS, found | {"data": {}}))["kind"] == "ConfigMap"
+
+
+async def test_creating_twice_says_that_it_exists(client: ApiClient, namespace: str) -> None:
+    await client.create(CONFIG_MAPS, config_map(namespace, "settings"))
+    with pytest.raises(errors.AlreadyExistsError) as caught:
+        await client.create(CONFIG_MAPS, config_map(namespace, "settings"))
+    assert caught.value.status_reason == "AlreadyExists"
+    assert not caught.value.transient
+
+
+async def test_a_stale_version_conflicts(client: ApiClient, namespace: str) -> None:
+    first = await client.create(CONFIG_MAPS, config_map(namespace, "settings", a="1"))
+    await client.update(CONFIG_MAPS, first | {"data": {"a": "2"}})
+    with pytest.raises(errors.ConflictError):
+        await client.update(CONFIG_MAPS, first | {"data": {"a": "3"}})
+    with pytest.raises(errors.ConflictError):
+        await client.apply(CONFIG_MAPS, _applied(first, a="4"), "tester")
+
+
+def _applied(seen: Json, **data: str) -> Json:
+    metadata = {name: seen["metadata"][name] for name in ("name", "namespace", "resourceVersion")}
+    return {"metadata": metadata, "data": data}
+
+
+async def test_apply_creates_owns_and_removes(client: ApiClient, namespace: str) -> None:
+    key = Key("settings", namespace)
+    await client.apply(CONFIG_MAPS, config_map(namespace, "settings", a="1", b="1"), "one")
+    await client.apply(CONFIG_MAPS, config_map(namespace, "settings", a="1"), "one")
+    assert (await client.get(CONFIG_MAPS, key))["data"] == {"a": "1"}
+
+
+async def test_apply_without_force_names_the_field_of_the_other(
+    client: ApiClient, namespace: str
+) -> None:
+    await client.apply(CONFIG_MAPS, config_map(namespace, "settings", a="1"), "one")
+    with pytest.raises(errors.ConflictError) as caught:
+        await client.apply(
+            CONFIG_MAPS, config_map(namespace, "settings", a="2"), "two", force=False
+        )
+    assert [(cause.reason, cause.field) for cause in caught.value.causes] == [
+        ("FieldManagerConflict", ".data.a")
+    ]
+    taken = await client.apply(CONFIG_MAPS, config_map(namespace, "settings", a="2"), "two")
+    assert taken["data"] == {"a": "2"}
+
+
+async def test_status_is_applied_and_patched_by_itself(client: ApiClient, namespace: str) -> None:
+    pod = _pod(namespace)
+    await client.create(PODS, pod)
+    key = Key.of(pod)
+    status = {"conditions": [{"type": "Pinned", "status": "True"}]}
+    await client.apply(
+        PODS, {"metadata": pod["metadata"], "status": status}, "t", subresource="status"
+    )
+    patched = await client.merge_patch(
+        PODS, key, {"status": {"reason": "Tested"}}, subresource="status", field_manager="t"
+    )
+    assert patched["status"]["reason"] == "Tested"
+    assert patched["status"]["conditions"][0]["type"] == "Pinned"
+
+
+def _pod(namespace: str) -> Json:
+    containers = [{"name": "main", "image": "localhost/pause:1"}]
+    return {"metadata": {"name": "pod", "namespace": namespace}, "spec": {"containers": containers}}
+
+
+async def test_an_invalid_object_names_its_fields(client: ApiClient, namespace: str) -> None:
+    pod = _pod(namespace)
+    pod["spec"]["containers"][0]["name"] = "Not Valid"
+    with pytest.raises(errors.InvalidError) as caught:
+        await client.create(PODS, pod)
+    assert [cause.field for cause in caught.value.causes] == ["spec.containers[0].name"]
+
+
+@pytest.mark.parametrize("precondition", ["uid", "resource_version"])
+async def test_deletion_spares_another_object(
+    client: ApiClient, namespace: str, precondition: str
+) -> None:
+    await client.create(CONFIG_MAPS, config_map(namespace, "settings"))
+    with pytest.raises(errors.ConflictError):
+        await client.delete(CONFIG_MAPS, Key("settings", namespace), **{precondition: "4711"})
+    assert await client.get(CONFIG_MAPS, Key("settings", namespace))
+
+
+async def test_a_resource_that_is_not_installed_is_not_found(client: ApiClient) -> None:
+    absent = dataclasses.replace(CPU_POLICIES, plural="nosuchthings")
+    with pytest.raises(errors.NotFoundError):
+        await client.list(Source(absent))
+
+
+async def test_a_refused_token_is_unauthorized(control_plane: ControlPlane, tmp_path: Path) -> None:
+    text = control_plane.kubeconfig.read_text()
+    assert control_plane.admin_token in text
+    foreign = tmp_path / "kubeconfig"
+    foreign.write_text(text.replace(control_plane.admin_token, "of-another-cluster"))
+    async with connect(kubeconfig_login(str(foreign))) as client:
+        with pytest.raises(errors.UnauthorizedError, match=control_plane.server):
+            await client.list(Source(NODES))
+
+
+async def test_a_wrong_authority_is_said_with_the_place(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    other = tmp_path / "kubeconfig"
+    _write_kubeconfig_with_system_trust(control_plane, other)
+    async with connect(kubeconfig_login(str(other))) as client:
+        with pytest.raises(errors.ConnectionFailedError, match="not trusted") as caught:
+            await client.server_version()
+    assert str(other) in str(caught.value)
+
+
+def _write_kubeconfig_with_system_trust(control_plane: ControlPlane, path: Path) -> None:
+    path.write_text(
+        f"""
+clusters: [{{name: c, cluster: {{server: "{control_plane.server}"}}}}]
+users: [{{name: u, user: {{token: t}}}}]
+contexts: [{{name: x, context: {{cluster: c, user: u}}}}]
+current-context: x
+"""
+    )
+
+
+async def test_the_right_of_a_service_account_ends_somewhere(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    control_plane.kubectl("create", "serviceaccount", "nobody", "-n", namespace)
+    token = control_plane.kubectl("create", "token", "nobody", "-n", namespace).strip()
+    limited = tmp_path / "kubeconfig"
+    text = control_plane.kubeconfig.read_text()
+    limited.write_text(text.replace(control_plane.admin_token, token))
+    async with connect(kubeconfig_login(str(limited))) as client:
+        with pytest.raises(errors.ForbiddenError, match="nobody"):
+            await client.list(Source(NODES))
+
+
+async def test_an_event_with_a_long_note_is_taken(client: ApiClient, namespace: str) -> None:
+    pod = await client.create(PODS, _pod(namespace))
+    happening = Happening(WARNING, "TopologyAffinityError", "Refuse", "ü" * 600)
+    await post_event(client, object_reference(pod), happening, Reporter("numapin.io/t", "me"))
+    [event] = await client.list(Source(EVENTS, namespace))
+    assert event["regarding"]["uid"] == pod["metadata"]["uid"]
+    assert event["note"].endswith("ü…")
+
+
+async def test_an_event_about_a_node_lies_in_default(client: ApiClient) -> None:
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n" * 253}}
+    happening = Happening(WARNING, "Drift", "Repair", "cpuset was 0-7")
+    event = await post_event(
+        client, object_reference(node), happening, Reporter("numapin.io/t", "me")
+    )
+    assert event["metadata"]["namespace"] == "default"
+
+
+async def test_a_lease_is_taken_over_only_from_the_version_seen(
+    client: ApiClient, namespace: str
+) -> None:
+    body = {"metadata": {"name": "leader", "namespace": namespace}, "spec": {"holderIdentity": "a"}}
+    first = await client.create(LEASES, body)
+    await client.update(LEASES, first | {"spec": {"holderIdentity": "b"}})
+    with pytest.raises(errors.ConflictError):
+        await client.update(LEASES, first | {"spec": {"holderIdentity": "c"}})
