@@ -1,0 +1,144 @@
+"""Pure: whether a spec may be put in force on this machine, and every reason why not."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from numapin_api.conditions import Reason
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
+from numapin_api.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with a spec; `field` is named as in the object."""
+
+    reason: Reason
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
+
+def accept(
+    spec: NodeAssignmentSpec, topology: Topology, name: str, node_name: str
+) -> tuple[Problem, ...]:
+    """Everything that keeps `spec` from being put in force; nothing when it may be.
+
+    A spec is taken whole or refused whole: while there is a problem, the last one that was
+    accepted stays in force.
+
+    Args:
+        spec: what the NodeAssignment says.
+        topology: this machine, whose CPUs and memory it may name.
+        name: the NodeAssignment's name.
+        node_name: the node that this enforcer acts on.
+    """
+    return tuple(_problems(spec, topology, name, node_name))
+
+
+def _problems(
+    spec: NodeAssignmentSpec, topology: Topology, name: str, node_name: str
+) -> Iterator[Problem]:
+    if name != node_name:
+        told = f"it is for the node {name}, and this node is {node_name}"
+        yield _invalid("metadata.name", told)
+    if spec.mode == "Dynamic":
+        told = "Dynamic is not built yet; use Static"
+        yield Problem(Reason.UNSUPPORTED_FIELD, "spec.mode", told)
+    if spec.isolation != "Cpuset":
+        told = f"{spec.isolation} is not built yet; use Cpuset"
+        yield Problem(Reason.UNSUPPORTED_FIELD, "spec.isolation", told)
+    if spec.mode == "None":
+        return
+    if spec.pools is not None:
+        yield from _pool_problems(spec.pools, topology)
+    elif spec.containers:
+        told = "it is unset, but everybody without own CPUs must have some to run on"
+        yield _invalid("spec.pools", told)
+    yield from _duplicates(spec.containers)
+    for index, one in enumerate(spec.containers):
+        yield from _container_problems(f"spec.containers[{index}]", one, topology)
+    yield from _overlaps(spec)
+
+
+def _invalid(field: str, message: str) -> Problem:
+    return Problem(Reason.INVALID_ASSIGNMENT, field, message)
+
+
+def _pool_problems(pools: Pools, topology: Topology) -> Iterator[Problem]:
+    if not pools.shared:
+        yield _invalid("spec.pools.shared", "it is empty, but somebody may always need it")
+    yield from _cpu_problems("spec.pools.shared", pools.shared, topology)
+    yield from _cpu_problems("spec.pools.reserved", pools.reserved, topology)
+
+
+def _cpu_problems(field: str, cpus: CpuSet, topology: Topology) -> Iterator[Problem]:
+    offline = cpus & topology.offline
+    missing = cpus - topology.online - topology.offline
+    has = f"online are {topology.online}"
+    if missing:
+        yield _invalid(field, f"this machine has no CPU {missing}; {has}")
+    if offline:
+        yield _invalid(field, f"CPU {offline} is offline; {has}")
+
+
+def _mem_problems(field: str, mems: MemSet, topology: Topology) -> Iterator[Problem]:
+    known = MemSet(node.id for node in topology.numa_nodes)
+    has = f"memory is on {topology.mems}"
+    if mems - known:
+        yield _invalid(field, f"this machine has no NUMA node {mems - known}; {has}")
+    if mems & known - topology.mems:
+        yield _invalid(field, f"NUMA node {mems & known - topology.mems} has no memory; {has}")
+
+
+def _container_problems(
+    field: str, one: ContainerAssignment, topology: Topology
+) -> Iterator[Problem]:
+    if one.exclusive and not one.cpus:
+        yield _invalid(f"{field}.cpus", f"{_name(one)} is exclusive, but has no CPUs")
+    yield from _cpu_problems(f"{field}.cpus", one.cpus, topology)
+    yield from _mem_problems(f"{field}.mems", one.mems, topology)
+
+
+def _duplicates(containers: tuple[ContainerAssignment, ...]) -> Iterator[Problem]:
+    seen: dict[tuple[str, str], int] = {}
+    for index, one in enumerate(containers):
+        first = seen.setdefault((one.pod_uid, one.container), index)
+        if first != index:
+            told = f"{_name(one)} is already listed as spec.containers[{first}]"
+            yield _invalid(f"spec.containers[{index}]", told)
+
+
+def _overlaps(spec: NodeAssignmentSpec) -> Iterator[Problem]:
+    """Exclusive CPUs that anybody else has: a pool, or another container."""
+    pools = spec.pools
+    owners: dict[int, ContainerAssignment] = {}
+    for index, one in enumerate(spec.containers):
+        field = f"spec.containers[{index}].cpus"
+        if pools and one.exclusive:
+            for what, pool in (("shared", pools.shared), ("reserved", pools.reserved)):
+                if one.cpus & pool:
+                    told = f"CPU {one.cpus & pool} of {_name(one)} is in the {what} pool as well"
+                    yield _invalid(field, told)
+        if one.exclusive:
+            owned = CpuSet(cpu for cpu in one.cpus if cpu in owners)
+            for cpu in owned:
+                told = f"CPU {cpu} of {_name(one)} is owned by {_name(owners[cpu])} as well"
+                yield _invalid(field, told)
+            owners |= dict.fromkeys(one.cpus - owned, one)
+    yield from _guests(spec, owners)
+
+
+def _guests(spec: NodeAssignmentSpec, owners: dict[int, ContainerAssignment]) -> Iterator[Problem]:
+    """Containers without exclusive CPUs that were put on somebody's."""
+    for index, one in enumerate(spec.containers):
+        for cpu in one.cpus if not one.exclusive else ():
+            if cpu in owners:
+                told = f"CPU {cpu} of {_name(one)} is owned by {_name(owners[cpu])}"
+                yield _invalid(f"spec.containers[{index}].cpus", told)
+
+
+def _name(one: ContainerAssignment) -> str:
+    return f"{one.namespace}/{one.pod}/{one.container}"

@@ -1,0 +1,103 @@
+"""Run ordered writes; when one fails, leave out what it alone made safe."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from numapin_enforcer.cgroups import (
+    CgroupError,
+    CgroupReadOnlyError,
+    CgroupTree,
+    CgroupVanishedError,
+    Write,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A write that the kernel did not make, and why."""
+
+    write: Write
+    error: CgroupError
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A write that was not tried, because `cause` was not made."""
+
+    write: Write
+    cause: Write
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of each write: made, needless because its cgroup is gone, refused, or left out."""
+
+    made: tuple[Write, ...]
+    vanished: tuple[Write, ...]
+    failed: tuple[Failure, ...]
+    skipped: tuple[Skipped, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything is in force that still exists."""
+        return not self.failed and not self.skipped
+
+
+def apply(writes: Iterable[Write], tree: CgroupTree) -> Outcome:
+    """Make `writes` in their order.
+
+    A cgroup that vanished is normal. A failure blocks only the writes that would be unsafe without
+    the failed one; the next pass plans anew from what is then there.
+
+    Args:
+        writes: a whole `Plan`, or its `quick` and then its `moves`.
+        tree: where to.
+    """
+    made: list[Write] = []
+    vanished: list[Write] = []
+    failed: list[Failure] = []
+    skipped: list[Skipped] = []
+    missing: list[Write] = []
+    for write in writes:
+        cause = next((other for other in missing if _blocks(other, write)), None)
+        if cause is None and failed and isinstance(failed[-1].error, CgroupReadOnlyError):
+            cause = failed[-1].write
+        if cause is not None:
+            missing.append(write)
+            skipped.append(Skipped(write, cause))
+            continue
+        try:
+            tree.write(write)
+        except CgroupVanishedError:
+            vanished.append(write)
+        except CgroupError as error:
+            missing.append(write)
+            failed.append(Failure(write, error))
+        else:
+            made.append(write)
+    return Outcome(tuple(made), tuple(vanished), tuple(failed), tuple(skipped))
+
+
+def _blocks(missing: Write, write: Write) -> bool:
+    """Whether `write` is unsafe because `missing` was not made."""
+    if missing.setting is not write.setting:
+        return False
+    if write.path.startswith(missing.path + "/"):
+        return bool(missing.gains) and bool(write.gains)
+    if missing.path.startswith(write.path + "/"):
+        return _blocks_parent(missing, write)
+    if missing.path == write.path or (missing.owner and missing.owner == write.owner):
+        return False
+    exclusive = bool(missing.owner or write.owner)
+    return exclusive and not missing.leaves.isdisjoint(write.gains)
+
+
+def _blocks_parent(missing: Write, write: Write) -> bool:
+    """Whether a parent must stay as it is because a child could not be set.
+
+    A child that was not bound to its set would gain with its parent (v2); one that did not leave
+    CPUs would, left with nothing, get all that its parent has (v2), or the kernel refuses (v1).
+    """
+    if not missing.gains and not missing.leaves:
+        return bool(write.gains)
+    return not missing.leaves.isdisjoint(write.leaves)

@@ -1,0 +1,306 @@
+"""Edge: read and write cpuset.cpus, cpuset.mems and CFS quotas; cgroup v1 and v2."""
+
+import errno
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from numapin_api.conditions import Reason
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_enforcer.cgroups import (
+    Cgroup,
+    CgroupError,
+    CgroupReadOnlyError,
+    CgroupRefusedError,
+    CgroupVanishedError,
+    Quota,
+    Tree,
+    Version,
+    Write,
+)
+from numapin_enforcer.layout import Driver, Kind, Layout
+
+_ASKED: Final = ("cpuset.cpus", "cpuset.mems")
+_EFFECTIVE: Final = {
+    Version.V1: ("cpuset.effective_cpus", "cpuset.effective_mems"),
+    Version.V2: ("cpuset.cpus.effective", "cpuset.mems.effective"),
+}
+_V1_QUOTA: Final = "cpu.cfs_quota_us"
+_V1_PERIOD: Final = "cpu.cfs_period_us"
+_V2_QUOTA: Final = "cpu.max"
+
+_MEANINGS: Final[Mapping[int, str]] = {
+    errno.ERANGE: "it names a CPU or NUMA node beyond those this kernel can have (ERANGE)",
+    errno.EINVAL: "it is no list, or names a CPU or NUMA node that is not there (EINVAL)",
+    errno.ENOSPC: "the set would be empty while tasks are inside (ENOSPC)",
+    errno.EBUSY: "a cgroup inside still has what this would take away (EBUSY)",
+    errno.EACCES: "the cgroup around it does not have all of this (EACCES)",
+    errno.ENOENT: "the cgroup is gone (ENOENT)",
+    errno.ENODEV: "the cgroup is gone (ENODEV)",
+    errno.EROFS: "it is mounted read-only (EROFS); mount the host's cgroups writable",
+    errno.EPERM: "the right is missing (EPERM); run as root with the host's cgroups",
+}
+_VANISHED: Final = frozenset({errno.ENOENT, errno.ENODEV})
+_READ_ONLY: Final = frozenset({errno.EROFS, errno.EPERM})
+_REFUSED: Final = frozenset({errno.ERANGE, errno.EINVAL, errno.ENOSPC, errno.EBUSY, errno.EACCES})
+
+
+class NoCpusetError(Exception):
+    """No cpuset controller is mounted where one was looked for."""
+
+    reason = Reason.CGROUPS_READ_ONLY
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(
+            f"no cpuset controller below {folder}: neither v2 (cgroup.controllers) nor v1 "
+            "(cpuset/cpuset.cpus); name the host's mount with --cgroupfs"
+        )
+        self.folder = folder
+
+
+class NoKubepodsError(Exception):
+    """The kubelet has made no cgroup for pods (yet)."""
+
+    reason = Reason.CGROUPS_READ_ONLY
+
+    def __init__(self, looked_for: tuple[Path, ...]) -> None:
+        places = " and ".join(str(path) for path in looked_for)
+        super().__init__(
+            f"found neither of {places}: start the kubelet, or say its cgroupRoot with "
+            "--cgroup-root"
+        )
+        self.looked_for = looked_for
+
+
+@dataclass(frozen=True, slots=True)
+class Mounts:
+    """Where the controllers are mounted; on v2 both are the same folder.
+
+    `cpu` is None where no cpu controller is found: then there are no quotas.
+    """
+
+    version: Version
+    cpuset: Path
+    cpu: Path | None
+
+
+def find_mounts(folder: Path) -> Mounts:
+    """The controllers below `folder`, the host's `/sys/fs/cgroup`.
+
+    Raises:
+        NoCpusetError: there is no cpuset controller.
+    """
+    for unified in (folder, folder / "unified"):
+        if "cpuset" in _controllers(unified):
+            return Mounts(Version.V2, unified, unified)
+    cpuset = _v1_mount(folder, "cpuset", "cpuset.cpus")
+    if cpuset is None:
+        raise NoCpusetError(folder)
+    return Mounts(Version.V1, cpuset, _v1_mount(folder, "cpu", "cpu.shares"))
+
+
+def _controllers(folder: Path) -> list[str]:
+    try:
+        return (folder / "cgroup.controllers").read_text().split()
+    except OSError:
+        return []
+
+
+def _v1_mount(folder: Path, controller: str, proof: str) -> Path | None:
+    """The mount of one v1 controller; it may share its mount, as in `cpu,cpuacct`."""
+    with suppress(OSError):
+        for path in sorted(folder.iterdir()):
+            if controller in path.name.split(",") and (path / proof).exists():
+                return path
+    return None
+
+
+def find_layout(mounts: Mounts, cgroup_root: str = "/") -> Layout:
+    """How the kubelet's cgroups are named on this node: the driver whose tree is there.
+
+    Where both trees are there (the driver was changed), the one that holds more pods.
+
+    Raises:
+        NoKubepodsError: there is no tree.
+        InvalidIdError: `cgroup_root` is no cgroup's name.
+    """
+    layouts = [Layout(driver, cgroup_root) for driver in (Driver.SYSTEMD, Driver.CGROUPFS)]
+    there = [layout for layout in layouts if (mounts.cpuset / layout.root).is_dir()]
+    if not there:
+        raise NoKubepodsError(tuple(mounts.cpuset / layout.root for layout in layouts))
+    return max(there, key=lambda layout: _pods(mounts, layout))
+
+
+def _pods(mounts: Mounts, layout: Layout) -> int:
+    paths = Cgroupfs(mounts, layout.root).read().cgroups
+    return sum(layout.place(path).kind is Kind.POD for path in paths)
+
+
+class Cgroupfs:
+    """The kernel's cgroups below `root`; nothing is remembered between two calls."""
+
+    def __init__(self, mounts: Mounts, root: str) -> None:
+        self._mounts, self._root = mounts, root
+        self._files = (*_ASKED, *_EFFECTIVE[mounts.version])
+
+    def read(self) -> Tree:
+        """Every cgroup as it is now; see `CgroupTree`."""
+        cgroups = {one.path: one for one in self._walk(self._root)}
+        if not cgroups:
+            path = str(self._mounts.cpuset / self._root)
+            raise CgroupVanishedError(path, None, errno.ENOENT, "there is no such cpuset cgroup")
+        return Tree(self._mounts.version, self._root, cgroups)
+
+    def read_one(self, path: str) -> Cgroup:
+        """One cgroup as it is now.
+
+        Raises:
+            CgroupVanishedError: it is gone.
+            CgroupError: a file could not be read.
+        """
+        folder = self._folder(path)
+        cpus, mems, effective_cpus, effective_mems = (
+            _read(f"{folder}/{name}") for name in self._files
+        )
+        return Cgroup(path, _cpus(cpus), _mems(mems), _cpus(effective_cpus), _mems(effective_mems))
+
+    def write(self, write: Write) -> None:
+        """Make one write; see `CgroupTree`."""
+        if isinstance(write.value, Quota):
+            self._write_quota(write.path, write.value)
+            return
+        text = str(int(write.value)) if isinstance(write.value, bool) else str(write.value)
+        _write(f"{self._folder(write.path)}/{write.setting}", text)
+
+    def has_tasks(self, path: str) -> bool:
+        """Whether a process runs in the cgroup itself (not counting those inside it).
+
+        Raises:
+            CgroupVanishedError: it is gone.
+            CgroupError: the list could not be read.
+        """
+        return bool(_read(f"{self._folder(path)}/cgroup.procs"))
+
+    def read_quota(self, path: str) -> Quota | None:
+        """The CFS limit of a cgroup; None where there is no cpu controller.
+
+        Raises:
+            CgroupVanishedError: it is gone.
+            CgroupError: a file could not be read.
+        """
+        folder = self._cpu_folder(path)
+        if folder is None:
+            return None
+        if self._mounts.version is Version.V2:
+            limit, _, period = _read(f"{folder}/{_V2_QUOTA}").partition(" ")
+            return Quota(None if limit == "max" else int(limit), int(period))
+        limit, period = (_read(f"{folder}/{name}") for name in (_V1_QUOTA, _V1_PERIOD))
+        return Quota(None if int(limit) < 0 else int(limit), int(period))
+
+    def _write_quota(self, path: str, quota: Quota) -> None:
+        folder = self._cpu_folder(path)
+        if folder is None:
+            meaning = "there is no cpu controller"
+            raise CgroupReadOnlyError(path, str(quota), errno.ENOENT, meaning)
+        if self._mounts.version is Version.V2:
+            _write(f"{folder}/{_V2_QUOTA}", str(quota))
+            return
+        if quota.quota_us is None:
+            _write(f"{folder}/{_V1_QUOTA}", "-1")
+            return
+        _write(f"{folder}/{_V1_PERIOD}", str(quota.period_us))
+        _write(f"{folder}/{_V1_QUOTA}", str(quota.quota_us))
+
+    def _walk(self, path: str) -> Iterator[Cgroup]:
+        """`path` and everything inside it that has a cpuset, parents first.
+
+        On v2 a cgroup without cpuset files is one that its parent gave no controller: it has what
+        its parent has, and so has everything inside it.
+        """
+        try:
+            yield self.read_one(path)
+            names = _folders(self._folder(path))
+        except CgroupVanishedError:
+            return
+        for name in names:
+            yield from self._walk(f"{path}/{name}")
+
+    def _folder(self, path: str) -> str:
+        self._check(path)
+        return f"{self._mounts.cpuset}/{path}"
+
+    def _cpu_folder(self, path: str) -> str | None:
+        self._check(path)
+        return f"{self._mounts.cpu}/{path}" if self._mounts.cpu else None
+
+    def _check(self, path: str) -> None:
+        """Nothing outside the tree is ever touched, whatever a caller asks."""
+        inside = path == self._root or path.startswith(self._root + "/")
+        if not inside or ".." in path.split("/"):
+            raise ValueError(f"{path!r} is not in the tree {self._root!r}")
+
+
+def _folders(path: str) -> list[str]:
+    """The folders in a cgroup's folder, in order; links are not followed."""
+    try:
+        # Two links mean no folder inside, in cgroupfs as everywhere that counts them.
+        if Path(path).stat(follow_symlinks=False).st_nlink == 2:
+            return []
+        with os.scandir(path) as entries:
+            return sorted(one.name for one in entries if one.is_dir(follow_symlinks=False))
+    except OSError as error:
+        raise _error(path, None, error) from error
+
+
+def _read(path: str) -> str:
+    """The text of a cgroup's file, which is always read in one piece."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            return os.read(file, 65536).decode("ascii").strip()
+        finally:
+            os.close(file)
+    except OSError as error:
+        raise _error(path, None, error) from error
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError as error:
+        if error.errno == errno.EACCES:
+            meaning = "it may not be opened for writing (EACCES); run as root"
+            raise CgroupReadOnlyError(path, text, errno.EACCES, meaning) from error
+        raise _error(path, text, error) from error
+    try:
+        os.write(file, text.encode("ascii"))
+    except OSError as error:
+        raise _error(path, text, error) from error
+    finally:
+        os.close(file)
+
+
+def _error(path: str, text: str | None, error: OSError) -> CgroupError:
+    number = error.errno or 0
+    meaning = _MEANINGS.get(number) or f"{error.strerror} ({errno.errorcode.get(number, number)})"
+    if number in _VANISHED:
+        return CgroupVanishedError(path, text, number, meaning)
+    if number in _READ_ONLY:
+        return CgroupReadOnlyError(path, text, number, meaning)
+    if number in _REFUSED and text is not None:
+        return CgroupRefusedError(path, text, number, meaning)
+    return CgroupError(path, text, number, meaning)
+
+
+@lru_cache(maxsize=4096)
+def _cpus(text: str) -> CpuSet:
+    return CpuSet.parse(text)
+
+
+@lru_cache(maxsize=4096)
+def _mems(text: str) -> MemSet:
+    return MemSet.parse(text)

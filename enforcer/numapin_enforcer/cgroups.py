@@ -1,0 +1,189 @@
+"""Cgroups as values: what the kernel says of them, what may be written, and who may do it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from functools import cached_property
+from typing import ClassVar, Protocol
+
+from numapin_api.conditions import Reason
+from numapin_api.cpuset import CpuSet, MemSet
+
+
+class Version(IntEnum):
+    """The two cpuset controllers of Linux, whose rules differ."""
+
+    V1 = 1
+    V2 = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """A CFS limit: `quota_us` of CPU time in each `period_us`; None is no limit."""
+
+    quota_us: int | None
+    period_us: int = 100_000
+
+    def __str__(self) -> str:
+        """As `cpu.max` says it."""
+        return f"{'max' if self.quota_us is None else self.quota_us} {self.period_us}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cgroup:
+    """What the kernel said about one cgroup.
+
+    `path` is relative to the mount of the cpuset controller. `cpus` and `mems` are what was asked
+    for: empty means "as the parent" on v2, and "nobody can enter yet" on v1.
+    """
+
+    path: str
+    cpus: CpuSet
+    mems: MemSet
+    effective_cpus: CpuSet
+    effective_mems: MemSet
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Every cgroup below `root` (included) as read in one pass; parents stand before children."""
+
+    version: Version
+    root: str
+    cgroups: Mapping[str, Cgroup]
+
+    @cached_property
+    def children(self) -> Mapping[str, tuple[str, ...]]:
+        """The paths right below each path."""
+        below: dict[str, list[str]] = {path: [] for path in self.cgroups}
+        for path in self.cgroups:
+            if path != self.root:
+                below[parent(path)].append(path)
+        return {path: tuple(children) for path, children in below.items()}
+
+
+def parent(path: str) -> str:
+    """The cgroup that contains `path`."""
+    return path.rpartition("/")[0]
+
+
+def tree_of(version: Version, root: str, cgroups: Iterable[Cgroup]) -> Tree:
+    """A tree of `cgroups` in any order; those whose parent is missing (it vanished) are left out.
+
+    Raises:
+        KeyError: `root` is not among them.
+    """
+    given = {one.path: one for one in cgroups}
+    kept = {root: given.pop(root)}
+    for path in sorted(given, key=lambda path: path.split("/")):
+        if parent(path) in kept:
+            kept[path] = given[path]
+    return Tree(version, root, kept)
+
+
+class Step(StrEnum):
+    """Why a write is made; the steps of a plan come in this order."""
+
+    PREPARE = "Prepare"
+    NARROW = "Narrow"
+    GRANT = "Grant"
+    WIDEN = "Widen"
+    MOVE_MEMORY = "MoveMemory"
+
+
+class Setting(StrEnum):
+    """What can be written, named as in the files of v1 and v2."""
+
+    CPUS = "cpuset.cpus"
+    MEMS = "cpuset.mems"
+    MEMORY_MIGRATE = "cpuset.memory_migrate"
+    QUOTA = "cpu quota"
+
+
+Value = CpuSet | MemSet | Quota | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One write to one file of one cgroup.
+
+    `gains` and `leaves` are the CPUs that the cgroup may use after the write and could not before,
+    and the reverse: what a failure of another write may forbid, or the failure of this one blocks.
+    `owner` is the container that owns the cgroup's CPUs exclusively, or empty. A write that
+    `may_block` moves memory pages, and can take seconds.
+    """
+
+    path: str
+    value: Value
+    step: Step
+    gains: CpuSet = CpuSet()
+    leaves: CpuSet = CpuSet()
+    owner: str = ""
+    may_block: bool = False
+
+    @property
+    def setting(self) -> Setting:
+        """The file that `value` goes to."""
+        return _SETTINGS[type(self.value)]
+
+    def __str__(self) -> str:
+        return f"{self.step}: {self.path} {self.setting} = {self.value}"
+
+
+_SETTINGS: Mapping[type, Setting] = {
+    CpuSet: Setting.CPUS,
+    MemSet: Setting.MEMS,
+    bool: Setting.MEMORY_MIGRATE,
+    Quota: Setting.QUOTA,
+}
+
+
+class CgroupError(Exception):
+    """The kernel did not do what it was asked about a cgroup.
+
+    `path` is the file, `value` what was written (None for a read), `number` the errno.
+    """
+
+    reason: ClassVar[str] = Reason.CGROUP_WRITE_FAILED
+
+    def __init__(self, path: str, value: str | None, number: int, meaning: str) -> None:
+        doing = f"reading {path}" if value is None else f"writing {value!r} to {path}"
+        super().__init__(f"{doing}: {meaning}")
+        self.path, self.value, self.number, self.meaning = path, value, number, meaning
+
+
+class CgroupVanishedError(CgroupError):
+    """The cgroup is gone, as cgroups go when their container ends: normal."""
+
+
+class CgroupRefusedError(CgroupError):
+    """The kernel refuses the value; the cgroup is as it was."""
+
+
+class CgroupReadOnlyError(CgroupError):
+    """The file may not be written at all: a read-only mount, or missing rights."""
+
+    reason = Reason.CGROUPS_READ_ONLY
+
+
+class CgroupTree(Protocol):
+    """The cgroups below kubepods: the kernel's, or a model of them."""
+
+    def read(self) -> Tree:
+        """Every cgroup as it is now; those that vanish meanwhile are left out.
+
+        Raises:
+            CgroupVanishedError: the root itself is not there.
+            CgroupError: a file could not be read.
+        """
+        ...
+
+    def write(self, write: Write) -> None:
+        """Make one write; when it raises, nothing was changed.
+
+        Raises:
+            CgroupVanishedError: the cgroup is gone.
+            CgroupRefusedError: the kernel refuses the value.
+            CgroupReadOnlyError: cgroups may not be written.
+        """
+        ...

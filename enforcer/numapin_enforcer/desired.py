@@ -1,0 +1,180 @@
+"""Pure: what each cgroup should have, from the accepted spec and what runs."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
+from numapin_api.topology import Topology
+from numapin_enforcer.cgroups import Cgroup, Tree, parent
+from numapin_enforcer.layout import Kind, Layout, Place
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """What one cgroup should have; neither set is empty.
+
+    `container` names the container of the spec that the cgroup belongs to, and `exclusive` says
+    that nobody else may run on its CPUs.
+    """
+
+    cpus: CpuSet
+    mems: MemSet
+    container: ContainerAssignment | None = None
+    exclusive: bool = False
+
+    @property
+    def owner(self) -> str:
+        """The one container that may run on `cpus`, or empty."""
+        if self.container is None or not self.exclusive:
+            return ""
+        return f"{self.container.pod_uid}/{self.container.container}"
+
+
+def desire(
+    spec: NodeAssignmentSpec,
+    tree: Tree,
+    layout: Layout,
+    names: Mapping[str, str],
+    topology: Topology,
+) -> dict[str, Desired]:
+    """What every cgroup of `tree` should have while `spec` is in force.
+
+    Sandboxes and containers that the spec does not list get the shared pool; pods and QoS classes
+    the shared pool and what is exclusive below them; kubepods itself stays as found as long as it
+    holds all that. A cgroup whose container is not known gets the shared pool, unless it stands on
+    the very set of one of its pod's containers: then it is that container, and a runtime that does
+    not answer unpins nobody. CPUs and NUMA nodes that went offline are left out.
+
+    Args:
+        spec: an accepted spec, whose `pools` are set.
+        tree: what runs.
+        layout: how to read its paths.
+        names: container id to container name, as the runtime lists them (no sandboxes).
+        topology: the machine now.
+
+    Returns:
+        An entry for each cgroup of `tree`, parents containing their children.
+    """
+    scene = _Scene(spec, tree, layout, names, topology)
+    wanted: dict[str, Desired] = {}
+    for path, cgroup in tree.cgroups.items():
+        if path != tree.root:
+            wanted[path] = scene.want(cgroup, wanted.get(parent(path)))
+    return contain(tree, wanted, topology)
+
+
+def release(tree: Tree, topology: Topology) -> dict[str, Desired]:
+    """What every cgroup should have when numapin lets go: all that kubepods has.
+
+    This is for giving back what numapin set, once: a later hand-made set is not numapin's affair.
+    """
+    return contain(
+        tree, dict.fromkeys(list(tree.cgroups)[1:], _everything(tree, topology)), topology
+    )
+
+
+def contain(tree: Tree, wanted: Mapping[str, Desired], topology: Topology) -> dict[str, Desired]:
+    """`wanted` with every parent widened to hold its children, and kubepods as found or wider."""
+    cpus = {path: one.cpus.mask for path, one in wanted.items()}
+    mems = {path: one.mems.mask for path, one in wanted.items()}
+    cpus[tree.root] = mems[tree.root] = 0
+    for path in reversed(tuple(tree.cgroups)):
+        if path != tree.root:
+            above = parent(path)
+            cpus[above] |= cpus[path]
+            mems[above] |= mems[path]
+    result = {tree.root: _kubepods(tree, CpuSet.from_mask(cpus[tree.root]), topology)}
+    for path, one in wanted.items():
+        held = (CpuSet.from_mask(cpus[path]), MemSet.from_mask(mems[path]))
+        result[path] = Desired(*held, one.container, one.exclusive)
+    return result
+
+
+def _kubepods(tree: Tree, below: CpuSet, topology: Topology) -> Desired:
+    """The root: as found while it holds what is wanted below, else all that is online."""
+    found = tree.cgroups[tree.root]
+    cpus = found.effective_cpus & topology.online
+    mems = found.effective_mems & topology.mems
+    enough = bool(cpus) and below <= cpus and mems == topology.mems
+    return Desired(cpus, mems) if enough else Desired(topology.online, topology.mems)
+
+
+def _everything(tree: Tree, topology: Topology) -> Desired:
+    return _kubepods(tree, CpuSet(), topology)
+
+
+class _Scene:
+    """What the pass knows, and the answer for one cgroup at a time, parents first."""
+
+    def __init__(
+        self,
+        spec: NodeAssignmentSpec,
+        tree: Tree,
+        layout: Layout,
+        names: Mapping[str, str],
+        topology: Topology,
+    ) -> None:
+        self._tree, self._layout, self._names = tree, layout, names
+        self._online, self._mems = topology.online, topology.mems
+        self._pods: dict[str, dict[str, ContainerAssignment]] = {}
+        for one in spec.containers:
+            self._pods.setdefault(one.pod_uid, {})[one.container] = one
+        self._shared = Desired(self._shared_cpus(spec), self._mems)
+
+    def want(self, cgroup: Cgroup, above: Desired | None) -> Desired:
+        """What one cgroup should have before its children are counted in."""
+        place = self._layout.place(cgroup.path)
+        if place.kind is Kind.CONTAINER:
+            return self._container(cgroup, place)
+        if place.kind is Kind.NESTED and above is not None:
+            return self._nested(cgroup, above)
+        if place.kind is Kind.POD:
+            return self._pod(self._pods.get(place.pod_uid, {}).values())
+        return self._shared
+
+    def _shared_cpus(self, spec: NodeAssignmentSpec) -> CpuSet:
+        """The shared pool that is online; if none is, what nobody owns, and at worst every CPU."""
+        owned = CpuSet()
+        for one in spec.containers:
+            owned |= one.cpus if one.exclusive else CpuSet()
+        pool = spec.pools.shared if spec.pools else CpuSet()
+        return pool & self._online or self._online - owned or self._online
+
+    def _assigned(self, one: ContainerAssignment) -> Desired:
+        """What the spec gives a container, as far as it is online."""
+        own = one.cpus & self._online
+        return Desired(
+            own or self._shared.cpus,
+            one.mems & self._mems or self._mems,
+            one,
+            exclusive=one.exclusive and bool(own),
+        )
+
+    def _pod(self, listed: Iterable[ContainerAssignment]) -> Desired:
+        """A pod holds its containers' own CPUs before they come, or they could not be made."""
+        cpus = self._shared.cpus
+        for one in listed:
+            cpus |= self._assigned(one).cpus
+        return Desired(cpus, self._mems)
+
+    def _container(self, cgroup: Cgroup, place: Place) -> Desired:
+        listed = self._pods.get(place.pod_uid, {})
+        name = self._names.get(place.container_id)
+        if name is not None:
+            return self._assigned(listed[name]) if name in listed else self._shared
+        for one in listed.values():
+            if one.exclusive and one.cpus & self._online == cgroup.effective_cpus:
+                return self._assigned(one)
+        return self._shared
+
+    def _nested(self, cgroup: Cgroup, above: Desired) -> Desired:
+        """A cgroup inside a container: it goes with it, but keeps a narrower choice of its own."""
+        found = self._tree.cgroups[parent(cgroup.path)]
+        cpus, mems = cgroup.effective_cpus, cgroup.effective_mems
+        return Desired(
+            above.cpus if cpus == found.effective_cpus else cpus & above.cpus or above.cpus,
+            above.mems if mems == found.effective_mems else mems & above.mems or above.mems,
+            above.container,
+            above.exclusive,
+        )

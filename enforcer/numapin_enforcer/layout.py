@@ -1,0 +1,170 @@
+"""Pure: cgroup paths and what stands for them: the kubelet's tree, pods, containers."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Final
+
+_POD_UID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}", re.ASCII)
+_ROOT_PART: Final = re.compile(r"[A-Za-z0-9.-]*[A-Za-z0-9-][A-Za-z0-9.-]*", re.ASCII)
+_CGROUPFS_POD: Final = re.compile(r"pod([A-Za-z0-9][A-Za-z0-9-]{0,63})", re.ASCII)
+_SYSTEMD_POD: Final = re.compile(r"pod([A-Za-z0-9][A-Za-z0-9_]{0,63})", re.ASCII)
+_CGROUPFS_CONTAINER: Final = re.compile(r"(?:crio-)?([0-9a-f]{64})", re.ASCII)
+_SYSTEMD_CONTAINER: Final = re.compile(
+    r"(?:cri-containerd|crio|docker)-([0-9a-f]{64})\.scope", re.ASCII
+)
+_SLICE: Final = ".slice"
+
+
+class Driver(StrEnum):
+    """Who makes the kubelet's cgroups, which decides their names."""
+
+    CGROUPFS = "cgroupfs"
+    SYSTEMD = "systemd"
+
+
+class Qos(StrEnum):
+    """A pod's quality of service class."""
+
+    GUARANTEED = "Guaranteed"
+    BURSTABLE = "Burstable"
+    BEST_EFFORT = "BestEffort"
+
+
+class Kind(StrEnum):
+    """What a cgroup of the tree is."""
+
+    ROOT = "Root"
+    QOS = "Qos"
+    POD = "Pod"
+    CONTAINER = "Container"
+    """A container or a pod's sandbox; only the runtime knows which."""
+    NESTED = "Nested"
+    """Made inside a container (or inside an unknown cgroup), and part of it."""
+    OTHER = "Other"
+    """Not of a form that the kubelet or a runtime makes; runs shared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a cgroup path says: which pod and container it is for; empty where it is for none."""
+
+    kind: Kind
+    qos: Qos = Qos.GUARANTEED
+    pod_uid: str = ""
+    container_id: str = ""
+
+
+class InvalidIdError(ValueError):
+    """A name that must not become part of a path."""
+
+    reason = "InvalidId"
+
+    def __init__(self, what: str, text: str, rule: str) -> None:
+        super().__init__(f"{text!r} cannot be {what}: {rule}")
+        self.what, self.text = what, text
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the kubelet keeps its pods: its cgroup driver and its `cgroupRoot`.
+
+    Paths are relative to the mount of a cgroup controller, without a leading `/`.
+    Source: kubelet pkg/kubelet/cm, `CgroupName.ToSystemd` and `ToCgroupfs`.
+
+    Raises:
+        InvalidIdError: `cgroup_root` has parts that no cgroup of the kubelet may have.
+    """
+
+    driver: Driver
+    cgroup_root: str = "/"
+
+    def __post_init__(self) -> None:
+        for part in self._root_parts:
+            if not _ROOT_PART.fullmatch(part):
+                rule = "each part between '/' is letters, digits, '-' and '.', and not only dots"
+                raise InvalidIdError("the cgroup root", self.cgroup_root, rule)
+
+    @property
+    def _root_parts(self) -> tuple[str, ...]:
+        return tuple(part for part in self.cgroup_root.strip("/").split("/") if part)
+
+    @cached_property
+    def root(self) -> str:
+        """The cgroup that holds all pods, e.g. `kubepods` or `kubepods.slice`."""
+        return self._path("kubepods")
+
+    def qos_path(self, qos: Qos) -> str:
+        """The cgroup that holds the pods of one class; Guaranteed pods stand in `root` itself."""
+        return self.root if qos is Qos.GUARANTEED else self._path("kubepods", qos.lower())
+
+    def pod_path(self, qos: Qos, pod_uid: str) -> str:
+        """The cgroup of one pod.
+
+        Raises:
+            InvalidIdError: `pod_uid` is not of letters, digits and `-`.
+        """
+        if not _POD_UID.fullmatch(pod_uid):
+            raise InvalidIdError("a pod's UID", pod_uid, "only letters, digits and '-', at most 64")
+        between = () if qos is Qos.GUARANTEED else (qos.lower(),)
+        return self._path("kubepods", *between, f"pod{pod_uid}")
+
+    def place(self, path: str) -> Place:
+        """What the cgroup at `path` is.
+
+        Raises:
+            InvalidIdError: `path` is not in the tree, or holds `.`, `..` or empty parts.
+        """
+        below = path.removeprefix(self.root)
+        parts = below.split("/")[1:]
+        if not path.startswith(self.root) or below.split("/")[0] or {"", ".", ".."} & set(parts):
+            raise InvalidIdError("a cgroup", path, f"it is not below {self.root}")
+        place = Place(Kind.ROOT)
+        for depth in range(len(parts)):
+            place = self._step(place, parts[: depth + 1])
+        return place
+
+    def _step(self, above: Place, parts: list[str]) -> Place:
+        """What the child named `parts[-1]` of a cgroup at `above` is."""
+        name = parts[-1]
+        if above.kind in {Kind.CONTAINER, Kind.OTHER, Kind.NESTED}:
+            return Place(Kind.NESTED, above.qos, above.pod_uid, above.container_id)
+        if above.kind is Kind.POD:
+            container_id = self._container_id(name)
+            kind = Kind.CONTAINER if container_id else Kind.OTHER
+            return Place(kind, above.qos, above.pod_uid, container_id)
+        if above.kind is Kind.ROOT and name in self._qos_names:
+            return Place(Kind.QOS, self._qos_names[name])
+        pod_uid = self._pod_uid(name, above.qos)
+        return Place(Kind.POD if pod_uid else Kind.OTHER, above.qos, pod_uid)
+
+    @cached_property
+    def _qos_names(self) -> dict[str, Qos]:
+        classes = (Qos.BURSTABLE, Qos.BEST_EFFORT)
+        return {self.qos_path(qos).rpartition("/")[2]: qos for qos in classes}
+
+    def _pod_uid(self, name: str, qos: Qos) -> str:
+        """The UID in the name of a pod's cgroup, or nothing."""
+        if self.driver is Driver.CGROUPFS:
+            found = _CGROUPFS_POD.fullmatch(name)
+            return found[1] if found else ""
+        prefix = self.qos_path(qos).rpartition("/")[2].removesuffix(_SLICE) + "-"
+        if not (name.startswith(prefix) and name.endswith(_SLICE)):
+            return ""
+        found = _SYSTEMD_POD.fullmatch(name.removeprefix(prefix).removesuffix(_SLICE))
+        return found[1].replace("_", "-") if found else ""
+
+    def _container_id(self, name: str) -> str:
+        """The id in the name of a container's or sandbox's cgroup, or nothing."""
+        pattern = _CGROUPFS_CONTAINER if self.driver is Driver.CGROUPFS else _SYSTEMD_CONTAINER
+        found = pattern.fullmatch(name)
+        return found[1] if found else ""
+
+    def _path(self, *names: str) -> str:
+        parts = (*self._root_parts, *names)
+        if self.driver is Driver.CGROUPFS:
+            return "/".join(parts)
+        escaped = [part.replace("-", "_") for part in parts]
+        slices = ("-".join(escaped[: count + 1]) for count in range(len(escaped)))
+        return "/".join(name + _SLICE for name in slices)

@@ -1,0 +1,113 @@
+"""Pure: takes CPUs or NUMA nodes through a tree of cgroups, write by write, in safe order."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from numapin_enforcer.cgroups import Tree, Version, parent
+
+Masks = Mapping[str, int]
+"""A set for each cgroup of the tree, as a bit mask; every parent holds its children's."""
+
+
+class Change(NamedTuple):
+    """One write: the set asked for, and what the cgroup could use before."""
+
+    path: str
+    asked: int
+    before: int
+
+    @property
+    def gains(self) -> int:
+        """What the cgroup may use from this write on."""
+        return self.asked & ~self.before
+
+    @property
+    def leaves(self) -> int:
+        """What the cgroup may not use any more from this write on."""
+        return self.before & ~self.asked
+
+
+class Ledger:
+    """What was asked for and what is effective in every cgroup, after the changes made so far.
+
+    On v1 both are the same, and the kernel refuses a child that is not inside its parent. On v2 a
+    child has what it asked for and its parent has; all its parent has when nothing is left of that,
+    or nothing was asked. Source: Documentation/admin-guide/cgroup-v2.rst, "Cpuset".
+    """
+
+    def __init__(self, tree: Tree, asked: Masks, effective: Masks) -> None:
+        self._tree = tree
+        self._inherits = tree.version is Version.V2
+        self._asked = dict(asked)
+        self.effective = dict(effective)
+        self._limit = self.effective[tree.root]
+
+    def move(self, target: Masks) -> tuple[list[Change], list[Change]]:
+        """Take every cgroup to its `target`; parents contain their children at every instant.
+
+        First all that gains, parents first: a cgroup with children goes to what it has and what it
+        will have together. Then all that leaves, children first. No cgroup has anything on the way
+        that it has neither before nor after: on v2, children that would inherit more are first
+        bound to what they have.
+
+        Returns:
+            The changes that gain, and those that leave (or do both), each in order.
+        """
+        before = dict(self.effective)
+        gaining = list(self._gain(before, target))
+        self._limit |= target[self._tree.root]
+        return gaining, list(self._leave(target))
+
+    def _gain(self, before: Masks, target: Masks) -> Iterator[Change]:
+        bounds = {path: mask | target[path] for path, mask in before.items()}
+        for path, bound in bounds.items():
+            straight = not self._tree.children[path] and before[path] & ~target[path]
+            if bound & ~self.effective[path] and not straight:
+                for child in self._outgrowing(path, bound, bounds):
+                    yield self._set(child, self.effective[child])
+                yield self._set(path, bound)
+
+    def _outgrowing(self, path: str, effective: int, bounds: Masks) -> list[str]:
+        """Those below `path` that would pass their bounds once it has `effective` (v2 alone)."""
+        found: list[str] = []
+        for child in self._tree.children[path] if self._inherits else ():
+            inherited = _clamp(self._asked[child], effective)
+            if inherited & ~bounds[child]:
+                found.append(child)
+            else:
+                found += self._outgrowing(child, inherited, bounds)
+        return found
+
+    def _leave(self, target: Masks) -> Iterator[Change]:
+        for path in reversed(list(self.effective)):
+            if target[path] and not self._arrives(path, target):
+                yield self._set(path, target[path])
+
+    def _arrives(self, path: str, target: Masks) -> bool:
+        """Whether the cgroup has its target without a write, once its parent has its own."""
+        if not self._inherits or path == self._tree.root:
+            return self.effective[path] == target[path]
+        asked = self._asked[path]
+        if asked & ~self._limit:
+            return False
+        return _clamp(asked, target[parent(path)]) == target[path]
+
+    def _set(self, path: str, asked: int) -> Change:
+        change = Change(path, asked, self.effective[path])
+        self._asked[path] = asked
+        self.effective[path] = asked
+        if self._inherits:
+            self._pass_on(self._tree.children[path], asked)
+        return change
+
+    def _pass_on(self, children: Iterable[str], above: int) -> None:
+        for child in children:
+            effective = _clamp(self._asked[child], above)
+            if effective != self.effective[child]:
+                self.effective[child] = effective
+                self._pass_on(self._tree.children[child], effective)
+
+
+def _clamp(asked: int, above: int) -> int:
+    """What is effective on v2 where `asked` meets what the parent has."""
+    return asked & above or above
