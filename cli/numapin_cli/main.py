@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from numapin_cli.subcommand import CommandError, Subcommand
+from numapin_cli.topology import TOPOLOGY
 
-SUBCOMMANDS: Final[tuple[Subcommand, ...]] = ()
+SUBCOMMANDS: Final[tuple[Subcommand, ...]] = (TOPOLOGY,)
 """Every subcommand, in the order in which the help lists them."""
 
 _DESCRIPTION: Final = "Exclusive CPUs and nearby memory for Kubernetes containers."

@@ -127,7 +127,7 @@ def _read_uncore_caches(tree: SysfsTree, online: CpuSet) -> dict[int, CpuSet]:
             )
             continue
         stated[cpu], ids[cpu] = shared, tree.number(f"{folder}/id", cpu)
-    if not any(tree.names(_CACHE.replace("{}", str(cpu))) for cpu in list(online)[:1]):
+    if online and not stated and not tree.names(_CACHE.replace("{}", str(next(iter(online))))):
         tree.remarks.add(f"{CPU_FOLDER}/cpu*/cache is absent: no CPUs are known to share an L3")
     return _numbered_caches(tree, stated, ids)
 

@@ -1,0 +1,73 @@
+"""PCI devices drawn for people: by NUMA node, then by class."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from numapin_api.hardware import LOCAL_CLASSES
+from numapin_api.topology import PciDevice
+from numapin_cli.drawing_text import section
+
+_CLASS_NAMES: Final = {
+    "0106": "SATA",
+    "0107": "SAS",
+    "0108": "NVMe",
+    "01": "storage",
+    "0200": "Ethernet",
+    "0207": "InfiniBand",
+    "02": "network",
+    "03": "display / GPU",
+    "04": "multimedia",
+    "05": "memory",
+    "06": "bridge",
+    "07": "communication",
+    "08": "system",
+    "0b40": "co-processor",
+    "0b": "processor",
+    "0c03": "USB",
+    "0c06": "InfiniBand",
+    "0c": "serial bus",
+    "10": "encryption",
+    "11": "signal processing",
+    "12": "accelerator",
+    "40": "co-processor",
+}
+"""Names of classes and base classes. Source: the PCI Code and ID Assignment Specification."""
+
+_ADDRESSES_SHOWN: Final = 8
+
+
+def draw_pci(devices: Iterable[PciDevice]) -> Iterator[RenderableType]:
+    """Counts for every class; addresses for those near which work is placed."""
+    groups: dict[int | None, dict[str, list[PciDevice]]] = {}
+    for device in devices:
+        of_node = groups.setdefault(device.numa_node, {})
+        of_node.setdefault(class_name(device.pci_class), []).append(device)
+    if not groups:
+        return
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right")
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for node in sorted(groups, key=lambda one: (one is None, one or 0)):
+        label = "no NUMA node" if node is None else f"NUMA node {node}"
+        for name, members in sorted(groups[node].items(), key=lambda one: one[1][0].pci_class):
+            table.add_row(Text(label, "green"), str(len(members)), name, _addresses(members))
+            label = ""
+    yield from section("PCI devices", table)
+
+
+def class_name(pci_class: str) -> str:
+    """What people call a class: the exact one, else its base class, else the number."""
+    return _CLASS_NAMES.get(pci_class) or _CLASS_NAMES.get(pci_class[:2]) or f"0x{pci_class}"
+
+
+def _addresses(devices: list[PciDevice]) -> str:
+    local = [device.address for device in devices if device.pci_class.startswith(LOCAL_CLASSES)]
+    shown = local[:_ADDRESSES_SHOWN]
+    more = [f"and {len(local) - len(shown)} more"] if len(local) > len(shown) else []
+    return " ".join([*shown, *more])

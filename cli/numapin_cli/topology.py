@@ -1,0 +1,83 @@
+"""`numapin topology`: what this machine, or a captured one, is made of."""
+
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Final
+
+from numapin_api.machine import format_machine
+from numapin_api.topology import Topology
+from numapin_cli.drawing import draw_machine
+from numapin_cli.drawing_text import terminal
+from numapin_cli.subcommand import CommandError, Subcommand
+from numapin_enforcer.sysfs import DiscoveryError, discover
+
+_DESCRIPTION: Final = """\
+Show the sockets, NUMA nodes, L3 caches, cores, memory, huge pages, distances and PCI devices of
+this machine, or of one whose /sys and /proc were copied to a folder, as the enforcer discovers
+them. What firmware got wrong, and what is assumed in its place, is listed as warnings.
+
+With -o json the answer is a machine that `numapin simulate` and `numapin plan` read.
+"""
+
+_EPILOG: Final = """\
+examples:
+  numapin topology
+  numapin topology -o json > machines/worker-1.json
+  numapin topology --root /tmp/captured     (which holds sys/ and proc/)
+"""
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "--root",
+        type=Path,
+        default=Path("/"),
+        metavar="DIR",
+        help="folder that holds the machine's sys and proc (default: /)",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=("text", "json"),
+        default="text",
+        help="a drawing for people, or a machine in JSON (default: text)",
+    )
+
+
+def _run(options: Namespace) -> int:
+    topology = discover_below(options.root)
+    if options.output == "json":
+        sys.stdout.write(format_machine(topology))
+        for warning in topology.warnings:
+            print(f"warning: {warning}", file=sys.stderr)
+    else:
+        terminal().print(draw_machine(topology))
+    return 0
+
+
+def discover_below(root: Path) -> Topology:
+    """Discover the machine whose `sys` and `proc` are in the folder `root`.
+
+    Raises:
+        CommandError: there is no such machine, or none of its CPUs can be read.
+    """
+    if not (root / "sys").is_dir():
+        raise CommandError(
+            f"--root {root}: there is no folder sys in it; give the folder that holds the machine's"
+            " sys and proc, / for this machine"
+        )
+    try:
+        return discover(root / "sys", root / "proc")
+    except DiscoveryError as problem:
+        raise CommandError(str(problem)) from problem
+
+
+TOPOLOGY: Final = Subcommand(
+    name="topology",
+    summary="show the CPUs, caches, NUMA nodes, memory and PCI devices of a machine",
+    description=_DESCRIPTION,
+    add_arguments=_add_arguments,
+    run=_run,
+)
