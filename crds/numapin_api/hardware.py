@@ -42,7 +42,13 @@ def restore_topology(status: TopologyStatus) -> Topology:
             for cpu, numa in sorted(numa_nodes.items())
         ),
         numa_nodes=tuple(
-            NumaNode(node.id, node.memory_bytes, node.hugepages, node.distances)
+            NumaNode(
+                id=node.id,
+                memory_bytes=node.memory_bytes,
+                hugepages=node.hugepages,
+                distances=node.distances,
+                on_device=bool(node.on_device),
+            )
             for node in status.numa_nodes
         ),
         offline=status.offline,
@@ -59,6 +65,7 @@ def _numa_node(node: NumaNode, cpus: CpuSet) -> NumaNodeStatus:
         memory_bytes=node.memory_bytes,
         hugepages=dict(node.hugepages),
         distances=node.distances,
+        on_device=node.on_device or None,
     )
 
 

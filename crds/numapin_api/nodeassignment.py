@@ -154,6 +154,10 @@ class NumaNodeStatus(WireModel):
         description="Distance to each NUMA node, in the order of this list.",
         json_schema_extra=atomic_list(),
     )
+    on_device: bool | None = Field(
+        default=None,
+        description="Set where the memory is a GPU's own; containers are not given it.",
+    )
 
 
 class CpuGroup(WireModel):

@@ -1,0 +1,37 @@
+"""What an enforcer reports of a captured machine is all that the planner needs, and is small."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from numapin_api.hardware import LOCAL_CLASSES, compact_topology, restore_topology
+from numapin_api.nodeassignment import NodeAssignmentStatus
+from numapin_api.topology import Topology
+from numapin_enforcer.sysfs import discover
+
+LIMIT_BYTES = 6000
+"""An object of etcd may have 1.5 MiB; 5,000 of these pass through one API server."""
+
+
+@pytest.fixture
+def topology(captured_machine: str, captured_machines: Path) -> Topology:
+    root = captured_machines / captured_machine
+    return discover(root / "sys", root / "proc")
+
+
+def test_status_gives_the_machine_back(topology: Topology) -> None:
+    wire = NodeAssignmentStatus(topology=compact_topology(topology)).to_wire()
+    read = NodeAssignmentStatus.model_validate_json(json.dumps(wire)).topology
+    assert read is not None
+    told = tuple(one for one in topology.pci if one.pci_class.startswith(LOCAL_CLASSES))
+    restored = restore_topology(read)
+    assert replace(restored, pci=tuple(sorted(restored.pci, key=lambda one: one.address))) == (
+        replace(topology, pci=told)
+    )
+
+
+def test_status_is_small(topology: Topology) -> None:
+    wire = NodeAssignmentStatus(topology=compact_topology(topology)).to_wire()
+    assert len(json.dumps(wire, separators=(",", ":"))) < LIMIT_BYTES
