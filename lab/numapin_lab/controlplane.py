@@ -105,6 +105,8 @@ class ControlPlane:
             f"--client-ca-file={self.ca}",
             f"--kubelet-client-certificate={pki / 'kubelet-client.crt'}",
             f"--kubelet-client-key={pki / 'kubelet-client.key'}",
+            f"--kubelet-certificate-authority={self.ca}",
+            "--kubelet-preferred-address-types=InternalIP",
             f"--token-auth-file={pki / 'tokens.csv'}",
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={pki / 'service-accounts.key'}",

@@ -15,9 +15,9 @@ from typing import Any
 from numapin_lab.errors import MissingError
 
 IMAGE = "localhost/numapin-lab:1"
-# The name under which Kubernetes looks for `image: busybox:stable`, so that a manifest written for
+# The name under which Kubernetes looks for `image: busybox:1.35`, so that a manifest written for
 # any cluster runs here unchanged.
-ALIASES = ("docker.io/library/busybox:stable",)
+ALIASES = ("docker.io/library/busybox:1.35", "docker.io/library/busybox:stable")
 BUSYBOX_REMEDY = "apt-get install -y --no-install-recommends busybox-static"
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 FOLDERS = ("bin", "dev", "etc", "proc", "root", "sys", "tmp")

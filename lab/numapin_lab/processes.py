@@ -25,7 +25,7 @@ LOG_LINES = 15
 
 @dataclass(frozen=True)
 class Daemon:
-    """What to run (an absolute path first). `folder` is its own: `pid`, `log`, its data."""
+    """What to run. `folder` is its own: `pid`, `log`, its data."""
 
     name: str
     folder: Path
@@ -56,7 +56,7 @@ class Daemon:
         environment = {**_plain_environment(), **self.environment, MARK: str(self.lab)}
         with self.log.open("ab") as log:
             # Not subprocess: its object would wait for, and complain about, what is to outlive us.
-            pid = os.posix_spawn(
+            pid = os.posix_spawnp(
                 self.command[0],
                 self.command,
                 environment,

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from numapin_lab import mounts
+from numapin_lab import mounts, teardown
 from numapin_lab.cgroups import LabCgroup
+from numapin_lab.enclosure import Enclosure
 from numapin_lab.errors import LabError, MissingError
 from numapin_lab.image import ALIASES, IMAGE, find_busybox, write_image
-from numapin_lab.processes import Daemon, kill, marked, stop, wait_until
+from numapin_lab.processes import Daemon, wait_until
 
 START_SECONDS = 60
-STOP_SECONDS = 5.0
 COMMAND_SECONDS = 60
 NAMESPACE = "k8s.io"
 RUNC_REMEDY = "apt-get install -y --no-install-recommends runc"
@@ -53,6 +53,7 @@ imports = []
   [plugins."io.containerd.cri.v1.runtime".cni]
     conf_dir = "{folder}/cni/networks"
     bin_dirs = ["{folder}/cni/bin"]
+    use_internal_loopback = true
   [plugins."io.containerd.cri.v1.runtime".containerd]
     default_runtime_name = "runc"
     [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
@@ -112,11 +113,17 @@ class Runtime:
         return IMAGE
 
     @property
+    def enclosure(self) -> Enclosure:
+        """The mount namespace that containerd, its shims and the kubelet live in."""
+        return Enclosure(self.run)
+
+    @property
     def daemon(self) -> Daemon:
         """The containerd process. Shims outlive it."""
         config = self.folder / "config.toml"
         command = (str(self.programs["containerd"]), f"--config={config}")
-        return Daemon("containerd", self.folder, command, self.folder.parent)
+        inside = self.enclosure.inside(command)
+        return Daemon("containerd", self.folder, inside, self.folder.parent)
 
     def config(self) -> str:
         """The content of config.toml."""
@@ -139,6 +146,7 @@ class Runtime:
         """
         self.cgroup.create()
         self._write_files()
+        self.enclosure.create()
         if self.daemon.pid() is None:
             self.daemon.start()
         wait_until(self._answers, "containerd", START_SECONDS, self.daemon)
@@ -157,18 +165,7 @@ class Runtime:
 
     def stop(self) -> None:
         """End containerd, every container with its shim, and what they leave in the machine."""
-        pid = self.daemon.pid()
-        if pid is not None:
-            stop(pid, STOP_SECONDS)
-        self.cgroup.remove()
-        shim = self.programs["containerd-shim-runc-v2"]
-        for pid in marked(self.folder.parent):
-            if _runs(pid, shim):
-                kill(pid)
-        mounts.unmount_below(self.folder, self.run)
-        if self.run.exists():
-            self._remove_shim_sockets()
-            shutil.rmtree(self.run)
+        teardown.clear(self.folder.parent, self.run, self.cgroup)
 
     def _write_files(self) -> None:
         for folder in ("cni/networks", "cni/bin", "nri/plugins", "nri/configuration"):
@@ -208,15 +205,3 @@ class Runtime:
         for alias in ALIASES:
             if alias not in present:
                 self.ctr("images", "tag", IMAGE, alias)
-
-    def _remove_shim_sockets(self) -> None:
-        """An older containerd knows no `socket_dir` and uses the machine's: remove only ours."""
-        for file in self.run.glob("containerd/io.containerd.runtime.v2.task/*/*/address"):
-            Path(file.read_text().removeprefix("unix://")).unlink(missing_ok=True)
-
-
-def _runs(pid: int, program: Path) -> bool:
-    try:
-        return Path(f"/proc/{pid}/exe").readlink() == program
-    except OSError:
-        return False

@@ -1,0 +1,100 @@
+"""`python -m numapin_lab`: a real one-node Kubernetes on this machine."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from numapin_lab.build import provide, say
+from numapin_lab.components import COMPONENTS
+from numapin_lab.errors import LabError
+from numapin_lab.folder import LabFolder
+from numapin_lab.requirements import check
+
+DEFAULT_FOLDER = ".lab"
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status."""
+    options = build_parser().parse_args(arguments)
+    folder = LabFolder(Path(options.dir).absolute())
+    try:
+        return COMMANDS[options.command](folder, options)
+    except LabError as error:
+        say(f"lab: {error}")
+        return 1
+    except KeyboardInterrupt:
+        say(f"lab: interrupted; remove what was started with: {_command('down', folder)}")
+        return INTERRUPTED
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Options and commands."""
+    parser = argparse.ArgumentParser(prog="python -m numapin_lab", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    up = commands.add_parser(
+        "up", help="start what does not run; the last line says KUBECONFIG=..."
+    )
+    for agent in ("operator", "enforcer"):
+        up.add_argument(
+            f"--no-{agent}",
+            dest="without",
+            action="append_const",
+            const=agent,
+            default=[],
+            help=f"leave the {agent} out, to run it by hand",
+        )
+    commands.add_parser("down", help="end everything; only logs are left")
+    commands.add_parser("status", help="say what runs, and where the logs are")
+    commands.add_parser("components", help="find or build every component, and say where it is")
+    for command in commands.choices.values():
+        command.add_argument(
+            "--dir",
+            default=os.environ.get("NUMAPIN_LAB", DEFAULT_FOLDER),
+            help="the lab's folder; several labs live side by side (default: %(default)s)",
+        )
+    return parser
+
+
+def _up(folder: LabFolder, options: argparse.Namespace) -> int:
+    check(_command("up", folder))
+    folder.up(frozenset(options.without))
+    print(f"KUBECONFIG={folder.kubeconfig}")
+    return 0
+
+
+def _down(folder: LabFolder, _: argparse.Namespace) -> int:
+    folder.down()
+    return 0
+
+
+def _status(folder: LabFolder, _: argparse.Namespace) -> int:
+    """Exit status 0: the cluster runs; what was left out does not count. 1: something ended."""
+    for part in folder.status():
+        state = "-" if part.pid is None else str(part.pid)
+        shown = part.log if part.log.exists() else "never started"
+        print(f"{part.name:<24} {'running' if part.pid else 'not running':<12} {state:>8}  {shown}")
+    if folder.state() is None:
+        print("the lab is down")
+        return 1
+    print(f"KUBECONFIG={folder.kubeconfig}")
+    started = [part for part in folder.status() if part.log.exists()]
+    return 0 if all(part.pid for part in started) else 1
+
+
+def _components(_: LabFolder, __: argparse.Namespace) -> int:
+    for name, found in provide([*COMPONENTS]).items():
+        print(f"{name:<24} {found.origin:<18} {found.path}")
+    return 0
+
+
+def _command(command: str, folder: LabFolder) -> str:
+    return f"{sys.executable} -m numapin_lab {command} --dir {folder.path}"
+
+
+COMMANDS = {"up": _up, "down": _down, "status": _status, "components": _components}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""Every part of the lab, put together."""
+
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from functools import cached_property
+from pathlib import Path
+
+from numapin_lab import agents, controllers
+from numapin_lab.agents import Agent
+from numapin_lab.build import Say, say
+from numapin_lab.cgroups import LabCgroup
+from numapin_lab.controllers import Controller
+from numapin_lab.controlplane import ControlPlane, ControlPlanePorts
+from numapin_lab.installation import install
+from numapin_lab.kubelet import Kubelet, KubeletPorts
+from numapin_lab.runtime import Runtime
+from numapin_lab.state import LabState
+
+
+class Cluster:
+    """Every part of a lab, built from its state. `programs`: where the components are."""
+
+    def __init__(self, folder: Path, state: LabState, programs: Mapping[str, Path]) -> None:
+        self.folder, self.state, self.programs = folder, state, programs
+
+    @cached_property
+    def plane(self) -> ControlPlane:
+        """Etcd and kube-apiserver."""
+        ports = self.state.ports
+        chosen = ControlPlanePorts(ports.etcd, ports.etcd_peer, ports.apiserver)
+        return ControlPlane(self.folder, chosen, self.programs)
+
+    @cached_property
+    def runtime(self) -> Runtime:
+        """Containerd."""
+        folder = self.folder / "containerd"
+        return Runtime(folder, self.state.run, LabCgroup(self.state.name), self.programs)
+
+    @cached_property
+    def kubelet(self) -> Kubelet:
+        """The node."""
+        ports = KubeletPorts(self.state.ports.kubelet, self.state.ports.kubelet_health)
+        folder = self.folder / "kubelet"
+        return Kubelet(folder, self.state.node, ports, self.plane, self.runtime)
+
+    @cached_property
+    def controllers(self) -> tuple[Controller, ...]:
+        """kube-controller-manager and kube-scheduler."""
+        ports = self.state.ports
+        return (
+            controllers.controller_manager(self.plane, ports.controllers),
+            controllers.scheduler(self.plane, ports.scheduler),
+        )
+
+    @cached_property
+    def agents(self) -> tuple[Agent, ...]:
+        """Operator and enforcer."""
+        ports = self.state.ports
+        return (
+            agents.operator(self.kubelet, ports.operator),
+            agents.enforcer(self.kubelet, ports.enforcer),
+        )
+
+    def up(self, without: AbstractSet[str] = frozenset(), tell: Say = say) -> None:
+        """Start what does not run; returns when the node is Ready and the agents are.
+
+        Args:
+            without: names of agents to leave out (one that runs already is not touched).
+            tell: takes one line of progress.
+
+        Raises:
+            LabError: a part ended or did not become ready; the message holds the end of its log.
+        """
+        for step, start in self._steps(without):
+            tell(f"lab: {step}")
+            start()
+
+    def _steps(self, without: AbstractSet[str]) -> list[tuple[str, Callable[[], None]]]:
+        chosen = [agent for agent in self.agents if agent.name not in without]
+        steps: list[tuple[str, Callable[[], None]]] = [
+            ("etcd and kube-apiserver", self.plane.start),
+            ("containerd and the image", self.runtime.start),
+            ("custom resources, accounts and roles", lambda: install(self.plane)),
+        ]
+        steps += [(controller.name, controller.start) for controller in self.controllers]
+        steps.append(("kubelet", self.kubelet.start))
+        steps += [(agent.name, agent.start) for agent in chosen]
+        steps.append(("waiting for the node to be Ready", self.kubelet.wait_ready))
+        steps += [(f"waiting for the {agent.name}", agent.wait_ready) for agent in chosen]
+        return steps

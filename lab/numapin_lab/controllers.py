@@ -1,0 +1,68 @@
+"""kube-controller-manager and kube-scheduler: what binds pods and keeps accounts and taints."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from numapin_lab import kubeconfig
+from numapin_lab.certificates import Identity
+from numapin_lab.controlplane import ControlPlane
+from numapin_lab.processes import Daemon
+
+
+@dataclass(frozen=True)
+class Controller:
+    """One of the two, logged in under its own name, as every cluster has it."""
+
+    name: str
+    port: int
+    plane: ControlPlane
+    options: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        """Its log, pid and kubeconfig."""
+        return self.plane.folder / self.name
+
+    @property
+    def daemon(self) -> Daemon:
+        """The process."""
+        login = self.folder / "kubeconfig"
+        command = (
+            str(self.plane.programs[self.name]),
+            f"--kubeconfig={login}",
+            f"--authentication-kubeconfig={login}",
+            f"--authorization-kubeconfig={login}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={self.port}",
+            f"--cert-dir={self.folder}",
+            "--leader-elect=false",  # there is one of each
+            *self.options,
+        )
+        return Daemon(self.name, self.folder, command, self.plane.folder, ports=(self.port,))
+
+    def start(self) -> None:
+        """Start it if it does not run."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        certificate, key = self.plane.authority.issue(self.name, Identity(f"system:{self.name}"))
+        user = {"client-certificate": str(certificate), "client-key": str(key)}
+        kubeconfig.write(self.folder / "kubeconfig", self.plane.server, self.plane.ca, user)
+        if self.daemon.pid() is None:
+            self.daemon.start()
+
+
+def controller_manager(plane: ControlPlane, port: int) -> Controller:
+    """Makes service accounts, lifts the not-ready taint, deletes what lost its owner."""
+    pki = plane.authority.folder
+    options = (
+        f"--service-account-private-key-file={pki / 'service-accounts.key'}",
+        f"--root-ca-file={plane.ca}",
+        "--use-service-account-credentials=true",
+        "--allocate-node-cidrs=false",
+        f"--flex-volume-plugin-dir={plane.folder / 'kube-controller-manager' / 'volume-plugins'}",
+    )
+    return Controller("kube-controller-manager", port, plane, options)
+
+
+def scheduler(plane: ControlPlane, port: int) -> Controller:
+    """Binds pods to the node."""
+    return Controller("kube-scheduler", port, plane)

@@ -1,0 +1,108 @@
+"""A mount namespace for kubelet and containerd, so that they leave the machine alone.
+
+Some of their places cannot be configured (DevicePluginPath and ContainerLogsDir of the kubelet, the
+cache of libcni), and the kubelet sets kernel settings for the whole machine. Inside, those folders
+are empty ones of the lab's own and those settings read as it wants them, so that it writes none.
+Every mount they make stays inside too, and goes when the last process and the namespace's file go.
+"""
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from numapin_lab.errors import LabError
+
+MOUNT_SECONDS = 60
+
+# Source: kubernetes pkg/kubelet/cm/container_manager_linux.go, setupKernelTunables.
+WANTED_SETTINGS: Mapping[str, str] = {
+    "vm/overcommit_memory": "1",
+    "vm/panic_on_oom": "0",
+    "kernel/panic": "10",
+    "kernel/panic_on_oops": "1",
+    "kernel/keys/root_maxkeys": "1000000",
+    "kernel/keys/root_maxbytes": "25000000",
+}
+
+# The machine may lack /var/lib/kubelet, and a mount point made there would be a trace. So the whole
+# parent is covered, and what it holds is mounted back beside the new folders.
+SCRIPT = """set -eu
+cover() {
+  parent=$1 place=$2; shift 2
+  mkdir -p "$place/machine" "$place/own"
+  mount --rbind "$parent" "$place/machine"
+  mount -t tmpfs -o mode=755 numapin-lab "$parent"
+  for name in "$@"; do
+    mkdir "$parent/$name" "$place/own/$name"
+    mount --bind "$place/own/$name" "$parent/$name"
+  done
+  for found in "$place/machine"/* "$place/machine"/.[!.]*; do
+    target=$parent/${found##*/}
+    if [ -e "$target" ] && ! [ -L "$found" ]; then continue
+    elif [ -L "$found" ]; then cp -P "$found" "$target"
+    elif [ -d "$found" ]; then mkdir "$target"; mount --rbind "$found" "$target"
+    elif [ -f "$found" ]; then : >"$target"; mount --bind "$found" "$target"
+    fi
+  done
+}
+cover /var/lib "$1/var-lib" kubelet cni
+cover /var/log "$1/var-log" containers
+cd "$1/settings"
+find . -type f | while read -r setting; do
+  if [ -e "/proc/sys/$setting" ]; then mount --bind "$setting" "/proc/sys/$setting"; fi
+done
+"""
+
+
+@dataclass(frozen=True)
+class Enclosure:
+    """The namespace, kept by a file in `run`, a folder that exists while the lab is up."""
+
+    run: Path
+
+    @property
+    def file(self) -> Path:
+        """Where it is held, as /proc/PID/ns/mnt is."""
+        return self.run / "mnt"
+
+    @property
+    def covers(self) -> Path:
+        """The lab's own folders, seen inside in place of the machine's."""
+        return self.run / "machine"
+
+    def inside(self, command: Sequence[str]) -> tuple[str, ...]:
+        """The command that runs `command` inside; the process is the same."""
+        return ("nsenter", f"--mount={self.file}", "--", *command)
+
+    def create(self) -> None:
+        """Make it; harmless when it is there.
+
+        Raises:
+            LabError: the kernel refuses; the message says what.
+        """
+        if self.file.is_mount():
+            return
+        for name, value in WANTED_SETTINGS.items():
+            setting = self.covers / "settings" / name
+            setting.parent.mkdir(parents=True, exist_ok=True)
+            setting.write_text(value + "\n")
+        self.file.touch()
+        # A namespace can only be held where mounts do not spread to others.
+        _run("mount", "--bind", str(self.run), str(self.run))
+        _run("mount", "--make-private", str(self.run))
+        options = (f"--mount={self.file}", "--propagation=slave")
+        _run("unshare", *options, "sh", "-c", SCRIPT, "sh", str(self.covers))
+
+
+def _run(*command: str) -> None:
+    answer = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=MOUNT_SECONDS,
+        stdin=subprocess.DEVNULL,
+    )
+    if answer.returncode != 0:
+        raise LabError(f"{' '.join(command[:3])}: {answer.stderr.strip()}")

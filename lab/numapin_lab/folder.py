@@ -1,0 +1,126 @@
+"""A lab as a folder: up, down and status, for the command and for tests alike."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from pathlib import Path
+
+from numapin_lab.build import Say, provide, say
+from numapin_lab.cgroups import LabCgroup
+from numapin_lab.cluster import Cluster
+from numapin_lab.components import COMPONENTS
+from numapin_lab.processes import read_pid, stop
+from numapin_lab.state import LabState
+from numapin_lab.teardown import clear
+
+PARTS = (
+    "etcd",
+    "kube-apiserver",
+    "containerd",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kubelet",
+    "operator",
+    "enforcer",
+)
+AGENT_STOP_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class PartStatus:
+    """One process of the lab; `pid` is None when it does not run."""
+
+    name: str
+    pid: int | None
+    log: Path
+
+
+@dataclass(frozen=True)
+class LabFolder:
+    """Where a lab keeps everything. `path` is absolute: daemons run elsewhere."""
+
+    path: Path
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's kubeconfig."""
+        return self.path / "kubeconfig"
+
+    def state(self) -> LabState | None:
+        """What the lab remembers; None when it is down."""
+        return LabState.read(self.path / "lab.json")
+
+    def up(
+        self,
+        without: AbstractSet[str] = frozenset(),
+        environment: Mapping[str, str] = os.environ,
+        tell: Say = say,
+    ) -> Cluster:
+        """Start what does not run, building what is not there.
+
+        The state is written before anything starts, so that `down` can end an interrupted `up`.
+
+        Raises:
+            LabError: it cannot come up; the message says why.
+        """
+        programs = {
+            name: found.path for name, found in provide([*COMPONENTS], environment, tell).items()
+        }
+        self.path.mkdir(parents=True, exist_ok=True)
+        with self._locked():
+            state = self.state()
+            if state is None:
+                state = LabState.new()
+                state.write(self.path / "lab.json")
+            cluster = Cluster(self.path, state, programs)
+            cluster.up(without, tell)
+        return cluster
+
+    def down(self) -> None:
+        """End everything and remove it, but for the logs; harmless when the lab is down.
+
+        Raises:
+            LabError: something resists; the message names it.
+        """
+        if not self.path.is_dir():
+            return
+        with self._locked():
+            state = self.state()
+            if state is None:
+                return
+            for name in ("enforcer", "operator"):
+                pid = read_pid(self.path / name)
+                if pid is not None:
+                    stop(pid, AGENT_STOP_SECONDS)
+            clear(self.path, state.run, LabCgroup(state.name))
+            self._remove_data()
+
+    def status(self) -> list[PartStatus]:
+        """Every part, in the order of their start."""
+        return [
+            PartStatus(name, read_pid(self.path / name), self.path / name / "log") for name in PARTS
+        ]
+
+    def _remove_data(self) -> None:
+        """Remove all but the logs; the state last, so that a failed `down` can be repeated."""
+        logs = {part.log for part in self.status()}
+        for folder in self.path.iterdir():
+            if folder.is_dir():
+                for entry in folder.iterdir():
+                    if entry.is_dir() and not entry.is_symlink():
+                        shutil.rmtree(entry)
+                    elif entry not in logs:
+                        entry.unlink()
+        self.kubeconfig.unlink(missing_ok=True)
+        (self.path / "lab.json").unlink()
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """One `up` or `down` at a time."""
+        with (self.path / "lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield

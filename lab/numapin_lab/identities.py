@@ -1,0 +1,45 @@
+"""Log in as a service account, as a pod of it would: its own rights and nothing more."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from numapin_lab import kubeconfig
+from numapin_lab.controlplane import ControlPlane
+
+LIFETIME_SECONDS = 7 * 24 * 3600
+
+
+@dataclass(frozen=True)
+class ServiceAccount:
+    """An account, and the node its token is bound to (None: bound to nothing)."""
+
+    namespace: str
+    name: str
+    node: str | None = None
+
+
+def log_in(plane: ControlPlane, account: ServiceAccount, folder: Path) -> Path:
+    """Get a token and write it with a kubeconfig that refers to it; returns the kubeconfig.
+
+    Called again, it renews the token in place: who reads the file anew goes on.
+
+    Raises:
+        AnswerError: there is no such account or node.
+    """
+    spec: dict[str, Any] = {"expirationSeconds": LIFETIME_SECONDS}
+    if account.node is not None:
+        node = plane.api.get(f"/api/v1/nodes/{account.node}")
+        reference = {"apiVersion": "v1", "kind": "Node", "name": account.node}
+        spec["boundObjectRef"] = {**reference, "uid": node["metadata"]["uid"]}
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+    path = f"/api/v1/namespaces/{account.namespace}/serviceaccounts/{account.name}/token"
+    answer = plane.api.request("POST", path, request)
+    folder.mkdir(parents=True, exist_ok=True)
+    partial, token = folder / "token.partial", folder / "token"
+    partial.touch(mode=0o600)
+    partial.write_text(answer["status"]["token"])
+    partial.replace(token)
+    return kubeconfig.write(
+        folder / "kubeconfig", plane.server, plane.ca, {"tokenFile": str(token)}
+    )

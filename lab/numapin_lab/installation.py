@@ -1,0 +1,47 @@
+"""Install numapin as its manifests do, but for the pods: here they are processes."""
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from numapin_lab.apiserver import AnswerError
+from numapin_lab.controlplane import ControlPlane
+from numapin_lab.processes import wait_until
+
+MANIFESTS = Path(__file__).resolve().parents[2] / "manifests" / "base"
+WORKLOADS = frozenset({"Deployment", "DaemonSet"})
+ESTABLISH_SECONDS = 30
+
+
+def without_workloads(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """All but the pods' owners."""
+    return [document for document in documents if document["kind"] not in WORKLOADS]
+
+
+def install(plane: ControlPlane, manifests: Path = MANIFESTS) -> None:
+    """Apply custom resources, accounts, roles and admission policy; returns when they serve."""
+    rendered = plane.kubectl("kustomize", str(manifests))
+    documents = without_workloads(yaml.safe_load_all(rendered))
+    plane.kubectl("apply", "--server-side", "-f", "-", text=yaml.safe_dump_all(documents))
+    names = [
+        document["metadata"]["name"]
+        for document in documents
+        if document["kind"] == "CustomResourceDefinition"
+    ]
+    for name in names:
+        wait_until(partial(_served, plane, name), name, ESTABLISH_SECONDS)
+
+
+def _served(plane: ControlPlane, name: str) -> bool:
+    """Established, and in the API server's own discovery."""
+    plural, _, group = name.partition(".")
+    path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
+    version = plane.api.get(path)["spec"]["versions"][0]["name"]
+    try:
+        plane.api.get(f"/apis/{group}/{version}/{plural}")
+    except AnswerError:
+        return False
+    return True

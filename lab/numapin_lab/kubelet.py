@@ -1,0 +1,173 @@
+"""The kubelet: one node, whose pods live in the lab's own cgroup."""
+
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from numapin_lab import kubeconfig
+from numapin_lab.apiserver import AnswerError
+from numapin_lab.certificates import Identity
+from numapin_lab.controlplane import ControlPlane
+from numapin_lab.errors import MissingError
+from numapin_lab.processes import Daemon, wait_until
+from numapin_lab.runtime import Runtime
+
+REGISTER_SECONDS = 120
+READY_SECONDS = 120
+# Nobody answers there; without it every pod is told so in an Event.
+CLUSTER_DNS = "10.0.0.10"
+
+
+@dataclass(frozen=True)
+class KubeletPorts:
+    """TCP ports: the kubelet's API on the node's address, /healthz on loopback."""
+
+    api: int
+    health: int
+
+
+@dataclass(frozen=True)
+class Kubelet:
+    """A kubelet in `folder` that joins `plane` as `node` and runs pods with `runtime`."""
+
+    folder: Path
+    node: str
+    ports: KubeletPorts
+    plane: ControlPlane
+    runtime: Runtime
+
+    @property
+    def root(self) -> Path:
+        """What is /var/lib/kubelet elsewhere: cpu_manager_state, volumes of pods."""
+        return self.folder / "root"
+
+    @property
+    def pod_logs(self) -> Path:
+        """What is /var/log/pods elsewhere."""
+        return self.folder / "pod-logs"
+
+    @property
+    def daemon(self) -> Daemon:
+        """The kubelet process."""
+        command = (
+            str(self.plane.programs["kubelet"]),
+            f"--config={self.folder / 'config.yaml'}",
+            f"--kubeconfig={self.folder / 'kubeconfig'}",
+            f"--root-dir={self.root}",
+            f"--cert-dir={self.folder / 'pki'}",
+            f"--hostname-override={self.node}",
+            f"--node-ip={node_address()}",
+        )
+        ports = (self.ports.api, self.ports.health)
+        inside = self.runtime.enclosure.inside(command)
+        return Daemon("kubelet", self.folder, inside, self.folder.parent, ports=ports)
+
+    def start(self) -> None:
+        """Start it if it does not run; returns when its Node object is there."""
+        self._write_files()
+        if self.daemon.pid() is None:
+            self.daemon.start()
+        wait_until(self.registered, f"node {self.node}", REGISTER_SECONDS, self.daemon)
+
+    def wait_ready(self) -> None:
+        """Return when pods can run: the node is Ready and its not-ready taint is lifted."""
+        wait_until(self.ready, f"node {self.node} to be Ready", READY_SECONDS, self.daemon)
+
+    def registered(self) -> bool:
+        """Whether the Node object is there."""
+        return self.plane.api.exists(f"/api/v1/nodes/{self.node}")
+
+    def ready(self) -> bool:
+        """Whether the node is Ready *now*: a kubelet that ended leaves its old word behind."""
+        try:
+            node = self.plane.api.get(f"/api/v1/nodes/{self.node}")
+        except (AnswerError, OSError):
+            return False
+        conditions = {found["type"]: found["status"] for found in node["status"]["conditions"]}
+        return conditions.get("Ready") == "True" and not node["spec"].get("taints")
+
+    def config(self) -> dict[str, Any]:
+        """The content of config.yaml."""
+        pki = self.plane.authority.folder
+        return {
+            "apiVersion": "kubelet.config.k8s.io/v1beta1",
+            "kind": "KubeletConfiguration",
+            "address": node_address(),
+            "port": self.ports.api,
+            "readOnlyPort": 0,
+            "healthzPort": self.ports.health,
+            "tlsCertFile": str(pki / "kubelet-server.crt"),
+            "tlsPrivateKeyFile": str(pki / "kubelet-server.key"),
+            "authentication": {
+                "anonymous": {"enabled": False},
+                "webhook": {"enabled": True},
+                "x509": {"clientCAFile": str(self.plane.ca)},
+            },
+            "authorization": {"mode": "Webhook"},
+            **self._on_this_machine(),
+        }
+
+    def _on_this_machine(self) -> dict[str, Any]:
+        """What keeps it to its own folders, and running on a developer's machine."""
+        return {
+            "cgroupDriver": "cgroupfs",
+            "cgroupRoot": self.runtime.cgroup.path,
+            "containerRuntimeEndpoint": f"unix://{self.runtime.socket}",
+            "enforceNodeAllocatable": [],
+            "failCgroupV1": False,
+            "failSwapOn": False,
+            "podLogsDir": str(self.pod_logs),
+            "volumePluginDir": str(self.folder / "volume-plugins"),
+            "resolvConf": "",
+            "clusterDNS": [CLUSTER_DNS],
+            "localStorageCapacityIsolation": False,
+            "makeIPTablesUtilChains": False,
+            "enableControllerAttachDetach": False,
+            # A developer's disk is often nearly full; the lab's pods hardly need any of it.
+            "evictionHard": {
+                "memory.available": "50Mi",
+                "nodefs.available": "1%",
+                "imagefs.available": "1%",
+            },
+            "imageGCHighThresholdPercent": 100,
+            "maxPods": 250,
+            "nodeStatusUpdateFrequency": "2s",
+        }
+
+    def _write_files(self) -> None:
+        for folder in (self.folder, self.root, self.pod_logs):
+            folder.mkdir(parents=True, exist_ok=True)
+        authority = self.plane.authority
+        user = Identity(f"system:node:{self.node}", ("system:nodes",))
+        certificate, key = authority.issue("kubelet", user)
+        authority.issue("kubelet-server", Identity(self.node, hosts=(self.node, node_address())))
+        kubeconfig.write(
+            self.folder / "kubeconfig",
+            self.plane.server,
+            self.plane.ca,
+            {"client-certificate": str(certificate), "client-key": str(key)},
+        )
+        (self.folder / "config.yaml").write_text(yaml.safe_dump(self.config(), sort_keys=False))
+
+
+def node_address() -> str:
+    """The address this machine would use to talk to others; nothing is sent.
+
+    The kubelet refuses loopback.
+
+    Raises:
+        MissingError: there is no other.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # TEST-NET-1 (RFC 5737): nobody is there
+            return str(probe.getsockname()[0])
+        except OSError as error:
+            raise MissingError(
+                "the kubelet needs a network address other than loopback, and there is no route",
+                "ip link add lab type dummy && ip address add 192.0.2.2/24 dev lab && "
+                "ip link set lab up",
+            ) from error

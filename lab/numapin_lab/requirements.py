@@ -1,0 +1,70 @@
+"""What the lab needs of the machine, asked for all at once, before anything starts."""
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+
+from numapin_lab.build import GO_REMEDY
+from numapin_lab.cgroups import MOUNTS, hierarchies
+from numapin_lab.components import COMPONENTS, find
+from numapin_lab.errors import LabError, MissingError
+from numapin_lab.image import find_busybox
+from numapin_lab.kubelet import node_address
+from numapin_lab.runtime import SEARCH_PATH, find_runc
+
+ROOT_REMEDY = "sudo --preserve-env=PATH,NUMAPIN_LAB_CACHE "
+
+
+def check(command: str, environment: Mapping[str, str] = os.environ) -> None:
+    """Make sure that `up` can go on.
+
+    Args:
+        command: what the user typed, to be shown again with sudo before it.
+        environment: PATH and where components are searched.
+
+    Raises:
+        LabError: it cannot; the message names everything that is missing, each with its remedy.
+    """
+    checks: list[Callable[[], object]] = [
+        lambda: check_root(command, os.geteuid()),
+        check_cgroups,
+        find_runc,
+        lambda: find_busybox(SEARCH_PATH),
+        node_address,
+        lambda: check_go(environment),
+    ]
+    missing = []
+    for found in checks:
+        try:
+            found()
+        except MissingError as error:
+            missing.append(str(error))
+    if missing:
+        raise LabError("\n".join(missing))
+
+
+def check_root(command: str, user: int) -> None:
+    """Kubelet and containerd make cgroups, namespaces and mounts."""
+    if user != 0:
+        raise MissingError("the lab needs root: it makes cgroups and mounts", ROOT_REMEDY + command)
+
+
+def check_cgroups() -> None:
+    """Some hierarchy must have cpusets."""
+    for folder in hierarchies(MOUNTS.read_text()):
+        controllers = folder / "cgroup.controllers"
+        offered = controllers.read_text().split() if controllers.exists() else []
+        if "cpuset" in offered or (folder / "cpuset.cpus").exists():
+            return
+    raise MissingError(
+        "no cgroup hierarchy has the cpuset controller", "mount -t cgroup2 none /sys/fs/cgroup"
+    )
+
+
+def check_go(environment: Mapping[str, str]) -> None:
+    """Go is needed as long as one component is nowhere else."""
+    if shutil.which("go", path=environment.get("PATH", "")):
+        return
+    absent = [name for name, found in COMPONENTS.items() if find(found, environment)[0] is None]
+    if absent:
+        raise MissingError(f"Go is needed to build {', '.join(absent)}", GO_REMEDY)

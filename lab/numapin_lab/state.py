@@ -1,0 +1,75 @@
+"""What a lab has to remember of itself: one small file in its folder."""
+
+import dataclasses
+import json
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from numapin_lab.errors import LabError
+from numapin_lab.ports import choose
+
+NODE = "lab"
+
+
+@dataclass(frozen=True)
+class Ports:
+    """TCP ports of every part; each keeps its own over restarts."""
+
+    etcd: int
+    etcd_peer: int
+    apiserver: int
+    controllers: int
+    scheduler: int
+    kubelet: int
+    kubelet_health: int
+    operator: int
+    enforcer: int
+
+
+@dataclass(frozen=True)
+class LabState:
+    """Names and ports chosen when the lab came up first."""
+
+    id: str
+    node: str
+    ports: Ports
+
+    @property
+    def name(self) -> str:
+        """What the machine sees of this lab: its cgroup and its folder in /run."""
+        return f"numapin-lab-{self.id}"
+
+    @property
+    def run(self) -> Path:
+        """Sockets and state of the container runtime."""
+        return Path("/run") / self.name
+
+    @classmethod
+    def new(cls) -> Self:
+        """A lab that shares nothing with any other of the machine."""
+        ports = Ports(*choose(len(dataclasses.fields(Ports))))
+        return cls(secrets.token_hex(4), NODE, ports)
+
+    @classmethod
+    def read(cls, path: Path) -> Self | None:
+        """The state in `path`; None when there is no lab.
+
+        Raises:
+            LabError: the file is not what `write` wrote.
+        """
+        try:
+            found = json.loads(path.read_text())
+            return cls(found["id"], found["node"], Ports(**found["ports"]))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError, KeyError) as error:
+            raise LabError(f"{path} is not the state of a lab ({error!r}); remove it") from error
+
+    def write(self, path: Path) -> None:
+        """Keep it, all or nothing."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".partial")
+        partial.write_text(json.dumps(dataclasses.asdict(self), indent=2) + "\n")
+        partial.replace(path)
