@@ -4,9 +4,22 @@ from typing import ClassVar
 
 
 class PlacementError(Exception):
-    """A container or pod cannot be placed; the text holds the numbers."""
+    """A container or pod cannot be placed.
+
+    `problem` says what was asked and what stood against it; `arithmetic`, added by whoever knows
+    the whole node, what was free where and what would have fitted.
+    """
 
     reason: ClassVar[str] = "Unplaceable"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.arithmetic = ""
+        self.container: str | None = None
+
+    def __str__(self) -> str:
+        return "; ".join(filter(None, (self.problem, self.arithmetic)))
 
 
 class NotEnoughCpusError(PlacementError):

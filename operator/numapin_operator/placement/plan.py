@@ -150,7 +150,7 @@ def _spec(rules: Rules, node: Node, refused: Iterable[Refusal]) -> NodeAssignmen
 
 def _entries(holdings: Iterable[Holding]) -> Iterator[ContainerAssignment]:
     for holding in holdings:
-        for binding in holding.bindings:
+        for binding, accounted in _accounted(holding):
             yield ContainerAssignment(
                 pod_uid=holding.uid,
                 namespace=holding.namespace,
@@ -158,9 +158,21 @@ def _entries(holdings: Iterable[Holding]) -> Iterator[ContainerAssignment]:
                 container=binding.container,
                 cpus=CpuSet.from_mask(binding.cpus),
                 mems=MemSet.from_mask(binding.mems),
-                exclusive=binding.exclusive,
-                memory=tuple(_wire(block) for block in binding.memory),
+                exclusive=binding.exclusive and binding.cpus != 0,
+                memory=tuple(_wire(block) for block in accounted),
             )
+
+
+def _accounted(holding: Holding) -> Iterator[tuple[Binding, tuple[Block, ...]]]:
+    """Each container with the memory that stands for it in the books.
+
+    What a pod has as a whole stands with its first container, so that the entries add up.
+    """
+    if holding.whole is None:
+        yield from ((binding, binding.memory) for binding in holding.bindings)
+        return
+    for index, binding in enumerate(holding.bindings):
+        yield binding, () if index else holding.whole.memory
 
 
 def _wire(block: Block) -> MemoryBlock:
@@ -176,6 +188,7 @@ def _refusal(pod: PodView, error: PlacementError) -> Refusal:
         pod_uid=pod.uid,
         namespace=pod.namespace,
         pod=pod.name,
+        container=error.container,
         reason=error.reason,
         message=str(error)[:_LONGEST_MESSAGE],
     )

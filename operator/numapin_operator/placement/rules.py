@@ -7,11 +7,13 @@ from typing import Final
 
 from numapin_api.cpupolicy import CpuPolicySpec, Options
 from numapin_api.cpuset import CpuSet
-from numapin_api.topology import NumaNode, Topology, page_size_bytes
+from numapin_api.topology import NumaNode, Topology, default_distances, page_size_bytes
+from numapin_operator.placement.bits import mask_of
 from numapin_operator.placement.demand import HUGEPAGES_PREFIX, MEMORY
 from numapin_operator.placement.distribute import take_distributed
 from numapin_operator.placement.errors import NotEnoughCpusError, PolicyError
 from numapin_operator.placement.layout import Layout, layout_of
+from numapin_operator.placement.merge import Merging
 from numapin_operator.placement.quantity import QuantityError, whole
 from numapin_operator.placement.take import Packing, take_packed
 from numapin_operator.placement.whole_cores import take_whole_cores
@@ -41,7 +43,7 @@ class Rules:
     reserved: int
     reserved_cores: int
     capacity: Capacity
-    distances: Mapping[int, Mapping[int, int]]
+    merging: Merging
     as_kubelet: bool
     take: Callable[[int, int], int]
 
@@ -79,7 +81,7 @@ def resolve(topology: Topology, policy: CpuPolicySpec, *, as_kubelet: bool = Fal
         reserved=reserved,
         reserved_cores=layout.with_siblings(reserved),
         capacity=_capacity(topology, policy) if policy.memory.policy != "None" else {},
-        distances=_distances(topology),
+        merging=_merging(topology, policy),
         as_kubelet=as_kubelet,
         take=take,
     )
@@ -191,11 +193,19 @@ def _keep(at: dict[int, int], numa_node: int, quantity: str, place: str) -> None
     at[numa_node] = present - size
 
 
+def _merging(topology: Topology, policy: CpuPolicySpec) -> Merging:
+    closest = policy.topology.prefer_closest_numa_nodes
+    return Merging(
+        policy=policy.topology.policy,
+        everywhere=mask_of(node.id for node in topology.numa_nodes),
+        distances=_distances(topology) if closest else None,
+    )
+
+
 def _distances(topology: Topology) -> dict[int, dict[int, int]]:
     ids = [node.id for node in topology.numa_nodes]
+    assumed = default_distances(len(ids))
     return {
-        node.id: dict(zip(ids, node.distances, strict=True))
-        if node.distances
-        else {other: 10 if other == node.id else 20 for other in ids}
-        for node in topology.numa_nodes
+        node.id: dict(zip(ids, node.distances or assumed[row], strict=True))
+        for row, node in enumerate(topology.numa_nodes)
     }

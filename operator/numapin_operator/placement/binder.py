@@ -1,0 +1,94 @@
+"""Binder: binds one pod's memory; what the kubelet's policy and our own have in common."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from numapin_operator.placement.demand import Amounts, ContainerView, Kind
+from numapin_operator.placement.hints import MemoryHints
+from numapin_operator.placement.holdings import Block
+from numapin_operator.placement.memory import MemoryTables
+from numapin_operator.placement.merge import Affinity
+
+
+class MemoryBinder(Protocol):
+    """Binds the memory of one pod that is being placed."""
+
+    def hints(self, asked: Amounts) -> MemoryHints | None:
+        """Where memory could be bound; None where the merge should not care."""
+
+    def bind(self, container: ContainerView, asked: Amounts, affinity: Affinity, cpus: int) -> None:
+        """Bind a container's memory, near its CPUs.
+
+        Raises:
+            NotEnoughMemoryError: it cannot be bound as the policy demands.
+        """
+
+    def bind_pod(self, asked: Amounts, affinity: Affinity, cpus: int) -> tuple[Block, ...]:
+        """Bind the memory of a pod as a whole; raises as `bind`."""
+
+    def blocks(self) -> dict[str, tuple[Block, ...]]:
+        """What each container has been bound with."""
+
+    def undo(self) -> None:
+        """Give back whatever was bound."""
+
+
+class PodBlocks:
+    """The blocks of one pod's containers.
+
+    Ordinary init containers leave their memory to those that follow: what is used again is taken
+    off the init containers' blocks, so that a pod's blocks add up to what is bound for it.
+    """
+
+    def __init__(self, tables: MemoryTables) -> None:
+        self.tables = tables
+        self._of: dict[str, list[Block]] = {}
+        self._init: list[str] = []
+
+    def add(self, container: ContainerView, blocks: Sequence[Block]) -> None:
+        """Note a container's blocks and shrink the init containers' whose memory it uses again."""
+        self._of[container.name] = list(blocks)
+        for block in blocks:
+            self._shrink(block)
+        if container.kind is Kind.INIT:
+            self._init.append(container.name)
+
+    def add_pod(self, blocks: Sequence[Block]) -> None:
+        """Note the blocks of the pod as a whole."""
+        self._of[""] = list(blocks)
+
+    def left_by_init_containers(self, but: str | None = None) -> list[Block]:
+        """What the init containers so far still stand for, one of them perhaps left aside."""
+        return [block for name in self._init if name != but for block in self._of[name]]
+
+    def frozen(self) -> dict[str, tuple[Block, ...]]:
+        """Every container's blocks."""
+        return {name: tuple(blocks) for name, blocks in self._of.items()}
+
+    def undo(self) -> None:
+        """Give all blocks back."""
+        for blocks in self._of.values():
+            self.tables.release(blocks)
+        self._of.clear()
+
+    def _shrink(self, block: Block) -> None:
+        left = block.size_bytes
+        for name in self._init:
+            mine = self._of[name]
+            for index, other in enumerate(mine):
+                if (other.numa_nodes, other.resource) == (block.numa_nodes, block.resource):
+                    part = min(left, other.size_bytes)
+                    left -= part
+                    mine[index] = Block(other.numa_nodes, other.resource, other.size_bytes - part)
+
+
+def divide(shares: Mapping[str, Amounts], whole: Sequence[Block]) -> dict[str, tuple[Block, ...]]:
+    """The parts of a pod's memory that its containers may count on."""
+    at: dict[str, int] = {}
+    for block in whole:
+        at[block.resource] = at.get(block.resource, 0) | block.numa_nodes
+    anywhere = next(iter(at.values()), 0)
+    return {
+        name: tuple(Block(at.get(resource, anywhere), resource, size) for resource, size in asked)
+        for name, asked in shares.items()
+    }

@@ -1,0 +1,97 @@
+"""Explain: what was free where, and what would have fitted, for whoever reads a refusal."""
+
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import Final
+
+from numapin_operator.placement.demand import MEMORY
+from numapin_operator.placement.errors import (
+    NotEnoughCpusError,
+    NotEnoughMemoryError,
+    PlacementError,
+    SharedPoolEmptyError,
+    SmtAlignmentError,
+    TopologyAffinityError,
+)
+from numapin_operator.placement.holdings import CpuPool
+from numapin_operator.placement.layout import Layout
+from numapin_operator.placement.memory import MemoryTables
+from numapin_operator.placement.rules import Rules
+
+_MOST_NODES: Final = 16
+"""NUMA nodes listed in one message."""
+
+
+def arithmetic(
+    rules: Rules, cpus: CpuPool, memory: MemoryTables | None, refused: PlacementError
+) -> str:
+    """The numbers behind a refusal: free on each NUMA node, and what would have fitted."""
+    whole_cores = isinstance(refused, SmtAlignmentError)
+    free = cpus.free_whole_cores if whole_cores else cpus.free
+    listed = list(_free_on_nodes(rules, free, memory))
+    if len(listed) > _MOST_NODES:
+        listed[_MOST_NODES:] = [f"and {len(listed) - _MOST_NODES} more"]
+    fitting = ", ".join(_fitting(rules, free, memory, refused))
+    kind = "in whole cores " if whole_cores else ""
+    return f"free {kind}on NUMA node " + ", ".join(listed) + (fitting and f"; {fitting}")
+
+
+def _free_on_nodes(rules: Rules, free: int, memory: MemoryTables | None) -> Iterator[str]:
+    for node in rules.topology.numa_nodes:
+        count = (rules.layout.numa_nodes.get(node.id, 0) & free).bit_count()
+        parts = [f"{count} CPUs"]
+        for resource, at in sorted(memory.free.items() if memory else ()):
+            parts.append(f"{readable(at.get(node.id, 0))} {resource}")
+        yield f"{node.id}: {' + '.join(parts)}"
+
+
+def _fitting(
+    rules: Rules, free: int, memory: MemoryTables | None, refused: PlacementError
+) -> Iterator[str]:
+    match refused:
+        case SmtAlignmentError():
+            count = rules.layout.whole_cores(free).bit_count()
+            size = f" in multiples of {rules.layout.threads}" if rules.layout.uniform else ""
+            yield f"up to {count} CPUs would fit{size}"
+        case NotEnoughCpusError():
+            yield f"up to {free.bit_count()} CPUs would fit"
+        case SharedPoolEmptyError():
+            yield f"up to {max(0, free.bit_count() - 1)} CPUs would fit"
+        case TopologyAffinityError():
+            most = largest_aligned(rules.layout, free, rules.merging.policy)
+            yield f"up to {most} CPUs would fit together"
+            yield from _largest_memory(memory)
+        case NotEnoughMemoryError():
+            yield from _largest_memory(memory)
+
+
+def _largest_memory(memory: MemoryTables | None) -> Iterator[str]:
+    for resource, at in sorted(memory.free.items() if memory else ()):
+        if resource == MEMORY or any(at.values()):
+            yield f"up to {readable(max(at.values(), default=0))} of {resource} on one NUMA node"
+
+
+def largest_aligned(layout: Layout, free: int, policy: str) -> int:
+    """The most CPUs for which the topology policy would find NUMA nodes, memory aside.
+
+    A count counts as aligned on so many nodes only if fewer could not hold it on an empty machine.
+    """
+    there = sorted(((mask & free).bit_count() for mask in layout.numa_nodes.values()), reverse=True)
+    sizes = sorted((mask.bit_count() for mask in layout.numa_nodes.values()), reverse=True)
+    if policy == "SingleNUMANode":
+        return there[0]
+    fewer = (0, *accumulate(sizes))
+    return max(
+        (total for total, below in zip(accumulate(there), fewer, strict=False) if total > below),
+        default=0,
+    )
+
+
+def readable(size_bytes: int) -> str:
+    """An amount of bytes for people, such as 1.5 GiB."""
+    size, unit = float(size_bytes), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if size < 1024:
+            break
+        size, unit = size / 1024, larger
+    return f"{size:.1f}".removesuffix(".0") + f" {unit}"

@@ -1,0 +1,152 @@
+"""Hints: the sets of NUMA nodes that could give what is asked, described rather than listed.
+
+The kubelet lists every set of NUMA nodes that has enough, which doubles with each node. Here a
+provider's sets are given by what they must hold, and the merge searches them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from itertools import accumulate
+
+from numapin_operator.placement.bits import members
+from numapin_operator.placement.demand import Amounts
+from numapin_operator.placement.layout import Layout
+from numapin_operator.placement.subsets import Cover, Distances, Weights
+
+Reusable = Mapping[int, Mapping[str, int]]
+"""What init containers leave to those that follow: NUMA nodes (a mask) to resource to bytes."""
+
+
+class Impossible(Enum):
+    """A provider that has no set of NUMA nodes to offer at all."""
+
+    NOWHERE = "nowhere"
+
+
+NOWHERE = Impossible.NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class CpuHints:
+    """Where so many CPUs could come from.
+
+    A set of NUMA nodes will do if it contains `required` (the pod's init containers run there) and
+    its `free` CPUs number `wanted`. It is preferred if it is as small as `fewest`, the least that
+    the machine would need when empty, or spans just `sockets` sockets (with align-by-socket).
+    """
+
+    layout: Layout
+    free: Weights
+    wanted: int
+    required: int
+    fewest: int
+    sockets: int | None
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """The NUMA nodes that have CPUs at all."""
+        return tuple(self.layout.numa_nodes)
+
+    @property
+    def needs(self) -> tuple[tuple[Weights, int], ...]:
+        """What a set must hold."""
+        return ((self.free, self.wanted),)
+
+    def prefers(self, numa_nodes: int) -> bool:
+        """Whether a set that will do is a preferred one."""
+        if numa_nodes.bit_count() == self.fewest:
+            return True
+        return self.sockets is not None and self.layout.sockets_in(numa_nodes) == self.sockets
+
+    def smallest(self) -> int:
+        """The size of the smallest sets that will do."""
+        kept = sum(self.free.get(node, 0) for node in members(self.required))
+        others = (free for node, free in self.free.items() if not self.required >> node & 1)
+        size = self.required.bit_count()
+        for free in sorted(others, reverse=True):
+            if size and kept >= self.wanted:
+                break
+            kept += free
+            size += 1
+        return size
+
+
+def cpu_hints(
+    layout: Layout, free: int, reusable: int, wanted: int, *, by_socket: bool
+) -> CpuHints | Impossible:
+    """Where `wanted` CPUs could come from. Source: Kubernetes v1.36, `generateCPUTopologyHints`."""
+    counts = {
+        node: (mask & (free | reusable)).bit_count() for node, mask in layout.numa_nodes.items()
+    }
+    if sum(counts.values()) < wanted:
+        return NOWHERE
+    fewest = _fewest(layout, wanted)
+    return CpuHints(
+        layout=layout,
+        free=counts,
+        wanted=wanted,
+        required=layout.numa_mask(reusable) if reusable else 0,
+        fewest=fewest,
+        sockets=_sockets(layout, fewest) if by_socket else None,
+    )
+
+
+def _fewest(layout: Layout, wanted: int) -> int:
+    sizes = sorted((mask.bit_count() for mask in layout.numa_nodes.values()), reverse=True)
+    for nodes, total in enumerate(accumulate(sizes), start=1):
+        if total >= wanted:
+            return nodes
+    return len(sizes)
+
+
+def _sockets(layout: Layout, fewest: int) -> int | None:
+    nodes_in_socket = len(layout.numa_nodes) // len(layout.sockets)
+    return -(-fewest // nodes_in_socket) if nodes_in_socket else None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryHints:
+    """Where so much memory and so many huge pages could be bound.
+
+    Single NUMA nodes (`singles`, a mask), `groups` that are bound together already, and any set of
+    the `loose` nodes, which nothing is bound to, that holds all of `asked`. Preferred are sets as
+    small as `fewest`. The kubelet repeats the same sets for each resource asked for.
+    """
+
+    asked: Amounts
+    free: Mapping[str, Weights]
+    reusable: Reusable
+    singles: int
+    groups: tuple[int, ...]
+    loose: tuple[int, ...]
+    fewest: int
+
+    @property
+    def needs(self) -> tuple[tuple[Weights, int], ...]:
+        """What a set of loose nodes must hold."""
+        return tuple((self.free.get(name, {}), size) for name, size in self.asked)
+
+    @property
+    def copies(self) -> int:
+        """How often the kubelet lists these sets."""
+        return len(self.asked)
+
+    def loose_cover(self, required: int = 0, distances: Distances | None = None) -> Cover:
+        """The search among sets of loose nodes."""
+        return Cover(self.loose, self.needs, required=required, distances=distances)
+
+    def smallest(self) -> int:
+        """The size of the smallest sets that will do; 0 where none does."""
+        found = self.best()
+        return found.bit_count()
+
+    def best(self, required: int = 0) -> int:
+        """The smallest set that contains `required`, then the lowest numbers; 0 for none."""
+        for node in members(self.singles):
+            if not required & ~(1 << node):
+                return 1 << node
+        sets = [group for group in self.groups if not required & ~group]
+        if loose := self.loose_cover(required).smallest(first=2):
+            sets.append(loose)
+        return min(sets, key=lambda mask: (mask.bit_count(), mask), default=0)

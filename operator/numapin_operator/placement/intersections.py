@@ -1,0 +1,75 @@
+"""Intersections: whether a set of NUMA nodes is what CPU and memory hints have in common."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from numapin_operator.placement.hints import CpuHints, MemoryHints
+
+_MOST_STEPS: Final = 4096
+
+Load = tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _Side:
+    """One provider's set: what it may still do without, and nodes that it cannot leave out."""
+
+    slack: list[int]
+    fixed: int
+
+
+def is_intersection(numa_nodes: int, cpu: CpuHints | None, memory: MemoryHints) -> bool:
+    """Whether sets of loose nodes and a CPU set exist that have just `numa_nodes` in common.
+
+    Each other loose node must be missing from one of the sets at least (memory has as many sets as
+    resources are asked for), and every set must still hold what is asked: small packing problems.
+    """
+    free = [weights for weights, _ in memory.needs]
+    slack = [
+        sum(weights.get(node, 0) for node in memory.loose) - need for weights, need in memory.needs
+    ]
+    if min(slack, default=0) < 0:
+        return False
+    others = [node for node in memory.loose if not numa_nodes >> node & 1]
+    sides = [_Side(list(slack), 0) for _ in range(memory.copies)]
+    loads = {node: tuple(weights.get(node, 0) for weights in free) for node in others}
+    if cpu is None:
+        return _leaves_out(others, sides, [loads] * len(sides))
+    # A node without CPUs is in no CPU set, and need not be left out of any other.
+    others = [node for node in others if node in cpu.layout.numa_nodes]
+    cpu_side = _Side([sum(cpu.free.values()) - cpu.wanted], cpu.required)
+    cpu_loads: dict[int, Load] = {node: (cpu.free.get(node, 0),) for node in others}
+    return _leaves_out(others, [cpu_side, *sides], [cpu_loads, *[loads] * len(sides)])
+
+
+def _leaves_out(
+    nodes: Sequence[int], sides: Sequence[_Side], loads: Sequence[dict[int, Load]]
+) -> bool:
+    """Whether every node can be left out of some side, within what each can do without."""
+    steps = 0
+    order = sorted(nodes, key=lambda node: (-max(sum(load[node]) for load in loads), node))
+
+    def place(at: int) -> bool:
+        nonlocal steps
+        if at == len(order):
+            return True
+        steps += 1
+        if steps > _MOST_STEPS:
+            return False
+        node = order[at]
+        for side, load in zip(sides, loads, strict=True):
+            if side.fixed >> node & 1:
+                continue
+            if all(have >= part for have, part in zip(side.slack, load[node], strict=True)):
+                _spend(side, load[node], -1)
+                if place(at + 1):
+                    return True
+                _spend(side, load[node], 1)
+        return False
+
+    return place(0)
+
+
+def _spend(side: _Side, load: Load, sign: int) -> None:
+    side.slack[:] = [have + sign * part for have, part in zip(side.slack, load, strict=True)]

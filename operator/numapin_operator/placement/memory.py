@@ -1,0 +1,134 @@
+"""Memory: what each NUMA node has free, and which nodes are bound together.
+
+Source: Kubernetes v1.36, memorymanager, static policy. A NUMA node serves either containers bound
+to it alone or those bound to one group of nodes; the first binding decides, the last release frees.
+"""
+
+from collections.abc import Iterable
+
+from numapin_operator.placement.bits import mask_of, members
+from numapin_operator.placement.demand import Amounts
+from numapin_operator.placement.hints import MemoryHints, Reusable
+from numapin_operator.placement.holdings import Block
+from numapin_operator.placement.rules import Capacity
+from numapin_operator.placement.subsets import Cover
+
+
+class MemoryTables:
+    """Free memory and huge pages of each NUMA node in bytes, with the groups in use."""
+
+    __slots__ = ("_bound", "_capacity", "_groups", "_uses", "free", "nodes")
+
+    def __init__(self, capacity: Capacity, nodes: Iterable[int]) -> None:
+        self._capacity = capacity
+        self.nodes = tuple(sorted(nodes))
+        self.free = {resource: dict(at) for resource, at in capacity.items()}
+        self._bound: dict[str, dict[int, int]] = {resource: {} for resource in capacity}
+        self._uses = dict.fromkeys(self.nodes, 0)
+        self._groups = {node: 1 << node for node in self.nodes}
+
+    def copy(self) -> "MemoryTables":
+        """The same figures, to be changed apart."""
+        made = MemoryTables(self._capacity, self.nodes)
+        made.free = {resource: dict(at) for resource, at in self.free.items()}
+        made._bound = {resource: dict(at) for resource, at in self._bound.items()}
+        made._uses, made._groups = dict(self._uses), dict(self._groups)
+        return made
+
+    def assign(self, block: Block) -> None:
+        """Bind a block; its bytes come from the lowest of its nodes that have some."""
+        free = self.free.setdefault(block.resource, {})
+        bound = self._bound.setdefault(block.resource, {})
+        left = block.size_bytes
+        for node in members(block.numa_nodes):
+            if node not in self._uses:
+                continue  # a node that this machine has lost since
+            self._uses[node] += 1
+            self._groups[node] = block.numa_nodes
+            part = min(left, free.get(node, 0))
+            if part > 0:
+                free[node] -= part
+                bound[node] = bound.get(node, 0) + part
+                left -= part
+
+    def release(self, blocks: Iterable[Block]) -> None:
+        """Give blocks back; a node that nothing is bound to any more leaves its group."""
+        for block in blocks:
+            free, bound = self.free[block.resource], self._bound[block.resource]
+            left = block.size_bytes
+            for node in members(block.numa_nodes):
+                if node not in self._uses:
+                    continue
+                self._uses[node] -= 1
+                if not self._uses[node]:
+                    self._groups[node] = 1 << node
+                part = min(left, bound.get(node, 0))
+                if part > 0:
+                    bound[node] -= part
+                    free[node] = free.get(node, 0) + part
+                    left -= part
+
+    def hints(self, asked: Amounts, reusable: Reusable) -> MemoryHints:
+        """Where the amounts could be bound, given what the pod's init containers leave behind."""
+        return MemoryHints(
+            asked=asked,
+            free=self.free,
+            reusable=reusable,
+            singles=self._singles(asked, reusable),
+            groups=tuple(self._fitting_groups(asked, reusable)),
+            loose=tuple(node for node in self.nodes if not self._uses[node]),
+            fewest=self._fewest(asked),
+        )
+
+    def single_hints(self, asked: Amounts, *, alone: bool) -> MemoryHints:
+        """The same without groups: single NUMA nodes, and unless `alone` any set of nodes."""
+        everywhere = self.nodes
+        return MemoryHints(
+            asked=asked,
+            free=self.free,
+            reusable={},
+            singles=mask_of(node for node in everywhere if self.holds(1 << node, asked)),
+            groups=(),
+            loose=() if alone else everywhere,
+            fewest=1 if alone else self._fewest(asked),
+        )
+
+    def holds(self, numa_nodes: int, asked: Amounts) -> bool:
+        """Whether these nodes have so much free together."""
+        return all(
+            sum(self.free.get(resource, {}).get(node, 0) for node in members(numa_nodes)) >= size
+            for resource, size in asked
+        )
+
+    def clashes(self, numa_nodes: int) -> bool:
+        """Whether some of several nodes serves others, alone or in another group."""
+        if numa_nodes.bit_count() == 1:
+            return False
+        return any(
+            self._uses[node] and self._groups[node] != numa_nodes for node in members(numa_nodes)
+        )
+
+    def _singles(self, asked: Amounts, reusable: Reusable) -> int:
+        found = 0
+        for node in self.nodes:
+            mask = 1 << node
+            left = reusable.get(mask, {})
+            if self._groups[node] & (self._groups[node] - 1) == 0 and all(
+                self.free.get(resource, {}).get(node, 0) + left.get(resource, 0) >= size
+                for resource, size in asked
+            ):
+                found |= mask
+        return found
+
+    def _fitting_groups(self, asked: Amounts, reusable: Reusable) -> Iterable[int]:
+        for group in sorted({mask for mask in self._groups.values() if mask.bit_count() > 1}):
+            left = reusable.get(group, {})
+            still = tuple((name, size - left.get(name, 0)) for name, size in asked)
+            if not self.clashes(group) and self.holds(group, still):
+                yield group
+
+    def _fewest(self, asked: Amounts) -> int:
+        """How many nodes would do if nothing were bound yet; all where none would."""
+        needs = tuple((self._capacity.get(name, {}), size) for name, size in asked)
+        found = Cover(self.nodes, needs).smallest()
+        return found.bit_count() if found else len(self.nodes)

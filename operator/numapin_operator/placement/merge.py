@@ -1,0 +1,194 @@
+"""Merge: one set of NUMA nodes for all resources, as the topology policy demands.
+
+The kubelet intersects every combination of the providers' hints and keeps the best intersection.
+Which one is best does not depend on the order: a preferred one (all hints equal, all preferred)
+before others, and of those the fittest; else the size nearest to, but not above, what the neediest
+provider needs, and of that size the fittest. So the sets are searched by size, fittest first.
+Source: Kubernetes v1.36, topologymanager, `HintMerger`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from numapin_operator.placement.bits import mask_of, members
+from numapin_operator.placement.hints import NOWHERE, CpuHints, Impossible, MemoryHints
+from numapin_operator.placement.intersections import is_intersection
+from numapin_operator.placement.subsets import Cover, Distances, Weights
+
+
+@dataclass(frozen=True, slots=True)
+class Affinity:
+    """The NUMA nodes (a mask) that a container's resources should come from; None for any."""
+
+    numa_nodes: int | None
+    preferred: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Merging:
+    """How hints are merged: the topology policy, all NUMA nodes, and distances if they count."""
+
+    policy: str
+    everywhere: int
+    distances: Distances | None = None
+
+    def merge(
+        self, cpu: CpuHints | Impossible | None, memory: MemoryHints | Impossible | None
+    ) -> Affinity | None:
+        """The best common set of NUMA nodes; None where the policy refuses it.
+
+        A provider that is None does not care. One that is `NOWHERE` can do nothing: the others are
+        merged without it, but nothing is preferred then.
+        """
+        if self.policy == "None":
+            return Affinity(None, preferred=False)
+        hints = _Providers(
+            cpu if isinstance(cpu, CpuHints) else None,
+            memory if isinstance(memory, MemoryHints) else None,
+            possible=cpu is not NOWHERE and memory is not NOWHERE,
+        )
+        if self.policy == "SingleNUMANode":
+            return self._single(hints)
+        preferred = self._preferred(hints)
+        if preferred:
+            return Affinity(preferred, preferred=True)
+        if self.policy == "Restricted":
+            return None
+        return Affinity(self._best_other(hints) or self.everywhere, preferred=False)
+
+    def _single(self, hints: "_Providers") -> Affinity | None:
+        if not hints.possible:
+            return None
+        if hints.cpu is None and hints.memory is None:
+            return Affinity(None, preferred=True)
+        found = hints.preferred_cover(1, None).best(1) if hints.single_is_preferred() else 0
+        if not found:
+            return None
+        return Affinity(None if found == self.everywhere else found, preferred=True)
+
+    def _preferred(self, hints: "_Providers") -> int:
+        if not hints.possible:
+            return 0
+        if hints.cpu is None and hints.memory is None:
+            return self.everywhere
+        for size in hints.preferred_sizes():
+            found = [hints.preferred_cover(size, self.distances).best(size)]
+            found += hints.preferred_groups(size)
+            if best := self._fittest(found):
+                return best
+        return 0
+
+    def _best_other(self, hints: "_Providers") -> int:
+        most = hints.neediest()
+        largest = self.everywhere.bit_count()
+        for size in (*range(most, 0, -1), *range(most + 1, largest + 1)):
+            if best := self._fittest(hints.intersections(size, self.distances)):
+                return best
+        return 0
+
+    def _fittest(self, sets: "Iterator[int] | list[int]") -> int:
+        """Of sets of one size: those nearest to each other, then the lowest; 0 for none."""
+        return min(filter(None, sets), key=self._rank, default=0)
+
+    def _rank(self, numa_nodes: int) -> tuple[int, int]:
+        distances, nodes = self.distances, list(members(numa_nodes))
+        if distances is None:
+            return 0, numa_nodes
+        return sum(distances[one][other] for one in nodes for other in nodes), numa_nodes
+
+
+@dataclass(frozen=True, slots=True)
+class _Providers:
+    """The providers that have sets to offer; `possible` is False if another has none."""
+
+    cpu: CpuHints | None
+    memory: MemoryHints | None
+    possible: bool
+
+    def single_is_preferred(self) -> bool:
+        """Whether one NUMA node is what every provider prefers."""
+        return all(hints.fewest == 1 for hints in (self.cpu, self.memory) if hints is not None)
+
+    def preferred_sizes(self) -> range:
+        """The sizes that preferred sets can have, smallest first."""
+        if self.memory is not None:
+            return range(self.memory.fewest, self.memory.fewest + 1)
+        if self.cpu is None:
+            return range(0)
+        last = self.cpu.fewest if self.cpu.sockets is None else len(self.cpu.nodes)
+        return range(self.cpu.fewest, last + 1)
+
+    def preferred_cover(self, size: int, distances: Distances | None) -> Cover:
+        """The search for sets that all providers prefer, but for memory's groups."""
+        memory, cpu = self.memory, self.cpu
+        nodes: tuple[int, ...]
+        needs: tuple[tuple[Weights, int], ...] = ()
+        if memory is None:
+            nodes = cpu.nodes if cpu else ()
+        elif size == 1:
+            nodes = tuple(members(memory.singles))
+        else:
+            nodes, needs = memory.loose, memory.needs
+        if cpu is None:
+            return Cover(nodes, needs, distances=distances)
+        return Cover(
+            nodes=tuple(node for node in nodes if node in cpu.layout.numa_nodes),
+            needs=needs + cpu.needs,
+            required=cpu.required,
+            accept=cpu.prefers,
+            distances=distances,
+        )
+
+    def preferred_groups(self, size: int) -> list[int]:
+        """Memory's groups of this size that the CPUs prefer too."""
+        groups = self.memory.groups if self.memory else ()
+        return [
+            group
+            for group in groups
+            if group.bit_count() == size and (self.cpu is None or _serves(self.cpu, group))
+        ]
+
+    def neediest(self) -> int:
+        """How many NUMA nodes the provider needs that needs most."""
+        return max((h.smallest() for h in (self.cpu, self.memory) if h is not None), default=0)
+
+    def intersections(self, size: int, distances: Distances | None) -> Iterator[int]:
+        """The fittest intersection of each sort: within single nodes, a group, loose nodes."""
+        cpu, memory = self.cpu, self.memory
+        if memory is None:
+            if cpu is not None:
+                yield Cover(cpu.nodes, cpu.needs, cpu.required, distances=distances).best(size)
+            return
+        with_cpus = mask_of(cpu.nodes) if cpu else -1
+        if size == 1:
+            yield from (1 << node for node in members(memory.singles & with_cpus))
+        for group in memory.groups:
+            yield _within_group(cpu, group, size, distances)
+        if memory.copies == 1 and cpu is None:
+            yield memory.loose_cover(distances=distances).best(size) if size > 1 else 0
+        elif memory.loose_cover().smallest():
+            yield Cover(
+                nodes=tuple(node for node in memory.loose if with_cpus >> node & 1),
+                accept=lambda numa_nodes: is_intersection(numa_nodes, cpu, memory),
+                distances=distances,
+            ).best(size)
+
+
+def _serves(cpu: CpuHints, numa_nodes: int) -> bool:
+    """Whether a set is one of the CPU's preferred ones."""
+    inside = not numa_nodes & ~mask_of(cpu.nodes) and not cpu.required & ~numa_nodes
+    enough = sum(cpu.free.get(node, 0) for node in members(numa_nodes)) >= cpu.wanted
+    return inside and enough and cpu.prefers(numa_nodes)
+
+
+def _within_group(cpu: CpuHints | None, group: int, size: int, distances: Distances | None) -> int:
+    """What CPU sets leave of a group: any part of it that, with all other nodes, has enough."""
+    if cpu is None:
+        return group if group.bit_count() == size else 0
+    outside = sum(free for node, free in cpu.free.items() if not group >> node & 1)
+    return Cover(
+        nodes=tuple(node for node in members(group) if node in cpu.layout.numa_nodes),
+        needs=((cpu.free, max(0, cpu.wanted - outside)),),
+        required=cpu.required & group,
+        distances=distances,
+    ).best(size)

@@ -1,0 +1,105 @@
+"""Nearby memory: our own policies, that bind memory to the NUMA nodes of the CPUs.
+
+`SingleNUMA` binds a container to one NUMA node or refuses it. `Preferred` takes one NUMA node where
+it can, else the fewest, and refuses only what the whole machine does not have. Neither has the
+kubelet's groups: what each NUMA node gives is accounted to that node.
+"""
+
+from numapin_operator.placement.binder import PodBlocks
+from numapin_operator.placement.bits import members
+from numapin_operator.placement.demand import Amounts, ContainerView
+from numapin_operator.placement.errors import NotEnoughMemoryError
+from numapin_operator.placement.explain import readable
+from numapin_operator.placement.hints import MemoryHints
+from numapin_operator.placement.holdings import Block
+from numapin_operator.placement.layout import Layout
+from numapin_operator.placement.memory import MemoryTables
+from numapin_operator.placement.merge import Affinity
+from numapin_operator.placement.subsets import Cover
+
+
+class NearbyBinder:
+    """One pod's memory under policy Preferred, or SingleNUMA if `alone`."""
+
+    def __init__(self, layout: Layout, tables: MemoryTables, *, alone: bool) -> None:
+        self._layout, self._tables, self._alone = layout, tables, alone
+        self._blocks = PodBlocks(tables)
+
+    def hints(self, asked: Amounts) -> MemoryHints | None:
+        """Single NUMA nodes, and with Preferred any others, counting what init containers left."""
+        tables = self._tables
+        if left := self._blocks.left_by_init_containers():
+            tables = tables.copy()
+            tables.release(left)
+        found = tables.single_hints(asked, alone=self._alone)
+        return found if found.best() else None
+
+    def bind(self, container: ContainerView, asked: Amounts, affinity: Affinity, cpus: int) -> None:
+        """Bind a container's memory near its CPUs."""
+        if not asked:
+            return
+        left = self._blocks.left_by_init_containers()
+        self._tables.release(left)
+        try:
+            blocks = self._assign(asked, affinity, cpus)
+            self._blocks.add(container, blocks)
+            left = self._blocks.left_by_init_containers(but=container.name)
+        finally:
+            for block in left:
+                self._tables.assign(block)
+
+    def bind_pod(self, asked: Amounts, affinity: Affinity, cpus: int) -> tuple[Block, ...]:
+        """Bind the memory of a pod as a whole."""
+        blocks = tuple(self._assign(asked, affinity, cpus)) if asked else ()
+        self._blocks.add_pod(blocks)
+        return blocks
+
+    def blocks(self) -> dict[str, tuple[Block, ...]]:
+        """What each container has been bound with."""
+        return self._blocks.frozen()
+
+    def undo(self) -> None:
+        """Give back whatever was bound."""
+        self._blocks.undo()
+
+    def _assign(self, asked: Amounts, affinity: Affinity, cpus: int) -> list[Block]:
+        near = {node: (mask & cpus).bit_count() for node, mask in self._layout.numa_nodes.items()}
+        numa_nodes = self._choose(asked, affinity.numa_nodes or 0, near)
+        order = sorted(members(numa_nodes), key=lambda node: (-near.get(node, 0), node))
+        blocks = [block for resource, size in asked for block in self._fill(resource, size, order)]
+        for block in blocks:
+            self._tables.assign(block)
+        return blocks
+
+    def _choose(self, asked: Amounts, wished: int, near: dict[int, int]) -> int:
+        """One NUMA node: of the merge's if any will do, with most of the CPUs, then the lowest."""
+        singles = self._tables.single_hints(asked, alone=True).singles
+        if singles:
+            best = min(
+                members(singles),
+                key=lambda node: (not wished >> node & 1, -near.get(node, 0), node),
+            )
+            return 1 << best
+        wanted = ", ".join(f"{readable(size)} of {resource}" for resource, size in asked)
+        if self._alone:
+            raise NotEnoughMemoryError(f"wanted {wanted} on one NUMA node, none has so much")
+        needs = self._tables.single_hints(asked, alone=False).needs
+        nodes = self._tables.nodes
+        fewest = Cover(nodes, needs).smallest()
+        if not fewest:
+            raise NotEnoughMemoryError(f"wanted {wanted}, the whole machine has less")
+        for node in sorted(nodes, key=lambda node: (-near.get(node, 0), node)):
+            if found := Cover(nodes, needs, required=1 << node).best(fewest.bit_count()):
+                return found
+        return fewest
+
+    def _fill(self, resource: str, size: int, order: list[int]) -> list[Block]:
+        """Blocks of one node each, the nearest filled first; every node's part is recorded."""
+        free = self._tables.free.get(resource, {})
+        blocks: list[Block] = []
+        for node in order:
+            part = min(size, free.get(node, 0))
+            size -= part
+            if part or len(order) == 1:
+                blocks.append(Block(1 << node, resource, part))
+        return blocks

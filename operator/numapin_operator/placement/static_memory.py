@@ -1,0 +1,108 @@
+"""Static memory: bound by the kubelet's rules. Source: Kubernetes v1.36, memorymanager."""
+
+from numapin_operator.placement.binder import PodBlocks
+from numapin_operator.placement.bits import members
+from numapin_operator.placement.demand import Amounts, ContainerView, Kind
+from numapin_operator.placement.errors import NotEnoughMemoryError
+from numapin_operator.placement.explain import readable
+from numapin_operator.placement.hints import MemoryHints
+from numapin_operator.placement.holdings import Block
+from numapin_operator.placement.memory import MemoryTables
+from numapin_operator.placement.merge import Affinity
+
+
+class StaticBinder:
+    """One pod's memory under policy Static.
+
+    The kubelet looks for NUMA nodes even for a container that asks no memory, and may refuse it;
+    with `as_kubelet` so do we.
+    """
+
+    def __init__(self, tables: MemoryTables, *, as_kubelet: bool) -> None:
+        self._tables, self._as_kubelet = tables, as_kubelet
+        self._blocks = PodBlocks(tables)
+        self._reusable: dict[int, dict[str, int]] = {}
+
+    def hints(self, asked: Amounts) -> MemoryHints | None:
+        """The kubelet does not care where no NUMA nodes will do: it refuses when it binds."""
+        found = self._tables.hints(asked, self._reusable)
+        return found if found.best() else None
+
+    def bind(
+        self, container: ContainerView, asked: Amounts, affinity: Affinity, _cpus: int
+    ) -> None:
+        """Bind a container's memory on the NUMA nodes of the merge, or on more of them."""
+        if not asked and not self._as_kubelet:
+            return
+        numa_nodes = self._choose(asked, affinity)
+        blocks = [Block(numa_nodes, resource, size) for resource, size in asked]
+        reusable = self._reusable.get(numa_nodes, {})
+        for block in blocks:
+            fresh = max(0, block.size_bytes - reusable.get(block.resource, 0))
+            self._tables.assign(Block(numa_nodes, block.resource, fresh))
+        self._leave_or_use(container, blocks)
+        self._blocks.add(container, blocks)
+
+    def bind_pod(self, asked: Amounts, affinity: Affinity, _cpus: int) -> tuple[Block, ...]:
+        """Bind the memory of a pod as a whole."""
+        if not asked and not self._as_kubelet:
+            return ()
+        numa_nodes = self._choose(asked, affinity)
+        blocks = tuple(Block(numa_nodes, resource, size) for resource, size in asked)
+        for block in blocks:
+            self._tables.assign(block)
+        self._blocks.add_pod(blocks)
+        return blocks
+
+    def blocks(self) -> dict[str, tuple[Block, ...]]:
+        """What each container has been bound with."""
+        return self._blocks.frozen()
+
+    def undo(self) -> None:
+        """Give back whatever was bound."""
+        self._blocks.undo()
+
+    def _choose(self, asked: Amounts, affinity: Affinity) -> int:
+        hints = self._tables.hints(asked, self._reusable)
+        numa_nodes, promised = affinity.numa_nodes, affinity.preferred
+        if numa_nodes is None:
+            numa_nodes = hints.best() if asked else 0
+            _check(hints, numa_nodes, promised=promised)
+            promised = numa_nodes.bit_count() == hints.fewest
+        if not self._tables.holds(numa_nodes, asked):
+            numa_nodes = hints.best(required=numa_nodes)
+            _check(hints, numa_nodes, promised=promised)
+        if self._tables.clashes(numa_nodes):
+            raise NotEnoughMemoryError(
+                f"{_nodes(numa_nodes)} hold memory of others, so they cannot be bound together"
+            )
+        return numa_nodes
+
+    def _leave_or_use(self, container: ContainerView, blocks: list[Block]) -> None:
+        """Note what an init container leaves behind, or what another takes of that."""
+        for block in blocks:
+            there = self._reusable.setdefault(block.numa_nodes, {})
+            before = there.get(block.resource, 0)
+            if container.kind is Kind.INIT:
+                there[block.resource] = max(before, block.size_bytes)
+            else:
+                there[block.resource] = max(0, before - block.size_bytes)
+
+
+def _check(hints: MemoryHints, numa_nodes: int, *, promised: bool) -> None:
+    if not numa_nodes:
+        raise NotEnoughMemoryError(f"wanted {_amounts(hints.asked)}, no NUMA nodes have so much")
+    if promised and numa_nodes.bit_count() != hints.fewest:
+        raise NotEnoughMemoryError(
+            f"wanted {_amounts(hints.asked)}, which only {_nodes(numa_nodes)} have together; "
+            f"{hints.fewest} would do on an empty machine"
+        )
+
+
+def _nodes(numa_nodes: int) -> str:
+    listed = ", ".join(map(str, members(numa_nodes)))
+    return f"NUMA nodes {listed}" if numa_nodes.bit_count() > 1 else f"NUMA node {listed}"
+
+
+def _amounts(asked: Amounts) -> str:
+    return ", ".join(f"{readable(size)} of {resource}" for resource, size in asked)

@@ -1,0 +1,183 @@
+"""Subsets: the best set of so many NUMA nodes that holds what is wanted, without trying all."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from numapin_operator.placement.bits import mask_of
+
+Weights = Mapping[int, int]
+"""NUMA node to what it holds of one resource; a node that is not there holds nothing."""
+
+Distances = Mapping[int, Mapping[int, int]]
+
+_MOST_STEPS: Final = 20_000
+"""Where the search stops on a machine made to defeat it, with the best set found so far."""
+
+_SCALE: Final = 1 << 40
+
+
+def anything(_: int) -> bool:
+    """Accepts every set."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """A search for sets of `nodes` that together hold every need.
+
+    `needs` are pairs of weights and the sum wanted. A set must contain `required` and be accepted
+    by `accept`. Of several the one whose nodes are nearest to each other wins if `distances` are
+    given; of equal ones the one with the lowest numbers, as a bit mask.
+    """
+
+    nodes: tuple[int, ...]
+    needs: tuple[tuple[Weights, int], ...] = ()
+    required: int = 0
+    accept: Callable[[int], bool] = anything
+    distances: Distances | None = None
+
+    def best(self, size: int) -> int:
+        """The best set of exactly `size` NUMA nodes; 0 where there is none."""
+        if size < 1 or size > len(self.nodes) or self.required & ~mask_of(self.nodes):
+            return 0
+        if size == 1 and self.distances is None:
+            return self._best_single()
+        return _Search(self, size).run()
+
+    def smallest(self, first: int = 1) -> int:
+        """The best set of the fewest nodes, at least `first`; 0 where there is none."""
+        for size in range(max(first, self.required.bit_count()), len(self.nodes) + 1):
+            if found := self.best(size):
+                return found
+        return 0
+
+    def _best_single(self) -> int:
+        for node in self.nodes:
+            mask = 1 << node
+            if (
+                not self.required & ~mask
+                and all(weights.get(node, 0) >= need for weights, need in self.needs)
+                and self.accept(mask)
+            ):
+                return mask
+        return 0
+
+
+@dataclass(slots=True)
+class _Search:
+    """Depth first from the highest node down, leaving nodes out first: lowest sets come first.
+
+    A branch is cut where even the fullest nodes that remain do not hold what is missing, or where
+    the set cannot come nearer than the best found.
+    """
+
+    cover: Cover
+    size: int
+    found: int = 0
+    found_distance: int = 0
+    steps: int = 0
+    needs: Sequence[tuple[Weights, int]] = ()
+    tops: Sequence[Sequence[Sequence[int]]] = ()
+    nearest: int = 0
+    chosen: list[int] = field(default_factory=list)
+
+    def run(self) -> int:
+        self.needs = [*self.cover.needs, *_combined(self.cover)]
+        self.tops = [_tops(self.cover.nodes, weights, self.size) for weights, _ in self.needs]
+        if self.cover.distances is not None:
+            self.nearest = min(
+                (self._distance(a, b) for a in self.cover.nodes for b in self.cover.nodes if a < b),
+                default=0,
+            )
+        self._descend(len(self.cover.nodes), [need for _, need in self.needs], 0)
+        return self.found
+
+    def _descend(self, remaining: int, missing: list[int], distance: int) -> bool:
+        """Whether the search is over."""
+        self.steps += 1
+        left = self.size - len(self.chosen)
+        if self.steps > _MOST_STEPS:
+            return True
+        if (
+            remaining < left
+            or self._too_far(distance, left)
+            or not self._enough(remaining, left, missing)
+        ):
+            return False
+        if not left:
+            return self._take(distance)
+        node = self.cover.nodes[remaining - 1]
+        if not self.cover.required >> node & 1 and self._descend(remaining - 1, missing, distance):
+            return True
+        self.chosen.append(node)
+        over = self._descend(
+            remaining - 1,
+            [have - w.get(node, 0) for have, (w, _) in zip(missing, self.needs, strict=True)],
+            distance + self._added(node),
+        )
+        self.chosen.pop()
+        return over
+
+    def _enough(self, remaining: int, left: int, missing: list[int]) -> bool:
+        return all(
+            have <= top[remaining][left] for have, top in zip(missing, self.tops, strict=True)
+        )
+
+    def _too_far(self, distance: int, left: int) -> bool:
+        if not self.found:
+            return False
+        crossing = left * len(self.chosen) + left * (left - 1) // 2
+        return distance + crossing * self.nearest >= self.found_distance
+
+    def _take(self, distance: int) -> bool:
+        mask = mask_of(self.chosen)
+        if self.cover.required & ~mask or not self.cover.accept(mask):
+            return False
+        self.found, self.found_distance = mask, distance
+        return self.cover.distances is None
+
+    def _added(self, node: int) -> int:
+        """By how much a node adds to the sum of distances within the set."""
+        if self.cover.distances is None:
+            return 0
+        return self._distance(node, node) + sum(self._distance(node, o) for o in self.chosen)
+
+    def _distance(self, one: int, other: int) -> int:
+        distances = self.cover.distances
+        if distances is None:
+            return 0
+        if one == other:
+            return distances[one][one]
+        return distances[one][other] + distances[other][one]
+
+
+def _tops(nodes: Sequence[int], weights: Weights, size: int) -> list[list[int]]:
+    """For each number of lowest nodes: the most that 0, 1, .. `size` of them hold together."""
+    rows = [[0] * (size + 1)]
+    fullest: list[int] = []
+    for node in nodes:
+        fullest.append(weights.get(node, 0))
+        fullest.sort(reverse=True)
+        del fullest[size:]
+        row, total = [0], 0
+        for weight in fullest:
+            total += weight
+            row.append(total)
+        rows.append(row + [total] * (size + 1 - len(row)))
+    return rows
+
+
+def _combined(cover: Cover) -> list[tuple[Weights, int]]:
+    """All needs in one, each as a share of what is wanted: cuts where needs compete for nodes."""
+    if len(cover.needs) < 2:
+        return []
+    shares = {
+        node: sum(
+            min(weights.get(node, 0), need) * _SCALE // need + 1
+            for weights, need in cover.needs
+            if need > 0
+        )
+        for node in cover.nodes
+    }
+    return [(shares, _SCALE * sum(1 for _, need in cover.needs if need > 0))]

@@ -1,0 +1,142 @@
+"""Whole pod: pod-level resources, given to the pod at once and shared out among its containers.
+
+Source: Kubernetes v1.36, `AllocatePod` of cpumanager and memorymanager.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from numapin_operator.placement.demand import (
+    Amounts,
+    ContainerView,
+    Kind,
+    PodView,
+    amounts,
+    container_memory,
+    exclusive_cpus,
+    pod_cpus,
+    pod_memory,
+)
+
+Take = Callable[[int, int], int]
+"""Chooses so many CPUs from a mask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """What each container of a pod gets of the pod's own: `exclusive` ones, and those that share.
+
+    A name that is in neither mapping gets `rest`, the pod's own shared pool.
+    """
+
+    exclusive: Mapping[str, int]
+    early: Mapping[str, int]
+    rest: int
+
+
+def starves_of_cpus(pod: PodView) -> str | None:
+    """Why a container that shares would be left without CPUs; None if none would."""
+    budget = pod_cpus(pod)
+    return _starves(
+        pod,
+        shares=lambda container: not exclusive_cpus(pod, container),
+        asks=lambda container: ((("cpu", exclusive_cpus(pod, container)),)),
+        budget={"cpu": budget},
+    )
+
+
+def starves_of_memory(pod: PodView) -> str | None:
+    """Why a container that shares would be left without memory; None if none would."""
+    return _starves(
+        pod,
+        shares=lambda container: not container_memory(pod, container),
+        asks=lambda container: container_memory(pod, container),
+        budget=dict(pod_memory(pod)),
+    )
+
+
+def _starves(
+    pod: PodView,
+    shares: Callable[[ContainerView], bool],
+    asks: Callable[[ContainerView], Amounts],
+    budget: Mapping[str, int],
+) -> str | None:
+    used = dict.fromkeys(budget, 0)
+    sharing: str | None = None
+    for container in pod.containers:
+        if container.kind is Kind.INIT:
+            if shares(container) and (gone := _used_up(used, budget)):
+                return f"init container {container.name} shares, but sidecars use up all {gone}"
+            continue
+        if shares(container):
+            sharing = sharing or container.name
+        for resource, size in asks(container):
+            if resource in used:
+                used[resource] += size
+    if sharing and (gone := _used_up(used, budget)):
+        return f"container {sharing} shares, but others use up all {gone} of the pod"
+    return None
+
+
+def _used_up(used: Mapping[str, int], budget: Mapping[str, int]) -> str | None:
+    return next((name for name in sorted(budget) if used[name] >= budget[name]), None)
+
+
+def share_cpus(pod: PodView, cpus: int, take: Take) -> Shares:
+    """Share a pod's CPUs out among its containers."""
+    exclusive: dict[str, int] = {}
+    early: dict[str, int] = {}
+    sidecars = 0
+    for container in _of_kind(pod, Kind.INIT, Kind.SIDECAR):
+        count = exclusive_cpus(pod, container)
+        if count:
+            exclusive[container.name] = mine = take(cpus & ~sidecars, count)
+            if container.kind is Kind.SIDECAR:
+                sidecars |= mine
+        elif container.kind is Kind.INIT:
+            early[container.name] = cpus & ~sidecars
+    rest = cpus & ~sidecars
+    for container in _of_kind(pod, Kind.APP):
+        if count := exclusive_cpus(pod, container):
+            exclusive[container.name] = mine = take(rest, count)
+            rest &= ~mine
+    return Shares(exclusive, early, rest)
+
+
+def share_memory(pod: PodView) -> Mapping[str, Amounts]:
+    """What each container may count on of its pod's memory, by name."""
+    budget = dict(pod_memory(pod))
+    shared: dict[str, Amounts] = {}
+    sidecars: dict[str, int] = {}
+    for container in _of_kind(pod, Kind.INIT, Kind.SIDECAR):
+        asked = container_memory(pod, container)
+        if asked:
+            shared[container.name] = _some(asked)
+        elif container.kind is Kind.INIT:
+            shared[container.name] = _less(budget, sidecars)
+        if container.kind is Kind.SIDECAR:
+            _add(sidecars, asked)
+    used = dict(sidecars)
+    for container in _of_kind(pod, Kind.APP):
+        if asked := container_memory(pod, container):
+            shared[container.name] = _some(asked)
+            _add(used, asked)
+    rest = _less(budget, used)
+    return {c.name: shared.get(c.name, rest) for c in pod.containers}
+
+
+def _of_kind(pod: PodView, *kinds: Kind) -> Iterable[ContainerView]:
+    return (container for container in pod.containers if container.kind in kinds)
+
+
+def _add(total: dict[str, int], asked: Amounts) -> None:
+    for name, size in asked:
+        total[name] = total.get(name, 0) + size
+
+
+def _less(budget: Mapping[str, int], used: Mapping[str, int]) -> Amounts:
+    return _some((name, size - used.get(name, 0)) for name, size in budget.items())
+
+
+def _some(asked: Iterable[tuple[str, int]]) -> Amounts:
+    return amounts((name, size) for name, size in asked if size > 0)
