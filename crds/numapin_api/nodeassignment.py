@@ -23,7 +23,9 @@ class PolicyRef(WireModel):
 class Pools(WireModel):
     """The node's CPUs that no container owns."""
 
-    reserved: SomeCpus = Field(description="CPUs never given out exclusively.")
+    reserved: CpuSet = Field(
+        description="CPUs never given out exclusively; empty while containers still own them all."
+    )
     shared: SomeCpus = Field(description="CPUs that every container without its own runs on.")
 
 

@@ -1,9 +1,9 @@
 """Watch real cgroups for a CPU that is in two places: `python -m numapin_lab.overlap ROOT SECONDS`.
 
-A container that owns a CPU has a cpuset without any CPU of the shared pool, so an owner is told by
-the kernel alone, whoever granted it: `--shared` names the pool. Every sample reads the effective set
-of every cgroup below ROOT; it is an overlap when a group that holds a task may run on a CPU of an
-owner that holds a task, and the owner still holds it when it is read again afterwards.
+Whoever granted it, a CPU is owned when a container's effective set has none of the shared pool
+(`--shared`), so the kernel alone tells the owners. Every sample reads the effective set of every
+cgroup below ROOT. It is an overlap when a group that holds a task may run on a CPU of an owner that
+holds a task, and the owner still holds that CPU when it is read again afterwards.
 """
 
 import argparse

@@ -161,6 +161,10 @@ GOOD_ASSIGNMENTS: dict[str, dict[str, Any]] = {
         "containers": [{**OWNER, "cpus": "2-3", "mems": "0", "exclusive": True}],
         "refused": [{**OWNER, "reason": "NotEnoughCPUs", "message": "wanted 4, 2 are free"}],
     },
+    "reserved CPUs still owned": {
+        "pools": {"reserved": "", "shared": "1"},
+        "containers": [{**OWNER, "cpus": "0", "exclusive": True}],
+    },
     "memory alone": {
         "pools": POOLS,
         "containers": [
