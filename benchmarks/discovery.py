@@ -1,0 +1,119 @@
+"""How long does it take to discover a machine? Ours against hwloc on the same trees of files.
+
+    python benchmarks/discovery.py [--repeat N] [MACHINE...]
+
+For each captured machine of tests/machines, and for the live one: `discover` within this process,
+and the whole process `lstopo-no-graphics` of hwloc (package hwloc-nox of Debian and Ubuntu), in
+turns. hwloc's own start, measured by `lstopo-no-graphics --version`, is taken off its times. Both
+read the same files through the page cache; hwloc reads some more (L1 and L2 caches, dies, vendors).
+"""
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from numapin_enforcer.sysfs import discover
+
+CAPTURED = Path(__file__).parents[1] / "tests" / "machines"
+PEER = "lstopo-no-graphics"
+PEER_FLAGS = ("--of", "console", "--whole-io", "--disallowed", "/dev/null", "--force")
+
+
+@dataclass(frozen=True)
+class Times:
+    """Milliseconds of several runs of one thing."""
+
+    runs: Sequence[float]
+
+    def __str__(self) -> str:
+        low, middle, high = min(self.runs), statistics.median(self.runs), max(self.runs)
+        return f"{low:7.2f} {middle:7.2f} {high:7.2f}"
+
+    @property
+    def median(self) -> float:
+        """The middle one."""
+        return statistics.median(self.runs)
+
+
+def timed(action: Callable[[], object]) -> float:
+    """Milliseconds that one call takes."""
+    begun = time.perf_counter()
+    action()
+    return (time.perf_counter() - begun) * 1000
+
+
+def run_peer(root: Path, flags: Sequence[str]) -> None:
+    """One process of hwloc on the machine below `root`; on the live one where that is `/`."""
+    environment = dict(os.environ)
+    if root != Path("/"):
+        environment |= {
+            "HWLOC_FSROOT": str(root),
+            "HWLOC_COMPONENTS": "linux,stop",
+            "HWLOC_THISSYSTEM": "0",
+            "HWLOC_HIDE_ERRORS": "2",
+        }
+    subprocess.run([PEER, *flags], env=environment, capture_output=True, check=True)
+
+
+def measure(root: Path, repeat: int, with_peer: bool) -> tuple[Times, Times, Times]:
+    """Our times, hwloc's, and hwloc's start alone, taken in turns after one run to warm up."""
+    actions: list[Callable[[], object]] = [partial(discover, root / "sys", root / "proc")]
+    if with_peer:
+        actions += [partial(run_peer, root, PEER_FLAGS), partial(run_peer, root, ["--version"])]
+    for action in actions:
+        action()
+    rounds = [[timed(action) for action in actions] for _ in range(repeat)]
+    columns = [*zip(*rounds, strict=True), (), ()]
+    return Times(columns[0]), Times(columns[1]), Times(columns[2])
+
+
+def report(name: str, root: Path, repeat: int, with_peer: bool) -> None:
+    """Measure one machine and print its row."""
+    ours, peers, starts = measure(root, repeat, with_peer)
+    cpus = len(discover(root / "sys", root / "proc").cpus)
+    row = f"{name:31} {cpus:4}  {ours}"
+    if with_peer:
+        net = peers.median - starts.median
+        row += f"  {peers}  {net:7.2f}  {net / ours.median:6.2f}"
+    print(row)
+
+
+def main() -> None:
+    """Measure every machine that was asked for, all of them unless named."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeat", type=int, default=30, help="runs of each (default: 30)")
+    parser.add_argument("machine", nargs="*", help="names of tests/machines (default: all)")
+    options = parser.parse_args()
+    with_peer = shutil.which(PEER) is not None
+    if not with_peer:
+        print(f"{PEER} is not installed (apt-get install hwloc-nox): our times alone")
+    print(
+        f"{'':36}  {'ours, ms':^23}"
+        + (f"  {'hwloc process, ms':^23}  less its" if with_peer else "")
+    )
+    heads = f"{'machine':31} CPUs  {'min':>7} {'median':>7} {'max':>7}"
+    print(
+        heads + (f"  {'min':>7} {'median':>7} {'max':>7}    start  hwloc/ours" if with_peer else "")
+    )
+    names = options.machine or sorted(
+        path.name.removesuffix(".tar.xz") for path in CAPTURED.glob("*.tar.xz")
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        for name in names:
+            with tarfile.open(CAPTURED / f"{name}.tar.xz") as archive:
+                archive.extractall(folder, filter="data")
+            report(name, Path(folder, name), options.repeat, with_peer)
+    report("this machine, live", Path("/"), options.repeat, with_peer)
+
+
+if __name__ == "__main__":
+    main()
