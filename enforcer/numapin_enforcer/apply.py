@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups import (
     CgroupError,
     CgroupReadOnlyError,
@@ -42,8 +43,14 @@ class Outcome:
         """Whether everything is in force that still exists."""
         return not self.failed and not self.skipped
 
+    @property
+    def missing(self) -> tuple[Write, ...]:
+        """What was to be made and was not, though its cgroup is there."""
+        refused = tuple(one.write for one in self.failed)
+        return refused + tuple(one.write for one in self.skipped)
 
-def apply(writes: Iterable[Write], tree: CgroupTree) -> Outcome:
+
+def apply(writes: Iterable[Write], tree: CgroupTree, earlier: Outcome | None = None) -> Outcome:
     """Make `writes` in their order.
 
     A cgroup that vanished is normal. A failure blocks only the writes that would be unsafe without
@@ -52,12 +59,16 @@ def apply(writes: Iterable[Write], tree: CgroupTree) -> Outcome:
     Args:
         writes: a whole `Plan`, or its `quick` and then its `moves`.
         tree: where to.
+        earlier: what came of the part of the same plan that was applied before.
+
+    Returns:
+        What came of `writes` alone.
     """
     made: list[Write] = []
     vanished: list[Write] = []
     failed: list[Failure] = []
     skipped: list[Skipped] = []
-    missing: list[Write] = []
+    missing = list(earlier.missing) if earlier else []
     for write in writes:
         cause = next((other for other in missing if _blocks(other, write)), None)
         if cause is None and failed and isinstance(failed[-1].error, CgroupReadOnlyError):
@@ -83,13 +94,14 @@ def _blocks(missing: Write, write: Write) -> bool:
     if missing.setting is not write.setting:
         return False
     if write.path.startswith(missing.path + "/"):
-        return bool(missing.gains) and bool(write.gains)
+        asked = write.value.mask if isinstance(write.value, CpuSet | MemSet) else 0
+        return bool(missing.gains.mask & asked)
     if missing.path.startswith(write.path + "/"):
         return _blocks_parent(missing, write)
     if missing.path == write.path or (missing.owner and missing.owner == write.owner):
         return False
     exclusive = bool(missing.owner or write.owner)
-    return exclusive and not missing.leaves.isdisjoint(write.gains)
+    return exclusive and bool(missing.leaves.mask & write.gains.mask)
 
 
 def _blocks_parent(missing: Write, write: Write) -> bool:
@@ -100,4 +112,4 @@ def _blocks_parent(missing: Write, write: Write) -> bool:
     """
     if not missing.gains and not missing.leaves:
         return bool(write.gains)
-    return not missing.leaves.isdisjoint(write.leaves)
+    return bool(missing.leaves.mask & write.leaves.mask)

@@ -107,8 +107,8 @@ Value = CpuSet | MemSet | Quota | bool
 class Write:
     """One write to one file of one cgroup.
 
-    `gains` and `leaves` are the CPUs that the cgroup may use after the write and could not before,
-    and the reverse: what a failure of another write may forbid, or the failure of this one blocks.
+    `gains` and `leaves` are what the cgroup may use after the write and could not before, and the
+    reverse: what a failure of another write may forbid, or the failure of this one blocks.
     `owner` is the container that owns the cgroup's CPUs exclusively, or empty. A write that
     `may_block` moves memory pages, and can take seconds.
     """
@@ -116,8 +116,8 @@ class Write:
     path: str
     value: Value
     step: Step
-    gains: CpuSet = CpuSet()
-    leaves: CpuSet = CpuSet()
+    gains: CpuSet | MemSet = CpuSet()
+    leaves: CpuSet | MemSet = CpuSet()
     owner: str = ""
     may_block: bool = False
 

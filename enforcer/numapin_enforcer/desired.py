@@ -43,8 +43,9 @@ def desire(
     Sandboxes and containers that the spec does not list get the shared pool; pods and QoS classes
     the shared pool and what is exclusive below them; kubepods itself stays as found as long as it
     holds all that. A cgroup whose container is not known gets the shared pool, unless it stands on
-    the very set of one of its pod's containers: then it is that container, and a runtime that does
-    not answer unpins nobody. CPUs and NUMA nodes that went offline are left out.
+    the very set of one of its pod's containers that no other cgroup is known to be: then it is that
+    container, and a runtime that does not answer unpins nobody. CPUs and NUMA nodes that went
+    offline are left out.
 
     Args:
         spec: an accepted spec, whose `pools` are set.
@@ -115,16 +116,19 @@ class _Scene:
         names: Mapping[str, str],
         topology: Topology,
     ) -> None:
-        self._tree, self._layout, self._names = tree, layout, names
+        self._tree, self._names = tree, names
+        self._places = {path: layout.place(path) for path in tree.cgroups}
         self._online, self._mems = topology.online, topology.mems
         self._pods: dict[str, dict[str, ContainerAssignment]] = {}
         for one in spec.containers:
             self._pods.setdefault(one.pod_uid, {})[one.container] = one
         self._shared = Desired(self._shared_cpus(spec), self._mems)
+        ids = ((one.pod_uid, one.container_id) for one in self._places.values())
+        self._known = {(uid, names[each]) for uid, each in ids if each in names}
 
     def want(self, cgroup: Cgroup, above: Desired | None) -> Desired:
         """What one cgroup should have before its children are counted in."""
-        place = self._layout.place(cgroup.path)
+        place = self._places[cgroup.path]
         if place.kind is Kind.CONTAINER:
             return self._container(cgroup, place)
         if place.kind is Kind.NESTED and above is not None:
@@ -164,7 +168,8 @@ class _Scene:
         if name is not None:
             return self._assigned(listed[name]) if name in listed else self._shared
         for one in listed.values():
-            if one.exclusive and one.cpus & self._online == cgroup.effective_cpus:
+            known = (place.pod_uid, one.container) in self._known
+            if one.exclusive and not known and one.cpus & self._online == cgroup.effective_cpus:
                 return self._assigned(one)
         return self._shared
 

@@ -185,15 +185,24 @@ def _plan_mems(tree: Tree, wanted: Mapping[str, Desired]) -> tuple[list[Write], 
     target = {path: wanted[path].mems.mask for path in tree.cgroups}
     target[tree.root] |= effective[tree.root]
     gaining, leaving = Ledger(tree, asked, effective).move(target)
-    quick = [Write(one.path, MemSet.from_mask(one.asked), Step.PREPARE) for one in gaining]
+    quick = [_mem_write(one, Step.PREPARE) for one in gaining]
     slow: list[Write] = []
     for one in leaving:
-        blocks = bool(one.leaves)
-        if blocks and tree.version is Version.V1 and _assigned_mems(wanted[one.path]):
+        if one.leaves and tree.version is Version.V1 and _assigned_mems(wanted[one.path]):
             slow.append(Write(one.path, value=True, step=Step.MOVE_MEMORY, may_block=True))
-        mems = MemSet.from_mask(one.asked)
-        slow.append(Write(one.path, mems, Step.MOVE_MEMORY, may_block=blocks))
+        slow.append(_mem_write(one, Step.MOVE_MEMORY))
     return quick, slow
+
+
+def _mem_write(change: Change, step: Step) -> Write:
+    return Write(
+        change.path,
+        MemSet.from_mask(change.asked),
+        step,
+        MemSet.from_mask(change.gains),
+        MemSet.from_mask(change.leaves),
+        may_block=bool(change.leaves),
+    )
 
 
 def _assigned_mems(wanted: Desired) -> bool:

@@ -1,0 +1,88 @@
+"""Pure: what of the desired state the kernel really has, for the status and to tell drift."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.nodeassignment import ContainerAssignment
+from numapin_enforcer.cgroups import Cgroup, Setting, Tree, parent
+from numapin_enforcer.desired import Desired
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """One container of the spec as the kernel has it.
+
+    `exclusive` is True once it has all the CPUs that it is to own, and no cgroup has any of them
+    but its own, those inside it and those around it.
+    """
+
+    path: str
+    container: ContainerAssignment
+    cpus: CpuSet
+    mems: MemSet
+    exclusive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """A cgroup that has something else than it should; `container` is the spec's, if it is one."""
+
+    path: str
+    setting: Setting
+    found: CpuSet | MemSet
+    meant: CpuSet | MemSet
+    container: ContainerAssignment | None
+
+
+def in_force(tree: Tree, wanted: Mapping[str, Desired]) -> tuple[InForce, ...]:
+    """Every container of the spec that has a cgroup, with the sets read back from the kernel."""
+    intruded = _intruded(tree, wanted)
+    return tuple(
+        InForce(
+            path,
+            container,
+            found.effective_cpus,
+            found.effective_mems,
+            _owns(found, wanted[path], intruded),
+        )
+        for path, found in tree.cgroups.items()
+        if (container := wanted[path].container) and wanted[parent(path)].container is None
+    )
+
+
+def mismatches(tree: Tree, wanted: Mapping[str, Desired]) -> tuple[Mismatch, ...]:
+    """Everything that the kernel has otherwise than wanted, parents first."""
+    found: list[Mismatch] = []
+    for path, cgroup in tree.cgroups.items():
+        want = wanted[path]
+        cpus, mems = cgroup.effective_cpus, cgroup.effective_mems
+        if cpus != want.cpus:
+            found.append(Mismatch(path, Setting.CPUS, cpus, want.cpus, want.container))
+        if mems != want.mems:
+            found.append(Mismatch(path, Setting.MEMS, mems, want.mems, want.container))
+    return tuple(found)
+
+
+def _owns(found: Cgroup, want: Desired, intruded: CpuSet) -> bool:
+    whole = found.effective_cpus == want.cpus
+    return want.exclusive and whole and want.cpus.isdisjoint(intruded)
+
+
+def _intruded(tree: Tree, wanted: Mapping[str, Desired]) -> CpuSet:
+    """The CPUs with an owner that a cgroup has which neither is, holds, nor is inside its owner."""
+    owners: dict[int, list[str]] = {}
+    for path, want in wanted.items():
+        if want.exclusive:
+            for cpu in want.cpus:
+                owners.setdefault(cpu, []).append(path)
+    owned, intruded = CpuSet(owners), CpuSet()
+    for path, cgroup in tree.cgroups.items():
+        for cpu in cgroup.effective_cpus & owned:
+            if not any(_related(path, owner) for owner in owners[cpu]):
+                intruded |= CpuSet((cpu,))
+    return intruded
+
+
+def _related(one: str, other: str) -> bool:
+    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
