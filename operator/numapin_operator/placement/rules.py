@@ -171,6 +171,9 @@ def _capacity(topology: Topology, policy: CpuPolicySpec) -> Capacity:
 
 
 def _memory_of(node: NumaNode) -> Iterator[tuple[str, int]]:
+    if node.on_device:  # listed, so that hints still know the node, but nothing is to be had there
+        yield MEMORY, 0
+        return
     ordinary = node.memory_bytes
     for size, pages in node.hugepages.items():
         total = pages * page_size_bytes(size)
