@@ -1,0 +1,32 @@
+"""How long to wait before trying again."""
+
+import random
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Backoff:
+    """Exponential back-off with full jitter, so that many clients do not come back at once.
+
+    Source: "Exponential Backoff And Jitter", AWS Architecture Blog, "full jitter".
+
+    Attributes:
+        base_seconds: upper bound of the first wait; it doubles with each failure.
+        cap_seconds: upper bound of all waits.
+        jitter: where the jitter comes from.
+    """
+
+    base_seconds: float = 0.5
+    cap_seconds: float = 30.0
+    jitter: random.Random = field(default_factory=random.Random)
+    failures: int = 0
+
+    def next_seconds(self, retry_after_seconds: float | None = None) -> float:
+        """Count a failure; say how long to wait, and never less than the server asked for."""
+        bound = min(self.cap_seconds, self.base_seconds * 2.0 ** min(self.failures, 30))
+        self.failures += 1
+        return (retry_after_seconds or 0.0) + self.jitter.uniform(0.0, bound)
+
+    def reset(self) -> None:
+        """Start anew: it worked."""
+        self.failures = 0

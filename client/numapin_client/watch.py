@@ -1,0 +1,103 @@
+"""One watch: what the API server tells of changes, until it ends or breaks."""
+
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from numapin_client.connection import Connection, Request, parse_json
+from numapin_client.errors import ConnectionFailedError, MalformedAnswerError, error_of
+from numapin_client.objects import Source
+from numapin_client.resources import Json
+
+BOOKMARK: Final = "BOOKMARK"
+DELETED: Final = "DELETED"
+_KINDS: Final = frozenset({"ADDED", "MODIFIED", DELETED, BOOKMARK})
+
+MAX_LINE_BYTES: Final = 64 * 2**20
+"""A longer line is no event: etcd refuses objects beyond a few MiB."""
+
+
+class WatchEvent(NamedTuple):
+    """One line of a watch."""
+
+    kind: str
+    """`ADDED`, `MODIFIED`, `DELETED` or `BOOKMARK`."""
+    body: Json
+    """The object; of a bookmark only the resourceVersion means anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchTiming:
+    """How long one watch may last.
+
+    Attributes:
+        session_seconds: after this the server ends it, and a new one spreads the load over the
+            API servers. Source: client-go `reflector`, minWatchTimeout 5 to 10 minutes.
+        idle_seconds: how long the server may be silent; it sends a bookmark about every minute.
+            Source: apiserver `cacher.defaultBookmarkFrequency`.
+    """
+
+    session_seconds: float
+    idle_seconds: float
+
+
+async def watch(
+    connection: Connection, source: Source, resource_version: str, timing: WatchTiming
+) -> AsyncGenerator[Sequence[WatchEvent], None]:
+    """Watch from a version on; ends when the server ends it.
+
+    Yields:
+        Nothing but an empty sequence once the server has agreed, then events as they come, as
+        many together as arrived together.
+
+    Raises:
+        GoneError: the version is older than the server's history; list anew.
+        IdleTimeoutError: the server fell silent.
+        MalformedAnswerError: a line is not an event.
+        ClientError: as `Connection.ask`.
+    """
+    params = source.params | {
+        "watch": "1",
+        "allowWatchBookmarks": "true",
+        "resourceVersion": resource_version,
+        "timeoutSeconds": str(max(1, round(timing.session_seconds))),
+    }
+    request = Request("GET", source.path, params)
+    asked = f"WATCH {connection.login.server}{source.path}"
+    async with connection.stream(request, timing.idle_seconds) as response:
+        yield ()
+        async for lines in split_lines(response.content.iter_any(), asked):
+            yield [_event(line, asked) for line in lines]
+
+
+async def split_lines(chunks: AsyncIterable[bytes], asked: str) -> AsyncIterator[list[bytes]]:
+    """Give the complete lines of a byte stream, however long, as they arrive.
+
+    Raises:
+        ConnectionFailedError: the stream ended within a line.
+        MalformedAnswerError: a line is beyond `MAX_LINE_BYTES`.
+    """
+    parts: list[bytes] = []
+    size = 0
+    async for chunk in chunks:
+        head, *rest = chunk.split(b"\n")
+        parts.append(head)
+        size += len(head)
+        if rest:
+            lines = [b"".join(parts), *rest[:-1]]
+            parts, size = [rest[-1]], len(rest[-1])
+            yield [line for line in lines if line]
+        if size > MAX_LINE_BYTES:
+            raise MalformedAnswerError(asked, f"a line is longer than {MAX_LINE_BYTES} bytes")
+    if size:
+        raise ConnectionFailedError(asked, "the connection was cut within an event")
+
+
+def _event(line: bytes, asked: str) -> WatchEvent:
+    answer = parse_json(line, asked)
+    kind, body = answer.get("type"), answer.get("object")
+    if kind == "ERROR" and isinstance(body, dict):
+        raise error_of(asked, int(body.get("code") or 500), body)
+    if kind not in _KINDS or not isinstance(body, dict) or "metadata" not in body:
+        raise MalformedAnswerError(asked, f"not a watch event: {line[:200]!r}")
+    return WatchEvent(kind, body)

@@ -1,0 +1,34 @@
+"""Answers of an API server that says no, or does not speak to the point."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from numapin_client.resources import Json
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What to answer instead of the truth; nothing at all when `stall` is set."""
+
+    status: int = 500
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b"{}"
+    stall: bool = False
+
+
+def status(code: int, reason: str, message: str) -> Json:
+    """Say no as the API server does."""
+    return {"kind": "Status", "code": code, "reason": reason, "message": message}
+
+
+def gone() -> Answer:
+    """Say that a continue token has expired."""
+    return Answer(410, body=json.dumps(status(410, "Expired", "too old")).encode())
+
+
+def refusal(code: int, reason: str, message: str) -> web.Response:
+    """Answer with a Status object."""
+    return web.json_response(status(code, reason, message), status=code)

@@ -1,0 +1,21 @@
+"""A fake API server and a client of it."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from fake_apiserver import FakeApiServer
+
+from numapin_client.connection import Timeouts
+from numapin_client.objects import ApiClient, connect
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[FakeApiServer]:
+    async with FakeApiServer() as started:
+        yield started
+
+
+@pytest.fixture
+async def client(server: FakeApiServer) -> AsyncIterator[ApiClient]:
+    async with connect(server.login, Timeouts(request_seconds=20)) as opened:
+        yield opened

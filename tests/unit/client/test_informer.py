@@ -1,0 +1,208 @@
+"""An informer of a server that changes, ends its watches and forgets."""
+
+from collections.abc import Sequence
+
+import pytest
+from fake_answers import gone
+from fake_apiserver import FakeApiServer
+from running import eventually, running
+
+from numapin_client.informer import Informer, InformerTiming
+from numapin_client.objects import ApiClient, Source
+from numapin_client.resources import CONFIG_MAPS, NODE_ASSIGNMENTS, Json, Key
+from numapin_client.store import Change
+
+FAST = InformerTiming(backoff_base_seconds=0.01, backoff_cap_seconds=0.02, chunk_limit=3)
+ALL = Source(CONFIG_MAPS)
+
+
+def config_map(name: str, value: str, namespace: str = "ns") -> Json:
+    return {"metadata": {"name": name, "namespace": namespace}, "data": {"value": value}}
+
+
+def value_of(body: Json) -> str:
+    return str(body["data"]["value"])
+
+
+def truth(server: FakeApiServer) -> dict[Key, str]:
+    return {Key.of(body): value_of(body) for body in server.objects.values()}
+
+
+def fill(server: FakeApiServer, count: int) -> None:
+    for number in range(count):
+        server.put(CONFIG_MAPS, config_map(f"m{number}", "first"))
+
+
+def resumed_at(server: FakeApiServer) -> list[str]:
+    return [x.query["resourceVersion"] for x in server.requests if x.query.get("watch")]
+
+
+async def test_a_list_of_many_chunks_is_taken_in(server: FakeApiServer, client: ApiClient) -> None:
+    fill(server, 10)
+    informer = Informer(client, ALL, value_of, timing=FAST)
+    async with running(informer.run()):
+        await informer.synced.wait()
+        assert informer.items == truth(server)
+        assert len(server.snapshots) == 3
+
+
+async def test_changes_are_followed_and_told(server: FakeApiServer, client: ApiClient) -> None:
+    told: list[Change[str]] = []
+    informer = Informer(client, ALL, value_of, told.extend, FAST)
+    async with running(informer.run()):
+        await eventually(lambda: bool(server.watchers))
+        server.put(CONFIG_MAPS, config_map("a", "1"))
+        server.put(CONFIG_MAPS, config_map("a", "2"))
+        server.remove(CONFIG_MAPS, "a", "ns")
+        await eventually(lambda: len(told) == 3)
+    key = Key("a", "ns")
+    assert told == [Change(key, None, "1"), Change(key, "1", "2"), Change(key, "2", None)]
+    assert informer.items == {}
+
+
+async def test_a_change_of_what_is_not_kept_is_not_told(
+    server: FakeApiServer, client: ApiClient
+) -> None:
+    told: list[Change[str]] = []
+    informer = Informer(client, ALL, value_of, told.extend, FAST)
+    async with running(informer.run()):
+        await eventually(lambda: bool(server.watchers))
+        server.put(CONFIG_MAPS, config_map("a", "1"))
+        server.put(CONFIG_MAPS, config_map("a", "1") | {"extra": True})
+        server.put(CONFIG_MAPS, config_map("b", "2"))
+        await eventually(lambda: len(informer.items) == 2)
+    assert [change.new for change in told] == ["1", "2"]
+
+
+async def test_the_watch_asks_for_what_the_source_says(
+    server: FakeApiServer, client: ApiClient
+) -> None:
+    source = Source(NODE_ASSIGNMENTS, field_selector="metadata.name=node-1", label_selector="a=b")
+    timing = InformerTiming(session_seconds=(7.0, 7.0))
+    async with running(Informer(client, source, value_of, timing=timing).run()):
+        await eventually(lambda: bool(server.watchers))
+    listed, watched = (request.query for request in server.requests)
+    selectors = {"fieldSelector": "metadata.name=node-1", "labelSelector": "a=b"}
+    assert listed == selectors | {"limit": "500"}
+    assert watched == selectors | {
+        "watch": "1",
+        "allowWatchBookmarks": "true",
+        "resourceVersion": "100",
+        "timeoutSeconds": "7",
+    }
+
+
+@pytest.mark.parametrize("ending", ["clean", "cut"])
+async def test_an_ended_watch_goes_on_where_it_was(
+    server: FakeApiServer, client: ApiClient, ending: str
+) -> None:
+    informer = Informer(client, ALL, value_of, timing=FAST)
+    async with running(informer.run()):
+        await eventually(lambda: bool(server.watchers))
+        server.put(CONFIG_MAPS, config_map("a", "1"))
+        await eventually(lambda: len(informer.items) == 1)
+        if ending == "clean":
+            server.send(None)
+        else:
+            server.cut()
+        await eventually(lambda: len(server.watchers) == 1 and len(resumed_at(server)) == 2)
+        server.put(CONFIG_MAPS, config_map("b", "2"))
+        await eventually(lambda: informer.items == truth(server) and informer.connected)
+    assert informer.relists == 1
+    assert resumed_at(server) == ["100", "101"]
+
+
+async def test_a_bookmark_moves_the_place_to_go_on(
+    server: FakeApiServer, client: ApiClient
+) -> None:
+    informer = Informer(client, ALL, value_of, timing=FAST)
+    async with running(informer.run()):
+        await eventually(lambda: bool(server.watchers))
+        server.version = 500
+        server.bookmark()
+        server.send(None)
+        await eventually(lambda: len(resumed_at(server)) == 2)
+    assert resumed_at(server) == ["100", "500"]
+
+
+@pytest.mark.parametrize("as_event", [True, False])
+async def test_what_went_while_history_was_lost_is_told_as_gone(
+    server: FakeApiServer, client: ApiClient, as_event: bool
+) -> None:
+    told: list[Change[str]] = []
+    server.gone_as_event = as_event
+    fill(server, 4)
+    informer = Informer(client, ALL, value_of, told.extend, FAST)
+    async with running(informer.run()):
+        await eventually(lambda: bool(server.watchers))
+        told.clear()
+        server.cut()
+        server.watchers[0].chosen = lambda _: False
+        server.remove(CONFIG_MAPS, "m2", "ns")
+        server.put(CONFIG_MAPS, config_map("m3", "second"))
+        server.forget_history()
+        await eventually(lambda: informer.relists == 2 and informer.items == truth(server))
+    assert sorted(told, key=lambda change: change.key) == [
+        Change(Key("m2", "ns"), "first", None),
+        Change(Key("m3", "ns"), "first", "second"),
+    ]
+
+
+async def test_a_list_that_expires_between_chunks_begins_again(
+    server: FakeApiServer, client: ApiClient
+) -> None:
+    fill(server, 7)
+    told: list[Change[str]] = []
+
+    def forget(changes: Sequence[Change[str]]) -> None:
+        told.extend(changes)
+        if len(told) == 3:
+            server.remove(CONFIG_MAPS, "m0", "ns")
+            server.forget_history()
+
+    informer = Informer(client, ALL, value_of, forget, FAST)
+    async with running(informer.run()):
+        await informer.synced.wait()
+        assert informer.items == truth(server)
+    assert len(informer.items) == 6
+
+
+async def test_a_list_that_always_expires_is_taken_whole(
+    server: FakeApiServer, client: ApiClient
+) -> None:
+    fill(server, 7)
+    server.answers = [gone(), gone()]
+    informer = Informer(client, ALL, value_of, timing=FAST)
+    async with running(informer.run()):
+        await informer.synced.wait()
+        assert informer.items == truth(server)
+    assert [x.query.get("limit") for x in server.requests[:3]] == ["3", "3", None]
+
+
+async def test_a_selected_namespace_is_all_that_is_seen(
+    server: FakeApiServer, client: ApiClient
+) -> None:
+    server.put(CONFIG_MAPS, config_map("a", "1", "other"))
+    informer = Informer(client, Source(CONFIG_MAPS, "ns"), value_of, timing=FAST)
+    async with running(informer.run()):
+        await eventually(lambda: bool(server.watchers))
+        server.put(CONFIG_MAPS, config_map("b", "1", "other"))
+        server.put(CONFIG_MAPS, config_map("c", "1"))
+        await eventually(lambda: bool(informer.items))
+    assert informer.items == {Key("c", "ns"): "1"}
+
+
+async def test_what_decode_raises_ends_it(server: FakeApiServer, client: ApiClient) -> None:
+    fill(server, 1)
+
+    def broken(body: Json) -> str:
+        return str(body["no such field"])
+
+    with pytest.raises(KeyError):
+        await Informer(client, ALL, broken, timing=FAST).run()
+
+
+async def test_it_ends_when_it_is_cancelled(server: FakeApiServer, client: ApiClient) -> None:
+    async with running(Informer(client, ALL, value_of, timing=FAST).run()):
+        await eventually(lambda: bool(server.watchers))
+    await eventually(lambda: not server.watchers)

@@ -1,0 +1,169 @@
+"""An informer of a server that refuses, stalls, cuts and talks nonsense."""
+
+import asyncio
+
+import pytest
+from fake_answers import Answer
+from fake_apiserver import FakeApiServer
+from running import eventually, running
+
+from numapin_client import errors
+from numapin_client.connection import Timeouts
+from numapin_client.informer import Informer, InformerTiming
+from numapin_client.objects import ApiClient, Source, connect
+from numapin_client.resources import CONFIG_MAPS, Json, Key
+
+FAST = InformerTiming(backoff_base_seconds=0.01, backoff_cap_seconds=0.02)
+ALL = Source(CONFIG_MAPS)
+
+
+def put(server: FakeApiServer, name: str, value: str = "1") -> None:
+    metadata = {"name": name, "namespace": "ns"}
+    server.put(CONFIG_MAPS, {"metadata": metadata, "data": {"value": value}})
+
+
+def value_of(body: Json) -> str:
+    return str(body["data"]["value"])
+
+
+def truth(server: FakeApiServer) -> dict[Key, str]:
+    return {Key.of(body): value_of(body) for body in server.objects.values()}
+
+
+async def test_a_silent_server_is_listed_anew(server: FakeApiServer, client: ApiClient) -> None:
+    """It may have another history than ours, and hold back all events up to our version."""
+    put(server, "a")
+    timing = InformerTiming(idle_seconds=0.2, backoff_base_seconds=0.01)
+    informer = Informer(client, ALL, value_of, timing=timing)
+    async with running(informer.run()):
+        await eventually(lambda: bool(server.watchers))
+        server.watchers[0].chosen = lambda _: False
+        server.version = 5
+        server.history.clear()
+        server.objects.clear()
+        put(server, "of-the-new-server")
+        await eventually(lambda: informer.items == truth(server))
+    assert informer.relists >= 2
+
+
+async def test_a_server_that_does_not_answer_is_asked_again(server: FakeApiServer) -> None:
+    put(server, "a")
+    server.answers = [Answer(stall=True)]
+    timeouts = Timeouts(request_seconds=0.2)
+    async with connect(server.login, timeouts) as client:
+        informer = Informer(client, ALL, value_of, timing=FAST)
+        async with running(informer.run()):
+            await informer.synced.wait()
+            assert informer.items == truth(server)
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [b"garbage\n", b'"text"\n', b'{"type": "ADDED"}\n', b'{"type": "WHAT", "object": {}}\n'],
+)
+async def test_nonsense_is_answered_by_a_new_list(
+    server: FakeApiServer, client: ApiClient, nonsense: bytes
+) -> None:
+    informer = Informer(client, ALL, value_of, timing=FAST)
+    async with running(informer.run()):
+        await eventually(lambda: bool(server.watchers))
+        server.send(nonsense)
+        await eventually(lambda: informer.relists == 2)
+        put(server, "a")
+        await eventually(lambda: informer.items == truth(server))
+
+
+async def test_an_event_cut_in_the_middle_is_asked_for_again(
+    server: FakeApiServer, client: ApiClient
+) -> None:
+    informer = Informer(client, ALL, value_of, timing=FAST)
+    async with running(informer.run()):
+        await eventually(lambda: bool(server.watchers))
+        server.send(b'{"type": "ADDED", "object": {"meta')
+        server.send(None)
+        put(server, "a")
+        await eventually(lambda: informer.items == truth(server) and informer.connected)
+    assert informer.relists == 1
+
+
+async def test_an_event_larger_than_any_buffer_is_read(
+    server: FakeApiServer, client: ApiClient
+) -> None:
+    informer = Informer(client, ALL, value_of, timing=FAST)
+    async with running(informer.run()):
+        await eventually(lambda: bool(server.watchers))
+        put(server, "large", "x" * 3_000_000)
+        await eventually(lambda: informer.items == truth(server))
+
+
+@pytest.mark.parametrize("status", [429, 500, 503, 401, 403, 404])
+async def test_refusals_are_waited_out(
+    server: FakeApiServer, client: ApiClient, status: int
+) -> None:
+    put(server, "a")
+    server.answers = [Answer(status)] * 3
+    informer = Informer(client, ALL, value_of, timing=FAST)
+    async with running(informer.run()):
+        await informer.synced.wait()
+        assert informer.items == truth(server)
+    assert informer.relists == 4
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_watch_refused_for_load_goes_on_where_it_was(
+    server: FakeApiServer, client: ApiClient, status: int
+) -> None:
+    informer = Informer(client, ALL, value_of, timing=FAST)
+    async with running(informer.run()):
+        await eventually(lambda: bool(server.watchers))
+        server.answers = [Answer(status)] * 3
+        server.cut()
+        await eventually(lambda: not server.answers and bool(server.watchers))
+        put(server, "a")
+        await eventually(lambda: informer.items == truth(server))
+    assert informer.relists == 1
+
+
+async def test_the_wait_that_the_server_asks_for_is_kept(
+    server: FakeApiServer, client: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    sleep = asyncio.sleep
+
+    async def recorded(seconds: float) -> None:
+        waits.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr("numapin_client.informer.asyncio.sleep", recorded)
+    server.answers = [Answer(429, {"Retry-After": "7"})]
+    informer = Informer(client, ALL, value_of, timing=FAST)
+    async with running(informer.run()), asyncio.timeout(20):
+        await informer.synced.wait()
+    assert 7 <= waits[0] <= 7 + FAST.backoff_cap_seconds
+
+
+async def test_a_watch_that_ends_at_once_is_not_asked_for_without_pause(
+    server: FakeApiServer, client: ApiClient
+) -> None:
+    timing = InformerTiming(backoff_base_seconds=1e6, backoff_cap_seconds=1e6)
+    informer = Informer(client, ALL, value_of, timing=timing)
+    async with running(informer.run()):
+        await eventually(lambda: bool(server.watchers))
+        server.send(None)
+        await eventually(lambda: not server.watchers)
+        await asyncio.sleep(0.1)
+    assert sum(bool(request.query.get("watch")) for request in server.requests) == 1
+
+
+async def test_it_says_whether_it_is_connected(server: FakeApiServer, client: ApiClient) -> None:
+    informer = Informer(client, ALL, value_of, timing=FAST)
+    assert not informer.connected
+    async with running(informer.run()):
+        await eventually(lambda: bool(server.watchers))
+        await eventually(lambda: informer.connected)
+        server.answers = [Answer(503)] * 1000
+        server.cut()
+        await eventually(lambda: isinstance(informer.problem, errors.UnavailableError))
+        assert not informer.connected
+        server.answers = []
+        await eventually(lambda: informer.connected)
