@@ -5,6 +5,8 @@ kinds of CPUs, `near_cpus`, PCI vendors. `allowed_*` is what a cgroup allowed, n
 """
 
 import json
+import os
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -156,3 +158,20 @@ def test_missing_cache_ids_are_told(
     ids = list(root.glob("sys/devices/system/cpu/cpu*/cache/index3/id"))
     told = any(NO_L3_IDS in text for text in topology.warnings)
     assert told == (not ids and bool(topology.uncore_cache_cpus))
+
+
+def test_no_file_is_read_twice(
+    captured_machine: str, captured_machines: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: Counter[str] = Counter()
+    real_open = os.open
+
+    def counting_open(path: str, flags: int) -> int:
+        opened[path] += 1
+        return real_open(path, flags)
+
+    monkeypatch.setattr("numapin_enforcer.sysfs_files.os.open", counting_open)
+    root = captured_machines / captured_machine
+    discover(root / "sys", root / "proc")
+    assert opened[f"{root}/sys/devices/system/cpu/isolated"] == 1
+    assert [path for path, times in opened.items() if times > 1] == []
