@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format schema proto
+.PHONY: help setup check format schema proto system test demo lab
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,3 +34,16 @@ proto: setup  ## generate the CRI messages from enforcer/numapin_enforcer/cri_v1
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I enforcer \
 		--python_out=enforcer --mypy_out=quiet:enforcer --grpclib_python_out=enforcer \
 		numapin_enforcer/cri_v1.proto
+
+system:
+	@lab/system-packages
+
+test: setup system  ## set up and run every test
+	$(BIN)/python -m numapin_lab components
+	$(BIN)/pytest
+
+demo: setup system  ## see a pod get its CPU on a real one-node Kubernetes (KEEP=1 leaves it up)
+	$(BIN)/python -m numapin_lab demo --dir .lab-demo $(if $(KEEP),--keep)
+
+lab: setup system  ## bring up a real one-node Kubernetes in .lab (status, down: README)
+	$(BIN)/python -m numapin_lab up

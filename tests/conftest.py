@@ -8,6 +8,7 @@ import pytest
 
 from numapin_lab.build import provide, say
 from numapin_lab.cgroups import LabCgroup
+from numapin_lab.components import COMPONENTS as ALL
 from numapin_lab.components import CONTROL_PLANE, RUNTIME
 from numapin_lab.controlplane import ControlPlane, ControlPlanePorts
 from numapin_lab.ports import choose
@@ -18,6 +19,8 @@ from numapin_lab.runtime import Runtime
 COMPONENTS = {
     "control_plane": CONTROL_PLANE,
     "containerd": RUNTIME,
+    "cluster": tuple(ALL),
+    "lab": tuple(ALL),
 }
 
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from numapin_lab import demo
 from numapin_lab.build import provide, say
 from numapin_lab.components import COMPONENTS
 from numapin_lab.errors import LabError
@@ -48,6 +49,8 @@ def build_parser() -> argparse.ArgumentParser:
         )
     commands.add_parser("down", help="end everything; only logs are left")
     commands.add_parser("status", help="say what runs, and where the logs are")
+    shown = commands.add_parser("demo", help="apply the examples and check what the kernel does")
+    shown.add_argument("--keep", action="store_true", help="leave the lab up")
     commands.add_parser("components", help="find or build every component, and say where it is")
     for command in commands.choices.values():
         command.add_argument(
@@ -84,6 +87,12 @@ def _status(folder: LabFolder, _: argparse.Namespace) -> int:
     return 0 if all(part.pid for part in started) else 1
 
 
+def _demo(folder: LabFolder, options: argparse.Namespace) -> int:
+    check(_command("demo", folder))
+    demo.run(folder, f"{sys.executable} -m numapin_lab", options.keep)
+    return 0
+
+
 def _components(_: LabFolder, __: argparse.Namespace) -> int:
     for name, found in provide([*COMPONENTS]).items():
         print(f"{name:<24} {found.origin:<18} {found.path}")
@@ -94,7 +103,7 @@ def _command(command: str, folder: LabFolder) -> str:
     return f"{sys.executable} -m numapin_lab {command} --dir {folder.path}"
 
 
-COMMANDS = {"up": _up, "down": _down, "status": _status, "components": _components}
+COMMANDS = {"up": _up, "down": _down, "status": _status, "demo": _demo, "components": _components}
 
 if __name__ == "__main__":
     sys.exit(main())

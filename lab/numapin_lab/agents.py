@@ -1,16 +1,15 @@
 """numapin's own two programs, run as processes with the identities their pods would have."""
 
 import sys
-import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
+from numapin_api.names import ENFORCER_SERVICE_ACCOUNT, NAMESPACE, OPERATOR_SERVICE_ACCOUNT
 from numapin_lab.identities import ServiceAccount, log_in
 from numapin_lab.kubelet import Kubelet
 from numapin_lab.processes import Daemon, stop, wait_until
 
-NAMESPACE = "numapin-system"
 READY_SECONDS = 60
 STOP_SECONDS = 10.0
 PROBE_SECONDS = 5
@@ -74,13 +73,13 @@ class Agent:
 
 def operator(kubelet: Kubelet, port: int) -> Agent:
     """Decides."""
-    account = ServiceAccount(NAMESPACE, "numapin-operator")
+    account = ServiceAccount(NAMESPACE, OPERATOR_SERVICE_ACCOUNT)
     return Agent("operator", port, kubelet, account, (f"--namespace={NAMESPACE}",))
 
 
 def enforcer(kubelet: Kubelet, port: int) -> Agent:
     """Acts on the node. Its token names the node, as the token of a pod on the node does."""
-    account = ServiceAccount(NAMESPACE, "numapin-enforcer", kubelet.node)
+    account = ServiceAccount(NAMESPACE, ENFORCER_SERVICE_ACCOUNT, kubelet.node)
     folder = kubelet.plane.folder / "enforcer"
     options = (
         f"--node-name={kubelet.node}",

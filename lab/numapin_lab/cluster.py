@@ -4,14 +4,18 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from numapin_lab import agents, controllers
 from numapin_lab.agents import Agent
+from numapin_lab.apiserver import ApiServer
 from numapin_lab.build import Say, say
 from numapin_lab.cgroups import LabCgroup
 from numapin_lab.controllers import Controller
 from numapin_lab.controlplane import ControlPlane, ControlPlanePorts
 from numapin_lab.installation import install
+from numapin_lab.kernelview import ContainerView, read_containers
+from numapin_lab.kubectl import Kubectl
 from numapin_lab.kubelet import Kubelet, KubeletPorts
 from numapin_lab.runtime import Runtime
 from numapin_lab.state import LabState
@@ -60,6 +64,24 @@ class Cluster:
             agents.operator(self.kubelet, ports.operator),
             agents.enforcer(self.kubelet, ports.enforcer),
         )
+
+    @property
+    def kubectl(self) -> Kubectl:
+        """The administrator's kubectl."""
+        return self.plane.kubectl
+
+    @property
+    def api(self) -> ApiServer:
+        """The administrator's client."""
+        return self.plane.api
+
+    def pods(self) -> list[dict[str, Any]]:
+        """Every pod of the cluster, as the API server has it."""
+        return list(self.api.get("/api/v1/pods")["items"])
+
+    def containers(self) -> list[ContainerView]:
+        """Every container of the node, as the kernel has it."""
+        return read_containers(self.runtime.cgroup, self.pods())
 
     def up(self, without: AbstractSet[str] = frozenset(), tell: Say = say) -> None:
         """Start what does not run; returns when the node is Ready and the agents are.

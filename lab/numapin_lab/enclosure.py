@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from numapin_lab import mounts
 from numapin_lab.errors import LabError
 
 MOUNT_SECONDS = 60
@@ -81,7 +82,7 @@ class Enclosure:
         Raises:
             LabError: the kernel refuses; the message says what.
         """
-        if self.file.is_mount():
+        if mounts.below(mounts.MOUNTS.read_text(), (self.file,)):
             return
         for name, value in WANTED_SETTINGS.items():
             setting = self.covers / "settings" / name

@@ -18,7 +18,7 @@ from numapin_lab.ports import is_free
 
 MARK = "NUMAPIN_LAB_FOLDER"
 POLL_SECONDS = 0.05
-PORT_SECONDS = 15.0
+PORT_SECONDS = 5.0
 KILL_SECONDS = 30.0
 LOG_LINES = 15
 

@@ -1,0 +1,113 @@
+"""`make demo`: the examples on a lab, and whether the kernel agrees."""
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from numapin_api.cpuset import CpuSet
+from numapin_lab.build import Say, say
+from numapin_lab.cluster import Cluster
+from numapin_lab.errors import LabError
+from numapin_lab.folder import LabFolder
+from numapin_lab.kernelview import ContainerView
+from numapin_lab.processes import wait_until
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+RUNNING_SECONDS = 60
+PINNED_SECONDS = 30
+
+
+def run(folder: LabFolder, command: str, keep: bool, tell: Say = say) -> None:
+    """Bring a lab up, apply the examples, show and check what became of them, tear it down.
+
+    Args:
+        folder: the demo's own lab.
+        command: how the user runs the lab's commands, to be shown.
+        keep: leave it up.
+        tell: takes one line of progress.
+
+    Raises:
+        LabError: a container may run where it must not; the message says which and where.
+    """
+    with _lab(folder, keep) as cluster:
+        tell(f"demo: applying {EXAMPLES}")
+        cluster.kubectl("apply", "-f", str(EXAMPLES))
+        wait_until(lambda: _all_running(cluster), "the pods to run", RUNNING_SECONDS)
+        wait_until(lambda: bool(_exclusive(cluster)), "an exclusive CPU", PINNED_SECONDS)
+        _show(cluster)
+        check(_exclusive(cluster), cluster.containers())
+        print("\nThe kernel agrees: every exclusive CPU is its owner's alone.")
+    if keep:
+        print(f"\nThe lab is still up. Use it:   export KUBECONFIG={folder.kubeconfig}")
+        print(f"and remove it:                 {command} down --dir {folder.path}")
+
+
+def check(exclusive: Mapping[tuple[str, str], CpuSet], views: Sequence[ContainerView]) -> None:
+    """Hold the kernel's answer against what was reported.
+
+    Args:
+        exclusive: the CPUs each container was reported to own, by pod UID and container name.
+        views: every container as the kernel has it.
+
+    Raises:
+        LabError: an owner runs elsewhere, or somebody else may run on its CPUs.
+    """
+    for (uid, name), cpus in exclusive.items():
+        owners = [view for view in views if (view.pod_uid, view.container) == (uid, name)]
+        if not owners or not owners[0].allowed:
+            raise LabError(f"container {name} of pod {uid} owns CPUs {cpus}, but does not run")
+        for view in views:
+            for pid, allowed in view.allowed.items():
+                if view in owners and allowed != cpus:
+                    raise LabError(f"{_name(view)}, process {pid}: on {allowed}, not on {cpus}")
+                if view not in owners and not allowed.isdisjoint(cpus):
+                    raise LabError(f"{_name(view)}, process {pid}: on {allowed}; {cpus} is taken")
+
+
+def kernel_table(views: Sequence[ContainerView]) -> str:
+    """One line for each process."""
+    rows = [("POD", "CONTAINER", "PID", "Cpus_allowed_list")]
+    for view in views:
+        for pid, allowed in sorted(view.allowed.items()):
+            rows.append((view.pod, view.container, str(pid), str(allowed)))
+    return "\n".join(f"{pod:<12} {name:<12} {pid:<8} {cpus}" for pod, name, pid, cpus in rows)
+
+
+@contextlib.contextmanager
+def _lab(folder: LabFolder, keep: bool) -> Iterator[Cluster]:
+    """The lab; torn down at the end and on any error, unless it is to be kept."""
+    try:
+        yield folder.up()
+    finally:
+        if not keep:
+            folder.down()
+
+
+def _all_running(cluster: Cluster) -> bool:
+    return all(
+        container.get("ready")
+        for pod in cluster.pods()
+        for container in pod["status"].get("containerStatuses") or [{}]
+    )
+
+
+def _exclusive(cluster: Cluster) -> dict[tuple[str, str], CpuSet]:
+    path = f"/apis/numapin.io/v1alpha1/nodeassignments/{cluster.state.node}"
+    status = cluster.api.get(path).get("status", {})
+    return {
+        (found["podUID"], found["container"]): CpuSet.parse(found["cpus"])
+        for found in status.get("containers", ())
+        if found.get("exclusive")
+    }
+
+
+def _show(cluster: Cluster) -> None:
+    for arguments in ("get pods -o wide", "get cpupolicies", "get nodeassignments -o wide"):
+        print(f"\n$ kubectl {arguments}")
+        print(cluster.kubectl(*arguments.split()), end="")
+    print("\nThe kernel's own answer:")
+    print(kernel_table(cluster.containers()))
+
+
+def _name(view: ContainerView) -> str:
+    return f"{view.namespace}/{view.pod} {view.container}"
