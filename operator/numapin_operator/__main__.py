@@ -1,0 +1,74 @@
+"""Read settings, build every part, run until told to stop."""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Coroutine, Sequence
+from contextlib import AsyncExitStack
+from typing import Any, Final
+
+from numapin_client.credentials import Login
+from numapin_client.errors import LoginError
+from numapin_client.login import find_login
+from numapin_client.objects import connect
+from numapin_operator.application import Application, Standalone
+from numapin_operator.cluster import ApiCluster
+from numapin_operator.health import build_application, serve
+from numapin_operator.logs import setup_logging
+from numapin_operator.settings import Settings, parse_settings
+
+EXIT_UNUSABLE: Final = 2
+
+_log = logging.getLogger("numapin_operator")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the operator; the exit status is 0 after SIGTERM or SIGINT."""
+    settings = parse_settings(arguments)
+    setup_logging(settings.log_level, settings.log_format)
+    try:
+        login = find_login(str(settings.kubeconfig or ""), os.environ)
+    except LoginError as error:
+        _log.error("no way to reach the API server", extra={"error": str(error)})
+        return EXIT_UNUSABLE
+    asyncio.run(operate(settings, login))
+    return 0
+
+
+async def operate(settings: Settings, login: Login) -> None:
+    """Run all parts until SIGTERM or SIGINT.
+
+    Raises:
+        OSError: the health address cannot be listened on.
+        ExceptionGroup: a part failed.
+    """
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with AsyncExitStack() as stack:
+        api = await stack.enter_async_context(connect(login, user_agent="numapin-operator"))
+        leader = await stack.enter_async_context(Standalone())
+        application = Application(api, ApiCluster(api, socket.gethostname()), leader, login)
+        address = settings.health_address
+        pages = build_application(application.health())
+        runner = await serve(pages, address.host, address.port)
+        stack.push_async_callback(runner.cleanup)
+        await _run_until(stop, application.parts())
+    _log.info("stopped")
+
+
+async def _run_until(stop: asyncio.Event, parts: dict[str, Coroutine[Any, Any, object]]) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        running = [tasks.create_task(part, name=name) for name, part in parts.items()]
+        await stop.wait()
+        _log.info("stopping")
+        for task in running:
+            task.cancel()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

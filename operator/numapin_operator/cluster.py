@@ -1,0 +1,167 @@
+"""What the operator reads and writes: a Protocol and its one implementation, the API server."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from numapin_api import names
+from numapin_api.cpupolicy import CpuPolicyStatus
+from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_client.errors import GoneError, NotFoundError
+from numapin_client.events import WARNING, Happening, Reporter, post_event
+from numapin_client.objects import ApiClient, Source
+from numapin_client.resources import (
+    CPU_POLICIES,
+    NODE_ASSIGNMENTS,
+    PODS,
+    Key,
+    Resource,
+)
+from numapin_operator.observed import AssignmentView, NodeView, PolicyView
+
+LIST_ATTEMPTS: Final = 5
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed(Generic[T]):
+    """All objects of a kind at one moment."""
+
+    states: tuple[T, ...]
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class PodNews:
+    """Something to tell about a pod, as an Event on it."""
+
+    namespace: str
+    pod: str
+    uid: str
+    reason: str
+    note: str
+
+
+class Cluster(Protocol):
+    """The API server as the operator uses it.
+
+    Every method raises a subclass of `numapin_client.errors.ClientError` when it fails; a write
+    that was planned on a stale state raises ConflictError, AlreadyExistsError or NotFoundError and
+    changes nothing.
+    """
+
+    async def list_policies(self) -> Listed[PolicyView]:
+        """All CpuPolicies."""
+
+    async def list_assignments(self) -> Listed[AssignmentView]:
+        """All NodeAssignments."""
+
+    async def read_assignment(self, name: str) -> AssignmentView | None:
+        """One NodeAssignment; None where there is none."""
+
+    async def create_assignment(self, node: NodeView, spec: NodeAssignmentSpec) -> AssignmentView:
+        """Create a node's NodeAssignment, owned by the node."""
+
+    async def replace_spec(
+        self, before: AssignmentView, node: NodeView, spec: NodeAssignmentSpec
+    ) -> AssignmentView:
+        """Replace the whole spec of a NodeAssignment that is still as in `before`."""
+
+    async def delete_assignment(self, before: AssignmentView) -> None:
+        """Delete a NodeAssignment that is still as in `before`."""
+
+    async def report_policy(self, before: PolicyView, status: CpuPolicyStatus) -> PolicyView:
+        """Replace the status of a CpuPolicy that is still as in `before`."""
+
+    async def tell(self, news: PodNews) -> None:
+        """Post an Event on a pod."""
+
+
+class ApiCluster:
+    """The API server, over one client."""
+
+    def __init__(self, api: ApiClient, instance: str) -> None:
+        """Say who writes.
+
+        Args:
+            api: an open client.
+            instance: this process's name among its peers, for Events.
+        """
+        self._api = api
+        self._reporter = Reporter(f"{names.GROUP}/{names.OPERATOR_FIELD_MANAGER}", instance)
+
+    async def list_policies(self) -> Listed[PolicyView]:
+        """All CpuPolicies, as of now."""
+        items, version = await self._list(CPU_POLICIES)
+        return Listed(tuple(PolicyView.decode(item) for item in items), version)
+
+    async def list_assignments(self) -> Listed[AssignmentView]:
+        """All NodeAssignments, as of now."""
+        items, version = await self._list(NODE_ASSIGNMENTS)
+        return Listed(tuple(AssignmentView.decode(item) for item in items), version)
+
+    async def read_assignment(self, name: str) -> AssignmentView | None:
+        """One NodeAssignment, as of now."""
+        try:
+            return AssignmentView.decode(await self._api.get(NODE_ASSIGNMENTS, Key(name)))
+        except NotFoundError:
+            return None
+
+    async def create_assignment(self, node: NodeView, spec: NodeAssignmentSpec) -> AssignmentView:
+        """Create; AlreadyExistsError where somebody else has."""
+        metadata = {"name": node.name, "ownerReferences": [_owner(node)]}
+        body = {"metadata": metadata, "spec": spec.to_wire()}
+        return AssignmentView.decode(await self._api.create(NODE_ASSIGNMENTS, body))
+
+    async def replace_spec(
+        self, before: AssignmentView, node: NodeView, spec: NodeAssignmentSpec
+    ) -> AssignmentView:
+        """Replace at the version seen; status and others' metadata stay."""
+        metadata = {**before.metadata, "ownerReferences": [_owner(node)]}
+        body = {"metadata": metadata, "spec": spec.to_wire()}
+        return AssignmentView.decode(await self._api.update(NODE_ASSIGNMENTS, body), before)
+
+    async def delete_assignment(self, before: AssignmentView) -> None:
+        """Delete at the version seen."""
+        key, version = Key(before.name), str(before.version)
+        await self._api.delete(NODE_ASSIGNMENTS, key, uid=before.uid, resource_version=version)
+
+    async def report_policy(self, before: PolicyView, status: CpuPolicyStatus) -> PolicyView:
+        """Replace at the version seen."""
+        metadata = {"name": before.name, "uid": before.uid, "resourceVersion": str(before.version)}
+        body = {"metadata": metadata, "status": status.to_wire()}
+        return PolicyView.decode(await self._api.update(CPU_POLICIES, body, "status"))
+
+    async def tell(self, news: PodNews) -> None:
+        """Post it in the pod's namespace, so that `kubectl describe pod` shows it."""
+        regarding = {
+            "apiVersion": PODS.api_version,
+            "kind": PODS.kind,
+            "name": news.pod,
+            "namespace": news.namespace,
+            "uid": news.uid,
+        }
+        happening = Happening(WARNING, news.reason, "Place", news.note)
+        await post_event(self._api, regarding, happening, self._reporter)
+
+    async def _list(self, resource: Resource) -> tuple[list[Mapping[str, Any]], int]:
+        """Read a whole list in chunks; one that expires midway starts anew."""
+        for attempt in range(1, LIST_ATTEMPTS + 1):
+            items: list[Mapping[str, Any]] = []
+            token = ""
+            try:
+                while True:
+                    chunk = await self._api.list_chunk(Source(resource), token)
+                    items += chunk.items
+                    token = chunk.next
+                    if not token:
+                        return items, int(chunk.resource_version)
+            except GoneError:
+                if attempt == LIST_ATTEMPTS:
+                    raise
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def _owner(node: NodeView) -> dict[str, str]:
+    return {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.uid}

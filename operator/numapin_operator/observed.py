@@ -1,0 +1,165 @@
+"""What the API server holds, as slim frozen records: nodes, policies, assignments."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from sys import intern
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from numapin_api.cpupolicy import CpuPolicySpec, CpuPolicyStatus
+from numapin_api.hardware import restore_topology
+from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
+from numapin_api.topology import Topology
+from numapin_operator.placement.quantity import millis
+
+Json = Mapping[str, Any]
+
+KEPT_METADATA: Final = ("name", "uid", "resourceVersion", "labels", "annotations", "finalizers")
+"""What a replacing write must carry so that nothing of others is lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """One Kubernetes node: what selects it, and the CPU that its kubelet keeps for the system."""
+
+    name: str
+    uid: str
+    labels: Mapping[str, str]
+    capacity_millicpus: int
+    allocatable_millicpus: int
+
+    @classmethod
+    def decode(cls, body: Json) -> "NodeView":
+        """Read a Node; capacity is 0 until its kubelet has reported any.
+
+        Raises:
+            QuantityError: a CPU quantity does not parse.
+        """
+        metadata, status = body["metadata"], body.get("status") or {}
+        capacity = millis((status.get("capacity") or {}).get("cpu", "0"))
+        allocatable = (status.get("allocatable") or {}).get("cpu")
+        return cls(
+            name=metadata["name"],
+            uid=metadata["uid"],
+            labels=slim_labels(metadata),
+            capacity_millicpus=capacity,
+            allocatable_millicpus=capacity if allocatable is None else millis(allocatable),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyView:
+    """One CpuPolicy; `problem` is set where its spec cannot be read, which no CRD lets pass."""
+
+    name: str
+    uid: str
+    version: int
+    generation: int
+    created: str
+    leaving: bool
+    spec: CpuPolicySpec
+    status: CpuPolicyStatus
+    problem: str | None = None
+
+    @classmethod
+    def decode(cls, body: Json) -> "PolicyView":
+        """Read a CpuPolicy; an unreadable one still selects what its raw fields say."""
+        metadata, raw = body["metadata"], body.get("spec") or {}
+        problem = None
+        try:
+            spec = CpuPolicySpec.model_validate(raw)
+        except ValidationError as error:
+            problem = _first_problem(error)
+            spec = CpuPolicySpec.model_construct(
+                node_selector=raw.get("nodeSelector") or {}, priority=raw.get("priority") or 0
+            )
+        return cls(
+            name=metadata["name"],
+            uid=metadata["uid"],
+            version=int(metadata["resourceVersion"]),
+            generation=metadata.get("generation", 1),
+            created=metadata.get("creationTimestamp") or "",
+            leaving="deletionTimestamp" in metadata,
+            spec=spec,
+            status=_policy_status(body.get("status") or {}),
+            problem=problem,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentView:
+    """One NodeAssignment; `problem` is set where it cannot be read, which no CRD lets pass.
+
+    `metadata` is what a replacing write carries; `owner_uid` is the UID of the Node that owns it.
+    """
+
+    name: str
+    uid: str
+    version: int
+    generation: int
+    owner_uid: str | None
+    leaving: bool
+    spec: NodeAssignmentSpec
+    status: NodeAssignmentStatus
+    topology: Topology | None
+    metadata: Json = field(repr=False)
+    problem: str | None = None
+
+    @classmethod
+    def decode(cls, body: Json, before: "AssignmentView | None" = None) -> "AssignmentView":
+        """Read a NodeAssignment.
+
+        Args:
+            body: the object.
+            before: an earlier state of it; its Topology is kept where the hardware is the same.
+        """
+        metadata = body["metadata"]
+        spec, status, problem = NodeAssignmentSpec(), NodeAssignmentStatus(), None
+        try:
+            spec = NodeAssignmentSpec.model_validate(body.get("spec") or {})
+            status = NodeAssignmentStatus.model_validate(body.get("status") or {})
+        except ValidationError as error:
+            problem = _first_problem(error)
+        owners = metadata.get("ownerReferences") or ()
+        return cls(
+            name=metadata["name"],
+            uid=metadata["uid"],
+            version=int(metadata["resourceVersion"]),
+            generation=metadata.get("generation", 1),
+            owner_uid=next((one["uid"] for one in owners if one["kind"] == "Node"), None),
+            leaving="deletionTimestamp" in metadata,
+            spec=spec,
+            status=status,
+            topology=_topology(status, before),
+            metadata={name: metadata[name] for name in KEPT_METADATA if name in metadata},
+            problem=problem,
+        )
+
+
+def slim_labels(metadata: Json) -> Mapping[str, str]:
+    """An object's labels; equal words of many objects share their memory."""
+    labels = metadata.get("labels") or {}
+    return {intern(key): intern(value) for key, value in labels.items()}
+
+
+def _topology(status: NodeAssignmentStatus, before: AssignmentView | None) -> Topology | None:
+    if status.topology is None:
+        return None
+    if before is not None and before.status.topology == status.topology:
+        return before.topology
+    return restore_topology(status.topology)
+
+
+def _policy_status(raw: Json) -> CpuPolicyStatus:
+    """What the operator said last; only it writes there, so the unreadable is written anew."""
+    try:
+        return CpuPolicyStatus.model_validate(raw)
+    except ValidationError:
+        return CpuPolicyStatus()
+
+
+def _first_problem(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_context=False)[0]
+    place = ".".join(str(part) for part in first["loc"])
+    return f"{place}: {first['msg']}"

@@ -1,0 +1,128 @@
+"""The API server as the operator uses it, in memory; refuses what the real one refuses."""
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from numapin_api.cpupolicy import CpuPolicyStatus
+from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_client.errors import AlreadyExistsError, ClientError, ConflictError, NotFoundError
+from numapin_operator.cluster import Listed, PodNews
+from numapin_operator.observed import AssignmentView, NodeView, PolicyView
+
+Body = dict[str, Any]
+
+
+class FakeCluster:
+    """Implements `Cluster`; `policies` and `assignments` are the objects in it, by name.
+
+    `writes` counts what was written; `failures` are raised one by one by the next calls.
+    """
+
+    def __init__(self) -> None:
+        self._versions = count(100)
+        self.policies: dict[str, Body] = {}
+        self.assignments: dict[str, Body] = {}
+        self.told: list[PodNews] = []
+        self.writes = 0
+        self.failures: list[ClientError] = []
+        self.before_write: Callable[[], None] = lambda: None
+
+    def put_policy(self, name: str, spec: Body, created: str = "2026-01-01T00:00:00Z") -> Body:
+        """Create or edit a policy, as a user does."""
+        before = self.policies.get(name)
+        generation = before["metadata"]["generation"] + 1 if before else 1
+        metadata = self._metadata(name, before) | {"generation": generation}
+        metadata.setdefault("creationTimestamp", created)
+        body = {"metadata": metadata, "spec": spec}
+        self.policies[name] = body | ({"status": before["status"]} if before else {"status": {}})
+        return self.policies[name]
+
+    def put_status(self, name: str, status: Body) -> Body:
+        """Report on an assignment, as its enforcer does."""
+        before = self.assignments[name]
+        self.assignments[name] = before | {
+            "metadata": before["metadata"] | {"resourceVersion": self._next()},
+            "status": status,
+        }
+        return self.assignments[name]
+
+    async def list_policies(self) -> Listed[PolicyView]:
+        self._fail()
+        states = tuple(PolicyView.decode(body) for body in self.policies.values())
+        return Listed(states, int(self._next()))
+
+    async def list_assignments(self) -> Listed[AssignmentView]:
+        self._fail()
+        states = tuple(AssignmentView.decode(body) for body in self.assignments.values())
+        return Listed(states, int(self._next()))
+
+    async def read_assignment(self, name: str) -> AssignmentView | None:
+        self._fail()
+        body = self.assignments.get(name)
+        return AssignmentView.decode(body) if body else None
+
+    async def create_assignment(self, node: NodeView, spec: NodeAssignmentSpec) -> AssignmentView:
+        self._write()
+        if node.name in self.assignments:
+            raise AlreadyExistsError(f"POST {node.name}", 409, {"reason": "AlreadyExists"})
+        metadata = self._metadata(node.name, None) | {"generation": 1}
+        metadata["ownerReferences"] = [{"kind": "Node", "name": node.name, "uid": node.uid}]
+        self.assignments[node.name] = {"metadata": metadata, "spec": spec.to_wire()}
+        return AssignmentView.decode(self.assignments[node.name])
+
+    async def replace_spec(
+        self, before: AssignmentView, node: NodeView, spec: NodeAssignmentSpec
+    ) -> AssignmentView:
+        self._write()
+        held = self._still(self.assignments, before)
+        metadata = held["metadata"] | {"resourceVersion": self._next()}
+        metadata["ownerReferences"] = [{"kind": "Node", "name": node.name, "uid": node.uid}]
+        if spec.to_wire() != held["spec"]:
+            metadata["generation"] += 1
+        self.assignments[before.name] = held | {"metadata": metadata, "spec": spec.to_wire()}
+        return AssignmentView.decode(self.assignments[before.name])
+
+    async def delete_assignment(self, before: AssignmentView) -> None:
+        self._write()
+        self._still(self.assignments, before)
+        del self.assignments[before.name]
+
+    async def report_policy(self, before: PolicyView, status: CpuPolicyStatus) -> PolicyView:
+        self._write()
+        held = self._still(self.policies, before)
+        metadata = held["metadata"] | {"resourceVersion": self._next()}
+        self.policies[before.name] = held | {"metadata": metadata, "status": status.to_wire()}
+        return PolicyView.decode(self.policies[before.name])
+
+    async def tell(self, news: PodNews) -> None:
+        self._fail()
+        self.told.append(news)
+
+    def _write(self) -> None:
+        self._fail()
+        self.before_write()
+        self.writes += 1
+
+    def _fail(self) -> None:
+        if self.failures:
+            raise self.failures.pop(0)
+
+    def _still(self, objects: dict[str, Body], before: AssignmentView | PolicyView) -> Body:
+        held = objects.get(before.name)
+        if held is None:
+            raise NotFoundError(f"PUT {before.name}", 404, {"reason": "NotFound"})
+        metadata = held["metadata"]
+        if (metadata["uid"], metadata["resourceVersion"]) != (before.uid, str(before.version)):
+            raise ConflictError(f"PUT {before.name}", 409, {"reason": "Conflict"})
+        return held
+
+    def _metadata(self, name: str, before: Body | None) -> Body:
+        version = self._next()
+        if before:
+            metadata: Body = before["metadata"]
+            return metadata | {"resourceVersion": version}
+        return {"name": name, "uid": f"uid-{name}-{version}", "resourceVersion": version}
+
+    def _next(self) -> str:
+        return str(next(self._versions))

@@ -1,0 +1,128 @@
+"""Small values that tests of the operator are made of."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from numapin_api.hardware import compact_topology
+from numapin_api.topology import Cpu, NumaNode, Topology
+from numapin_operator.observed import AssignmentView, NodeView, PolicyView
+from numapin_operator.placement import PodView, parse_pod
+
+Body = dict[str, Any]
+
+
+def flat_topology(cpus: int = 8) -> Topology:
+    """One socket, one NUMA node, two threads on each core: CPUs 0-1 are the first core."""
+    return Topology(
+        cpus=tuple(Cpu(cpu, cpu // 2 * 2, 0, 0, 0) for cpu in range(cpus)),
+        numa_nodes=(NumaNode(0, 8 << 30),),
+    )
+
+
+def node_view(
+    name: str = "node-1",
+    labels: Mapping[str, str] | None = None,
+    capacity: int = 8000,
+    allocatable: int = 8000,
+) -> NodeView:
+    return NodeView(name, f"uid-{name}", labels or {}, capacity, allocatable)
+
+
+def policy_view(
+    name: str = "policy",
+    spec: Body | None = None,
+    *,
+    generation: int = 1,
+    created: str = "2026-01-01T00:00:00Z",
+    leaving: bool = False,
+    status: Body | None = None,
+) -> PolicyView:
+    metadata: Body = {
+        "name": name,
+        "uid": f"uid-{name}",
+        "resourceVersion": "10",
+        "generation": generation,
+        "creationTimestamp": created,
+    }
+    if leaving:
+        metadata["deletionTimestamp"] = created
+    return PolicyView.decode({"metadata": metadata, "spec": spec or {}, "status": status or {}})
+
+
+def condition(kind: str, holds: bool = True, reason: str = "Enforced", message: str = "") -> Body:
+    return {
+        "type": kind,
+        "status": "True" if holds else "False",
+        "reason": reason,
+        "message": message,
+        "observedGeneration": 1,
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+
+
+def enforcer_status(
+    observed: int,
+    *,
+    topology: Topology | None = None,
+    running: Iterable[str] = (),
+    conditions: Iterable[Body] | None = None,
+) -> Body:
+    """What an enforcer reports; by default that all is in force on 8 CPUs."""
+    return {
+        "observedGeneration": observed,
+        "topology": compact_topology(topology or flat_topology()).to_wire(),
+        "running": sorted(running),
+        "conditions": [condition("Ready")] if conditions is None else list(conditions),
+    }
+
+
+def assignment_view(
+    spec: Body | None = None,
+    status: Body | None = None,
+    *,
+    node: str = "node-1",
+    generation: int = 1,
+    owner: str | None = None,
+    leaving: bool = False,
+) -> AssignmentView:
+    metadata: Body = {
+        "name": node,
+        "uid": f"uid-assignment-{node}",
+        "resourceVersion": "20",
+        "generation": generation,
+        "ownerReferences": [{"kind": "Node", "name": node, "uid": owner or f"uid-{node}"}],
+    }
+    if leaving:
+        metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return AssignmentView.decode({"metadata": metadata, "spec": spec or {}, "status": status or {}})
+
+
+def pod_body(
+    name: str,
+    cpu: str = "2",
+    *,
+    node: str = "node-1",
+    namespace: str = "default",
+    labels: Mapping[str, str] | None = None,
+    bound: str = "2026-01-01T00:00:00Z",
+) -> Body:
+    """A Guaranteed pod with one container `main`, bound to a node."""
+    amount = {"cpu": cpu, "memory": "64Mi"}
+    resources = {"requests": amount, "limits": amount}
+    container = {"name": "main", "image": "busybox", "resources": resources}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": f"uid-{name}",
+            "labels": dict(labels or {}),
+            "creationTimestamp": bound,
+        },
+        "spec": {"nodeName": node, "containers": [container]},
+    }
+
+
+def pod_view(name: str, cpu: str = "2", **others: Any) -> PodView:
+    return parse_pod(pod_body(name, cpu, **others))

@@ -1,0 +1,72 @@
+from pathlib import Path
+
+import pytest
+
+from numapin_operator.settings import Address, Settings, parse_settings
+
+
+def test_defaults_suit_a_pod() -> None:
+    assert parse_settings([], {}) == Settings(
+        kubeconfig=None,
+        namespace="numapin-system",
+        health_address=Address("127.0.0.1", 9880),
+        leader_elect=True,
+        log_level="info",
+        log_format="text",
+    )
+
+
+def test_the_environment_is_read() -> None:
+    environment = {
+        "NUMAPIN_KUBECONFIG": "/etc/kubeconfig",
+        "NUMAPIN_NAMESPACE": "elsewhere",
+        "NUMAPIN_HEALTH_ADDRESS": "[::1]:0",
+        "NUMAPIN_LEADER_ELECT": "no",
+        "NUMAPIN_LOG_LEVEL": "debug",
+        "NUMAPIN_LOG_FORMAT": "json",
+    }
+    assert parse_settings([], environment) == Settings(
+        kubeconfig=Path("/etc/kubeconfig"),
+        namespace="elsewhere",
+        health_address=Address("::1", 0),
+        leader_elect=False,
+        log_level="debug",
+        log_format="json",
+    )
+
+
+def test_flags_win() -> None:
+    environment = {"NUMAPIN_LEADER_ELECT": "false", "NUMAPIN_LOG_LEVEL": "error"}
+    settings = parse_settings(["--leader-elect", "--log-level=warning"], environment)
+    assert (settings.leader_elect, settings.log_level) == (True, "warning")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "said"),
+    [
+        (["--health-address=nowhere"], {}, "'nowhere' is not an address"),
+        (["--health-address=:70000"], {}, "':70000' is not an address"),
+        ([], {"NUMAPIN_HEALTH_ADDRESS": "x"}, "'x' is not an address"),
+        ([], {"NUMAPIN_LEADER_ELECT": "perhaps"}, "'perhaps' is neither true nor false"),
+        (["--log-level=loud"], {}, "'loud' is none of debug, info, warning, error"),
+        ([], {"NUMAPIN_LOG_FORMAT": "xml"}, "'xml' is none of text, json"),
+        (["--frobnicate"], {}, "unrecognized arguments: --frobnicate"),
+    ],
+)
+def test_bad_input_is_named(
+    arguments: list[str],
+    environment: dict[str, str],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse_settings(arguments, environment)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse_settings(["--version"], {})
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("numapin ")

@@ -1,0 +1,338 @@
+"""What a node's assignment becomes: tables of pictures, and properties."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from operator_values import (
+    assignment_view,
+    condition,
+    enforcer_status,
+    node_view,
+    pod_view,
+    policy_view,
+)
+
+from numapin_operator.observed import AssignmentView, NodeView, PolicyView
+from numapin_operator.placement import PodView
+from numapin_operator.reconcile import Decision, NodePicture, Write, decide
+from numapin_operator.report import Phase
+
+POLICY = policy_view("policy", {"reserved": {"count": 2}})
+EMPTY = {"policy": {"name": "policy", "generation": 1}, "mode": "Static"}
+PLANNED = EMPTY | {"pools": {"reserved": "0-1", "shared": "0-7"}}
+RELEASED = {"mode": "None"}
+REPORTED = enforcer_status(1)
+
+
+def picture(
+    assignment: AssignmentView | None = None,
+    *pods: PodView,
+    policies: tuple[PolicyView, ...] = (POLICY,),
+    node: NodeView | None = node_view(),  # noqa: B008
+) -> NodePicture:
+    return NodePicture("node-1", node, policies, assignment, pods)
+
+
+def held_by(pod: str, cpus: str, shared: str) -> dict[str, Any]:
+    container = {
+        "podUID": f"uid-{pod}",
+        "namespace": "default",
+        "pod": pod,
+        "container": "main",
+        "cpus": cpus,
+        "exclusive": True,
+    }
+    pools = {"reserved": "0-1", "shared": shared}
+    return EMPTY | {"pools": pools, "containers": [container]}
+
+
+@pytest.mark.parametrize(
+    ("seen", "write"),
+    [
+        pytest.param(picture(None, node=None), Write.NOTHING, id="nothing-there"),
+        pytest.param(picture(None, policies=()), Write.NOTHING, id="no-policy-no-assignment"),
+        pytest.param(picture(None), Write.CREATE, id="selected"),
+        pytest.param(picture(assignment_view(PLANNED), node=None), Write.DELETE, id="node-gone"),
+        pytest.param(picture(assignment_view(EMPTY)), Write.NOTHING, id="waits-for-topology"),
+        pytest.param(picture(assignment_view(EMPTY, REPORTED)), Write.REPLACE, id="topology-came"),
+        pytest.param(picture(assignment_view(PLANNED, REPORTED)), Write.NOTHING, id="settled"),
+        pytest.param(
+            picture(assignment_view(PLANNED, REPORTED), pod_view("a")), Write.REPLACE, id="pod-came"
+        ),
+        pytest.param(
+            picture(assignment_view(PLANNED, REPORTED, owner="another-node")),
+            Write.REPLACE,
+            id="node-was-registered-anew",
+        ),
+        pytest.param(
+            picture(assignment_view(PLANNED, REPORTED, leaving=True), pod_view("a")),
+            Write.NOTHING,
+            id="being-deleted",
+        ),
+    ],
+)
+def test_what_is_written(seen: NodePicture, write: Write) -> None:
+    assert decide(seen).write is write
+
+
+RELEASE_STEPS = [
+    pytest.param(assignment_view(EMPTY), Write.DELETE, id="never-held-anything"),
+    pytest.param(assignment_view(PLANNED), Write.REPLACE, id="no-report-yet"),
+    pytest.param(assignment_view(PLANNED, REPORTED), Write.REPLACE, id="in-force"),
+    pytest.param(
+        assignment_view(RELEASED, REPORTED, generation=2), Write.NOTHING, id="not-seen-yet"
+    ),
+    pytest.param(
+        assignment_view(
+            RELEASED,
+            enforcer_status(2, conditions=[condition("Ready", False, "Releasing")]),
+            generation=2,
+        ),
+        Write.NOTHING,
+        id="still-giving-back",
+    ),
+    pytest.param(
+        assignment_view(RELEASED, enforcer_status(2), generation=2), Write.DELETE, id="given-back"
+    ),
+    pytest.param(
+        assignment_view(RELEASED, enforcer_status(2), generation=2, leaving=True),
+        Write.NOTHING,
+        id="already-being-deleted",
+    ),
+]
+
+
+@pytest.mark.parametrize(("assignment", "write"), RELEASE_STEPS)
+def test_without_a_policy_everything_is_given_back_first(
+    assignment: AssignmentView, write: Write
+) -> None:
+    decision = decide(picture(assignment, pod_view("a"), policies=()))
+    assert (decision.write, decision.outcome) == (write, None)
+    if write is Write.REPLACE:
+        assert decision.spec is not None
+        assert decision.spec.mode == "None"
+        assert (decision.spec.policy, decision.spec.pools) == (None, None)
+
+
+def test_a_pod_gets_its_cpus() -> None:
+    spec = decide(picture(assignment_view(PLANNED, REPORTED), pod_view("a"))).spec
+    assert spec is not None
+    assert spec.to_wire()["containers"] == [
+        {
+            "podUID": "uid-a",
+            "namespace": "default",
+            "pod": "a",
+            "container": "main",
+            "cpus": "2-3",
+            "mems": "",
+            "exclusive": True,
+            "memory": [],
+        }
+    ]
+    assert str(spec.pools.shared if spec.pools else "") == "0-1,4-7"
+
+
+@pytest.mark.parametrize(
+    ("pods", "running", "kept"),
+    [
+        pytest.param(("a",), ("uid-a",), True, id="there-and-running"),
+        pytest.param(("a",), (), True, id="there-and-not-started"),
+        pytest.param((), ("uid-a",), True, id="force-deleted-and-still-running"),
+        pytest.param((), (), False, id="gone-and-ended"),
+    ],
+)
+def test_a_release_needs_both(pods: tuple[str, ...], running: tuple[str, ...], kept: bool) -> None:
+    status = enforcer_status(1, running=running)
+    before = assignment_view(held_by("a", "2-3", "0-1,4-7"), status)
+    decision = decide(picture(before, *(pod_view(name) for name in pods)))
+    assert (decision.write is Write.NOTHING) is kept
+
+
+def test_the_hardware_gone_from_the_status_changes_nothing() -> None:
+    before = assignment_view(held_by("a", "2-3", "0-1,4-7"))
+    decision = decide(picture(before, pod_view("a"), pod_view("b")))
+    assert decision.write is Write.NOTHING
+    assert decision.outcome is not None
+    assert decision.outcome.reason == "WaitingForTopology"
+
+
+def test_the_default_reserves_what_is_not_allocatable() -> None:
+    node = node_view(capacity=8000, allocatable=6500)
+    spec = decide(
+        picture(assignment_view(EMPTY, REPORTED), policies=(policy_view(),), node=node)
+    ).spec
+    assert spec is not None
+    assert str(spec.pools.reserved if spec.pools else "") == "0-1"
+
+
+def test_mode_none_gives_everything_back_and_keeps_the_assignment() -> None:
+    policy = policy_view("policy", {"mode": "None"}, generation=2)
+    before = assignment_view(held_by("a", "2-3", "0-1,4-7"), REPORTED)
+    spec = decide(picture(before, pod_view("a"), policies=(policy,))).spec
+    assert spec is not None
+    assert spec.to_wire() == {
+        "policy": {"name": "policy", "generation": 2},
+        "mode": "None",
+        "cpuQuota": "Unlimited",
+        "isolation": "Cpuset",
+        "containers": [],
+        "refused": [],
+    }
+    settled = assignment_view(spec.to_wire(), enforcer_status(2), generation=2)
+    decision = decide(picture(settled, pod_view("a"), policies=(policy,)))
+    assert decision.write is Write.NOTHING
+    assert decision.outcome is not None
+    assert decision.outcome.phase is Phase.IN_FORCE
+
+
+def test_an_edit_in_the_way_of_a_running_container_waits_for_it() -> None:
+    policy = policy_view("policy", {"reserved": {"cpus": "0-3"}}, generation=2)
+    before = assignment_view(held_by("a", "2-3", "0-1,4-7"), enforcer_status(1, running=["uid-a"]))
+    decision = decide(picture(before, pod_view("a"), policies=(policy,)))
+    assert decision.spec is not None
+    wire = decision.spec.to_wire()
+    assert [one["cpus"] for one in wire["containers"]] == ["2-3"]
+    seen = assignment_view(wire, enforcer_status(2, running=["uid-a"]), generation=2)
+    outcome = decide(picture(seen, pod_view("a"), policies=(policy,))).outcome
+    assert outcome is not None
+    assert (outcome.phase, outcome.reason) == (Phase.UNDER_WAY, "WaitingForContainers")
+    assert "default/a/main keeps 2-3" in outcome.message
+    ended = decide(picture(replace_status(seen, enforcer_status(2)), policies=(policy,)))
+    assert ended.spec is not None
+    assert ended.spec.to_wire()["pools"] == {"reserved": "0-3", "shared": "0-7"}
+
+
+def replace_status(before: AssignmentView, status: dict[str, Any]) -> AssignmentView:
+    return assignment_view(before.spec.to_wire(), status, generation=before.generation)
+
+
+def test_a_refusal_lasts_until_the_policy_is_edited() -> None:
+    before = assignment_view(PLANNED, REPORTED)
+    first = decide(picture(before, pod_view("a", "4"), pod_view("b", "4"))).spec
+    assert first is not None
+    assert [one.pod for one in first.refused] == ["b"]
+    written = assignment_view(first.to_wire(), enforcer_status(2), generation=2)
+    again = decide(picture(written, pod_view("b", "4")))
+    assert again.spec is not None
+    assert [one.pod for one in again.spec.refused] == ["b"], "it runs already, as it was told"
+    edited = replace(POLICY, generation=2)
+    anew = decide(picture(written, pod_view("b", "4"), policies=(edited,))).spec
+    assert anew is not None
+    assert ([one.pod for one in anew.containers], anew.refused) == (["b"], ())
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason", "said"),
+    [
+        ({"mode": "Dynamic"}, "UnsupportedField", "spec.mode: Dynamic"),
+        ({"isolation": "Partition"}, "UnsupportedField", "spec.isolation: Partition"),
+        ({"reserved": {"cpus": "0,64"}}, "ImpossibleOnNode", "reserved.cpus: this machine has no"),
+        ({"reserved": {"count": 99}}, "ImpossibleOnNode", "reserved.count"),
+    ],
+)
+def test_what_cannot_be_done_stalls_and_touches_nothing(
+    spec: dict[str, Any], reason: str, said: str
+) -> None:
+    policy = policy_view("policy", spec, generation=2)
+    before = assignment_view(held_by("a", "2-3", "0-1,4-7"), REPORTED)
+    decision = decide(picture(before, pod_view("b"), policies=(policy,)))
+    assert decision.write is Write.NOTHING
+    assert decision.outcome is not None
+    assert (decision.outcome.phase, decision.outcome.reason) == (Phase.STALLED, reason)
+    assert said in decision.outcome.message
+
+
+def test_an_unreadable_assignment_stalls() -> None:
+    before = assignment_view(EMPTY | {"pools": {"reserved": "9-1", "shared": "0"}}, REPORTED)
+    decision = decide(picture(before))
+    assert decision.write is Write.NOTHING
+    assert decision.outcome is not None
+    assert decision.outcome.reason == "InvalidAssignment"
+    assert "runs backwards" in decision.outcome.message
+
+
+JUDGED = [
+    pytest.param(enforcer_status(1), Phase.IN_FORCE, "InForce", id="ready"),
+    pytest.param(enforcer_status(0), Phase.UNDER_WAY, "WaitingForEnforcer", id="not-seen"),
+    pytest.param(
+        enforcer_status(1, conditions=[condition("Stalled", True, "CgroupsReadOnly", "no")]),
+        Phase.STALLED,
+        "CgroupsReadOnly",
+        id="stalled",
+    ),
+    pytest.param(
+        enforcer_status(1, conditions=[condition("Ready", False)]),
+        Phase.UNDER_WAY,
+        "Applying",
+        id="not-ready",
+    ),
+]
+
+
+@pytest.mark.parametrize(("status", "phase", "reason"), JUDGED)
+def test_the_outcome_is_what_the_enforcer_says(
+    status: dict[str, Any], phase: Phase, reason: str
+) -> None:
+    outcome = decide(picture(assignment_view(PLANNED, status))).outcome
+    assert outcome is not None
+    assert (outcome.phase, outcome.reason) == (phase, reason)
+
+
+PODS = st.lists(
+    st.builds(
+        pod_view,
+        st.sampled_from([f"pod-{number}" for number in range(8)]),
+        st.sampled_from(["1", "2", "4", "500m"]),
+        bound=st.sampled_from(["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"]),
+    ),
+    unique_by=lambda pod: pod.name,
+    max_size=8,
+)
+
+
+def follow(assignment: AssignmentView, decision: Decision) -> AssignmentView:
+    """The assignment once `decision` is written and its enforcer has answered."""
+    if decision.spec is None:
+        return assignment
+    generation = assignment.generation + 1
+    running = [one.pod_uid for one in decision.spec.containers]
+    status = enforcer_status(generation, running=running)
+    return assignment_view(decision.spec.to_wire(), status, generation=generation)
+
+
+@settings(deadline=None)
+@given(PODS, st.randoms(use_true_random=False))
+def test_the_order_of_pods_never_matters(pods: list[PodView], random: Any) -> None:
+    before = assignment_view(PLANNED, REPORTED)
+    shuffled = list(pods)
+    random.shuffle(shuffled)
+    one, other = decide(picture(before, *pods)), decide(picture(before, *shuffled))
+    assert one == other
+    if one.spec is not None and other.spec is not None:
+        assert one.spec.model_dump_json() == other.spec.model_dump_json()
+
+
+@settings(deadline=None)
+@given(PODS, PODS)
+def test_a_second_look_changes_nothing(first: list[PodView], then: list[PodView]) -> None:
+    """What is written is planned again as it is, also by an operator that has just started."""
+    assignment = assignment_view(EMPTY, REPORTED)
+    for pods in (first, then):
+        assignment = follow(assignment, decide(picture(assignment, *pods)))
+        assert decide(picture(assignment, *pods)).write is Write.NOTHING
+
+
+@settings(deadline=None)
+@given(PODS, PODS)
+def test_running_containers_never_move(first: list[PodView], then: list[PodView]) -> None:
+    before = follow(
+        assignment_view(EMPTY, REPORTED),
+        decide(picture(assignment_view(EMPTY, REPORTED), *first)),
+    )
+    after = follow(before, decide(picture(before, *then)))
+    had = {one.pod_uid: one.cpus for one in before.spec.containers}
+    has = {one.pod_uid: one.cpus for one in after.spec.containers}
+    assert all(has.get(uid) == cpus for uid, cpus in had.items()), "all of them still run"

@@ -1,0 +1,174 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from operator_values import policy_view
+
+from numapin_api.cpupolicy import CpuPolicyStatus
+from numapin_operator.observed import PolicyView
+from numapin_operator.report import (
+    NodeOutcome,
+    Phase,
+    PolicyNodes,
+    policy_status,
+    sort_nodes,
+    stalled,
+    waiting,
+)
+
+NOW = "2026-02-02T00:00:00Z"
+POLICY = policy_view("mine")
+
+
+def in_force(node: str, generation: int = 1) -> NodeOutcome:
+    return NodeOutcome(node, "mine", generation, Phase.IN_FORCE)
+
+
+def status_of(
+    outcomes: list[NodeOutcome],
+    *,
+    policy: PolicyView = POLICY,
+    overruled: dict[str, list[str]] | None = None,
+) -> CpuPolicyStatus:
+    nodes = PolicyNodes([one.node for one in outcomes], overruled or {})
+    return policy_status(policy, nodes, {one.node: one for one in outcomes}, NOW)
+
+
+def conditions(status: CpuPolicyStatus) -> dict[str, tuple[str, str]]:
+    return {one.type: (one.status, one.reason) for one in status.conditions}
+
+
+TABLE: list[Any] = [
+    pytest.param(
+        [in_force("a"), in_force("b")],
+        ("True", "InForce"),
+        ("False", "Settled"),
+        ("False", "NotStalled"),
+        id="all-in-force",
+    ),
+    pytest.param(
+        [in_force("a"), waiting(POLICY, "b", "WaitingForTopology", "no report")],
+        ("False", "WaitingForTopology"),
+        ("True", "WaitingForTopology"),
+        ("False", "NotStalled"),
+        id="one-waits",
+    ),
+    pytest.param(
+        [in_force("a"), stalled(POLICY, "b", "ImpossibleOnNode", "no CPU 64")],
+        ("False", "NodesStalled"),
+        ("False", "Settled"),
+        ("True", "NodesStalled"),
+        id="one-stalled",
+    ),
+    pytest.param(
+        [waiting(POLICY, "a", "Applying", ""), stalled(POLICY, "b", "ImpossibleOnNode", "")],
+        ("False", "NodesStalled"),
+        ("True", "Applying"),
+        ("True", "NodesStalled"),
+        id="one-waits-one-stalled",
+    ),
+    pytest.param(
+        [in_force("a", generation=0)],
+        ("False", "Applying"),
+        ("True", "Applying"),
+        ("False", "NotStalled"),
+        id="news-of-an-older-generation",
+    ),
+    pytest.param(
+        [],
+        ("True", "NoNodesSelected"),
+        ("False", "Settled"),
+        ("False", "NotStalled"),
+        id="selects-nothing",
+    ),
+]
+
+
+@pytest.mark.parametrize(("outcomes", "ready", "reconciling", "halted"), TABLE)
+def test_conditions(
+    outcomes: list[NodeOutcome],
+    ready: tuple[str, str],
+    reconciling: tuple[str, str],
+    halted: tuple[str, str],
+) -> None:
+    status = status_of(outcomes)
+    assert conditions(status) == {"Ready": ready, "Reconciling": reconciling, "Stalled": halted}
+    assert all(one.observed_generation == 1 for one in status.conditions)
+
+
+def test_counts_and_names() -> None:
+    many = [stalled(POLICY, f"n{number:02}", "CgroupsReadOnly", "ro") for number in range(30)]
+    status = status_of([in_force("a"), *many])
+    assert (status.nodes_selected, status.nodes_in_force, status.nodes_stalled) == (31, 1, 30)
+    assert [one.node for one in status.stalled] == [f"n{number:02}" for number in range(20)]
+    assert "30 nodes CgroupsReadOnly: n00, n01, n02, n03, n04, ... (ro)" in str(status.conditions)
+
+
+def test_the_overruled_say_by_whom() -> None:
+    status = status_of([], overruled={"theirs": ["a", "b"], "others": ["c"]})
+    assert status.nodes_selected == 3
+    assert [(one.policy, one.nodes, one.examples) for one in status.conflicts] == [
+        ("others", 1, ("c",)),
+        ("theirs", 2, ("a", "b")),
+    ]
+    assert conditions(status)["Ready"] == ("True", "Overruled")
+
+
+def test_a_policy_that_is_not_supported_is_stalled_even_without_nodes() -> None:
+    status = status_of([], policy=policy_view("mine", {"mode": "Dynamic"}))
+    assert conditions(status)["Stalled"] == ("True", "UnsupportedField")
+    assert conditions(status)["Ready"] == ("False", "UnsupportedField")
+    assert "spec.mode: Dynamic" in str(status.conditions)
+
+
+def test_an_unreadable_policy_is_stalled_and_still_selects() -> None:
+    raw = {"nodeSelector": {"a": "b"}, "priority": 3, "reserved": {"cpus": "9-1"}}
+    policy = policy_view("mine", raw)
+    assert (policy.spec.node_selector, policy.spec.priority) == ({"a": "b"}, 3)
+    status = status_of([], policy=policy)
+    assert conditions(status)["Stalled"] == ("True", "InvalidPolicy")
+    assert "spec.reserved.cpus" in str(status.conditions)
+
+
+def test_times_stay_where_nothing_changes() -> None:
+    first = status_of([in_force("a")])
+    known = policy_view("mine", status=first.to_wire())
+    again = policy_status(
+        known, PolicyNodes(["a"], {}), {"a": in_force("a")}, "2027-01-01T00:00:00Z"
+    )
+    assert again == first
+
+
+def test_sorting_nodes_by_who_governs() -> None:
+    high, low = policy_view("high", {"priority": 1}), policy_view("low")
+    sorted_nodes = sort_nodes({"a": (high, low), "b": (low,), "c": ()}, ["high", "low"])
+    assert sorted_nodes["high"] == PolicyNodes(["a"], {})
+    assert sorted_nodes["low"] == PolicyNodes(["b"], {"high": ["a"]})
+
+
+OUTCOMES = st.lists(
+    st.builds(
+        NodeOutcome,
+        node=st.sampled_from([f"n{number}" for number in range(30)]),
+        policy=st.just("mine"),
+        generation=st.just(1),
+        phase=st.sampled_from(Phase),
+        reason=st.sampled_from(["Applying", "CgroupsReadOnly"]),
+        message=st.sampled_from(["", "why"]),
+    ),
+    unique_by=lambda one: one.node,
+)
+
+
+@given(OUTCOMES, st.randoms(use_true_random=False))
+def test_the_order_of_news_never_matters(outcomes: list[NodeOutcome], random: Any) -> None:
+    nodes = PolicyNodes(sorted(one.node for one in outcomes), {})
+    shuffled = list(outcomes)
+    random.shuffle(shuffled)
+    one, other = (
+        policy_status(POLICY, nodes, {each.node: each for each in some}, NOW)
+        for some in (outcomes, shuffled)
+    )
+    assert one.model_dump_json() == other.model_dump_json()
+    assert one.nodes_in_force + one.nodes_stalled <= one.nodes_selected

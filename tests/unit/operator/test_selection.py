@@ -1,0 +1,124 @@
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from operator_values import pod_view, policy_view
+
+from numapin_api.cpupolicy import CpuPolicySpec, LabelSelector, PodSelection
+from numapin_operator.selection import mark_selected, rank_policies, selects, unsupported_fields
+
+OLD, NEW = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
+
+
+def test_priority_then_age_then_name() -> None:
+    policies = (
+        policy_view("high", {"priority": 1}, created=NEW),
+        policy_view("old", created=OLD),
+        policy_view("new-a", created=NEW),
+        policy_view("new-b", created=NEW),
+        policy_view("low", {"priority": -1}, created=OLD),
+    )
+    for order in permutations(policies):
+        ranked = rank_policies(order, {})
+        assert [one.name for one in ranked] == ["high", "old", "new-a", "new-b", "low"]
+
+
+@pytest.mark.parametrize(
+    ("selector", "labels", "selected"),
+    [
+        pytest.param({}, {}, True, id="empty-selects-all"),
+        pytest.param({"a": "1"}, {"a": "1", "b": "2"}, True, id="subset"),
+        pytest.param({"a": "1"}, {"a": "2"}, False, id="other-value"),
+        pytest.param({"a": ""}, {}, False, id="missing-is-not-empty"),
+    ],
+)
+def test_node_selector(selector: dict[str, str], labels: dict[str, str], selected: bool) -> None:
+    assert bool(rank_policies([policy_view(spec={"nodeSelector": selector})], labels)) is selected
+
+
+def test_a_policy_being_deleted_selects_nothing() -> None:
+    assert rank_policies([policy_view(leaving=True)], {}) == ()
+
+
+def expression(operator: str, *values: str) -> LabelSelector:
+    raw = {"matchExpressions": [{"key": "tier", "operator": operator, "values": values}]}
+    return LabelSelector.model_validate(raw)
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "without", "with_a", "with_b"),
+    [
+        ("In", ("a", "c"), False, True, False),
+        ("NotIn", ("a", "c"), True, False, True),
+        ("Exists", (), False, True, True),
+        ("DoesNotExist", (), True, False, False),
+    ],
+)
+def test_expressions(
+    operator: str, values: tuple[str, ...], without: bool, with_a: bool, with_b: bool
+) -> None:
+    selector = expression(operator, *values)
+    found = [selects(selector, labels) for labels in ({}, {"tier": "a"}, {"tier": "b"})]
+    assert found == [without, with_a, with_b]
+
+
+def test_no_selector_and_an_empty_one_select_everything() -> None:
+    assert selects(None, {})
+    assert selects(LabelSelector(), {})
+
+
+LABELS = st.dictionaries(st.sampled_from("abc"), st.sampled_from("xy"))
+
+
+@given(LABELS, LABELS)
+def test_match_labels_is_match_expressions(wanted: dict[str, str], labels: dict[str, str]) -> None:
+    """`matchLabels` means In with one value. Source: Kubernetes, labels and selectors."""
+    spelled = LabelSelector.model_validate(
+        {
+            "matchExpressions": [
+                {"key": key, "operator": "In", "values": [value]} for key, value in wanted.items()
+            ]
+        }
+    )
+    assert selects(LabelSelector(match_labels=wanted), labels) == selects(spelled, labels)
+
+
+def test_pods_are_marked_by_both_selectors() -> None:
+    wanted = PodSelection.model_validate(
+        {
+            "namespaceSelector": {"matchLabels": {"team": "trading"}},
+            "podSelector": {"matchLabels": {"pin": "yes"}},
+        }
+    )
+    pods = (
+        pod_view("both", namespace="fast", labels={"pin": "yes"}),
+        pod_view("no-label", namespace="fast"),
+        pod_view("elsewhere", namespace="slow", labels={"pin": "yes"}),
+        pod_view("unseen-namespace", namespace="new", labels={"pin": "yes"}),
+    )
+    marked = mark_selected(wanted, pods, {"fast": {"team": "trading"}, "slow": {}})
+    assert {pod.name for pod in marked if pod.selected} == {"both"}
+
+
+def test_without_selectors_every_pod_is_meant() -> None:
+    assert all(pod.selected for pod in mark_selected(PodSelection(), [pod_view("a")], {}))
+
+
+@pytest.mark.parametrize(
+    ("spec", "named"),
+    [
+        ({}, ()),
+        ({"mode": "None"}, ()),
+        ({"mode": "Dynamic"}, ("mode: Dynamic",)),
+        ({"isolation": "Partition"}, ("isolation: Partition",)),
+        ({"isolation": "IsolatedPartition"}, ("isolation: IsolatedPartition",)),
+        ({"onUnsatisfiable": "Hold"}, ("onUnsatisfiable: Hold",)),
+        (
+            {"mode": "Dynamic", "onUnsatisfiable": "Hold"},
+            ("mode: Dynamic", "onUnsatisfiable: Hold"),
+        ),
+    ],
+)
+def test_what_is_not_supported_yet_is_named(spec: dict[str, str], named: tuple[str, ...]) -> None:
+    assert unsupported_fields(CpuPolicySpec.model_validate(spec)) == named
