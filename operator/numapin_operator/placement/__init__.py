@@ -7,13 +7,19 @@ bound to). `node` does these for one pod after the other, `plan` for a whole Nod
 
 from numapin_operator.placement.demand import ContainerView, Kind, PodLevel, PodView
 from numapin_operator.placement.errors import PlacementError, PodFormatError, PolicyError
+from numapin_operator.placement.holdings import Binding, Block, Holding
+from numapin_operator.placement.node import Node
 from numapin_operator.placement.plan import Plan, Waiting, plan_node, plan_with
 from numapin_operator.placement.pods import parse_pod
 from numapin_operator.placement.rules import Rules, resolve, with_reserved
 
 __all__ = [
+    "Binding",
+    "Block",
     "ContainerView",
+    "Holding",
     "Kind",
+    "Node",
     "PlacementError",
     "Plan",
     "PodFormatError",

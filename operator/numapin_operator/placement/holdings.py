@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_operator.placement.bits import members
 from numapin_operator.placement.rules import Rules
 
 
@@ -13,6 +15,11 @@ class Block:
     numa_nodes: int
     resource: str
     size_bytes: int
+
+    @property
+    def node_ids(self) -> tuple[int, ...]:
+        """The NUMA nodes by number."""
+        return tuple(members(self.numa_nodes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +33,16 @@ class Binding:
     cpus: int = 0
     memory: tuple[Block, ...] = ()
     exclusive: bool = True
+
+    @property
+    def cpu_set(self) -> CpuSet:
+        """The CPUs as others see them."""
+        return CpuSet.from_mask(self.cpus)
+
+    @property
+    def mem_set(self) -> MemSet:
+        """The NUMA nodes as others see them."""
+        return MemSet.from_mask(self.mems)
 
     @property
     def mems(self) -> int:

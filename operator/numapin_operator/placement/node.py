@@ -1,12 +1,13 @@
 """Node: places pods on one machine one after the other, and lets them go."""
 
+from numapin_api.cpuset import CpuSet
 from numapin_operator.placement.demand import PodView
 from numapin_operator.placement.errors import PlacementError
 from numapin_operator.placement.explain import arithmetic
 from numapin_operator.placement.holdings import CpuPool, Holding
 from numapin_operator.placement.memory import MemoryTables
 from numapin_operator.placement.placing import Placing
-from numapin_operator.placement.rules import Rules
+from numapin_operator.placement.rules import Rules, bindable
 
 
 class Node:
@@ -21,10 +22,19 @@ class Node:
         self.cpus = CpuPool(rules)
         self.memory: MemoryTables | None = None
         if rules.capacity:
-            self.memory = MemoryTables(
-                rules.capacity, (node.id for node in rules.topology.numa_nodes)
-            )
+            nodes = (node.id for node in bindable(rules.topology))
+            self.memory = MemoryTables(rules.capacity, nodes)
         self.holdings: dict[str, Holding] = {}
+
+    @property
+    def shared(self) -> CpuSet:
+        """The CPUs that no container owns."""
+        return CpuSet.from_mask(self.cpus.shared)
+
+    def wants(self, pod: PodView) -> bool:
+        """Whether the policy would place this pod; all others share."""
+        eligible = pod.selected and pod.qos in self.rules.policy.pods.qos_classes
+        return eligible and not pod.terminal and not pod.leaving
 
     def adopt(self, holding: Holding) -> None:
         """Take over what was decided before, as it is."""

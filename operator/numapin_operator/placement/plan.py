@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from numapin_api.cpupolicy import CpuPolicySpec
-from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import (
     ContainerAssignment,
     MemoryBlock,
@@ -14,7 +14,7 @@ from numapin_api.nodeassignment import (
     Refusal,
 )
 from numapin_api.topology import Topology
-from numapin_operator.placement.bits import mask_of, members
+from numapin_operator.placement.bits import mask_of
 from numapin_operator.placement.demand import PodView
 from numapin_operator.placement.errors import PlacementError
 from numapin_operator.placement.holdings import Binding, Block, Holding
@@ -89,17 +89,12 @@ def plan_with(
         if refusal.pod_uid in alive
     }
     for pod in pods:
-        if _wants_placement(rules, pod) and pod.uid not in node.holdings.keys() | refused.keys():
+        if node.wants(pod) and pod.uid not in node.holdings.keys() | refused.keys():
             try:
                 node.place(pod)
             except PlacementError as error:
                 refused[pod.uid] = _refusal(pod, error)
     return Plan(_spec(rules, node, refused.values()), tuple(_waiting(rules, node)))
-
-
-def _wants_placement(rules: Rules, pod: PodView) -> bool:
-    eligible = pod.selected and pod.qos in rules.policy.pods.qos_classes
-    return eligible and not pod.terminal and not pod.leaving
 
 
 def _kept(
@@ -156,8 +151,8 @@ def _entries(holdings: Iterable[Holding]) -> Iterator[ContainerAssignment]:
                 namespace=holding.namespace,
                 pod=holding.pod,
                 container=binding.container,
-                cpus=CpuSet.from_mask(binding.cpus),
-                mems=MemSet.from_mask(binding.mems),
+                cpus=binding.cpu_set,
+                mems=binding.mem_set,
                 exclusive=binding.exclusive and binding.cpus != 0,
                 memory=tuple(_wire(block) for block in accounted),
             )
@@ -177,7 +172,7 @@ def _accounted(holding: Holding) -> Iterator[tuple[Binding, tuple[Block, ...]]]:
 
 def _wire(block: Block) -> MemoryBlock:
     return MemoryBlock(
-        numa_nodes=tuple(members(block.numa_nodes)),
+        numa_nodes=block.node_ids,
         resource=block.resource,
         bytes=block.size_bytes,
     )

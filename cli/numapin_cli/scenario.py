@@ -1,0 +1,150 @@
+"""Scenarios: one line of JSON to a machine, a policy and steps, or to what is wrong with it."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from numapin_api.cpupolicy import CpuPolicySpec
+from numapin_api.machine import MachineFormatError, parse_machine
+from numapin_api.topology import Topology
+from numapin_cli.places import describe_invalid
+from numapin_operator.placement import PodFormatError, PodView, parse_pod
+
+_FIELDS: Final = frozenset({"name", "machine", "policy", "steps"})
+
+
+class ScenarioError(Exception):
+    """A scenario cannot be read; the text names the field and the remedy."""
+
+    def __init__(self, name: str | None, field: str, problem: str) -> None:
+        super().__init__(f"{field}: {problem}" if field else problem)
+        self.name, self.field, self.problem = name, field, problem
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A pod that comes, or the UID of one that goes."""
+
+    add: PodView | None = None
+    remove: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What `numapin simulate` plays through."""
+
+    name: str
+    topology: Topology
+    policy: CpuPolicySpec
+    steps: tuple[Step, ...]
+
+
+class Machines:
+    """Machines by name, each read once from `NAME.json` in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._known: dict[str, Topology] = {}
+
+    def find(self, name: str) -> Topology:
+        """The machine of that name.
+
+        Raises:
+            MachineFormatError: its file is no machine.
+            FileNotFoundError: there is no such file.
+        """
+        if name not in self._known:
+            if Path(name).name != name or name in {".", ".."}:
+                raise FileNotFoundError(name)
+            file = self._folder / f"{name}.json"
+            self._known[name] = parse_machine(file.read_bytes(), str(file))
+        return self._known[name]
+
+    def __str__(self) -> str:
+        return str(self._folder)
+
+
+def parse_scenario(line: str, machines: Machines) -> Scenario:
+    """Read one line.
+
+    Raises:
+        ScenarioError: it is not JSON, or a field is missing, unknown or of the wrong form.
+    """
+    try:
+        given = json.loads(line)
+    except json.JSONDecodeError as problem:
+        raise ScenarioError(None, "", f"not JSON: {problem}; write one object a line") from problem
+    if not isinstance(given, dict):
+        raise ScenarioError(None, "", "must be a JSON object with name, machine, policy, steps")
+    return _Reader(given, machines).read()
+
+
+class _Reader:
+    """One scenario being read; knows its name, so that every error can carry it."""
+
+    def __init__(self, given: Mapping[str, Any], machines: Machines) -> None:
+        self._given, self._machines = given, machines
+        name = given.get("name")
+        self._name = name if isinstance(name, str) else None
+
+    def read(self) -> Scenario:
+        if self._name is None:
+            raise self._error("name", "is missing; give the scenario a name")
+        for field in sorted(self._given.keys() - _FIELDS):
+            raise self._error(field, "is not a field of a scenario; remove it or correct its name")
+        return Scenario(self._name, self._topology(), self._policy(), tuple(self._steps()))
+
+    def _topology(self) -> Topology:
+        machine = self._given.get("machine")
+        try:
+            if isinstance(machine, dict):
+                return parse_machine(json.dumps(machine), "")
+            if isinstance(machine, str):
+                return self._machines.find(machine)
+        except MachineFormatError as problem:
+            raise self._error("machine", str(problem)) from problem
+        except OSError as problem:
+            raise self._error(
+                "machine", f"there is no {machine}.json in {self._machines}; see --machines"
+            ) from problem
+        raise self._error("machine", "must be the name of a machine, or a machine")
+
+    def _policy(self) -> CpuPolicySpec:
+        try:
+            return CpuPolicySpec.model_validate(self._given.get("policy", {}), extra="forbid")
+        except ValidationError as refused:
+            place, problem = describe_invalid(refused)
+            raise self._error(".".join(filter(None, ("policy", place))), problem) from refused
+
+    def _steps(self) -> Iterator[Step]:
+        steps = self._given.get("steps")
+        if not isinstance(steps, list):
+            raise self._error("steps", "must be a list of steps")
+        present: set[str] = set()
+        for index, step in enumerate(steps):
+            place = f"steps[{index}]"
+            match step:
+                case {"add": dict() as pod, **rest} if not rest:
+                    view = self._pod(pod, place)
+                    if view.uid in present:
+                        raise self._error(place, f"pod {view.uid} is there already")
+                    present.add(view.uid)
+                    yield Step(add=view)
+                case {"remove": str() as uid, **rest} if not rest:
+                    present.discard(uid)
+                    yield Step(remove=uid)
+                case _:
+                    raise self._error(place, 'must be {"add": <Pod>} or {"remove": "<pod uid>"}')
+
+    def _pod(self, pod: dict[str, Any], place: str) -> PodView:
+        try:
+            return parse_pod(pod)
+        except PodFormatError as refused:
+            raise self._error(f"{place}.add.{refused.field}", refused.problem) from refused
+
+    def _error(self, field: str, problem: str) -> ScenarioError:
+        return ScenarioError(self._name, field, problem)

@@ -1,0 +1,172 @@
+"""`numapin simulate`: scenarios in, the kubelet's answers out, one a line and without a cluster."""
+
+import json
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Final
+
+from numapin_cli.scenario import Machines, Scenario, ScenarioError, parse_scenario
+from numapin_cli.subcommand import CommandError, Subcommand
+from numapin_operator.placement import Holding, Node, PlacementError, PolicyError, resolve
+
+_DESCRIPTION: Final = """\
+Answer scenarios: a machine, a policy and a sequence of pods that come and go. Reads one JSON object
+a line from FILE (standard input if there is none) and writes one answer a line:
+
+  in:  {"name", "machine", "policy": <CpuPolicy.spec>,
+        "steps": [{"add": <Pod>} | {"remove": "<pod uid>"}, ...]}
+  out: {"name", "steps": [{"admitted", "reason", "containers", "shared"}, ...]}
+    or {"name", "error"} where the policy cannot work on that machine
+
+The answers are the kubelet's (CPU, Memory and Topology Manager of v1.36), also in the few places
+where numapin itself does better; --as-operator answers as numapin's operator decides. A scenario
+that cannot be read is named with its line and field, and the next one is answered; the exit status
+is 1 then.
+"""
+
+_EPILOG: Final = """\
+examples:
+  numapin simulate --machines machines/ scenarios.jsonl
+  numapin topology -o json > machines/here.json
+  echo '{"name":"x","machine":"here","policy":{},"steps":[]}' | numapin simulate --machines machines
+"""
+
+_PROGRESS_SECONDS: Final = 0.2
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "file", nargs="?", type=Path, metavar="FILE", help="scenarios (default: standard input)"
+    )
+    parser.add_argument(
+        "--machines",
+        type=Path,
+        default=Path(),
+        metavar="DIR",
+        help="folder of machines as NAME.json (default: the current folder)",
+    )
+    parser.add_argument(
+        "--as-operator",
+        action="store_true",
+        help="answer as numapin's operator decides, where that differs from the kubelet",
+    )
+
+
+def _run(options: Namespace) -> int:
+    machines = Machines(options.machines)
+    progress = _Progress(sys.stderr)
+    bad = 0
+    with _opened(options.file) as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                scenario = parse_scenario(line, machines)
+                given = answer(scenario, as_kubelet=not options.as_operator)
+            except ScenarioError as problem:
+                bad += 1
+                source = options.file or "standard input"
+                progress.clear()
+                print(f"{source}: line {number}: {problem}", file=sys.stderr)
+                given = {"name": problem.name, "error": str(problem)}
+            print(json.dumps(given), flush=True)
+            progress.tick()
+    progress.clear()
+    return 1 if bad else 0
+
+
+def answer(scenario: Scenario, *, as_kubelet: bool) -> dict[str, Any]:
+    """Play a scenario through. What a policy gets wrong on the machine is an answer too."""
+    try:
+        rules = resolve(scenario.topology, scenario.policy, as_kubelet=as_kubelet)
+    except PolicyError as problem:
+        return {"name": scenario.name, "error": str(problem)}
+    node = Node(rules)
+    return {"name": scenario.name, "steps": list(_steps(node, scenario))}
+
+
+def _steps(node: Node, scenario: Scenario) -> Iterator[dict[str, Any]]:
+    for step in scenario.steps:
+        if step.add is None:
+            node.release(step.remove)
+            yield {"shared": str(node.shared)}
+            continue
+        given: dict[str, Any] = {"admitted": True}
+        if node.wants(step.add):
+            try:
+                given |= _containers(node.place(step.add))
+            except PlacementError as refused:
+                given = {"admitted": False, "reason": refused.reason, "message": str(refused)}
+        yield given | {"shared": str(node.shared)}
+
+
+def _containers(holding: Holding) -> dict[str, Any]:
+    containers = {
+        binding.container: {
+            "cpus": str(binding.cpu_set),
+            "mems": str(binding.mem_set),
+            "memory": [
+                {
+                    "numaNodes": list(block.node_ids),
+                    "resource": block.resource,
+                    "bytes": block.size_bytes,
+                }
+                for block in binding.memory
+            ],
+        }
+        for binding in holding.bindings
+        if binding.cpus or binding.memory
+    }
+    return {"containers": containers} if containers else {}
+
+
+@contextmanager
+def _opened(file: Path | None) -> Iterator[Iterable[str]]:
+    if file is None:
+        yield sys.stdin
+        return
+    try:
+        lines = file.open(encoding="utf-8")
+    except OSError as problem:
+        raise CommandError(f"{file}: {problem.strerror}; give a file of scenarios") from problem
+    with lines:
+        yield lines
+
+
+class _Progress:
+    """How many scenarios are answered, on a terminal only; pipes and files see nothing of it."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream if stream.isatty() and not sys.stdout.isatty() else None
+        self._begun = self._shown = time.monotonic()
+        self._count = 0
+
+    def tick(self) -> None:
+        """One more is answered."""
+        self._count += 1
+        now = time.monotonic()
+        if self._stream is not None and now - self._shown > _PROGRESS_SECONDS:
+            self._shown = now
+            rate = self._count / (now - self._begun)
+            self._stream.write(f"\r{self._count} scenarios, {rate:.0f} a second ")
+            self._stream.flush()
+
+    def clear(self) -> None:
+        """Make room for something else on the line."""
+        if self._stream is not None:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+
+
+SIMULATE: Final = Subcommand(
+    name="simulate",
+    summary="answer what-if scenarios as the kubelet would, line by line",
+    description=_DESCRIPTION,
+    add_arguments=_add_arguments,
+    run=_run,
+)
