@@ -63,13 +63,18 @@ def discover_below(root: Path) -> Topology:
     Raises:
         CommandError: there is no such machine, or none of its CPUs can be read.
     """
-    if not (root / "sys").is_dir():
-        raise CommandError(
-            f"--root {root}: there is no folder sys in it; give the folder that holds the machine's"
-            " sys and proc, / for this machine"
-        )
     try:
+        if not (root / "sys").is_dir():
+            raise CommandError(
+                f"--root {root}: there is no folder sys in it; give the folder that holds the"
+                " machine's sys and proc, / for this machine"
+            )
         return discover(root / "sys", root / "proc")
+    except OSError as problem:
+        raise CommandError(
+            f"--root {root}: cannot be read ({problem.strerror}); give a folder that this user may"
+            " read"
+        ) from problem
     except DiscoveryError as problem:
         raise CommandError(str(problem)) from problem
 

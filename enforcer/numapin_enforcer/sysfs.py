@@ -44,7 +44,7 @@ def discover(sysfs: Path = Path("/sys"), procfs: Path = Path("/proc")) -> Topolo
     tree, proc = SysfsTree(sysfs, remarks), SysfsTree(procfs, remarks, "proc/")
     facts = read_cpus(tree)
     if not facts.online:
-        raise _nothing_there(sysfs, remarks)
+        raise _nothing_there(sysfs, tree)
     online_nodes = read_online_nodes(tree)
     if online_nodes:
         numa_nodes = read_nodes(tree, proc, online_nodes)
@@ -68,10 +68,9 @@ def _cpus(facts: CpuFacts, homes: dict[int, int]) -> tuple[Cpu, ...]:
     )
 
 
-def _nothing_there(sysfs: Path, remarks: Remarks) -> DiscoveryError:
-    folder = sysfs / CPU_FOLDER
+def _nothing_there(sysfs: Path, tree: SysfsTree) -> DiscoveryError:
+    there = tree.names(CPU_FOLDER)
+    problem = "has no online CPU" if there else "is absent, empty or closed to this user"
+    details = "; ".join((problem, *tree.remarks.texts()))
     remedy = "give the path of the machine's /sys, or of a complete copy of it"
-    if not folder.is_dir():
-        return DiscoveryError(folder, "is not a folder", remedy)
-    details = "; ".join(remarks.texts())
-    return DiscoveryError(folder, f"has no online CPU {details}".rstrip(), remedy)
+    return DiscoveryError(sysfs / CPU_FOLDER, details, remedy)

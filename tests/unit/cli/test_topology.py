@@ -153,13 +153,21 @@ def test_root_without_sys_is_an_error_with_the_remedy(
     assert "give the folder that holds the machine's sys and proc" in error
 
 
+def test_root_that_cannot_be_read_is_an_error_with_the_remedy(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cli.main(["topology", "--root", "x" * 5000]) == 1
+    assert "cannot be read (File name too long); give a folder" in capsys.readouterr().err
+
+
 def test_machine_without_cpus_is_an_error_with_the_remedy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "sys/devices/system/cpu").mkdir(parents=True)
     assert cli.main(["topology", "--root", str(tmp_path)]) == 1
     error = capsys.readouterr().err
-    assert "sys/devices/system/cpu: has no online CPU; give the path of the machine's /sys" in error
+    assert f"{tmp_path}/sys/devices/system/cpu: is absent, empty or closed to this user" in error
+    assert "give the path of the machine's /sys" in error
 
 
 @pytest.mark.parametrize("flags", [["-o", "yaml"], ["--rot", "/"], ["extra"]])

@@ -102,7 +102,7 @@ def test_unreadable_files_are_told_and_taken_as_absent(discovered: Discovered) -
 @pytest.mark.parametrize(
     ("files", "problem"),
     [
-        ({"proc/meminfo": "x"}, "is not a folder"),
+        ({"proc/meminfo": "x"}, "is absent, empty or closed to this user"),
         ({f"{CPU}/kernel_max": "7"}, "has no online CPU"),
         ({f"{CPU}/online": "0-3"}, "cpu[0-3] is absent though listed online"),
         ({f"{CPU}/cpu0/online": "0"}, "has no online CPU"),
