@@ -1,0 +1,198 @@
+"""Requests: renewed credentials, refusals, and servers that are something else."""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fake_answers import Answer
+from fake_apiserver import FakeApiServer
+
+from numapin_client import errors
+from numapin_client.connection import Timeouts
+from numapin_client.credentials import Login, TokenFile
+from numapin_client.objects import ApiClient, connect
+from numapin_client.resources import NODES, PODS, Key, Resource
+
+NODE = Key("node-1")
+
+
+@asynccontextmanager
+async def one_shot(answer: bytes) -> AsyncIterator[Login]:
+    """A server that reads a request, answers with these bytes and hangs up."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        yield Login(server=f"http://127.0.0.1:{port}", origin="a test")
+
+
+async def test_a_refused_token_is_read_again_and_sent_once_more(
+    server: FakeApiServer, tmp_path: Path
+) -> None:
+    path = tmp_path / "token"
+    path.write_text("old")
+    server.put(NODES, {"metadata": {"name": "node-1"}})
+    server.token = "old"
+    login = replace(server.login, credentials=(TokenFile(path),))
+    async with connect(login) as client:
+        await client.get(NODES, NODE)
+        server.token = "new"
+        path.write_text("new")
+        await client.get(NODES, NODE)
+        server.token = "of another cluster"
+        with pytest.raises(errors.UnauthorizedError):
+            await client.get(NODES, NODE)
+    sent = [request.headers["Authorization"] for request in server.requests]
+    assert sent == ["Bearer old", "Bearer old", "Bearer new", "Bearer new", "Bearer new"]
+
+
+async def test_connections_are_used_again(server: FakeApiServer, client: ApiClient) -> None:
+    for _ in range(3):
+        await client.server_version()
+    assert len({id(request.transport) for request in server.requests}) == 1
+    assert {request.protocol for request in server.requests} != {None}
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "expected"),
+    [
+        (400, "BadRequest", errors.BadRequestError),
+        (401, "Unauthorized", errors.UnauthorizedError),
+        (403, "Forbidden", errors.ForbiddenError),
+        (404, "NotFound", errors.NotFoundError),
+        (405, "MethodNotAllowed", errors.ApiError),
+        (409, "Conflict", errors.ConflictError),
+        (409, "AlreadyExists", errors.AlreadyExistsError),
+        (410, "Expired", errors.GoneError),
+        (410, "Gone", errors.GoneError),
+        (422, "Invalid", errors.InvalidError),
+        (429, "TooManyRequests", errors.TooManyRequestsError),
+        (500, "InternalError", errors.UnavailableError),
+        (500, "ServerTimeout", errors.ServerTimeoutError),
+        (503, "ServiceUnavailable", errors.UnavailableError),
+        (504, "Timeout", errors.ServerTimeoutError),
+    ],
+)
+async def test_refusals_have_types(
+    server: FakeApiServer,
+    client: ApiClient,
+    status: int,
+    reason: str,
+    expected: type[errors.ApiError],
+) -> None:
+    causes = [{"reason": "FieldValueInvalid", "field": "spec.x", "message": "no"}]
+    body = {
+        "kind": "Status",
+        "reason": reason,
+        "message": "because",
+        "details": {"causes": causes, "retryAfterSeconds": 3},
+    }
+    server.answers = [Answer(status, body=json.dumps(body).encode())]
+    with pytest.raises(errors.ApiError) as caught:
+        await client.get(NODES, NODE)
+    error = caught.value
+    assert type(error) is expected
+    assert str(error) == f"GET {server.url}/api/v1/nodes/node-1: {status} {reason}: because"
+    assert (error.status, error.status_reason, error.message) == (status, reason, "because")
+    assert error.causes == (errors.Cause("FieldValueInvalid", "spec.x", "no"),)
+    assert error.retry_after_seconds == 3
+    assert error.transient == (status in (429, 500, 503, 504))
+
+
+async def test_the_header_says_how_long_to_wait(server: FakeApiServer, client: ApiClient) -> None:
+    server.answers = [Answer(503, {"Retry-After": "12"}, b"<html>the balancer is busy</html>")]
+    with pytest.raises(errors.UnavailableError, match="the balancer is busy") as caught:
+        await client.get(NODES, NODE)
+    assert caught.value.retry_after_seconds == 12
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (Answer(200, body=b"<html>Welcome</html>"), "not JSON.*<html>Welcome"),
+        (Answer(200, body=b"[]"), "not an object"),
+        (Answer(200, body=b""), r"not JSON.*\(empty\)"),
+        (Answer(302, {"Location": "https://login.example"}), "redirected to https://login.example"),
+    ],
+)
+async def test_what_is_no_api_server_is_said(
+    server: FakeApiServer, client: ApiClient, answer: Answer, message: str
+) -> None:
+    server.answers = [answer]
+    with pytest.raises(errors.MalformedAnswerError, match=message) as caught:
+        await client.server_version()
+    assert "check that the server's URL is that of a Kubernetes API server" in str(caught.value)
+    assert f"GET {server.url}/version" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (b"SSH-2.0-OpenSSH_9.2\r\n", errors.MalformedAnswerError),
+        (b"", errors.ConnectionFailedError),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", errors.ConnectionFailedError),
+    ],
+    ids=["another protocol", "hangs up", "cut in the middle"],
+)
+async def test_broken_connections(answer: bytes, expected: type[errors.ClientError]) -> None:
+    async with one_shot(answer) as login, connect(login) as client:
+        with pytest.raises(expected, match=f"GET {login.server}/version") as caught:
+            await client.server_version()
+    assert type(caught.value) is expected
+
+
+async def test_nobody_listens() -> None:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        login = Login(f"http://127.0.0.1:{bound.getsockname()[1]}", "the file ~/.kube/config")
+        async with connect(login) as client:
+            with pytest.raises(errors.ConnectionFailedError, match="cannot connect") as caught:
+                await client.server_version()
+    assert "~/.kube/config names it" in str(caught.value)
+    assert caught.value.transient
+
+
+async def test_an_unknown_host() -> None:
+    async with connect(Login("https://no-such-host.invalid", "a test")) as client:
+        with pytest.raises(errors.ConnectionFailedError, match="cannot connect"):
+            await client.server_version()
+
+
+async def test_a_server_that_never_answers(server: FakeApiServer) -> None:
+    server.answers = [Answer(stall=True)]
+    async with connect(server.login, Timeouts(request_seconds=0.1)) as client:
+        with pytest.raises(errors.ConnectionFailedError, match="no answer in time"):
+            await client.server_version()
+
+
+async def test_tls_is_spoken_to_a_server_without(server: FakeApiServer) -> None:
+    async with connect(Login(server.url.replace("http:", "https:"), "here")) as client:
+        with pytest.raises(errors.ConnectionFailedError, match=r"TLS failed.*in here"):
+            await client.server_version()
+
+
+@pytest.mark.parametrize(
+    ("resource", "key", "message"),
+    [
+        (PODS, Key("", "ns"), "a Pod needs a name"),
+        (PODS, Key("p"), "Pod lives in a namespace"),
+        (NODES, Key("n", "ns"), "Node is cluster-scoped"),
+    ],
+)
+def test_keys_that_would_name_something_else(resource: Resource, key: Key, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        resource.path(key)
+
+
+def test_names_cannot_leave_their_place() -> None:
+    assert PODS.path(Key("../x", "a/b")) == "/api/v1/namespaces/a%2Fb/pods/..%2Fx"

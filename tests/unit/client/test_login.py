@@ -1,0 +1,135 @@
+"""Where a login comes from, and how a mounted token is kept fresh."""
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from numapin_client.credentials import REREAD_SECONDS, TokenFile
+from numapin_client.errors import LoginError
+from numapin_client.login import find_login, in_cluster_login
+from numapin_lab.certificates import Authority
+
+POD = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+
+
+def kubeconfig(path: Path, server: str) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        f"clusters: [{{name: c, cluster: {{server: '{server}'}}}}]\n"
+        "contexts: [{name: x, context: {cluster: c}}]\ncurrent-context: x\n"
+    )
+    return str(path)
+
+
+@pytest.fixture
+def mount(tmp_path: Path) -> Path:
+    """What the kubelet mounts into a pod."""
+    folder = tmp_path / "serviceaccount"
+    folder.mkdir()
+    (folder / "token").write_text("first")
+    authority = Authority(tmp_path / "pki")
+    authority.create()
+    (folder / "ca.crt").write_text(authority.certificate.read_text())
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        (POD, "https://10.96.0.1:443"),
+        (POD | {"KUBERNETES_SERVICE_HOST": "fd00::1"}, "https://[fd00::1]:443"),
+        ({"KUBERNETES_SERVICE_HOST": "api.local"}, "https://api.local:443"),
+    ],
+)
+async def test_in_a_pod(mount: Path, environ: Mapping[str, str], expected: str) -> None:
+    login = in_cluster_login(environ, mount)
+    assert login.server == expected
+    assert await login.credentials[0].authorization() == "Bearer first"
+    assert login.tls is not None
+    assert len(login.tls.get_ca_certs()) == 1
+
+
+@pytest.mark.parametrize("missing", ["token", "ca.crt"])
+def test_a_missing_mount_is_named(mount: Path, missing: str) -> None:
+    (mount / missing).unlink()
+    with pytest.raises(LoginError, match=f"{mount / missing} is missing"):
+        in_cluster_login(POD, mount)
+
+
+@pytest.mark.parametrize(
+    ("environ", "message"),
+    [
+        ({}, "KUBERNETES_SERVICE_HOST is not set"),
+        (POD | {"KUBERNETES_SERVICE_PORT": "tcp://10.0.0.1:443"}, "not a port number"),
+    ],
+)
+def test_a_pod_without_its_variables(mount: Path, environ: Mapping[str, str], message: str) -> None:
+    with pytest.raises(LoginError, match=message):
+        in_cluster_login(environ, mount)
+
+
+def test_the_kubeconfig_that_was_named_comes_first(tmp_path: Path) -> None:
+    named = kubeconfig(tmp_path / "named", "https://named")
+    environ = {
+        "KUBECONFIG": kubeconfig(tmp_path / "environ", "https://environ"),
+        "HOME": str(Path(kubeconfig(tmp_path / ".kube" / "config", "https://home")).parents[1]),
+    }
+    assert find_login(named, environ).server == "https://named"
+    assert find_login(None, environ).server == "https://environ"
+    assert find_login(None, {"HOME": environ["HOME"]}).server == "https://home"
+
+
+def test_nothing_to_log_in_with(tmp_path: Path) -> None:
+    with pytest.raises(LoginError, match="name a kubeconfig"):
+        find_login(None, {"HOME": str(tmp_path)})
+    with pytest.raises(LoginError, match="no service account is mounted"):
+        find_login(None, {"HOME": str(tmp_path)} | POD)
+
+
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_a_mounted_token_is_read_again_each_minute(tmp_path: Path) -> None:
+    path, clock = tmp_path / "token", Clock()
+    path.write_text("first\n")
+    credential = TokenFile(path, clock)
+    assert await credential.authorization() == "Bearer first"
+    path.write_text("second\n")
+    assert await credential.authorization() == "Bearer first"
+    clock.now += REREAD_SECONDS
+    assert await credential.authorization() == "Bearer second"
+
+
+async def test_a_refused_token_is_read_again_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text("first")
+    credential = TokenFile(path, Clock())
+    assert await credential.authorization() == "Bearer first"
+    path.write_text("second")
+    await credential.renew()
+    assert await credential.authorization() == "Bearer second"
+
+
+@pytest.mark.parametrize("unwanted", ["kubernetes", "kopf"])
+def test_the_client_stays_small(unwanted: str, tmp_path: Path) -> None:
+    """A plain kubeconfig must not bring in what only few need; 19 MiB, measured."""
+    path = kubeconfig(tmp_path / "config", "https://h")
+    code = f"""
+import importlib, pkgutil, sys, numapin_client
+for module in pkgutil.iter_modules(numapin_client.__path__):
+    if module.name != "plugins":
+        importlib.import_module(f"numapin_client.{{module.name}}")
+from numapin_client.login import find_login
+find_login({path!r}, {{}})
+sys.exit({unwanted!r} in sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
