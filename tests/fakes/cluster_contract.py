@@ -1,0 +1,149 @@
+"""What every `Cluster` must do; the fake and the real API server pass the same tests."""
+
+from typing import Any, Protocol
+
+import pytest
+from operator_values import enforcer_status
+
+from numapin_api.cpupolicy import CpuPolicyStatus
+from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_client.errors import AlreadyExistsError, ConflictError, NotFoundError
+from numapin_operator.cluster import Cluster, PodNews
+from numapin_operator.observed import NodeView
+
+WAITING = NodeAssignmentSpec.model_validate({"policy": {"name": "p", "generation": 1}})
+PLANNED = NodeAssignmentSpec.model_validate(
+    {
+        "policy": {"name": "p", "generation": 2},
+        "pools": {"reserved": "0", "shared": "0-2"},
+        "containers": [
+            {
+                "podUID": "uid-a",
+                "namespace": "default",
+                "pod": "a",
+                "container": "main",
+                "cpus": "3",
+                "mems": "0",
+                "exclusive": True,
+            }
+        ],
+    }
+)
+RELEASED = NodeAssignmentSpec(mode="None")
+
+
+class World(Protocol):
+    """What stands around a cluster in a test: users, kubelets, enforcers."""
+
+    cluster: Cluster
+
+    async def add_node(self) -> NodeView:
+        """A new node."""
+
+    async def put_policy(self, spec: dict[str, Any]) -> str:
+        """A new policy; its name."""
+
+    async def report(self, node: str, status: dict[str, Any]) -> None:
+        """An enforcer writes its status."""
+
+    async def add_pod(self, node: str) -> PodNews:
+        """A new pod, and some news of it."""
+
+    async def told(self, news: PodNews) -> list[str]:
+        """The notes of the Events on that pod."""
+
+
+class ClusterContract:
+    """The tests; a subclass has a fixture `world`."""
+
+    async def test_what_is_created_can_be_read(self, world: World) -> None:
+        node = await world.add_node()
+        made = await world.cluster.create_assignment(node, WAITING)
+        assert (made.spec, made.owner_uid, made.generation) == (WAITING, node.uid, 1)
+        assert await world.cluster.read_assignment(node.name) == made
+        listed = await world.cluster.list_assignments()
+        assert made in listed.states
+        assert listed.version >= made.version
+
+    async def test_what_is_not_there_reads_as_none(self, world: World) -> None:
+        assert await world.cluster.read_assignment("nowhere") is None
+
+    async def test_creating_twice_is_refused(self, world: World) -> None:
+        node = await world.add_node()
+        await world.cluster.create_assignment(node, WAITING)
+        with pytest.raises(AlreadyExistsError):
+            await world.cluster.create_assignment(node, PLANNED)
+        assert await self.spec(world, node) == WAITING
+
+    async def test_a_spec_is_replaced_as_a_whole(self, world: World) -> None:
+        node = await world.add_node()
+        first = await world.cluster.create_assignment(node, WAITING)
+        second = await world.cluster.replace_spec(first, node, PLANNED)
+        assert (second.spec, second.generation) == (PLANNED, 2)
+        third = await world.cluster.replace_spec(second, node, RELEASED)
+        assert (third.spec, third.generation) == (RELEASED, 3)
+        assert third.spec.policy is None
+        assert await self.spec(world, node) == RELEASED
+
+    async def test_a_stale_replacement_is_refused(self, world: World) -> None:
+        node = await world.add_node()
+        first = await world.cluster.create_assignment(node, WAITING)
+        await world.cluster.replace_spec(first, node, PLANNED)
+        with pytest.raises(ConflictError):
+            await world.cluster.replace_spec(first, node, RELEASED)
+        assert await self.spec(world, node) == PLANNED
+
+    async def test_a_report_in_between_makes_a_write_stale(self, world: World) -> None:
+        node = await world.add_node()
+        first = await world.cluster.create_assignment(node, WAITING)
+        await world.report(node.name, enforcer_status(1))
+        with pytest.raises(ConflictError):
+            await world.cluster.replace_spec(first, node, PLANNED)
+
+    async def test_a_replacement_keeps_the_status(self, world: World) -> None:
+        node = await world.add_node()
+        await world.cluster.create_assignment(node, WAITING)
+        await world.report(node.name, enforcer_status(1, running=["uid-a"]))
+        before = await world.cluster.read_assignment(node.name)
+        assert before is not None
+        after = await world.cluster.replace_spec(before, node, PLANNED)
+        assert after.status == before.status
+        assert after.status.running == ("uid-a",)
+
+    async def test_replacing_what_is_gone_is_refused(self, world: World) -> None:
+        node = await world.add_node()
+        first = await world.cluster.create_assignment(node, WAITING)
+        await world.cluster.delete_assignment(first)
+        with pytest.raises((NotFoundError, ConflictError)):
+            await world.cluster.replace_spec(first, node, PLANNED)
+        assert await world.cluster.read_assignment(node.name) is None
+
+    async def test_a_stale_deletion_is_refused(self, world: World) -> None:
+        node = await world.add_node()
+        first = await world.cluster.create_assignment(node, WAITING)
+        second = await world.cluster.replace_spec(first, node, PLANNED)
+        with pytest.raises(ConflictError):
+            await world.cluster.delete_assignment(first)
+        await world.cluster.delete_assignment(second)
+        assert await world.cluster.read_assignment(node.name) is None
+
+    async def test_a_policys_status_is_replaced(self, world: World) -> None:
+        name = await world.put_policy({"reserved": {"count": 1}})
+        policy = {one.name: one for one in (await world.cluster.list_policies()).states}[name]
+        status = CpuPolicyStatus(observed_generation=1, nodes_selected=3)
+        after = await world.cluster.report_policy(policy, status)
+        assert (after.status, after.spec) == (status, policy.spec)
+        with pytest.raises(ConflictError):
+            await world.cluster.report_policy(policy, CpuPolicyStatus())
+        emptied = await world.cluster.report_policy(after, CpuPolicyStatus())
+        assert emptied.status == CpuPolicyStatus()
+
+    async def test_news_of_a_pod_become_an_event(self, world: World) -> None:
+        node = await world.add_node()
+        news = await world.add_pod(node.name)
+        await world.cluster.tell(news)
+        assert await world.told(news) == [news.note]
+
+    async def spec(self, world: World, node: NodeView) -> NodeAssignmentSpec | None:
+        found = await world.cluster.read_assignment(node.name)
+        return found.spec if found else None

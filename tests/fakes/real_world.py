@@ -1,0 +1,238 @@
+"""Users, kubelets and enforcers on a real API server, and the operator as a process."""
+
+import asyncio
+import os
+import secrets
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from operator_values import enforcer_status, pod_body
+from running import WAIT_SECONDS
+
+from numapin_api import names
+from numapin_client.errors import ConflictError, NotFoundError
+from numapin_client.kubeconfig import kubeconfig_login
+from numapin_client.objects import ApiClient, Source, connect
+from numapin_client.resources import (
+    CPU_POLICIES,
+    EVENTS,
+    NODE_ASSIGNMENTS,
+    NODES,
+    PODS,
+    Json,
+    Key,
+)
+from numapin_lab.apiserver import AnswerError
+from numapin_lab.controlplane import ControlPlane
+from numapin_lab.identities import ServiceAccount, log_in
+from numapin_operator.cluster import ApiCluster, PodNews
+from numapin_operator.observed import NodeView
+
+STOP_SECONDS = 20
+
+
+class RealWorld:
+    """Users, kubelets and enforcers on a real API server; all that it makes is gone at its end.
+
+    `mark` is a label that this test's nodes carry and no others.
+    """
+
+    def __init__(self, plane: ControlPlane, folder: Path, admin: ApiClient) -> None:
+        self.plane, self.folder, self.admin = plane, folder, admin
+        self.mark = f"test-{secrets.token_hex(4)}"
+        self.stack = AsyncExitStack()
+        self.cluster: ApiCluster
+        self._enforcers: dict[str, ApiClient] = {}
+        self._made: list[tuple[Any, Key]] = []
+
+    @property
+    def operator_kubeconfig(self) -> Path:
+        """A login with the operator's rights and no more."""
+        account = ServiceAccount(names.NAMESPACE, names.OPERATOR_SERVICE_ACCOUNT)
+        return log_in(self.plane, account, self.folder / "operator")
+
+    def name(self, what: str) -> str:
+        """A name of this test's own."""
+        return f"{self.mark}-{what}"
+
+    async def add_node(self, what: str = "", cpus: int = 8) -> NodeView:
+        """A Node, as a kubelet registers it."""
+        name = self.name(what or secrets.token_hex(4))
+        await self._make(NODES, {"metadata": {"name": name, "labels": {"mark": self.mark}}})
+        amounts = {"cpu": str(cpus), "memory": "8Gi", "pods": "250"}
+        status = {"status": {"capacity": amounts, "allocatable": amounts}}
+        body = await self.admin.merge_patch(NODES, Key(name), status, subresource="status")
+        return NodeView.decode(body)
+
+    async def put_policy(self, spec: Json, what: str = "") -> str:
+        """Create or edit a policy for this test's nodes."""
+        name = self.name(what or secrets.token_hex(4))
+        body = {"metadata": {"name": name}, "spec": {"nodeSelector": {"mark": self.mark}} | spec}
+        try:
+            before = await self.admin.get(CPU_POLICIES, Key(name))
+        except NotFoundError:
+            await self._make(CPU_POLICIES, body)
+        else:
+            await self.admin.update(CPU_POLICIES, before | {"spec": body["spec"]})
+        return name
+
+    async def delete_policy(self, name: str) -> None:
+        """Delete a policy."""
+        await self.admin.delete(CPU_POLICIES, Key(name))
+
+    async def policy_status(self, name: str) -> Json:
+        """What the operator says of a policy."""
+        status: Json = (await self.admin.get(CPU_POLICIES, Key(name))).get("status") or {}
+        return status
+
+    async def add_pod(self, node: str, what: str = "", cpu: str = "2") -> PodNews:
+        """A Guaranteed pod that a scheduler has bound to a node."""
+        body = pod_body(self.name(what or secrets.token_hex(4)), cpu, node=node)
+        del body["metadata"]["uid"], body["metadata"]["creationTimestamp"]
+        made = await self._make(PODS, body)
+        uid, name = made["metadata"]["uid"], made["metadata"]["name"]
+        return PodNews("default", name, uid, "NotEnoughCPUs", "wanted 4 CPUs, 2 free: 6-7")
+
+    async def delete_pod(self, pod: PodNews) -> None:
+        """A pod that is gone from the API, whether its containers have ended or not."""
+        key = Key(pod.pod, pod.namespace)
+        path = PODS.path(key)
+        await asyncio.to_thread(
+            self.plane.api.request,
+            "DELETE",
+            path,
+            {"gracePeriodSeconds": 0, "kind": "DeleteOptions"},
+        )
+
+    async def report(self, node: str, status: Json) -> None:
+        """Write a status as that node's enforcer, with its rights and no more."""
+        client = self._enforcers.get(node)
+        if client is None:
+            account = ServiceAccount(names.NAMESPACE, names.ENFORCER_SERVICE_ACCOUNT, node)
+            kubeconfig = await asyncio.to_thread(log_in, self.plane, account, self.folder / node)
+            login = kubeconfig_login(str(kubeconfig))
+            client = self._enforcers[node] = await self.stack.enter_async_context(connect(login))
+        await client.merge_patch(
+            NODE_ASSIGNMENTS, Key(node), {"status": status}, subresource="status"
+        )
+
+    async def enforce(self, node: str, *running: str, **others: Any) -> None:
+        """Report that all of the present spec is in force."""
+        assignment = await self.assignment(node)
+        generation = assignment["metadata"]["generation"]
+        await self.report(node, enforcer_status(generation, running=running, **others))
+
+    async def assignment(self, node: str) -> Json:
+        """A node's NodeAssignment; empty where there is none."""
+        try:
+            return await self.admin.get(NODE_ASSIGNMENTS, Key(node))
+        except NotFoundError:
+            return {}
+
+    async def spec(self, node: str) -> Json:
+        """What the operator wants on a node."""
+        spec: Json = (await self.assignment(node)).get("spec") or {}
+        return spec
+
+    async def held(self, node: str) -> dict[str, str]:
+        """Each pod's CPUs, by the pod's name without this test's mark."""
+        containers = (await self.spec(node)).get("containers") or []
+        return {one["pod"].removeprefix(f"{self.mark}-"): one["cpus"] for one in containers}
+
+    async def told(self, news: PodNews) -> list[str]:
+        """The notes of the Events on a pod."""
+        source = Source(EVENTS, news.namespace, field_selector=f"regarding.name={news.pod}")
+        return [event["note"] for event in await self.admin.list(source)]
+
+    async def clear(self) -> None:
+        """Delete what this test made."""
+        for resource, key in reversed(self._made):
+            try:
+                if resource is PODS:
+                    await self.delete_pod(PodNews(key.namespace, key.name, "", "", ""))
+                else:
+                    await self.admin.delete(resource, key)
+            except (NotFoundError, ConflictError):
+                continue
+            except AnswerError as error:
+                if error.status != 404:
+                    raise
+        for item in await self.admin.list(Source(NODE_ASSIGNMENTS)):
+            if item["metadata"]["name"].startswith(self.mark):
+                await self.admin.delete(NODE_ASSIGNMENTS, Key(item["metadata"]["name"]))
+        await self.stack.aclose()
+
+    async def _make(self, resource: Any, body: Json) -> Json:
+        made = await self.admin.create(resource, body)
+        self._made.append((resource, Key.of(made)))
+        return made
+
+
+class OperatorProcess:
+    """`python -m numapin_operator`, logged in as the operator's service account."""
+
+    def __init__(self, kubeconfig: Path, folder: Path) -> None:
+        self.kubeconfig, self.log = kubeconfig, folder / "operator.log"
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        assert self._process is not None
+        return self._process.pid
+
+    async def start(self, *options: str) -> None:
+        """Start it, and wait until it says that it has seen everything."""
+        with self.log.open("ab") as log:
+            seen = self.log.stat().st_size
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "numapin_operator",
+                f"--kubeconfig={self.kubeconfig}",
+                "--no-leader-elect",
+                "--health-address=127.0.0.1:0",
+                *options,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "KUBECONFIG": ""},
+            )
+        await until(lambda: "seen everything" in self.log.read_text()[seen:], self.log)
+
+    async def kill(self) -> None:
+        """End it at once, whatever it is doing."""
+        await self._end(signal.SIGKILL)
+
+    async def stop(self) -> int:
+        """End it as a pod is ended; its exit status."""
+        return await self._end(signal.SIGTERM)
+
+    async def _end(self, number: signal.Signals) -> int:
+        if self._process is None:
+            return 0
+        process, self._process = self._process, None
+        if process.returncode is None:
+            process.send_signal(number)
+        async with asyncio.timeout(STOP_SECONDS):
+            return await process.wait()
+
+
+async def until(holds: Callable[[], Any], log: Path | None = None) -> None:
+    """Wait until it holds; it may be a coroutine function."""
+    try:
+        async with asyncio.timeout(WAIT_SECONDS):
+            while True:
+                found = holds()
+                if asyncio.iscoroutine(found):
+                    found = await found
+                if found:
+                    return
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        said = log.read_text()[-4000:] if log else ""  # noqa: ASYNC240 - the test is over
+        pytest.fail(f"waited in vain\n{said}")

@@ -1,0 +1,285 @@
+"""The operator as a process on a real API server, with the rights that users give it."""
+
+import asyncio
+import os
+import signal
+
+import pytest
+from operator_values import condition, enforcer_status
+from real_world import OperatorProcess, RealWorld, until
+
+from numapin_client.resources import NODE_ASSIGNMENTS, NODES, Json, Key
+
+
+async def plan(world: RealWorld, spec: Json | None = None) -> str:
+    """A node whose policy is in force; nothing is placed yet."""
+    node = (await world.add_node()).name
+    await world.put_policy(spec or {"reserved": {"count": 2}}, "policy")
+    await until(lambda: world.spec(node))
+    await world.enforce(node)
+    await until(lambda: has(world, node, "pools"))
+    await world.enforce(node)
+    return node
+
+
+async def has(world: RealWorld, node: str, field: str) -> bool:
+    return field in await world.spec(node)
+
+
+async def holds(world: RealWorld, node: str, expected: dict[str, str]) -> bool:
+    return await world.held(node) == expected
+
+
+async def says(world: RealWorld, kind: str, status: str, reason: str, what: str = "policy") -> bool:
+    conditions = (await world.policy_status(world.name(what))).get("conditions", ())
+    return (kind, status, reason) in {
+        (one["type"], one["status"], one["reason"]) for one in conditions
+    }
+
+
+async def test_a_policy_becomes_an_assignment(world: RealWorld, operator: OperatorProcess) -> None:
+    node = await world.add_node()
+    policy = await world.put_policy({"reserved": {"count": 2}}, "policy")
+    await until(lambda: world.spec(node.name), operator.log)
+    made = await world.assignment(node.name)
+    owner = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.uid}
+    assert made["metadata"]["ownerReferences"] == [owner]
+    assert made["spec"]["policy"] == {"name": policy, "generation": 1}
+    assert "pools" not in made["spec"], "nothing is planned on hardware that nobody has seen"
+    await until(lambda: says(world, "Reconciling", "True", "WaitingForTopology"), operator.log)
+    await world.enforce(node.name)
+    await until(lambda: has(world, node.name, "pools"), operator.log)
+    assert (await world.spec(node.name))["pools"] == {"reserved": "0-1", "shared": "0-7"}
+    await until(lambda: says(world, "Reconciling", "True", "WaitingForEnforcer"), operator.log)
+    await world.enforce(node.name)
+    await until(lambda: says(world, "Ready", "True", "InForce"), operator.log)
+    status = await world.policy_status(policy)
+    assert (status["nodesSelected"], status["nodesInForce"]) == (1, 1)
+
+
+async def test_a_bound_pod_gets_cpus_and_a_release_needs_both(
+    world: RealWorld, operator: OperatorProcess
+) -> None:
+    node = await plan(world)
+    pod = await world.add_pod(node, "a")
+    await until(lambda: holds(world, node, {"a": "2-3"}), operator.log)
+    await world.enforce(node, pod.uid)
+    await world.delete_pod(pod)
+    witness = await world.add_pod(node, "b")
+    await until(lambda: holds(world, node, {"a": "2-3", "b": "4-5"}), operator.log)
+    await world.enforce(node, witness.uid)
+    await until(lambda: holds(world, node, {"b": "4-5"}), operator.log)
+    assert (await world.spec(node))["pools"]["shared"] == "0-3,6-7"
+
+
+async def test_a_refused_pod_is_told_why_and_shares(
+    world: RealWorld, operator: OperatorProcess
+) -> None:
+    node = await plan(world)
+    await world.add_pod(node, "a", "4")
+    await until(lambda: holds(world, node, {"a": "2-5"}), operator.log)
+    refused = await world.add_pod(node, "b", "4")
+    await until(lambda: world.told(refused), operator.log)
+    (note,) = await world.told(refused)
+    assert "wanted 4 CPUs, 2 free: 6-7" in note
+    assert note.endswith("it runs in the shared pool")
+    spec = await world.spec(node)
+    assert [(one["podUID"], one["reason"]) for one in spec["refused"]] == [
+        (refused.uid, "NotEnoughCPUs")
+    ]
+    assert await world.held(node) == {"a": "2-5"}
+
+
+async def test_of_two_policies_the_loser_says_so(
+    world: RealWorld, operator: OperatorProcess
+) -> None:
+    node = await plan(world)
+    winner = await world.put_policy({"priority": 1, "reserved": {"count": 4}}, "winner")
+
+    async def governed_by(name: str) -> bool:
+        return bool((await world.spec(node))["policy"]["name"] == name)
+
+    await until(lambda: governed_by(winner), operator.log)
+    assert (await world.spec(node))["pools"]["reserved"] == "0-3"
+    await until(lambda: says(world, "Ready", "True", "Overruled"), operator.log)
+    loser = await world.policy_status(world.name("policy"))
+    assert loser["conflicts"] == [{"policy": winner, "nodes": 1, "examples": [node]}]
+    await world.delete_policy(winner)
+    await until(lambda: governed_by(world.name("policy")), operator.log)
+
+
+async def test_an_edit_in_the_way_of_a_running_container(
+    world: RealWorld, operator: OperatorProcess
+) -> None:
+    node = await plan(world)
+    pod = await world.add_pod(node, "a")
+    await until(lambda: holds(world, node, {"a": "2-3"}), operator.log)
+    await world.put_policy({"reserved": {"cpus": "0-3"}}, "policy")
+
+    async def follows() -> bool:
+        return bool((await world.spec(node))["policy"]["generation"] == 2)
+
+    await until(follows, operator.log)
+    assert await world.held(node) == {"a": "2-3"}, "Static never moves a running container"
+    await world.enforce(node, pod.uid)
+    await until(lambda: says(world, "Reconciling", "True", "WaitingForContainers"), operator.log)
+    await world.delete_pod(pod)
+    await world.enforce(node)
+    await until(lambda: holds(world, node, {}), operator.log)
+    await world.enforce(node)
+    await until(lambda: says(world, "Ready", "True", "InForce"), operator.log)
+    assert (await world.spec(node))["pools"] == {"reserved": "0-3", "shared": "0-7"}
+
+
+async def test_a_later_field_stalls_and_leaves_what_is_in_force(
+    world: RealWorld, operator: OperatorProcess
+) -> None:
+    node = await plan(world)
+    await world.add_pod(node, "a")
+    await until(lambda: holds(world, node, {"a": "2-3"}), operator.log)
+    before = await world.spec(node)
+    await world.put_policy({"isolation": "Partition", "reserved": {"count": 2}}, "policy")
+    await until(lambda: says(world, "Stalled", "True", "UnsupportedField"), operator.log)
+    (stalled,) = (await world.policy_status(world.name("policy")))["stalled"]
+    assert stalled["node"] == node
+    assert "spec.isolation: Partition" in stalled["message"]
+    assert await world.spec(node) == before
+
+
+async def test_what_the_enforcer_cannot_do_shows_on_the_policy(
+    world: RealWorld, operator: OperatorProcess
+) -> None:
+    node = await plan(world)
+    generation = (await world.assignment(node))["metadata"]["generation"]
+    stuck = condition("Stalled", True, "KubeletStaticPolicy", "the kubelet pins too")
+    await world.report(node, enforcer_status(generation, conditions=[stuck]))
+    await until(lambda: says(world, "Stalled", "True", "NodesStalled"), operator.log)
+    (stalled,) = (await world.policy_status(world.name("policy")))["stalled"]
+    assert stalled == {
+        "node": node,
+        "reason": "KubeletStaticPolicy",
+        "message": "the kubelet pins too",
+    }
+
+
+async def test_a_policy_deleted_gives_everything_back_before_the_assignment_goes(
+    world: RealWorld, operator: OperatorProcess
+) -> None:
+    node = await plan(world)
+    pod = await world.add_pod(node, "a")
+    await until(lambda: holds(world, node, {"a": "2-3"}), operator.log)
+    await world.enforce(node, pod.uid)
+    await world.delete_policy(world.name("policy"))
+
+    async def released() -> bool:
+        return bool((await world.spec(node))["mode"] == "None")
+
+    await until(released, operator.log)
+    assert (await world.spec(node))["containers"] == []
+    await world.enforce(node, pod.uid)
+
+    async def gone() -> bool:
+        return not await world.assignment(node)
+
+    await until(gone, operator.log)
+
+
+async def test_a_node_that_goes_takes_its_assignment_along(
+    world: RealWorld, operator: OperatorProcess
+) -> None:
+    node = await plan(world)
+    await world.admin.delete(NODES, Key(node))
+
+    async def gone() -> bool:
+        return not await world.assignment(node)
+
+    await until(gone, operator.log)
+
+
+async def test_an_assignment_deleted_by_hand_comes_back(
+    world: RealWorld, operator: OperatorProcess
+) -> None:
+    node = await plan(world)
+    uid = (await world.assignment(node))["metadata"]["uid"]
+    await world.admin.delete(NODE_ASSIGNMENTS, Key(node))
+
+    async def reborn() -> bool:
+        found = await world.assignment(node)
+        return bool(found and found["metadata"]["uid"] != uid)
+
+    await until(reborn, operator.log)
+
+
+@pytest.mark.parametrize("end", ["kill", "stop"])
+async def test_a_restart_changes_nothing(
+    world: RealWorld, operator: OperatorProcess, end: str
+) -> None:
+    node = await plan(world)
+    first, second = await world.add_pod(node, "a"), await world.add_pod(node, "b", "8")
+    await until(lambda: world.told(second), operator.log)
+    await world.enforce(node, first.uid, second.uid)
+    before = await world.assignment(node)
+    await (operator.kill() if end == "kill" else operator.stop())
+    await operator.start()
+    witness = await plan_another(world)
+    await until(lambda: world.spec(witness), operator.log)
+    after = await world.assignment(node)
+    assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+    assert len(await world.told(second)) == 1, "told once, not once for each start"
+
+
+async def plan_another(world: RealWorld) -> str:
+    """A second node of the same policy, to see that the operator is at work again."""
+    return (await world.add_node("witness")).name
+
+
+async def test_what_happened_while_it_was_down_is_made_up_for(
+    world: RealWorld, operator: OperatorProcess
+) -> None:
+    node = await plan(world)
+    gone, kept = await world.add_pod(node, "gone"), await world.add_pod(node, "kept")
+    await until(lambda: holds(world, node, {"gone": "2-3", "kept": "4-5"}), operator.log)
+    await operator.kill()
+    await world.delete_pod(gone)
+    await world.add_pod(node, "late")
+    await world.enforce(node, kept.uid)
+    await operator.start()
+    await until(lambda: holds(world, node, {"kept": "4-5", "late": "2-3"}), operator.log)
+
+
+async def test_a_stalled_operator_does_not_win_over_another(
+    world: RealWorld, operator: OperatorProcess
+) -> None:
+    """Stopped amid its work, it wakes up with a stale picture while another one has written."""
+    node = await plan(world)
+    os.kill(operator.pid, signal.SIGSTOP)
+    try:
+        rival = OperatorProcess(world.operator_kubeconfig, world.folder / node)
+        await rival.start()
+        await world.add_pod(node, "a")
+        await until(lambda: holds(world, node, {"a": "2-3"}), rival.log)
+        await rival.kill()
+    finally:
+        os.kill(operator.pid, signal.SIGCONT)
+    await world.add_pod(node, "b")
+    await until(lambda: holds(world, node, {"a": "2-3", "b": "4-5"}), operator.log)
+
+
+async def test_the_assignments_of_others_are_left_alone(
+    world: RealWorld, operator: OperatorProcess
+) -> None:
+    """What users put on the object stays there when the operator writes."""
+    node = await plan(world)
+    patch = {"metadata": {"labels": {"team": "a"}, "annotations": {"note": "mine"}}}
+    await world.admin.merge_patch(NODE_ASSIGNMENTS, Key(node), patch)
+    await world.add_pod(node, "a")
+    await until(lambda: holds(world, node, {"a": "2-3"}), operator.log)
+    metadata = (await world.assignment(node))["metadata"]
+    assert (metadata["labels"], metadata["annotations"]) == ({"team": "a"}, {"note": "mine"})
+
+
+async def test_it_ends_at_once_when_told(world: RealWorld, operator: OperatorProcess) -> None:
+    await plan(world)
+    async with asyncio.timeout(15):
+        assert await operator.stop() == 0
+    assert operator.log.read_text().rstrip().endswith("stopped")

@@ -1,0 +1,41 @@
+"""The fake passes the tests that the real API server passes."""
+
+from itertools import count
+from typing import Any
+
+import pytest
+from cluster_contract import ClusterContract
+from fake_cluster import FakeCluster
+from operator_values import node_view
+
+from numapin_operator.cluster import PodNews
+from numapin_operator.observed import NodeView
+
+
+class FakeWorld:
+    def __init__(self) -> None:
+        self.cluster = FakeCluster()
+        self._names = (f"name-{number}" for number in count())
+
+    async def add_node(self) -> NodeView:
+        return node_view(next(self._names))
+
+    async def put_policy(self, spec: dict[str, Any]) -> str:
+        name = next(self._names)
+        self.cluster.put_policy(name, spec)
+        return name
+
+    async def report(self, node: str, status: dict[str, Any]) -> None:
+        self.cluster.put_status(node, status)
+
+    async def add_pod(self, node: str) -> PodNews:
+        return PodNews("default", next(self._names), "uid", "NotEnoughCPUs", "wanted 4, 2 free")
+
+    async def told(self, news: PodNews) -> list[str]:
+        return [one.note for one in self.cluster.told if one.pod == news.pod]
+
+
+class TestFakeCluster(ClusterContract):
+    @pytest.fixture
+    def world(self) -> FakeWorld:
+        return FakeWorld()
