@@ -61,6 +61,10 @@ class CriRefusedError(CriError):
     reason = "RuntimeRefused"
 
 
+class CriNotFoundError(CriRefusedError):
+    """The runtime knows no such container (any more)."""
+
+
 @dataclass(frozen=True, slots=True)
 class RuntimeVersion:
     """Who answers on the CRI socket, e.g. `containerd` `v2.1.9`."""
@@ -69,12 +73,29 @@ class RuntimeVersion:
     version: str
 
 
+class ContainerState(StrEnum):
+    """How far a container is."""
+
+    CREATED = "Created"
+    RUNNING = "Running"
+    EXITED = "Exited"
+    UNKNOWN = "Unknown"
+
+
+_STATES: Final = {
+    pb.CONTAINER_CREATED: ContainerState.CREATED,
+    pb.CONTAINER_RUNNING: ContainerState.RUNNING,
+    pb.CONTAINER_EXITED: ContainerState.EXITED,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class RuntimeContainer:
     """One container that the runtime knows; it is listed before its cgroup appears."""
 
     id: str
     name: str
+    state: ContainerState
 
 
 class EventKind(StrEnum):
@@ -169,7 +190,7 @@ class CriClient:
         asked = pb.ListContainersRequest(filter=pb.ContainerFilter(id=container_id))
         async with self._bounded(self._timeout_seconds):
             answer = await self._stub.ListContainers(asked)
-        return tuple(RuntimeContainer(one.id, one.metadata.name) for one in answer.containers)
+        return tuple(_container(one) for one in answer.containers)
 
     async def record(self, container_id: str, record: RuntimeRecord) -> None:
         """Tell the runtime a container's sets, which its later updates will write again.
@@ -216,6 +237,8 @@ class CriClient:
                 raise CriUnsupportedError(error.message or "call not implemented") from error
             if error.status is Status.UNAVAILABLE:
                 raise CriUnavailableError(self._socket, error.message or "unavailable") from error
+            if error.status is Status.NOT_FOUND:
+                raise CriNotFoundError(error.message) from error
             raise CriRefusedError(f"{error.status.name}: {error.message}") from error
         except (OSError, StreamTerminatedError, ProtocolError) as error:
             raise CriUnavailableError(self._socket, str(error) or type(error).__name__) from error
@@ -225,8 +248,13 @@ def _event(event: pb.ContainerEventResponse) -> RuntimeEvent:
     return RuntimeEvent(
         _KINDS[event.container_event_type],
         event.container_id,
-        tuple(RuntimeContainer(one.id, one.metadata.name) for one in event.containers_statuses),
+        tuple(_container(one) for one in event.containers_statuses),
     )
+
+
+def _container(one: pb.Container | pb.ContainerStatus) -> RuntimeContainer:
+    state = _STATES.get(one.state, ContainerState.UNKNOWN)
+    return RuntimeContainer(one.id, one.metadata.name, state)
 
 
 def find_socket(candidates: tuple[Path, ...] = SOCKETS) -> Path:

@@ -7,6 +7,16 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 
+class AddressError(Exception):
+    """The address for the probes cannot be listened on."""
+
+    def __init__(self, host: str, port: int, error: OSError) -> None:
+        super().__init__(
+            f"cannot listen on {host}:{port}: {error.strerror or error}; choose another address "
+            "with --health-address"
+        )
+
+
 @dataclass(slots=True)
 class Health:
     """What the loop tells about itself; written by the loop, read by the probes.
@@ -62,9 +72,13 @@ async def serve(application: web.Application, host: str, port: int) -> web.AppRu
     """Listen; the caller cleans the runner up.
 
     Raises:
-        OSError: the address is taken or not this machine's.
+        AddressError: the address is taken or not this machine's.
     """
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=1)
     await runner.setup()
-    await web.TCPSite(runner, host, port).start()
+    try:
+        await web.TCPSite(runner, host, port).start()
+    except OSError as error:
+        await runner.cleanup()
+        raise AddressError(host, port, error) from error
     return runner

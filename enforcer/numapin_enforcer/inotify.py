@@ -17,6 +17,11 @@ WATCHED_FILES: Final = frozenset(
 )
 """Writes to other files of a cgroup (its processes, its memory) are none of our business."""
 
+_HINTS: Final = {
+    errno.ENOSPC: "; raise fs.inotify.max_user_watches",
+    errno.EMFILE: "; raise fs.inotify.max_user_instances",
+}
+
 _HEADER: Final = struct.Struct("iIII")
 _READ_BYTES: Final = 64 * 1024
 
@@ -68,13 +73,13 @@ class _Batch:
 
 
 class CgroupWatch:
-    """Watches one folder tree that may come and go; `root`'s parent must exist.
+    """Watches one folder tree that may come and go.
 
     Not a queue of truths: an event only says where to look. A folder that is made while its parent
     is only just being watched is found by listing, so it may be told twice, never missed.
 
     Raises:
-        OSError: inotify is not to be had, or its limits (fs.inotify.max_user_watches) are reached.
+        OSError: inotify is not to be had.
     """
 
     def __init__(self, root: Path) -> None:
@@ -82,8 +87,9 @@ class CgroupWatch:
         self._root = root
         self._paths: dict[int, Path] = {}
         self._descriptor = self._checked(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
-        self._add(root.parent)
-        self._add_tree(root, _Batch())
+        self.problem = ""
+        """Why not everything is watched; empty when it is."""
+        self.refresh()
 
     def __enter__(self) -> Self:
         return self
@@ -105,6 +111,16 @@ class CgroupWatch:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+    def refresh(self) -> None:
+        """Watch what is not watched yet: `root`'s parent that came late, and whatever was missed.
+
+        Without this a folder whose watch the kernel refused (fs.inotify.max_user_watches) would
+        stay unwatched; `problem` tells of it.
+        """
+        self.problem = ""
+        self._add(self._root.parent)
+        self._add_tree(self._root, _Batch())
 
     def read(self) -> Changes:
         """Everything that happened since the last read; never waits."""
@@ -160,6 +176,11 @@ class CgroupWatch:
             )
         except FileNotFoundError:
             return False
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            self.problem = f"{folder} and what is in it is not watched, only looked at: {error}"
+            return True
         self._paths[watch] = folder
         return True
 
@@ -167,7 +188,7 @@ class CgroupWatch:
     def _checked(answer: int) -> int:
         if answer < 0:
             number = ctypes.get_errno()
-            hint = "; raise fs.inotify.max_user_watches" if number == errno.ENOSPC else ""
+            hint = _HINTS.get(number, "")
             raise OSError(number, f"inotify: {os.strerror(number)}{hint}")
         return answer
 

@@ -13,7 +13,9 @@ from grpclib.server import Server, Stream
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer import cri_v1_pb2 as pb
 from numapin_enforcer.cri import (
+    ContainerState,
     CriClient,
+    CriNotFoundError,
     CriRefusedError,
     CriUnavailableError,
     CriUnsupportedError,
@@ -73,7 +75,9 @@ class NewRuntime(Runtime):
 
     async def events(self, stream: Stream[pb.GetEventsRequest, pb.ContainerEventResponse]) -> None:
         await stream.recv_message()
-        status = pb.ContainerStatus(id="a", metadata=pb.ContainerMetadata(name="main"))
+        status = pb.ContainerStatus(
+            id="a", metadata=pb.ContainerMetadata(name="main"), state=pb.CONTAINER_EXITED
+        )
         await stream.send_message(
             pb.ContainerEventResponse(
                 container_id="a",
@@ -105,8 +109,12 @@ async def client(runtime: Runtime, tmp_path: Path) -> AsyncIterator[CriClient]:
 
 
 async def test_containers_are_listed_by_name(client: CriClient) -> None:
-    assert await client.containers() == (RuntimeContainer("a", "n-a"), RuntimeContainer("b", "n-b"))
-    assert await client.containers("b") == (RuntimeContainer("b", "n-b"),)
+    second = RuntimeContainer("b", "n-b", ContainerState.CREATED)
+    assert await client.containers() == (
+        RuntimeContainer("a", "n-a", ContainerState.CREATED),
+        second,
+    )
+    assert await client.containers("b") == (second,)
 
 
 async def test_a_record_carries_both_sets_and_the_quota(
@@ -134,6 +142,12 @@ async def test_a_refusal_says_what_the_runtime_said(client: CriClient, runtime: 
         await client.record("a", RuntimeRecord(CpuSet.parse("0-7")))
 
 
+async def test_a_container_that_is_gone(client: CriClient, runtime: Runtime) -> None:
+    runtime.refusal = GRPCError(Status.NOT_FOUND, "failed to find container")
+    with pytest.raises(CriNotFoundError, match="failed to find container"):
+        await client.record("a", RuntimeRecord(CpuSet.parse("1")))
+
+
 async def test_a_runtime_that_hangs_is_unavailable(client: CriClient, runtime: Runtime) -> None:
     runtime.hang = True
     with pytest.raises(CriUnavailableError, match=r"cri\.sock: no answer in 0\.3 s") as caught:
@@ -150,8 +164,9 @@ async def test_a_call_the_runtime_does_not_know(client: CriClient, runtime: Runt
 
 
 async def test_events_end_with_the_stream(client: CriClient) -> None:
+    container = RuntimeContainer("a", "main", ContainerState.EXITED)
     seen = [event async for event in client.events()]
-    assert seen == [RuntimeEvent(EventKind.STOPPED, "a", (RuntimeContainer("a", "main"),))]
+    assert seen == [RuntimeEvent(EventKind.STOPPED, "a", (container,))]
 
 
 async def test_nobody_listening(tmp_path: Path) -> None:

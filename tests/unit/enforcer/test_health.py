@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import ClientSession
 
-from numapin_enforcer.health import Health, build_application, serve
+from numapin_enforcer.health import AddressError, Health, build_application, serve
 
 
 class Clock:
@@ -66,5 +66,5 @@ async def test_not_ready_before_the_first_pass(url: str) -> None:
 
 async def test_an_address_in_use_is_an_error(url: str, health: Health) -> None:
     port = int(url.rpartition(":")[2])
-    with pytest.raises(OSError, match="address already in use"):
+    with pytest.raises(AddressError, match="--health-address"):
         await serve(build_application(health), "127.0.0.1", port)

@@ -111,8 +111,20 @@ def test_a_flood_that_the_kernel_drops_is_said_and_the_tree_is_found(
     assert {root / "pod0", root / "burstable" / "pod1"} <= set(changes.appeared)
 
 
-def test_the_parent_must_be_there(tmp_path: Path) -> None:
-    with CgroupWatch(tmp_path / "kubepods") as watch:
-        assert not watch.read().overflowed
-        (tmp_path / "kubepods").mkdir()
-        assert watch.read().overflowed
+def test_a_parent_that_comes_late_is_found_by_a_refresh(tmp_path: Path) -> None:
+    root = tmp_path / "kubelet" / "kubepods"
+    with CgroupWatch(root) as watch:
+        root.mkdir(parents=True)
+        assert not watch.read().appeared
+        watch.refresh()
+        (root / "pod1").mkdir()
+        assert watch.read().appeared == (root / "pod1",)
+
+
+def test_a_refresh_tells_nothing_and_loses_nothing(root: Path, watch: CgroupWatch) -> None:
+    (root / "pod1").mkdir()
+    watch.refresh()
+    changes = watch.read()
+    assert (changes.appeared, changes.vanished) == ((root / "pod1",), ())
+    watch.refresh()
+    assert watch.read().appeared == ()

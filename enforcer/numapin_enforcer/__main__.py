@@ -1,0 +1,139 @@
+"""`numapin-enforcer`: read settings, build every part, run."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+
+from numapin_client.errors import LoginError
+from numapin_client.informer import Informer
+from numapin_client.login import find_login
+from numapin_client.objects import ApiClient, Source, connect
+from numapin_client.resources import NODE_ASSIGNMENTS, Json, Key
+from numapin_client.store import Change
+from numapin_enforcer.agent import Agent, Parts
+from numapin_enforcer.cgroupfs import NoCpusetError
+from numapin_enforcer.cgroups import CgroupError
+from numapin_enforcer.cri import SOCKETS, CriClient, CriUnavailableError, find_socket
+from numapin_enforcer.giveback import ReleaseError, give_back
+from numapin_enforcer.health import AddressError, Health, build_application, serve
+from numapin_enforcer.host import Host
+from numapin_enforcer.intake import Intake
+from numapin_enforcer.keeper import Keeper
+from numapin_enforcer.layout import InvalidIdError
+from numapin_enforcer.local_copy import LocalCopy
+from numapin_enforcer.logs import configure_logs
+from numapin_enforcer.machine import Machine
+from numapin_enforcer.mover import Mover
+from numapin_enforcer.names import ContainerNames
+from numapin_enforcer.recorder import Recorder
+from numapin_enforcer.reporter import Reporter
+from numapin_enforcer.settings import Settings, parse_settings
+from numapin_enforcer.sysfs import DiscoveryError
+from numapin_enforcer.teller import EventTeller
+
+_EXPECTED = (
+    AddressError,
+    CgroupError,
+    DiscoveryError,
+    InvalidIdError,
+    LoginError,
+    NoCpusetError,
+    ReleaseError,
+)
+"""What is wrong outside us and explains itself; anything else is shown with its trace."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run until SIGTERM or SIGINT; pins stay in force."""
+    settings = parse_settings(sys.argv[1:] if arguments is None else arguments, os.environ)
+    configure_logs(settings.log_format)
+    try:
+        asyncio.run(_release(settings) if settings.release else _run(settings))
+    except _EXPECTED as error:
+        sys.exit(f"numapin-enforcer: {error}")
+
+
+async def _release(settings: Settings) -> None:
+    async with _runtime(settings) as runtime:
+        host = Host(settings.cgroupfs, settings.cgroup_root)
+        machine = Machine(settings.sysfs, settings.procfs)
+        await give_back(machine, host, runtime, settings.state_dir)
+
+
+async def _run(settings: Settings) -> None:
+    wake, ended = asyncio.Event(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    async with AsyncExitStack() as stack:
+        kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
+        login = find_login(kubeconfig, os.environ)
+        api = await stack.enter_async_context(connect(login, user_agent="numapin-enforcer"))
+        runtime = await stack.enter_async_context(_runtime(settings))
+        parts = _build_parts(settings, api, runtime, wake)
+        runner = await serve(build_application(parts.health), *settings.health_address)
+        stack.push_async_callback(runner.cleanup)
+        agent = Agent(parts, wake, settings.kubelet_state_dir, settings.resync_seconds)
+        informer = _build_informer(api, agent, settings.node_name)
+        async with asyncio.TaskGroup() as group:
+            born = [
+                group.create_task(agent.run(), name="agent"),
+                group.create_task(informer.run(), name="assignment"),
+                group.create_task(parts.names.run(), name="names"),
+                group.create_task(parts.names.listen(), name="runtime-events"),
+                group.create_task(parts.names.probe(settings.resync_seconds), name="runtime"),
+                group.create_task(parts.recorder.run(), name="recorder"),
+                group.create_task(parts.mover.run(), name="mover"),
+                group.create_task(parts.keeper.run(), name="keeper"),
+                group.create_task(parts.reporter.run(), name="reporter"),
+                group.create_task(parts.teller.run(), name="events"),
+            ]
+            await ended.wait()
+            for task in born:
+                task.cancel()
+
+
+def _runtime(settings: Settings) -> CriClient:
+    """The runtime's client; a socket that is not there (yet) is told as one that is silent."""
+    if settings.cri_socket is not None:
+        return CriClient(settings.cri_socket)
+    try:
+        return CriClient(find_socket())
+    except CriUnavailableError:
+        return CriClient(SOCKETS[0])
+
+
+def _build_parts(
+    settings: Settings, api: ApiClient, runtime: CriClient, wake: asyncio.Event
+) -> Parts:
+    copy = LocalCopy(settings.state_dir, settings.node_name)
+    intake = Intake(settings.node_name)
+    intake.restore(copy)
+    return Parts(
+        machine=Machine(settings.sysfs, settings.procfs),
+        host=Host(settings.cgroupfs, settings.cgroup_root),
+        intake=intake,
+        keeper=Keeper(copy, intake.accepted),
+        names=ContainerNames(runtime, wake),
+        recorder=Recorder(runtime, wake),
+        mover=Mover(wake),
+        reporter=Reporter(api, settings.node_name),
+        teller=EventTeller(api, settings.node_name),
+        health=Health(stale_after_seconds=3 * settings.resync_seconds + 20),
+    )
+
+
+def _build_informer(api: ApiClient, agent: Agent, node_name: str) -> Informer[Json]:
+    """Our own NodeAssignment alone, whole."""
+
+    def told(changes: Sequence[Change[Json]]) -> None:
+        agent.assigned(changes[-1].new)
+
+    source = Source(NODE_ASSIGNMENTS, field_selector=f"metadata.name={Key(node_name).name}")
+    return Informer(api, source, lambda body: body, told)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,276 @@
+"""The loop: observe, plan, apply, read back, report. Woken by events; each pass sees everything."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from numapin_api.conditions import Reason
+from numapin_api.cpuset import MemSet
+from numapin_api.hardware import compact_topology
+from numapin_api.nodeassignment import NodeAssignmentStatus, RuntimeStatus
+from numapin_client.resources import Json
+from numapin_enforcer.cgroups import CgroupError, Tree
+from numapin_enforcer.cri import RuntimeRecord
+from numapin_enforcer.enforce import Enforced, Goal
+from numapin_enforcer.health import Health
+from numapin_enforcer.host import Host, PodTree
+from numapin_enforcer.intake import Intake
+from numapin_enforcer.keeper import Keeper
+from numapin_enforcer.kubelet import static_policy
+from numapin_enforcer.layout import Kind
+from numapin_enforcer.machine import Machine
+from numapin_enforcer.mover import Mover
+from numapin_enforcer.names import ContainerNames
+from numapin_enforcer.recorder import Recorder
+from numapin_enforcer.reporter import Reporter
+from numapin_enforcer.status import Obstacle, Report
+from numapin_enforcer.teller import EventTeller
+from numapin_enforcer.verdict import Scene, build_report, cgroup_obstacles, moving
+
+LOG: Final = logging.getLogger(__name__)
+
+SEARCH_SECONDS: Final = 0.5
+"""How often to look for the kubelet's cgroups while there are none."""
+
+RETRY_SECONDS: Final = 0.1
+"""How soon to try again what the kernel did not take; doubles up to the slow pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How often to look at everything, and to ask whether the runtime is there."""
+
+    resync_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the loop is made of; whatever waits runs beside it and sets its wake event."""
+
+    machine: Machine
+    host: Host
+    intake: Intake
+    keeper: Keeper
+    names: ContainerNames
+    recorder: Recorder
+    mover: Mover
+    reporter: Reporter
+    teller: EventTeller
+    health: Health
+
+
+class Agent:
+    """Makes the node match its assignment, and says what the kernel answers."""
+
+    def __init__(
+        self, parts: Parts, wake: asyncio.Event, kubelet_state_dir: Path, resync_seconds: float
+    ) -> None:
+        self._parts, self._wake = parts, wake
+        self._kubelet_state_dir, self._resync_seconds = kubelet_state_dir, resync_seconds
+        self._body: Json | None = None
+        self._drifts, self._drifts_before = 0, 0
+        self._kubelet_policy = ""
+        self._holding = parts.intake.enforces
+        self._failed_passes = 0
+        self._looked_at = -resync_seconds
+        self._hardware = compact_topology(parts.machine.topology)
+
+    def assigned(self, body: Json | None) -> None:
+        """What the API server has of our NodeAssignment; None when there is none."""
+        self._parts.reporter.observe(body)
+        if body is not None:
+            if self._body is None and not self._drifts_before:
+                self._drifts_before = int((body.get("status") or {}).get("driftCount", 0))
+            if self._parts.intake.offer(body, self._parts.machine.topology):
+                self._wake.set()
+        self._body = body
+
+    async def run(self) -> None:
+        """Make passes until cancelled; every pin stays in force then."""
+        try:
+            while True:
+                now = time.monotonic()
+                everything = now - self._looked_at >= self._resync_seconds
+                if everything:
+                    self._looked_at = now
+                self._pass(everything=everything)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._pause_seconds()):
+                        await self._wake.wait()
+                self._wake.clear()
+        finally:
+            self._close_host()
+
+    def _pause_seconds(self) -> float:
+        """How long nothing need be done unless something happens."""
+        until_slow = self._looked_at + self._resync_seconds - time.monotonic()
+        if self._parts.host.tree is None:
+            until_slow = min(until_slow, SEARCH_SECONDS)
+        elif self._failed_passes:
+            until_slow = min(until_slow, RETRY_SECONDS * 2 ** min(self._failed_passes - 1, 10))
+        return max(0.0, until_slow)
+
+    def _pass(self, *, everything: bool) -> None:
+        parts = self._parts
+        if parts.machine.look():
+            self._hardware = compact_topology(parts.machine.topology)
+            LOG.info("the hardware changed", extra={"online": parts.machine.topology.online})
+        if everything:
+            self._kubelet_policy = static_policy(self._kubelet_state_dir)
+        enforced, broken = Enforced(), None
+        try:
+            if (pods := self._open_host()) is not None:
+                enforced = self._enforce(pods, everything=everything)
+        except CgroupError as error:
+            broken = Obstacle(error.reason, str(error))
+        self._failed_passes = 0 if enforced.complete and not broken else self._failed_passes + 1
+        report = build_report(self._scene(enforced, broken))
+        parts.reporter.tell(report)
+        parts.health.passed(dict(self._missing(report)))
+
+    def _enforce(self, pods: PodTree, *, everything: bool) -> Enforced:
+        goal = self._goal()
+        if goal is None:
+            return pods.enforcement.look()
+        enforced = pods.enforcement.run(goal, everything=everything)
+        if enforced.tree is None:
+            self._close_host()
+            return enforced
+        for drift in enforced.drifts:
+            self._drifts += 1
+            self._parts.teller.drifted(drift, self._body)
+        self._parts.mover.move(enforced.moves, pods.files)
+        self._follow(goal, pods, enforced, enforced.tree)
+        return enforced
+
+    def _goal(self) -> Goal | None:
+        """What to enforce; None where nothing is to be touched."""
+        intake, names = self._parts.intake, self._parts.names.known
+        if self._kubelet_policy or intake.accepted is None:
+            return None
+        if intake.enforces:
+            self._holding = True
+            self._parts.keeper.keep(intake.accepted)
+            return Goal(intake.accepted.spec, self._parts.machine.topology, names)
+        return Goal(None, self._parts.machine.topology, names) if self._holding else None
+
+    def _follow(self, goal: Goal, pods: PodTree, enforced: Enforced, tree: Tree) -> None:
+        """Ask the runtime for what is not known, and have it told what is in force."""
+        containers = dict(_containers(pods, tree))
+        recorder, intake = self._parts.recorder, self._parts.intake
+        if goal.spec is not None:
+            assigned = {one.pod_uid for one in goal.spec.containers}
+            wanted = (id_ for id_, (_, uid) in containers.items() if uid in assigned)
+            self._parts.names.need(wanted)
+            self._parts.names.forget_all_but(containers.keys())
+        elif enforced.complete and intake.accepted is not None:
+            self._holding = False
+            self._parts.keeper.keep(intake.accepted)
+        recorder.want(
+            {
+                id_: record
+                for id_, (path, _) in containers.items()
+                if (record := _record(enforced, tree, path, recorder.told.get(id_))) is not None
+            }
+        )
+
+    def _scene(self, enforced: Enforced, broken: Obstacle | None) -> Scene:
+        parts = self._parts
+        stalled, working = cgroup_obstacles(enforced.failures, self._failed_passes)
+        slow_stalled, slow_working = cgroup_obstacles(parts.mover.failures, self._failed_passes)
+        before = (*self._hands_off(), parts.intake.refusal, broken)
+        problem = parts.names.problem
+        told = next(iter(parts.recorder.problems.values()), None)
+        return Scene(
+            self._facts(),
+            parts.intake.accepted.spec if parts.intake.accepted else None,
+            parts.host.tree.layout if parts.host.tree else None,
+            enforced,
+            (
+                *(one for one in before if one is not None),
+                *stalled,
+                *slow_stalled,
+                *([Obstacle(problem.reason, str(problem))] if problem else []),
+            ),
+            (
+                *([parts.intake.waiting] if parts.intake.waiting else []),
+                *working,
+                *slow_working,
+                *moving(parts.mover.slow),
+                *([Obstacle(told.reason, f"the runtime was not told: {told}")] if told else []),
+            ),
+        )
+
+    def _hands_off(self) -> Iterator[Obstacle]:
+        if self._kubelet_policy:
+            yield Obstacle(Reason.KUBELET_STATIC_POLICY, self._kubelet_policy)
+
+    def _facts(self) -> NodeAssignmentStatus:
+        version = self._parts.names.version
+        return NodeAssignmentStatus(
+            observed_generation=self._parts.intake.generation,
+            topology=self._hardware,
+            drift_count=self._drifts_before + self._drifts,
+            cgroup=self._parts.host.status(),
+            runtime=RuntimeStatus(name=version.name, version=version.version) if version else None,
+        )
+
+    def _missing(self, report: Report) -> Iterator[tuple[str, str]]:
+        """What keeps us from being ready, for /readyz."""
+        parts = self._parts
+        if self._body is None:
+            yield "assignment", "the API server has none for this node yet; the operator makes it"
+        if parts.host.problem:
+            yield "cgroups", parts.host.problem
+        if parts.host.tree and parts.host.tree.watch.problem:
+            yield "watch", parts.host.tree.watch.problem
+        if parts.keeper.problem:
+            yield "local copy", parts.keeper.problem
+        if parts.reporter.problem:
+            yield "status", parts.reporter.problem
+        for verdict in report.verdicts:
+            if verdict.type == "Ready" and not verdict.holds:
+                yield "enforcement", f"{verdict.reason}: {verdict.message}"
+
+    def _open_host(self) -> PodTree | None:
+        host = self._parts.host
+        if host.tree is not None:
+            return host.tree
+        opened = host.open()
+        if opened is not None:
+            loop = asyncio.get_running_loop()
+            loop.add_reader(opened.watch.fileno(), self._wake.set)
+            LOG.info("found the kubelet's cgroups", extra={"root": opened.layout.root})
+        return opened
+
+    def _close_host(self) -> None:
+        host = self._parts.host
+        if host.tree is not None:
+            asyncio.get_running_loop().remove_reader(host.tree.watch.fileno())
+            host.close()
+
+
+def _containers(pods: PodTree, tree: Tree) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Container id to its cgroup's path and its pod's UID."""
+    for path in tree.cgroups:
+        place = pods.layout.place(path)
+        if place.kind is Kind.CONTAINER:
+            yield place.container_id, (path, place.pod_uid)
+
+
+def _record(
+    enforced: Enforced, tree: Tree, path: str, told: RuntimeRecord | None
+) -> RuntimeRecord | None:
+    """What the runtime should remember of a container: what an owner has, and then what it had."""
+    wanted = enforced.desired.get(path)
+    if wanted is None or (not wanted.owner and told is None):
+        return None
+    if tree.cgroups[path].effective_cpus != wanted.cpus:
+        return told
+    assigned = wanted.container is not None and bool(wanted.container.mems)
+    return RuntimeRecord(wanted.cpus, wanted.mems if assigned or (told and told.mems) else MemSet())

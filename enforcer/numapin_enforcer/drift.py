@@ -1,0 +1,75 @@
+"""Pure: drift that was repaired, as people read it, and how often they are told."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.nodeassignment import ContainerAssignment
+
+QUIET_SECONDS: Final = 60.0
+"""How long nothing more is told of one cgroup after an Event about it."""
+
+BURST: Final = 10
+REFILL_SECONDS: Final = 10.0
+"""A node tells at most BURST Events at once, and one more each REFILL_SECONDS."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """One cgroup that somebody else changed and that was set right again."""
+
+    path: str
+    found: tuple[CpuSet, MemSet]
+    meant: tuple[CpuSet, MemSet]
+    container: ContainerAssignment | None = None
+
+    def __str__(self) -> str:
+        parts = (
+            f"{name} {found or 'none'} instead of {meant}"
+            for name, found, meant in zip(("cpus", "mems"), self.found, self.meant, strict=True)
+            if found != meant
+        )
+        return f"{self.who} had {' and '.join(parts)}; it was set right"
+
+    @property
+    def who(self) -> str:
+        """The container as people name it, or else the cgroup."""
+        if self.container is None:
+            return f"cgroup {self.path}"
+        one = self.container
+        return f"container {one.namespace}/{one.pod}/{one.container}"
+
+
+@dataclass(slots=True)
+class DriftTeller:
+    """Decides which drifts are told: each cgroup's first, then rarely, and never a flood."""
+
+    _told_at: dict[str, float] = field(default_factory=dict)
+    _untold: dict[str, int] = field(default_factory=dict)
+    _tokens: float = BURST
+    _filled_at: float | None = None
+
+    def admit(self, drift: Drift, now_seconds: float) -> str:
+        """The note to tell, or nothing; what is kept back is counted in the next one."""
+        self._refill(now_seconds)
+        last = self._told_at.get(drift.path)
+        if (last is not None and now_seconds - last < QUIET_SECONDS) or self._tokens < 1:
+            self._untold[drift.path] = self._untold.get(drift.path, 0) + 1
+            return ""
+        self._tokens -= 1
+        self._told_at[drift.path] = now_seconds
+        more = self._untold.pop(drift.path, 0)
+        return f"{drift}; {more} more times since it was last told" if more else str(drift)
+
+    def forget(self, paths: Mapping[str, Any]) -> None:
+        """Keep only what is known of these cgroups; the others are gone."""
+        for known in (self._told_at, self._untold):
+            for path in known.keys() - paths.keys():
+                del known[path]
+
+    def _refill(self, now_seconds: float) -> None:
+        if self._filled_at is not None:
+            gained = (now_seconds - self._filled_at) / REFILL_SECONDS
+            self._tokens = min(BURST, self._tokens + gained)
+        self._filled_at = now_seconds

@@ -1,0 +1,73 @@
+"""`--release`: gives every cgroup back what its parent has, once, and says what it did."""
+
+import logging
+from pathlib import Path
+from typing import Final
+
+from numapin_enforcer.apply import Outcome, apply
+from numapin_enforcer.cgroups import Tree
+from numapin_enforcer.cri import ContainerRuntime, CriError, CriNotFoundError, RuntimeRecord
+from numapin_enforcer.desired import release
+from numapin_enforcer.host import Host, PodTree
+from numapin_enforcer.layout import Kind
+from numapin_enforcer.local_copy import FILE_NAME
+from numapin_enforcer.machine import Machine
+from numapin_enforcer.plan import plan
+
+LOG: Final = logging.getLogger(__name__)
+
+
+class ReleaseError(Exception):
+    """Not everything could be given back; the message says what is left."""
+
+
+async def give_back(
+    machine: Machine, host: Host, runtime: ContainerRuntime, state_dir: Path
+) -> None:
+    """Release all cgroups, have the runtime forget, and drop the node-local copy.
+
+    Raises:
+        ReleaseError: some cgroup is still narrowed, or the runtime still remembers.
+        CgroupError: the tree could not be read.
+    """
+    pods = host.open()
+    if pods is None:
+        LOG.info("there is nothing to give back", extra={"why": host.problem})
+        return
+    before = pods.files.read()
+    outcome = _release(machine, pods, before)
+    after = pods.files.read()
+    changed = [
+        path
+        for path, was in before.cgroups.items()
+        if path in after.cgroups and after.cgroups[path].effective_cpus != was.effective_cpus
+    ]
+    for path in changed:
+        extra = {"cgroup": path, "had": before.cgroups[path].effective_cpus}
+        LOG.info("given back", extra=extra | {"has": after.cgroups[path].effective_cpus})
+    (state_dir / FILE_NAME).unlink(missing_ok=True)
+    left = [str(failure.error) for failure in outcome.failed]
+    left += [note for path in changed if (note := await _tell(pods, runtime, after, path))]
+    if left:
+        raise ReleaseError(f"not all was given back: {'; '.join(left)}")
+    LOG.info("all was given back", extra={"cgroups": len(changed)})
+
+
+def _release(machine: Machine, pods: PodTree, tree: Tree) -> Outcome:
+    return apply(plan(tree, release(tree, machine.topology)).writes, pods.files)
+
+
+async def _tell(pods: PodTree, runtime: ContainerRuntime, tree: Tree, path: str) -> str:
+    """Have the runtime remember the wide sets; says why not, where it should have."""
+    place, cgroup = pods.layout.place(path), tree.cgroups[path]
+    if place.kind is not Kind.CONTAINER:
+        return ""
+    record = RuntimeRecord(cgroup.effective_cpus, cgroup.effective_mems)
+    try:
+        if await runtime.containers(place.container_id):
+            await runtime.record(place.container_id, record)
+    except CriNotFoundError:
+        return ""  # it ended
+    except CriError as error:
+        return f"the runtime was not told of container {place.container_id}: {error}"
+    return ""

@@ -1,0 +1,71 @@
+"""Edge: where this node's pods are: cgroup mounts, the kubelet's tree in them, and its watch."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from numapin_api.nodeassignment import CgroupStatus
+from numapin_enforcer.cgroupfs import Cgroupfs, NoKubepodsError, find_layout, find_mounts
+from numapin_enforcer.enforce import Enforcement
+from numapin_enforcer.inotify import CgroupWatch
+from numapin_enforcer.layout import Layout
+from numapin_enforcer.view import CgroupView
+
+
+@dataclass(frozen=True)
+class PodTree:
+    """The kubelet's cgroups on this node, and what is done with them."""
+
+    layout: Layout
+    files: Cgroupfs
+    watch: CgroupWatch
+    enforcement: Enforcement
+
+
+class Host:
+    """Finds the kubelet's cgroups, which may come after us, and go.
+
+    Raises:
+        NoCpusetError: no cpuset controller is mounted below `cgroupfs`.
+    """
+
+    def __init__(self, cgroupfs: Path, cgroup_root: str) -> None:
+        self._mounts = find_mounts(cgroupfs)
+        self._cgroup_root = cgroup_root
+        self.tree: PodTree | None = None
+        self.problem = ""
+        """Why there is no tree; empty when there is one."""
+
+    def open(self) -> PodTree | None:
+        """The tree; looked for when it was not there before.
+
+        Raises:
+            InvalidIdError: `cgroup_root` is no cgroup's name.
+        """
+        if self.tree is None:
+            try:
+                layout = find_layout(self._mounts, self._cgroup_root)
+            except NoKubepodsError as error:
+                self.problem = str(error)
+                return None
+            self.tree, self.problem = self._build(layout), ""
+        return self.tree
+
+    def close(self) -> None:
+        """Stop watching; the next `open` looks anew."""
+        if self.tree is not None:
+            self.tree.watch.close()
+            self.tree = None
+
+    def status(self) -> CgroupStatus | None:
+        """How cgroups are kept here, once that is known."""
+        if self.tree is None:
+            return None
+        return CgroupStatus(
+            version=self._mounts.version.value, driver=self.tree.layout.driver.value
+        )
+
+    def _build(self, layout: Layout) -> PodTree:
+        files = Cgroupfs(self._mounts, layout.root)
+        watch = CgroupWatch(self._mounts.cpuset / layout.root)
+        view = CgroupView(files, watch, self._mounts.cpuset)
+        return PodTree(layout, files, watch, Enforcement(files, view, layout))

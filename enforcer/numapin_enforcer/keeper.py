@@ -1,0 +1,46 @@
+"""Edge: keeps the node-local copy, in the background: a disk may be slow."""
+
+import asyncio
+import logging
+from typing import Final
+
+from numapin_client.backoff import Backoff
+from numapin_enforcer.local_copy import Assignment, LocalCopy
+
+LOG: Final = logging.getLogger(__name__)
+
+
+class Keeper:
+    """Writes the newest assignment in force to the node."""
+
+    def __init__(self, copy: LocalCopy, kept: Assignment | None) -> None:
+        self._copy, self._kept, self._newest = copy, kept, kept
+        self._changed = asyncio.Event()
+        self.problem = ""
+        """Why the copy is not up to date; empty when it is."""
+
+    def keep(self, assignment: Assignment) -> None:
+        """Have it kept; returns at once."""
+        if assignment is not self._newest:
+            self._newest = assignment
+            self._changed.set()
+
+    async def run(self) -> None:
+        """Write what is to be kept, until cancelled; tries again when the disk refuses."""
+        backoff = Backoff(base_seconds=1.0, cap_seconds=60.0)
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            newest = self._newest
+            if newest is None or newest == self._kept:
+                continue
+            try:
+                await asyncio.to_thread(self._copy.write, newest)
+            except OSError as error:
+                self.problem = f"the assignment could not be kept in {self._copy.path}: {error}"
+                LOG.warning("the assignment could not be kept", extra={"error": error})
+                await asyncio.sleep(backoff.next_seconds())
+                self._changed.set()
+            else:
+                self._kept, self.problem = newest, ""
+                backoff.reset()

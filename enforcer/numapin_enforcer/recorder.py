@@ -1,0 +1,90 @@
+"""Edge: tells the runtime the sets of exclusive containers, in the background.
+
+Once the runtime was told a cpuset it writes that one again at each later update. So it is told
+what the kernel already has, and told again when that changes.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from numapin_client.backoff import Backoff
+from numapin_enforcer.cri import (
+    ContainerRuntime,
+    ContainerState,
+    CriError,
+    CriNotFoundError,
+    RuntimeRecord,
+)
+
+LOG: Final = logging.getLogger(__name__)
+
+NOT_STARTED_SECONDS: Final = 0.25
+"""How long to wait for a container that was created and not started: an update that overtakes
+its start is acknowledged, and lost."""
+
+
+class Recorder:
+    """What the runtime should remember, and what it was told."""
+
+    def __init__(self, runtime: ContainerRuntime, wake: asyncio.Event) -> None:
+        self._runtime, self._wake = runtime, wake
+        self._wanted: Mapping[str, RuntimeRecord] = {}
+        self._changed = asyncio.Event()
+        self.told: dict[str, RuntimeRecord] = {}
+        self.problems: dict[str, CriError] = {}
+        """Container id to why the runtime could not be told; tried again."""
+
+    def want(self, records: Mapping[str, RuntimeRecord]) -> None:
+        """Have the runtime remember these, by container id; it forgets the others by itself."""
+        for known in (self.told, self.problems):
+            for id_ in known.keys() - records.keys():
+                del known[id_]
+        self._wanted = records
+        if any(self.told.get(id_) != record for id_, record in records.items()):
+            self._changed.set()
+
+    async def run(self) -> None:
+        """Tell what is wanted, one container at a time, until cancelled."""
+        backoff = Backoff(base_seconds=0.5, cap_seconds=30.0)
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            waiting = [await self._tell(*item) for item in self._pending()]
+            if self.problems:
+                await asyncio.sleep(backoff.next_seconds())
+                self._changed.set()
+                continue
+            backoff.reset()
+            if any(waiting):
+                await asyncio.sleep(NOT_STARTED_SECONDS)
+                self._changed.set()
+
+    def _pending(self) -> list[tuple[str, RuntimeRecord]]:
+        return [item for item in self._wanted.items() if self.told.get(item[0]) != item[1]]
+
+    async def _tell(self, id_: str, record: RuntimeRecord) -> bool:
+        """Tell one; says whether it is too early for that."""
+        try:
+            found = await self._runtime.containers(id_)
+            if any(one.state is ContainerState.CREATED for one in found):
+                return True
+            if any(one.state is ContainerState.RUNNING for one in found):
+                await self._runtime.record(id_, record)
+        except CriNotFoundError:
+            self.problems.pop(id_, None)  # it ended meanwhile
+        except CriError as error:
+            if id_ not in self.problems:
+                LOG.warning(
+                    "the runtime could not be told a container's sets, trying again",
+                    extra={"container": id_, "cpus": record.cpus, "error": error},
+                )
+            self.problems[id_] = error
+            self._wake.set()
+            return False
+        if self._wanted.get(id_) == record:
+            self.told[id_] = record
+        if self.problems.pop(id_, None):
+            self._wake.set()
+        return False

@@ -1,0 +1,104 @@
+"""Pure: one pass and what surrounds it become a status and its conditions."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from numapin_api.conditions import Reason
+from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
+from numapin_enforcer.apply import Failure
+from numapin_enforcer.cgroups import CgroupReadOnlyError, Write
+from numapin_enforcer.enforce import Enforced
+from numapin_enforcer.layout import Kind, Layout
+from numapin_enforcer.status import Obstacle, Report, judge
+from numapin_enforcer.summary import Summary, summarize
+
+PASSES_TO_STALL = 5
+"""So many failed passes in a row, and somebody should look."""
+
+SHOWN = 3
+"""Failures told in a condition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a report is made of.
+
+    Attributes:
+        facts: what is known without a pass: generation, topology, cgroups, runtime, drift.
+        spec: what is in force; None while nothing is.
+        layout: how to read the tree's paths; None while there is no tree.
+        enforced: what the pass came to.
+        stalled: what somebody must mend, the worst first.
+        working: what is under way.
+    """
+
+    facts: NodeAssignmentStatus
+    spec: NodeAssignmentSpec | None
+    layout: Layout | None
+    enforced: Enforced
+    stalled: Sequence[Obstacle] = ()
+    working: Sequence[Obstacle] = ()
+
+
+def build_report(scene: Scene) -> Report:
+    """The status of this moment."""
+    summary = _summary(scene)
+    content = scene.facts.model_copy(
+        update={
+            "pools": summary.pools,
+            "containers": summary.containers,
+            "running": summary.running,
+        }
+    )
+    stalled, working = _first(scene.stalled), _first(scene.working)
+    return Report(content, judge(stalled, working, _fine(scene.spec, summary)))
+
+
+def cgroup_obstacles(
+    failures: Sequence[Failure], failed_passes: int
+) -> tuple[list[Obstacle], list[Obstacle]]:
+    """What refused writes mean: what somebody must mend, and what is only tried again."""
+    if not failures:
+        return [], []
+    first = failures[0].error
+    told = "; ".join(str(failure.error) for failure in failures[:SHOWN])
+    if len(failures) > SHOWN:
+        told += f"; and {len(failures) - SHOWN} more"
+    obstacle = Obstacle(first.reason, told)
+    hopeless = isinstance(first, CgroupReadOnlyError) or failed_passes >= PASSES_TO_STALL
+    return ([obstacle], []) if hopeless else ([], [obstacle])
+
+
+def moving(writes: Iterable[Write]) -> list[Obstacle]:
+    """Memory that is being moved, which takes its time."""
+    paths = sorted({write.path for write in writes})
+    if not paths:
+        return []
+    return [Obstacle(Reason.APPLYING, f"memory of {len(paths)} cgroups is being moved")]
+
+
+def _summary(scene: Scene) -> Summary:
+    tree, spec = scene.enforced.tree, scene.spec
+    if spec is None or spec.mode == "None":
+        return Summary()
+    if tree is None or scene.layout is None:
+        return Summary()
+    if scene.enforced.desired:
+        return summarize(spec, tree, scene.enforced.desired, scene.layout)
+    assigned = {one.pod_uid for one in spec.containers}
+    places = (scene.layout.place(path) for path in tree.cgroups)
+    there = {place.pod_uid for place in places if place.kind is Kind.POD}
+    return Summary(running=tuple(sorted(assigned & there)))
+
+
+def _fine(spec: NodeAssignmentSpec | None, summary: Summary) -> str:
+    if spec is None:
+        return "nothing is to be enforced"
+    if spec.mode == "None":
+        return "every cgroup has what its parent has"
+    count = sum(one.exclusive for one in summary.containers)
+    return f"{count} container{'' if count == 1 else 's'} on CPUs of their own"
+
+
+def _first(obstacles: Sequence[Obstacle]) -> Obstacle | None:
+    return obstacles[0] if obstacles else None

@@ -1,0 +1,119 @@
+"""Edge: the cgroup tree as last read; an event has only what it names read again."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Protocol
+
+from numapin_enforcer.cgroups import (
+    Cgroup,
+    CgroupTree,
+    CgroupVanishedError,
+    Tree,
+    Version,
+    tree_of,
+)
+from numapin_enforcer.inotify import Changes
+
+
+class CgroupFiles(CgroupTree, Protocol):
+    """A cgroup tree of which single cgroups can be read."""
+
+    def read_one(self, path: str) -> Cgroup:
+        """One cgroup as it is now.
+
+        Raises:
+            CgroupVanishedError: it is gone.
+        """
+        ...
+
+    def has_tasks(self, path: str) -> bool:
+        """Whether a process runs in the cgroup itself.
+
+        Raises:
+            CgroupVanishedError: it is gone.
+        """
+        ...
+
+
+class Watch(Protocol):
+    """What tells which cgroups changed."""
+
+    def read(self) -> Changes:
+        """Everything since the last read; never waits."""
+        ...
+
+    def refresh(self) -> None:
+        """Watch what came unnoticed."""
+        ...
+
+
+class CgroupView:
+    """What is known of the tree; None while the kubelet has no pods' cgroup."""
+
+    def __init__(self, files: CgroupFiles, watch: Watch, mount: Path) -> None:
+        self._files, self._watch, self._mount = files, watch, mount
+        self.tree: Tree | None = None
+
+    def observe(self, *, everything: bool) -> Tree | None:
+        """Bring the view up to date: all of it, or what events named since the last time.
+
+        Raises:
+            CgroupError: a file could not be read.
+        """
+        if everything:
+            self._watch.refresh()
+        self._update(self._watch.read(), (), everything=everything)
+        return self.tree
+
+    def read_back(self, written: Iterable[str]) -> Tree | None:
+        """Read what we wrote, and what others did meanwhile.
+
+        Our own writes are events, too: they are dropped here, before the files are read, so that
+        whatever another writes later is an event again.
+
+        Raises:
+            CgroupError: a file could not be read.
+        """
+        self._update(self._watch.read(), written, everything=False)
+        return self.tree
+
+    def _update(self, changes: Changes, more: Iterable[str], *, everything: bool) -> None:
+        if everything or changes.overflowed or self.tree is None:
+            self._read_all()
+            return
+        told = (*changes.vanished, *changes.appeared, *changes.written)
+        paths = {str(path.relative_to(self._mount)) for path in told} | set(more)
+        if paths:
+            self._read_some(self.tree, paths)
+
+    def _read_all(self) -> None:
+        try:
+            self.tree = self._files.read()
+        except CgroupVanishedError:
+            self.tree = None
+
+    def _read_some(self, tree: Tree, paths: Iterable[str]) -> None:
+        known = dict(tree.cgroups)
+        for path in sorted(_with_heirs(tree, paths)):
+            try:
+                known[path] = self._files.read_one(path)
+            except CgroupVanishedError:
+                known.pop(path, None)
+        if tree.root not in known:
+            self._read_all()
+        elif known != tree.cgroups:
+            self.tree = tree_of(tree.version, tree.root, known.values())
+
+
+def _with_heirs(tree: Tree, paths: Iterable[str]) -> set[str]:
+    """`paths`, and on v2 everything inside, which inherits."""
+    if tree.version is Version.V1:
+        return set(paths)
+    found: set[str] = set()
+    waiting = list(paths)
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            waiting += tree.children.get(path, ())
+    return found

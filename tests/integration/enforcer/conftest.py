@@ -1,0 +1,65 @@
+"""A real node for the enforcer: cgroups of its own, containerd, and an API server with our CRDs."""
+
+import secrets
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from enforcer_node import PATH, Node
+from played_kubelet import Kubelet
+
+from numapin_lab.apiserver import AnswerError
+from numapin_lab.controlplane import ControlPlane
+from numapin_lab.ports import choose
+from numapin_lab.processes import wait_until
+from numapin_lab.runtime import Runtime
+
+CRDS = Path(__file__).parents[3] / "crds"
+SERVED_SECONDS = 30
+
+
+@pytest.fixture(scope="session")
+def contract(control_plane: ControlPlane) -> ControlPlane:
+    """The API server, once it knows our kinds."""
+    control_plane.kubectl("apply", "--server-side", "-k", str(CRDS))
+
+    def served() -> bool:
+        try:
+            return control_plane.api.exists(PATH)
+        except AnswerError:  # "storage is (re)initializing"
+            return False
+
+    wait_until(served, "our kinds", SERVED_SECONDS)
+    return control_plane
+
+
+@pytest.fixture
+async def kubelet(containerd: Runtime, tmp_path: Path) -> AsyncIterator[Kubelet]:
+    """Plays the kubelet, in a cgroup of this test's own."""
+    (tmp_path / "logs").mkdir()
+    made = Kubelet(
+        containerd, f"{containerd.cgroup.path}/{secrets.token_hex(3)}", tmp_path / "logs"
+    )
+    await made.start()
+    yield made
+    await made.stop()
+
+
+@pytest.fixture
+async def node(contract: ControlPlane, kubelet: Kubelet, tmp_path: Path) -> AsyncIterator[Node]:
+    """The node; its enforcer is not started yet."""
+    name = f"node-{secrets.token_hex(4)}"
+    options = {
+        "kubeconfig": str(contract.kubeconfig),
+        "cri-socket": str(kubelet.runtime.socket),
+        "cgroup-root": kubelet.root,
+        "state-dir": str(tmp_path / "state"),
+        "kubelet-state-dir": str(tmp_path / "kubelet"),
+        "resync-seconds": "2",
+    }
+    made = Node(name, tmp_path, contract.api, options, choose(1)[0])
+    yield made
+    for process in made.started:
+        if process.poll() is None:
+            process.kill()
+        process.wait()

@@ -1,0 +1,145 @@
+"""A node under test: a real enforcer process, its NodeAssignment, its probes."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from numapin_lab.apiserver import ApiServer
+
+PATIENCE_SECONDS = 20.0
+POLL_SECONDS = 0.02
+PATH = "/apis/numapin.io/v1alpha1/nodeassignments"
+
+
+async def eventually(check: Callable[[], Any], what: str = "") -> Any:
+    """Wait until `check` says something true; a test that waits in vain fails with its last word.
+
+    The bound is only there to end a test that fails.
+    """
+    deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+    while True:
+        try:
+            answer = check()
+            problem = f"{what or check}: {answer!r}"
+        except (OSError, AssertionError) as error:
+            answer, problem = None, f"{what or check}: {error!r}"
+        if answer:
+            return answer
+        if asyncio.get_running_loop().time() > deadline:
+            raise AssertionError(f"waited {PATIENCE_SECONDS:g} s in vain for {problem}")
+        await asyncio.sleep(POLL_SECONDS)
+
+
+def assigned(uid: str, container: str, cpus: str, **more: Any) -> dict[str, Any]:
+    """An entry of spec.containers that owns its CPUs."""
+    named = {"podUID": uid, "namespace": "default", "pod": f"pod-{uid[:8]}"}
+    return {**named, "container": container, "cpus": cpus, "exclusive": True, **more}
+
+
+def spec(
+    *containers: Mapping[str, Any], shared: str = "0-1", reserved: str = "0", **more: Any
+) -> dict[str, Any]:
+    """A spec for the two CPUs that every machine of ours has."""
+    pools = {"reserved": reserved, "shared": shared}
+    policy = {"name": "test", "generation": 1}
+    return {"policy": policy, "pools": pools, "containers": list(containers), **more}
+
+
+@dataclass
+class Node:
+    """The NodeAssignment of one node, and the enforcer that acts on it."""
+
+    name: str
+    folder: Path
+    api: ApiServer
+    options: Mapping[str, str]
+    port: int
+    process: subprocess.Popen[bytes] | None = None
+    started: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def assign(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """Do the operator's part: create the object, or replace its spec."""
+        metadata = {"name": self.name}
+        kind = {"apiVersion": "numapin.io/v1alpha1", "kind": "NodeAssignment"}
+        body = {**kind, "metadata": metadata, "spec": dict(spec)}
+        query = "fieldManager=test-operator&force=true"
+        answer: dict[str, Any] = self.api.request("PATCH", f"{PATH}/{self.name}?{query}", body)
+        return answer
+
+    @property
+    def object(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.api.get(f"{PATH}/{self.name}")
+        return found
+
+    @property
+    def status(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.object.get("status") or {}
+        return found
+
+    def condition(self, kind: str) -> tuple[str, str, str]:
+        """Status, reason and message of a condition that tells of the newest spec."""
+        found = self.object
+        for one in found.get("status", {}).get("conditions", ()):
+            current = one["observedGeneration"] == found["metadata"]["generation"]
+            if one["type"] == kind and current:
+                return one["status"], one["reason"], one["message"]
+        return "", "", ""
+
+    def in_force(self) -> bool:
+        """Whether the newest spec is in force, by the enforcer's word."""
+        return self.condition("Ready")[0] == "True"
+
+    async def applied(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """Assign, wait until it is in force, and return the status that says so."""
+        self.assign(spec)
+        await eventually(self.in_force, "the assignment to be in force")
+        return self.status
+
+    async def start(self, **options: str) -> None:
+        """Start the enforcer, and wait until it listens; options replace the usual ones."""
+        given = {**self.options, "health-address": f"127.0.0.1:{self.port}", **options}
+        self.launch([f"--{name}={value}" for name, value in given.items()])
+        await eventually(lambda: self.probe("healthz")[0] == 200 or self.ended(), "/healthz")
+        assert not self.ended(), self.log
+
+    def launch(self, arguments: Sequence[str]) -> None:
+        log = (self.folder / "enforcer.log").open("ab")
+        command = [sys.executable, "-m", "numapin_enforcer", f"--node-name={self.name}"]
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        with log:
+            self.process = subprocess.Popen(
+                [*command, *arguments], stdout=log, stderr=log, env=environment
+            )
+        self.started.append(self.process)
+
+    def ended(self) -> bool:
+        return self.process is not None and self.process.poll() is not None
+
+    async def stop(self, number: int = signal.SIGTERM) -> int:
+        """End the enforcer; returns its exit status."""
+        assert self.process is not None
+        self.process.send_signal(number)
+        return await asyncio.to_thread(self.process.wait, PATIENCE_SECONDS)
+
+    def probe(self, page: str) -> tuple[int, str]:
+        """Status and body of a probe; (0, ...) while nobody listens."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{page}", timeout=5) as one:
+                return one.status, one.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+        except OSError as error:
+            return 0, str(error)
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "enforcer.log").read_text()

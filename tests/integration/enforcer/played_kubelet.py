@@ -1,0 +1,155 @@
+"""Plays the kubelet on a real containerd: pods' cgroups, sandboxes, containers; nothing faked."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from grpclib.client import Channel
+
+from numapin_enforcer import cri_v1_pb2 as pb
+from numapin_enforcer.cri_v1_grpc import RuntimeServiceStub
+from numapin_lab.cgroups import MOUNTS, hierarchies
+from numapin_lab.runtime import Runtime
+
+CALL_SECONDS = 60
+CPUSET = Path("/sys/fs/cgroup/cpuset")
+QOS = ("burstable", "besteffort")
+
+
+@dataclass(frozen=True)
+class Pod:
+    """A pod's sandbox and its cgroup, relative to a hierarchy's root."""
+
+    uid: str
+    name: str
+    cgroup: str
+    sandbox_id: str
+    config: pb.PodSandboxConfig
+
+
+@dataclass
+class Kubelet:
+    """Below `root`, a cgroup of its own (such as `/lab/t1`), as the kubelet's cgroupRoot."""
+
+    runtime: Runtime
+    root: str
+    logs: Path
+    pods: list[Pod] = field(default_factory=list)
+
+    async def start(self) -> None:
+        """Connect, and make the cgroups that a kubelet makes when it starts."""
+        self.channel = Channel(path=str(self.runtime.socket))
+        self.stub = RuntimeServiceStub(self.channel)
+        for path in (self.kubepods, *(f"{self.kubepods}/{name}" for name in QOS)):
+            make_cgroup(path)
+
+    async def stop(self) -> None:
+        for pod in self.pods:
+            request = pb.RemovePodSandboxRequest(pod_sandbox_id=pod.sandbox_id)
+            await self.stub.RemovePodSandbox(request, timeout=CALL_SECONDS)
+        self.channel.close()
+
+    @property
+    def kubepods(self) -> str:
+        return f"{self.root.strip('/')}/kubepods"
+
+    async def run_pod(self, name: str, qos: str = "", uid: str = "") -> Pod:
+        """Make a pod's cgroup and its sandbox; `qos` is empty for Guaranteed."""
+        uid = uid or str(uuid.uuid4())
+        cgroup = "/".join(filter(None, (self.kubepods, qos, f"pod{uid}")))
+        make_cgroup(cgroup)
+        node = pb.NamespaceOption(network=pb.NODE, pid=pb.CONTAINER, ipc=pb.POD)
+        config = pb.PodSandboxConfig(
+            metadata=pb.PodSandboxMetadata(name=name, uid=uid, namespace="default"),
+            log_directory=str(self.logs),
+            linux=pb.LinuxPodSandboxConfig(
+                cgroup_parent=f"/{cgroup}",
+                security_context=pb.LinuxSandboxSecurityContext(namespace_options=node),
+            ),
+        )
+        answer = await self.stub.RunPodSandbox(
+            pb.RunPodSandboxRequest(config=config), timeout=CALL_SECONDS
+        )
+        pod = Pod(uid, name, cgroup, answer.pod_sandbox_id, config)
+        self.pods.append(pod)
+        return pod
+
+    async def create(self, pod: Pod, name: str, command: Sequence[str]) -> str:
+        """Create a container without starting it."""
+        node = pb.NamespaceOption(network=pb.NODE, pid=pb.CONTAINER, ipc=pb.POD)
+        security = pb.LinuxContainerSecurityContext(namespace_options=node)
+        resources = pb.LinuxContainerResources(cpu_period=100_000, cpu_shares=1024)
+        config = pb.ContainerConfig(
+            metadata=pb.ContainerMetadata(name=name),
+            image=pb.ImageSpec(image=self.runtime.image),
+            command=command,
+            log_path=f"{pod.uid}-{name}.log",
+            linux=pb.LinuxContainerConfig(resources=resources, security_context=security),
+        )
+        answer = await self.stub.CreateContainer(
+            pb.CreateContainerRequest(
+                pod_sandbox_id=pod.sandbox_id, config=config, sandbox_config=pod.config
+            ),
+            timeout=CALL_SECONDS,
+        )
+        return answer.container_id
+
+    async def run(self, pod: Pod, name: str, command: Sequence[str] = ("sleep", "1000")) -> str:
+        """Create a container and start it; returns its id."""
+        container_id = await self.create(pod, name, command)
+        await self.stub.StartContainer(
+            pb.StartContainerRequest(container_id=container_id), timeout=CALL_SECONDS
+        )
+        return container_id
+
+    async def update(self, container_id: str, linux: pb.LinuxContainerResources) -> None:
+        """Update a container's resources, as an in-place resize does."""
+        request = pb.UpdateContainerResourcesRequest(container_id=container_id, linux=linux)
+        await self.stub.UpdateContainerResources(request, timeout=CALL_SECONDS)
+
+    async def remove_container(self, container_id: str) -> None:
+        stop = pb.StopContainerRequest(container_id=container_id, timeout=0)
+        await self.stub.StopContainer(stop, timeout=CALL_SECONDS)
+        remove = pb.RemoveContainerRequest(container_id=container_id)
+        await self.stub.RemoveContainer(remove, timeout=CALL_SECONDS)
+
+    async def remove_pod(self, pod: Pod) -> None:
+        """Stop and remove a pod, and last its cgroup, as the kubelet does."""
+        stop = pb.StopPodSandboxRequest(pod_sandbox_id=pod.sandbox_id)
+        await self.stub.StopPodSandbox(stop, timeout=CALL_SECONDS)
+        remove = pb.RemovePodSandboxRequest(pod_sandbox_id=pod.sandbox_id)
+        await self.stub.RemovePodSandbox(remove, timeout=CALL_SECONDS)
+        self.pods.remove(pod)
+        for mount in hierarchies(MOUNTS.read_text()):
+            if (mount / pod.cgroup).is_dir():
+                (mount / pod.cgroup).rmdir()
+
+    def output(self, pod: Pod, name: str) -> str:
+        """What a container printed, without the runtime's stamps. Source: CRI log format."""
+        path = self.logs / f"{pod.uid}-{name}.log"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return "\n".join(line.split(" ", 3)[3] for line in lines)
+
+
+def make_cgroup(path: str) -> None:
+    """Make a cgroup in every hierarchy; its cpuset is its parent's, as libcontainer leaves it."""
+    for mount in hierarchies(MOUNTS.read_text()):
+        folder = mount
+        for part in path.split("/"):
+            folder = folder / part
+            folder.mkdir(exist_ok=True)
+            for name in ("cpuset.cpus", "cpuset.mems"):
+                file = folder / name
+                if file.exists() and not file.read_text().strip():
+                    file.write_text((folder.parent / name).read_text())
+
+
+def cpus_of(cgroup: str) -> str:
+    """The CPUs that the kernel lets a cgroup use."""
+    return (CPUSET / cgroup / "cpuset.effective_cpus").read_text().strip()
+
+
+def write_cpus(cgroup: str, cpus: str) -> None:
+    """Overwrite a cgroup's CPUs by hand."""
+    (CPUSET / cgroup / "cpuset.cpus").write_text(cpus)
