@@ -7,16 +7,19 @@ import signal
 import socket
 import sys
 from collections.abc import Coroutine, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, Final
 
+from numapin_api import names
 from numapin_client.credentials import Login
 from numapin_client.errors import LoginError
 from numapin_client.login import find_login
-from numapin_client.objects import connect
-from numapin_operator.application import Application, Standalone
+from numapin_client.objects import ApiClient, connect
+from numapin_client.resources import Key
+from numapin_operator.application import Application, Leadership, Standalone
 from numapin_operator.cluster import ApiCluster
 from numapin_operator.health import build_application, serve
+from numapin_operator.leader import Candidate, candidacy
 from numapin_operator.logs import setup_logging
 from numapin_operator.settings import Settings, parse_settings
 
@@ -51,7 +54,7 @@ async def operate(settings: Settings, login: Login) -> None:
         loop.add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
         api = await stack.enter_async_context(connect(login, user_agent="numapin-operator"))
-        leader = await stack.enter_async_context(Standalone())
+        leader = await stack.enter_async_context(_leadership(settings, api))
         application = Application(api, ApiCluster(api, socket.gethostname()), leader, login)
         address = settings.health_address
         pages = build_application(application.health())
@@ -59,6 +62,13 @@ async def operate(settings: Settings, login: Login) -> None:
         stack.push_async_callback(runner.cleanup)
         await _run_until(stop, application.parts())
     _log.info("stopped")
+
+
+def _leadership(settings: Settings, api: ApiClient) -> AbstractAsyncContextManager[Leadership]:
+    if not settings.leader_elect:
+        return Standalone()
+    lease = Key(names.LEADER_LEASE, settings.namespace)
+    return candidacy(Candidate(api, lease, socket.gethostname()))
 
 
 async def _run_until(stop: asyncio.Event, parts: dict[str, Coroutine[Any, Any, object]]) -> None:

@@ -1,0 +1,112 @@
+"""Leader election on a real API server: never two, and never nobody for long."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import replace
+
+import pytest
+from running import eventually
+from tcp_proxy import Wire, wire_to
+
+from numapin_client.kubeconfig import kubeconfig_login
+from numapin_client.objects import ApiClient, connect
+from numapin_client.resources import LEASES, Key
+from numapin_lab.controlplane import ControlPlane
+from numapin_operator.leader import Candidate, LeaseTiming, candidacy
+
+FAST = LeaseTiming(lease_seconds=3.0, renew_deadline_seconds=1.5, retry_seconds=0.1)
+
+
+@pytest.fixture
+async def api(control_plane: ControlPlane) -> AsyncIterator[ApiClient]:
+    async with connect(kubeconfig_login(str(control_plane.kubeconfig))) as client:
+        yield client
+
+
+@pytest.fixture
+async def wire(control_plane: ControlPlane) -> AsyncIterator[Wire]:
+    async with wire_to("127.0.0.1", control_plane.ports.apiserver) as laid:
+        yield laid
+
+
+@pytest.fixture
+async def wired_api(control_plane: ControlPlane, wire: Wire) -> AsyncIterator[ApiClient]:
+    """A client whose every byte goes through the wire."""
+    login = kubeconfig_login(str(control_plane.kubeconfig))
+    async with connect(replace(login, server=f"https://127.0.0.1:{wire.port}")) as client:
+        yield client
+
+
+@pytest.fixture
+def lease() -> Key:
+    return Key(f"leader-{secrets.token_hex(4)}", "default")
+
+
+class Overlap:
+    """Counts the leaders at every turn of the event loop, and remembers the most."""
+
+    def __init__(self, *candidates: Candidate) -> None:
+        self._candidates = candidates
+        self.most = 0
+
+    async def watch(self) -> None:
+        while True:
+            self.most = max(self.most, sum(x.leading.is_set() for x in self._candidates))
+            await asyncio.sleep(0.001)
+
+
+async def test_of_many_exactly_one_leads_and_hands_on(api: ApiClient, lease: Key) -> None:
+    candidates = [Candidate(api, lease, f"c{number}", FAST) for number in range(5)]
+    overlap, order = Overlap(*candidates), []
+    async with asyncio.TaskGroup() as tasks:
+        watching = tasks.create_task(overlap.watch(), name="overlap")
+        stacks = {candidate: AsyncExitStack() for candidate in candidates}
+        for candidate, stack in stacks.items():
+            await stack.enter_async_context(candidacy(candidate))
+        while stacks:
+            await eventually(lambda: any(x.leading.is_set() for x in stacks))
+            [leader] = [x for x in stacks if x.leading.is_set()]
+            order.append(leader)
+            await stacks.pop(leader).aclose()
+        watching.cancel()
+    assert overlap.most == 1
+    assert set(order) == set(candidates)
+    spec = (await api.get(LEASES, lease))["spec"]
+    assert (spec.get("holderIdentity", ""), spec["leaseTransitions"]) == ("", 4)
+
+
+async def test_a_killed_leader_is_followed_by_another(api: ApiClient, lease: Key) -> None:
+    first, second = (Candidate(api, lease, name, FAST) for name in ("first", "second"))
+    killed = asyncio.create_task(first.run(), name="first")
+    await first.leading.wait()
+    async with candidacy(second):
+        killed.cancel()
+        await asyncio.wait([killed])
+        async with asyncio.timeout(30):
+            await second.leading.wait()
+        assert (await api.get(LEASES, lease))["spec"]["holderIdentity"] == second.identity
+
+
+@pytest.mark.parametrize("failure", ["silent", "cut"])
+async def test_a_leader_cut_off_stops_before_the_next_starts(
+    api: ApiClient, wired_api: ApiClient, wire: Wire, lease: Key, failure: str
+) -> None:
+    far, near = Candidate(wired_api, lease, "far", FAST), Candidate(api, lease, "near", FAST)
+    overlap = Overlap(far, near)
+    async with asyncio.TaskGroup() as tasks, candidacy(far):
+        watching = tasks.create_task(overlap.watch(), name="overlap")
+        await far.leading.wait()
+        async with candidacy(near):
+            wire.fall_silent()
+            if failure == "cut":
+                wire.cut()
+            async with asyncio.timeout(60):
+                await near.leading.wait()
+            assert not far.leading.is_set()
+            wire.mend()
+        async with asyncio.timeout(60):
+            await far.leading.wait()
+        watching.cancel()
+    assert overlap.most == 1
