@@ -31,6 +31,7 @@ class Binding:
 
     container: str
     cpus: int = 0
+    mems: int = 0
     memory: tuple[Block, ...] = ()
     exclusive: bool = True
 
@@ -43,14 +44,6 @@ class Binding:
     def mem_set(self) -> MemSet:
         """The NUMA nodes as others see them."""
         return MemSet.from_mask(self.mems)
-
-    @property
-    def mems(self) -> int:
-        """The NUMA nodes that its memory comes from."""
-        joined = 0
-        for block in self.memory:
-            joined |= block.numa_nodes
-        return joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +67,14 @@ class Holding:
         if self.whole:
             return self.whole.memory
         return tuple(block for binding in self.bindings for block in binding.memory)
+
+
+def mems_of(blocks: Iterable[Block]) -> int:
+    """Every NUMA node that holds some of these blocks."""
+    joined = 0
+    for block in blocks:
+        joined |= block.numa_nodes
+    return joined
 
 
 def cpus_of(bindings: Iterable[Binding]) -> int:

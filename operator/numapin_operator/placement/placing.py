@@ -24,7 +24,7 @@ from numapin_operator.placement.errors import (
     TopologyAffinityError,
 )
 from numapin_operator.placement.hints import NOWHERE, CpuHints, Impossible, MemoryHints, cpu_hints
-from numapin_operator.placement.holdings import Binding, Block, CpuPool, Holding, cpus_of
+from numapin_operator.placement.holdings import Binding, Block, CpuPool, Holding, cpus_of, mems_of
 from numapin_operator.placement.memory import MemoryTables
 from numapin_operator.placement.merge import Affinity
 from numapin_operator.placement.nearby_memory import NearbyBinder
@@ -82,7 +82,7 @@ class Placing:
         if no_cpus:
             raise EmptyPodSharedPoolError(no_cpus)
         cpus = self._take_for_pod(count, affinity) if count else 0
-        shares = self._share_cpus(cpus)
+        shares = self._share_cpus(cpus) if count else Shares({}, {}, 0)
         blocks: dict[str, tuple[Block, ...]] = {}
         whole: tuple[Block, ...] = ()
         if self._binder is not None:
@@ -90,7 +90,7 @@ class Placing:
                 raise EmptyPodSharedPoolError(no_memory)
             whole = self._binder.bind_pod(pod_memory(pod), affinity, cpus)
             blocks = divide(share_memory(pod), whole)
-        return self._whole_holding(shares, blocks, Binding("", cpus, whole))
+        return self._whole_holding(shares, blocks, Binding("", cpus, mems_of(whole), whole))
 
     def _share_cpus(self, cpus: int) -> Shares:
         try:
@@ -111,11 +111,12 @@ class Placing:
         self, shares: Shares, blocks: dict[str, tuple[Block, ...]], whole: Binding
     ) -> Holding:
         names = [container.name for container in self._pod.containers]
-        others = shares.early if whole.cpus else {}
+        others = shares.early
         bindings = tuple(
             Binding(
                 name,
                 shares.exclusive.get(name, others.get(name, shares.rest)),
+                mems_of(blocks.get(name, ())),
                 blocks.get(name, ()),
                 exclusive=name in shares.exclusive,
             )
@@ -145,14 +146,15 @@ class Placing:
                 raise
 
     def _holding(self) -> Holding:
-        blocks = self._binder.blocks() if self._binder is not None else {}
-        names = [container.name for container in self._pod.containers]
-        bindings = tuple(
-            Binding(name, self._cpus.get(name, 0), blocks.get(name, ()), name in self._cpus)
-            for name in names
-            if self._cpus.get(name) or blocks.get(name)
-        )
-        return Holding(self._pod.uid, self._pod.namespace, self._pod.name, bindings)
+        all_blocks = self._binder.blocks() if self._binder is not None else {}
+        bindings = []
+        for container in self._pod.containers:
+            cpus = self._cpus.get(container.name, 0)
+            blocks = all_blocks.get(container.name, ())
+            if cpus or blocks:
+                bound = Binding(container.name, cpus, mems_of(blocks), blocks, cpus != 0)
+                bindings.append(bound)
+        return Holding(self._pod.uid, self._pod.namespace, self._pod.name, tuple(bindings))
 
     def _affinity_of_container(self, container: ContainerView) -> Affinity:
         return self._affinity(

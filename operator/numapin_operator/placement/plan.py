@@ -123,7 +123,7 @@ def _binding(entry: ContainerAssignment) -> Binding:
     blocks = tuple(
         Block(mask_of(block.numa_nodes), block.resource, block.bytes) for block in entry.memory
     )
-    return Binding(entry.container, entry.cpus.mask, blocks, entry.exclusive)
+    return Binding(entry.container, entry.cpus.mask, entry.mems.mask, blocks, entry.exclusive)
 
 
 def _spec(rules: Rules, node: Node, refused: Iterable[Refusal]) -> NodeAssignmentSpec:

@@ -1,0 +1,133 @@
+"""A plan drawn for people: who gets what, who does not and why, and where on the machine."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from string import ascii_lowercase, ascii_uppercase
+from typing import Final
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from numapin_api.cpuset import CpuSet
+from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Refusal
+from numapin_api.topology import Topology
+from numapin_cli.drawing import core_list, draw_boxes
+from numapin_cli.drawing_text import format_bytes, section
+from numapin_operator.placement import PodView
+
+_LETTERS: Final = ascii_uppercase + ascii_lowercase
+_COLOURS: Final = ("green", "yellow", "blue", "magenta", "cyan", "red")
+_RESERVED: Final = "r"
+_SHARED: Final = "."
+_MANY: Final = "#"
+
+
+@dataclass(frozen=True, slots=True)
+class _Holder:
+    """A container that has CPUs, and how its CPUs are marked in the drawing."""
+
+    entry: ContainerAssignment
+    mark: str
+    colour: str
+
+
+def draw_plan(
+    topology: Topology, spec: NodeAssignmentSpec, pods: Sequence[PodView]
+) -> RenderableType:
+    """The table of containers, the refusals, the pools, and the machine with who holds what."""
+    holders = _holders(spec.containers)
+    return Group(
+        _table(pods, spec, holders),
+        *_refusals(spec.refused),
+        *_pools(spec),
+        *_machine(topology, spec, holders),
+    )
+
+
+def _holders(entries: Sequence[ContainerAssignment]) -> dict[tuple[str, str], _Holder]:
+    marked = {}
+    for number, entry in enumerate(entry for entry in entries if entry.cpus):
+        mark = _LETTERS[number] if number < len(_LETTERS) else _MANY
+        holder = _Holder(entry, mark, _COLOURS[number % len(_COLOURS)])
+        marked[entry.pod_uid, entry.container] = holder
+    return marked
+
+
+def _table(
+    pods: Sequence[PodView],
+    spec: NodeAssignmentSpec,
+    holders: Mapping[tuple[str, str], _Holder],
+) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("", "pod", "container", "CPUs", "NUMA", "memory"):
+        table.add_column(heading, overflow="fold")
+    entries = {(entry.pod_uid, entry.container): entry for entry in spec.containers}
+    refused = {refusal.pod_uid for refusal in spec.refused}
+    for pod in pods:
+        for container in pod.containers:
+            key = (pod.uid, container.name)
+            holder, entry = holders.get(key), entries.get(key)
+            table.add_row(
+                Text(holder.mark, f"bold {holder.colour}") if holder else "",
+                f"{pod.namespace}/{pod.name}",
+                container.name,
+                _cpus(entry, is_refused=pod.uid in refused),
+                str(entry.mems) if entry else "",
+                _memory(entry) if entry else "",
+            )
+    return table
+
+
+def _cpus(entry: ContainerAssignment | None, *, is_refused: bool) -> Text:
+    if entry is not None and entry.cpus:
+        return Text(str(entry.cpus) if entry.exclusive else f"{entry.cpus} (within the pod)")
+    return Text("shared, refused", "red") if is_refused else Text("shared", "dim")
+
+
+def _memory(entry: ContainerAssignment) -> str:
+    return ", ".join(
+        f"{format_bytes(block.bytes)} {block.resource.removeprefix('memory')}".strip()
+        for block in entry.memory
+        if block.bytes
+    )
+
+
+def _refusals(refused: Sequence[Refusal]) -> Iterator[RenderableType]:
+    if not refused:
+        return
+    rows = Table.grid(padding=(0, 2))
+    for refusal in refused:
+        name = f"{refusal.namespace}/{refusal.pod}"
+        who = f"{name} {refusal.container}" if refusal.container else name
+        rows.add_row(Text(who, "bold"), Text(refusal.reason, "red"), refusal.message)
+    yield from section("Refused (they run in the shared pool)", rows)
+
+
+def _pools(spec: NodeAssignmentSpec) -> Iterator[RenderableType]:
+    if spec.pools is None:
+        return
+    rows = Table.grid(padding=(0, 2))
+    rows.add_row(f"{_RESERVED}  reserved", str(spec.pools.reserved))
+    rows.add_row(f"{_SHARED}  shared", str(spec.pools.shared))
+    yield from section("Pools", rows)
+
+
+def _machine(
+    topology: Topology, spec: NodeAssignmentSpec, holders: Mapping[tuple[str, str], _Holder]
+) -> Iterator[RenderableType]:
+    owners: dict[int, tuple[str, str]] = {}
+    for holder in holders.values():
+        for cpu in holder.entry.cpus:
+            owners[cpu] = (holder.mark, f"bold {holder.colour}")
+    reserved = spec.pools.reserved if spec.pools else CpuSet()
+
+    def core_text(core: CpuSet) -> Text:
+        drawn = core_list(core)
+        for cpu in core:
+            drawn.append(*owners.get(cpu, (_RESERVED if cpu in reserved else _SHARED, "dim")))
+        return drawn
+
+    yield Text("\nThe machine, each core with a mark for each of its CPUs", style="bold")
+    yield from draw_boxes(topology, core_text)

@@ -1,0 +1,131 @@
+"""Manifests: YAML files to objects that know where they stand, so that errors can say it."""
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from uuid import NAMESPACE_URL, uuid5
+
+import yaml
+from pydantic import ValidationError
+
+from numapin_api.cpupolicy import CpuPolicySpec
+from numapin_api.names import API_VERSION, CPU_POLICY_KIND
+from numapin_cli.places import describe_invalid
+from numapin_cli.subcommand import CommandError
+from numapin_operator.placement import PodFormatError, PodView, parse_pod
+
+STDIN: Final = Path("-")
+_LISTS: Final = frozenset({"List", "PodList", "CpuPolicyList"})
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One object of a file; `place` names file and document (and entry, in a list)."""
+
+    place: str
+    kind: str
+    content: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the files ask for: one policy and pods, in the order of the files."""
+
+    policy_name: str
+    policy: CpuPolicySpec
+    pods: tuple[PodView, ...]
+
+
+def read_wishes(files: Iterable[Path]) -> Wishes:
+    """Read a CpuPolicy and Pods.
+
+    Raises:
+        CommandError: a file cannot be read, is no YAML, or holds something else; names the place.
+    """
+    policies: list[tuple[Manifest, CpuPolicySpec]] = []
+    pods: list[PodView] = []
+    for manifest in (found for file in files for found in read_manifests(file)):
+        match manifest.kind:
+            case "CpuPolicy":
+                policies.append((manifest, _policy(manifest)))
+            case "Pod":
+                pod = _pod(manifest)
+                if any(other.uid == pod.uid for other in pods):
+                    raise CommandError(f"{manifest.place}: pod {pod.name} is there already")
+                pods.append(pod)
+            case kind:
+                raise CommandError(
+                    f"{manifest.place}: kind: {kind} cannot be planned; give a {CPU_POLICY_KIND} "
+                    "and Pods (kubectl get pods -o yaml)"
+                )
+    if len(policies) != 1:
+        places = ", ".join(manifest.place for manifest, _ in policies)
+        raise CommandError(
+            f"one {CPU_POLICY_KIND} is needed, {len(policies)} are there"
+            + (f" ({places}); leave one" if places else "; add one with -f")
+        )
+    manifest, policy = policies[0]
+    name = str(manifest.content.get("metadata", {}).get("name", "policy"))
+    return Wishes(name, policy, tuple(pods))
+
+
+def read_manifests(file: Path) -> Iterator[Manifest]:
+    """Every object of a file; lists are taken apart.
+
+    Raises:
+        CommandError: as `read_wishes`.
+    """
+    name = "standard input" if file == STDIN else str(file)
+    try:
+        text = sys.stdin.read() if file == STDIN else file.read_text(encoding="utf-8")
+        documents = list(yaml.safe_load_all(text))
+    except OSError as problem:
+        raise CommandError(f"{file}: {problem.strerror}; give a YAML file") from problem
+    except (yaml.YAMLError, UnicodeDecodeError) as problem:
+        what = " ".join(str(problem).split())
+        raise CommandError(f"{name}: not YAML: {what}") from problem
+    for number, document in enumerate(documents, start=1):
+        if document is not None:
+            yield from _objects(document, f"{name}: document {number}")
+
+
+def _objects(document: object, place: str) -> Iterator[Manifest]:
+    if not isinstance(document, dict):
+        raise CommandError(f"{place}: must be an object with apiVersion and kind")
+    kind = document.get("kind")
+    if not isinstance(kind, str):
+        raise CommandError(f"{place}: kind: is missing; write CpuPolicy or Pod")
+    if kind not in _LISTS:
+        yield Manifest(place, kind, document)
+        return
+    items = document.get("items") or []
+    if not isinstance(items, list):
+        raise CommandError(f"{place}: items: must be a list of objects")
+    for index, item in enumerate(items):
+        own = {"kind": kind.removesuffix("List")} | item if isinstance(item, dict) else item
+        yield from _objects(own, f"{place}: items[{index}]")
+
+
+def _policy(manifest: Manifest) -> CpuPolicySpec:
+    version = manifest.content.get("apiVersion")
+    if version != API_VERSION:
+        raise CommandError(f"{manifest.place}: apiVersion: must be {API_VERSION}, not {version!r}")
+    try:
+        return CpuPolicySpec.model_validate(manifest.content.get("spec") or {}, extra="forbid")
+    except ValidationError as refused:
+        place, problem = describe_invalid(refused)
+        field = ".".join(filter(None, ("spec", place)))
+        raise CommandError(f"{manifest.place}: {field}: {problem}") from refused
+
+
+def _pod(manifest: Manifest) -> PodView:
+    metadata = manifest.content.get("metadata")
+    named = dict(metadata) if isinstance(metadata, Mapping) else {}
+    full_name = f"{named.get('namespace', 'default')}/{named.get('name', manifest.place)}"
+    named.setdefault("uid", str(uuid5(NAMESPACE_URL, full_name)))
+    try:
+        return parse_pod({**manifest.content, "metadata": named})
+    except PodFormatError as refused:
+        raise CommandError(f"{manifest.place}: {refused}") from refused

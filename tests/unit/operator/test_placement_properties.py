@@ -1,0 +1,293 @@
+"""What holds of every plan, on machines and pods that nobody thought of."""
+
+import json
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from numapin_api.cpupolicy import CpuPolicySpec
+from numapin_api.cpuset import CpuSet
+from numapin_api.topology import Cpu, NumaNode, Topology
+from numapin_operator.placement import (
+    Holding,
+    Node,
+    PlacementError,
+    PodView,
+    PolicyError,
+    parse_pod,
+    plan_node,
+    resolve,
+)
+
+NOBODY: frozenset[str] = frozenset()
+MIB = 1 << 20
+
+
+@st.composite
+def machines(draw: st.DrawFn, hybrid: bool = False) -> Topology:
+    """Sockets, sparse NUMA nodes, caches and cores of all sorts, some of a single thread."""
+    ids = draw(st.lists(st.integers(0, 90), min_size=1, max_size=4, unique=True).map(sorted))
+    cpus: list[Cpu] = []
+    for index, node in enumerate(ids):
+        for core in range(draw(st.integers(1, 4))):
+            threads = draw(st.integers(1, 2)) if hybrid else 2
+            first = len(cpus)
+            cache = draw(st.sampled_from([-1, node, core // 2 + 8 * index]))
+            socket = draw(st.sampled_from([0, index // 2, index]))
+            cpus += [Cpu(first + t, first, socket, cache, node) for t in range(threads)]
+    with_memory_only = draw(st.booleans())
+    nodes = [*ids, *([max(ids) + 1] if with_memory_only else [])]
+    sizes = {node: draw(st.integers(1, 64)) * 64 * MIB for node in nodes}
+    return Topology(
+        cpus=tuple(cpus),
+        numa_nodes=tuple(NumaNode(node, sizes[node], {"2Mi": 16}) for node in nodes),
+    )
+
+
+@st.composite
+def policies(draw: st.DrawFn, topology: Topology) -> CpuPolicySpec:
+    options = draw(
+        st.sampled_from(
+            [
+                {},
+                {"fullPCPUsOnly": True},
+                {"distributeCPUsAcrossNUMA": True},
+                {"fullPCPUsOnly": True, "distributeCPUsAcrossNUMA": True},
+                {"distributeCPUsAcrossCores": True},
+                {"preferAlignCPUsByUncoreCache": True},
+            ]
+        )
+    )
+    few = max(1, len(topology.cpus) // 3)
+    return CpuPolicySpec.model_validate(
+        {
+            "reserved": {"count": draw(st.integers(1, few)), "strict": draw(st.booleans())},
+            "options": options,
+            "topology": {
+                "policy": draw(
+                    st.sampled_from(["None", "BestEffort", "Restricted", "SingleNUMANode"])
+                ),
+                "scope": draw(st.sampled_from(["Container", "Pod"])),
+                "preferClosestNUMANodes": draw(st.booleans()),
+            },
+            "memory": {
+                "policy": draw(st.sampled_from(["None", "Static", "Preferred", "SingleNUMA"])),
+            },
+        }
+    )
+
+
+def _resources(draw: st.DrawFn) -> dict[str, Any]:
+    amounts = {
+        "cpu": draw(st.sampled_from(["1", "1", "2", "2", "3", "4", "6", "500m"])),
+        "memory": draw(st.sampled_from(["64Mi", "256Mi", "1Gi", "3Gi"])),
+    }
+    if draw(st.integers(0, 5)) == 0:
+        amounts["hugepages-2Mi"] = draw(st.sampled_from(["8Mi", "32Mi", "48Mi"]))
+    return {"requests": amounts, "limits": dict(amounts)}
+
+
+@st.composite
+def pod_objects(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Pods with init containers and sidecars, some with resources of their own."""
+    made = []
+    for number in range(draw(st.integers(1, 5))):
+        init = [
+            {"name": f"i{index}", "resources": _resources(draw)}
+            | ({"restartPolicy": "Always"} if draw(st.booleans()) else {})
+            for index in range(draw(st.integers(0, 2)))
+        ]
+        apps = [
+            {"name": f"c{index}", "resources": _resources(draw)}
+            for index in range(draw(st.integers(1, 2)))
+        ]
+        spec: dict[str, Any] = {"initContainers": init, "containers": apps}
+        if draw(st.integers(0, 4)) == 0:
+            whole = {"cpu": draw(st.sampled_from(["4", "6", "8"])), "memory": "4Gi"}
+            spec["resources"] = {"requests": whole, "limits": whole}
+        made.append({"metadata": {"name": f"p{number}", "uid": f"u{number}"}, "spec": spec})
+    return made
+
+
+@st.composite
+def situations(
+    draw: st.DrawFn, hybrid: bool = False
+) -> tuple[Topology, CpuPolicySpec, list[dict[str, Any]]]:
+    topology = draw(machines(hybrid=hybrid))
+    return topology, draw(policies(topology)), draw(pod_objects())
+
+
+Situation = tuple[Topology, CpuPolicySpec, list[dict[str, Any]]]
+
+
+def placed(topology: Topology, policy: CpuPolicySpec, pods: Sequence[PodView]) -> Node | None:
+    """A node with as many of the pods as fit; None where the policy cannot work there."""
+    try:
+        node = Node(resolve(topology, policy))
+    except PolicyError:
+        return None
+    for pod in pods:
+        try:
+            node.place(pod)
+        except PlacementError:
+            continue
+    return node
+
+
+def own(holding: Holding) -> CpuSet:
+    return CpuSet.from_mask(holding.cpus)
+
+
+@given(situations())
+@settings(max_examples=150, deadline=None)
+def test_nothing_is_handed_out_twice_and_nothing_is_lost(situation: Situation) -> None:
+    topology, policy, objects = situation
+    node = placed(topology, policy, [parse_pod(each) for each in objects])
+    if node is None:
+        return
+    holdings = [own(holding) for holding in node.holdings.values()]
+    for one, other in combinations(holdings, 2):
+        assert one.isdisjoint(other)
+    exclusive = CpuSet()
+    for cpus in holdings:
+        exclusive |= cpus
+    reserved = CpuSet.from_mask(node.rules.reserved)
+    assert exclusive.isdisjoint(reserved)
+    assert exclusive.isdisjoint(node.shared)
+    assert exclusive | node.shared | reserved == topology.online
+    assert node.shared
+    assert policy.reserved.strict == node.shared.isdisjoint(reserved)
+
+
+@given(situations())
+@settings(max_examples=150, deadline=None)
+def test_containers_of_a_pod_share_only_what_an_init_container_leaves(situation: Situation) -> None:
+    topology, policy, objects = situation
+    pods = {pod.uid: pod for pod in map(parse_pod, objects)}
+    node = placed(topology, policy, list(pods.values()))
+    for uid, holding in node.holdings.items() if node else ():
+        ordinary = {c.name for c in pods[uid].containers if c.kind.value == "init"}
+        lasting = [b for b in holding.bindings if b.exclusive and b.container not in ordinary]
+        for one, other in combinations(lasting, 2):
+            assert not one.cpus & other.cpus
+        for binding in holding.bindings:
+            wanted = next(c for c in pods[uid].containers if c.name == binding.container)
+            if binding.exclusive and binding.cpus:
+                assert binding.cpus.bit_count() == wanted.whole_cpus
+
+
+@given(situations())
+@settings(max_examples=150, deadline=None)
+def test_release_undoes_place(situation: Situation) -> None:
+    topology, policy, objects = situation
+    pods = [parse_pod(each) for each in objects]
+    node = placed(topology, policy, pods[:-1])
+    if node is None:
+        return
+    shared = node.shared
+    free = {name: sum(at.values()) for name, at in node.memory.free.items()} if node.memory else {}
+    try:
+        node.place(pods[-1])
+        node.release(pods[-1].uid)
+    except PlacementError:
+        pass
+    assert node.shared == shared
+    if node.memory:
+        assert {name: sum(at.values()) for name, at in node.memory.free.items()} == free
+
+
+@given(situations())
+@settings(max_examples=150, deadline=None)
+def test_a_container_admitted_under_single_numa_node_lies_in_one(situation: Situation) -> None:
+    topology, policy, objects = situation
+    single = policy.topology.model_copy(update={"policy": "SingleNUMANode"})
+    policy = policy.model_copy(update={"topology": single})
+    pods = {pod.uid: pod for pod in map(parse_pod, objects)}
+    node = placed(topology, policy, list(pods.values()))
+    for uid, holding in node.holdings.items() if node else ():
+        for binding in holding.bindings:
+            if not binding.cpus:
+                continue
+            inside = [cpus for cpus in topology.numa_cpus.values() if binding.cpu_set <= cpus]
+            assert len(inside) == 1
+            if binding.memory and policy.memory.policy in {"Static", "SingleNUMA"}:
+                assert len(binding.mem_set) == 1
+        if policy.topology.scope == "Pod" and pods[uid].pod_level is None:
+            assert any(own(holding) <= cpus for cpus in topology.numa_cpus.values())
+
+
+@given(situations())
+@settings(max_examples=100, deadline=None)
+def test_a_plan_is_stable_and_its_own_successor(situation: Situation) -> None:
+    topology, policy, objects = situation
+    pods = [parse_pod(each) for each in objects]
+    try:
+        first = plan_node(topology, policy, None, pods, NOBODY).spec
+    except PolicyError:
+        return
+    again = plan_node(topology, policy, None, pods, NOBODY).spec
+    assert again.model_dump_json() == first.model_dump_json()
+    after_restart = plan_node(topology, policy, first, pods, NOBODY).spec
+    assert after_restart.model_dump_json() == first.model_dump_json()
+    emptied = plan_node(topology, policy, first, [], NOBODY).spec
+    assert emptied.pools == plan_node(topology, policy, None, [], NOBODY).spec.pools
+    assert emptied.containers == ()
+
+
+@given(situations(), st.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_the_order_of_keys_never_matters(situation: Situation, random: Any) -> None:
+    topology, policy, objects = situation
+
+    def shuffled(value: Any) -> Any:
+        if isinstance(value, dict):
+            keys = sorted(value)
+            random.shuffle(keys)
+            return {key: shuffled(value[key]) for key in keys}
+        return [shuffled(each) for each in value] if isinstance(value, list) else value
+
+    wire = policy.to_wire()
+    outcomes = []
+    for mixed in (json.loads(json.dumps(objects)), shuffled(objects)):
+        pods = [parse_pod(each) for each in mixed]
+        try:
+            spec = CpuPolicySpec.model_validate(shuffled(wire))
+            outcomes.append(plan_node(topology, spec, None, pods, NOBODY).spec.model_dump_json())
+        except PolicyError as refused:
+            outcomes.append(str(refused))
+    assert outcomes[0] == outcomes[1]
+
+
+@given(situations(hybrid=True))
+@settings(max_examples=150, deadline=None)
+def test_whole_cores_are_whole_on_hybrid_processors_too(situation: Situation) -> None:
+    topology, policy, objects = situation
+    options = policy.options.model_copy(
+        update={"full_pcpus_only": True, "distribute_cpus_across_cores": False}
+    )
+    policy = policy.model_copy(update={"options": options})
+    node = placed(topology, policy, [parse_pod(each) for each in objects])
+    for holding in node.holdings.values() if node else ():
+        for binding in holding.bindings if holding.whole is None else ():
+            for core in topology.core_cpus.values():
+                assert core <= binding.cpu_set or core.isdisjoint(binding.cpu_set)
+
+
+@given(situations())
+@settings(max_examples=100, deadline=None)
+def test_memory_is_never_promised_twice(situation: Situation) -> None:
+    topology, policy, objects = situation
+    node = placed(topology, policy, [parse_pod(each) for each in objects])
+    if node is None or node.memory is None:
+        return
+    promised: dict[str, int] = {}
+    for holding in node.holdings.values():
+        for block in holding.memory:
+            promised[block.resource] = promised.get(block.resource, 0) + block.size_bytes
+    for resource, at in node.memory.free.items():
+        assert all(size >= 0 for size in at.values())
+        capacity = sum(node.rules.capacity[resource].values())
+        assert promised.get(resource, 0) + sum(at.values()) == capacity
