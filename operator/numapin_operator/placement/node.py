@@ -7,7 +7,7 @@ from numapin_operator.placement.explain import arithmetic
 from numapin_operator.placement.holdings import CpuPool, Holding
 from numapin_operator.placement.memory import MemoryTables
 from numapin_operator.placement.placing import Placing
-from numapin_operator.placement.rules import Rules, bindable
+from numapin_operator.placement.rules import Rules
 
 
 class Node:
@@ -22,7 +22,7 @@ class Node:
         self.cpus = CpuPool(rules)
         self.memory: MemoryTables | None = None
         if rules.capacity:
-            nodes = (node.id for node in bindable(rules.topology))
+            nodes = (node.id for node in rules.topology.numa_nodes)
             self.memory = MemoryTables(rules.capacity, nodes)
         self.holdings: dict[str, Holding] = {}
 

@@ -212,7 +212,7 @@ class Placing:
 
     def _take(self, free: int, count: int, numa_nodes: int | None) -> int:
         """CPUs of the NUMA nodes first, then others. Source: Kubernetes, `allocateCPUs`."""
-        if count > free.bit_count():
+        if count > free.bit_count() and not self._rules.as_kubelet:
             raise NotEnoughCpusError(count, free.bit_count(), f": {CpuSet.from_mask(free)}")
         if numa_nodes is None:
             return self._rules.take(free, count)

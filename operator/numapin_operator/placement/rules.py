@@ -152,7 +152,7 @@ def _reserved(policy: CpuPolicySpec, layout: Layout, take: Callable[[int, int], 
 
 def _capacity(topology: Topology, policy: CpuPolicySpec) -> Capacity:
     capacity: dict[str, dict[int, int]] = {MEMORY: {}}
-    for node in bindable(topology):
+    for node in topology.numa_nodes:
         for resource, size in _memory_of(node):
             capacity.setdefault(resource, {})[node.id] = size
     for index, kept in enumerate(policy.memory.reserved):
@@ -168,11 +168,6 @@ def _capacity(topology: Topology, policy: CpuPolicySpec) -> Capacity:
                 at = capacity.setdefault(resource, {})
                 _keep(at, kept.numa_node, quantity, f"{place}: {resource}")
     return capacity
-
-
-def bindable(topology: Topology) -> tuple[NumaNode, ...]:
-    """The NUMA nodes whose memory containers may have: not those that are a GPU's own."""
-    return tuple(node for node in topology.numa_nodes if not node.on_device)
 
 
 def _memory_of(node: NumaNode) -> Iterator[tuple[str, int]]:
