@@ -42,6 +42,7 @@ class Wire:
                     tasks.create_task(self._forward(reader, back), name="there")
                     tasks.create_task(self._forward(there, writer), name="back")
         finally:
+            writer.transport.abort()
             self._tasks.discard(task)
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,9 +1,11 @@
-"""A client of the real API server, and a namespace for each test."""
+"""Clients of the real API server and of the fake one, and a namespace for each test."""
 
 import secrets
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 
 import pytest
+from fake_apiserver import FakeApiServer
 
 from numapin_client.kubeconfig import kubeconfig_login
 from numapin_client.objects import ApiClient, connect
@@ -30,3 +32,13 @@ async def namespace(client: ApiClient) -> AsyncIterator[str]:
     await client.create(SERVICE_ACCOUNTS, account)
     yield name
     await client.delete(NAMESPACES, Key(name))
+
+
+@pytest.fixture(params=["real", "fake"])
+async def any_client(request: pytest.FixtureRequest, client: ApiClient) -> AsyncIterator[ApiClient]:
+    """A client of either server: what a test asks of one, the other must do as well."""
+    async with AsyncExitStack() as stack:
+        if request.param == "fake":
+            server = await stack.enter_async_context(FakeApiServer())
+            client = await stack.enter_async_context(connect(server.login))
+        yield client

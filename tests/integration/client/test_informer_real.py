@@ -1,0 +1,126 @@
+"""An informer of a real API server whose connection is cut, and whose history is lost."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+from running import eventually, running
+from tcp_proxy import Wire, wire_to
+
+from numapin_client import errors
+from numapin_client.informer import Informer, InformerTiming
+from numapin_client.kubeconfig import kubeconfig_login
+from numapin_client.objects import ApiClient, Source, connect
+from numapin_client.resources import CONFIG_MAPS, PODS, Json, Key
+from numapin_client.watch import WatchEvent, WatchTiming, watch
+from numapin_lab.controlplane import ControlPlane
+
+
+@pytest.fixture
+async def wire(control_plane: ControlPlane) -> AsyncIterator[Wire]:
+    async with wire_to("127.0.0.1", control_plane.ports.apiserver) as laid:
+        yield laid
+
+
+@pytest.fixture
+async def wired(control_plane: ControlPlane, wire: Wire) -> AsyncIterator[ApiClient]:
+    """A client whose every byte goes through the wire."""
+    login = kubeconfig_login(str(control_plane.kubeconfig))
+    async with connect(replace(login, server=f"https://127.0.0.1:{wire.port}")) as opened:
+        yield opened
+
+
+def value_of(body: Json) -> str:
+    return str(body["data"]["value"])
+
+
+def config_map(namespace: str, name: str, value: str) -> Json:
+    return {"metadata": {"name": name, "namespace": namespace}, "data": {"value": value}}
+
+
+async def test_a_cut_connection_costs_no_list(
+    client: ApiClient, wired: ApiClient, wire: Wire, namespace: str
+) -> None:
+    timing = InformerTiming(backoff_base_seconds=0.05)
+    informer = Informer(wired, Source(CONFIG_MAPS, namespace), value_of, timing=timing)
+    async with running(informer.run()):
+        for round_number in range(5):
+            await eventually(lambda: informer.connected)
+            wire.cut()
+            await client.create(CONFIG_MAPS, config_map(namespace, f"m{round_number}", "1"))
+            await eventually(lambda n=round_number: len(informer.items) == n + 1)  # type: ignore[misc]
+    assert informer.relists == 1
+
+
+async def test_a_silent_wire_is_noticed_and_made_up_for(
+    client: ApiClient, wired: ApiClient, wire: Wire, namespace: str
+) -> None:
+    timing = InformerTiming(idle_seconds=1.0, backoff_base_seconds=0.05, backoff_cap_seconds=0.2)
+    await client.create(CONFIG_MAPS, config_map(namespace, "goes", "1"))
+    informer = Informer(wired, Source(CONFIG_MAPS, namespace), value_of, timing=timing)
+    async with running(informer.run()):
+        await informer.synced.wait()
+        wire.fall_silent()
+        await client.delete(CONFIG_MAPS, Key("goes", namespace))
+        await client.create(CONFIG_MAPS, config_map(namespace, "comes", "2"))
+        await eventually(lambda: not informer.connected)
+        wire.mend()
+        await eventually(lambda: informer.items == {Key("comes", namespace): "2"})
+
+
+async def test_short_watches_lose_nothing(client: ApiClient, namespace: str) -> None:
+    """The server ends each watch after a second; every change comes exactly once."""
+    told: list[str] = []
+    timing = InformerTiming(session_seconds=(1.0, 1.0), backoff_base_seconds=0.01)
+    informer = Informer(
+        client,
+        Source(CONFIG_MAPS, namespace),
+        value_of,
+        lambda changes: told.extend(str(change.new) for change in changes),
+        timing,
+    )
+    async with running(informer.run()):
+        await informer.synced.wait()
+        for number in range(60):
+            await client.apply(CONFIG_MAPS, config_map(namespace, "m", str(number)), "t")
+            await eventually(lambda n=number: told[-1:] == [str(n)])  # type: ignore[misc]
+    assert told == [str(number) for number in range(60)]
+    assert informer.relists == 1
+
+
+async def test_an_object_that_leaves_a_selector_is_told_as_gone(
+    client: ApiClient, namespace: str
+) -> None:
+    """As a pod does that is bound to another node, or ends."""
+    pod = {
+        "metadata": {"name": "p", "namespace": namespace},
+        "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "localhost/pause:1"}]},
+    }
+    selector = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+    source = Source(PODS, namespace, field_selector=selector)
+    informer = Informer(client, source, lambda body: str(body["spec"]["nodeName"]))
+    async with running(informer.run()):
+        await informer.synced.wait()
+        await client.create(PODS, pod)
+        await eventually(lambda: informer.items == {Key("p", namespace): "n"})
+        ended = {"status": {"phase": "Succeeded"}}
+        await client.merge_patch(PODS, Key("p", namespace), ended, subresource="status")
+        await eventually(lambda: not informer.items)
+
+
+async def test_a_version_of_the_future_is_answered_by_silence(
+    client: ApiClient, namespace: str
+) -> None:
+    """Why a silent watch costs a new list: so does a server restored from a backup treat us."""
+    source = Source(CONFIG_MAPS, namespace)
+    await client.create(CONFIG_MAPS, config_map(namespace, "unseen", "1"))
+    future = watch(client.connection, source, str(2**40), WatchTiming(60, 2))
+    told: list[WatchEvent] = []
+
+    async def listen() -> None:
+        async for events in future:
+            told.extend(events)
+
+    with pytest.raises(errors.IdleTimeoutError):
+        await listen()
+    assert not told

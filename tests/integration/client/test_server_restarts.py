@@ -1,0 +1,113 @@
+"""An informer of an API server that is restarted, and of one that lost its data."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from running import eventually, running
+from tcp_proxy import Wire, wire_to
+
+from numapin_client.informer import Informer, InformerTiming
+from numapin_client.kubeconfig import kubeconfig_login
+from numapin_client.objects import ApiClient, Source, connect
+from numapin_client.resources import CONFIG_MAPS, Json, Key
+from numapin_lab.controlplane import ControlPlane, ControlPlanePorts
+from numapin_lab.ports import choose
+
+TIMING = InformerTiming(idle_seconds=2.0, backoff_base_seconds=0.05, backoff_cap_seconds=0.5)
+SOURCE = Source(CONFIG_MAPS, "default")
+
+
+@pytest.fixture
+def plane(control_plane: ControlPlane, tmp_path: Path) -> Iterator[ControlPlane]:
+    """A control plane of the test's own, to be ill-treated."""
+    own = ControlPlane(tmp_path / "plane", ControlPlanePorts(*choose(3)), control_plane.programs)
+    try:
+        own.start()
+        yield own
+    finally:
+        own.stop()
+
+
+@pytest.fixture
+async def wire(plane: ControlPlane) -> AsyncIterator[Wire]:
+    async with wire_to("127.0.0.1", plane.ports.apiserver) as laid:
+        yield laid
+
+
+@pytest.fixture
+async def wired(plane: ControlPlane, wire: Wire) -> AsyncIterator[ApiClient]:
+    """A client whose every byte goes through the wire."""
+    login = kubeconfig_login(str(plane.kubeconfig))
+    async with connect(replace(login, server=f"https://127.0.0.1:{wire.port}")) as opened:
+        yield opened
+
+
+def config_map(name: str, value: str) -> Json:
+    return {"metadata": {"name": name, "namespace": "default"}, "data": {"value": value}}
+
+
+def value_of(body: Json) -> str:
+    return str(body["data"].get("value", ""))
+
+
+async def write(plane: ControlPlane, name: str, value: str) -> None:
+    async with connect(kubeconfig_login(str(plane.kubeconfig))) as direct:
+        await direct.apply(CONFIG_MAPS, config_map(name, value), "test")
+
+
+async def remove(plane: ControlPlane, name: str) -> None:
+    async with connect(kubeconfig_login(str(plane.kubeconfig))) as direct:
+        await direct.delete(CONFIG_MAPS, Key(name, "default"))
+
+
+def values(informer: Informer[str]) -> dict[str, str]:
+    return {key.name: value for key, value in informer.items.items()}
+
+
+async def restart(plane: ControlPlane, wire: Wire) -> None:
+    """Bring the control plane back; nothing of the old one's last words gets through."""
+    wire.fall_silent()
+    wire.cut()
+    await asyncio.to_thread(plane.start)
+    wire.mend()
+
+
+async def test_what_went_unseen_before_a_restart_is_noticed(
+    plane: ControlPlane, wired: ApiClient, wire: Wire
+) -> None:
+    for name in ("stays", "goes"):
+        await write(plane, name, "1")
+    informer = Informer(wired, SOURCE, value_of, timing=TIMING)
+    async with running(informer.run()):
+        await informer.synced.wait()
+        wire.fall_silent()
+        await remove(plane, "goes")
+        await write(plane, "comes", "2")
+        await asyncio.to_thread(plane.stop)
+        await restart(plane, wire)
+        await eventually(lambda: values(informer).get("comes") == "2" and informer.connected)
+        await eventually(lambda: "goes" not in values(informer))
+        await write(plane, "after", "3")
+        await eventually(lambda: values(informer).get("after") == "3")
+
+
+async def test_a_server_that_lost_its_data_is_believed(
+    plane: ControlPlane, wired: ApiClient, wire: Wire
+) -> None:
+    """Its versions begin anew, so a watch from ours would be silent until it has caught up."""
+    for number in range(5):
+        await write(plane, "of-old", str(number))
+    informer = Informer(wired, SOURCE, value_of, timing=TIMING)
+    async with running(informer.run()):
+        await eventually(lambda: values(informer).get("of-old") == "4")
+        await asyncio.to_thread(plane.stop)
+        await asyncio.to_thread(shutil.rmtree, plane.etcd.folder / "data")
+        await restart(plane, wire)
+        await write(plane, "of-new", "1")
+        await eventually(
+            lambda: values(informer).get("of-new") == "1" and "of-old" not in values(informer)
+        )
