@@ -93,12 +93,12 @@ def _blocks(missing: Write, write: Write) -> bool:
     """Whether `write` is unsafe because `missing` was not made."""
     if missing.setting is not write.setting:
         return False
-    if write.path.startswith(missing.path + "/"):
+    if f"{write.path}/".startswith(f"{missing.path}/"):
         asked = write.value.mask if isinstance(write.value, CpuSet | MemSet) else 0
         return bool(missing.gains.mask & asked)
     if missing.path.startswith(write.path + "/"):
         return _blocks_parent(missing, write)
-    if missing.path == write.path or (missing.owner and missing.owner == write.owner):
+    if missing.owner and missing.owner == write.owner:
         return False
     exclusive = bool(missing.owner or write.owner)
     return exclusive and bool(missing.leaves.mask & write.gains.mask)

@@ -277,7 +277,8 @@ def _write(path: str, text: str) -> None:
             raise CgroupReadOnlyError(path, text, errno.EACCES, meaning) from error
         raise _error(path, text, error) from error
     try:
-        os.write(file, text.encode("ascii"))
+        # With its newline, an empty set is a write as well; without, it would be none at all.
+        os.write(file, f"{text}\n".encode("ascii"))
     except OSError as error:
         raise _error(path, text, error) from error
     finally:

@@ -84,13 +84,16 @@ class Ledger:
                 yield self._set(path, target[path])
 
     def _arrives(self, path: str, target: Masks) -> bool:
-        """Whether the cgroup has its target without a write, once its parent has its own."""
+        """Whether the cgroup has its target without a write, once its parent has its own.
+
+        Not if it has it only because nothing is left of what it asked for, or if a CPU that comes
+        online would be added to it.
+        """
         if not self._inherits or path == self._tree.root:
             return self.effective[path] == target[path]
         asked = self._asked[path]
-        if asked & ~self._limit:
-            return False
-        return _clamp(asked, target[parent(path)]) == target[path]
+        above = target[parent(path)]
+        return (asked & above if asked else above) == target[path] and not asked & ~self._limit
 
     def _set(self, path: str, asked: int) -> Change:
         change = Change(path, asked, self.effective[path])

@@ -52,11 +52,16 @@ class KernelModel:
         self.after_write: Callable[[Write], None] = lambda write: None
 
     def make(self, path: str) -> None:
-        """As mkdir: v1 cgroups are born empty, v2 ones inherit; both ask for nothing."""
+        """As mkdir, asking for nothing: empty on v1, inherited on v2.
+
+        On v2 the parent gives its controllers to its children, so it may not have tasks.
+        """
         if path in self.groups:
             raise self._refused(path, errno.EEXIST)
         if parent(path) not in self.groups:
             raise CgroupVanishedError(path, None, errno.ENOENT, "no parent")
+        if self.version is Version.V2 and self.groups[parent(path)].tasks:
+            raise self._refused(path, errno.EBUSY)
         self.groups[path] = Group()
 
     def remove(self, path: str) -> None:

@@ -8,8 +8,9 @@ from kernel_model import Group, KernelModel
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import Cpu, NumaNode, Topology
-from numapin_enforcer.cgroups import Cgroup, Tree, Version, Write, parent
+from numapin_enforcer.cgroups import Cgroup, CgroupTree, Tree, Version, Write, parent
 from numapin_enforcer.desired import Desired, desire
+from numapin_enforcer.inforce import in_force, mismatches
 from numapin_enforcer.layout import Driver, Layout, Qos
 
 LAYOUT = Layout(Driver.CGROUPFS)
@@ -23,9 +24,10 @@ class Pod:
     qos: Qos
     members: tuple[tuple[str, bool], ...]
     stranger: bool
+    layout: Layout = LAYOUT
 
     def path(self) -> str:
-        return LAYOUT.pod_path(self.qos, self.uid)
+        return self.layout.pod_path(self.qos, self.uid)
 
     def container_id(self, name: str) -> str:
         return f"{self.uid[-1]}{name[-1]}".replace("p", "0").rjust(64, "0")
@@ -42,6 +44,7 @@ class World:
     topology: Topology
     possible: CpuSet
     pods: tuple[Pod, ...]
+    layout: Layout = LAYOUT
 
     def names(self) -> dict[str, str]:
         """What the runtime lists: every container, no sandbox."""
@@ -51,18 +54,18 @@ class World:
         return [(pod, name) for pod in self.pods for name, _ in pod.members]
 
     def desired(self, spec: NodeAssignmentSpec, tree: Tree) -> dict[str, Desired]:
-        return desire(spec, tree, LAYOUT, self.names(), self.topology)
+        return desire(spec, tree, self.layout, self.names(), self.topology)
 
     def model(self) -> KernelModel:
         """The empty tree of this machine, with the cgroups made but (on v1) all newborn."""
-        model = KernelModel(self.version, self.possible, self.topology.mems, LAYOUT.root)
+        model = KernelModel(self.version, self.possible, self.topology.mems, self.layout.root)
         model.set_online(self.topology.online)
         for path in self.paths():
             model.make(path)
         return model
 
     def paths(self) -> list[str]:
-        found = [LAYOUT.qos_path(Qos.BURSTABLE), LAYOUT.qos_path(Qos.BEST_EFFORT)]
+        found = [self.layout.qos_path(Qos.BURSTABLE), self.layout.qos_path(Qos.BEST_EFFORT)]
         for pod in self.pods:
             found += [pod.path(), pod.container_path("sandbox-f")]
             for name, nested in pod.members:
@@ -73,7 +76,14 @@ class World:
 
 
 @st.composite
-def worlds(draw: st.DrawFn, versions: tuple[Version, ...] = tuple(Version)) -> World:
+def worlds_on(draw: st.DrawFn, version: Version, topology: Topology, layout: Layout) -> World:
+    """Pods on a given machine whose every CPU may come online."""
+    pods = tuple(draw(_pods(f"pod-{index}", layout)) for index in range(draw(st.integers(1, 3))))
+    return World(version, topology, topology.online | topology.offline, pods, layout)
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
     count = draw(st.integers(2, 8), label="cpus")
     mems = draw(st.integers(1, 3), label="numa nodes")
     offline = CpuSet(draw(st.sets(st.integers(1, count - 1), max_size=count // 3)))
@@ -83,17 +93,16 @@ def worlds(draw: st.DrawFn, versions: tuple[Version, ...] = tuple(Version)) -> W
         tuple(NumaNode(node, 2**30) for node in range(mems)),
         offline,
     )
-    pods = tuple(draw(_pods(f"pod-{index}")) for index in range(draw(st.integers(1, 3))))
-    return World(draw(st.sampled_from(versions)), topology, CpuSet(range(count)), pods)
+    return draw(worlds_on(draw(st.sampled_from(Version)), topology, LAYOUT))
 
 
 @st.composite
-def _pods(draw: st.DrawFn, uid: str) -> Pod:
+def _pods(draw: st.DrawFn, uid: str, layout: Layout) -> Pod:
     members = tuple(
         (f"container-{letter}", draw(st.booleans()))
         for letter in "abc"[: draw(st.integers(0, 3), label="containers")]
     )
-    return Pod(uid, draw(st.sampled_from(Qos)), members, draw(st.booleans()))
+    return Pod(uid, draw(st.sampled_from(Qos)), members, draw(st.booleans()), layout)
 
 
 @st.composite
@@ -128,9 +137,10 @@ def scattered(draw: st.DrawFn, world: World) -> KernelModel:
     """The world's tree with any sets that the kernel could have: drift of every kind."""
     model = world.model()
     if world.version is Version.V2 and draw(st.booleans(), label="kubepods asks"):
-        model.groups[LAYOUT.root].cpus = world.possible
+        model.groups[world.layout.root].cpus = world.possible
     for path in world.paths():
-        tasks = draw(st.integers(0, 1)) if path.count("/") > 2 or "/pod" not in path else 0
+        leaf = not any(parent(other) == path for other in world.paths())
+        tasks = draw(st.integers(0, 1)) if leaf else 0
         above = model.groups[parent(path)]
         if world.version is Version.V1:
             cpus, mems = CpuSet(draw(_some(above.cpus))), MemSet(draw(_some(above.mems)))
@@ -159,6 +169,23 @@ def alone(tree: Tree, path: str) -> CpuSet:
     return mine
 
 
+def held_now(tree: Tree, wanted: dict[str, Desired]) -> dict[str, CpuSet]:
+    """What containers that are to own CPUs have to themselves now, whoever gave it to them."""
+    found = {path: alone(tree, path) for path in owners(wanted) if path in tree.cgroups}
+    return {path: cpus for path, cpus in found.items() if cpus}
+
+
+def assert_reached(tree: Tree, wanted: dict[str, Desired]) -> None:
+    """The kernel has what is wanted, owners have it alone, and our own report says just that."""
+    for path, cgroup in tree.cgroups.items():
+        assert cgroup.effective_cpus == wanted[path].cpus, path
+        assert cgroup.effective_mems == wanted[path].mems, path
+    owning = {path: wanted[path].cpus for path in owners(wanted) if path in tree.cgroups}
+    assert {path: alone(tree, path) for path in owning} == owning
+    assert mismatches(tree, wanted) == ()
+    assert {one.path: one.cpus for one in in_force(tree, wanted) if one.exclusive} == owning
+
+
 def owners(wanted: dict[str, Desired]) -> list[str]:
     """The containers that are to own CPUs, without what is nested in them."""
     return [
@@ -169,11 +196,21 @@ def owners(wanted: dict[str, Desired]) -> list[str]:
 
 
 class Watch:
-    """Holds I1, I2 and I3 of the design after every single write to a model."""
+    """Holds I1, I2 and I3 of the design after every single write to a model or a kernel."""
 
-    def __init__(self, world: World, model: KernelModel, held: dict[str, CpuSet]) -> None:
-        self._world, self._model, self.held = world, model, held
-        model.before_write, model.after_write = self.before, self.after
+    def __init__(self, world: World, cgroups: CgroupTree, held: dict[str, CpuSet]) -> None:
+        self._world, self._cgroups, self.held = world, cgroups, held
+        if isinstance(cgroups, KernelModel):
+            cgroups.before_write, cgroups.after_write = self.before, self.after
+
+    def read(self) -> Tree:
+        return self._cgroups.read()
+
+    def write(self, write: Write) -> None:
+        """What `apply` calls where the kernel is real."""
+        self.before(write)
+        self._cgroups.write(write)
+        self.after(write)
 
     def before(self, write: Write) -> None:
         """I2: nothing empty, nothing offline, no node without memory."""
@@ -187,7 +224,7 @@ class Watch:
 
     def after(self, write: Write) -> None:
         """I1: what was owned stays with its owner until it left; I3: asked is effective."""
-        tree = self._model.read()
+        tree = self._cgroups.read()
         for path, cpus in self.held.items():
             if path in tree.cgroups:
                 still = cpus & tree.cgroups[path].effective_cpus

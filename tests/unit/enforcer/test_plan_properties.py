@@ -4,14 +4,12 @@ from collections.abc import Callable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kernel_model import KernelModel
-from kernel_worlds import Watch, World, alone, owners, scattered, specs, worlds
+from kernel_worlds import Watch, World, assert_reached, held_now, scattered, specs, worlds
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_enforcer.apply import Outcome, apply
 from numapin_enforcer.cgroups import CgroupRefusedError, Write
-from numapin_enforcer.desired import Desired
-from numapin_enforcer.inforce import in_force, mismatches
 from numapin_enforcer.plan import plan
 
 patient = settings(
@@ -31,24 +29,9 @@ def enforce(world: World, model: KernelModel, spec: NodeAssignmentSpec) -> Outco
     return Outcome(*(getattr(first, name) + getattr(then, name) for name in Outcome.__slots__))
 
 
-def held_now(world: World, model: KernelModel, spec: NodeAssignmentSpec) -> dict[str, CpuSet]:
-    """What containers that are to own CPUs have to themselves now, whoever gave it to them."""
+def holders(world: World, model: KernelModel, spec: NodeAssignmentSpec) -> dict[str, CpuSet]:
     tree = model.read()
-    found = {path: alone(tree, path) for path in owners(world.desired(spec, tree))}
-    return {path: cpus for path, cpus in found.items() if cpus}
-
-
-def assert_reached(model: KernelModel, wanted: dict[str, Desired]) -> None:
-    tree = model.read()
-    for path, cgroup in tree.cgroups.items():
-        assert cgroup.effective_cpus == wanted[path].cpus, path
-        assert cgroup.effective_mems == wanted[path].mems, path
-    for path in owners(wanted):
-        if path in tree.cgroups:
-            assert alone(tree, path) == wanted[path].cpus, path
-    assert mismatches(tree, wanted) == ()
-    told = {one.path: one.cpus for one in in_force(tree, wanted) if one.exclusive}
-    assert told == {path: wanted[path].cpus for path in owners(wanted) if path in tree.cgroups}
+    return held_now(tree, world.desired(spec, tree))
 
 
 @patient
@@ -59,10 +42,10 @@ def test_any_tree_reaches_any_spec_in_one_pass_and_a_second_writes_nothing(
     model = data.draw(scattered(world))
     spec = data.draw(specs(world))
     wanted = world.desired(spec, model.read())
-    Watch(world, model, held_now(world, model, spec))
+    Watch(world, model, holders(world, model, spec))
     outcome = enforce(world, model, spec)
     assert outcome.complete, outcome
-    assert_reached(model, wanted)
+    assert_reached(model.read(), wanted)
     tree = model.read()
     assert plan(tree, world.desired(spec, tree)).writes == ()
 
@@ -74,10 +57,10 @@ def test_owners_are_never_disturbed_while_one_spec_follows_another(
 ) -> None:
     model = world.model()
     for spec in data.draw(st.lists(specs(world), min_size=2, max_size=4)):
-        held = held_now(world, model, spec)
+        held = holders(world, model, spec)
         Watch(world, model, held)
         assert enforce(world, model, spec).complete
-        assert_reached(model, world.desired(spec, model.read()))
+        assert_reached(model.read(), world.desired(spec, model.read()))
 
 
 def refuse_at(place: int, then: Callable[[Write], None]) -> Callable[[Write], None]:
@@ -103,7 +86,7 @@ def test_a_write_that_fails_leaves_all_safe_and_the_next_pass_goes_on(
     start = data.draw(scattered(world))
     if data.draw(st.booleans(), label="from a spec in force"):
         enforce(world, start, before)
-    held = held_now(world, start, spec)
+    held = holders(world, start, spec)
     wanted = world.desired(spec, start.read())
     for place in range(len(plan(start.read(), wanted).writes)):
         model = copy_of(world, start)
@@ -111,9 +94,9 @@ def test_a_write_that_fails_leaves_all_safe_and_the_next_pass_goes_on(
         model.before_write = refuse_at(place, watch.before)
         assert not enforce(world, model, spec).complete
         model.before_write = watch.before
-        watch.held |= held_now(world, model, spec)
+        watch.held |= holders(world, model, spec)
         assert enforce(world, model, spec).complete
-        assert_reached(model, world.desired(spec, model.read()))
+        assert_reached(model.read(), world.desired(spec, model.read()))
 
 
 def copy_of(world: World, model: KernelModel) -> KernelModel:
@@ -137,7 +120,7 @@ def test_cgroups_that_vanish_between_reading_and_writing_are_normal(
         st.sets(st.sampled_from(world.paths()[2:])) if world.pods else st.just(set())
     )
     moments = {path: data.draw(st.integers(0, 20)) for path in sorted(leaving)}
-    watch = Watch(world, model, held_now(world, model, spec))
+    watch = Watch(world, model, holders(world, model, spec))
     count = 0
 
     def vanish(write: Write) -> None:
@@ -153,4 +136,4 @@ def test_cgroups_that_vanish_between_reading_and_writing_are_normal(
     assert outcome.complete, outcome
     model.before_write = watch.before
     assert enforce(world, model, spec).complete
-    assert_reached(model, world.desired(spec, model.read()))
+    assert_reached(model.read(), world.desired(spec, model.read()))

@@ -1,0 +1,67 @@
+"""Whole plans on this machine's kernel: from any tree to any spec, safe after every write."""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kernel_model import KernelModel
+from kernel_worlds import Watch, assert_reached, held_now, scattered, specs, worlds_on
+from real_cgroups import RealCgroups, memory_nodes, online_cpus
+
+from numapin_api.topology import Cpu, NumaNode, Topology
+from numapin_enforcer.apply import apply
+from numapin_enforcer.cgroups import Step, Version, Write
+from numapin_enforcer.desired import release
+from numapin_enforcer.plan import plan
+
+
+@pytest.fixture(scope="module")
+def real() -> Iterator[RealCgroups]:
+    with RealCgroups() as made:
+        yield made
+
+
+def this_machine() -> Topology:
+    """As far as specs are drawn from it: which CPUs and which NUMA nodes with memory."""
+    nodes = tuple(NumaNode(node, 2**30) for node in memory_nodes())
+    return Topology(tuple(Cpu(cpu, cpu, 0, 0, nodes[0].id) for cpu in online_cpus()), nodes)
+
+
+def build(real: RealCgroups, model: KernelModel) -> None:
+    """The model's tree in the kernel, with a process wherever the model has a task."""
+    real.clear()
+    for path, group in sorted(model.groups.items()):
+        if path != real.root:
+            real.make(path)
+        for value in (group.cpus, group.mems):
+            if value and (path != real.root or real.version is Version.V2):
+                real.write(Write(path, value, Step.PREPARE))
+    for path, group in model.groups.items():
+        if group.tasks:
+            real.enter(path)
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(data=st.data())
+def test_the_kernel_takes_every_write_and_has_what_is_wanted(
+    real: RealCgroups, data: st.DataObject
+) -> None:
+    world = data.draw(worlds_on(real.version, this_machine(), real.layout))
+    build(real, data.draw(scattered(world)))
+    for spec in data.draw(st.lists(specs(world), min_size=1, max_size=3)):
+        tree = real.read()
+        wanted = world.desired(spec, tree)
+        watched = Watch(world, real, held_now(tree, wanted))
+        outcome = apply(plan(tree, wanted).writes, watched)
+        assert outcome.complete, outcome
+        assert_reached(real.read(), wanted)
+    apply(plan(real.read(), release(real.read(), world.topology)).writes, real)
+    for cgroup in real.read().cgroups.values():
+        assert cgroup.effective_cpus == online_cpus()
+        assert cgroup.effective_mems == memory_nodes()
