@@ -8,12 +8,10 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
 from numapin_client.errors import LoginError
-from numapin_client.informer import Informer
 from numapin_client.login import find_login
-from numapin_client.objects import ApiClient, Source, connect
-from numapin_client.resources import NODE_ASSIGNMENTS, Json, Key
-from numapin_client.store import Change
+from numapin_client.objects import ApiClient, connect
 from numapin_enforcer.agent import Agent, Parts
+from numapin_enforcer.assignments import Assignments
 from numapin_enforcer.cgroupfs import NoCpusetError
 from numapin_enforcer.cgroups import CgroupError
 from numapin_enforcer.cri import SOCKETS, CriClient, CriUnavailableError, find_socket
@@ -76,11 +74,10 @@ async def _run(settings: Settings) -> None:
         runner = await serve(build_application(parts.health), *settings.health_address)
         stack.push_async_callback(runner.cleanup)
         agent = Agent(parts, wake, settings.kubelet_state_dir, settings.resync_seconds)
-        informer = _build_informer(api, agent, settings.node_name)
         async with asyncio.TaskGroup() as group:
             born = [
                 group.create_task(agent.run(), name="agent"),
-                group.create_task(informer.run(), name="assignment"),
+                group.create_task(parts.assignments.run(), name="assignment"),
                 group.create_task(parts.names.run(), name="names"),
                 group.create_task(parts.names.listen(), name="runtime-events"),
                 group.create_task(parts.names.probe(settings.resync_seconds), name="runtime"),
@@ -111,7 +108,9 @@ def _build_parts(
     copy = LocalCopy(settings.state_dir, settings.node_name)
     intake = Intake(settings.node_name)
     intake.restore(copy)
+    reporter = Reporter(api, settings.node_name)
     return Parts(
+        assignments=Assignments(api, settings.node_name, reporter, wake),
         machine=Machine(settings.sysfs, settings.procfs),
         host=Host(settings.cgroupfs, settings.cgroup_root),
         intake=intake,
@@ -119,20 +118,10 @@ def _build_parts(
         names=ContainerNames(runtime, wake),
         recorder=Recorder(runtime, wake),
         mover=Mover(wake),
-        reporter=Reporter(api, settings.node_name),
+        reporter=reporter,
         teller=EventTeller(api, settings.node_name),
         health=Health(stale_after_seconds=3 * settings.resync_seconds + 20),
     )
-
-
-def _build_informer(api: ApiClient, agent: Agent, node_name: str) -> Informer[Json]:
-    """Our own NodeAssignment alone, whole."""
-
-    def told(changes: Sequence[Change[Json]]) -> None:
-        agent.assigned(changes[-1].new)
-
-    source = Source(NODE_ASSIGNMENTS, field_selector=f"metadata.name={Key(node_name).name}")
-    return Informer(api, source, lambda body: body, told)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from numapin_api.conditions import Reason
 from numapin_api.cpuset import MemSet
 from numapin_api.hardware import compact_topology
 from numapin_api.nodeassignment import NodeAssignmentStatus, RuntimeStatus
-from numapin_client.resources import Json
+from numapin_enforcer.assignments import Assignments
 from numapin_enforcer.cgroups import CgroupError, Tree
 from numapin_enforcer.cri import RuntimeRecord
 from numapin_enforcer.enforce import Enforced, Goal
@@ -42,16 +42,10 @@ RETRY_SECONDS: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
-    """How often to look at everything, and to ask whether the runtime is there."""
-
-    resync_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class Parts:
     """What the loop is made of; whatever waits runs beside it and sets its wake event."""
 
+    assignments: Assignments
     machine: Machine
     host: Host
     intake: Intake
@@ -72,23 +66,12 @@ class Agent:
     ) -> None:
         self._parts, self._wake = parts, wake
         self._kubelet_state_dir, self._resync_seconds = kubelet_state_dir, resync_seconds
-        self._body: Json | None = None
         self._drifts, self._drifts_before = 0, 0
         self._kubelet_policy = ""
         self._holding = parts.intake.enforces
         self._failed_passes = 0
         self._looked_at = -resync_seconds
         self._hardware = compact_topology(parts.machine.topology)
-
-    def assigned(self, body: Json | None) -> None:
-        """What the API server has of our NodeAssignment; None when there is none."""
-        self._parts.reporter.observe(body)
-        if body is not None:
-            if self._body is None and not self._drifts_before:
-                self._drifts_before = int((body.get("status") or {}).get("driftCount", 0))
-            if self._parts.intake.offer(body, self._parts.machine.topology):
-                self._wake.set()
-        self._body = body
 
     async def run(self) -> None:
         """Make passes until cancelled; every pin stays in force then."""
@@ -122,6 +105,7 @@ class Agent:
             LOG.info("the hardware changed", extra={"online": parts.machine.topology.online})
         if everything:
             self._kubelet_policy = static_policy(self._kubelet_state_dir)
+        self._take_in()
         enforced, broken = Enforced(), None
         try:
             if (pods := self._open_host()) is not None:
@@ -133,6 +117,14 @@ class Agent:
         parts.reporter.tell(report)
         parts.health.passed(dict(self._missing(report)))
 
+    def _take_in(self) -> None:
+        """Judge what the API server says now; the count of drifts goes on from its last word."""
+        body = self._parts.assignments.body
+        if body is not None:
+            told = int((body.get("status") or {}).get("driftCount", 0))
+            self._drifts_before = max(self._drifts_before, told - self._drifts)
+            self._parts.intake.offer(body, self._parts.machine.topology)
+
     def _enforce(self, pods: PodTree, *, everything: bool) -> Enforced:
         goal = self._goal()
         if goal is None:
@@ -143,7 +135,7 @@ class Agent:
             return enforced
         for drift in enforced.drifts:
             self._drifts += 1
-            self._parts.teller.drifted(drift, self._body)
+            self._parts.teller.drifted(drift, self._parts.assignments.body)
         self._parts.mover.move(enforced.moves, pods.files)
         self._follow(goal, pods, enforced, enforced.tree)
         return enforced
@@ -223,7 +215,9 @@ class Agent:
     def _missing(self, report: Report) -> Iterator[tuple[str, str]]:
         """What keeps us from being ready, for /readyz."""
         parts = self._parts
-        if self._body is None:
+        if parts.assignments.problem:
+            yield "API server", parts.assignments.problem
+        elif parts.assignments.body is None:
             yield "assignment", "the API server has none for this node yet; the operator makes it"
         if parts.host.problem:
             yield "cgroups", parts.host.problem

@@ -59,7 +59,13 @@ class Reporter:
             self._changed.set()
 
     def observe(self, body: Json | None) -> None:
-        """What the API server has now, as the watch saw it; None when the object is gone."""
+        """What the API server has now, as the watch saw it; None when the object is gone.
+
+        An object that is new to us may hold what the next report must build on, such as a count;
+        so what was told before it came is not written.
+        """
+        if self._known is None:
+            self._report = None
         if body is None or self._known is None or _version(body) >= _version(self._known):
             self._known = body
             self._changed.set()

@@ -4,7 +4,9 @@ import uuid
 from functools import partial
 
 from enforcer_node import Node, assigned, eventually, spec
-from played_kubelet import Kubelet, cpus_of
+from played_kubelet import Kubelet, cpus_of, make_cgroup
+
+from numapin_lab.cgroups import MOUNTS, hierarchies
 
 
 async def test_a_running_container_gets_its_cpu_and_all_others_leave_it(
@@ -40,3 +42,81 @@ async def test_pinned_before_the_first_instruction(node: Node, kubelet: Kubelet)
         said = await eventually(partial(kubelet.output, pod, "main"))
         assert said == "Cpus_allowed_list:\t1"
         await kubelet.remove_pod(pod)
+
+
+async def test_owner_and_pool_swap_their_cpus(node: Node, kubelet: Kubelet) -> None:
+    owner, other = await kubelet.run_pod("owner"), await kubelet.run_pod("other", "burstable")
+    owner_id, other_id = await kubelet.run(owner, "main"), await kubelet.run(other, "main")
+    await node.start()
+    await node.applied(spec(assigned(owner.uid, "main", "1"), shared="0"))
+    await node.applied(spec(assigned(owner.uid, "main", "0"), shared="1", reserved="1"))
+    assert cpus_of(f"{owner.cgroup}/{owner_id}") == "0"
+    assert cpus_of(f"{other.cgroup}/{other_id}") == "1"
+    assert cpus_of(f"{owner.cgroup}/{owner.sandbox_id}") == "1"
+
+
+async def test_a_cpu_goes_from_one_owner_to_the_next(node: Node, kubelet: Kubelet) -> None:
+    first, second = await kubelet.run_pod("first"), await kubelet.run_pod("second")
+    first_id, second_id = await kubelet.run(first, "main"), await kubelet.run(second, "main")
+    await node.start()
+    await node.applied(spec(assigned(first.uid, "main", "1"), shared="0"))
+    status = await node.applied(spec(assigned(second.uid, "main", "1"), shared="0"))
+    assert cpus_of(f"{first.cgroup}/{first_id}") == "0"
+    assert cpus_of(f"{second.cgroup}/{second_id}") == "1"
+    assert [one["podUID"] for one in status["containers"]] == [second.uid]
+
+
+async def test_a_container_beside_an_owner_shares(node: Node, kubelet: Kubelet) -> None:
+    pod = await kubelet.run_pod("two")
+    await node.start()
+    await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
+    first_act = ("sh", "-c", "grep Cpus_allowed_list /proc/self/status; sleep 1000")
+    await kubelet.run(pod, "sidecar", first_act)
+    await kubelet.run(pod, "main", first_act)
+    assert await eventually(partial(kubelet.output, pod, "sidecar")) == "Cpus_allowed_list:\t0"
+    assert await eventually(partial(kubelet.output, pod, "main")) == "Cpus_allowed_list:\t1"
+
+
+async def test_a_cgroup_inside_an_owner_goes_with_it(node: Node, kubelet: Kubelet) -> None:
+    pod = await kubelet.run_pod("nesting")
+    container_id = await kubelet.run(pod, "main")
+    nested = f"{pod.cgroup}/{container_id}/inside"
+    make_cgroup(nested)
+    await node.start()
+    await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
+    assert cpus_of(nested) == "1"
+    await node.applied(spec(assigned(pod.uid, "main", "0"), shared="1", reserved="1"))
+    assert cpus_of(nested) == "0"
+    for mount in hierarchies(MOUNTS.read_text()):
+        (mount / nested).rmdir()
+
+
+async def test_a_pod_that_went_is_no_longer_running(node: Node, kubelet: Kubelet) -> None:
+    pod = await kubelet.run_pod("owner")
+    await kubelet.run(pod, "main")
+    await node.start()
+    status = await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
+    assert status["running"] == [pod.uid]
+    await kubelet.remove_pod(pod)
+    await eventually(lambda: not node.status["running"], "the pod to be reported gone")
+    assert node.status["containers"] == []
+
+
+async def test_a_pod_is_fenced_at_birth(node: Node, kubelet: Kubelet) -> None:
+    await node.start()
+    await node.applied(spec(assigned(str(uuid.uuid4()), "main", "1"), shared="0"))
+    for qos in ("", "burstable", "besteffort"):
+        pod = await kubelet.run_pod("newcomer", qos)
+        first_act = ("sh", "-c", "grep Cpus_allowed_list /proc/self/status; sleep 1000")
+        await kubelet.run(pod, "main", first_act)
+        assert await eventually(partial(kubelet.output, pod, "main")) == "Cpus_allowed_list:\t0"
+        assert cpus_of(pod.cgroup) == "0"
+
+
+async def test_a_node_without_pods_is_ready(node: Node, kubelet: Kubelet) -> None:
+    await node.start()
+    await eventually(lambda: "the API server has none" in node.probe("readyz")[1])
+    status = await node.applied(spec())
+    await eventually(lambda: node.probe("readyz") == (200, "ok\n"))
+    assert status["containers"] == []
+    assert node.condition("Stalled") == ("False", "NotStalled", "")

@@ -1,0 +1,45 @@
+"""Edge: our own NodeAssignment as the API server has it, kept up to date by a watch."""
+
+import asyncio
+from collections.abc import Sequence
+
+from numapin_client.informer import Informer
+from numapin_client.objects import ApiClient, Source
+from numapin_client.resources import NODE_ASSIGNMENTS, Json
+from numapin_client.store import Change
+from numapin_enforcer.reporter import Reporter
+
+
+class Assignments:
+    """The newest object, and whether we would know of a newer one."""
+
+    def __init__(
+        self, api: ApiClient, node_name: str, reporter: Reporter, wake: asyncio.Event
+    ) -> None:
+        source = Source(NODE_ASSIGNMENTS, field_selector=f"metadata.name={node_name}")
+        self._informer: Informer[Json] = Informer(api, source, lambda body: body, self._take)
+        self._reporter, self._wake = reporter, wake
+        self.body: Json | None = None
+        """The object as the API server has it; None while it has none, or nobody knows."""
+
+    @property
+    def problem(self) -> str:
+        """Why the API server says nothing; empty while it does."""
+        return str(self._informer.problem or "")
+
+    async def run(self) -> None:
+        """List and watch until cancelled."""
+        await self._informer.run()
+
+    def _take(self, changes: Sequence[Change[Json]]) -> None:
+        before, self.body = self.body, changes[-1].new
+        self._reporter.observe(self.body)
+        if _spec_of(before) != _spec_of(self.body):
+            self._wake.set()
+
+
+def _spec_of(body: Json | None) -> tuple[str, int] | None:
+    """What tells one spec from another; our own status changes are none."""
+    if body is None:
+        return None
+    return body["metadata"]["uid"], body["metadata"]["generation"]

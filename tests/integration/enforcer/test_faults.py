@@ -1,0 +1,211 @@
+"""Bad input and missing parts: a clear condition or error, and the last good state stays."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from enforcer_node import Node, assigned, eventually, spec
+from played_kubelet import CPUSET, Kubelet, Pod, cpus_of, write_cpus
+
+from numapin_lab.ports import choose
+
+
+@pytest.fixture
+async def owner(node: Node, kubelet: Kubelet) -> tuple[Pod, str]:
+    """A pod whose container owns CPU 1, and that container's cgroup."""
+    pod = await kubelet.run_pod("owner")
+    container_id = await kubelet.run(pod, "main")
+    await node.start()
+    await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
+    return pod, f"{pod.cgroup}/{container_id}"
+
+
+def _edited(node: Node, tmp_path: Path, old: str, new: str) -> str:
+    """The node's kubeconfig with one text for another."""
+    text = Path(node.options["kubeconfig"]).read_text()
+    assert old in text
+    (tmp_path / "edited").write_text(text.replace(old, new))
+    return str(tmp_path / "edited")
+
+
+def _unreachable(node: Node, tmp_path: Path) -> str:
+    """A kubeconfig that names a port where nobody listens."""
+    return _edited(node, tmp_path, node.api.url, f"https://127.0.0.1:{choose(1)[0]}")
+
+
+def _kubelet_policy(node: Node, policy: str) -> None:
+    """Write the checkpoint of the kubelet's CPU manager."""
+    folder = Path(node.options["kubelet-state-dir"])
+    folder.mkdir(exist_ok=True)
+    text = json.dumps({"policyName": policy, "defaultCpuSet": "0-1"})
+    (folder / "cpu_manager_state").write_text(text)
+
+
+def _bad_specs(uid: str) -> dict[str, tuple[dict[str, Any], str]]:
+    return {
+        "a CPU this machine lacks": (
+            spec(assigned(uid, "main", "9"), shared="0"),
+            "spec.containers[0].cpus: this machine has no CPU 9; online are 0-1",
+        ),
+        "two containers on one CPU": (
+            spec(assigned(uid, "main", "1"), assigned(uid, "second", "1"), shared="0"),
+            "CPU 1 of default/pod-",
+        ),
+        "an owner in the pool": (spec(assigned(uid, "main", "1")), "is in the shared pool as well"),
+        "a backward range": (spec(assigned(uid, "main", "1-0"), shared="0"), "runs backwards"),
+        "a mode that is not built": (spec(mode="Dynamic"), "Dynamic is not built yet"),
+    }
+
+
+@pytest.mark.parametrize("case", list(_bad_specs("")))
+async def test_a_bad_spec_is_refused_whole(node: Node, owner: tuple[Pod, str], case: str) -> None:
+    pod, cgroup = owner
+    bad, message = _bad_specs(pod.uid)[case]
+    node.assign(bad)
+    status, reason, told = await eventually(
+        lambda: node.condition("Stalled")[0] == "True" and node.condition("Stalled")
+    )
+    assert (status, reason) in {("True", "InvalidAssignment"), ("True", "UnsupportedField")}
+    assert message in told
+    assert node.condition("Ready")[0] == "False"
+    assert cpus_of(cgroup) == "1"
+    assert node.status["containers"][0]["cpus"] == "1"
+    write_cpus(cgroup, "0")
+    await eventually(lambda: cpus_of(cgroup) == "1", "the last good spec to be enforced still")
+    await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
+
+
+async def test_the_api_server_being_away_at_start(
+    node: Node, owner: tuple[Pod, str], tmp_path: Path
+) -> None:
+    _, cgroup = owner
+    await node.stop()
+    write_cpus(cgroup, "0-1")
+    await node.start(kubeconfig=_unreachable(node, tmp_path))
+    await eventually(lambda: cpus_of(cgroup) == "1", "the kept assignment to be enforced")
+    await eventually(lambda: "API server: GET https" in node.probe("readyz")[1])
+    assert node.probe("readyz")[0] == 503
+
+
+def _flip(text: str) -> str:
+    return text.replace('"cpus": "1"', '"cpus": "0"')
+
+
+def _foreign(text: str) -> str:
+    return json.dumps(json.loads(text) | {"node": "another"})
+
+
+@pytest.mark.parametrize("damage", [_flip, _foreign], ids=["damaged", "of another node"])
+async def test_a_bad_local_copy_is_refused_and_nothing_is_touched(
+    node: Node, owner: tuple[Pod, str], tmp_path: Path, damage: Any
+) -> None:
+    _, cgroup = owner
+    await node.stop()
+    copy = Path(node.options["state-dir"]) / "assignment.json"
+    copy.write_text(damage(copy.read_text()))
+    write_cpus(cgroup, "0-1")
+    await node.start(kubeconfig=_unreachable(node, tmp_path))
+    await eventually(lambda: "InvalidLocalCopy" in node.probe("readyz")[1])
+    assert cpus_of(cgroup) == "0-1"
+    await node.stop()
+    await node.start()
+    await eventually(lambda: cpus_of(cgroup) == "1", "the API server's word to count again")
+
+
+async def test_a_runtime_that_hangs_holds_nothing_up(
+    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+) -> None:
+    pod, cgroup = owner
+    pid = kubelet.runtime.daemon.pid()
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        node.assign(spec(assigned(pod.uid, "main", "0"), shared="1", reserved="1"))
+        await eventually(lambda: cpus_of(cgroup) == "0", "the pin while the runtime hangs")
+        await eventually(lambda: node.condition("Stalled")[1] == "RuntimeUnavailable")
+        assert "no answer in 5 s" in node.condition("Stalled")[2]
+        assert node.status["containers"][0]["cpus"] == "0"
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    await eventually(node.in_force)
+
+
+async def test_a_socket_that_is_not_there(node: Node, kubelet: Kubelet, tmp_path: Path) -> None:
+    node.assign(spec())
+    await node.start(**{"cri-socket": str(tmp_path / "none.sock")})
+    await eventually(lambda: node.condition("Stalled")[1] == "RuntimeUnavailable")
+    assert "none.sock: [Errno 2] No such file" in node.condition("Stalled")[2]
+    assert "--cri-socket" in node.condition("Stalled")[2]
+
+
+@pytest.fixture
+def read_only(tmp_path: Path) -> Iterator[Path]:
+    """The host's cpuset cgroups, mounted read-only."""
+    folder = tmp_path / "cgroup"
+    (folder / "cpuset").mkdir(parents=True)
+    mount = folder / "cpuset"
+    subprocess.run(["mount", "--bind", CPUSET, mount], check=True)
+    subprocess.run(["mount", "-o", "remount,ro,bind", mount], check=True)
+    yield folder
+    subprocess.run(["umount", mount], check=True)
+
+
+async def test_cgroups_that_are_read_only(
+    node: Node, owner: tuple[Pod, str], read_only: Path
+) -> None:
+    pod, cgroup = owner
+    await node.stop()
+    await node.start(cgroupfs=str(read_only))
+    node.assign(spec(assigned(pod.uid, "main", "0"), shared="1", reserved="1"))
+    await eventually(lambda: node.condition("Stalled")[1] == "CgroupsReadOnly")
+    assert "mount the host's cgroups writable" in node.condition("Stalled")[2]
+    assert cpus_of(cgroup) == "1"
+    assert node.status["containers"] == [
+        {"podUID": pod.uid, "container": "main", "cpus": "1", "mems": "0", "exclusive": False}
+    ]
+
+
+async def test_no_cpuset_where_one_was_looked_for(node: Node, tmp_path: Path) -> None:
+    await node_ends(node, "no cpuset controller below", cgroupfs=str(tmp_path))
+
+
+async def test_a_kubeconfig_that_is_none(node: Node, tmp_path: Path) -> None:
+    (tmp_path / "wrong").write_text("hello")
+    await node_ends(node, str(tmp_path / "wrong"), kubeconfig=str(tmp_path / "wrong"))
+
+
+async def test_a_foreign_kubeconfig(node: Node, owner: tuple[Pod, str], tmp_path: Path) -> None:
+    """One that the API server does not know: told, and the kept assignment stays in force."""
+    _, cgroup = owner
+    await node.stop()
+    write_cpus(cgroup, "0-1")
+    await node.start(kubeconfig=_edited(node, tmp_path, node.api.token, "somebody-else"))
+    await eventually(lambda: cpus_of(cgroup) == "1")
+    await eventually(lambda: "401" in node.probe("readyz")[1])
+
+
+async def test_the_kubelets_own_static_policy(node: Node, owner: tuple[Pod, str]) -> None:
+    _, cgroup = owner
+    _kubelet_policy(node, "static")
+    await eventually(lambda: node.condition("Stalled")[1] == "KubeletStaticPolicy")
+    write_cpus(cgroup, "0-1")
+    _kubelet_policy(node, "none")
+    await eventually(node.in_force)
+    assert cpus_of(cgroup) == "1"
+    assert node.status["driftCount"] == 0
+
+
+async def node_ends(node: Node, message: str, **options: str) -> None:
+    """The enforcer must end at once with status 1, and say why in one line."""
+    node.launch([f"--{name}={value}" for name, value in {**node.options, **options}.items()])
+    await eventually(node.ended)
+    assert node.process is not None
+    assert node.process.returncode == 1
+    (line,) = node.log.splitlines()
+    assert line.startswith("numapin-enforcer: ")
+    assert message in line

@@ -1,0 +1,68 @@
+"""mode None and --release: every cgroup as it was found."""
+
+from enforcer_node import Node, assigned, eventually, spec
+from played_kubelet import CPUSET, Kubelet, cpus_of, write_cpus
+
+from numapin_enforcer import cri_v1_pb2 as pb
+
+
+def sets(kubelet: Kubelet) -> dict[str, str]:
+    """What the kernel has for every cgroup below kubepods."""
+    root = CPUSET / kubelet.kubepods
+    folders = [root, *(path for path in root.rglob("*") if path.is_dir())]
+    return {str(path): cpus_of(str(path.relative_to(CPUSET))) for path in folders}
+
+
+async def test_mode_none_gives_everything_back_once(node: Node, kubelet: Kubelet) -> None:
+    owner, other = await kubelet.run_pod("owner"), await kubelet.run_pod("other", "besteffort")
+    await kubelet.run(owner, "main")
+    other_id = await kubelet.run(other, "main")
+    before = sets(kubelet)
+    await node.start()
+    await node.applied(spec(assigned(owner.uid, "main", "1"), shared="0"))
+    assert sets(kubelet) != before
+    status = await node.applied({"mode": "None"})
+    assert sets(kubelet) == before
+    assert status["containers"] == []
+    assert "pools" not in status
+    write_cpus(f"{other.cgroup}/{other_id}", "1")
+    await node.stop()
+    await node.start()
+    await eventually(lambda: node.probe("readyz")[0] == 200)
+    assert cpus_of(f"{other.cgroup}/{other_id}") == "1"
+
+
+async def test_mode_none_from_the_start_touches_nothing(node: Node, kubelet: Kubelet) -> None:
+    pod = await kubelet.run_pod("hand-pinned")
+    cgroup = f"{pod.cgroup}/{await kubelet.run(pod, 'main')}"
+    write_cpus(cgroup, "1")
+    await node.start()
+    await node.applied({"mode": "None"})
+    assert cpus_of(cgroup) == "1"
+
+
+async def test_release_gives_everything_back_and_says_so(node: Node, kubelet: Kubelet) -> None:
+    owner, other = await kubelet.run_pod("owner"), await kubelet.run_pod("other", "burstable")
+    owner_id = await kubelet.run(owner, "main")
+    await kubelet.run(other, "main")
+    before = sets(kubelet)
+    await node.start()
+    await node.applied(spec(assigned(owner.uid, "main", "1"), shared="0"))
+    await node.stop()
+    node.launch(["--release", *(f"--{name}={value}" for name, value in node.options.items())])
+    await eventually(node.ended)
+    assert node.process is not None
+    assert node.process.returncode == 0, node.log
+    assert sets(kubelet) == before
+    assert f"given back cgroup='{owner.cgroup}/{owner_id}' had='1' has='0-1'" in node.log
+    await kubelet.update(owner_id, pb.LinuxContainerResources(cpu_shares=512))
+    assert sets(kubelet) == before
+
+
+async def test_release_where_there_is_nothing(node: Node, kubelet: Kubelet) -> None:
+    options = {**node.options, "cgroup-root": f"{kubelet.root}/none"}
+    node.launch(["--release", *(f"--{name}={value}" for name, value in options.items())])
+    await eventually(node.ended)
+    assert node.process is not None
+    assert node.process.returncode == 0, node.log
+    assert "there is nothing to give back" in node.log

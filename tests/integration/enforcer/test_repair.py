@@ -1,0 +1,192 @@
+"""What others do to our cpusets is set right, and our own end changes none of them."""
+
+import asyncio
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from enforcer_node import Node, assigned, eventually, spec
+from played_kubelet import Kubelet, Pod, cpus_of, write_cpus
+
+from numapin_enforcer import cri_v1_pb2 as pb
+from numapin_lab.processes import kill
+
+
+@contextmanager
+def sampled(cgroup: str) -> Iterator[set[str]]:
+    """Every set that the kernel showed for a cgroup meanwhile, looking each millisecond."""
+    seen: set[str] = set()
+    done = threading.Event()
+
+    def look() -> None:
+        while not done.wait(0.001):
+            seen.add(cpus_of(cgroup))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        done.set()
+        thread.join()
+
+
+@pytest.fixture
+async def owner(node: Node, kubelet: Kubelet) -> tuple[Pod, str]:
+    """A pod whose container owns CPU 1, and that container's cgroup."""
+    pod = await kubelet.run_pod("owner")
+    container_id = await kubelet.run(pod, "main")
+    await node.start()
+    await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
+    return pod, f"{pod.cgroup}/{container_id}"
+
+
+async def test_an_overwritten_owner_is_set_right_counted_and_told(
+    node: Node, owner: tuple[Pod, str]
+) -> None:
+    _, cgroup = owner
+    write_cpus(cgroup, "0")
+    await eventually(lambda: cpus_of(cgroup) == "1", "the repair")
+    await eventually(lambda: node.status["driftCount"] == 1, "the count")
+    path = "/apis/events.k8s.io/v1/namespaces/default/events"
+
+    def told() -> list[str]:
+        events = node.api.get(path)["items"]
+        mine = [one for one in events if one["regarding"]["name"] == node.name]
+        return [one["note"] for one in mine if one["reason"] == "CpusetDrift"]
+
+    (note,) = await eventually(told, "the Event")
+    assert note.startswith("container default/pod-")
+    assert "/main had cpus 0 instead of 1" in note
+
+
+async def test_an_intruder_is_driven_out(node: Node, kubelet: Kubelet) -> None:
+    owner, other = await kubelet.run_pod("owner"), await kubelet.run_pod("other", "besteffort")
+    await kubelet.run(owner, "main")
+    intruder = f"{other.cgroup}/{await kubelet.run(other, 'main')}"
+    await node.start()
+    await node.applied(spec(assigned(owner.uid, "main", "1"), shared="0"))
+    for cgroup in (f"{kubelet.kubepods}/besteffort", other.cgroup, intruder):
+        write_cpus(cgroup, "0-1")
+    await eventually(lambda: cpus_of(intruder) == "0")
+    await eventually(lambda: cpus_of(other.cgroup) == "0")
+    await eventually(lambda: node.status["driftCount"] >= 1)
+
+
+async def test_a_kubelet_start_changes_nothing(
+    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+) -> None:
+    _, cgroup = owner
+    with sampled(cgroup) as seen:
+        write_cpus(kubelet.kubepods, "0-1")
+        await asyncio.sleep(0.3)
+    assert seen == {"1"}
+    assert node.status["driftCount"] == 0
+
+
+async def test_any_update_over_cri_keeps_the_pin(kubelet: Kubelet, owner: tuple[Pod, str]) -> None:
+    _, cgroup = owner
+    container_id = cgroup.rpartition("/")[2]
+
+    def remembered() -> str:
+        return recorded.status.resources.linux.cpuset_cpus
+
+    request = pb.ContainerStatusRequest(container_id=container_id)
+    recorded = await kubelet.stub.ContainerStatus(request)
+    while remembered() != "1":
+        await asyncio.sleep(0.05)
+        recorded = await kubelet.stub.ContainerStatus(request)
+    with sampled(cgroup) as seen:
+        await kubelet.update(container_id, pb.LinuxContainerResources(cpu_shares=512))
+    assert seen == {"1"}
+
+
+async def test_an_update_of_a_shared_container_leaves_it_in_the_pool(
+    kubelet: Kubelet, owner: tuple[Pod, str]
+) -> None:
+    pod, _ = owner
+    other = await kubelet.run(pod, "sidecar")
+    cgroup = f"{pod.cgroup}/{other}"
+    await eventually(lambda: cpus_of(cgroup) == "0")
+    with sampled(cgroup) as seen:
+        await kubelet.update(other, pb.LinuxContainerResources(cpu_shares=512))
+    assert seen == {"0"}
+    status = await kubelet.stub.ContainerStatus(pb.ContainerStatusRequest(container_id=other))
+    assert status.status.resources.linux.cpuset_cpus == ""
+
+
+async def test_a_former_owner_is_not_put_back_by_what_the_runtime_remembers(
+    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+) -> None:
+    _, cgroup = owner
+    container_id = cgroup.rpartition("/")[2]
+    request = pb.ContainerStatusRequest(container_id=container_id)
+
+    async def remembered(cpus: str) -> None:
+        while True:
+            answer = await kubelet.stub.ContainerStatus(request)
+            if answer.status.resources.linux.cpuset_cpus == cpus:
+                return
+            await asyncio.sleep(0.05)
+
+    await remembered("1")
+    await node.applied(spec(shared="0"))
+    await remembered("0")
+    with sampled(cgroup) as seen:
+        await kubelet.update(container_id, pb.LinuxContainerResources(cpu_shares=512))
+    assert seen == {"0"}
+
+
+async def test_killed_and_started_again_it_changes_no_cpuset(
+    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+) -> None:
+    pod, cgroup = owner
+    with sampled(cgroup) as seen, sampled(f"{pod.cgroup}/{pod.sandbox_id}") as beside:
+        await node.stop(signal.SIGKILL)
+        await node.start()
+        await eventually(lambda: node.probe("readyz")[0] == 200, "/readyz")
+        await asyncio.sleep(0.5)
+    assert (seen, beside) == ({"1"}, {"0"})
+    assert node.status["driftCount"] == 0
+
+
+async def test_the_count_of_drifts_outlives_a_restart(node: Node, owner: tuple[Pod, str]) -> None:
+    _, cgroup = owner
+    write_cpus(cgroup, "0")
+    await eventually(lambda: node.status["driftCount"] == 1)
+    await node.stop(signal.SIGKILL)
+    await node.start()
+    write_cpus(cgroup, "0")
+    await eventually(lambda: cpus_of(cgroup) == "1")
+    await eventually(lambda: node.probe("readyz")[0] == 200)
+    assert node.status["driftCount"] >= 1
+
+
+async def test_a_term_ends_it_cleanly_and_every_pin_stays(
+    node: Node, owner: tuple[Pod, str]
+) -> None:
+    _, cgroup = owner
+    with sampled(cgroup) as seen:
+        assert await node.stop(signal.SIGTERM) == 0
+        await asyncio.sleep(0.2)
+    assert seen == {"1"}
+    assert "Traceback" not in node.log
+
+
+async def test_a_restarted_containerd_finds_its_pins(
+    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+) -> None:
+    pod, cgroup = owner
+    with sampled(cgroup) as seen:
+        pid = kubelet.runtime.daemon.pid()
+        assert pid is not None
+        kill(pid)
+        await asyncio.to_thread(kubelet.runtime.start)
+        await kubelet.remove_container(await kubelet.run(pod, "later"))
+    assert seen == {"1"}
+    await kubelet.remove_container(cgroup.rpartition("/")[2])
+    again = await kubelet.run(pod, "main")
+    await eventually(lambda: cpus_of(f"{pod.cgroup}/{again}") == "1")
+    await eventually(lambda: node.probe("readyz")[0] == 200)
