@@ -113,14 +113,19 @@ class ApiClient:
         """Read all objects of a source, for few objects; many are better watched."""
         return (await self.list_chunk(source, limit=0)).items
 
-    async def create(self, resource: Resource, body: Json) -> Json:
+    async def create(self, resource: Resource, body: Json, subresource: str = "") -> Json:
         """Create an object; its metadata says name and namespace.
+
+        With a subresource (`binding`, `eviction`) it is done to the object of that name; `body`
+        then says its own kind and apiVersion.
 
         Raises:
             AlreadyExistsError: there is one of that name.
             InvalidError: it breaks the schema or a rule; `causes` name the fields.
         """
         path = resource.collection_path(body["metadata"].get("namespace", ""))
+        if subresource:
+            path = resource.path(Key.of(body), subresource)
         return await self.connection.ask(Request("POST", path, body=_typed(resource, body)))
 
     async def update(self, resource: Resource, body: Json, subresource: str = "") -> Json:
