@@ -124,19 +124,19 @@ class Application:
         await serve(registry, build_settings())
 
     def _take_policy(self, body: Mapping[str, Any], gone: bool) -> None:
-        policy = PolicyView.decode(body)
-        policies = self._state.policies
-        changed = policies.drop(policy.name, policy.version) if gone else policies.put(policy)
-        self._state.policies_changed(changed)
+        policies, (name, version) = self._state.policies, _named(body)
+        if gone:
+            self._state.policies_changed(policies.drop(name, version))
+        elif policies.is_news(name, version):
+            self._state.policies_changed(policies.put(PolicyView.decode(body)))
 
     def _take_assignment(self, body: Mapping[str, Any], gone: bool) -> None:
-        assignments = self._state.assignments
-        name = body["metadata"]["name"]
-        assignment = AssignmentView.decode(body, assignments.get(name))
-        changed = (
-            assignments.drop(name, assignment.version) if gone else assignments.put(assignment)
-        )
-        self._state.assignments_changed(changed)
+        assignments, (name, version) = self._state.assignments, _named(body)
+        if gone:
+            self._state.assignments_changed(assignments.drop(name, version))
+        elif assignments.is_news(name, version):
+            seen = AssignmentView.decode(body, assignments.get(name))
+            self._state.assignments_changed(assignments.put(seen))
 
     async def _settle_whenever_listed(self) -> None:
         """Compare with whole lists at the start, and whenever kopf has listed anew.
@@ -205,3 +205,8 @@ class Application:
 
 def _labels(body: Json) -> Mapping[str, str]:
     return slim_labels(body["metadata"])
+
+
+def _named(body: Mapping[str, Any]) -> tuple[str, int]:
+    metadata = body["metadata"]
+    return metadata["name"], int(metadata["resourceVersion"])

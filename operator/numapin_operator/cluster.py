@@ -120,7 +120,8 @@ class ApiCluster:
         """Replace at the version seen; status and others' metadata stay."""
         metadata = {**before.metadata, "ownerReferences": [_owner(node)]}
         body = {"metadata": metadata, "spec": spec.to_wire()}
-        return AssignmentView.decode(await self._api.update(NODE_ASSIGNMENTS, body), before)
+        answer = await self._api.update(NODE_ASSIGNMENTS, body)
+        return AssignmentView.decode(answer, before, spec)
 
     async def delete_assignment(self, before: AssignmentView) -> None:
         """Delete at the version seen."""

@@ -44,12 +44,15 @@ class Mirror(Mapping[str, T], Generic[T]):
     def __len__(self) -> int:
         return len(self._held)
 
+    def is_news(self, name: str, version: int) -> bool:
+        """Whether a state of that version is newer than the one held, or the object's end."""
+        held = self._held.get(name)
+        known = max(held.version if held is not None else -1, self._deleted.get(name, -1))
+        return version > known
+
     def put(self, seen: T) -> set[str]:
         """Take in a state of an object; what is older than the state held, or its end, is not."""
-        held = self._held.get(seen.name)
-        if held is not None and held.version >= seen.version:
-            return set()
-        if self._deleted.get(seen.name, -1) >= seen.version:
+        if not self.is_news(seen.name, seen.version):
             return set()
         self._deleted.pop(seen.name, None)
         self._held[seen.name] = seen

@@ -1,7 +1,10 @@
 """What the API server holds, as slim frozen records: nodes, policies, assignments."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import blake2b
 from sys import intern
 from typing import Any, Final
 
@@ -9,7 +12,7 @@ from pydantic import ValidationError
 
 from numapin_api.cpupolicy import CpuPolicySpec, CpuPolicyStatus
 from numapin_api.hardware import restore_topology
-from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
+from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus, TopologyStatus
 from numapin_api.topology import Topology
 from numapin_operator.placement.quantity import millis
 
@@ -17,6 +20,9 @@ Json = Mapping[str, Any]
 
 KEPT_METADATA: Final = ("name", "uid", "resourceVersion", "labels", "annotations", "finalizers")
 """What a replacing write must carry so that nothing of others is lost."""
+
+KEPT_STATUS: Final = ("observedGeneration", "running", "conditions")
+"""What of an enforcer's report decides anything, besides the topology."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +94,20 @@ class PolicyView:
 
 
 @dataclass(frozen=True, slots=True)
+class Hardware:
+    """A reported topology, and the digest of what it was read from."""
+
+    topology: Topology
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class AssignmentView:
     """One NodeAssignment; `problem` is set where it cannot be read, which no CRD lets pass.
 
-    `metadata` is what a replacing write carries; `owner_uid` is the UID of the Node that owns it.
+    Of the status only what decides anything is kept: `status.topology` is in `hardware`, and the
+    containers' present CPUs are left out. `metadata` is what a replacing write carries; `owner_uid`
+    is the UID of the Node that owns it.
     """
 
     name: str
@@ -102,26 +118,42 @@ class AssignmentView:
     leaving: bool
     spec: NodeAssignmentSpec
     status: NodeAssignmentStatus
-    topology: Topology | None
+    hardware: Hardware | None
     metadata: Json = field(repr=False)
     problem: str | None = None
 
+    @property
+    def topology(self) -> Topology | None:
+        """The node's hardware, once its enforcer has reported it."""
+        return self.hardware.topology if self.hardware else None
+
     @classmethod
-    def decode(cls, body: Json, before: "AssignmentView | None" = None) -> "AssignmentView":
+    def decode(
+        cls,
+        body: Json,
+        before: "AssignmentView | None" = None,
+        written: NodeAssignmentSpec | None = None,
+    ) -> "AssignmentView":
         """Read a NodeAssignment.
 
         Args:
             body: the object.
-            before: an earlier state of it; its Topology is kept where the hardware is the same.
+            before: an earlier state of it; what has not changed since is not read again.
+            written: the spec just written, where `body` is the answer to that.
         """
-        metadata = body["metadata"]
-        spec, status, problem = NodeAssignmentSpec(), NodeAssignmentStatus(), None
+        metadata, raw = body["metadata"], body.get("status") or {}
+        owners = metadata.get("ownerReferences") or ()
+        if before is not None and before.uid != metadata["uid"]:
+            before = None
+        spec, status, hardware, problem = NodeAssignmentSpec(), NodeAssignmentStatus(), None, None
         try:
-            spec = NodeAssignmentSpec.model_validate(body.get("spec") or {})
-            status = NodeAssignmentStatus.model_validate(body.get("status") or {})
+            spec = _read_spec(body, before, written)
+            status = NodeAssignmentStatus.model_validate(
+                {key: raw[key] for key in KEPT_STATUS if key in raw}
+            )
+            hardware = _read_hardware(raw.get("topology"), before)
         except ValidationError as error:
             problem = _first_problem(error)
-        owners = metadata.get("ownerReferences") or ()
         return cls(
             name=metadata["name"],
             uid=metadata["uid"],
@@ -131,7 +163,7 @@ class AssignmentView:
             leaving="deletionTimestamp" in metadata,
             spec=spec,
             status=status,
-            topology=_topology(status, before),
+            hardware=hardware,
             metadata={name: metadata[name] for name in KEPT_METADATA if name in metadata},
             problem=problem,
         )
@@ -143,12 +175,33 @@ def slim_labels(metadata: Json) -> Mapping[str, str]:
     return {intern(key): intern(value) for key, value in labels.items()}
 
 
-def _topology(status: NodeAssignmentStatus, before: AssignmentView | None) -> Topology | None:
-    if status.topology is None:
+def _read_spec(
+    body: Json, before: AssignmentView | None, written: NodeAssignmentSpec | None
+) -> NodeAssignmentSpec:
+    """The spec; the API server counts its changes in `metadata.generation`."""
+    raw, generation = body.get("spec") or {}, body["metadata"].get("generation", 1)
+    if before is not None and before.problem is None and before.generation == generation:
+        return before.spec
+    if written is not None and written.to_wire() == raw:
+        return written
+    return NodeAssignmentSpec.model_validate(raw)
+
+
+def _read_hardware(raw: Json | None, before: AssignmentView | None) -> Hardware | None:
+    """The topology; reading one takes milliseconds, and it hardly ever changes."""
+    if not raw:
         return None
-    if before is not None and before.status.topology == status.topology:
-        return before.topology
-    return restore_topology(status.topology)
+    text = json.dumps(raw, sort_keys=True)
+    digest = blake2b(text.encode(), digest_size=16).digest()
+    if before is not None and before.hardware is not None and before.hardware.digest == digest:
+        return before.hardware
+    return Hardware(_parse_topology(text), digest)
+
+
+@lru_cache(maxsize=256)
+def _parse_topology(text: str) -> Topology:
+    """Nodes of one model often report the very same, and then share it."""
+    return restore_topology(TopologyStatus.model_validate_json(text))
 
 
 def _policy_status(raw: Json) -> CpuPolicyStatus:
