@@ -12,6 +12,7 @@ from numapin_lab.components import COMPONENTS
 from numapin_lab.errors import LabError
 from numapin_lab.folder import LabFolder
 from numapin_lab.requirements import check
+from numapin_lab.vm import Machine, VirtualMachine
 
 DEFAULT_FOLDER = ".lab"
 INTERRUPTED = 130
@@ -23,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = LabFolder(Path(options.dir).absolute())
     try:
         return COMMANDS[options.command](folder, options)
-    except LabError as error:
+    except (LabError, OSError) as error:
         say(f"lab: {error}")
         return 1
     except KeyboardInterrupt:
@@ -52,6 +53,7 @@ def build_parser() -> argparse.ArgumentParser:
     shown = commands.add_parser("demo", help="apply the examples and check what the kernel does")
     shown.add_argument("--keep", action="store_true", help="leave the lab up")
     commands.add_parser("components", help="find or build every component, and say where it is")
+    _add_vm(commands.add_parser("vm", help="run a command in a virtual machine with NUMA nodes"))
     for command in commands.choices.values():
         command.add_argument(
             "--dir",
@@ -59,6 +61,31 @@ def build_parser() -> argparse.ArgumentParser:
             help="the lab's folder; several labs live side by side (default: %(default)s)",
         )
     return parser
+
+
+def _add_vm(parser: argparse.ArgumentParser) -> None:
+    for name, default in (("sockets", 2), ("cores", 2), ("threads", 2), ("numa-nodes", 2)):
+        parser.add_argument(f"--{name}", type=int, default=default, help="(default: %(default)s)")
+    parser.add_argument("--memory-mib", type=int, default=3072, help="(default: %(default)s)")
+    parser.add_argument("--append", default="", help="for the kernel, e.g. isolcpus=3,7")
+    parser.add_argument("--timeout-seconds", type=float, default=600)
+    parser.add_argument("program", nargs="+", help="what to run, after --")
+
+
+def _vm(_: LabFolder, options: argparse.Namespace) -> int:
+    machine = Machine(
+        options.sockets,
+        options.cores,
+        options.threads,
+        options.numa_nodes,
+        options.memory_mib,
+        options.append,
+    )
+
+    def echo(line: str) -> None:
+        print(line, end="", flush=True)
+
+    return VirtualMachine(machine).run(options.program, options.timeout_seconds, echo).status
 
 
 def _up(folder: LabFolder, options: argparse.Namespace) -> int:
@@ -103,7 +130,14 @@ def _command(command: str, folder: LabFolder) -> str:
     return f"{sys.executable} -m numapin_lab {command} --dir {folder.path}"
 
 
-COMMANDS = {"up": _up, "down": _down, "status": _status, "demo": _demo, "components": _components}
+COMMANDS = {
+    "up": _up,
+    "down": _down,
+    "status": _status,
+    "demo": _demo,
+    "vm": _vm,
+    "components": _components,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

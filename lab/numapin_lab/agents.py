@@ -23,6 +23,7 @@ class Agent:
     port: int
     kubelet: Kubelet
     account: ServiceAccount
+    probe: str
     options: tuple[str, ...]
 
     @property
@@ -51,12 +52,12 @@ class Agent:
             self.daemon.start()
 
     def wait_ready(self) -> None:
-        """Return when it says that it is ready."""
+        """Return when it does its work, as far as there is any."""
         wait_until(self.ready, f"the {self.name} to be ready", READY_SECONDS, self.daemon)
 
     def ready(self) -> bool:
-        """What it answers on /readyz."""
-        url = f"http://127.0.0.1:{self.port}/readyz"
+        """What it answers to `probe`."""
+        url = f"http://127.0.0.1:{self.port}{self.probe}"
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
             with opener.open(url, timeout=PROBE_SECONDS) as answer:
@@ -74,7 +75,7 @@ class Agent:
 def operator(kubelet: Kubelet, port: int) -> Agent:
     """Decides."""
     account = ServiceAccount(NAMESPACE, OPERATOR_SERVICE_ACCOUNT)
-    return Agent("operator", port, kubelet, account, (f"--namespace={NAMESPACE}",))
+    return Agent("operator", port, kubelet, account, "/readyz", (f"--namespace={NAMESPACE}",))
 
 
 def enforcer(kubelet: Kubelet, port: int) -> Agent:
@@ -91,4 +92,5 @@ def enforcer(kubelet: Kubelet, port: int) -> Agent:
         f"--state-dir={folder / 'state'}",
         f"--kubelet-state-dir={kubelet.root}",
     )
-    return Agent("enforcer", port, kubelet, account, options)
+    # It is ready when its node has an assignment, which a lab without a policy has not.
+    return Agent("enforcer", port, kubelet, account, "/healthz", options)

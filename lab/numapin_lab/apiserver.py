@@ -10,10 +10,12 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+from numapin_lab.errors import LabError
+
 REQUEST_SECONDS = 10
 
 
-class AnswerError(Exception):
+class AnswerError(LabError):
     """The API server answered, and the answer is no."""
 
     def __init__(self, status: int, message: str) -> None:

@@ -99,6 +99,8 @@ class ControlPlane:
             f"--etcd-servers=http://127.0.0.1:{self.ports.etcd}",
             "--bind-address=127.0.0.1",
             f"--secure-port={self.ports.apiserver}",
+            "--advertise-address=127.0.0.1",
+            "--endpoint-reconciler-type=none",  # which would refuse a loopback address
             f"--cert-dir={folder}",
             f"--tls-cert-file={pki / 'kube-apiserver.crt'}",
             f"--tls-private-key-file={pki / 'kube-apiserver.key'}",

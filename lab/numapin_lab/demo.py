@@ -3,6 +3,9 @@
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from numapin_api.cpuset import CpuSet
 from numapin_lab.build import Say, say
@@ -13,6 +16,8 @@ from numapin_lab.kernelview import ContainerView
 from numapin_lab.processes import wait_until
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+# Without blanks and quotes: it is one word of a command line that is shown.
+REFUSED = r"{range.spec.refused[*]}{.pod}:{.reason}:{.message}{end}"
 RUNNING_SECONDS = 60
 PINNED_SECONDS = 30
 
@@ -30,9 +35,10 @@ def run(folder: LabFolder, command: str, keep: bool, tell: Say = say) -> None:
         LabError: a container may run where it must not; the message says which and where.
     """
     with _lab(folder, keep) as cluster:
-        tell(f"demo: applying {EXAMPLES}")
-        cluster.kubectl("apply", "-f", str(EXAMPLES))
-        wait_until(lambda: _all_running(cluster), "the pods to run", RUNNING_SECONDS)
+        for document in _examples():
+            tell(f"demo: {document['kind']} {document['metadata']['name']}")
+            cluster.kubectl("apply", "-f", "-", text=yaml.safe_dump(document))
+            wait_until(lambda: _all_running(cluster), "the pods to run", RUNNING_SECONDS)
         wait_until(lambda: bool(_exclusive(cluster)), "an exclusive CPU", PINNED_SECONDS)
         _show(cluster)
         check(_exclusive(cluster), cluster.containers())
@@ -83,6 +89,12 @@ def _lab(folder: LabFolder, keep: bool) -> Iterator[Cluster]:
             folder.down()
 
 
+def _examples() -> list[dict[str, Any]]:
+    """The policy, then the pods in the order written: who comes first is served first."""
+    files = [EXAMPLES / "policy.yaml", EXAMPLES / "pods.yaml"]
+    return [document for file in files for document in yaml.safe_load_all(file.read_text())]
+
+
 def _all_running(cluster: Cluster) -> bool:
     return all(
         container.get("ready")
@@ -93,6 +105,8 @@ def _all_running(cluster: Cluster) -> bool:
 
 def _exclusive(cluster: Cluster) -> dict[tuple[str, str], CpuSet]:
     path = f"/apis/numapin.io/v1alpha1/nodeassignments/{cluster.state.node}"
+    if not cluster.api.exists(path):  # the operator has not seen the policy yet
+        return {}
     status = cluster.api.get(path).get("status", {})
     return {
         (found["podUID"], found["container"]): CpuSet.parse(found["cpus"])
@@ -102,7 +116,12 @@ def _exclusive(cluster: Cluster) -> dict[tuple[str, str], CpuSet]:
 
 
 def _show(cluster: Cluster) -> None:
-    for arguments in ("get pods -o wide", "get cpupolicies", "get nodeassignments -o wide"):
+    for arguments in (
+        "get pods -o wide",
+        "get cpupolicies",
+        "get nodeassignments",
+        f"get nodeassignment {cluster.state.node} -o jsonpath={REFUSED}",
+    ):
         print(f"\n$ kubectl {arguments}")
         print(cluster.kubectl(*arguments.split()), end="")
     print("\nThe kernel's own answer:")

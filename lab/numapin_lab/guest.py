@@ -1,0 +1,103 @@
+"""What runs first in the virtual machine: an initramfs made on the spot.
+
+It mounts the host's root, read-only, under a tmpfs, so that a command finds the host's programs and
+checkout and can write anywhere without a trace; and cgroup v2 with every controller.
+"""
+
+import gzip
+import shlex
+import stat
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from numapin_lab.kernel import Kernel, module_files
+
+MODULES = ("9p", "9pnet_virtio", "virtio_pci", "overlay", "dummy")
+FOLDERS = ("bin", "dev", "lower", "modules", "newroot", "proc", "rw", "sys")
+CONSOLE, OUTPUT, STATUS = "ttyS1", "ttyS0", "ttyS2"
+
+INIT = """#!/bin/busybox sh
+/bin/busybox --install -s /bin
+export PATH=/bin
+mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev
+for module in $(cat /modules/order); do insmod /modules/$module; done
+mount -t 9p -o ro,trans=virtio,version=9p2000.L,msize=262144,cache=loose root /lower
+mount -t tmpfs -o mode=755 rw /rw; mkdir /rw/upper /rw/work
+mount -t overlay -o lowerdir=/lower,upperdir=/rw/upper,workdir=/rw/work root /newroot
+cd /newroot
+mkdir -p proc sys dev run tmp
+mount --move /proc proc; mount --move /sys sys; mount --move /dev dev
+mkdir -p dev/shm dev/pts
+mount -t tmpfs -o mode=1777 shm dev/shm; mount -t devpts pts dev/pts
+mount -t tmpfs -o mode=755 run run; mount -t tmpfs -o mode=1777 tmp tmp
+mount -t cgroup2 cgroup2 sys/fs/cgroup
+for controller in $(cat sys/fs/cgroup/cgroup.controllers); do
+  echo +$controller >sys/fs/cgroup/cgroup.subtree_control
+done
+# An address of its own and a way to it, without a network: the kubelet wants one.
+ip link set lo up
+ip link add lab type dummy && ip address add 192.0.2.2/24 dev lab && ip link set lab up
+ip route add default via 192.0.2.1
+hostname vm
+stty -F dev/{output} raw
+cp /command run/command
+exec switch_root /newroot /bin/sh /run/command
+"""
+
+COMMAND = """{exports}
+cd {folder}
+{command} </dev/null >/dev/{output} 2>&1
+echo $? >/dev/{status}
+echo o >/proc/sysrq-trigger
+sleep 60
+"""
+
+
+def initramfs(kernel: Kernel, busybox: Path, script: str) -> bytes:
+    """The archive that the kernel starts from; `script` is run by the host's shell at its end."""
+    order = module_files((kernel.modules / "modules.dep").read_text(), MODULES)
+    files = {
+        "bin/busybox": (busybox.read_bytes(), 0o755),
+        "init": (INIT.format(output=OUTPUT).encode(), 0o755),
+        "command": (script.encode(), 0o755),
+        "modules/order": ("\n".join(Path(file).name for file in order).encode(), 0o644),
+    }
+    for file in order:
+        files[f"modules/{Path(file).name}"] = ((kernel.modules / file).read_bytes(), 0o644)
+    return gzip.compress(cpio(FOLDERS, files), compresslevel=1, mtime=0)
+
+
+def command_script(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> str:
+    """Run `command` in `folder`, its output to one serial line, its status to another."""
+    exports = "\n".join(
+        f"export {name}={shlex.quote(value)}" for name, value in environment.items()
+    )
+    return COMMAND.format(
+        exports=exports,
+        folder=shlex.quote(str(folder)),
+        command=shlex.join(command),
+        output=OUTPUT,
+        status=STATUS,
+    )
+
+
+def cpio(folders: Sequence[str], files: Mapping[str, tuple[bytes, int]]) -> bytes:
+    """An archive of folders and files (content, mode).
+
+    Source: Linux, Documentation/driver-api/early-userspace/buffer-format.rst, "newc".
+    """
+    parts = [_entry(name, b"", stat.S_IFDIR | 0o755) for name in folders]
+    parts += [_entry(name, content, stat.S_IFREG | mode) for name, (content, mode) in files.items()]
+    return b"".join(parts) + _entry("TRAILER!!!", b"", 0)
+
+
+def _entry(name: str, content: bytes, mode: int) -> bytes:
+    path = name.encode() + b"\0"
+    inode = uid = gid = mtime = device = check = 0
+    numbers = (inode, mode, uid, gid, 1, mtime, len(content), device, device, device, device)
+    header = b"070701" + b"".join(b"%08x" % number for number in (*numbers, len(path), check))
+    return _padded(header + path) + _padded(content)
+
+
+def _padded(block: bytes) -> bytes:
+    return block + bytes(-len(block) % 4)

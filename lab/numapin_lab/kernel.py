@@ -1,0 +1,128 @@
+"""A Linux kernel and its modules for the virtual machine, from Debian's package.
+
+The machine's own is used where it is installed; else the package is fetched with apt and unpacked
+in the cache, where nothing of it can touch how this machine boots.
+"""
+
+import lzma
+import os
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from numapin_lab.build import Say, say
+from numapin_lab.components import cache_root
+from numapin_lab.errors import LabError, MissingError
+
+PACKAGE = "linux-image-amd64"
+FETCH_SECONDS = 600
+XZ_MAGIC = b"\xfd7zXZ\x00"
+ELF_MAGIC = b"\x7fELF"
+REMEDY = "apt-get install -y --no-install-recommends linux-image-amd64"
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """`image` is an unpacked ELF kernel, `modules` its folder with modules.dep."""
+
+    image: Path
+    modules: Path
+
+
+def provide_kernel(environment: Mapping[str, str] = os.environ, tell: Say = say) -> Kernel:
+    """Find one, or fetch it.
+
+    Raises:
+        MissingError: there is none, and no apt to get one.
+        LabError: fetching failed.
+    """
+    folder = cache_root(environment) / "kernel"
+    for root in (Path("/"), folder):
+        for packed in sorted((root / "boot").glob("vmlinuz-*-amd64"), reverse=True):
+            release = packed.name.removeprefix("vmlinuz-")
+            modules = root / "lib" / "modules" / release
+            if (modules / "modules.dep").exists() and os.access(packed, os.R_OK):
+                return Kernel(_unpacked(packed, folder / f"vmlinux-{release}"), modules)
+    _fetch(folder, tell)
+    return provide_kernel(environment, tell)
+
+
+def unpack(image: bytes) -> bytes:
+    """The ELF kernel inside a bzImage: started directly, it saves seconds of unpacking.
+
+    Raises:
+        LabError: there is none that is packed with xz.
+    """
+    at = image.find(XZ_MAGIC)
+    while at >= 0:
+        try:
+            kernel = lzma.LZMADecompressor().decompress(image[at:])
+        except lzma.LZMAError:
+            kernel = b""
+        if kernel.startswith(ELF_MAGIC):
+            return kernel
+        at = image.find(XZ_MAGIC, at + 1)
+    raise LabError("the kernel image holds no ELF kernel packed with xz")
+
+
+def module_files(dependencies: str, names: Iterable[str]) -> list[str]:
+    """Files of modules, each after what it depends on; what is built in has none.
+
+    `dependencies` is the text of modules.dep. Source: modules.dep(5).
+    """
+    table: dict[str, list[str]] = {}
+    for line in dependencies.splitlines():
+        file, _, needed = line.partition(":")
+        table[_module_name(file)] = [*reversed(needed.split()), file]
+    found = [file for name in names for file in table.get(name.replace("-", "_"), ())]
+    return list(dict.fromkeys(found))
+
+
+def _module_name(file: str) -> str:
+    return re.sub(r"\.ko(\.\w+)?$", "", Path(file).name).replace("-", "_")
+
+
+def _unpacked(packed: Path, target: Path) -> Path:
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.with_name(f".{target.name}.{os.getpid()}")
+        partial.write_bytes(unpack(packed.read_bytes()))
+        partial.replace(target)
+    return target
+
+
+def _fetch(folder: Path, tell: Say) -> None:
+    """Unpack the package that PACKAGE stands for into `folder`."""
+    if shutil.which("apt-get") is None or platform.machine() != "x86_64":
+        raise MissingError("the virtual machine needs a Linux kernel for amd64", REMEDY)
+    listing = _run(["apt-cache", "depends", PACKAGE], folder)
+    name = re.search(r"Depends: (linux-image-\S+)", listing)
+    if name is None:
+        raise MissingError(f"apt knows no {PACKAGE}", "apt-get update")
+    tell(f"lab: fetching {name[1]} into {folder}")
+    _run(["apt-get", "download", "-q", name[1]], folder)
+    for package in folder.glob("linux-image-*.deb"):
+        _run(["dpkg", "-x", str(package), "."], folder)
+        package.unlink()
+    (release,) = (folder / "lib" / "modules").iterdir()
+    _run(["depmod", "-b", ".", release.name], folder)
+
+
+def _run(command: list[str], folder: Path) -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    answer = subprocess.run(
+        command,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=FETCH_SECONDS,
+        stdin=subprocess.DEVNULL,
+    )
+    if answer.returncode != 0:
+        raise LabError(f"{' '.join(command)}: {answer.stderr.strip()}")
+    return answer.stdout

@@ -1,0 +1,166 @@
+"""A virtual machine with the NUMA topology one asks for, cgroup v2, and the host's own programs.
+
+Emulated (TCG), so that it runs anywhere: only order and state can be asserted in it, no times.
+"""
+
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from numapin_lab.errors import LabError, MissingError
+from numapin_lab.guest import CONSOLE, command_script, initramfs
+from numapin_lab.image import find_busybox
+from numapin_lab.kernel import Kernel, provide_kernel
+from numapin_lab.runtime import SEARCH_PATH
+
+QEMU = "qemu-system-x86_64"
+QEMU_REMEDY = "apt-get install -y --no-install-recommends qemu-system-x86"
+REMOTE_DISTANCE = 21
+LINES = 20
+GUEST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The hardware: CPUs are numbered thread by thread, core by core, socket by socket.
+
+    Memory is divided evenly among the NUMA nodes, and so are the CPUs. `append` goes to the
+    kernel's command line, e.g. `isolcpus=3,7 hugepages=64`.
+    """
+
+    sockets: int = 2
+    cores: int = 2
+    threads: int = 2
+    numa_nodes: int = 2
+    memory_mib: int = 3072
+    append: str = ""
+
+    @property
+    def cpus(self) -> int:
+        """How many."""
+        return self.sockets * self.cores * self.threads
+
+    def arguments(self) -> list[str]:
+        """QEMU's options for it.
+
+        Raises:
+            LabError: CPUs or memory cannot be divided evenly among the NUMA nodes.
+        """
+        if self.cpus % self.numa_nodes or self.memory_mib % self.numa_nodes:
+            raise LabError(
+                f"{self.cpus} CPUs and {self.memory_mib} MiB cannot be divided evenly among "
+                f"{self.numa_nodes} NUMA nodes"
+            )
+        shape = f"sockets={self.sockets},cores={self.cores},threads={self.threads}"
+        options = ["-m", f"{self.memory_mib}M", "-smp", f"{self.cpus},{shape}"]
+        cpus, memory = self.cpus // self.numa_nodes, self.memory_mib // self.numa_nodes
+        for node in range(self.numa_nodes):
+            first, last = node * cpus, (node + 1) * cpus - 1
+            options += ["-object", f"memory-backend-ram,id=m{node},size={memory}M"]
+            options += ["-numa", f"node,nodeid={node},cpus={first}-{last},memdev=m{node}"]
+        for node in range(self.numa_nodes):
+            for other in range(node + 1, self.numa_nodes):
+                distance = f"dist,src={node},dst={other},val={REMOTE_DISTANCE}"
+                options += ["-numa", distance]
+        return options
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a command ended in the guest. `console` is what its kernel said."""
+
+    status: int
+    output: str
+    console: str
+
+
+@dataclass(frozen=True)
+class VirtualMachine:
+    """Boots `machine` for each command."""
+
+    machine: Machine = Machine()
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def run(
+        self,
+        command: Sequence[str],
+        timeout_seconds: float = 300,
+        echo: Callable[[str], None] = lambda _: None,
+    ) -> Result:
+        """Boot, run one command in the current folder as root, power off.
+
+        Args:
+            command: what to run; every file of the host is there, changes are lost.
+            timeout_seconds: for all of it.
+            echo: takes the output as it comes.
+
+        Raises:
+            MissingError: QEMU, a kernel or busybox is not there.
+            LabError: the guest did not come to the command's end; the message holds its console.
+        """
+        qemu = shutil.which(QEMU, path=SEARCH_PATH)
+        if qemu is None:
+            raise MissingError("the virtual machine needs QEMU", QEMU_REMEDY)
+        kernel, busybox = provide_kernel(), find_busybox(SEARCH_PATH)
+        variables = {"PATH": GUEST_PATH, "HOME": "/root", "LANG": "C.UTF-8", **self.environment}
+        script = command_script(command, Path.cwd(), variables)
+        with tempfile.TemporaryDirectory(prefix="numapin-vm-") as name:
+            folder = Path(name)
+            (folder / "initramfs").write_bytes(initramfs(kernel, busybox, script))
+            options = self._options(kernel, folder)
+            return _boot([qemu, *options], folder, timeout_seconds, echo)
+
+    def _options(self, kernel: Kernel, folder: Path) -> list[str]:
+        # One thread emulates faster than one for each CPU while there are more of them than here;
+        # a Nehalem shows threads, cores and a cache for each socket, QEMU's default CPU does not.
+        share = "local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap"
+        cmdline = f"console={CONSOLE} quiet panic=-1 random.trust_cpu=on tsc=unstable"
+        return [
+            *("-accel", "tcg,thread=single", "-cpu", "Nehalem-v1"),
+            *("-nodefaults", "-display", "none", "-no-reboot"),
+            *("-serial", "stdio"),
+            *("-serial", f"file:{folder / 'console'}"),
+            *("-serial", f"file:{folder / 'status'}"),
+            *("-kernel", str(kernel.image), "-initrd", str(folder / "initramfs")),
+            *("-append", f"{cmdline} {self.machine.append}"),
+            *("-virtfs", share),
+            *self.machine.arguments(),
+        ]
+
+
+def _boot(
+    command: Sequence[str], folder: Path, timeout_seconds: float, echo: Callable[[str], None]
+) -> Result:
+    output: list[str] = []
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        assert process.stdout is not None
+        alarm = threading.Timer(timeout_seconds, process.kill)
+        alarm.start()
+        try:
+            for line in process.stdout:
+                output.append(line)
+                echo(line)
+        finally:
+            alarm.cancel()
+            process.kill()
+    console = _read(folder / "console")
+    status = _read(folder / "status").strip()
+    if not status.isdigit():
+        shown = "".join(output[-LINES:]) + "\n".join(console.splitlines()[-LINES:])
+        raise LabError(f"the guest did not finish within {timeout_seconds:.0f} s:\n{shown}")
+    return Result(int(status), "".join(output), console)
+
+
+def _read(file: Path) -> str:
+    return file.read_text(errors="replace") if file.exists() else ""
