@@ -6,9 +6,9 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import Any, Final
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import Final
 
 from numapin_api import names
 from numapin_client.credentials import Login
@@ -16,7 +16,7 @@ from numapin_client.errors import LoginError
 from numapin_client.login import find_login
 from numapin_client.objects import ApiClient, connect
 from numapin_client.resources import Key
-from numapin_operator.application import Application, Leadership, Standalone
+from numapin_operator.application import Application, Standalone
 from numapin_operator.cluster import ApiCluster
 from numapin_operator.health import build_application, serve
 from numapin_operator.leader import Candidate, candidacy
@@ -54,30 +54,45 @@ async def operate(settings: Settings, login: Login) -> None:
         loop.add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
         api = await stack.enter_async_context(connect(login, user_agent="numapin-operator"))
-        leader = await stack.enter_async_context(_leadership(settings, api))
-        application = Application(api, ApiCluster(api, socket.gethostname()), leader, login)
+        leadership = _leadership(settings, api)
+        cluster = ApiCluster(api, socket.gethostname())
+        application = Application(api, cluster, leadership.leading, login)
         address = settings.health_address
         pages = build_application(application.health())
         runner = await serve(pages, address.host, address.port)
         stack.push_async_callback(runner.cleanup)
-        await _run_until(stop, application.parts())
+        await _run_until(stop, application, leadership)
     _log.info("stopped")
 
 
-def _leadership(settings: Settings, api: ApiClient) -> AbstractAsyncContextManager[Leadership]:
+def _leadership(settings: Settings, api: ApiClient) -> Candidate | Standalone:
     if not settings.leader_elect:
         return Standalone()
     lease = Key(names.LEADER_LEASE, settings.namespace)
-    return candidacy(Candidate(api, lease, socket.gethostname()))
+    return Candidate(api, lease, socket.gethostname())
 
 
-async def _run_until(stop: asyncio.Event, parts: dict[str, Coroutine[Any, Any, object]]) -> None:
+async def _run_until(
+    stop: asyncio.Event, application: Application, leadership: Candidate | Standalone
+) -> None:
+    """Run every part; at the end nothing is written any more before the lead is handed on."""
     async with asyncio.TaskGroup() as tasks:
-        running = [tasks.create_task(part, name=name) for name, part in parts.items()]
+        parts = application.parts().items()
+        running = [tasks.create_task(part, name=name) for name, part in parts]
+        leading = tasks.create_task(_lead(application, leadership), name="leading")
         await stop.wait()
         _log.info("stopping")
         for task in running:
             task.cancel()
+        await asyncio.wait(running)
+        leading.cancel()
+
+
+async def _lead(application: Application, leadership: Candidate | Standalone) -> None:
+    """Stand for election once there is a whole picture to lead by, until cancelled."""
+    await application.synced()
+    async with leadership if isinstance(leadership, Standalone) else candidacy(leadership):
+        await asyncio.Event().wait()
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Coroutine, Mapping, Sequence
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self
 
 from numapin_client.backoff import Backoff
 from numapin_client.credentials import Login
@@ -39,16 +39,8 @@ LIVE_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed
 _log = logging.getLogger(__name__)
 
 
-class Leadership(Protocol):
-    """Who may write: held while its context lasts, and `leading` is set."""
-
-    @property
-    def leading(self) -> asyncio.Event:
-        """Set while this operator may write."""
-
-
 class Standalone:
-    """The only operator there is: it always leads."""
+    """The only operator there is: it leads for as long as its context lasts."""
 
     def __init__(self) -> None:
         self.leading = asyncio.Event()
@@ -65,9 +57,17 @@ class Application:
     """Every part of the operator, wired together; `parts` are its tasks."""
 
     def __init__(
-        self, api: ApiClient, cluster: Cluster, leadership: Leadership, login: Login
+        self, api: ApiClient, cluster: Cluster, leading: asyncio.Event, login: Login
     ) -> None:
-        self._cluster, self._leadership, self._login = cluster, leadership, login
+        """Wire the parts together; nothing runs yet.
+
+        Args:
+            api: an open client, for the informers.
+            cluster: what is listed and written.
+            leading: set while this operator may write.
+            login: how kopf is to be known to the API server.
+        """
+        self._cluster, self._leading, self._login = cluster, leading, login
         self._queue = WorkQueue()
         self._reporter = Reporter(cluster)
         self._state = ClusterState(self._queue.add, self._reporter.policy_changed)
@@ -94,20 +94,23 @@ class Application:
         parts["working"] = self._work()
         return parts
 
-    async def _work(self) -> None:
-        """Plan and write, once all there is has been seen."""
+    async def synced(self) -> None:
+        """Wait until all there is has been seen."""
         for informer in self._informers.values():
             await informer.synced.wait()
         await self._settled.wait()
+
+    async def _work(self) -> None:
+        """Plan and write, once all there is has been seen."""
+        await self.synced()
         _log.info(
             "seen everything",
             extra={"nodes": len(self._state.nodes), "policies": len(self._state.policies)},
         )
-        leading = self._leadership.leading
         async with asyncio.TaskGroup() as tasks:
             for number in range(WORKERS):
-                tasks.create_task(self._controller.work(leading), name=f"worker {number}")
-            tasks.create_task(self._reporter.run(self._state, leading), name="reporter")
+                tasks.create_task(self._controller.work(self._leading), name=f"worker {number}")
+            tasks.create_task(self._reporter.run(self._state, self._leading), name="reporter")
             tasks.create_task(self._controller.teller.run(), name="teller")
 
     async def _serve_kopf(self) -> None:
@@ -200,7 +203,7 @@ class Application:
         return missing
 
     def _role(self) -> str:
-        return "leading" if self._leadership.leading.is_set() else "standing by"
+        return "leading" if self._leading.is_set() else "standing by"
 
 
 def _labels(body: Json) -> Mapping[str, str]:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
@@ -17,6 +18,9 @@ GATHER_SECONDS: Final = 0.2
 
 RETRY_SECONDS: Final = 2.0
 
+FIRST_LOOK_SECONDS: Final = 60.0
+"""How long a status may stay as it was because some node cannot be planned."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -30,11 +34,13 @@ class Reporter:
     def __init__(self, cluster: Cluster, clock: Callable[[], str] = _now) -> None:
         self._cluster, self._clock = cluster, clock
         self._outcomes: dict[str, NodeOutcome] = {}
+        self._looked_at: set[str] = set()
         self._changed: set[str] = set()
         self._wake = asyncio.Event()
 
     def note(self, node: str, outcome: NodeOutcome | None) -> None:
         """Take in what came of a node's governing policy; None where no policy governs it."""
+        self._looked_at.add(node)
         before = self._outcomes.get(node)
         if before == outcome:
             return
@@ -53,6 +59,8 @@ class Reporter:
 
     async def run(self, state: ClusterState, leading: asyncio.Event) -> None:
         """Write statuses as they change, until cancelled; only while leading."""
+        await leading.wait()
+        await self._first_look(state)
         while True:
             await self._wake.wait()
             await leading.wait()
@@ -60,6 +68,13 @@ class Reporter:
             self._wake.clear()
             changed, self._changed = self._changed, set()
             await self.report(state, changed)
+
+    async def _first_look(self, state: ClusterState) -> None:
+        """Wait until every node was looked at once: a restart must not look like a change."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_LOOK_SECONDS):
+                while not state.all_names() <= self._looked_at:  # noqa: ASYNC110
+                    await asyncio.sleep(GATHER_SECONDS)
 
     async def report(self, state: ClusterState, names: set[str]) -> None:
         """Write the statuses of these policies where they say something else now."""
