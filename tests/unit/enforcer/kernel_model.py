@@ -7,13 +7,14 @@ same answers. Source: kernel/cgroup/cpuset.c, `update_cpumask`, `validate_change
 
 import errno
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups import (
     Cgroup,
     CgroupRefusedError,
     CgroupVanishedError,
+    Quota,
     Tree,
     Version,
     Write,
@@ -32,6 +33,7 @@ class Group:
     mems: MemSet = MemSet()
     tasks: int = 0
     migrate: bool = False
+    quota: Quota = field(default_factory=lambda: Quota(None))
 
 
 class KernelModel:
@@ -128,11 +130,17 @@ class KernelModel:
             group.migrate = value
         elif isinstance(value, CpuSet):
             self._check_cpus(write.path, value)
-            self._replace(write.path, Group(value, group.mems, group.tasks, group.migrate))
+            self._replace(write.path, replace(group, cpus=value))
         elif isinstance(value, MemSet):
             self._check_mems(write.path, value)
-            self._replace(write.path, Group(group.cpus, value, group.tasks, group.migrate))
+            self._replace(write.path, replace(group, mems=value))
+        else:
+            group.quota = value
         self.after_write(write)
+
+    def read_quota(self, path: str) -> Quota | None:
+        """The CFS limit; every cgroup has the cpu controller here."""
+        return self._group(path).quota
 
     def _check_cpus(self, path: str, cpus: CpuSet) -> None:
         if any(cpu > max(self.possible) for cpu in cpus):

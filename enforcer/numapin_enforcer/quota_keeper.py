@@ -1,0 +1,93 @@
+"""Edge: lifts CFS limits and gives them back; what they were is kept in a file of the node."""
+
+import json
+import os
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Final, Protocol
+
+from numapin_enforcer.apply import Outcome, apply
+from numapin_enforcer.cgroups import CgroupTree, CgroupVanishedError, Quota
+from numapin_enforcer.quota import plan_quotas
+
+FILE_NAME: Final = "quotas.json"
+
+
+class QuotaFiles(CgroupTree, Protocol):
+    """A cgroup tree whose CFS limits can be read."""
+
+    def read_quota(self, path: str) -> Quota | None:
+        """The CFS limit of a cgroup; None where there is no cpu controller.
+
+        Raises:
+            CgroupVanishedError: the cgroup is gone.
+        """
+        ...
+
+
+class QuotaKeeper:
+    """Makes the CFS limits match; a limit is on disk before it is lifted, so none is ever lost.
+
+    The kernel has no better memory of it: from a container's weight its limit cannot be told.
+    """
+
+    def __init__(self, files: QuotaFiles, root: str, state_dir: Path) -> None:
+        """Args: `files` are the cgroups below `root`; `state_dir` outlives this process."""
+        self._files, self._path = files, state_dir / FILE_NAME
+        self._remembered = {
+            path: limit for path, limit in _read(self._path).items() if path.startswith(root)
+        }
+
+    def run(self, free: Collection[str]) -> Outcome:
+        """Lift the limits of `free`, give back those of everybody else; see `plan_quotas`.
+
+        A write that fails is tried again by the next run.
+
+        Raises:
+            OSError: what is to be lifted cannot be remembered; then nothing is lifted.
+            CgroupError: a limit could not be read.
+        """
+        found = dict(self._found({*free, *self._remembered}))
+        planned = plan_quotas(free, found, self._remembered)
+        self._remember(planned.remember)
+        outcome = apply(planned.writes, self._files)
+        missing = {write.path for write in outcome.missing}
+        kept = {path: limit for path, limit in planned.remember.items() if path in missing}
+        self._remember({**planned.keep, **kept})
+        return outcome
+
+    def _found(self, paths: Collection[str]) -> list[tuple[str, Quota]]:
+        found: list[tuple[str, Quota]] = []
+        for path in sorted(paths):
+            try:
+                quota = self._files.read_quota(path)
+            except CgroupVanishedError:
+                continue
+            if quota is not None:
+                found.append((path, quota))
+        return found
+
+    def _remember(self, limits: Mapping[str, Quota]) -> None:
+        if limits == self._remembered:
+            return
+        content = {path: [one.quota_us, one.period_us] for path, one in limits.items()}
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = self._path.with_suffix(".new")
+        with fresh.open("w", encoding="utf-8") as file:
+            json.dump(content, file)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(self._path)
+        self._remembered = dict(limits)
+
+
+def _read(path: Path) -> dict[str, Quota]:
+    """What was remembered; a damaged file is as none, for its limits cannot be given back."""
+    try:
+        content = json.loads(path.read_bytes())
+        return {
+            one: Quota(int(quota_us), int(period_us))
+            for one, (quota_us, period_us) in content.items()
+        }
+    except (FileNotFoundError, ValueError, TypeError, AttributeError):
+        return {}

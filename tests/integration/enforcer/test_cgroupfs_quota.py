@@ -1,0 +1,52 @@
+"""CFS limits on this machine's kernel, lifted and given back."""
+
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from numapin_enforcer.cgroupfs import Cgroupfs, Mounts, find_mounts
+from numapin_enforcer.cgroups import CgroupRefusedError, Quota, Step, Version, Write
+from numapin_enforcer.quota_keeper import QuotaKeeper
+
+INNER = "pod1/container"
+
+
+@pytest.fixture
+def mounts() -> Mounts:
+    return find_mounts(Path("/sys/fs/cgroup"))
+
+
+@pytest.fixture
+def root(mounts: Mounts) -> Iterator[str]:
+    """A pod limited to 3 CPUs with a container limited to 2, in the cpu hierarchy."""
+    assert mounts.cpu is not None, "this machine has no cpu controller"
+    name = f"numapin-test-{secrets.token_hex(4)}"
+    paths = [mounts.cpu / name, mounts.cpu / name / "pod1", mounts.cpu / name / INNER]
+    for path in paths:
+        if mounts.version is Version.V2:
+            (path.parent / "cgroup.subtree_control").write_text("+cpu")
+        path.mkdir()
+    files = Cgroupfs(mounts, name)
+    files.write(Write(f"{name}/pod1", Quota(300_000), Step.GRANT))
+    files.write(Write(f"{name}/{INNER}", Quota(200_000), Step.GRANT))
+    yield name
+    for path in reversed(paths):
+        path.rmdir()
+
+
+def test_limits_are_read_lifted_and_given_back(mounts: Mounts, root: str, tmp_path: Path) -> None:
+    files = Cgroupfs(mounts, root)
+    paths = (f"{root}/pod1", f"{root}/{INNER}")
+    assert [files.read_quota(path) for path in paths] == [Quota(300_000), Quota(200_000)]
+    keeper = QuotaKeeper(files, root, tmp_path)
+    assert keeper.run(paths).complete
+    assert [files.read_quota(path) for path in paths] == [Quota(None), Quota(None)]
+    assert keeper.run(()).complete
+    assert [files.read_quota(path) for path in paths] == [Quota(300_000), Quota(200_000)]
+
+
+def test_the_kernel_says_what_limit_it_refuses(mounts: Mounts, root: str) -> None:
+    with pytest.raises(CgroupRefusedError, match="EINVAL"):
+        Cgroupfs(mounts, root).write(Write(f"{root}/pod1", Quota(1), Step.GRANT))

@@ -1,0 +1,131 @@
+import errno
+from pathlib import Path
+
+import pytest
+from kernel_model import KernelModel
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.nodeassignment import ContainerAssignment
+from numapin_enforcer.cgroups import CgroupRefusedError, Quota, Version, Write
+from numapin_enforcer.desired import Desired
+from numapin_enforcer.layout import Driver, Layout
+from numapin_enforcer.quota import freed, plan_quotas
+from numapin_enforcer.quota_keeper import FILE_NAME, QuotaKeeper
+
+POD, OWNER = "kubepods/pod1", "kubepods/pod1/" + "a" * 64
+TWO, NONE = Quota(200_000), Quota(None)
+
+
+def node(**limits: Quota) -> KernelModel:
+    """A pod and its container, with the limits that the kubelet gave them."""
+    model = KernelModel(Version.V2, CpuSet([0, 1]), MemSet([0]))
+    for path, name in ((POD, "pod"), (OWNER, "owner")):
+        model.make(path)
+        model.groups[path].quota = limits.get(name, TWO)
+    return model
+
+
+def limits(model: KernelModel) -> dict[str, Quota]:
+    return {path: model.groups[path].quota for path in (POD, OWNER) if path in model.groups}
+
+
+def test_the_limits_of_owners_and_their_pods_are_lifted() -> None:
+    one = ContainerAssignment(
+        pod_uid="1", namespace="d", pod="p", container="c", cpus=CpuSet([1]), exclusive=True
+    )
+    cpus, mems = CpuSet([1]), MemSet([0])
+    shared = Desired(CpuSet([0]), mems)
+    wanted = {
+        "kubepods": shared,
+        POD: shared,
+        OWNER: Desired(cpus, mems, one, exclusive=True),
+        f"{OWNER}/inner": Desired(cpus, mems, one, exclusive=True),
+        f"{POD}/{'b' * 64}": shared,
+    }
+    assert freed(wanted, Layout(Driver.CGROUPFS)) == (POD, OWNER)
+
+
+def test_a_limit_is_lifted_and_given_back(tmp_path: Path) -> None:
+    model = node(pod=Quota(350_000), owner=TWO)
+    keeper = QuotaKeeper(model, "kubepods", tmp_path)
+    assert keeper.run((POD, OWNER)).complete
+    assert limits(model) == {POD: NONE, OWNER: NONE}
+    assert keeper.run(()).complete
+    assert limits(model) == {POD: Quota(350_000), OWNER: TWO}
+
+
+def test_what_was_lifted_is_known_after_a_restart(tmp_path: Path) -> None:
+    model = node()
+    QuotaKeeper(model, "kubepods", tmp_path).run((POD, OWNER))
+    QuotaKeeper(model, "kubepods", tmp_path).run((POD, OWNER))
+    QuotaKeeper(model, "kubepods", tmp_path).run(())
+    assert limits(model) == {POD: TWO, OWNER: TWO}
+
+
+def test_who_had_no_limit_gets_none_back(tmp_path: Path) -> None:
+    model = node(owner=NONE)
+    keeper = QuotaKeeper(model, "kubepods", tmp_path)
+    keeper.run((POD, OWNER))
+    keeper.run(())
+    assert limits(model) == {POD: TWO, OWNER: NONE}
+
+
+def test_a_limit_that_somebody_set_meanwhile_stays(tmp_path: Path) -> None:
+    model = node()
+    keeper = QuotaKeeper(model, "kubepods", tmp_path)
+    keeper.run((POD, OWNER))
+    model.groups[OWNER].quota = Quota(50_000)
+    keeper.run(())
+    assert limits(model)[OWNER] == Quota(50_000)
+
+
+def test_a_limit_that_comes_back_is_lifted_again_and_the_newer_one_given_back(
+    tmp_path: Path,
+) -> None:
+    model = node()
+    keeper = QuotaKeeper(model, "kubepods", tmp_path)
+    keeper.run((POD, OWNER))
+    model.groups[OWNER].quota = Quota(300_000)
+    keeper.run((POD, OWNER))
+    assert limits(model)[OWNER] == NONE
+    keeper.run(())
+    assert limits(model)[OWNER] == Quota(300_000)
+
+
+def test_nothing_is_kept_of_a_cgroup_that_is_gone(tmp_path: Path) -> None:
+    model = node()
+    keeper = QuotaKeeper(model, "kubepods", tmp_path)
+    keeper.run((POD, OWNER))
+    model.vanish(POD)
+    assert keeper.run((POD, OWNER)).complete
+    assert (tmp_path / FILE_NAME).read_text() == "{}"
+
+
+def test_what_could_not_be_given_back_is_tried_again(tmp_path: Path) -> None:
+    model = node()
+    keeper = QuotaKeeper(model, "kubepods", tmp_path)
+    keeper.run((POD, OWNER))
+
+    def refuse(write: Write) -> None:
+        raise CgroupRefusedError(write.path, str(write.value), errno.EINVAL, "injected")
+
+    model.before_write = refuse
+    assert len(keeper.run(()).failed) == 2
+    model.before_write = lambda write: None
+    assert QuotaKeeper(model, "kubepods", tmp_path).run(()).complete
+    assert limits(model) == {POD: TWO, OWNER: TWO}
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"a": 1}', '{"kubepods/pod1": [1]}', "\xff"])
+def test_a_damaged_memory_is_as_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / FILE_NAME).write_text(text, encoding="latin-1")
+    model = node()
+    assert QuotaKeeper(model, "kubepods", tmp_path).run(()).complete
+    assert limits(model) == {POD: TWO, OWNER: TWO}
+
+
+def test_a_limit_is_remembered_before_it_is_lifted() -> None:
+    planned = plan_quotas((POD,), {POD: TWO}, {})
+    assert planned.remember == {POD: TWO}
+    assert [str(write.value) for write in planned.writes] == ["max 100000"]
+    assert plan_quotas((POD,), {POD: NONE}, planned.keep).writes == ()
