@@ -1,5 +1,6 @@
 """Fixtures that every kind of test may use: the real components, started once for a session."""
 
+import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +12,10 @@ from numapin_lab.cgroups import LabCgroup
 from numapin_lab.components import COMPONENTS as ALL
 from numapin_lab.components import CONTROL_PLANE, RUNTIME
 from numapin_lab.controlplane import ControlPlane, ControlPlanePorts
+from numapin_lab.kernel import provide_kernel
 from numapin_lab.ports import choose
 from numapin_lab.runtime import Runtime
+from numapin_lab.vm import VirtualMachine
 
 # What each fixture needs; provided right after collection, so that a first build of some minutes
 # is seen and counts against no test's time limit.
@@ -33,6 +36,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     capture = session.config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
         provide(list(dict.fromkeys(names)), tell=say)
+        if "vm" in wanted:
+            provide_kernel(tell=say)
 
 
 @pytest.fixture(scope="session")
@@ -68,3 +73,15 @@ def containerd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
         yield runtime
     finally:
         runtime.stop()
+
+
+@pytest.fixture(scope="session")
+def vm() -> VirtualMachine:
+    """A virtual machine with 8 CPUs, 2 NUMA nodes and cgroup v2, booted for each `.run(command)`.
+
+    The command finds the host's files, this checkout too; what it writes is gone with it. All of
+    one boot's checks belong in one command: a boot takes seconds, and so does starting Python.
+    """
+    kept = ("HOME", "NUMAPIN_LAB_CACHE", "XDG_CACHE_HOME", "KUBEBUILDER_ASSETS")
+    environment = {name: os.environ[name] for name in kept if name in os.environ}
+    return VirtualMachine(environment=environment)

@@ -10,7 +10,7 @@ from numapin_lab.identities import ServiceAccount, log_in
 from numapin_lab.kubelet import Kubelet
 from numapin_lab.processes import Daemon, stop, wait_until
 
-READY_SECONDS = 60
+READY_SECONDS = 300
 STOP_SECONDS = 10.0
 PROBE_SECONDS = 5
 

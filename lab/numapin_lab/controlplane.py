@@ -11,8 +11,8 @@ from numapin_lab.certificates import Authority, Identity, write_key
 from numapin_lab.kubectl import Kubectl
 from numapin_lab.processes import Daemon, stop, wait_until
 
-ETCD_SECONDS = 60
-APISERVER_SECONDS = 120
+ETCD_SECONDS = 300
+APISERVER_SECONDS = 300
 # With open watches a graceful end takes many seconds; nothing here is worth waiting for.
 STOP_SECONDS = 1.0
 SERVICE_RANGE = "10.0.0.0/24"

@@ -18,8 +18,8 @@ from numapin_lab.processes import wait_until
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 # Without blanks and quotes: it is one word of a command line that is shown.
 REFUSED = r"{range.spec.refused[*]}{.pod}:{.reason}:{.message}{end}"
-RUNNING_SECONDS = 60
-PINNED_SECONDS = 30
+RUNNING_SECONDS = 180
+PINNED_SECONDS = 180
 
 
 def run(folder: LabFolder, command: str, keep: bool, tell: Say = say) -> None:

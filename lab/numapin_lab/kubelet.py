@@ -15,8 +15,8 @@ from numapin_lab.errors import MissingError
 from numapin_lab.processes import Daemon, wait_until
 from numapin_lab.runtime import Runtime
 
-REGISTER_SECONDS = 120
-READY_SECONDS = 120
+REGISTER_SECONDS = 300
+READY_SECONDS = 300
 # Nobody answers there; without it every pod is told so in an Event.
 CLUSTER_DNS = "10.0.0.10"
 

@@ -13,7 +13,7 @@ from numapin_lab.errors import LabError, MissingError
 from numapin_lab.image import ALIASES, IMAGE, find_busybox, write_image
 from numapin_lab.processes import Daemon, wait_until
 
-START_SECONDS = 60
+START_SECONDS = 300
 COMMAND_SECONDS = 60
 NAMESPACE = "k8s.io"
 RUNC_REMEDY = "apt-get install -y --no-install-recommends runc"
