@@ -165,17 +165,24 @@ class Informer(Generic[T]):
     async def _list_once(self, limit: int) -> None:
         """List in chunks of `limit` objects; 0 is all at once."""
         seen: set[Key] = set()
-        chunk = await self._client.list_chunk(self.source, limit=limit)
-        while True:
-            seen.update(map(Key.of, chunk.items))
-            self._tell([self._store.put(each) for each in chunk.items])
-            if not chunk.next:
-                break
-            chunk = await self._client.list_chunk(self.source, chunk.next, limit)
+        token, version = await self._take_chunk("", limit, seen)
+        while token:
+            token, version = await self._take_chunk(token, limit, seen)
         self._tell(self._store.keep_only(seen))
-        self._version = chunk.resource_version
+        self._version = version
         self.problem = None
         self.synced.set()
+
+    async def _take_chunk(self, token: str, limit: int, seen: set[Key]) -> tuple[str, str]:
+        """Take in one chunk, and let go of it before the next: it is large.
+
+        Returns:
+            The token of the next chunk, and the version that the list shows.
+        """
+        chunk = await self._client.list_chunk(self.source, token, limit)
+        seen.update(map(Key.of, chunk.items))
+        self._tell([self._store.put(each) for each in chunk.items])
+        return chunk.next, chunk.resource_version
 
     async def _watch(self) -> bool:
         """Follow changes until the server ends the watch; say whether it told of anything."""

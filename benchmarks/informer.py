@@ -1,0 +1,225 @@
+"""What does it cost to keep a copy of all pods? Ours against the official client.
+
+    python benchmarks/informer.py [--pods N] [--events N] [--runs N] [--peer]
+
+A server in a process of its own gives out N pods of about 5 KB in chunks of 500, then sends changes
+of random pods as fast as they are taken. Each run is a fresh process, in turns:
+
+- `ours, slim`: the informer, keeping five fields of each pod;
+- `ours, planner`: the informer, keeping what the planner needs (`parse_pod`);
+- `official` (with --peer): the `kubernetes` package's list and watch, keeping the same five fields.
+
+List: seconds from the first request to the whole copy. RSS: of the process then, and how much it
+has grown since its imports. Events: how many a second are taken in; CPU: of the client for one.
+"""
+
+import argparse
+import asyncio
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pod_server import CHUNK, pod
+
+# Each part imports what it measures, and nothing that others do.
+# ruff: noqa: PLC0415
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one run cost."""
+
+    list_seconds: float
+    list_cpu_seconds: float
+    rss_mib: float
+    grown_mib: float
+    events_per_second: float
+    cpu_us_per_event: float
+
+
+def rss_mib() -> float:
+    """Memory of this process that is in use now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 2**20
+
+
+def slim(body: dict[str, Any]) -> tuple[str, ...]:
+    """Five fields of a pod, and the image so that each change is one."""
+    metadata, spec = body["metadata"], body["spec"]
+    image = spec["containers"][0]["image"]
+    phase = sys.intern(body["status"]["phase"])
+    return metadata["uid"], sys.intern(spec["nodeName"]), phase, metadata["resourceVersion"], image
+
+
+async def run_ours(port: int, pods: int, events: int, kind: str) -> Result:
+    """List and watch with our informer."""
+    from numapin_client.credentials import Login
+    from numapin_client.informer import Informer
+    from numapin_client.objects import Source, connect
+    from numapin_client.resources import PODS
+    from numapin_operator.placement import parse_pod
+
+    decode: Callable[[dict[str, Any]], Any] = slim if kind == "slim" else parse_pod
+    before = rss_mib()
+    taken, marks = 0, {}
+    done = asyncio.Event()
+
+    def decoded(body: dict[str, Any]) -> Any:
+        nonlocal taken
+        taken += 1
+        if taken == pods + 1:
+            marks["events"] = time.perf_counter(), time.process_time(), rss_mib()
+        if taken == pods + events:
+            done.set()
+        return decode(body)
+
+    async with connect(Login(f"http://127.0.0.1:{port}", "the benchmark")) as client:
+        informer = Informer(client, Source(PODS), decoded)
+        begun, begun_cpu = time.perf_counter(), time.process_time()
+        task = asyncio.create_task(informer.run(), name="informer")
+        await informer.synced.wait()
+        listed = time.perf_counter() - begun
+        await done.wait()
+        ended, ended_cpu = time.perf_counter(), time.process_time()
+        task.cancel()
+    assert len(informer.items) == pods
+    started, started_cpu, rss = marks["events"]
+    return Result(
+        listed,
+        started_cpu - begun_cpu,
+        rss,
+        rss - before,
+        events / (ended - started),
+        (ended_cpu - started_cpu) / events * 1e6,
+    )
+
+
+async def run_official(port: int, pods: int, events: int) -> Result:
+    """List and watch with the `kubernetes` package, in its usual way."""
+    return await asyncio.to_thread(_run_official, port, pods, events)
+
+
+def _run_official(port: int, pods: int, events: int) -> Result:
+    from kubernetes import client, watch
+
+    api = client.CoreV1Api(client.ApiClient(client.Configuration(host=f"http://127.0.0.1:{port}")))
+
+    def key(body: Any) -> tuple[str, str]:
+        return body.metadata.namespace, body.metadata.name
+
+    def kept(body: Any) -> tuple[str, ...]:
+        image = body.spec.containers[0].image
+        version = body.metadata.resource_version
+        return body.metadata.uid, body.spec.node_name, body.status.phase, version, image
+
+    before, begun, begun_cpu = rss_mib(), time.perf_counter(), time.process_time()
+    items: dict[tuple[str, str], tuple[str, ...]] = {}
+    token = ""
+    while True:
+        page = api.list_pod_for_all_namespaces(limit=CHUNK, _continue=token or None)
+        items.update({key(each): kept(each) for each in page.items})
+        token = page.metadata._continue  # noqa: SLF001 (so it is called there)
+        if not token:
+            break
+    listed, rss = time.perf_counter() - begun, rss_mib()
+    started, started_cpu = time.perf_counter(), time.process_time()
+    listed_cpu = started_cpu - begun_cpu
+    stream = watch.Watch().stream(
+        api.list_pod_for_all_namespaces, resource_version=page.metadata.resource_version
+    )
+    for taken, event in enumerate(stream, 1):
+        items[key(event["object"])] = kept(event["object"])
+        if taken == events:
+            break
+    ended, ended_cpu = time.perf_counter(), time.process_time()
+    assert len(items) == pods
+    rate, cpu = events / (ended - started), (ended_cpu - started_cpu) / events * 1e6
+    return Result(listed, listed_cpu, rss, rss - before, rate, cpu)
+
+
+def measured(part: str, port: int, pods: int, events: int) -> Result:
+    """Run one part in a process of its own."""
+    command = [sys.executable, __file__, "--part", part, "--port", str(port)]
+    command += ["--pods", str(pods), "--events", str(events)]
+    ran = subprocess.run(command, check=True, capture_output=True, text=True)
+    return Result(**json.loads(ran.stdout))
+
+
+def show(name: str, results: Sequence[Result]) -> None:
+    """Print the median of each figure, and its least and most."""
+    row = f"{name:14}"
+    for field, width, digits in (
+        ("list_seconds", 19, 1),
+        ("list_cpu_seconds", 19, 1),
+        ("rss_mib", 17, 0),
+        ("grown_mib", 17, 0),
+        ("events_per_second", 21, 0),
+        ("cpu_us_per_event", 17, 0),
+    ):
+        values = [float(getattr(result, field)) for result in results]
+        middle, low, high = statistics.median(values), min(values), max(values)
+        row += f"{f'{middle:.{digits}f} ({low:.{digits}f}-{high:.{digits}f})':>{width}}"
+    print(row)
+
+
+def compare(options: argparse.Namespace) -> None:
+    """Start the server, run every part in turns, print the table."""
+    parts = ["slim", "planner"] + (["official"] if options.peer else [])
+    command = [sys.executable, str(Path(__file__).with_name("pod_server.py"))]
+    command += ["--pods", str(options.pods), "--events", str(options.events)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            port = int(server.stdout.readline())
+            results: dict[str, list[Result]] = {part: [] for part in parts}
+            for _ in range(options.runs):
+                for part in parts:
+                    results[part].append(measured(part, port, options.pods, options.events))
+        finally:
+            server.kill()
+    size = len(json.dumps(pod(1, 1), separators=(",", ":")))
+    print(f"{options.pods} pods of {size} bytes, {options.events} events, {options.runs} runs:")
+    print("median (least-most)")
+    print(
+        f"{'':14}{'list, s':>19}{'its CPU, s':>19}{'RSS, MiB':>17}{'grown by':>17}"
+        f"{'events/s':>21}{'CPU us/event':>17}"
+    )
+    names = {"slim": "ours, slim", "planner": "ours, planner", "official": "official"}
+    for part in parts:
+        show(names[part], results[part])
+
+
+def main() -> None:
+    """Measure, or be one of the measured processes."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pods", type=int, default=20_000, help="pods there are")
+    parser.add_argument("--events", type=int, default=20_000, help="changes that are sent")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each")
+    parser.add_argument("--peer", action="store_true", help="also run the official client")
+    parser.add_argument("--part", help=argparse.SUPPRESS)
+    parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.part is None:
+        compare(options)
+        return
+    work: Awaitable[Result]
+    if options.part == "official":
+        work = run_official(options.port, options.pods, options.events)
+    else:
+        work = run_ours(options.port, options.pods, options.events, options.part)
+    print(json.dumps(asdict(asyncio.run(_awaited(work)))))
+
+
+async def _awaited(work: Awaitable[Result]) -> Result:
+    return await work
+
+
+if __name__ == "__main__":
+    main()
