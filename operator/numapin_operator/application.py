@@ -112,6 +112,7 @@ class Application:
                 tasks.create_task(self._controller.work(self._leading), name=f"worker {number}")
             tasks.create_task(self._reporter.run(self._state, self._leading), name="reporter")
             tasks.create_task(self._controller.teller.run(), name="teller")
+            tasks.create_task(self._controller.evictor.run(), name="evictor")
 
     async def _serve_kopf(self) -> None:
         """Start kopf when both kinds are known to be served: it would not notice a later CRD."""

@@ -77,6 +77,9 @@ class Cluster(Protocol):
     async def tell(self, news: PodNews) -> None:
         """Post an Event on a pod."""
 
+    async def evict(self, namespace: str, pod: str, uid: str) -> None:
+        """Ask for a pod's eviction, if it is still that pod; a disruption budget may say no."""
+
 
 class ApiCluster:
     """The API server, over one client."""
@@ -145,6 +148,16 @@ class ApiCluster:
         }
         happening = Happening(WARNING, news.reason, "Place", news.note)
         await post_event(self._api, regarding, happening, self._reporter)
+
+    async def evict(self, namespace: str, pod: str, uid: str) -> None:
+        """Ask by the eviction API. Source: Kubernetes, "API-initiated Eviction"."""
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod, "namespace": namespace},
+            "deleteOptions": {"preconditions": {"uid": uid}},
+        }
+        await self._api.create(PODS, body, "eviction")
 
     async def _list(self, resource: Resource) -> tuple[list[Mapping[str, Any]], int]:
         """Read a whole list in chunks; one that expires midway starts anew."""

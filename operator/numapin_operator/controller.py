@@ -6,6 +6,7 @@ from typing import Final
 
 from numapin_client.errors import AlreadyExistsError, ClientError, ConflictError, NotFoundError
 from numapin_operator.cluster import Cluster
+from numapin_operator.eviction import Evictor
 from numapin_operator.observed import AssignmentView
 from numapin_operator.reconcile import Decision, NodePicture, Write, decide
 from numapin_operator.reporter import Reporter
@@ -16,6 +17,8 @@ from numapin_operator.workqueue import WorkQueue
 
 ATTEMPTS: Final = 5
 """How often a write that came too late is planned anew at once, before the node has to wait."""
+
+FATES: Final = {"Share": "it runs in the shared pool", "Evict": "it is evicted"}
 
 _STALE: Final = (AlreadyExistsError, ConflictError, NotFoundError)
 
@@ -30,7 +33,7 @@ class Controller:
     ) -> None:
         self._cluster, self._state = cluster, state
         self._queue, self._reporter = queue, reporter
-        self.teller = Teller(cluster)
+        self.teller, self.evictor = Teller(cluster), Evictor(cluster)
 
     async def work(self, leading: asyncio.Event) -> None:
         """Take node after node off the queue until cancelled; writes only while leading."""
@@ -65,6 +68,7 @@ class Controller:
                 await self._read_again(name)
             else:
                 self._reporter.note(name, decision.outcome)
+                self._evict(picture)
                 return
 
     def _look(self, name: str) -> NodePicture:
@@ -93,11 +97,18 @@ class Controller:
         else:
             after = await self._cluster.replace_spec(before, node, decision.spec)
         self._state.assignments.put(after)
-        self._tell(before, after)
+        fresh = fresh_refusals(before.spec.refused if before else (), after.spec.refused)
+        self.teller.offer(fresh, FATES["Evict" if _evicts(picture) else "Share"])
+        self._log_write(after)
 
-    def _tell(self, before: AssignmentView | None, after: AssignmentView) -> None:
-        refused_before = before.spec.refused if before else ()
-        self.teller.offer(fresh_refusals(refused_before, after.spec.refused))
+    def _evict(self, picture: NodePicture) -> None:
+        """Have the refused pods that are still there evicted, where the policy says so."""
+        assignment = self._state.assignments.get(picture.name)
+        if assignment is not None and _evicts(picture):
+            there = {pod.uid for pod in picture.pods if not pod.leaving and not pod.terminal}
+            self.evictor.offer(one for one in assignment.spec.refused if one.pod_uid in there)
+
+    def _log_write(self, after: AssignmentView) -> None:
         _log.info(
             "wrote an assignment",
             extra={
@@ -119,3 +130,7 @@ class Controller:
             self._state.assignments.put(fresh)
         elif held is not None:
             self._state.assignments.drop(name, held.version)
+
+
+def _evicts(picture: NodePicture) -> bool:
+    return bool(picture.ranked) and picture.ranked[0].spec.on_unsatisfiable == "Evict"

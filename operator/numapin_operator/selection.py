@@ -59,7 +59,7 @@ def unsupported_fields(spec: CpuPolicySpec) -> tuple[str, ...]:
     wanted = {
         "mode": (spec.mode, ("Static", "None")),
         "isolation": (spec.isolation, ("Cpuset",)),
-        "onUnsatisfiable": (spec.on_unsatisfiable, ("Share",)),
+        "onUnsatisfiable": (spec.on_unsatisfiable, ("Share", "Evict")),
     }
     return tuple(
         f"{field}: {value}" for field, (value, known) in wanted.items() if value not in known

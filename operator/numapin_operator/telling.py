@@ -30,15 +30,15 @@ def fresh_refusals(before: Iterable[Refusal], after: Iterable[Refusal]) -> tuple
     return tuple(refusal for refusal in after if _subject(refusal) not in known)
 
 
-def news_of(refusal: Refusal) -> PodNews:
-    """The Event that tells of a refusal."""
+def news_of(refusal: Refusal, fate: str) -> PodNews:
+    """The Event that tells of a refusal, and of what becomes of the pod."""
     whom = f"container {refusal.container}: " if refusal.container else ""
     return PodNews(
         namespace=refusal.namespace,
         pod=refusal.pod,
         uid=refusal.pod_uid,
         reason=refusal.reason,
-        note=f"{whom}{refusal.message}; it runs in the shared pool",
+        note=f"{whom}{refusal.message}; {fate}",
     )
 
 
@@ -50,7 +50,7 @@ class Teller:
         self._waiting: asyncio.Queue[PodNews] = asyncio.Queue(WAITING_NEWS)
         self._told: dict[Subject, float] = {}
 
-    def offer(self, refusals: Iterable[Refusal]) -> None:
+    def offer(self, refusals: Iterable[Refusal], fate: str) -> None:
         """Have these told; those told a moment ago are left out, and so is what floods."""
         now = self._clock()
         for refusal in refusals:
@@ -61,7 +61,7 @@ class Teller:
                 _log.warning("too many refusals to tell", extra={"pod": refusal.pod})
                 continue
             self._remember(subject, now)
-            self._waiting.put_nowait(news_of(refusal))
+            self._waiting.put_nowait(news_of(refusal, fate))
 
     async def run(self) -> None:
         """Post what was offered, until cancelled. A lost Event loses nothing: the spec has it."""

@@ -49,6 +49,9 @@ class World(Protocol):
     async def add_pod(self, node: str) -> PodNews:
         """A new pod, and some news of it."""
 
+    async def pod_leaves(self, pod: PodNews) -> bool:
+        """Whether that pod is gone or being deleted."""
+
     async def told(self, news: PodNews) -> list[str]:
         """The notes of the Events on that pod."""
 
@@ -143,6 +146,19 @@ class ClusterContract:
         news = await world.add_pod(node.name)
         await world.cluster.tell(news)
         assert await world.told(news) == [news.note]
+
+    async def test_a_pod_is_evicted_if_it_is_still_that_pod(self, world: World) -> None:
+        node = await world.add_node()
+        pod = await world.add_pod(node.name)
+        with pytest.raises(ConflictError):
+            await world.cluster.evict(pod.namespace, pod.pod, "00000000-another-pod")
+        assert not await world.pod_leaves(pod)
+        await world.cluster.evict(pod.namespace, pod.pod, pod.uid)
+        assert await world.pod_leaves(pod)
+
+    async def test_evicting_what_is_gone_is_refused(self, world: World) -> None:
+        with pytest.raises(NotFoundError):
+            await world.cluster.evict("default", "no-such-pod", "00000000-no-pod")
 
     async def spec(self, world: World, node: NodeView) -> NodeAssignmentSpec | None:
         found = await world.cluster.read_assignment(node.name)

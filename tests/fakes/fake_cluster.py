@@ -6,7 +6,13 @@ from typing import Any
 
 from numapin_api.cpupolicy import CpuPolicyStatus
 from numapin_api.nodeassignment import NodeAssignmentSpec
-from numapin_client.errors import AlreadyExistsError, ClientError, ConflictError, NotFoundError
+from numapin_client.errors import (
+    AlreadyExistsError,
+    ClientError,
+    ConflictError,
+    NotFoundError,
+    TooManyRequestsError,
+)
 from numapin_operator.cluster import Listed, PodNews
 from numapin_operator.observed import AssignmentView, NodeView, PolicyView
 
@@ -16,6 +22,7 @@ Body = dict[str, Any]
 class FakeCluster:
     """Implements `Cluster`; `policies` and `assignments` are the objects in it, by name.
 
+    `pods` maps namespace and name to a UID; `budget` is how many may be evicted.
     `writes` counts what was written; `failures` are raised one by one by the next calls.
     """
 
@@ -24,6 +31,8 @@ class FakeCluster:
         self.policies: dict[str, Body] = {}
         self.assignments: dict[str, Body] = {}
         self.told: list[PodNews] = []
+        self.pods: dict[tuple[str, str], str] = {}
+        self.budget = 1000
         self.writes = 0
         self.failures: list[ClientError] = []
         self.before_write: Callable[[], None] = lambda: None
@@ -98,6 +107,18 @@ class FakeCluster:
     async def tell(self, news: PodNews) -> None:
         self._fail()
         self.told.append(news)
+
+    async def evict(self, namespace: str, pod: str, uid: str) -> None:
+        self._fail()
+        found = self.pods.get((namespace, pod))
+        if found is None:
+            raise NotFoundError(f"POST {pod}/eviction", 404, {"reason": "NotFound"})
+        if found != uid:
+            raise ConflictError(f"POST {pod}/eviction", 409, {"reason": "Conflict"})
+        if self.budget == 0:
+            raise TooManyRequestsError(f"POST {pod}/eviction", 429, {"reason": "TooManyRequests"})
+        self.budget -= 1
+        del self.pods[namespace, pod]
 
     def _write(self) -> None:
         self._fail()

@@ -144,6 +144,14 @@ class RealWorld:
         containers = (await self.spec(node)).get("containers") or []
         return {one["pod"].removeprefix(f"{self.mark}-"): one["cpus"] for one in containers}
 
+    async def pod_leaves(self, pod: PodNews) -> bool:
+        """Whether a pod is gone or being deleted."""
+        try:
+            found = await self.admin.get(PODS, Key(pod.pod, pod.namespace))
+        except NotFoundError:
+            return True
+        return "deletionTimestamp" in found["metadata"]
+
     async def told(self, news: PodNews) -> list[str]:
         """The notes of the Events on a pod."""
         source = Source(EVENTS, news.namespace, field_selector=f"regarding.name={news.pod}")

@@ -20,6 +20,8 @@ def installed_plane(control_plane: ControlPlane) -> ControlPlane:
     kubectl = control_plane.kubectl
     kubectl("apply", "--server-side", "-k", str(ROOT / "manifests" / "overlays" / "default"))
     kubectl("wait", "--for=condition=Established", "crd", "-l", "app.kubernetes.io/name=numapin")
+    # It retries while the API server still prepares to store them.
+    kubectl("get", "nodeassignments,cpupolicies")
     return control_plane
 
 

@@ -283,3 +283,16 @@ async def test_it_ends_at_once_when_told(world: RealWorld, operator: OperatorPro
     async with asyncio.timeout(15):
         assert await operator.stop() == 0
     assert operator.log.read_text().rstrip().endswith("stopped")
+
+
+async def test_a_refused_pod_is_evicted_where_the_policy_says_so(
+    world: RealWorld, operator: OperatorProcess
+) -> None:
+    node = await plan(world, {"reserved": {"count": 2}, "onUnsatisfiable": "Evict"})
+    placed = await world.add_pod(node, "a", "4")
+    await until(lambda: holds(world, node, {"a": "2-5"}), operator.log)
+    refused = await world.add_pod(node, "b", "4")
+    await until(lambda: world.pod_leaves(refused), operator.log)
+    await until(lambda: world.told(refused), operator.log)
+    assert (await world.told(refused))[0].endswith("it is evicted")
+    assert not await world.pod_leaves(placed)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from fake_cluster import FakeCluster
 from operator_values import enforcer_status, node_view, pod_view
+from running import eventually, running
 
 from numapin_client.errors import ConnectionFailedError
 from numapin_client.resources import Key
@@ -184,6 +185,21 @@ async def test_refusals_are_told_once(operator: Operator, cluster: FakeCluster) 
     await operator.settle()
     assert [(news.pod, news.reason) for news in cluster.told] == [("b", "NotEnoughCPUs")]
     assert "wanted 4 CPUs, 2 free" in cluster.told[0].note
+
+
+async def test_refused_pods_are_evicted_where_the_policy_says_so(
+    operator: Operator, cluster: FakeCluster
+) -> None:
+    cluster.pods = {("default", name): f"uid-{name}" for name in ("a", "b")}
+    cluster.put_policy("policy", {"reserved": {"count": 2}, "onUnsatisfiable": "Evict"})
+    operator.see()
+    operator.add_pod("a", "4")
+    operator.add_pod("b", "4")
+    async with running(operator.controller.evictor.run()):
+        await operator.settle()
+        await eventually(lambda: len(cluster.pods) == 1)
+    assert list(cluster.pods) == [("default", "a")]
+    assert cluster.told[0].note.endswith("it is evicted")
 
 
 async def test_nothing_is_written_without_the_lead(

@@ -29,7 +29,12 @@ class FakeWorld:
         self.cluster.put_status(node, status)
 
     async def add_pod(self, node: str) -> PodNews:
-        return PodNews("default", next(self._names), "uid", "NotEnoughCPUs", "wanted 4, 2 free")
+        name = next(self._names)
+        self.cluster.pods["default", name] = "uid"
+        return PodNews("default", name, "uid", "NotEnoughCPUs", "wanted 4, 2 free")
+
+    async def pod_leaves(self, pod: PodNews) -> bool:
+        return (pod.namespace, pod.pod) not in self.cluster.pods
 
     async def told(self, news: PodNews) -> list[str]:
         return [one.note for one in self.cluster.told if one.pod == news.pod]

@@ -110,6 +110,7 @@ def test_without_selectors_every_pod_is_meant() -> None:
     [
         ({}, ()),
         ({"mode": "None"}, ()),
+        ({"onUnsatisfiable": "Evict"}, ()),
         ({"mode": "Dynamic"}, ("mode: Dynamic",)),
         ({"isolation": "Partition"}, ("isolation: Partition",)),
         ({"isolation": "IsolatedPartition"}, ("isolation: IsolatedPartition",)),
