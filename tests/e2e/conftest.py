@@ -6,6 +6,7 @@ import pytest
 
 from numapin_lab.cluster import Cluster
 from numapin_lab.folder import LabFolder
+from numapin_lab.session import Session
 
 
 @pytest.fixture(scope="session")
@@ -26,3 +27,12 @@ def lab(lab_folder: LabFolder) -> Cluster:
     that runs, `.agents` can be stopped and started. `lab.runtime.image` needs no pull.
     """
     return lab_folder.up()
+
+
+@pytest.fixture
+def session(lab: Cluster) -> Iterator[Session]:
+    """The lab with nothing on it, before and after."""
+    session = Session(lab)
+    session.clear()
+    yield session
+    session.clear()

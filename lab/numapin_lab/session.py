@@ -1,0 +1,228 @@
+"""What tests and benchmarks do on a running lab: apply, wait, and ask the kernel."""
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from numapin_api.cpuset import CpuSet
+from numapin_api.names import API_VERSION, CPU_POLICY_KIND
+from numapin_api.nodeassignment import NodeAssignment
+from numapin_lab.agents import Agent
+from numapin_lab.cgroups import hierarchies
+from numapin_lab.cluster import Cluster
+from numapin_lab.errors import LabError
+from numapin_lab.image import IMAGE
+from numapin_lab.kubectl import Kubectl
+from numapin_lab.processes import kill, wait_until
+
+WAIT_SECONDS = 60.0
+SLEEP = ("sleep", "1000000")
+BUSY = ("sh", "-c", "while true; do :; done")
+_SETS = {1: "cpuset.cpus", 2: "cpuset.cpus.effective"}
+
+
+def policy(name: str = "e2e", **spec: Any) -> dict[str, Any]:
+    """A CpuPolicy; without a word it reserves one CPU on every node."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": CPU_POLICY_KIND,
+        "metadata": {"name": name},
+        "spec": {"reserved": {"count": 1}} | spec,
+    }
+
+
+def pod(name: str, command: Sequence[str] = SLEEP, cpu: str | None = None) -> dict[str, Any]:
+    """A pod of one container `main`: Guaranteed with `cpu` CPUs, else BestEffort."""
+    container: dict[str, Any] = {
+        "name": "main",
+        "image": IMAGE,
+        "imagePullPolicy": "Never",
+        "command": list(command),
+    }
+    if cpu is not None:
+        amount = {"cpu": cpu, "memory": "16Mi"}
+        container["resources"] = {"requests": amount, "limits": amount}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "terminationGracePeriodSeconds": 0,
+            "restartPolicy": "Never",
+            "automountServiceAccountToken": False,
+            "containers": [container],
+        },
+    }
+
+
+@dataclass(frozen=True)
+class Session:
+    """A cluster that is up, and whoever works on it."""
+
+    cluster: Cluster
+
+    @property
+    def kubectl(self) -> Kubectl:
+        """The administrator's kubectl."""
+        return self.cluster.plane.kubectl
+
+    @property
+    def node(self) -> str:
+        """The one node's name."""
+        return self.cluster.kubelet.node
+
+    @property
+    def kubepods(self) -> Path:
+        """The folder of all pods in the hierarchy that has cpusets."""
+        name = self.cluster.runtime.cgroup.name
+        for root in hierarchies(Path("/proc/self/mounts").read_text()):
+            if (root / name / "kubepods" / "cpuset.cpus").exists():
+                return root / name / "kubepods"
+        raise LabError(f"no cpuset hierarchy holds {name}/kubepods: has the kubelet started?")
+
+    def agent(self, name: str) -> Agent:
+        """The operator or the enforcer."""
+        return next(agent for agent in self.cluster.agents if agent.name == name)
+
+    def kill(self, name: str) -> None:
+        """End the operator or the enforcer as a crash does."""
+        pid = self.agent(name).daemon.pid()
+        if pid is not None:
+            kill(pid)
+
+    def restart(self, name: str) -> None:
+        """Start the operator or the enforcer; returns when it is ready."""
+        self.agent(name).start()
+        self.agent(name).wait_ready()
+
+    def apply(self, *manifests: Mapping[str, Any]) -> None:
+        """`kubectl apply` them, in order."""
+        self.kubectl("apply", "-f", "-", text=yaml.safe_dump_all(manifests))
+
+    def delete(self, kind: str, *names: str) -> None:
+        """Delete and wait until they are gone."""
+        self.kubectl("delete", kind, *names, "--ignore-not-found", "--wait", "--timeout=50s")
+
+    def wait(self, ready: Callable[[], bool], what: str, seconds: float = WAIT_SECONDS) -> None:
+        """Wait for something to become true.
+
+        Raises:
+            LabError: it did not.
+        """
+        wait_until(ready, what, seconds)
+
+    def pod(self, name: str) -> dict[str, Any]:
+        """One pod of the default namespace as the API server has it."""
+        found: dict[str, Any] = self.kubectl.get("pod", name)
+        return found
+
+    def wait_running(self, *names: str) -> None:
+        """Return when the pods run."""
+        conditions = "--for=jsonpath={.status.phase}=Running"
+        self.kubectl("wait", conditions, "pod", *names, "--timeout=50s")
+
+    def assignment(self) -> NodeAssignment | None:
+        """The node's NodeAssignment."""
+        listed = self.kubectl.get("nodeassignments")["items"]
+        found = [one for one in listed if one["metadata"]["name"] == self.node]
+        return NodeAssignment.model_validate(found[0]) if found else None
+
+    def settled(self) -> bool:
+        """Whether the enforcer says Ready of the very spec that stands."""
+        assignment = self.assignment()
+        if assignment is None or assignment.status is None:
+            return False
+        generation = assignment.metadata["generation"]
+        ready = [one for one in assignment.status.conditions if one.type == "Ready"]
+        return bool(ready) and (
+            ready[0].status == "True" and assignment.status.observed_generation == generation
+        )
+
+    def wait_settled(self) -> NodeAssignment:
+        """The NodeAssignment, once it is in force."""
+        self.wait(self.settled, "the NodeAssignment to be in force")
+        assignment = self.assignment()
+        assert assignment is not None
+        return assignment
+
+    def patch_assignment(self, spec: Mapping[str, Any]) -> None:
+        """Write fields of the NodeAssignment's spec in the operator's place."""
+        patch = json.dumps({"spec": spec})
+        self.kubectl("patch", "nodeassignment", self.node, "--type=merge", "-p", patch)
+
+    def stalled(self, reason: str) -> str:
+        """What the NodeAssignment's Stalled condition says; empty unless it has that reason."""
+        assignment = self.assignment()
+        conditions = assignment.status.conditions if assignment and assignment.status else ()
+        for one in conditions:
+            if (one.type, one.status, one.reason) == ("Stalled", "True", reason):
+                return one.message
+        return ""
+
+    def cpusets(self) -> dict[str, CpuSet]:
+        """The kernel's cpuset of every cgroup of pods, by its path below kubepods."""
+        name = _SETS[2 if (self.kubepods / "cgroup.controllers").exists() else 1]
+        found = {}
+        for path in sorted(self.kubepods.rglob(name)):
+            try:
+                cpus = CpuSet.parse(path.read_text(encoding="ascii").strip())
+            except OSError:
+                continue
+            found[str(path.parent.relative_to(self.kubepods))] = cpus
+        return found
+
+    def container(self, pod_name: str, container: str = "main") -> Path:
+        """The cgroup of a running container."""
+        found = self.pod(pod_name)
+        statuses = found["status"].get("containerStatuses", ())
+        ids = [one["containerID"] for one in statuses if one["name"] == container]
+        if not ids or not ids[0]:
+            raise LabError(f"{pod_name}/{container} has no container yet")
+        identity = ids[0].partition("://")[2]
+        return next(self.kubepods.rglob(identity))
+
+    def allowed(self, pod_name: str) -> CpuSet:
+        """Where every process of a pod's container may run, as /proc says (Cpus_allowed_list)."""
+        cpus = CpuSet()
+        for pid in (self.container(pod_name) / "cgroup.procs").read_text().split():
+            for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+                key, _, value = line.partition(":")
+                if key == "Cpus_allowed_list":
+                    cpus |= CpuSet.parse(value.strip())
+        return cpus
+
+    def events(self, pod_name: str) -> list[dict[str, Any]]:
+        """The Events about a pod."""
+        selector = f"--field-selector=involvedObject.name={pod_name}"
+        items: list[dict[str, Any]] = self.kubectl.get("events", selector)["items"]
+        return items
+
+    def clear(self) -> None:
+        """Delete every pod and policy; returns when nothing of them is left on the node."""
+        self.kubectl("delete", "pods", "--all", "--grace-period=0", "--force", "--wait=false")
+        self.kubectl("delete", "cpupolicies", "--all")
+        for name in ("operator", "enforcer"):
+            if self.agent(name).daemon.pid() is None:
+                self.restart(name)
+        self.wait(lambda: self.assignment() is None, "the NodeAssignment to go")
+        self.wait(self._no_pods, "every pod's cgroup to go")
+
+    def _no_pods(self) -> bool:
+        return not [path for path in self.cpusets() if "pod" in path]
+
+
+def eventually(read: Callable[[], object], wanted: object, seconds: float = WAIT_SECONDS) -> None:
+    """Wait until `read` answers `wanted`; fails with the last answer.
+
+    Raises:
+        AssertionError: it never did.
+    """
+    deadline = time.monotonic() + seconds
+    while (last := read()) != wanted:
+        assert time.monotonic() < deadline, f"after {seconds} s: {last!r}, wanted {wanted!r}"
+        time.sleep(0.05)

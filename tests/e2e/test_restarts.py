@@ -1,0 +1,114 @@
+"""Parts of numapin die and come back; what is pinned stays pinned."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from numapin_api.cpuset import CpuSet
+from numapin_lab.session import BUSY, Session, eventually, pod, policy
+
+OWN, SHARED = CpuSet.parse("1"), CpuSet.parse("0")
+
+
+@pytest.fixture
+def pinned(session: Session) -> Session:
+    """An owner, a neighbour, and everything in force."""
+    session.apply(policy(), pod("owner", cpu="1"), pod("neighbour", BUSY))
+    session.wait_running("owner", "neighbour")
+    eventually(lambda: session.allowed("owner"), OWN)
+    eventually(lambda: session.allowed("neighbour"), SHARED)
+    session.wait_settled()
+    return session
+
+
+@pytest.mark.parametrize("part", ["operator", "enforcer"])
+def test_a_part_that_is_killed_and_restarted_changes_nothing(pinned: Session, part: str) -> None:
+    before, spec = pinned.cpusets(), pinned.wait_settled().spec
+    pinned.kill(part)
+    assert pinned.cpusets() == before
+    pinned.restart(part)
+    after = pinned.wait_settled()
+    assert pinned.cpusets() == before
+    assert after.spec == spec
+    assert after.status is not None
+    assert after.status.drift_count == 0
+
+
+def test_both_killed_and_restarted_in_the_other_order(pinned: Session) -> None:
+    before, spec = pinned.cpusets(), pinned.wait_settled().spec
+    pinned.kill("operator")
+    pinned.kill("enforcer")
+    pinned.restart("enforcer")
+    assert pinned.cpusets() == before
+    pinned.restart("operator")
+    assert pinned.wait_settled().spec == spec
+    assert pinned.cpusets() == before
+
+
+def test_a_pod_that_ends_while_the_operator_is_away_is_released_later(pinned: Session) -> None:
+    pinned.kill("operator")
+    pinned.delete("pod", "owner")
+    assert pinned.allowed("neighbour") == SHARED
+    pinned.restart("operator")
+    eventually(lambda: pinned.allowed("neighbour"), OWN | SHARED)
+
+
+def test_a_pod_that_comes_while_the_enforcer_is_away_is_pinned_later(session: Session) -> None:
+    session.apply(policy(), pod("neighbour", BUSY))
+    session.wait_running("neighbour")
+    session.wait_settled()
+    session.kill("enforcer")
+    session.apply(pod("owner", cpu="1"))
+    session.wait_running("owner")
+    session.restart("enforcer")
+    eventually(lambda: session.allowed("owner"), OWN)
+    eventually(lambda: session.allowed("neighbour"), SHARED)
+
+
+def test_a_new_pod_is_born_off_the_owned_cpu_while_the_enforcer_is_away(pinned: Session) -> None:
+    pinned.kill("enforcer")
+    pinned.apply(pod("late", BUSY))
+    pinned.wait_running("late")
+    assert pinned.allowed("late") == SHARED
+    pinned.restart("enforcer")
+
+
+def test_a_cpuset_overwritten_by_hand_is_repaired_counted_and_told(pinned: Session) -> None:
+    group = pinned.container("neighbour")
+    (group.parent / "cpuset.cpus").write_text("0-1")
+    (group / "cpuset.cpus").write_text("0-1")
+    eventually(lambda: pinned.allowed("neighbour"), SHARED)
+
+    def counted() -> bool:
+        status = pinned.wait_settled().status
+        return status is not None and status.drift_count > 0
+
+    eventually(counted, True)
+
+
+def _owner(session: Session) -> dict[str, Any]:
+    return session.wait_settled().spec.containers[0].to_wire()
+
+
+def _refused(session: Session, told: str) -> bool:
+    return told in session.stalled("InvalidAssignment")
+
+
+def test_an_assignment_that_is_wrong_is_refused_and_the_last_good_stays(pinned: Session) -> None:
+    """The operator is away, so that it does not mend what is written in its place."""
+    before = pinned.cpusets()
+    pinned.kill("operator")
+    owner = _owner(pinned)
+    stranger = owner | {"podUID": "stranger", "pod": "stranger"}
+    wrong = {
+        "CPU 7": {"containers": [owner | {"cpus": "7"}]},
+        "CPU 1": {"containers": [owner, stranger]},
+    }
+    for told, spec in wrong.items():
+        pinned.patch_assignment(spec)
+        pinned.wait(partial(_refused, pinned, told), f"{told} to be refused")
+        assert pinned.cpusets() == before
+    pinned.restart("operator")
+    eventually(lambda: _owner(pinned), owner)
+    assert pinned.cpusets() == before
