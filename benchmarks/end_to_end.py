@@ -1,0 +1,211 @@
+"""From a bound pod to CPUs in force, on a real kubelet; and what operator and enforcer cost.
+
+    python benchmarks/end_to_end.py [--pods N] [--idle-seconds S] [--dir LAB]
+
+Starts a lab (or uses the one in LAB that runs) and, one after the other, creates Guaranteed pods
+that are bound to the node from birth. For each pod, from the API server's answer that it exists:
+
+    decided    the NodeAssignment's spec with the pod's CPU is seen in a watch
+    in force   its status says so: everybody else has left that CPU, read back from the kernel
+    running    its status shows the container itself on it (this waits for the kubelet)
+
+Then both programs are left alone, and their memory and CPU time are read from /proc. The limits
+beside the figures are the project's budgets.
+"""
+
+import argparse
+import asyncio
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from numapin_client.informer import Informer
+from numapin_client.store import Change
+
+from numapin_api.nodeassignment import NodeAssignment
+from numapin_client.login import find_login
+from numapin_client.objects import ApiClient, Source, connect
+from numapin_client.resources import NODE_ASSIGNMENTS, PODS, Key
+from numapin_lab.folder import LabFolder
+from numapin_lab.session import Session, pod, policy
+
+STAGES = ("decided", "in force", "running")
+LIMITS = {"in force": "p50 < 30, p99 < 100 ms"}
+PATIENCE_SECONDS = 60.0
+
+
+@dataclass
+class Watched:
+    """The NodeAssignment as a watch shows it, and when each version of it arrived."""
+
+    latest: NodeAssignment | None = None
+    arrived: float = 0.0
+    changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    def on_change(self, changes: Sequence[Change[NodeAssignment]]) -> None:
+        """Take the newest version; the arrival is noted here, not when somebody looks."""
+        self.latest, self.arrived = changes[-1].new, time.perf_counter()
+        task = asyncio.ensure_future(self._wake())
+        task.add_done_callback(lambda done: done.result())
+
+    async def _wake(self) -> None:
+        async with self.changed:
+            self.changed.notify_all()
+
+    async def until(self, uid: str) -> dict[str, float]:
+        """When each stage was first seen for the pod `uid`."""
+        seen: dict[str, float] = {}
+        async with asyncio.timeout(PATIENCE_SECONDS), self.changed:
+            while len(seen) < len(STAGES):
+                for stage in stages(self.latest, uid) - seen.keys():
+                    seen[stage] = self.arrived
+                if len(seen) < len(STAGES):
+                    await self.changed.wait()
+        return seen
+
+    async def until_free(self) -> None:
+        """Return when no container has anything and that is in force."""
+        async with asyncio.timeout(PATIENCE_SECONDS), self.changed:
+            while not free(self.latest):
+                await self.changed.wait()
+
+
+def stages(assignment: NodeAssignment | None, uid: str) -> set[str]:
+    """Which stages the pod `uid` has reached."""
+    mine = [one for one in assignment.spec.containers if one.pod_uid == uid] if assignment else []
+    if assignment is None or not mine:
+        return set()
+    reached, status = {"decided"}, assignment.status
+    if status and status.pools and status.observed_generation == generation(assignment):
+        if mine[0].cpus <= status.pools.exclusive:
+            reached.add("in force")
+        if any(one.pod_uid == uid and one.exclusive for one in status.containers):
+            reached |= {"in force", "running"}
+    return reached
+
+
+def generation(assignment: NodeAssignment) -> int:
+    """The generation of its spec."""
+    found: int = assignment.metadata["generation"]
+    return found
+
+
+def free(assignment: NodeAssignment | None) -> bool:
+    """Whether nothing is owned, and the enforcer says so."""
+    status = assignment.status if assignment else None
+    if assignment is None or status is None or assignment.spec.containers:
+        return False
+    return status.observed_generation == generation(assignment) and not status.running
+
+
+async def start_pods(client: ApiClient, node: str, count: int) -> list[dict[str, float]]:
+    """Create, watch and delete `count` pods; milliseconds to each stage for each of them."""
+    watched, times = Watched(), []
+    source = Source(NODE_ASSIGNMENTS, field_selector=f"metadata.name={node}")
+    informer = Informer(client, source, NodeAssignment.model_validate, watched.on_change)
+    running = asyncio.create_task(informer.run(), name="assignments")
+    await informer.synced.wait()
+    for number in range(count):
+        await watched.until_free()
+        body = pod(f"bench-{number}", cpu="1")
+        body["spec"]["nodeName"] = node
+        created = await client.create(PODS, body)
+        bound = time.perf_counter()
+        seen = await watched.until(created["metadata"]["uid"])
+        times.append({stage: (seen[stage] - bound) * 1000 for stage in STAGES})
+        await client.delete(PODS, Key(f"bench-{number}", "default"))
+        show_progress(number + 1, count)
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+    return times
+
+
+def show_progress(done: int, count: int) -> None:
+    """One line that overwrites itself, on a terminal only."""
+    if sys.stderr.isatty():
+        print(f"\r{done} of {count} pods", end="\n" if done == count else "", file=sys.stderr)
+
+
+def percentile(values: Sequence[float], part: float) -> float:
+    """The value below which `part` of them lie (nearest rank)."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
+
+
+def print_times(times: Sequence[Mapping[str, float]]) -> None:
+    """A row for each stage."""
+    print(f"{'bound to':<12}{'min':>9}{'p50':>9}{'p99':>9}{'max':>9}   ms, {len(times)} pods")
+    for stage in STAGES:
+        one = [each[stage] for each in times]
+        figures = (min(one), statistics.median(one), percentile(one, 0.99), max(one))
+        row = "".join(f"{figure:9.1f}" for figure in figures)
+        print(f"{stage:<12}{row}   {LIMITS.get(stage, '')}")
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time of a process so far. Source: proc_pid_stat(5), utime and stime."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_mib(pid: int) -> float:
+    """Resident memory of a process."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    raise ProcessLookupError(pid)
+
+
+def print_costs(session: Session, seconds: float) -> None:
+    """Memory, and CPU time while nothing happens."""
+    limits = {"enforcer": "RSS < 60 MiB, idle < 0.2 %", "operator": ""}
+    pids: dict[str, Any] = {name: session.agent(name).daemon.pid() for name in limits}
+    before = {name: cpu_seconds(pid) for name, pid in pids.items()}
+    time.sleep(seconds)
+    for name, pid in pids.items():
+        idle = (cpu_seconds(pid) - before[name]) / seconds * 100
+        figures = f"RSS {resident_mib(pid):6.1f} MiB, idle {idle:5.2f} % of a CPU"
+        print(f"{name:<12}{figures} over {seconds:.0f} s   {limits[name]}")
+
+
+async def measure(session: Session, count: int) -> None:
+    """Pods one after the other."""
+    login = find_login(str(session.cluster.plane.kubeconfig))
+    async with connect(login) as client:
+        print_times(await start_pods(client, session.node, count))
+
+
+def main() -> None:
+    """Run on a lab of its own, or on the one that is named."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--pods", type=int, default=60)
+    parser.add_argument("--idle-seconds", type=float, default=60.0)
+    parser.add_argument("--dir", type=Path, help="a lab that stays up (default: one of its own)")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = LabFolder((options.dir or Path(scratch)).absolute())
+        try:
+            session = Session(folder.up())
+            session.clear()
+            session.apply(policy("bench"))
+            session.wait_settled()
+            asyncio.run(measure(session, options.pods))
+            print_costs(session, options.idle_seconds)
+            session.clear()
+        finally:
+            if options.dir is None:
+                folder.down()
+
+
+if __name__ == "__main__":
+    main()
