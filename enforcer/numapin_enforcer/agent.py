@@ -217,8 +217,6 @@ class Agent:
         parts = self._parts
         if parts.assignments.problem:
             yield "API server", parts.assignments.problem
-        elif parts.assignments.body is None:
-            yield "assignment", "the API server has none for this node yet; the operator makes it"
         if parts.host.problem:
             yield "cgroups", parts.host.problem
         if parts.host.tree and parts.host.tree.watch.problem:

@@ -24,12 +24,20 @@ class Assignments:
 
     @property
     def problem(self) -> str:
-        """Why the API server says nothing; empty while it does."""
-        return str(self._informer.problem or "")
+        """Why the API server says nothing; empty while it does.
+
+        That it has no object for this node is an answer, too: there is no policy for it.
+        """
+        if self._informer.problem is not None:
+            return str(self._informer.problem)
+        return "" if self._informer.synced.is_set() else "it has not answered yet"
 
     async def run(self) -> None:
-        """List and watch until cancelled."""
-        await self._informer.run()
+        """List and watch until cancelled; the first answer wakes the loop even if it is empty."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._informer.run(), name="assignment-watch")
+            await self._informer.synced.wait()
+            self._wake.set()
 
     def _take(self, changes: Sequence[Change[Json]]) -> None:
         before, self.body = self.body, changes[-1].new

@@ -23,7 +23,6 @@ class Agent:
     port: int
     kubelet: Kubelet
     account: ServiceAccount
-    probe: str
     options: tuple[str, ...]
 
     @property
@@ -56,8 +55,8 @@ class Agent:
         wait_until(self.ready, f"the {self.name} to be ready", READY_SECONDS, self.daemon)
 
     def ready(self) -> bool:
-        """What it answers to `probe`."""
-        url = f"http://127.0.0.1:{self.port}{self.probe}"
+        """What it answers on /readyz."""
+        url = f"http://127.0.0.1:{self.port}/readyz"
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
             with opener.open(url, timeout=PROBE_SECONDS) as answer:
@@ -75,7 +74,7 @@ class Agent:
 def operator(kubelet: Kubelet, port: int) -> Agent:
     """Decides."""
     account = ServiceAccount(NAMESPACE, OPERATOR_SERVICE_ACCOUNT)
-    return Agent("operator", port, kubelet, account, "/readyz", (f"--namespace={NAMESPACE}",))
+    return Agent("operator", port, kubelet, account, (f"--namespace={NAMESPACE}",))
 
 
 def enforcer(kubelet: Kubelet, port: int) -> Agent:
@@ -92,5 +91,4 @@ def enforcer(kubelet: Kubelet, port: int) -> Agent:
         f"--state-dir={folder / 'state'}",
         f"--kubelet-state-dir={kubelet.root}",
     )
-    # It is ready when its node has an assignment, which a lab without a policy has not.
-    return Agent("enforcer", port, kubelet, account, "/healthz", options)
+    return Agent("enforcer", port, kubelet, account, options)
