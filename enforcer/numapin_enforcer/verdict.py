@@ -97,7 +97,7 @@ def _fine(spec: NodeAssignmentSpec | None, summary: Summary) -> str:
     if spec.mode == "None":
         return "every cgroup has what its parent has"
     count = sum(one.exclusive for one in summary.containers)
-    return f"{count} container{'' if count == 1 else 's'} on CPUs of their own"
+    return "1 container owns CPUs" if count == 1 else f"{count} containers own CPUs"
 
 
 def _first(obstacles: Sequence[Obstacle]) -> Obstacle | None:

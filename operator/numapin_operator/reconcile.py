@@ -1,7 +1,7 @@
 """Pure: policies, topologies, pods and what was decided before become NodeAssignments."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
@@ -11,7 +11,7 @@ from numapin_operator.observed import AssignmentView, NodeView, PolicyView
 from numapin_operator.placement import Plan, PodView, PolicyError, Waiting, plan_node, with_reserved
 from numapin_operator.report import NodeOutcome, judge_enforcer, policy_fault, stalled, waiting
 
-NAMED_CONTAINERS: Final = 5
+NAMED: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def _plan(picture: NodePicture, node: NodeView, governing: PolicyView) -> Plan:
         sorted(picture.pods, key=lambda pod: (*pod.order, pod.uid)),
         frozenset(assignment.status.running),
     )
-    return Plan(plan.spec.model_copy(update={"policy": reference}), plan.waiting)
+    return replace(plan, spec=plan.spec.model_copy(update={"policy": reference}))
 
 
 def _outcome(picture: NodePicture, governing: PolicyView, plan: Plan) -> NodeOutcome:
@@ -146,14 +146,19 @@ def _outcome(picture: NodePicture, governing: PolicyView, plan: Plan) -> NodeOut
     outcome = judge_enforcer(governing, assignment)
     if plan.waiting and outcome.reason == Reason.IN_FORCE:
         return waiting(governing, name, Reason.WAITING_FOR_CONTAINERS, _keepers(plan.waiting))
+    if plan.queued and outcome.reason == Reason.IN_FORCE:
+        said = f"pods that are ending still hold what is meant for {_some(plan.queued)}"
+        return waiting(governing, name, Reason.WAITING_FOR_CONTAINERS, said)
     return outcome
 
 
 def _keepers(keeping: Sequence[Waiting]) -> str:
     """Which containers keep CPUs that the policy reserves by now."""
-    named = ", ".join(
-        f"{one.namespace}/{one.pod}/{one.container} keeps {one.cpus}"
-        for one in keeping[:NAMED_CONTAINERS]
-    )
-    more = f" and {len(keeping) - NAMED_CONTAINERS} more" if len(keeping) > NAMED_CONTAINERS else ""
-    return f"reserved CPUs are still in use until the containers end: {named}{more}"
+    named = [f"{one.namespace}/{one.pod}/{one.container} keeps {one.cpus}" for one in keeping]
+    return f"reserved CPUs are still in use until the containers end: {_some(named)}"
+
+
+def _some(named: Sequence[str]) -> str:
+    """The first few of a list, and how many more there are."""
+    more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
+    return ", ".join(named[:NAMED]) + more

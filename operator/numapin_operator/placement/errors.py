@@ -3,6 +3,11 @@
 from typing import ClassVar
 
 
+def counted(count: int, what: str) -> str:
+    """`1 CPU`, `2 CPUs`."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
 class PlacementError(Exception):
     """A container or pod cannot be placed.
 
@@ -28,7 +33,7 @@ class NotEnoughCpusError(PlacementError):
     reason = "NotEnoughCPUs"
 
     def __init__(self, wanted: int, free: int, detail: str = "") -> None:
-        super().__init__(f"wanted {wanted} CPUs, {free} free{detail}")
+        super().__init__(f"wanted {counted(wanted, 'CPU')}, {free or 'none'} free{detail}")
         self.wanted, self.free = wanted, free
 
 

@@ -12,6 +12,7 @@ from numapin_operator.placement.errors import (
     SharedPoolEmptyError,
     SmtAlignmentError,
     TopologyAffinityError,
+    counted,
 )
 from numapin_operator.placement.holdings import CpuPool
 from numapin_operator.placement.layout import Layout
@@ -39,7 +40,7 @@ def arithmetic(
 def _free_on_nodes(rules: Rules, free: int, memory: MemoryTables | None) -> Iterator[str]:
     for node in rules.topology.numa_nodes:
         count = (rules.layout.numa_nodes.get(node.id, 0) & free).bit_count()
-        parts = [f"{count} CPUs"]
+        parts = [counted(count, "CPU")]
         for resource, at in sorted(memory.free.items() if memory else ()):
             parts.append(f"{readable(at.get(node.id, 0))} {resource}")
         yield f"{node.id}: {' + '.join(parts)}"
@@ -52,17 +53,21 @@ def _fitting(
         case SmtAlignmentError():
             count = rules.layout.whole_cores(free).bit_count()
             size = f" in multiples of {rules.layout.threads}" if rules.layout.uniform else ""
-            yield f"up to {count} CPUs would fit{size}"
+            yield _up_to(count) + size
         case NotEnoughCpusError():
-            yield f"up to {free.bit_count()} CPUs would fit"
+            yield _up_to(free.bit_count())
         case SharedPoolEmptyError():
-            yield f"up to {max(0, free.bit_count() - 1)} CPUs would fit"
+            yield _up_to(max(0, free.bit_count() - 1))
         case TopologyAffinityError():
             most = largest_aligned(rules.layout, free, rules.merging.policy)
-            yield f"up to {most} CPUs would fit together"
+            yield _up_to(most, " together")
             yield from _largest_memory(memory)
         case NotEnoughMemoryError():
             yield from _largest_memory(memory)
+
+
+def _up_to(count: int, how: str = "") -> str:
+    return f"up to {counted(count, 'CPU')} would fit{how}" if count else "no CPU would fit"
 
 
 def _largest_memory(memory: MemoryTables | None) -> Iterator[str]:

@@ -213,7 +213,7 @@ class Placing:
     def _take(self, free: int, count: int, numa_nodes: int | None) -> int:
         """CPUs of the NUMA nodes first, then others. Source: Kubernetes, `allocateCPUs`."""
         if count > free.bit_count() and not self._rules.as_kubelet:
-            raise NotEnoughCpusError(count, free.bit_count(), f": {CpuSet.from_mask(free)}")
+            raise NotEnoughCpusError(count, free.bit_count(), _listed(free))
         if numa_nodes is None:
             return self._rules.take(free, count)
         aligned = free & self._aligned(numa_nodes)
@@ -266,3 +266,7 @@ def check_whole_cores(rules: Rules, pool: CpuPool, count: int) -> None:
         )
     if count > whole:
         raise SmtAlignmentError(f"wanted {count} CPUs, {whole} free in whole cores")
+
+
+def _listed(free: int) -> str:
+    return f": {CpuSet.from_mask(free)}" if free else ""

@@ -36,10 +36,15 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The next assignment; `waiting` is what stands in the way of the policy as it is now."""
+    """The next assignment.
+
+    `waiting` is what stands in the way of the policy as it is now. `queued` are the pods, as
+    namespace/name, that get theirs as soon as pods that are ending let go of it.
+    """
 
     spec: NodeAssignmentSpec
     waiting: tuple[Waiting, ...] = ()
+    queued: tuple[str, ...] = ()
 
 
 def plan_node(
@@ -53,7 +58,9 @@ def plan_node(
 
     What `previous` says stays as it is: containers keep what they have, and pods refused before
     stay refused (leave `refused` out of `previous` to have them tried again). Pods that are in
-    neither are placed in the order given. A pod's CPUs and memory are released when it has ended or
+    neither are placed in the order given. One that finds no room only because of pods that are
+    ending is neither placed nor refused yet: a pod that replaces another would be shut out for good
+    by the moment in which both are there. A pod's CPUs and memory are released when it has ended or
     is gone from `pods` and its UID is not in `running`; an ordinary init container's when it ended.
 
     Args:
@@ -88,13 +95,37 @@ def plan_with(
         for refusal in (previous.refused if previous else ())
         if refusal.pod_uid in alive
     }
+    queued: list[str] = []
     for pod in pods:
         if node.wants(pod) and pod.uid not in node.holdings.keys() | refused.keys():
             try:
                 node.place(pod)
             except PlacementError as error:
-                refused[pod.uid] = _refusal(pod, error)
-    return Plan(_spec(rules, node, refused.values()), tuple(_waiting(rules, node)))
+                if _fits_soon(node, alive, pod):
+                    queued.append(f"{pod.namespace}/{pod.name}")
+                else:
+                    refused[pod.uid] = _refusal(pod, error)
+    spec = _spec(rules, node, refused.values())
+    return Plan(spec, tuple(_waiting(rules, node)), tuple(queued))
+
+
+def _fits_soon(node: Node, alive: dict[str, PodView], pod: PodView) -> bool:
+    """Whether a pod that cannot be placed could be, once the pods that are ending are gone."""
+    staying = [
+        holding
+        for uid, holding in node.holdings.items()
+        if (holder := alive.get(uid)) and not (holder.terminal or holder.leaving)
+    ]
+    if len(staying) == len(node.holdings):
+        return False
+    later = Node(node.rules)
+    for holding in staying:
+        later.adopt(holding)
+    try:
+        later.place(pod)
+    except PlacementError:
+        return False
+    return True
 
 
 def _kept(

@@ -182,3 +182,37 @@ def test_without_reserved_cpus_the_node_s_own_reservation_is_rounded_up() -> Non
     assert with_reserved(unset, 8000, 6500).reserved.count == 2
     assert with_reserved(unset, 8000, 8000).reserved.count == 1
     assert with_reserved(policy(), 8000, 1000) == policy()
+
+
+def _with_one_owner() -> NodeAssignmentSpec:
+    return plan_node(machine(2, threads=1), policy(), None, [pod("old", "1")], NOBODY).spec
+
+
+@pytest.mark.parametrize(
+    ("ending", "running"),
+    [
+        (replace(pod("old", "1"), leaving=True), NOBODY),
+        (replace(pod("old", "1"), terminal=True), frozenset({"uid-old"})),
+        (None, frozenset({"uid-old"})),
+    ],
+    ids=["being deleted", "ended, its cgroup still there", "gone, its cgroup still there"],
+)
+def test_a_pod_that_replaces_one_that_is_ending_waits_for_it(
+    ending: PodView | None, running: frozenset[str]
+) -> None:
+    before, new = _with_one_owner(), pod("new", "1")
+    pods = [new] if ending is None else [ending, new]
+    meanwhile = plan_node(machine(2, threads=1), policy(), before, pods, running)
+    assert given(meanwhile.spec) == {"old/c0": "1"}
+    assert meanwhile.queued == ("default/new",)
+    assert not meanwhile.spec.refused
+    after = plan_node(machine(2, threads=1), policy(), meanwhile.spec, [new], NOBODY)
+    assert given(after.spec) == {"new/c0": "1"}
+    assert not after.queued
+
+
+def test_a_pod_that_would_not_fit_anyhow_is_refused_though_others_are_ending() -> None:
+    pods = [replace(pod("old", "1"), leaving=True), pod("big", "2")]
+    plan = plan_node(machine(2, threads=1), policy(), _with_one_owner(), pods, NOBODY)
+    assert [refusal.pod for refusal in plan.spec.refused] == ["big"]
+    assert not plan.queued
