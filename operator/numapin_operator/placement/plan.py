@@ -95,34 +95,43 @@ def plan_with(
         for refusal in (previous.refused if previous else ())
         if refusal.pod_uid in alive
     }
-    queued: list[str] = []
+    unplaced: list[tuple[PodView, PlacementError]] = []
     for pod in pods:
         if node.wants(pod) and pod.uid not in node.holdings.keys() | refused.keys():
             try:
                 node.place(pod)
             except PlacementError as error:
-                if _fits_soon(node, alive, pod):
-                    queued.append(f"{pod.namespace}/{pod.name}")
-                else:
-                    refused[pod.uid] = _refusal(pod, error)
+                unplaced.append((pod, error))
+    later = _without_ending(node, alive)
+    queued: list[str] = []
+    for pod, problem in unplaced:
+        if later is not None and _finds_room(later, pod):
+            queued.append(f"{pod.namespace}/{pod.name}")
+        else:
+            refused[pod.uid] = _refusal(pod, problem)
     spec = _spec(rules, node, refused.values())
     return Plan(spec, tuple(_waiting(rules, node)), tuple(queued))
 
 
-def _fits_soon(node: Node, alive: dict[str, PodView], pod: PodView) -> bool:
-    """Whether a pod that cannot be placed could be, once the pods that are ending are gone."""
+def _without_ending(node: Node, alive: dict[str, PodView]) -> Node | None:
+    """The node once the pods that are ending are gone; None where none is."""
     staying = [
         holding
         for uid, holding in node.holdings.items()
         if (holder := alive.get(uid)) and not (holder.terminal or holder.leaving)
     ]
     if len(staying) == len(node.holdings):
-        return False
+        return None
     later = Node(node.rules)
     for holding in staying:
         later.adopt(holding)
+    return later
+
+
+def _finds_room(node: Node, pod: PodView) -> bool:
+    """Place a pod if it can be."""
     try:
-        later.place(pod)
+        node.place(pod)
     except PlacementError:
         return False
     return True
