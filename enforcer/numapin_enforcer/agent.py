@@ -130,14 +130,14 @@ class Agent:
         if goal is None:
             return pods.enforcement.look()
         enforced = pods.enforcement.run(goal, everything=everything)
-        if enforced.tree is None:
-            self._close_host()
-            return enforced
         for drift in enforced.drifts:
             self._drifts += 1
             self._parts.teller.drifted(drift, self._parts.assignments.body)
-        self._parts.mover.move(enforced.moves, pods.files)
-        self._follow(goal, pods, enforced, enforced.tree)
+        if enforced.tree is not None:
+            self._parts.mover.move(enforced.moves, pods.files)
+            self._follow(goal, pods, enforced, enforced.tree)
+        elif enforced.settled:
+            self._close_host()
         return enforced
 
     def _goal(self) -> Goal | None:

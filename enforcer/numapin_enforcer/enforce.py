@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Final
 
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
@@ -13,6 +14,9 @@ from numapin_enforcer.drift import Drift
 from numapin_enforcer.layout import Layout
 from numapin_enforcer.plan import plan
 from numapin_enforcer.view import CgroupFiles, CgroupView
+
+MOST_ROUNDS: Final = 8
+"""So often is a tree planned for in one pass while it keeps changing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,30 +43,28 @@ class Enforced:
 
     Attributes:
         tree: the kernel's answer after the writes; None while there is no tree.
-        desired: what each cgroup should have.
-        written: how many writes were made.
+        desired: what each cgroup of `tree` should have; empty where nothing was to be enforced.
         failures: what the kernel refused.
         moves: writes left to do that move memory.
         drifts: what others had changed, and is set right.
+        settled: whether the tree stood still long enough for every cgroup to be seen to.
     """
 
     tree: Tree | None = None
     desired: Mapping[str, Desired] = field(default_factory=dict)
-    written: int = 0
     failures: tuple[Failure, ...] = ()
     moves: tuple[Write, ...] = ()
     drifts: tuple[Drift, ...] = ()
+    settled: bool = True
 
     @property
     def complete(self) -> bool:
-        """Whether every cgroup is as it should be, memory that is to be moved aside."""
-        if self.tree is None:
+        """Whether every cgroup has the CPUs that it should have."""
+        if self.tree is None or not self.desired:
             return True
-        found = self.tree.cgroups
-        return all(
-            found[path].effective_cpus == wanted.cpus
-            for path, wanted in self.desired.items()
-            if path in found and path != self.tree.root
+        return self.settled and all(
+            path == self.tree.root or one.effective_cpus == self.desired[path].cpus
+            for path, one in self.tree.cgroups.items()
         )
 
 
@@ -71,10 +73,12 @@ class Enforcement:
 
     def __init__(self, files: CgroupFiles, view: CgroupView, layout: Layout) -> None:
         self._files, self._view, self._layout = files, view, layout
-        self._settled: dict[str, Desired] = {}
+        self._right: dict[str, Desired] = {}
 
     def run(self, goal: Goal, *, everything: bool) -> Enforced:
-        """Make one pass.
+        """Make one pass: plan and write until there is nothing left to write.
+
+        What others do between two of our looks is in the later one, so it is planned for again.
 
         Args:
             goal: what the node is to be like.
@@ -83,18 +87,25 @@ class Enforcement:
         Raises:
             CgroupError: a file could not be read.
         """
+        drifts: list[Drift] = []
         tree = self._view.observe(everything=everything)
+        for _ in range(MOST_ROUNDS):
+            if tree is None:
+                break
+            desired = goal.desired(tree, self._layout)
+            drifts += self._drifts(tree, desired)
+            steps = plan(tree, desired)
+            outcome = apply(steps.quick, self._files)
+            if not steps.quick:
+                return Enforced(tree, desired, (), steps.moves, tuple(drifts))
+            before, tree = tree, self._view.read_back(write.path for write in steps.quick)
+            if tree and not outcome.complete and tree.cgroups.keys() == before.cgroups.keys():
+                return Enforced(tree, desired, outcome.failed, steps.moves, tuple(drifts))
         if tree is None:
-            self._settled.clear()
+            self._right.clear()
             return Enforced()
         desired = goal.desired(tree, self._layout)
-        drifts = tuple(self._drifts(tree, desired))
-        steps = plan(tree, desired)
-        outcome = apply(steps.quick, self._files)
-        if steps.quick:
-            tree = self._view.read_back(write.path for write in steps.quick)
-        self._settle(tree, desired)
-        return Enforced(tree, desired, len(outcome.made), outcome.failed, steps.moves, drifts)
+        return Enforced(tree, desired, drifts=tuple(drifts), settled=False)
 
     def look(self) -> Enforced:
         """Make a pass that touches nothing.
@@ -102,16 +113,8 @@ class Enforcement:
         Raises:
             CgroupError: a file could not be read.
         """
-        self._settled.clear()
+        self._right.clear()
         return Enforced(self._view.observe(everything=True))
-
-    def _settle(self, tree: Tree | None, desired: Mapping[str, Desired]) -> None:
-        found = tree.cgroups if tree else {}
-        self._settled = {
-            path: wanted
-            for path, wanted in desired.items()
-            if path in found and _as_meant(found[path], wanted)
-        }
 
     def _drifts(self, tree: Tree, desired: Mapping[str, Desired]) -> Iterable[Drift]:
         """Cgroups that were right, are still meant to be so, and are not: others wrote them.
@@ -119,21 +122,17 @@ class Enforcement:
         What follows from a parent's drift is not told, nor what happens before any process runs
         in a cgroup: its maker may still be setting it up.
         """
+        before, self._right = self._right, {}
         drifted: set[str] = set()
-        for path, meant in self._settled.items():
-            cgroup = tree.cgroups.get(path)
-            if cgroup is None or path == tree.root or desired[path] != meant:
-                continue
+        for path, meant in desired.items():
+            cgroup = tree.cgroups[path]
             if _as_meant(cgroup, meant):
-                continue
-            drifted.add(path)
-            if parent(path) not in drifted and self._inhabited(tree, path):
-                yield Drift(
-                    path,
-                    (cgroup.effective_cpus, cgroup.effective_mems),
-                    (meant.cpus, meant.mems),
-                    meant.container,
-                )
+                self._right[path] = meant
+            elif before.get(path) == meant and path != tree.root:
+                drifted.add(path)
+                if parent(path) not in drifted and self._inhabited(tree, path):
+                    found = (cgroup.effective_cpus, cgroup.effective_mems)
+                    yield Drift(path, found, (meant.cpus, meant.mems), meant.container)
 
     def _inhabited(self, tree: Tree, path: str) -> bool:
         with suppress(CgroupVanishedError):

@@ -67,12 +67,17 @@ class Intake:
             self.refusal, self.waiting = None, Obstacle(Reason.WAITING_FOR_ASSIGNMENT, told)
             return True
         problems = accept(spec, topology, metadata["name"], self.node_name)
-        if problems and not (self.accepted and self.accepted.spec == spec):
+        if problems and not self._was_accepted(metadata["name"], spec):
             told = "; ".join(str(problem) for problem in problems)[:MESSAGE_LIMIT]
             self.refusal = Obstacle(problems[0].reason, told)
         else:
             self.accepted, self.refusal = offered, None
         return True
+
+    def _was_accepted(self, name: str, spec: NodeAssignmentSpec) -> bool:
+        """Whether it is in force already: a CPU that went offline since does not undo that."""
+        known = self.accepted
+        return known is not None and (known.node_name, known.spec) == (name, spec)
 
 
 def _shown(error: ValidationError) -> str:

@@ -9,6 +9,9 @@ from numapin_enforcer.local_copy import Assignment, LocalCopy
 
 LOG: Final = logging.getLogger(__name__)
 
+FIRST_WAIT_SECONDS: Final = 1.0
+"""How long to wait at most before a disk that refused is tried again; doubles."""
+
 
 class Keeper:
     """Writes the newest assignment in force to the node."""
@@ -27,7 +30,7 @@ class Keeper:
 
     async def run(self) -> None:
         """Write what is to be kept, until cancelled; tries again when the disk refuses."""
-        backoff = Backoff(base_seconds=1.0, cap_seconds=60.0)
+        backoff = Backoff(base_seconds=FIRST_WAIT_SECONDS, cap_seconds=60.0)
         while True:
             await self._changed.wait()
             self._changed.clear()

@@ -7,7 +7,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
-from numapin_api.conditions import Condition
 from numapin_api.names import ENFORCER_FIELD_MANAGER
 from numapin_client.backoff import Backoff
 from numapin_client.errors import ClientError, NotFoundError
@@ -111,8 +110,7 @@ class Reporter:
 
     def _patch(self, report: Report, known: Json) -> dict[str, Any]:
         raw = known.get("status") or {}
-        before = [Condition.model_validate(one) for one in raw.get("conditions") or ()]
-        return merge_patch(raw, report.status(before, self._now()).to_wire())
+        return merge_patch(raw, report.wire(raw, self._now()))
 
 
 def _version(body: Json) -> int:

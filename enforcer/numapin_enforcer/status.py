@@ -1,25 +1,42 @@
 """Pure: what the node's status says, and the smallest patch that makes it say so."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from numapin_api.conditions import Condition, ConditionType, Reason, Verdict, merge
 from numapin_api.nodeassignment import NodeAssignmentStatus
 
+KERNELS_WORD: Final = ("containers", "pools", "running")
+"""The fields that only a look at the cgroups can fill."""
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A status but for its conditions, whose times depend on what was said before."""
+    """A status but for its conditions, whose times depend on what was said before.
+
+    `blind` says that the cgroups could not be looked at: what was said of them stays.
+    """
 
     content: NodeAssignmentStatus
     verdicts: tuple[Verdict, ...]
+    blind: bool = False
 
-    def status(self, before: Iterable[Condition], now: str) -> NodeAssignmentStatus:
-        """The whole status; `now` (RFC 3339) stands where a condition changes."""
+    def wire(self, before: Mapping[str, Any], now: str) -> dict[str, Any]:
+        """The whole status as JSON.
+
+        Args:
+            before: the status that the API server has.
+            now: the time, RFC 3339, used where a condition changes.
+        """
         generation = self.content.observed_generation
-        conditions = merge(tuple(before), self.verdicts, generation, now)
-        return self.content.model_copy(update={"conditions": conditions})
+        known = [Condition.model_validate(one) for one in before.get("conditions") or ()]
+        conditions = merge(known, self.verdicts, generation, now)
+        made = self.content.model_copy(update={"conditions": conditions}).to_wire()
+        if self.blind:
+            made = {key: value for key, value in made.items() if key not in KERNELS_WORD}
+            made |= {key: before[key] for key in KERNELS_WORD if key in before}
+        return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ from typing import Final
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerStatus, NodeAssignmentSpec, PoolsInForce
-from numapin_enforcer.cgroups import Cgroup, Tree
+from numapin_enforcer.cgroups import Tree
 from numapin_enforcer.desired import Desired
+from numapin_enforcer.inforce import in_force
 from numapin_enforcer.layout import Kind, Layout
 
 LEAVES: Final = frozenset({Kind.CONTAINER, Kind.NESTED, Kind.OTHER})
@@ -33,75 +34,46 @@ def summarize(
 ) -> Summary:
     """Tell what `tree`, read back after all writes, means for `spec`.
 
-    A container counts as exclusive when it is on its own CPUs and no other cgroup may use any of
-    them, those around it aside.
+    Without anything desired only what runs is told.
     """
-    scene = _Scene(tree, desired, layout)
-    assigned = {one.pod_uid for one in spec.containers}
-    containers = tuple(scene.containers())
+    running = tuple(_running(spec, tree, layout))
+    if not desired:
+        return Summary(running=running)
+    found = {
+        (one.container.pod_uid, one.container.container): one for one in in_force(tree, desired)
+    }
+    containers = tuple(
+        ContainerStatus(
+            pod_uid=uid, container=name, cpus=one.cpus, mems=one.mems, exclusive=one.exclusive
+        )
+        for (uid, name), one in sorted(found.items())
+    )
     exclusive = CpuSet()
     for one in containers:
         exclusive |= one.cpus if one.exclusive else CpuSet()
-    running = tuple(sorted(assigned & scene.pods))
-    return Summary(containers, scene.pools(spec, exclusive), running)
+    shared = _shared(tree, desired, layout)
+    return Summary(containers, _pools(spec, shared, exclusive), running)
 
 
-class _Scene:
-    def __init__(self, tree: Tree, desired: Mapping[str, Desired], layout: Layout) -> None:
-        self._desired = desired
-        known = [one for path, one in tree.cgroups.items() if path in desired]
-        places = [(one, layout.place(one.path)) for one in known]
-        self.pods = {place.pod_uid for _, place in places if place.kind is Kind.POD}
-        self._containers = [one for one, place in places if place.kind is Kind.CONTAINER]
-        self._leaves = [one for one, place in places if place.kind in LEAVES]
-        self._around = [one for one, place in places if place.kind in {Kind.POD, Kind.QOS}]
-        self._owned = {path: one for path, one in desired.items() if one.owner}
+def _running(spec: NodeAssignmentSpec, tree: Tree, layout: Layout) -> Iterator[str]:
+    assigned = {one.pod_uid for one in spec.containers}
+    places = (layout.place(path) for path in tree.cgroups)
+    yield from sorted({one.pod_uid for one in places if one.kind is Kind.POD} & assigned)
 
-    def containers(self) -> Iterator[ContainerStatus]:
-        """The spec's containers, in the order of their pods and names."""
-        foreign = self._foreign()
-        found = {}
-        for one in self._containers:
-            wanted = self._desired[one.path]
-            if wanted.container is None:
-                continue
-            key = (wanted.container.pod_uid, wanted.container.container)
-            found[key] = ContainerStatus(
-                pod_uid=key[0],
-                container=key[1],
-                cpus=one.effective_cpus,
-                mems=one.effective_mems,
-                exclusive=self._alone(one, wanted, foreign),
-            )
-        yield from (found[key] for key in sorted(found))
 
-    def pools(self, spec: NodeAssignmentSpec, exclusive: CpuSet) -> PoolsInForce | None:
-        """The pools; the shared one as the containers in it have it."""
-        if spec.pools is None:
-            return None
-        shared = CpuSet()
-        for one in self._leaves:
-            shared |= CpuSet() if one.path in self._owned else one.effective_cpus
-        return PoolsInForce(
-            reserved=spec.pools.reserved, shared=shared or spec.pools.shared, exclusive=exclusive
-        )
+def _shared(tree: Tree, desired: Mapping[str, Desired], layout: Layout) -> CpuSet:
+    """What those may use who own nothing."""
+    shared = CpuSet()
+    for path, cgroup in tree.cgroups.items():
+        if not desired[path].owner and layout.place(path).kind in LEAVES:
+            shared |= cgroup.effective_cpus
+    return shared
 
-    def _alone(self, one: Cgroup, wanted: Desired, foreign: Mapping[str, CpuSet]) -> bool:
-        if not wanted.owner or one.effective_cpus != wanted.cpus:
-            return False
-        others = (cpus for owner, cpus in foreign.items() if owner != wanted.owner)
-        return all(one.effective_cpus.isdisjoint(cpus) for cpus in others)
 
-    def _foreign(self) -> dict[str, CpuSet]:
-        """By owner, what cgroups may use; under the empty owner that of all who own nothing.
-
-        Pods and QoS classes hold their containers' CPUs; what they have beyond that counts.
-        """
-        used: dict[str, CpuSet] = {}
-        for one in self._leaves:
-            owner = self._desired[one.path].owner
-            used[owner] = used.get(owner, CpuSet()) | one.effective_cpus
-        for one in self._around:
-            beyond = one.effective_cpus - self._desired[one.path].cpus
-            used[""] = used.get("", CpuSet()) | beyond
-        return used
+def _pools(spec: NodeAssignmentSpec, shared: CpuSet, exclusive: CpuSet) -> PoolsInForce | None:
+    """The pools in force; while nobody runs in the shared one it is as the spec says."""
+    if spec.pools is None:
+        return None
+    return PoolsInForce(
+        reserved=spec.pools.reserved, shared=shared or spec.pools.shared, exclusive=exclusive
+    )

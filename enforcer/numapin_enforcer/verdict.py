@@ -8,7 +8,7 @@ from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_enforcer.apply import Failure
 from numapin_enforcer.cgroups import CgroupReadOnlyError, Write
 from numapin_enforcer.enforce import Enforced
-from numapin_enforcer.layout import Kind, Layout
+from numapin_enforcer.layout import Layout
 from numapin_enforcer.status import Obstacle, Report, judge
 from numapin_enforcer.summary import Summary, summarize
 
@@ -51,7 +51,8 @@ def build_report(scene: Scene) -> Report:
         }
     )
     stalled, working = _first(scene.stalled), _first(scene.working)
-    return Report(content, judge(stalled, working, _fine(scene.spec, summary)))
+    verdicts = judge(stalled, working, _fine(scene.spec, summary))
+    return Report(content, verdicts, blind=scene.enforced.tree is None)
 
 
 def cgroup_obstacles(
@@ -83,12 +84,7 @@ def _summary(scene: Scene) -> Summary:
         return Summary()
     if tree is None or scene.layout is None:
         return Summary()
-    if scene.enforced.desired:
-        return summarize(spec, tree, scene.enforced.desired, scene.layout)
-    assigned = {one.pod_uid for one in spec.containers}
-    places = (scene.layout.place(path) for path in tree.cgroups)
-    there = {place.pod_uid for place in places if place.kind is Kind.POD}
-    return Summary(running=tuple(sorted(assigned & there)))
+    return summarize(spec, tree, scene.enforced.desired, scene.layout)
 
 
 def _fine(spec: NodeAssignmentSpec | None, summary: Summary) -> str:

@@ -1,0 +1,58 @@
+"""A container runtime that answers what a test says; the real client passes the same calls."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from numapin_enforcer.cri import (
+    ContainerState,
+    CriError,
+    CriNotFoundError,
+    CriUnsupportedError,
+    RuntimeContainer,
+    RuntimeEvent,
+    RuntimeRecord,
+    RuntimeVersion,
+)
+
+
+class FakeRuntime:
+    """Knows `known`; fails with `failure` while that is set; remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, RuntimeContainer] = {}
+        self.told: list[tuple[str, RuntimeRecord]] = []
+        self.asked: list[str] = []
+        self.failure: CriError | None = None
+        self.queue: asyncio.Queue[RuntimeEvent | CriError] | None = None
+
+    def has(self, id_: str, name: str, state: ContainerState = ContainerState.RUNNING) -> None:
+        self.known[id_] = RuntimeContainer(id_, name, state)
+
+    async def version(self) -> RuntimeVersion:
+        self._fail()
+        return RuntimeVersion("fake", "v1")
+
+    async def containers(self, container_id: str = "") -> tuple[RuntimeContainer, ...]:
+        self._fail()
+        self.asked.append(container_id)
+        found = self.known.values()
+        return tuple(one for one in found if container_id in {"", one.id})
+
+    async def record(self, container_id: str, record: RuntimeRecord) -> None:
+        self._fail()
+        if container_id not in self.known:
+            raise CriNotFoundError("no such container")
+        self.told.append((container_id, record))
+
+    async def events(self) -> AsyncIterator[RuntimeEvent]:
+        if self.queue is None:
+            raise CriUnsupportedError("method GetContainerEvents not implemented")
+        while True:
+            event = await self.queue.get()
+            if isinstance(event, CriError):
+                raise event
+            yield event
+
+    def _fail(self) -> None:
+        if self.failure is not None:
+            raise self.failure

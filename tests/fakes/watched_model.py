@@ -1,0 +1,71 @@
+"""The kernel model with what an enforcer's view needs besides: single reads, tasks, events."""
+
+import errno
+from pathlib import Path
+
+from kernel_model import KernelModel
+
+from numapin_enforcer.cgroups import Cgroup, CgroupVanishedError, Tree, Write
+from numapin_enforcer.inotify import Changes
+
+MOUNT = Path("/cgroup")
+
+
+class WatchedModel(KernelModel):
+    """Tells what happened as inotify does: where, and not what."""
+
+    def __init__(self, *args: object, **more: object) -> None:
+        super().__init__(*args, **more)  # type: ignore[arg-type]
+        self.appeared: list[str] = []
+        self.vanished: list[str] = []
+        self.written: list[str] = []
+        self.reads = 0
+        self.refreshed = 0
+        self.overflowed = False
+
+    def make(self, path: str) -> None:
+        super().make(path)
+        self.appeared.append(path)
+
+    def vanish(self, path: str) -> None:
+        super().vanish(path)
+        self.vanished.append(path)
+
+    def write(self, write: Write) -> None:
+        super().write(write)
+        self.written.append(write.path)
+
+    def read(self) -> Tree:
+        if self.root not in self.groups:
+            raise CgroupVanishedError(self.root, None, errno.ENOENT, "gone")
+        return super().read()
+
+    def read_one(self, path: str) -> Cgroup:
+        self.reads += 1
+        found = super().read().cgroups
+        if path not in found:
+            raise CgroupVanishedError(path, None, errno.ENOENT, "gone")
+        return found[path]
+
+    def has_tasks(self, path: str) -> bool:
+        return self._group(path).tasks > 0
+
+
+class ModelWatch:
+    """The watch on a model; reading it forgets, as inotify does."""
+
+    def __init__(self, model: WatchedModel) -> None:
+        self._model = model
+
+    def refresh(self) -> None:
+        self._model.refreshed += 1
+
+    def read(self) -> Changes:
+        model = self._model
+        lists = (model.appeared, model.vanished, model.written)
+        appeared, vanished, written = (tuple(MOUNT / path for path in one) for one in lists)
+        told = Changes(appeared, vanished, written, model.overflowed)
+        for one in lists:
+            one.clear()
+        model.overflowed = False
+        return told

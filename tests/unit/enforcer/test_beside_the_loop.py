@@ -1,0 +1,166 @@
+"""The local copy, memory that moves, drift that is told, hardware, the kubelet's policy."""
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from enforcer_node import eventually
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
+from numapin_enforcer import keeper as keeper_module
+from numapin_enforcer.cgroups import CgroupRefusedError, Step, Tree, Write
+from numapin_enforcer.drift import BURST, QUIET_SECONDS, REFILL_SECONDS, Drift, DriftTeller
+from numapin_enforcer.keeper import Keeper
+from numapin_enforcer.kubelet import static_policy
+from numapin_enforcer.local_copy import Assignment, LocalCopy
+from numapin_enforcer.machine import Machine
+from numapin_enforcer.mover import Mover
+
+SPEC = NodeAssignmentSpec(pools=Pools(reserved=CpuSet((0,)), shared=CpuSet((0, 1))))
+MOVE = Write("kubepods/pod1/c", MemSet((1,)), Step.MOVE_MEMORY, may_block=True)
+
+
+class SlowTree:
+    """A tree whose writes wait until they may go on."""
+
+    def __init__(self) -> None:
+        self.may_go_on = threading.Event()
+        self.written: list[Write] = []
+        self.failure: CgroupRefusedError | None = None
+
+    def read(self) -> Tree:
+        raise AssertionError("nobody reads here")
+
+    def write(self, write: Write) -> None:
+        assert self.may_go_on.wait(10)
+        if self.failure is not None:
+            raise self.failure
+        self.written.append(write)
+
+
+@pytest.fixture
+def wake() -> asyncio.Event:
+    return asyncio.Event()
+
+
+@pytest.fixture
+async def mover(wake: asyncio.Event) -> AsyncIterator[Mover]:
+    made = Mover(wake, patience_seconds=0.05)
+    task = asyncio.create_task(made.run())
+    yield made
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_memory_moves_beside_the_loop_and_slowness_is_told(
+    mover: Mover, wake: asyncio.Event
+) -> None:
+    tree = SlowTree()
+    mover.move((MOVE,), tree)
+    await wake.wait()
+    wake.clear()
+    assert mover.slow == (MOVE,)
+    mover.move((MOVE, MOVE), tree)
+    tree.may_go_on.set()
+    await wake.wait()
+    await eventually(lambda: not mover.slow)
+    assert tree.written == [MOVE]
+    assert not mover.failures
+
+
+async def test_memory_that_cannot_move_is_told_until_nothing_is_to_move(
+    mover: Mover, wake: asyncio.Event
+) -> None:
+    tree = SlowTree()
+    tree.failure = CgroupRefusedError(MOVE.path, "1", 22, "it is not there (EINVAL)")
+    tree.may_go_on.set()
+    mover.move((MOVE,), tree)
+    await wake.wait()
+    assert [str(one.error) for one in mover.failures] == [
+        "writing '1' to kubepods/pod1/c: it is not there (EINVAL)"
+    ]
+    mover.move((), tree)
+    assert mover.failures == ()
+
+
+async def test_the_newest_assignment_is_kept_once_the_disk_takes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper_module, "FIRST_WAIT_SECONDS", 0.01)
+    copy = LocalCopy(tmp_path / "state", "n")
+    (tmp_path / "state").write_text("a file where the folder belongs")
+    keeper = Keeper(copy, None)
+    task = asyncio.create_task(keeper.run())
+    keeper.keep(Assignment("n", "u", 1, SPEC))
+    await eventually(lambda: keeper.problem)
+    assert "could not be kept" in keeper.problem
+    newest = Assignment("n", "u", 2, SPEC)
+    keeper.keep(newest)
+    (tmp_path / "state").unlink()
+    await eventually(lambda: not keeper.problem)
+    assert copy.read() == newest
+    task.cancel()
+
+
+def _drift(path: str, container: ContainerAssignment | None = None) -> Drift:
+    mems = MemSet((0,))
+    return Drift(path, (CpuSet((0,)), mems), (CpuSet((1,)), mems), container)
+
+
+def test_each_cgroups_first_drift_is_told_and_then_rarely() -> None:
+    teller = DriftTeller()
+    assert teller.admit(_drift("a"), 0) == "cgroup a had cpus 0 instead of 1; it was set right"
+    assert teller.admit(_drift("a"), 1) == ""
+    assert teller.admit(_drift("a"), 2) == ""
+    assert teller.admit(_drift("b"), 2)
+    note = teller.admit(_drift("a"), QUIET_SECONDS)
+    assert note.endswith("; 2 more times since it was last told")
+
+
+def test_a_flood_of_drifts_is_not_told() -> None:
+    teller = DriftTeller()
+    told = [teller.admit(_drift(f"c{number}"), 0) for number in range(BURST + 5)]
+    assert [bool(one) for one in told] == [True] * BURST + [False] * 5
+    assert teller.admit(_drift("late"), REFILL_SECONDS)
+
+
+def test_drift_tells_both_sets() -> None:
+    drift = Drift("p", (CpuSet(), MemSet((1,))), (CpuSet((1,)), MemSet((0,))))
+    assert (
+        str(drift)
+        == "cgroup p had cpus none instead of 1 and mems 1 instead of 0; it was set right"
+    )
+
+
+def test_hardware_is_discovered_anew_when_a_cpu_goes(tmp_path: Path) -> None:
+    cpu = tmp_path / "devices/system/cpu"
+    for number in range(2):
+        (cpu / f"cpu{number}").mkdir(parents=True)
+    (cpu / "online").write_text("0-1\n")
+    machine = Machine(tmp_path, Path("/proc"))
+    assert str(machine.topology.online) == "0-1"
+    assert not machine.look()
+    (cpu / "online").write_text("0\n")
+    assert machine.look()
+    assert str(machine.topology.online) == "0"
+
+
+@pytest.mark.parametrize(
+    ("content", "stands_in_the_way"),
+    [
+        (json.dumps({"policyName": "static", "defaultCpuSet": "0-3"}), True),
+        (json.dumps({"policyName": "none", "defaultCpuSet": ""}), False),
+        ("{", False),
+        ("[]", False),
+        (None, False),
+    ],
+    ids=["static", "none", "damaged", "not an object", "missing"],
+)
+def test_the_kubelets_policy(tmp_path: Path, content: str | None, stands_in_the_way: bool) -> None:
+    if content is not None:
+        (tmp_path / "cpu_manager_state").write_text(content)
+    assert bool(static_policy(tmp_path)) == stands_in_the_way

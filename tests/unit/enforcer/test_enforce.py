@@ -1,0 +1,272 @@
+"""Passes over a model of the kernel that refuses what Linux refuses, v1 and v2."""
+
+from dataclasses import replace
+
+import pytest
+from watched_model import MOUNT, ModelWatch, WatchedModel
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
+from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
+from numapin_enforcer.cgroups import CgroupReadOnlyError, Step, Version, Write
+from numapin_enforcer.enforce import Enforced, Enforcement, Goal
+from numapin_enforcer.layout import Driver, Layout
+from numapin_enforcer.summary import summarize
+from numapin_enforcer.view import CgroupView
+
+LAYOUT = Layout(Driver.CGROUPFS)
+MACHINE = Topology(
+    cpus=tuple(Cpu(cpu, cpu, 0, NO_CACHE, 0) for cpu in range(8)),
+    numa_nodes=(NumaNode(0, 1 << 30),),
+)
+ALL = CpuSet.parse("0-7")
+A, B, C = (letter * 64 for letter in "abc")
+OWNER, OTHER = "kubepods/podowner", "kubepods/besteffort/podother"
+NAMES = {A: "main", B: "main"}
+
+
+def own(uid: str, cpus: str) -> ContainerAssignment:
+    return ContainerAssignment(
+        pod_uid=uid,
+        namespace="default",
+        pod=uid,
+        container="main",
+        cpus=CpuSet.parse(cpus),
+        exclusive=True,
+    )
+
+
+def spec(*containers: ContainerAssignment, shared: str = "0-3") -> NodeAssignmentSpec:
+    pools = Pools(reserved=CpuSet.parse("0"), shared=CpuSet.parse(shared))
+    return NodeAssignmentSpec(pools=pools, containers=containers)
+
+
+class World:
+    """An owner's pod beside a best-effort one, both running, and the enforcement of it all."""
+
+    def __init__(self, version: Version) -> None:
+        self.model = WatchedModel(version, ALL, MemSet((0,)))
+        self.view = CgroupView(self.model, ModelWatch(self.model), MOUNT)
+        self.enforcement = Enforcement(self.model, self.view, LAYOUT)
+        self.make("kubepods/besteffort")
+        for path in (f"{OWNER}/{A}", f"{OTHER}/{B}"):
+            self.start(path)
+
+    def start(self, path: str) -> None:
+        """A container, with its pod if need be."""
+        for one in (path.rpartition("/")[0], path):
+            if one not in self.model.groups:
+                self.make(one)
+        self.model.enter(path)
+
+    def make(self, path: str) -> None:
+        """A cgroup as kubelet and runc make it: on v1 with its parent's sets."""
+        self.model.make(path)
+        above = self.model.groups[path.rpartition("/")[0]]
+        if self.model.version is Version.V1:
+            self.overwrite(path, str(above.cpus))
+            self.model.write(Write(path, above.mems, Step.PREPARE))
+
+    def overwrite(self, path: str, cpus: str) -> None:
+        self.model.write(Write(path, CpuSet.parse(cpus), Step.PREPARE))
+
+    def run(self, spec: NodeAssignmentSpec | None, *, everything: bool = False) -> Enforced:
+        goal = Goal(spec, MACHINE, NAMES)
+        return self.enforcement.run(goal, everything=everything)
+
+    def cpus(self, path: str) -> str:
+        return str(self.model.read().cgroups[path].effective_cpus)
+
+
+@pytest.fixture(params=list(Version), ids=["v1", "v2"])
+def world(request: pytest.FixtureRequest) -> World:
+    return World(request.param)
+
+
+def test_an_owner_gets_its_cpus_and_all_others_leave_them(world: World) -> None:
+    done = world.run(spec(own("owner", "4-7")))
+    assert done.complete
+    assert (world.cpus(f"{OWNER}/{A}"), world.cpus(f"{OTHER}/{B}")) == ("4-7", "0-3")
+    assert done.tree is not None
+    told = summarize(spec(own("owner", "4-7")), done.tree, done.desired, LAYOUT)
+    assert [(str(one.cpus), one.exclusive) for one in told.containers] == [("4-7", True)]
+    assert told.running == ("owner",)
+    assert told.pools is not None
+    assert (str(told.pools.shared), str(told.pools.exclusive)) == ("0-3", "4-7")
+
+
+def test_a_pass_that_finds_all_right_writes_nothing(world: World) -> None:
+    world.run(spec(own("owner", "4-7")))
+    writes: list[Write] = []
+    world.model.after_write = writes.append
+    done = world.run(spec(own("owner", "4-7")), everything=True)
+    assert (done.complete, writes, done.drifts) == (True, [], ())
+
+
+def test_only_what_an_event_names_is_read_again(world: World) -> None:
+    world.run(spec(own("owner", "4-7")), everything=True)
+    world.model.reads = 0
+    world.run(spec(own("owner", "4-7")))
+    assert world.model.reads == 0
+    world.start(f"{OTHER}/{C}")
+    done = world.run(spec(own("owner", "4-7")))
+    assert done.complete
+    assert world.cpus(f"{OTHER}/{C}") == "0-3"
+    assert done.drifts == ()
+
+
+def test_a_drift_is_repaired_and_told_once(world: World) -> None:
+    world.run(spec(own("owner", "4-7")))
+    world.overwrite(f"{OWNER}/{A}", "4")
+    done = world.run(spec(own("owner", "4-7")))
+    assert world.cpus(f"{OWNER}/{A}") == "4-7"
+    (drift,) = done.drifts
+    assert str(drift) == (
+        "container default/owner/main had cpus 4 instead of 4-7; it was set right"
+    )
+    assert world.run(spec(own("owner", "4-7")), everything=True).drifts == ()
+
+
+def test_a_parents_drift_is_told_once_and_not_for_each_child(world: World) -> None:
+    world.run(spec(own("owner", "4-7")))
+    for path in ("kubepods/besteffort", OTHER, f"{OTHER}/{B}"):
+        world.overwrite(path, "0-7")
+    done = world.run(spec(own("owner", "4-7")))
+    assert world.cpus(f"{OTHER}/{B}") == "0-3"
+    assert [drift.path for drift in done.drifts] == ["kubepods/besteffort"]
+
+
+def test_a_new_wish_is_no_drift(world: World) -> None:
+    world.run(spec(own("owner", "4-7")))
+    done = world.run(spec(own("owner", "0-3"), shared="4-7"))
+    assert done.drifts == ()
+    assert (world.cpus(f"{OWNER}/{A}"), world.cpus(f"{OTHER}/{B}")) == ("0-3", "4-7")
+
+
+def test_what_happens_before_anything_runs_is_no_drift(world: World) -> None:
+    world.run(spec(own("owner", "4-7")))
+    world.make("kubepods/podnew")
+    world.run(spec(own("owner", "4-7")))
+    world.overwrite("kubepods/podnew", "0-7")
+    done = world.run(spec(own("owner", "4-7")))
+    assert done.drifts == ()
+    assert world.cpus("kubepods/podnew") == "0-3"
+
+
+def test_the_kubelet_writing_kubepods_is_no_drift(world: World) -> None:
+    world.run(spec(own("owner", "4-7")))
+    world.overwrite("kubepods", "0-7")
+    assert world.run(spec(own("owner", "4-7"))).drifts == ()
+
+
+def test_what_appears_amid_a_pass_is_seen_to_in_the_same_pass(world: World) -> None:
+    late = f"{OTHER}/{C}"
+
+    def be_late(_: Write) -> None:
+        world.model.after_write = lambda _: None
+        world.start(late)
+
+    world.model.after_write = be_late
+    done = world.run(spec(own("owner", "4-7")))
+    assert done.complete
+    assert world.cpus(late) == "0-3"
+
+
+def test_what_vanishes_amid_a_pass_is_no_error(world: World) -> None:
+    def vanish(_: Write) -> None:
+        world.model.before_write = lambda _: None
+        world.model.vanish(OTHER)
+
+    world.model.before_write = vanish
+    done = world.run(spec(own("owner", "4-7")))
+    assert (done.complete, done.failures) == (True, ())
+    assert world.cpus(f"{OWNER}/{A}") == "4-7"
+
+
+def test_a_tree_that_never_stands_still_is_said_to(world: World) -> None:
+    def undo(write: Write) -> None:
+        if write.path == f"{OWNER}/{A}" and write.value == CpuSet.parse("4-7"):
+            world.model.after_write = lambda _: None
+            world.overwrite(f"{OWNER}/{A}", "4")
+            world.model.after_write = undo
+
+    world.model.after_write = undo
+    done = world.run(spec(own("owner", "4-7")))
+    assert not done.complete
+    assert done.tree is not None
+    world.model.after_write = lambda _: None
+    assert world.run(spec(own("owner", "4-7"))).complete
+
+
+def test_a_refused_write_is_told_and_nothing_is_reported_as_exclusive(world: World) -> None:
+    def refuse(write: Write) -> None:
+        if write.path.startswith(OTHER):
+            raise CgroupReadOnlyError(write.path, str(write.value), 30, "read-only")
+
+    world.run(spec())
+    world.model.before_write = refuse
+    wanted = spec(own("owner", "1"), shared="2-3")
+    done = world.run(wanted)
+    if world.model.version is Version.V1:
+        assert not done.complete
+        assert done.failures
+    assert done.tree is not None
+    told = summarize(wanted, done.tree, done.desired, LAYOUT)
+    (one,) = told.containers
+    free = CpuSet.parse(world.cpus(f"{OTHER}/{B}")).isdisjoint(CpuSet.parse("1"))
+    assert one.exclusive == (str(one.cpus) == "1" and free)
+    world.model.before_write = lambda _: None
+    assert world.run(wanted).complete
+
+
+def test_a_container_without_a_name_shares_until_it_has_one(world: World) -> None:
+    wanted = spec(own("owner", "4-7"))
+    nameless = Goal(wanted, MACHINE, {})
+    world.enforcement.run(nameless, everything=False)
+    assert world.cpus(f"{OWNER}/{A}") == "0-3"
+    world.enforcement.run(replace(nameless, names=NAMES), everything=False)
+    assert world.cpus(f"{OWNER}/{A}") == "4-7"
+
+
+def test_giving_back_restores_every_set(world: World) -> None:
+    before = {path: one.effective_cpus for path, one in world.model.read().cgroups.items()}
+    world.run(spec(own("owner", "4-7")))
+    done = world.run(None)
+    assert done.complete
+    after = {path: one.effective_cpus for path, one in world.model.read().cgroups.items()}
+    assert after == before
+
+
+def test_looking_touches_nothing(world: World) -> None:
+    world.run(spec(own("owner", "4-7")))
+    world.overwrite(f"{OWNER}/{A}", "4")
+    done = world.enforcement.look()
+    assert (done.complete, done.drifts) == (True, ())
+    assert world.cpus(f"{OWNER}/{A}") == "4"
+    assert world.run(spec(own("owner", "4-7"))).drifts == ()
+
+
+def test_no_tree_is_nothing_to_do(world: World) -> None:
+    world.run(spec(own("owner", "4-7")))
+    world.model.vanish("kubepods")
+    done = world.run(spec(own("owner", "4-7")))
+    assert (done.tree, done.complete) == (None, True)
+
+
+def test_dropped_events_make_it_read_everything(world: World) -> None:
+    world.run(spec(own("owner", "4-7")))
+    world.overwrite(f"{OWNER}/{A}", "4")
+    world.model.written.clear()
+    assert not world.run(spec(own("owner", "4-7"))).drifts
+    world.model.overflowed = True
+    world.run(spec(own("owner", "4-7")))
+    assert world.cpus(f"{OWNER}/{A}") == "4-7"
+
+
+def test_a_pod_that_vanished_takes_its_containers_along(world: World) -> None:
+    world.run(spec(own("owner", "4-7")))
+    world.model.vanish(OWNER)
+    done = world.run(spec(own("owner", "4-7")))
+    assert done.tree is not None
+    assert OWNER not in done.tree.cgroups
+    assert f"{OWNER}/{A}" not in done.tree.cgroups
