@@ -53,12 +53,16 @@ class Tree:
     cgroups: Mapping[str, Cgroup]
 
     @cached_property
+    def parents(self) -> Mapping[str, str]:
+        """The path around each path but the root's."""
+        return {path: parent(path) for path in self.cgroups if path != self.root}
+
+    @cached_property
     def children(self) -> Mapping[str, tuple[str, ...]]:
         """The paths right below each path."""
         below: dict[str, list[str]] = {path: [] for path in self.cgroups}
-        for path in self.cgroups:
-            if path != self.root:
-                below[parent(path)].append(path)
+        for path, above in self.parents.items():
+            below[above].append(path)
         return {path: tuple(children) for path, children in below.items()}
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.topology import Topology
-from numapin_enforcer.cgroups import Cgroup, Tree, parent
+from numapin_enforcer.cgroups import Cgroup, Tree
 from numapin_enforcer.layout import Kind, Layout, Place
 
 
@@ -59,9 +59,8 @@ def desire(
     """
     scene = _Scene(spec, tree, layout, names, topology)
     wanted: dict[str, Desired] = {}
-    for path, cgroup in tree.cgroups.items():
-        if path != tree.root:
-            wanted[path] = scene.want(cgroup, wanted.get(parent(path)))
+    for path, above in tree.parents.items():
+        wanted[path] = scene.want(tree.cgroups[path], wanted.get(above))
     return contain(tree, wanted, topology)
 
 
@@ -80,15 +79,16 @@ def contain(tree: Tree, wanted: Mapping[str, Desired], topology: Topology) -> di
     cpus = {path: one.cpus.mask for path, one in wanted.items()}
     mems = {path: one.mems.mask for path, one in wanted.items()}
     cpus[tree.root] = mems[tree.root] = 0
-    for path in reversed(tuple(tree.cgroups)):
-        if path != tree.root:
-            above = parent(path)
-            cpus[above] |= cpus[path]
-            mems[above] |= mems[path]
+    for path, above in reversed(tuple(tree.parents.items())):
+        cpus[above] |= cpus[path]
+        mems[above] |= mems[path]
     result = {tree.root: _kubepods(tree, CpuSet.from_mask(cpus[tree.root]), topology)}
     for path, one in wanted.items():
-        held = (CpuSet.from_mask(cpus[path]), MemSet.from_mask(mems[path]))
-        result[path] = Desired(*held, one.container, one.exclusive)
+        if (cpus[path], mems[path]) == (one.cpus.mask, one.mems.mask):
+            result[path] = one
+        else:
+            held = (CpuSet.from_mask(cpus[path]), MemSet.from_mask(mems[path]))
+            result[path] = Desired(*held, one.container, one.exclusive)
     return result
 
 
@@ -175,7 +175,7 @@ class _Scene:
 
     def _nested(self, cgroup: Cgroup, above: Desired) -> Desired:
         """A cgroup inside a container: it goes with it, but keeps a narrower choice of its own."""
-        found = self._tree.cgroups[parent(cgroup.path)]
+        found = self._tree.cgroups[self._tree.parents[cgroup.path]]
         cpus, mems = cgroup.effective_cpus, cgroup.effective_mems
         return Desired(
             above.cpus if cpus == found.effective_cpus else cpus & above.cpus or above.cpus,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
-from numapin_enforcer.cgroups import Cgroup, Setting, Tree, parent
+from numapin_enforcer.cgroups import Cgroup, Setting, Tree
 from numapin_enforcer.desired import Desired
 
 
@@ -47,7 +47,8 @@ def in_force(tree: Tree, wanted: Mapping[str, Desired]) -> tuple[InForce, ...]:
             _owns(found, wanted[path], intruded),
         )
         for path, found in tree.cgroups.items()
-        if (container := wanted[path].container) and wanted[parent(path)].container is None
+        if (container := wanted[path].container)
+        and wanted[tree.parents.get(path, path)].container is None
     )
 
 

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 _POD_UID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}", re.ASCII)
@@ -116,18 +116,10 @@ class Layout:
         Raises:
             InvalidIdError: `path` is not in the tree, or holds `.`, `..` or empty parts.
         """
-        below = path.removeprefix(self.root)
-        parts = below.split("/")[1:]
-        if not path.startswith(self.root) or below.split("/")[0] or {"", ".", ".."} & set(parts):
-            raise InvalidIdError("a cgroup", path, f"it is not below {self.root}")
-        place = Place(Kind.ROOT)
-        for depth in range(len(parts)):
-            place = self._step(place, parts[: depth + 1])
-        return place
+        return _place(self, path)
 
-    def _step(self, above: Place, parts: list[str]) -> Place:
-        """What the child named `parts[-1]` of a cgroup at `above` is."""
-        name = parts[-1]
+    def step(self, above: Place, name: str) -> Place:
+        """What the child `name` of a cgroup at `above` is."""
         if above.kind in {Kind.CONTAINER, Kind.OTHER, Kind.NESTED}:
             return Place(Kind.NESTED, above.qos, above.pod_uid, above.container_id)
         if above.kind is Kind.POD:
@@ -168,3 +160,13 @@ class Layout:
         escaped = [part.replace("-", "_") for part in parts]
         slices = ("-".join(escaped[: count + 1]) for count in range(len(escaped)))
         return "/".join(name + _SLICE for name in slices)
+
+
+@lru_cache(maxsize=16384)
+def _place(layout: Layout, path: str) -> Place:
+    if path == layout.root:
+        return Place(Kind.ROOT)
+    above, _, name = path.rpartition("/")
+    if name in {"", ".", ".."} or not path.startswith(layout.root + "/"):
+        raise InvalidIdError("a cgroup", path, f"it is not below {layout.root}")
+    return layout.step(_place(layout, above), name)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from numapin_enforcer.cgroups import Tree, Version, parent
+from numapin_enforcer.cgroups import Tree, Version
 
 Masks = Mapping[str, int]
 """A set for each cgroup of the tree, as a bit mask; every parent holds its children's."""
@@ -92,7 +92,7 @@ class Ledger:
         if not self._inherits or path == self._tree.root:
             return self.effective[path] == target[path]
         asked = self._asked[path]
-        above = target[parent(path)]
+        above = target[self._tree.parents[path]]
         return (asked & above if asked else above) == target[path] and not asked & ~self._limit
 
     def _set(self, path: str, asked: int) -> Change:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cgroups import Step, Tree, Version, Write, parent
+from numapin_enforcer.cgroups import Step, Tree, Version, Write
 from numapin_enforcer.desired import Desired
 from numapin_enforcer.ledger import Change, Ledger
 
@@ -101,13 +101,13 @@ class _Stages:
 
     def labels(self, stage: Stage) -> dict[str, int]:
         """What each cgroup has after `stage`: its own, and what its children have."""
-        root = self._tree.root
-        own = {path: stage(path) for path in self._paths}
+        root, parents = self._tree.root, self._tree.parents
         labels = dict.fromkeys(self._paths, 0)
         for path in reversed(self._paths):
-            labels[path] |= own[path] or (0 if labels[path] else self._effective[path])
+            label = labels[path]
+            labels[path] = label = label | (stage(path) or (0 if label else self._effective[path]))
             if path != root:
-                labels[parent(path)] |= labels[path]
+                labels[parents[path]] |= label
         labels[root] |= self._effective[root] | self._wanted[root]
         return labels
 
@@ -143,7 +143,7 @@ class _Stages:
         for mask in alone.values():
             taken |= mask
         for path in moving:
-            above, owner = parent(path), self._owner[path]
+            above, owner = self._tree.parents[path], self._owner[path]
             wanted, root = self._wanted[path], self._effective[self._tree.root]
             if self._owner[above] == owner:
                 room = places.get(above) or self._kept(above)

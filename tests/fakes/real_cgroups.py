@@ -19,6 +19,14 @@ HOTPLUG = "NUMAPIN_TEST_HOTPLUG"
 """Set to 1 in the environment of a machine whose CPUs may be taken offline: a VM of one's own."""
 
 
+EXAMPLES = "NUMAPIN_TEST_EXAMPLES"
+"""How many examples a test on the real kernel tries, where its own number takes too long."""
+
+
+def examples(usual: int) -> int:
+    return int(os.environ.get(EXAMPLES, usual))
+
+
 def possible_cpus() -> CpuSet:
     return CpuSet.parse((SYSTEM / "cpu/possible").read_text().strip())
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kernel_model import KernelModel
 from real_cgroups import (
     RealCgroups,
+    examples,
     may_hotplug,
     memory_nodes,
     online_cpus,
@@ -89,7 +90,7 @@ def below(tree: Tree) -> dict[str, object]:
 
 
 @settings(
-    max_examples=150,
+    max_examples=examples(150),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],

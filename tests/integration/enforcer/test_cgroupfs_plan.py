@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kernel_model import KernelModel
 from kernel_worlds import Watch, assert_reached, held_now, scattered, specs, worlds_on
-from real_cgroups import RealCgroups, memory_nodes, online_cpus
+from real_cgroups import RealCgroups, examples, memory_nodes, online_cpus
 
 from numapin_api.topology import Cpu, NumaNode, Topology
 from numapin_enforcer.apply import apply
@@ -43,7 +43,7 @@ def build(real: RealCgroups, model: KernelModel) -> None:
 
 
 @settings(
-    max_examples=60,
+    max_examples=examples(60),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
