@@ -1,6 +1,6 @@
 """Pure: whether a spec may be put in force on this machine, and every reason why not."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from numapin_api.conditions import Reason
@@ -68,8 +68,6 @@ def _invalid(field: str, message: str) -> Problem:
 
 
 def _pool_problems(pools: Pools, topology: Topology) -> Iterator[Problem]:
-    if not pools.shared:
-        yield _invalid("spec.pools.shared", "it is empty, but somebody may always need it")
     yield from _cpu_problems("spec.pools.shared", pools.shared, topology)
     yield from _cpu_problems("spec.pools.reserved", pools.reserved, topology)
 
@@ -113,31 +111,36 @@ def _duplicates(containers: tuple[ContainerAssignment, ...]) -> Iterator[Problem
 
 def _overlaps(spec: NodeAssignmentSpec) -> Iterator[Problem]:
     """Exclusive CPUs that anybody else has: a pool, or another container."""
-    pools = spec.pools
-    owners: dict[int, ContainerAssignment] = {}
+    owners: list[ContainerAssignment] = []
+    owned = CpuSet()
     for index, one in enumerate(spec.containers):
         field = f"spec.containers[{index}].cpus"
-        if pools and one.exclusive:
-            for what, pool in (("shared", pools.shared), ("reserved", pools.reserved)):
-                if one.cpus & pool:
-                    told = f"CPU {one.cpus & pool} of {_name(one)} is in the {what} pool as well"
-                    yield _invalid(field, told)
         if one.exclusive:
-            owned = CpuSet(cpu for cpu in one.cpus if cpu in owners)
-            for cpu in owned:
-                told = f"CPU {cpu} of {_name(one)} is owned by {_name(owners[cpu])} as well"
-                yield _invalid(field, told)
-            owners |= dict.fromkeys(one.cpus - owned, one)
-    yield from _guests(spec, owners)
-
-
-def _guests(spec: NodeAssignmentSpec, owners: dict[int, ContainerAssignment]) -> Iterator[Problem]:
-    """Containers without exclusive CPUs that were put on somebody's."""
+            yield from _pool_overlaps(field, one, spec.pools)
+            if one.cpus & owned:
+                yield from _taken(field, one, owners, "is owned by {} as well")
+            owners.append(one)
+            owned |= one.cpus
     for index, one in enumerate(spec.containers):
-        for cpu in one.cpus if not one.exclusive else ():
-            if cpu in owners:
-                told = f"CPU {cpu} of {_name(one)} is owned by {_name(owners[cpu])}"
-                yield _invalid(f"spec.containers[{index}].cpus", told)
+        if not one.exclusive and one.cpus & owned:
+            yield from _taken(f"spec.containers[{index}].cpus", one, owners, "is owned by {}")
+
+
+def _pool_overlaps(field: str, one: ContainerAssignment, pools: Pools | None) -> Iterator[Problem]:
+    named = (("shared", pools.shared), ("reserved", pools.reserved)) if pools else ()
+    for what, pool in named:
+        if one.cpus & pool:
+            told = f"CPU {one.cpus & pool} of {_name(one)} is in the {what} pool as well"
+            yield _invalid(field, told)
+
+
+def _taken(
+    field: str, one: ContainerAssignment, owners: Iterable[ContainerAssignment], how: str
+) -> Iterator[Problem]:
+    for owner in owners:
+        if one.cpus & owner.cpus:
+            told = f"CPU {one.cpus & owner.cpus} of {_name(one)} {how.format(_name(owner))}"
+            yield _invalid(field, told)
 
 
 def _name(one: ContainerAssignment) -> str:

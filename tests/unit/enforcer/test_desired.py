@@ -1,0 +1,163 @@
+import pytest
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
+from numapin_api.topology import Cpu, NumaNode, Topology
+from numapin_enforcer.cgroups import Cgroup, Tree, Version, tree_of
+from numapin_enforcer.desired import desire, release
+from numapin_enforcer.layout import Driver, Layout
+
+LAYOUT = Layout(Driver.CGROUPFS)
+OWNER, GUEST, SANDBOX = (letter * 64 for letter in "abf")
+POD = "kubepods/pod1"
+NAMES = {OWNER: "owner", GUEST: "guest"}
+
+
+def machine(offline: str = "") -> Topology:
+    gone = CpuSet.parse(offline)
+    cpus = tuple(Cpu(cpu, cpu, 0, 0, cpu // 4) for cpu in CpuSet(range(8)) - gone)
+    return Topology(cpus, (NumaNode(0, 2**30), NumaNode(1, 2**30)), gone)
+
+
+def assigned(
+    name: str, cpus: str, mems: str = "", *, exclusive: bool = True
+) -> ContainerAssignment:
+    return ContainerAssignment(
+        pod_uid="1",
+        namespace="d",
+        pod="p",
+        container=name,
+        cpus=CpuSet.parse(cpus),
+        mems=MemSet.parse(mems),
+        exclusive=exclusive,
+    )
+
+
+def spec(*containers: ContainerAssignment, shared: str = "0-3") -> NodeAssignmentSpec:
+    pools = Pools(reserved=CpuSet.parse("0"), shared=CpuSet.parse(shared))
+    return NodeAssignmentSpec(pools=pools, containers=containers)
+
+
+def tree(**found: str) -> Tree:
+    """kubepods with both classes, and a pod with an owner, a guest, its sandbox: all on 0-7."""
+    paths = {
+        "kubepods": "0-7",
+        "kubepods/burstable": "0-7",
+        "kubepods/besteffort": "0-7",
+        POD: "0-7",
+        f"{POD}/{OWNER}": found.get("owner", "0-7"),
+        f"{POD}/{GUEST}": found.get("guest", "0-7"),
+        f"{POD}/{SANDBOX}": found.get("sandbox", "0-7"),
+        f"{POD}/{OWNER}/inner": found.get("inner", found.get("owner", "0-7")),
+    }
+    paths["kubepods"] = found.get("kubepods", "0-7")
+    both = MemSet([0, 1])
+    return tree_of(
+        Version.V1,
+        "kubepods",
+        (
+            Cgroup(path, CpuSet.parse(cpus), both, CpuSet.parse(cpus), both)
+            for path, cpus in paths.items()
+        ),
+    )
+
+
+def cpus_of(one: NodeAssignmentSpec, observed: Tree, names: dict[str, str]) -> dict[str, str]:
+    wanted = desire(one, observed, LAYOUT, names, machine())
+    short = {OWNER: "owner", GUEST: "guest", SANDBOX: "sandbox"}
+    return {
+        short.get(path.rpartition("/")[2], path.rpartition("/")[2]): str(want.cpus)
+        for path, want in wanted.items()
+    }
+
+
+def test_owners_have_their_own_and_everybody_else_the_pool() -> None:
+    assert cpus_of(spec(assigned("owner", "5-6")), tree(), NAMES) == {
+        "kubepods": "0-7",
+        "burstable": "0-3",
+        "besteffort": "0-3",
+        "pod1": "0-3,5-6",
+        "owner": "5-6",
+        "inner": "5-6",
+        "guest": "0-3",
+        "sandbox": "0-3",
+    }
+
+
+def test_a_pod_has_room_for_an_owner_that_is_not_there_yet() -> None:
+    assert cpus_of(spec(assigned("to-come", "7")), tree(), NAMES)["pod1"] == "0-3,7"
+
+
+@pytest.mark.parametrize(
+    ("found", "names", "want"),
+    [
+        ("5-6", NAMES, "5-6"),
+        ("0-7", {}, "0-3"),
+        ("5-6", {}, "5-6"),
+        ("5", {}, "0-3"),
+        ("5-6", {GUEST: "owner"}, "0-3"),
+        ("5-6", {OWNER: "another"}, "0-3"),
+    ],
+    ids=[
+        "named",
+        "not named yet: shared",
+        "not named, but on the very set of one: it is that one",
+        "not named, on a part of a set: shared",
+        "the name is another cgroup's",
+        "not listed",
+    ],
+)
+def test_who_a_cgroup_is_comes_from_the_runtime(
+    found: str, names: dict[str, str], want: str
+) -> None:
+    assert cpus_of(spec(assigned("owner", "5-6")), tree(owner=found), names)["owner"] == want
+
+
+def test_a_nested_cgroup_goes_with_its_container_but_keeps_a_choice_of_its_own() -> None:
+    owner = spec(assigned("owner", "4-6"))
+    assert cpus_of(owner, tree(owner="4-7", inner="4-7"), NAMES)["inner"] == "4-6"
+    assert cpus_of(owner, tree(owner="4-7", inner="6-7"), NAMES)["inner"] == "6"
+    assert cpus_of(owner, tree(owner="4-7", inner="7"), NAMES)["inner"] == "4-6"
+
+
+def test_memory_is_where_the_spec_says_else_anywhere() -> None:
+    one = spec(assigned("owner", "5", "1"), assigned("guest", "", "0", exclusive=False))
+    wanted = desire(one, tree(), LAYOUT, NAMES, machine())
+    mems = {path.rpartition("/")[2]: str(want.mems) for path, want in wanted.items()}
+    assert (mems[OWNER], mems["inner"], mems[GUEST]) == ("1", "1", "0")
+    assert {mems[name] for name in ("kubepods", "burstable", "pod1", SANDBOX)} == {"0-1"}
+    assert wanted[f"{POD}/{OWNER}"].owner == "1/owner"
+    assert not wanted[f"{POD}/{GUEST}"].owner
+
+
+@pytest.mark.parametrize(
+    ("offline", "owner", "shared"),
+    [("5", "6", "0-3"), ("5-6", "0-3", "0-3"), ("0-3", "5-6", "4,7"), ("0-4,7", "5-6", "5-6")],
+    ids=["part of an owner's", "all of an owner's", "the pool", "all but an owner's"],
+)
+def test_what_went_offline_is_left_out(offline: str, owner: str, shared: str) -> None:
+    one = spec(assigned("owner", "5-6"))
+    wanted = desire(one, tree(), LAYOUT, NAMES, machine(offline))
+    assert str(wanted[f"{POD}/{OWNER}"].cpus) == owner
+    assert str(wanted[f"{POD}/{GUEST}"].cpus) == shared
+
+
+def test_kubepods_stays_as_found_while_it_holds_what_is_wanted() -> None:
+    one = spec(assigned("owner", "5"))
+    assert cpus_of(one, tree(kubepods="0-6"), NAMES)["kubepods"] == "0-6"
+    assert cpus_of(one, tree(kubepods="0-4"), NAMES)["kubepods"] == "0-7"
+
+
+def test_a_container_and_the_one_that_replaces_it_are_one_owner() -> None:
+    observed = tree(owner="5-6")
+    names = {OWNER: "owner", GUEST: "owner"}
+    wanted = desire(spec(assigned("owner", "5-6")), observed, LAYOUT, names, machine())
+    assert wanted[f"{POD}/{OWNER}"].owner == wanted[f"{POD}/{GUEST}"].owner == "1/owner"
+
+
+def test_released_everybody_has_what_kubepods_has() -> None:
+    observed = tree(kubepods="0-6", owner="5")
+    wanted = release(observed, machine())
+    assert list(wanted) == list(observed.cgroups)
+    assert {str(want.cpus) for want in wanted.values()} == {"0-6"}
+    assert {str(want.mems) for want in wanted.values()} == {"0-1"}

@@ -1,0 +1,56 @@
+import pytest
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.nodeassignment import ContainerAssignment
+from numapin_enforcer.cgroups import Cgroup, Setting, Tree, Version, tree_of
+from numapin_enforcer.desired import Desired
+from numapin_enforcer.inforce import in_force, mismatches
+
+MEMS = MemSet([0])
+OWNER = ContainerAssignment(
+    pod_uid="1", namespace="d", pod="p", container="c", cpus=CpuSet([2, 3]), exclusive=True
+)
+WANTED = {
+    "k": Desired(CpuSet(range(4)), MEMS),
+    "k/pod": Desired(CpuSet(range(4)), MEMS),
+    "k/pod/own": Desired(CpuSet([2, 3]), MEMS, OWNER, exclusive=True),
+    "k/pod/own/in": Desired(CpuSet([2, 3]), MEMS, OWNER, exclusive=True),
+    "k/pod/other": Desired(CpuSet([0, 1]), MEMS),
+    "k/far": Desired(CpuSet([0, 1]), MEMS),
+}
+
+
+def observed(**found: str) -> Tree:
+    cgroups = []
+    for path, want in WANTED.items():
+        text = found.get(path.rpartition("/")[2])
+        cpus = CpuSet.parse(text) if text else want.cpus
+        cgroups.append(Cgroup(path, cpus, MEMS, cpus, MEMS))
+    return tree_of(Version.V1, "k", cgroups)
+
+
+@pytest.mark.parametrize(
+    ("found", "exclusive"),
+    [
+        ({}, True),
+        ({"other": "1-2"}, False),
+        ({"far": "3"}, False),
+        ({"own": "2"}, False),
+        ({"own": "1-3"}, False),
+        ({"in": "2"}, True),
+        ({"far": "1"}, True),
+    ],
+)
+def test_an_owner_is_told_exclusive_when_nobody_else_has_its_cpus(
+    found: dict[str, str], exclusive: bool
+) -> None:
+    (told,) = in_force(observed(**found), WANTED)
+    assert (told.path, told.container, told.exclusive) == ("k/pod/own", OWNER, exclusive)
+    assert str(told.cpus) == found.get("own", "2-3")
+
+
+def test_what_differs_is_told_with_both_sets() -> None:
+    assert mismatches(observed(), WANTED) == ()
+    (one,) = mismatches(observed(own="1"), WANTED)
+    assert (one.path, one.setting, one.container) == ("k/pod/own", Setting.CPUS, OWNER)
+    assert (one.found, one.meant) == (CpuSet([1]), CpuSet([2, 3]))
