@@ -1,0 +1,78 @@
+"""What this machine's kernel says when a write cannot be made, and how we tell it."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from real_cgroups import RealCgroups, memory_nodes, online_cpus
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_enforcer.apply import apply
+from numapin_enforcer.cgroupfs import Cgroupfs, Mounts
+from numapin_enforcer.cgroups import (
+    CgroupReadOnlyError,
+    CgroupRefusedError,
+    CgroupVanishedError,
+    Step,
+    Write,
+)
+
+
+@pytest.fixture(scope="module")
+def real() -> Iterator[RealCgroups]:
+    with RealCgroups() as made:
+        made.make(f"{made.root}/pod")
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (CpuSet([60_000]), "beyond .*ERANGE"),
+        (MemSet([1023]), "(not there .*EINVAL|beyond .*ERANGE)"),
+    ],
+)
+def test_a_set_that_the_machine_lacks_is_told_with_file_and_value(
+    real: RealCgroups, value: CpuSet | MemSet, told: str
+) -> None:
+    with pytest.raises(CgroupRefusedError, match=f"writing '{value}' to /sys.*pod/cpuset.*{told}"):
+        real.write(Write(f"{real.root}/pod", value, Step.GRANT))
+
+
+def test_an_emptied_set_is_told(real: RealCgroups) -> None:
+    path = f"{real.root}/busy"
+    real.make(path)
+    real.write(Write(path, online_cpus(), Step.GRANT))
+    real.write(Write(path, memory_nodes(), Step.GRANT))
+    real.enter(path)
+    with pytest.raises(CgroupRefusedError, match="empty while tasks are inside"):
+        real.write(Write(path, CpuSet(), Step.GRANT))
+
+
+def test_a_cgroup_that_is_gone_is_told_from_one_that_refuses(real: RealCgroups) -> None:
+    with pytest.raises(CgroupVanishedError, match="the cgroup is gone"):
+        real.write(Write(f"{real.root}/gone", online_cpus(), Step.GRANT))
+
+
+@pytest.fixture
+def read_only(real: RealCgroups, tmp_path: Path) -> Iterator[Cgroupfs]:
+    """The same cgroups through a mount that may not be written."""
+    subprocess.run(["mount", "--bind", real.mounts.cpuset, tmp_path], check=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,bind,ro", tmp_path], check=True)
+        yield Cgroupfs(Mounts(real.version, tmp_path, None), real.root)
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
+
+
+def test_cgroups_mounted_read_only_are_read_and_told(
+    real: RealCgroups, read_only: Cgroupfs
+) -> None:
+    assert read_only.read() == real.read()
+    write = Write(f"{real.root}/pod", online_cpus(), Step.GRANT)
+    with pytest.raises(CgroupReadOnlyError, match="mounted read-only") as caught:
+        read_only.write(write)
+    assert caught.value.reason == "CgroupsReadOnly"
+    outcome = apply((write, write, write), read_only)
+    assert (len(outcome.failed), len(outcome.skipped)) == (1, 2)
