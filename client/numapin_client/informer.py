@@ -13,7 +13,6 @@ from numapin_client.errors import (
     ClientError,
     ConnectionFailedError,
     GoneError,
-    IdleTimeoutError,
     MalformedAnswerError,
     TooManyRequestsError,
     UnavailableError,
@@ -33,21 +32,30 @@ class InformerTiming:
     """How patient an informer is, in seconds.
 
     Attributes:
-        session_seconds: shortest and longest watch, see `WatchTiming`.
-        idle_seconds: how long a watch may be silent.
+        session_seconds: shortest and longest watch, after which the server ends it. New ones
+            spread over the API servers. Source: client-go `reflector`, minWatchTimeout.
+        grace_seconds: how much longer a watch may be silent before it is given up. Not less than
+            its session: where nothing changes the server sends nothing, not even bookmarks,
+            unless etcd notifies it of its progress. (A dead peer the kernel notices earlier.)
         backoff_base_seconds: upper bound of the first wait after a failure.
         backoff_cap_seconds: upper bound of all waits that the server does not ask for.
         chunk_limit: objects in one answer to a list.
     """
 
     session_seconds: tuple[float, float] = (300.0, 600.0)
-    idle_seconds: float = 120.0
+    grace_seconds: float = 30.0
     backoff_base_seconds: float = 0.5
     backoff_cap_seconds: float = 30.0
     chunk_limit: int = CHUNK_LIMIT
 
 
 DEFAULT_TIMING: Final = InformerTiming()
+
+_RESUMABLE: Final = (ConnectionFailedError, TooManyRequestsError, UnavailableError)
+"""Failures after which a watch from the last version brings our copy up to date."""
+
+_VERY_SHORT_SECONDS: Final = 1.0
+"""A watch that ends so soon without a word is not asked for again at once, as in client-go."""
 
 
 class Informer(Generic[T]):
@@ -89,7 +97,7 @@ class Informer(Generic[T]):
             timing.backoff_base_seconds, timing.backoff_cap_seconds, self._random
         )
         self._version = ""  # where the next watch starts; empty when only a list will do
-        self._watching = False
+        self._doubtful = False  # whether the server may be one with another history
         self.items: Mapping[Key, T] = self._store.items
         self.synced = asyncio.Event()
         self.problem: ClientError | None = None
@@ -108,21 +116,19 @@ class Informer(Generic[T]):
             connection is met by trying again, and shown in `problem`.
         """
         while True:
-            self._watching = False
             try:
+                await self._compare()
                 if not self._version:
                     await self._list()
-                delivered = await self._watch()
+                await self._watch()
             except ClientError as error:
                 await self._recover(error)
-            else:
-                if not delivered:
-                    await asyncio.sleep(self._backoff.next_seconds())
 
     async def _recover(self, error: ClientError) -> None:
         """Choose between resuming the watch and listing anew, and wait."""
         self.problem = error
-        if not self._resumable(error):
+        self._doubtful = True
+        if isinstance(error, MalformedAnswerError) or not isinstance(error, _RESUMABLE):
             self._version = ""
         wait_seconds = self._backoff.next_seconds(error.retry_after_seconds)
         log.warning(
@@ -136,18 +142,22 @@ class Informer(Generic[T]):
         )
         await asyncio.sleep(wait_seconds)
 
-    def _resumable(self, error: ClientError) -> bool:
-        """Whether what we hold can be brought up to date by watching from the last version.
+    async def _compare(self) -> None:
+        """Have everything listed anew if the server's history is behind ours, and so another one.
 
-        A server that falls silent amid a watch may have been replaced by one whose history is
-        another one (etcd restored from a backup): it then holds back every event up to our
-        version. So silence, like nonsense, costs a new list.
+        An etcd restored from a backup, or made anew, begins at a lower version. The server then
+        holds back every event up to the version that we ask from, and we would never know.
+        Source: KEP-5504 (versions of one resource may be compared).
         """
-        if isinstance(error, MalformedAnswerError):
-            return False
-        if isinstance(error, IdleTimeoutError):
-            return not self._watching
-        return isinstance(error, ConnectionFailedError | TooManyRequestsError | UnavailableError)
+        if self._version and self._doubtful:
+            now = (await self._client.list_chunk(self.source, limit=1)).resource_version
+            if _is_older(now, self._version):
+                log.warning(
+                    "the API server has lost its history",
+                    extra={"source": self.source.path, "ours": self._version, "theirs": now},
+                )
+                self._version = ""
+        self._doubtful = False
 
     async def _list(self) -> None:
         """Take in the whole source, and forget what it no longer has.
@@ -184,21 +194,23 @@ class Informer(Generic[T]):
         self._tell([self._store.put(each) for each in chunk.items])
         return chunk.next, chunk.resource_version
 
-    async def _watch(self) -> bool:
-        """Follow changes until the server ends the watch; say whether it told of anything."""
-        timing = WatchTiming(
-            self._random.uniform(*self._timing.session_seconds), self._timing.idle_seconds
-        )
-        delivered = False
+    async def _watch(self) -> None:
+        """Follow changes until the server ends the watch."""
+        session_seconds = self._random.uniform(*self._timing.session_seconds)
+        timing = WatchTiming(session_seconds, session_seconds + self._timing.grace_seconds)
+        clock = asyncio.get_running_loop().time
+        begun, delivered = clock(), False
         batches = watch(self._client.connection, self.source, self._version, timing)
         async with aclosing(batches):
             async for events in batches:
-                self._watching, self.problem = True, None
+                self.problem = None
                 if events:
                     delivered = True
                     self._backoff.reset()
                     self._tell([self._apply(event) for event in events])
-        return delivered
+        self._doubtful = not delivered
+        if not delivered and clock() - begun < _VERY_SHORT_SECONDS:
+            await asyncio.sleep(self._backoff.next_seconds())
 
     def _apply(self, event: WatchEvent) -> Change[T] | None:
         self._version = event.body["metadata"]["resourceVersion"]
@@ -212,3 +224,10 @@ class Informer(Generic[T]):
         real = [change for change in changes if change is not None]
         if real and self._on_change is not None:
             self._on_change(real)
+
+
+def _is_older(version: str, than: str) -> bool:
+    """Whether one resourceVersion is older; true as well where this cannot be told."""
+    if not (version.isdecimal() and than.isdecimal()):
+        return True
+    return int(version) < int(than)

@@ -31,10 +31,8 @@ class WatchTiming:
     """How long one watch may last.
 
     Attributes:
-        session_seconds: after this the server ends it, and a new one spreads the load over the
-            API servers. Source: client-go `reflector`, minWatchTimeout 5 to 10 minutes.
-        idle_seconds: how long the server may be silent; it sends a bookmark about every minute.
-            Source: apiserver `cacher.defaultBookmarkFrequency`.
+        session_seconds: after this the server is to end it.
+        idle_seconds: how long the server may be silent.
     """
 
     session_seconds: float

@@ -38,6 +38,8 @@ class Watcher:
     """An open watch. What is put on its queue is sent: bytes, or how to end."""
 
     chosen: Callable[[Change], bool]
+    start: int
+    """What is not newer is not sent, as the real server does not."""
     queue: "asyncio.Queue[bytes | None]" = field(default_factory=asyncio.Queue)
     """None ends the answer as a server does that is done with it."""
     transport: asyncio.BaseTransport | None = None
@@ -123,7 +125,10 @@ class FakeApiServer:
     def bookmark(self) -> None:
         """Tell the watchers how far they have come."""
         body = {"metadata": {"resourceVersion": str(self.version)}}
-        self.send(json.dumps({"type": "BOOKMARK", "object": body}).encode() + b"\n")
+        text = json.dumps({"type": "BOOKMARK", "object": body}).encode() + b"\n"
+        for watcher in self.watchers:
+            if self.version > watcher.start:
+                watcher.queue.put_nowait(text)
 
     def send(self, text: bytes | None) -> None:
         """Send anything to all watchers; None ends their watches cleanly."""
@@ -139,7 +144,7 @@ class FakeApiServer:
     def _record(self, change: Change) -> None:
         self.history.append(change)
         for watcher in self.watchers:
-            if watcher.chosen(change):
+            if watcher.chosen(change) and change.version > watcher.start:
                 watcher.queue.put_nowait(_line(change))
 
     # What clients ask.
@@ -190,7 +195,7 @@ class FakeApiServer:
         if start < self.oldest and not self.gone_as_event:
             return refusal(410, "Expired", "too old resource version")
         chosen = _selection(request, where)
-        watcher = Watcher(chosen, transport=request.transport)
+        watcher = Watcher(chosen, start, transport=request.transport)
         for change in self.history:
             if change.version > start and chosen(change):
                 watcher.queue.put_nowait(_line(change))

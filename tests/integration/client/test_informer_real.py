@@ -55,7 +55,7 @@ async def test_a_cut_connection_costs_no_list(
 async def test_a_silent_wire_is_noticed_and_made_up_for(
     client: ApiClient, wired: ApiClient, wire: Wire, namespace: str
 ) -> None:
-    timing = InformerTiming(idle_seconds=1.0, backoff_base_seconds=0.05, backoff_cap_seconds=0.2)
+    timing = InformerTiming((1.0, 1.0), 0.5, backoff_base_seconds=0.05, backoff_cap_seconds=0.2)
     await client.create(CONFIG_MAPS, config_map(namespace, "goes", "1"))
     informer = Informer(wired, Source(CONFIG_MAPS, namespace), value_of, timing=timing)
     async with running(informer.run()):
@@ -111,7 +111,7 @@ async def test_an_object_that_leaves_a_selector_is_told_as_gone(
 async def test_a_version_of_the_future_is_answered_by_silence(
     client: ApiClient, namespace: str
 ) -> None:
-    """Why a silent watch costs a new list: so does a server restored from a backup treat us."""
+    """Why versions are compared: so does a server treat us whose etcd was made anew."""
     source = Source(CONFIG_MAPS, namespace)
     await client.create(CONFIG_MAPS, config_map(namespace, "unseen", "1"))
     future = watch(client.connection, source, str(2**40), WatchTiming(60, 2))

@@ -17,7 +17,7 @@ from numapin_client.resources import CONFIG_MAPS, Json, Key
 from numapin_lab.controlplane import ControlPlane, ControlPlanePorts
 from numapin_lab.ports import choose
 
-TIMING = InformerTiming(idle_seconds=2.0, backoff_base_seconds=0.05, backoff_cap_seconds=0.5)
+TIMING = InformerTiming(backoff_base_seconds=0.05, backoff_cap_seconds=0.5)
 SOURCE = Source(CONFIG_MAPS, "default")
 
 

@@ -30,20 +30,58 @@ def truth(server: FakeApiServer) -> dict[Key, str]:
     return {Key.of(body): value_of(body) for body in server.objects.values()}
 
 
-async def test_a_silent_server_is_listed_anew(server: FakeApiServer, client: ApiClient) -> None:
-    """It may have another history than ours, and hold back all events up to our version."""
+def watches(server: FakeApiServer) -> int:
+    return sum(bool(request.query.get("watch")) for request in server.requests)
+
+
+@pytest.mark.parametrize("ending", ["cut", "end"])
+async def test_a_server_with_another_history_is_listed_anew(
+    server: FakeApiServer, client: ApiClient, ending: str
+) -> None:
+    """Its versions are lower than ours: it would hold back all events up to ours."""
     put(server, "a")
-    timing = InformerTiming(idle_seconds=0.2, backoff_base_seconds=0.01)
-    informer = Informer(client, ALL, value_of, timing=timing)
+    informer = Informer(client, ALL, value_of, timing=FAST)
     async with running(informer.run()):
         await eventually(lambda: bool(server.watchers))
-        server.watchers[0].chosen = lambda _: False
         server.version = 5
         server.history.clear()
         server.objects.clear()
         put(server, "of-the-new-server")
+        if ending == "cut":
+            server.cut()
+        else:
+            server.send(None)
         await eventually(lambda: informer.items == truth(server))
-    assert informer.relists >= 2
+    assert informer.relists == 2
+
+
+async def test_a_silent_watch_is_given_up_after_its_session(
+    server: FakeApiServer, client: ApiClient
+) -> None:
+    put(server, "a")
+    timing = InformerTiming((0.1, 0.1), 0.1, backoff_base_seconds=0.01, backoff_cap_seconds=0.01)
+    informer = Informer(client, ALL, value_of, timing=timing)
+    async with running(informer.run()):
+        await eventually(lambda: isinstance(informer.problem, errors.IdleTimeoutError))
+        await eventually(lambda: informer.connected)
+        put(server, "b")
+        await eventually(lambda: informer.items == truth(server))
+    assert informer.relists == 1, "what is silent need not be listed anew"
+
+
+async def test_a_quiet_watch_that_ends_is_asked_for_again_at_once(
+    server: FakeApiServer, client: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing changes nothing is sent: that is no failure, and must not add up to waits."""
+    monkeypatch.setattr("numapin_client.informer._VERY_SHORT_SECONDS", 0.0)
+    timing = InformerTiming(backoff_base_seconds=1e6, backoff_cap_seconds=1e6)
+    informer = Informer(client, ALL, value_of, timing=timing)
+    async with running(informer.run()):
+        for count in range(1, 6):
+            await eventually(lambda n=count: watches(server) == n and bool(server.watchers))  # type: ignore[misc]
+            server.send(None)
+        await eventually(lambda: watches(server) == 6)
+    assert informer.relists == 1
 
 
 async def test_a_server_that_does_not_answer_is_asked_again(server: FakeApiServer) -> None:
@@ -152,7 +190,7 @@ async def test_a_watch_that_ends_at_once_is_not_asked_for_without_pause(
         server.send(None)
         await eventually(lambda: not server.watchers)
         await asyncio.sleep(0.1)
-    assert sum(bool(request.query.get("watch")) for request in server.requests) == 1
+    assert watches(server) == 1
 
 
 async def test_it_says_whether_it_is_connected(server: FakeApiServer, client: ApiClient) -> None:

@@ -16,7 +16,11 @@ from numapin_client.resources import CONFIG_MAPS, Json, Key
 from numapin_client.store import Change
 
 FAST = InformerTiming(
-    idle_seconds=0.3, backoff_base_seconds=0.001, backoff_cap_seconds=0.002, chunk_limit=2
+    session_seconds=(0.2, 0.2),
+    grace_seconds=0.1,
+    backoff_base_seconds=0.001,
+    backoff_cap_seconds=0.002,
+    chunk_limit=2,
 )
 VALUES = itertools.count()
 NAMES = ("a", "b", "c", "d", "e")
@@ -33,10 +37,9 @@ def remove(server: FakeApiServer, name: str) -> None:
 
 
 def replace_server(server: FakeApiServer, name: str) -> None:
-    """Come back from a backup: lower versions, other objects, and open watches that say nothing."""
-    for watcher in server.watchers:
-        watcher.chosen = lambda _: False
-    server.version, server.oldest = 10, 0
+    """Come back with an etcd that is new: far lower versions, other objects."""
+    server.cut()
+    server.version, server.oldest = server.version // 1000, 0
     server.history.clear()
     server.snapshots.clear()
     server.objects.clear()
@@ -82,6 +85,7 @@ async def _live_through(steps: list[tuple[str, str, float]]) -> None:
                 told[change.key] = change.new
 
     async with FakeApiServer() as server, connect(server.login) as client:
+        server.version = 10**30
         informer = Informer(client, Source(CONFIG_MAPS), _value, listen, FAST)
         async with running(informer.run()):
             for step, name, pause_seconds in steps:
