@@ -46,7 +46,6 @@ def take_distributed(layout: Layout, free: int, count: int, group: int, packing:
         NotEnoughCpusError: `free` holds fewer than `count`; with `packing.as_kubelet` also where
             the kubelet confuses its own list of NUMA nodes, see `as_left_by_appends`.
     """
-    packing = replace(packing, uncore=False)
     if count <= 0 or count % group or count > free.bit_count():
         return take_packed(layout, free, count, packing)
     ranked = list(sorted_numa_nodes(layout, free))
@@ -105,10 +104,13 @@ class _Handing:
 
     def hand_out(self, choice: _Choice, count: int, group: int) -> int:
         """The CPUs of the choice, or of what the kubelet makes of it."""
+        if len(choice.nodes) == 1:
+            return self._take_from(choice.nodes[0], 0, count)
         even = _evenly_left(self._sizes, choice)
         nodes = as_left_by_appends(choice.nodes, len(self._sizes), stopped=even)
         places = choice.leftover.places(stopped=False)
-        taken = self._take(replace(choice, nodes=nodes), places, count, group)
+        muddled = choice if nodes == choice.nodes else replace(choice, nodes=nodes)
+        taken = self._take(muddled, places, count, group)
         if taken.bit_count() == count:
             return taken
         if self._packing.as_kubelet:

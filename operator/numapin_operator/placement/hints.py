@@ -4,10 +4,10 @@ The kubelet lists every set of NUMA nodes that has enough, which doubles with ea
 provider's sets are given by what they must hold, and the merge searches them.
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
-from itertools import accumulate
+from typing import NamedTuple
 
 from numapin_operator.placement.bits import members
 from numapin_operator.placement.demand import Amounts
@@ -27,8 +27,7 @@ class Impossible(Enum):
 NOWHERE = Impossible.NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class CpuHints:
+class CpuHints(NamedTuple):
     """Where so many CPUs could come from.
 
     A set of NUMA nodes will do if it contains `required` (the pod's init containers run there) and
@@ -93,11 +92,8 @@ def cpu_hints(
 
 
 def _fewest(layout: Layout, wanted: int) -> int:
-    sizes = sorted((mask.bit_count() for mask in layout.numa_nodes.values()), reverse=True)
-    for nodes, total in enumerate(accumulate(sizes), start=1):
-        if total >= wanted:
-            return nodes
-    return len(sizes)
+    """How many NUMA nodes the machine would need for so many CPUs when empty; all if too few."""
+    return min(bisect_left(layout.capacities, wanted) + 1, len(layout.capacities))
 
 
 def _sockets(layout: Layout, fewest: int) -> int | None:
@@ -105,8 +101,7 @@ def _sockets(layout: Layout, fewest: int) -> int | None:
     return -(-fewest // nodes_in_socket) if nodes_in_socket else None
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryHints:
+class MemoryHints(NamedTuple):
     """Where so much memory and so many huge pages could be bound.
 
     Single NUMA nodes (`singles`, a mask), `groups` that are bound together already, and any set of

@@ -1,15 +1,14 @@
 """Holdings: what each pod has on a node, and what is left for others."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_operator.placement.bits import members
 from numapin_operator.placement.rules import Rules
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """Memory bound on some NUMA nodes (a mask) together."""
 
     numa_nodes: int
@@ -22,8 +21,7 @@ class Block:
         return tuple(members(self.numa_nodes))
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(NamedTuple):
     """What one container got: masks of CPUs and NUMA nodes, and its memory.
 
     `exclusive` is False where it shares its CPUs with other containers of its pod.
@@ -46,8 +44,7 @@ class Binding:
         return MemSet.from_mask(self.mems)
 
 
-@dataclass(frozen=True, slots=True)
-class Holding:
+class Holding(NamedTuple):
     """What one pod has. `whole` is set where CPUs and memory were given to the pod as a whole."""
 
     uid: str

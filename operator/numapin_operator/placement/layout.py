@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from typing import Final
 
 from numapin_api.topology import NO_CACHE, Cpu, Topology
@@ -23,7 +24,7 @@ class Layout:
     inner unit, `cores_of_cache` the masks of the cores of each uncore cache. A CPU whose uncore
     cache is not known counts to a cache with its socket's number. The per-unit sizes are averages
     rounded down, as the kubelet has them; `uniform` tells whether all cores have the same number
-    of threads.
+    of threads. `capacities` are the most CPUs that 1, 2, .. NUMA nodes have together.
     """
 
     cpus: int
@@ -42,6 +43,10 @@ class Layout:
     cpus_per_socket: int
     cpus_per_uncore_cache: int
     uniform: bool
+    smallest_numa_node: int
+    smallest_socket: int
+    smallest_core: int
+    capacities: tuple[int, ...]
 
     def numa_mask(self, cpus: int) -> int:
         """The NUMA nodes that hold these CPUs."""
@@ -49,6 +54,8 @@ class Layout:
 
     def cpus_in(self, numa_nodes: int) -> int:
         """The CPUs of these NUMA nodes."""
+        if numa_nodes & (numa_nodes - 1) == 0:
+            return self.numa_nodes.get(numa_nodes.bit_length() - 1, 0)
         found = 0
         for node in members(numa_nodes):
             found |= self.numa_nodes.get(node, 0)
@@ -125,6 +132,10 @@ def _build(cpus: tuple[Cpu, ...]) -> Layout:
         cpus_per_socket=len(cpus) // len(sockets),
         cpus_per_uncore_cache=len(cpus) // len(caches),
         uniform=len({mask.bit_count() for mask in cores.values()}) == 1,
+        smallest_numa_node=min(map(int.bit_count, numa_nodes.values())),
+        smallest_socket=min(map(int.bit_count, sockets.values())),
+        smallest_core=min(map(int.bit_count, cores.values())),
+        capacities=tuple(accumulate(sorted(map(int.bit_count, numa_nodes.values()), reverse=True))),
     )
 
 

@@ -4,7 +4,8 @@ Source: Kubernetes v1.36, memorymanager, static policy. A NUMA node serves eithe
 to it alone or those bound to one group of nodes; the first binding decides, the last release frees.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from numapin_operator.placement.bits import mask_of, members
 from numapin_operator.placement.demand import Amounts
@@ -13,11 +14,23 @@ from numapin_operator.placement.holdings import Block
 from numapin_operator.placement.rules import Capacity
 from numapin_operator.placement.subsets import Cover
 
+_NOTHING: Final[Mapping[int, int]] = {}
+_NONE_LEFT: Final[Mapping[str, int]] = {}
+
 
 class MemoryTables:
     """Free memory and huge pages of each NUMA node in bytes, with the groups in use."""
 
-    __slots__ = ("_bound", "_capacity", "_groups", "_uses", "free", "nodes")
+    __slots__ = (
+        "_bound",
+        "_capacity",
+        "_fewest_for",
+        "_grouped",
+        "_groups",
+        "_uses",
+        "free",
+        "nodes",
+    )
 
     def __init__(self, capacity: Capacity, nodes: Iterable[int]) -> None:
         self._capacity = capacity
@@ -26,12 +39,15 @@ class MemoryTables:
         self._bound: dict[str, dict[int, int]] = {resource: {} for resource in capacity}
         self._uses = dict.fromkeys(self.nodes, 0)
         self._groups = {node: 1 << node for node in self.nodes}
+        self._grouped = False
+        self._fewest_for: dict[Amounts, int] = {}
 
     def copy(self) -> "MemoryTables":
         """The same figures, to be changed apart."""
         made = MemoryTables(self._capacity, self.nodes)
         made.free = {resource: dict(at) for resource, at in self.free.items()}
         made._bound = {resource: dict(at) for resource, at in self._bound.items()}
+        made._grouped = self._grouped
         made._uses, made._groups = dict(self._uses), dict(self._groups)
         return made
 
@@ -40,6 +56,7 @@ class MemoryTables:
         free = self.free.setdefault(block.resource, {})
         bound = self._bound.setdefault(block.resource, {})
         left = block.size_bytes
+        self._grouped = self._grouped or block.numa_nodes.bit_count() > 1
         for node in members(block.numa_nodes):
             if node not in self._uses:
                 continue  # a node that this machine has lost since
@@ -75,8 +92,8 @@ class MemoryTables:
             free=self.free,
             reusable=reusable,
             singles=self._singles(asked, reusable),
-            groups=tuple(self._fitting_groups(asked, reusable)),
-            loose=tuple(node for node in self.nodes if not self._uses[node]),
+            groups=tuple(self._fitting_groups(asked, reusable)) if self._grouped else (),
+            loose=tuple([node for node in self.nodes if not self._uses[node]]),
             fewest=self._fewest(asked),
         )
 
@@ -95,6 +112,9 @@ class MemoryTables:
 
     def holds(self, numa_nodes: int, asked: Amounts) -> bool:
         """Whether these nodes have so much free together."""
+        if numa_nodes & (numa_nodes - 1) == 0:
+            node = numa_nodes.bit_length() - 1
+            return all(self.free.get(name, _NOTHING).get(node, 0) >= size for name, size in asked)
         return all(
             sum(self.free.get(resource, {}).get(node, 0) for node in members(numa_nodes)) >= size
             for resource, size in asked
@@ -109,14 +129,18 @@ class MemoryTables:
         )
 
     def _singles(self, asked: Amounts, reusable: Reusable) -> int:
+        """The nodes, bound to no group, that hold everything alone."""
+        columns = [(self.free.get(name, _NOTHING), name, size) for name, size in asked]
         found = 0
         for node in self.nodes:
             mask = 1 << node
-            left = reusable.get(mask, {})
-            if self._groups[node] & (self._groups[node] - 1) == 0 and all(
-                self.free.get(resource, {}).get(node, 0) + left.get(resource, 0) >= size
-                for resource, size in asked
-            ):
+            if self._groups[node] != mask and self._groups[node].bit_count() > 1:
+                continue
+            left = reusable.get(mask, _NONE_LEFT) if reusable else _NONE_LEFT
+            for free, name, size in columns:
+                if free.get(node, 0) + left.get(name, 0) < size:
+                    break
+            else:
                 found |= mask
         return found
 
@@ -129,6 +153,11 @@ class MemoryTables:
 
     def _fewest(self, asked: Amounts) -> int:
         """How many nodes would do if nothing were bound yet; all where none would."""
+        if asked not in self._fewest_for:
+            self._fewest_for[asked] = self._count_fewest(asked)
+        return self._fewest_for[asked]
+
+    def _count_fewest(self, asked: Amounts) -> int:
         needs = tuple((self._capacity.get(name, {}), size) for name, size in asked)
         found = Cover(self.nodes, needs).smallest()
         return found.bit_count() if found else len(self.nodes)

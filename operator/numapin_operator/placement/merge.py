@@ -9,6 +9,7 @@ Source: Kubernetes v1.36, topologymanager, `HintMerger`.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from numapin_operator.placement.bits import mask_of, members
 from numapin_operator.placement.hints import NOWHERE, CpuHints, Impossible, MemoryHints
@@ -16,8 +17,7 @@ from numapin_operator.placement.intersections import is_intersection
 from numapin_operator.placement.subsets import Cover, Distances, Weights
 
 
-@dataclass(frozen=True, slots=True)
-class Affinity:
+class Affinity(NamedTuple):
     """The NUMA nodes (a mask) that a container's resources should come from; None for any."""
 
     numa_nodes: int | None
@@ -61,7 +61,7 @@ class Merging:
             return None
         if hints.cpu is None and hints.memory is None:
             return Affinity(None, preferred=True)
-        found = hints.preferred_cover(1, None).best(1) if hints.single_is_preferred() else 0
+        found = hints.preferred_single()
         if not found:
             return None
         return Affinity(None if found == self.everywhere else found, preferred=True)
@@ -71,10 +71,12 @@ class Merging:
             return 0
         if hints.cpu is None and hints.memory is None:
             return self.everywhere
+        if self.distances is None and (found := hints.preferred_single()):
+            return found
         for size in hints.preferred_sizes():
-            found = [hints.preferred_cover(size, self.distances).best(size)]
-            found += hints.preferred_groups(size)
-            if best := self._fittest(found):
+            sets = [hints.preferred_cover(size, self.distances).best(size)]
+            sets += hints.preferred_groups(size)
+            if best := self._fittest(sets):
                 return best
         return 0
 
@@ -97,17 +99,29 @@ class Merging:
         return sum(distances[one][other] for one in nodes for other in nodes), numa_nodes
 
 
-@dataclass(frozen=True, slots=True)
-class _Providers:
+class _Providers(NamedTuple):
     """The providers that have sets to offer; `possible` is False if another has none."""
 
     cpu: CpuHints | None
     memory: MemoryHints | None
     possible: bool
 
-    def single_is_preferred(self) -> bool:
-        """Whether one NUMA node is what every provider prefers."""
-        return all(hints.fewest == 1 for hints in (self.cpu, self.memory) if hints is not None)
+    def preferred_single(self) -> int:
+        """The lowest single NUMA node that all providers prefer; 0 where there is none."""
+        cpu, memory = self.cpu, self.memory
+        if (cpu is not None and cpu.fewest > 1) or (memory is not None and memory.fewest > 1):
+            return 0
+        if cpu is None:
+            return memory.singles & -memory.singles if memory is not None else 0
+        for node, free in cpu.free.items():
+            mask = 1 << node
+            if (
+                free >= cpu.wanted
+                and not cpu.required & ~mask
+                and (memory is None or memory.singles & mask)
+            ):
+                return mask
+        return 0
 
     def preferred_sizes(self) -> range:
         """The sizes that preferred sets can have, smallest first."""

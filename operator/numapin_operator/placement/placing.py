@@ -1,7 +1,6 @@
 """Placing: one pod's way from demand to binding, container by container or as a whole."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from numapin_api.cpuset import CpuSet
 from numapin_operator.placement.binder import MemoryBinder, divide
@@ -126,7 +125,7 @@ class Placing:
             # CPUs that no container of the pod runs on serve nobody: everybody else may have them.
             used = cpus_of(bindings)
             self._pool.give_back(whole.cpus & ~used)
-            whole = replace(whole, cpus=used)
+            whole = whole._replace(cpus=used)
         return Holding(self._pod.uid, self._pod.namespace, self._pod.name, bindings, whole)
 
     def _place_each(self, affinity_of: Callable[[ContainerView], Affinity]) -> None:

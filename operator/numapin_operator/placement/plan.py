@@ -1,7 +1,8 @@
 """Plan: policy, topology, pods and what was decided before become the next NodeAssignment."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from numapin_api.cpupolicy import CpuPolicySpec
@@ -88,29 +89,38 @@ def plan_with(
     """`plan_node` for a caller that keeps the resolved rules."""
     alive = {pod.uid: pod for pod in pods if not pod.terminal or pod.uid in running}
     node = Node(rules)
-    for holding in _kept(previous, alive, running):
-        node.adopt(holding)
+    kept = _kept(previous, alive, running)
+    for uid, entries in kept.items():
+        node.adopt(_holding(uid, entries))
     refused = {
         refusal.pod_uid: refusal
         for refusal in (previous.refused if previous else ())
         if refusal.pod_uid in alive
     }
-    unplaced: list[tuple[PodView, PlacementError]] = []
-    for pod in pods:
-        if node.wants(pod) and pod.uid not in node.holdings.keys() | refused.keys():
-            try:
-                node.place(pod)
-            except PlacementError as error:
-                unplaced.append((pod, error))
-    later = _without_ending(node, alive)
+    unplaced = list(_unplaced(node, pods, refused))
+    later = _without_ending(node, alive) if unplaced else None
     queued: list[str] = []
     for pod, problem in unplaced:
         if later is not None and _finds_room(later, pod):
             queued.append(f"{pod.namespace}/{pod.name}")
         else:
             refused[pod.uid] = _refusal(pod, problem)
-    spec = _spec(rules, node, refused.values())
+    placed = [holding for uid, holding in node.holdings.items() if uid not in kept]
+    containers = (*chain.from_iterable(kept.values()), *_entries(placed))
+    spec = _spec(rules, node, containers, tuple(refused.values()))
     return Plan(spec, tuple(_waiting(rules, node)), tuple(queued))
+
+
+def _unplaced(
+    node: Node, pods: Sequence[PodView], refused: Container[str]
+) -> Iterator[tuple[PodView, PlacementError]]:
+    """Place every pod that is new; gives those that cannot be placed."""
+    for pod in pods:
+        if pod.uid not in node.holdings and pod.uid not in refused and node.wants(pod):
+            try:
+                node.place(pod)
+            except PlacementError as problem:
+                yield pod, problem
 
 
 def _without_ending(node: Node, alive: dict[str, PodView]) -> Node | None:
@@ -139,24 +149,27 @@ def _finds_room(node: Node, pod: PodView) -> bool:
 
 def _kept(
     previous: NodeAssignmentSpec | None, alive: dict[str, PodView], running: frozenset[str]
-) -> Iterator[Holding]:
-    """What of the previous assignment is still held, pod by pod, in its order."""
+) -> dict[str, list[ContainerAssignment]]:
+    """What of the previous assignment is still held, by pod, in its order."""
     held: dict[str, list[ContainerAssignment]] = {}
     for entry in previous.containers if previous else ():
-        if entry.pod_uid in alive or entry.pod_uid in running:
+        pod = alive.get(entry.pod_uid)
+        if pod is None and entry.pod_uid not in running:
+            continue
+        if entry.container not in _ended(pod):
             held.setdefault(entry.pod_uid, []).append(entry)
-    for uid, entries in held.items():
-        ended = _ended(alive.get(uid))
-        kept = tuple(_binding(entry) for entry in entries if entry.container not in ended)
-        if kept:
-            yield Holding(uid, entries[0].namespace, entries[0].pod, kept)
+    return held
+
+
+def _holding(uid: str, entries: Sequence[ContainerAssignment]) -> Holding:
+    return Holding(uid, entries[0].namespace, entries[0].pod, tuple(map(_binding, entries)))
 
 
 def _ended(pod: PodView | None) -> frozenset[str]:
     """The init containers whose share is free again; none where the pod holds it as a whole."""
     if pod is None or pod.pod_level is not None:
         return frozenset()
-    return frozenset(container.name for container in pod.containers if container.ended)
+    return frozenset([container.name for container in pod.containers if container.ended])
 
 
 def _binding(entry: ContainerAssignment) -> Binding:
@@ -166,7 +179,12 @@ def _binding(entry: ContainerAssignment) -> Binding:
     return Binding(entry.container, entry.cpus.mask, entry.mems.mask, blocks, entry.exclusive)
 
 
-def _spec(rules: Rules, node: Node, refused: Iterable[Refusal]) -> NodeAssignmentSpec:
+def _spec(
+    rules: Rules,
+    node: Node,
+    containers: tuple[ContainerAssignment, ...],
+    refused: tuple[Refusal, ...],
+) -> NodeAssignmentSpec:
     held = 0
     for holding in node.holdings.values():
         held |= holding.cpus
@@ -178,8 +196,8 @@ def _spec(rules: Rules, node: Node, refused: Iterable[Refusal]) -> NodeAssignmen
         ),
         cpu_quota=rules.policy.cpu_quota,
         isolation=rules.policy.isolation,
-        containers=tuple(_entries(node.holdings.values())),
-        refused=tuple(refused),
+        containers=containers,
+        refused=refused,
     )
 
 

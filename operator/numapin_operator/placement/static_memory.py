@@ -22,10 +22,11 @@ class StaticBinder:
         self._tables, self._as_kubelet = tables, as_kubelet
         self._blocks = PodBlocks(tables)
         self._reusable: dict[int, dict[str, int]] = {}
+        self._last: MemoryHints | None = None
 
     def hints(self, asked: Amounts) -> MemoryHints | None:
         """The kubelet does not care where no NUMA nodes will do: it refuses when it binds."""
-        found = self._tables.hints(asked, self._reusable)
+        self._last = found = self._tables.hints(asked, self._reusable)
         return found if found.best() else None
 
     def bind(
@@ -63,7 +64,10 @@ class StaticBinder:
         self._blocks.undo()
 
     def _choose(self, asked: Amounts, affinity: Affinity) -> int:
-        hints = self._tables.hints(asked, self._reusable)
+        hints = self._last
+        if hints is None or hints.asked != asked:
+            hints = self._tables.hints(asked, self._reusable)
+        self._last = None
         numa_nodes, promised = affinity.numa_nodes, affinity.preferred
         if numa_nodes is None:
             numa_nodes = hints.best() if asked else 0

@@ -11,7 +11,7 @@ Weights = Mapping[int, int]
 
 Distances = Mapping[int, Mapping[int, int]]
 
-_MOST_STEPS: Final = 20_000
+_MOST_STEPS: Final = 5_000
 """Where the search stops on a machine made to defeat it, with the best set found so far."""
 
 _SCALE: Final = 1 << 40
@@ -79,6 +79,7 @@ class _Search:
     steps: int = 0
     needs: Sequence[tuple[Weights, int]] = ()
     tops: Sequence[Sequence[Sequence[int]]] = ()
+    own: int = 0
     nearest: int = 0
     chosen: list[int] = field(default_factory=list)
 
@@ -86,6 +87,7 @@ class _Search:
         self.needs = [*self.cover.needs, *_combined(self.cover)]
         self.tops = [_tops(self.cover.nodes, weights, self.size) for weights, _ in self.needs]
         if self.cover.distances is not None:
+            self.own = min(self._distance(node, node) for node in self.cover.nodes)
             self.nearest = min(
                 (self._distance(a, b) for a in self.cover.nodes for b in self.cover.nodes if a < b),
                 default=0,
@@ -110,11 +112,12 @@ class _Search:
         node = self.cover.nodes[remaining - 1]
         if not self.cover.required >> node & 1 and self._descend(remaining - 1, missing, distance):
             return True
+        further = distance + self._added(node)
         self.chosen.append(node)
         over = self._descend(
             remaining - 1,
             [have - w.get(node, 0) for have, (w, _) in zip(missing, self.needs, strict=True)],
-            distance + self._added(node),
+            further,
         )
         self.chosen.pop()
         return over
@@ -128,7 +131,8 @@ class _Search:
         if not self.found:
             return False
         crossing = left * len(self.chosen) + left * (left - 1) // 2
-        return distance + crossing * self.nearest >= self.found_distance
+        least = distance + left * self.own + crossing * self.nearest
+        return least >= self.found_distance
 
     def _take(self, distance: int) -> bool:
         mask = mask_of(self.chosen)

@@ -1,6 +1,6 @@
 """Take: which free CPUs a request gets, packed as tightly as the machine's levels allow."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from numapin_operator.placement.bits import lowest
@@ -143,19 +143,26 @@ class _Taking:
             self._take(chosen)
 
     def _take_cores(self) -> None:
+        smallest = self.layout.smallest_core
         for _, unit, _ in sorted_inner(self.layout, self.free):
-            for size, mask in self._free_cores(unit):
-                if self.wanted >= size:
-                    self._take(mask)
-                    if not self.wanted:
-                        return
+            if self.wanted < smallest:
+                return
+            self._take_cores_of(self._smallest_first(self.layout.cores_of[unit]))
 
-    def _free_cores(self, unit: int) -> list[tuple[int, int]]:
-        free, cores = self.free, self.layout.cores_of[unit]
-        found = [(mask.bit_count(), mask) for _, mask in cores if free & mask == mask]
-        if not self.layout.uniform:
-            found.sort(key=_size)
-        return found
+    def _take_cores_of(self, cores: Sequence[tuple[int, int]]) -> None:
+        free, wanted, taken = self.free, self.wanted, 0
+        for _, mask in cores:
+            if free & mask == mask and (size := mask.bit_count()) <= wanted:
+                taken |= mask
+                wanted -= size
+                if not wanted:
+                    break
+        self._take(taken)
+
+    def _smallest_first(self, cores: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
+        if self.layout.uniform:
+            return cores
+        return sorted(cores, key=lambda core: core[1].bit_count())
 
     def _take_cpus(self) -> None:
         if self.packing.spread:
@@ -204,10 +211,8 @@ def _sorted_uncore_caches(layout: Layout, free: int) -> Iterator[Ranked]:
 
 
 def _ranked(units: Units, free: int) -> list[Ranked]:
-    return sorted(
+    ranked = [
         (count, unit, mask) for unit, mask in units.items() if (count := (mask & free).bit_count())
-    )
-
-
-def _size(core: tuple[int, int]) -> int:
-    return core[0]
+    ]
+    ranked.sort()
+    return ranked

@@ -1,0 +1,122 @@
+"""How our own cost grows: with CPUs, with NUMA nodes, with pods that run already."""
+
+import json
+import statistics
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from workload import Json, Shape, scenario
+
+from numapin_api.cpupolicy import CpuPolicySpec
+from numapin_api.machine import parse_machine
+from numapin_cli.scenario import Machines, parse_scenario
+from numapin_operator.placement import Node, PlacementError, PodView, plan_with, resolve
+
+_ROUNDS = 5
+_PODS = 60
+
+ALIGNED: Json = {"topology": {"policy": "Restricted", "scope": "Container"}}
+SPREAD: Json = {
+    "options": {"distributeCPUsAcrossNUMA": True},
+    "topology": {"policy": "BestEffort", "scope": "Container", "preferClosestNUMANodes": True},
+    "memory": {"policy": "Static", "reserved": [{"numaNode": 0, "memory": "1Gi"}]},
+}
+
+
+def growth_tables() -> dict[str, list[Json]]:
+    """Tables by title; each line holds one size and the median microseconds at that size."""
+    return {
+        "one pod, by CPUs (4 NUMA nodes, Restricted)": [
+            {"CPUs": shape.cpus, "us": _place(shape, ALIGNED)}
+            for shape in (Shape(2, 4, cores, 2) for cores in (4, 16, 64, 128))
+        ],
+        "one pod, by NUMA nodes (16 CPUs each, distributed, BestEffort, nearest, memory)": [
+            {"NUMA nodes": nodes, "us": _place(Shape(2, nodes, 8), SPREAD)}
+            for nodes in (1, 2, 4, 8, 16, 34, 64)
+        ],
+        "a container over a quarter of the NUMA nodes (the same machines and policy)": [
+            {"NUMA nodes": nodes, "us": _place_wide(Shape(2, nodes, 8), nodes * 4)}
+            for nodes in (4, 8, 16, 34, 64)
+        ],
+        "a whole plan with one new pod, by pods that run already (448 CPUs, 8 NUMA nodes)": [
+            {"pods": pods, "us": _plan(Shape(2, 8, 28, 4), pods)} for pods in (0, 50, 100, 200)
+        ],
+    }
+
+
+def _place(shape: Shape, policy: Json) -> float:
+    question = scenario("growth", shape, policy, _PODS) | {"machine": shape.document()}
+    played = parse_scenario(json.dumps(question), Machines(Path()))
+    rules = resolve(played.topology, played.policy)
+    took: list[float] = []
+    for _ in range(_ROUNDS):
+        node = Node(rules)
+        for step in played.steps:
+            if step.add is None:
+                node.release(step.remove)
+            else:
+                took.append(_timed(lambda pod=step.add, at=node: _try(at, pod)))
+    return round(statistics.median(took), 1)
+
+
+def _place_wide(shape: Shape, cpus: int) -> float:
+    """A container that needs many NUMA nodes at once: the search at its widest."""
+    pod = scenario("wide", shape, SPREAD, 1)["steps"][0]["add"]
+    amounts = {"cpu": str(cpus), "memory": f"{cpus * 2}Gi"}
+    pod["spec"]["containers"] = [
+        {"name": "c0", "resources": {"requests": amounts, "limits": amounts}}
+    ]
+    question = {
+        "name": "wide",
+        "machine": shape.document(),
+        "policy": {"reserved": {"count": 1}} | SPREAD,
+        "steps": [{"add": pod}],
+    }
+    played = parse_scenario(json.dumps(question), Machines(Path()))
+    rules = resolve(played.topology, played.policy)
+    asked = played.steps[0].add
+    took = [_timed(lambda: _try(Node(rules), asked)) for _ in range(_ROUNDS * 4)]
+    return round(statistics.median(took), 1)
+
+
+def _plan(shape: Shape, running: int) -> float:
+    """`plan_with` from the assignment in force, as the operator calls it."""
+    topology = parse_machine(json.dumps(shape.document()), "")
+    policy = CpuPolicySpec.model_validate({"reserved": {"count": 8}} | ALIGNED)
+    rules = resolve(topology, policy)
+    question = {
+        "name": "plan",
+        "machine": shape.document(),
+        "policy": {},
+        "steps": [{"add": _small_pod(number)} for number in range(running + 1)],
+    }
+    played = parse_scenario(json.dumps(question), Machines(Path()))
+    pods = [step.add for step in played.steps if step.add is not None]
+    before = plan_with(rules, None, pods[:-1], frozenset()).spec
+    took = [
+        _timed(lambda: plan_with(rules, before, pods, frozenset())) for _ in range(_ROUNDS * 20)
+    ]
+    return round(statistics.median(took), 1)
+
+
+def _small_pod(number: int) -> Json:
+    amounts = {"cpu": "2", "memory": "256Mi"}
+    resources = {"requests": amounts, "limits": amounts}
+    return {
+        "metadata": {"name": f"p{number}", "namespace": "default", "uid": f"u{number}"},
+        "spec": {"containers": [{"name": "c0", "resources": resources}]},
+    }
+
+
+def _try(node: Node, pod: PodView | None) -> None:
+    if pod is not None:
+        with suppress(PlacementError):
+            node.place(pod)
+
+
+def _timed(action: Callable[[], object]) -> float:
+    begun = time.perf_counter_ns()
+    action()
+    return (time.perf_counter_ns() - begun) / 1000

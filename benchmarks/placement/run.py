@@ -1,0 +1,220 @@
+"""How long does it take to place one pod? Ours against the kubelet's own managers, in one run.
+
+    python benchmarks/placement/run.py [--rounds N] [--steps N] [--kubelet PROGRAM] [-o FILE]
+
+The same sequences of pods (workload.py) go to both planners in turns: on machines of 8 to 448 CPUs,
+under four policies. The kubelet's side is a Go program (kubelet/) that calls the exported
+constructors of Kubernetes' CPU, Memory and Topology Manager; it is built on first use, which takes
+minutes, and kept in NUMAPIN_BENCH_CACHE (default: ~/.cache/numapin/benchmarks). Measured is what it
+takes to admit one pod that is parsed already: `Admit` there, `Node.place` here. Its state files lie
+in memory and its logs are discarded. The answers are compared too.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import IO, Any
+
+from growth import growth_tables
+from workload import POLICIES, SHAPES, Json, Shape, scenario
+
+from numapin_cli.scenario import Machines, parse_scenario
+from numapin_cli.simulate import answer
+from numapin_operator.placement import Node, PlacementError, resolve
+
+SOURCES = Path(__file__).with_name("kubelet")
+
+
+@dataclass
+class Pair:
+    """Microseconds for each pod, theirs and ours, and whether the answers were the same."""
+
+    theirs: list[float] = field(default_factory=list)
+    ours: list[float] = field(default_factory=list)
+    alike: bool = True
+
+    @property
+    def ratio(self) -> float:
+        """How many times shorter our median is."""
+        return statistics.median(self.theirs) / statistics.median(self.ours)
+
+
+class Kubelet:
+    """The Go program, asked scenario by scenario."""
+
+    def __init__(self, program: Path) -> None:
+        self._process = subprocess.Popen(
+            [program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+        )
+
+    def ask(self, question: Json) -> Json:
+        """Its answer, with the nanoseconds that each pod took."""
+        self._stdin.write(json.dumps(question) + "\n")
+        answered = json.loads(self._stdout.readline() or '{"error": "the program ended"}')
+        if answered.get("error"):
+            raise SystemExit(f"{question['name']}: {answered['error']}")
+        return dict(answered)
+
+    def close(self) -> None:
+        """End the program."""
+        self._stdin.close()
+        self._process.wait()
+
+    @property
+    def _stdin(self) -> IO[str]:
+        assert self._process.stdin is not None
+        return self._process.stdin
+
+    @property
+    def _stdout(self) -> IO[str]:
+        assert self._process.stdout is not None
+        return self._process.stdout
+
+
+def build_kubelet() -> Path:
+    """The Go program, built from its sources unless that was done before."""
+    cache = os.environ.get("NUMAPIN_BENCH_CACHE", Path.home() / ".cache/numapin/benchmarks")
+    digest = sha256(b"".join(file.read_bytes() for file in sorted(SOURCES.iterdir()))).hexdigest()
+    program = Path(cache) / f"kubelet-{digest[:16]}"
+    if not program.exists():
+        print("building the kubelet's managers with Go; the first time takes minutes ...")
+        program.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=program.parent) as folder:
+            made = Path(folder) / "kubelet"
+            subprocess.run(["go", "build", "-o", made, "."], cwd=SOURCES, check=True)
+            made.rename(program)
+    return program
+
+
+def place_all(question: Json) -> list[float]:
+    """Microseconds that each pod of a scenario takes us."""
+    played = parse_scenario(json.dumps(question), Machines(Path()))
+    node = Node(resolve(played.topology, played.policy, as_kubelet=True))
+    took = []
+    for step in played.steps:
+        if step.add is None:
+            node.release(step.remove)
+            continue
+        begun = time.perf_counter_ns()
+        with contextlib.suppress(PlacementError):
+            node.place(step.add)
+        took.append((time.perf_counter_ns() - begun) / 1000)
+    return took
+
+
+def compare(kubelet: Kubelet, shape: Shape, policy: Json, options: argparse.Namespace) -> Pair:
+    """Both planners on the same scenario, in turns."""
+    question = scenario("benchmark", shape, policy, options.steps)
+    machine = shape.document()
+    ours = question | {"machine": machine}
+    pair = Pair()
+    for _ in range(options.rounds):
+        given = kubelet.ask(question | {"topology": machine})
+        pair.theirs += [
+            step["nanoseconds"] / 1000 for step in given["steps"] if "nanoseconds" in step
+        ]
+        pair.ours += place_all(ours)
+        pair.alike = pair.alike and _facts(given) == _facts(
+            answer(parse_scenario(json.dumps(ours), Machines(Path())), as_kubelet=True)
+        )
+    return pair
+
+
+def _facts(given: Json) -> list[tuple[Any, ...]]:
+    return [
+        (
+            step.get("admitted"),
+            {name: each["cpus"] for name, each in (step.get("containers") or {}).items()},
+            step["shared"],
+        )
+        for step in given["steps"]
+    ]
+
+
+def rows(kubelet: Kubelet, options: argparse.Namespace) -> Iterator[Json]:
+    """One row for each machine and policy."""
+    for shape in SHAPES:
+        for name, policy in POLICIES.items():
+            pair = compare(kubelet, shape, policy, options)
+            yield {
+                "machine": shape.name,
+                "cpus": shape.cpus,
+                "policy": name,
+                "kubelet": summary(pair.theirs),
+                "numapin": summary(pair.ours),
+                "ratio": round(pair.ratio, 1),
+                "alike": pair.alike,
+            }
+
+
+def summary(took: Sequence[float]) -> Json:
+    """Median, 95th percentile and largest of some microseconds."""
+    ordered = sorted(took)
+    return {
+        "pods": len(ordered),
+        "median": round(statistics.median(ordered), 1),
+        "p95": round(ordered[int(len(ordered) * 0.95)], 1),
+        "max": round(ordered[-1], 1),
+    }
+
+
+def show(row: Json) -> str:
+    """A row as text."""
+    theirs, ours = (f"{row[who]['median']:8.0f} {row[who]['p95']:8.0f}" for who in WHO)
+    alike = "" if row["alike"] else "  ANSWERS DIFFER"
+    return f"{row['machine']:<24}{row['policy']:<38}{theirs}{ours}{row['ratio']:8.0f}x{alike}"
+
+
+WHO = ("kubelet", "numapin")
+
+
+def measure(options: argparse.Namespace, tell: Callable[[str], object]) -> Json:
+    """Everything, told as it comes."""
+    kubelet = Kubelet(options.kubelet or build_kubelet())
+    tell(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}")
+    tell("microseconds to place one pod: median and 95th percentile")
+    tell(f"{'machine':<24}{'policy':<38}{'kubelet':>17}{'numapin':>17}{'ratio':>9}")
+    found = []
+    for row in rows(kubelet, options):
+        found.append(row)
+        tell(show(row))
+    kubelet.close()
+    large = [row["ratio"] for row in found if row["cpus"] >= 64]
+    tell(f"machines of 64 CPUs or more: at least {min(large):.0f} times shorter")
+    tables = growth_tables()
+    for title, lines in tables.items():
+        tell(f"\n{title}")
+        for line in lines:
+            tell("  " + "  ".join(f"{key} {value}" for key, value in line.items()))
+    return {"comparison": found, "growth": tables}
+
+
+def main() -> int:
+    """Run it."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=3, help="how often each sequence is played")
+    parser.add_argument("--steps", type=int, default=120, help="pods in each sequence")
+    parser.add_argument("--kubelet", type=Path, help="the Go program, if it is built already")
+    parser.add_argument("-o", "--output", type=Path, help="write the figures there as JSON")
+    options = parser.parse_args()
+    found = measure(options, lambda line: print(line, flush=True))
+    if options.output:
+        options.output.write_text(json.dumps(found, indent=2) + "\n")
+    return 0 if all(row["alike"] for row in found["comparison"]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
