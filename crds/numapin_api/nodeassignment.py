@@ -265,7 +265,7 @@ class NodeAssignmentStatus(WireModel):
     )
     running: tuple[PodUid, ...] = Field(
         default=(),
-        description="Pods whose cgroups still exist, by UID.",
+        description="Pods of which a container's cgroup still exists, by UID.",
         max_length=2048,
         json_schema_extra=atomic_list(),
     )

@@ -21,7 +21,9 @@ class Summary:
     Attributes:
         containers: the spec's containers that run.
         pools: the pools in force.
-        running: UIDs of the spec's pods whose cgroups exist.
+        running: UIDs of the spec's pods of which a container's cgroup exists, the sandbox's
+            included. The kubelet removes the pod's own cgroup seconds after all that was in it:
+            an empty one holds nobody's CPUs.
     """
 
     containers: tuple[ContainerStatus, ...] = ()
@@ -58,7 +60,7 @@ def summarize(
 def _running(spec: NodeAssignmentSpec, tree: Tree, layout: Layout) -> Iterator[str]:
     assigned = {one.pod_uid for one in spec.containers}
     places = (layout.place(path) for path in tree.cgroups)
-    yield from sorted({one.pod_uid for one in places if one.kind is Kind.POD} & assigned)
+    yield from sorted({one.pod_uid for one in places if one.kind is Kind.CONTAINER} & assigned)
 
 
 def _shared(tree: Tree, desired: Mapping[str, Desired], layout: Layout) -> CpuSet:

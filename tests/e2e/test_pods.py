@@ -93,7 +93,7 @@ def test_a_container_runs_on_its_own_cpu_before_its_first_instruction(session: S
         session.kubectl("wait", done, f"pod/{name}", "--timeout=50s")
         printed.append(session.kubectl("logs", name).split()[-1])
         session.delete("pod", name)
-        eventually(lambda: _exclusive(session.wait_settled()), {})
+        eventually(lambda: session.wait_settled().spec.containers, ())
     assert printed == ["1"] * 20
 
 
