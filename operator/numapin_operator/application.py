@@ -79,6 +79,7 @@ class Application:
         }
         self._listed = asyncio.Event()
         self._settled = asyncio.Event()
+        self._kopf_error: BaseException | None = None
 
     def health(self) -> Health:
         """What the probe pages show."""
@@ -125,7 +126,10 @@ class Application:
 
         receivers = Receivers(loop, self._take_policy, self._take_assignment)
         registry = build_registry(receivers, lambda: open_session(self._login, collections, listed))
-        await serve(registry, build_settings())
+        await serve(registry, build_settings(), self._kopf_ended)
+
+    def _kopf_ended(self, error: BaseException | None) -> None:
+        self._kopf_error = error
 
     def _take_policy(self, body: Mapping[str, Any], gone: bool) -> None:
         policies, (name, version) = self._state.policies, _named(body)
@@ -201,6 +205,8 @@ class Application:
         }
         if not self._settled.is_set():
             missing["policies and assignments"] = "not listed yet"
+        if self._kopf_error is not None:
+            missing["kopf"] = f"ended, starts again: {self._kopf_error!r}"
         return missing
 
     def _role(self) -> str:

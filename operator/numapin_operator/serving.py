@@ -2,15 +2,17 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
 from contextlib import suppress
 from itertools import repeat
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import aiohttp
 
+from numapin_client.backoff import Backoff
 from numapin_client.credentials import Login
 from numapin_operator.kopf_import import kopf
 
@@ -20,13 +22,9 @@ WORKER_IDLE_SECONDS: Final = 0.02
 LIST_CHUNK: Final = 500
 STOP_SECONDS: Final = 2.0
 
+_log = logging.getLogger(__name__)
+
 Handler = Callable[[aiohttp.ClientRequest], Awaitable[aiohttp.ClientResponse]]
-
-
-class KopfEndedError(Exception):
-    """kopf stopped serving though nobody asked it to."""
-
-    reason = "KopfEnded"
 
 
 class EndlessBackoffs:
@@ -102,6 +100,8 @@ def open_session(
     """
 
     async def known(request: aiohttp.ClientRequest, handler: Handler) -> aiohttp.ClientResponse:
+        if login.tls_server_name is not None:
+            request.server_hostname = login.tls_server_name
         response = await _send(request, handler, login)
         if response.status == 401:
             response.close()
@@ -130,24 +130,54 @@ async def _send(
     return await handler(request)
 
 
-async def serve(registry: kopf.OperatorRegistry, settings: kopf.OperatorSettings) -> None:
-    """Run kopf in a thread until cancelled.
+async def serve(
+    registry: kopf.OperatorRegistry,
+    settings: kopf.OperatorSettings,
+    told: Callable[[BaseException | None], object] = lambda _: None,
+) -> NoReturn:
+    """Run kopf until cancelled, and start it again whenever it ends.
+
+    It ends for answers that it does not expect, such as an error amid a watch. When it starts it
+    lists everything, so nothing is lost by its absence but time.
+
+    Args:
+        registry: who is told of which events.
+        settings: see `build_settings`.
+        told: called with why it ended, and with None when it starts again.
+    """
+    backoff = Backoff()
+    while True:
+        started_at = time.monotonic()
+        error = await _serve_once(registry, settings)
+        if time.monotonic() - started_at > backoff.cap_seconds:
+            backoff.reset()
+        wait_seconds = backoff.next_seconds()
+        _log.warning(
+            "kopf ended, starting it again",
+            extra={"error": repr(error), "again_in_seconds": round(wait_seconds, 1)},
+        )
+        told(error)
+        await asyncio.sleep(wait_seconds)
+        told(None)
+
+
+async def _serve_once(
+    registry: kopf.OperatorRegistry, settings: kopf.OperatorSettings
+) -> BaseException | None:
+    """Run kopf in a thread, and say why it ended.
 
     Its end cancels every task of its event loop, so that loop is not ours.
-
-    Raises:
-        KopfEndedError: it ended by itself; an error of its own is passed on as it is.
     """
     stop: Future[None] = Future()
     running = asyncio.create_task(
         asyncio.to_thread(_run, registry, settings, stop), name="kopf thread"
     )
     try:
-        await asyncio.shield(running)
+        await asyncio.wait((running,))
     finally:
         _raise_flag(stop)
-        await running
-    raise KopfEndedError("kopf ended by itself")
+        await asyncio.wait((running,))
+    return running.exception()
 
 
 def _run(

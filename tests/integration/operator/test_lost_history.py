@@ -1,0 +1,97 @@
+"""The API server forgets its history while the operator sleeps: no ghost stays."""
+
+import asyncio
+import json
+import os
+import signal
+import urllib.request
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from real_world import OperatorProcess, RealWorld, until
+
+from numapin_client.kubeconfig import kubeconfig_login
+from numapin_client.objects import connect
+from numapin_client.resources import NODE_ASSIGNMENTS, Key
+from numapin_lab.controlplane import ControlPlane, ControlPlanePorts
+from numapin_lab.ports import choose
+from numapin_lab.processes import kill
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def own_plane(control_plane: ControlPlane, tmp_path: Path) -> Iterator[ControlPlane]:
+    """A control plane that the test may break."""
+    plane = ControlPlane(tmp_path / "plane", ControlPlanePorts(*choose(3)), control_plane.programs)
+    try:
+        plane.start()
+        overlay = ROOT / "manifests" / "overlays" / "default"
+        plane.kubectl("apply", "--server-side", "-k", str(overlay))
+        plane.kubectl("wait", "--for=condition=Established", "crd", "--all")
+        plane.kubectl("get", "nodeassignments,cpupolicies")
+        yield plane
+    finally:
+        plane.stop()
+
+
+def restart(plane: ControlPlane) -> None:
+    """Have the API server begin again, with no memory of what it told whom."""
+    apiserver = plane.apiserver.pid()
+    assert apiserver is not None
+    kill(apiserver)
+    plane.start()
+
+
+def forget_history(plane: ControlPlane) -> None:
+    """Have etcd drop every old state: watches from before are refused with 410."""
+    for what in ("range", "compaction"):
+        body: dict[str, object] = {"key": "AA=="}
+        if what == "compaction":
+            body = {"revision": revision, "physical": True}
+        url = f"http://127.0.0.1:{plane.ports.etcd}/v3/kv/{what}"
+        request = urllib.request.Request(url, json.dumps(body).encode(), method="POST")
+        with urllib.request.urlopen(request) as answer:
+            revision = json.load(answer)["header"]["revision"]
+
+
+@pytest.fixture
+async def world(own_plane: ControlPlane, tmp_path: Path) -> AsyncIterator[RealWorld]:
+    async with connect(kubeconfig_login(str(own_plane.kubeconfig))) as admin:
+        made = RealWorld(own_plane, tmp_path, admin)
+        yield made
+        await made.stack.aclose()
+
+
+async def test_what_was_deleted_while_history_was_lost_is_noticed(
+    world: RealWorld, operator: OperatorProcess
+) -> None:
+    """kopf never tells of it: its watch is refused with 410 and it lists what is left."""
+    kept, bereft = (await world.add_node("kept")).name, (await world.add_node("bereft")).name
+    await world.put_policy({"reserved": {"count": 2}}, "policy")
+    for node in (kept, bereft):
+        await until(lambda node=node: world.spec(node), operator.log)  # type: ignore[misc]
+        await world.enforce(node)
+
+    async def planned() -> bool:
+        return all(["pools" in await world.spec(node) for node in (kept, bereft)])
+
+    await until(planned, operator.log)
+    os.kill(operator.pid, signal.SIGSTOP)
+    try:
+        restart(world.plane)  # nothing is on its way to the operator any more
+        await world.delete_policy(world.name("policy"))
+        await world.admin.delete(NODE_ASSIGNMENTS, Key(bereft))
+        await asyncio.to_thread(forget_history, world.plane)
+        restart(world.plane)
+    finally:
+        os.kill(operator.pid, signal.SIGCONT)
+
+    async def released() -> bool:
+        return bool((await world.spec(kept)).get("mode") == "None")
+
+    await until(released, operator.log)
+    assert await world.assignment(bereft) == {}
+    await world.put_policy({"reserved": {"count": 4}}, "another")
+    await until(lambda: world.spec(bereft), operator.log)

@@ -1,0 +1,197 @@
+"""kopf beside us: how it logs in, what it tells of lists, that it comes back."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from aiohttp import web
+from running import eventually, running
+
+from numapin_client.credentials import Login
+from numapin_operator.handlers import Receivers, build_registry
+from numapin_operator.kopf_import import kopf
+from numapin_operator.serving import EndlessBackoffs, build_settings, open_session, serve
+
+COLLECTION = "/apis/numapin.io/v1alpha1/cpupolicies"
+
+
+class Token:
+    """A credential that somebody else replaces."""
+
+    def __init__(self) -> None:
+        self.read, self.present = "old", "old"
+
+    async def authorization(self) -> str:
+        return f"Bearer {self.read}"
+
+    async def renew(self) -> None:
+        self.read = self.present
+
+
+class Server:
+    """Answers as an API server that serves our two kinds, and accepts one token."""
+
+    def __init__(self) -> None:
+        self.accepts, self.unwell = "old", False
+        self.asked: list[str] = []
+        self.streams: list[asyncio.Queue[bytes | None]] = []
+        self.items: list[dict[str, Any]] = []
+        self.url = ""
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        self.asked.append(request.path_qs)
+        if request.headers.get("Authorization") != f"Bearer {self.accepts}":
+            return web.json_response({"kind": "Status", "code": 401}, status=401)
+        if self.unwell and "watch" in request.query:
+            return web.json_response({"kind": "Status", "code": 410}, status=410)
+        if "watch" in request.query:
+            return await self.stream(request)
+        return web.json_response(self.body(request.path))
+
+    async def stream(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        lines: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self.streams.append(lines)
+        while (line := await lines.get()) is not None:
+            await response.write(line)
+        return response
+
+    def body(self, path: str) -> dict[str, Any]:
+        kinds = {"cpupolicies": "CpuPolicy", "nodeassignments": "NodeAssignment"}
+        plural = path.rpartition("/")[2]
+        if plural in kinds:
+            items = self.items if plural == "cpupolicies" else []
+            return {"metadata": {"resourceVersion": "5"}, "items": items}
+        if path == "/apis":
+            version = {"groupVersion": "numapin.io/v1alpha1", "version": "v1alpha1"}
+            group = {"name": "numapin.io", "versions": [version], "preferredVersion": version}
+            return {"groups": [group]}
+        if path == "/apis/numapin.io/v1alpha1":
+            return {"resources": [discovered(*one) for one in kinds.items()]}
+        if path == "/api/v1":
+            return {"resources": [discovered("namespaces", "Namespace")]}
+        return {"versions": ["v1"]}
+
+
+def discovered(plural: str, kind: str) -> dict[str, Any]:
+    return {
+        "name": plural,
+        "kind": kind,
+        "singularName": kind.lower(),
+        "namespaced": False,
+        "verbs": ["list", "watch", "patch"],
+    }
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    made = Server()
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", made.answer)
+    runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None, handler_cancellation=True)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    host, port = runner.addresses[0][:2]
+    made.url = f"http://{host}:{port}"
+    yield made
+    for stream in made.streams:
+        stream.put_nowait(None)
+    await runner.cleanup()
+
+
+def policy(name: str, version: int) -> dict[str, Any]:
+    return {"metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": str(version)}}
+
+
+class Operator:
+    """What the operator does with kopf: takes events in, and notes lists."""
+
+    def __init__(self, server: Server) -> None:
+        self.token = Token()
+        self.login = Login(server=server.url, origin="a test", credentials=(self.token,))
+        self.events: list[tuple[str, bool]] = []
+        self.lists = 0
+        self.ends: list[BaseException | None] = []
+
+    def registry(self) -> kopf.OperatorRegistry:
+        loop = asyncio.get_running_loop()
+
+        def deliver(body: Any, gone: bool) -> None:
+            assert asyncio.get_running_loop() is loop
+            self.events.append((body["metadata"]["name"], gone))
+
+        def listed() -> None:
+            self.lists += 1
+
+        receivers = Receivers(loop, deliver, deliver)
+        return build_registry(receivers, lambda: open_session(self.login, {COLLECTION}, listed))
+
+    def run(self) -> Any:
+        return running(serve(self.registry(), build_settings(), self.ends.append))
+
+
+async def test_lists_and_events_arrive(server: Server) -> None:
+    server.items = [policy("a", 3)]
+    operator = Operator(server)
+    async with operator.run():
+        await eventually(lambda: len(server.streams) == 2)
+        for stream in server.streams:
+            stream.put_nowait(
+                b'{"type":"DELETED","object":{"metadata":'
+                b'{"name":"a","uid":"uid-a","resourceVersion":"7"}}}\n'
+            )
+        await eventually(lambda: ("a", True) in operator.events)
+    assert ("a", False) in operator.events
+    assert operator.lists == 1, "told of the list, not of watches, nor of other kinds"
+
+
+async def test_it_lists_again_when_history_is_lost(server: Server) -> None:
+    operator = Operator(server)
+    async with operator.run():
+        await eventually(lambda: len(server.streams) == 2)
+        for stream in list(server.streams):
+            stream.put_nowait(b'{"type":"ERROR","object":{"kind":"Status","code":410}}\n')
+        await eventually(lambda: operator.lists == 2)
+    assert operator.ends == []
+
+
+async def test_it_never_writes(server: Server) -> None:
+    server.items = [policy("a", 3)]
+    operator = Operator(server)
+    async with operator.run():
+        await eventually(lambda: bool(operator.events))
+    assert {path.partition("?")[0] for path in server.asked} <= {
+        "/api",
+        "/apis",
+        "/api/v1",
+        "/apis/numapin.io/v1alpha1",
+        COLLECTION,
+        COLLECTION.replace("cpupolicies", "nodeassignments"),
+    }
+
+
+async def test_a_token_that_was_replaced_is_read_again(server: Server) -> None:
+    operator = Operator(server)
+    server.accepts = operator.token.present = "new"
+    async with operator.run():
+        await eventually(lambda: len(server.streams) == 2)
+    assert operator.ends == []
+
+
+async def test_it_is_started_again_when_it_ends(server: Server) -> None:
+    """410 as the status of a watch, not as an event of it, is what kopf does not expect."""
+    server.unwell = True
+    operator = Operator(server)
+    async with operator.run():
+        await eventually(lambda: bool(operator.ends))
+        assert "410" in repr(operator.ends[0])
+        server.unwell = False
+        await eventually(lambda: len(server.streams) == 2)
+    assert operator.ends[-1] is None
+
+
+def test_attempts_have_no_end() -> None:
+    delays = iter(EndlessBackoffs())
+    assert all(0 < next(delays) <= 15 for _ in range(1000))
