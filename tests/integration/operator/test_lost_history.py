@@ -7,6 +7,7 @@ import signal
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from real_world import OperatorProcess, RealWorld, until
@@ -46,14 +47,16 @@ def restart(plane: ControlPlane) -> None:
 
 def forget_history(plane: ControlPlane) -> None:
     """Have etcd drop every old state: watches from before are refused with 410."""
-    for what in ("range", "compaction"):
-        body: dict[str, object] = {"key": "AA=="}
-        if what == "compaction":
-            body = {"revision": revision, "physical": True}
-        url = f"http://127.0.0.1:{plane.ports.etcd}/v3/kv/{what}"
-        request = urllib.request.Request(url, json.dumps(body).encode(), method="POST")
-        with urllib.request.urlopen(request) as answer:
-            revision = json.load(answer)["header"]["revision"]
+    revision = ask_etcd(plane, "range", {"key": "AA=="})["header"]["revision"]
+    ask_etcd(plane, "compaction", {"revision": revision, "physical": True})
+
+
+def ask_etcd(plane: ControlPlane, what: str, body: dict[str, object]) -> Any:
+    """Send one request to etcd's JSON gateway."""
+    url = f"http://127.0.0.1:{plane.ports.etcd}/v3/kv/{what}"
+    request = urllib.request.Request(url, json.dumps(body).encode(), method="POST")
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)
 
 
 @pytest.fixture
