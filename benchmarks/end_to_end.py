@@ -83,7 +83,7 @@ def stages(assignment: NodeAssignment | None, uid: str) -> set[str]:
         return set()
     reached, status = {"decided"}, assignment.status
     if status and status.pools and status.observed_generation == generation(assignment):
-        if mine[0].cpus <= status.pools.exclusive:
+        if mine[0].cpus.isdisjoint(status.pools.shared):
             reached.add("in force")
         if any(one.pod_uid == uid and one.exclusive for one in status.containers):
             reached |= {"in force", "running"}
@@ -177,7 +177,7 @@ def print_costs(session: Session, seconds: float) -> None:
 
 async def measure(session: Session, count: int) -> None:
     """Pods one after the other."""
-    login = find_login(str(session.cluster.plane.kubeconfig))
+    login = find_login(str(session.cluster.plane.kubeconfig), os.environ)
     async with connect(login) as client:
         print_times(await start_pods(client, session.node, count))
 
