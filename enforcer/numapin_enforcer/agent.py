@@ -29,6 +29,7 @@ from numapin_enforcer.names import ContainerNames
 from numapin_enforcer.recorder import Recorder
 from numapin_enforcer.reporter import Reporter
 from numapin_enforcer.status import Obstacle, Report
+from numapin_enforcer.summary import Summary, summarize
 from numapin_enforcer.teller import EventTeller
 from numapin_enforcer.verdict import Scene, build_report, cgroup_obstacles, moving
 
@@ -70,6 +71,7 @@ class Agent:
         self._kubelet_policy = ""
         self._holding = parts.intake.enforces
         self._failed_passes = 0
+        self._told: tuple[Enforced, Summary] | None = None
         self._looked_at = -resync_seconds
         self._hardware = compact_topology(parts.machine.topology)
 
@@ -181,8 +183,7 @@ class Agent:
         return Scene(
             self._facts(),
             parts.intake.accepted.spec if parts.intake.accepted else None,
-            parts.host.tree.layout if parts.host.tree else None,
-            enforced,
+            self._summary(enforced),
             (
                 *(one for one in before if one is not None),
                 *stalled,
@@ -197,6 +198,18 @@ class Agent:
                 *([Obstacle(told.reason, f"the runtime was not told: {told}")] if told else []),
             ),
         )
+
+    def _summary(self, enforced: Enforced) -> Summary | None:
+        """What the kernel has; the same answer while it is the same pass that is told of."""
+        pods, accepted = self._parts.host.tree, self._parts.intake.accepted
+        if enforced.tree is None or pods is None:
+            return None
+        if accepted is None:
+            return Summary()
+        if self._told is None or self._told[0] is not enforced:
+            told = summarize(accepted.spec, enforced.tree, enforced.desired, pods.layout)
+            self._told = (enforced, told)
+        return self._told[1]
 
     def _hands_off(self) -> Iterator[Obstacle]:
         if self._kubelet_policy:

@@ -30,6 +30,11 @@ class Goal:
     topology: Topology
     names: Mapping[str, str]
 
+    def same_as(self, other: "Goal") -> bool:
+        """Whether nothing of it was replaced, without comparing what is in it."""
+        same_names = self.names is other.names
+        return same_names and self.spec is other.spec and self.topology is other.topology
+
     def desired(self, tree: Tree, layout: Layout) -> dict[str, Desired]:
         """What each cgroup of `tree` should have."""
         if self.spec is None:
@@ -74,6 +79,8 @@ class Enforcement:
     def __init__(self, files: CgroupFiles, view: CgroupView, layout: Layout) -> None:
         self._files, self._view, self._layout = files, view, layout
         self._right: dict[str, Desired] = {}
+        self._still: tuple[Goal, Enforced] | None = None
+        """The last pass, if there was nothing to do in it and nothing left to do."""
 
     def run(self, goal: Goal, *, everything: bool) -> Enforced:
         """Make one pass: plan and write until there is nothing left to write.
@@ -87,8 +94,16 @@ class Enforcement:
         Raises:
             CgroupError: a file could not be read.
         """
-        drifts: list[Drift] = []
         tree = self._view.observe(everything=everything)
+        if self._still and self._still[1].tree is tree and goal.same_as(self._still[0]):
+            return self._still[1]
+        done = self._work(goal, tree)
+        idle = done.complete and not done.moves and not done.drifts
+        self._still = (goal, done) if idle and done.tree is not None else None
+        return done
+
+    def _work(self, goal: Goal, tree: Tree | None) -> Enforced:
+        drifts: list[Drift] = []
         for _ in range(MOST_ROUNDS):
             if tree is None:
                 break
@@ -102,7 +117,7 @@ class Enforcement:
             if tree and not outcome.complete and tree.cgroups.keys() == before.cgroups.keys():
                 return Enforced(tree, desired, outcome.failed, steps.moves, tuple(drifts))
         if tree is None:
-            self._right.clear()
+            self._right = {}
             return Enforced()
         desired = goal.desired(tree, self._layout)
         return Enforced(tree, desired, drifts=tuple(drifts), settled=False)
@@ -113,7 +128,7 @@ class Enforcement:
         Raises:
             CgroupError: a file could not be read.
         """
-        self._right.clear()
+        self._right, self._still = {}, None
         return Enforced(self._view.observe(everything=True))
 
     def _drifts(self, tree: Tree, desired: Mapping[str, Desired]) -> Iterable[Drift]:

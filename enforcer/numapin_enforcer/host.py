@@ -66,6 +66,6 @@ class Host:
 
     def _build(self, layout: Layout) -> PodTree:
         files = Cgroupfs(self._mounts, layout.root)
-        watch = CgroupWatch(self._mounts.cpuset / layout.root)
-        view = CgroupView(files, watch, self._mounts.cpuset)
+        watch = CgroupWatch(self._mounts.cpuset, layout.root)
+        view = CgroupView(files, watch)
         return PodTree(layout, files, watch, Enforcement(files, view, layout))

@@ -4,7 +4,7 @@ import ctypes
 import errno
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntFlag
@@ -47,23 +47,23 @@ _WANTED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What happened since the last read; paths are folders.
+    """What happened since the last read; paths are folders, relative to the mount.
 
     `overflowed` says that the kernel dropped events or that the tree's root came or went: only a
     full look at the tree tells what is there.
     """
 
-    appeared: tuple[Path, ...] = ()
-    vanished: tuple[Path, ...] = ()
-    written: tuple[Path, ...] = ()
+    appeared: tuple[str, ...] = ()
+    vanished: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
     overflowed: bool = False
 
 
 @dataclass(slots=True)
 class _Batch:
-    appeared: dict[Path, None] = field(default_factory=dict)
-    vanished: dict[Path, None] = field(default_factory=dict)
-    written: dict[Path, None] = field(default_factory=dict)
+    appeared: dict[str, None] = field(default_factory=dict)
+    vanished: dict[str, None] = field(default_factory=dict)
+    written: dict[str, None] = field(default_factory=dict)
     overflowed: bool = False
 
     def frozen(self) -> Changes:
@@ -73,7 +73,7 @@ class _Batch:
 
 
 class CgroupWatch:
-    """Watches one folder tree that may come and go.
+    """Watches one folder tree that may come and go: `root`, relative to `mount`.
 
     Not a queue of truths: an event only says where to look. A folder that is made while its parent
     is only just being watched is found by listing, so it may be told twice, never missed.
@@ -82,14 +82,15 @@ class CgroupWatch:
         OSError: inotify is not to be had.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, mount: Path, root: str) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
-        self._root = root
-        self._paths: dict[int, Path] = {}
+        self._mount, self._root, self._above = f"{mount}/", root, root.rpartition("/")[0]
+        self._paths: dict[int, str] = {}
         self._descriptor = self._checked(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
         self.problem = ""
         """Why not everything is watched; empty when it is."""
-        self.refresh()
+        self._add(self._above)
+        self._add_tree(root, _Batch())
 
     def __enter__(self) -> Self:
         return self
@@ -112,15 +113,17 @@ class CgroupWatch:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def refresh(self) -> None:
-        """Watch what is not watched yet: `root`'s parent that came late, and whatever was missed.
+    def cover(self, paths: Iterable[str]) -> None:
+        """Watch also these, which were found by looking.
 
-        Without this a folder whose watch the kernel refused (fs.inotify.max_user_watches) would
-        stay unwatched; `problem` tells of it.
+        That is needed for what is below a parent that came late, and for a folder whose watch the
+        kernel refused (fs.inotify.max_user_watches), of which `problem` tells.
         """
+        known = set(self._paths.values())
         self.problem = ""
-        self._add(self._root.parent)
-        self._add_tree(self._root, _Batch())
+        for path in (self._above, *paths):
+            if path not in known:
+                self._add(path)
 
     def read(self) -> Changes:
         """Everything that happened since the last read; never waits."""
@@ -141,14 +144,17 @@ class CgroupWatch:
             self._paths.pop(watch, None)
             return
         folder = self._paths.get(watch)
-        if folder is None or (folder == self._root.parent and name != self._root.name):
+        if folder is None:
+            return
+        path = f"{folder}/{name}" if folder else name
+        if folder == self._above and path != self._root:
             return
         if mask & _Mask.ISDIR:
-            self._note_folder(batch, folder / name, mask)
+            self._note_folder(batch, path, mask)
         elif mask & _Mask.MODIFY and name in WATCHED_FILES:
             batch.written[folder] = None
 
-    def _note_folder(self, batch: _Batch, folder: Path, mask: _Mask) -> None:
+    def _note_folder(self, batch: _Batch, folder: str, mask: _Mask) -> None:
         batch.overflowed |= folder == self._root
         if mask & (_Mask.CREATE | _Mask.MOVED_TO):
             self._add_tree(folder, batch)
@@ -156,22 +162,22 @@ class CgroupWatch:
             batch.appeared.pop(folder, None)
             batch.vanished[folder] = None
 
-    def _add_tree(self, folder: Path, batch: _Batch) -> None:
+    def _add_tree(self, folder: str, batch: _Batch) -> None:
         """Watch a folder and all below it; one that is gone by now is no news."""
         if not self._add(folder):
             return
         batch.appeared[folder] = None
         batch.vanished.pop(folder, None)
-        with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        with suppress(FileNotFoundError), os.scandir(self._mount + folder) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    self._add_tree(Path(entry.path), batch)
+                    self._add_tree(f"{folder}/{entry.name}", batch)
 
-    def _add(self, folder: Path) -> bool:
+    def _add(self, folder: str) -> bool:
         try:
             watch = self._checked(
                 self._libc.inotify_add_watch(
-                    self._descriptor, os.fsencode(folder), ctypes.c_uint32(_WANTED)
+                    self._descriptor, os.fsencode(self._mount + folder), ctypes.c_uint32(_WANTED)
                 )
             )
         except FileNotFoundError:

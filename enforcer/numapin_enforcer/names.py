@@ -21,7 +21,7 @@ FEW: Final = 4
 
 
 class ContainerNames:
-    """Container id to name, as far as it was needed.
+    """Container id to name, as far as it was needed; `known` is replaced, never changed.
 
     A container is listed before its cgroup appears; an id that is not listed is a sandbox's, and
     its name is empty.
@@ -45,11 +45,12 @@ class ContainerNames:
 
     def learn(self, containers: Iterable[RuntimeContainer]) -> None:
         """Take in what an event said."""
-        self.known |= {one.id: one.name for one in containers}
+        self.known = self.known | {one.id: one.name for one in containers}
 
     def forget_all_but(self, ids: Collection[str]) -> None:
-        """Drop what has no cgroup any more; called when no container is about to start."""
-        self.known = {id_: name for id_, name in self.known.items() if id_ in ids}
+        """Drop what has no cgroup; one that is yet to come is asked for when it does."""
+        if not self.known.keys() <= set(ids):
+            self.known = {id_: name for id_, name in self.known.items() if id_ in ids}
 
     async def run(self) -> None:
         """Answer what was asked for, until cancelled; a silent runtime is asked again."""
@@ -98,7 +99,7 @@ class ContainerNames:
             found = await self._runtime.containers()
         else:
             found = tuple([one for id_ in ids for one in await self._runtime.containers(id_)])
-        self.known |= dict.fromkeys(ids, "") | {one.id: one.name for one in found}
+        self.known = self.known | dict.fromkeys(ids, "") | {one.id: one.name for one in found}
         self._wanted -= ids
         self._note(None)
         if ids:

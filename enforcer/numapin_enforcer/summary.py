@@ -36,8 +36,10 @@ def summarize(
 ) -> Summary:
     """Tell what `tree`, read back after all writes, means for `spec`.
 
-    Without anything desired only what runs is told.
+    Without anything desired only what runs is told, and nothing when all is given back.
     """
+    if spec.mode == "None":
+        return Summary()
     running = tuple(_running(spec, tree, layout))
     if not desired:
         return Summary(running=running)

@@ -7,10 +7,8 @@ from numapin_api.conditions import Reason
 from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_enforcer.apply import Failure
 from numapin_enforcer.cgroups import CgroupReadOnlyError, Write
-from numapin_enforcer.enforce import Enforced
-from numapin_enforcer.layout import Layout
 from numapin_enforcer.status import Obstacle, Report, judge
-from numapin_enforcer.summary import Summary, summarize
+from numapin_enforcer.summary import Summary
 
 PASSES_TO_STALL = 5
 """So many failed passes in a row, and somebody should look."""
@@ -26,23 +24,21 @@ class Scene:
     Attributes:
         facts: what is known without a pass: generation, topology, cgroups, runtime, drift.
         spec: what is in force; None while nothing is.
-        layout: how to read the tree's paths; None while there is no tree.
-        enforced: what the pass came to.
+        summary: what the kernel has; None where it could not be looked at.
         stalled: what somebody must mend, the worst first.
         working: what is under way.
     """
 
     facts: NodeAssignmentStatus
     spec: NodeAssignmentSpec | None
-    layout: Layout | None
-    enforced: Enforced
+    summary: Summary | None
     stalled: Sequence[Obstacle] = ()
     working: Sequence[Obstacle] = ()
 
 
 def build_report(scene: Scene) -> Report:
     """The status of this moment."""
-    summary = _summary(scene)
+    summary = scene.summary or Summary()
     content = scene.facts.model_copy(
         update={
             "pools": summary.pools,
@@ -52,7 +48,7 @@ def build_report(scene: Scene) -> Report:
     )
     stalled, working = _first(scene.stalled), _first(scene.working)
     verdicts = judge(stalled, working, _fine(scene.spec, summary))
-    return Report(content, verdicts, blind=scene.enforced.tree is None)
+    return Report(content, verdicts, blind=scene.summary is None)
 
 
 def cgroup_obstacles(
@@ -76,15 +72,6 @@ def moving(writes: Iterable[Write]) -> list[Obstacle]:
     if not paths:
         return []
     return [Obstacle(Reason.APPLYING, f"memory of {len(paths)} cgroups is being moved")]
-
-
-def _summary(scene: Scene) -> Summary:
-    tree, spec = scene.enforced.tree, scene.spec
-    if spec is None or spec.mode == "None":
-        return Summary()
-    if tree is None or scene.layout is None:
-        return Summary()
-    return summarize(spec, tree, scene.enforced.desired, scene.layout)
 
 
 def _fine(spec: NodeAssignmentSpec | None, summary: Summary) -> str:

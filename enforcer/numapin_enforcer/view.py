@@ -1,7 +1,6 @@
 """Edge: the cgroup tree as last read; an event has only what it names read again."""
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Protocol
 
 from numapin_enforcer.cgroups import (
@@ -42,16 +41,19 @@ class Watch(Protocol):
         """Everything since the last read; never waits."""
         ...
 
-    def refresh(self) -> None:
-        """Watch what came unnoticed."""
+    def cover(self, paths: Iterable[str]) -> None:
+        """Watch also these, which were found by looking."""
         ...
 
 
 class CgroupView:
-    """What is known of the tree; None while the kubelet has no pods' cgroup."""
+    """What is known of the tree; None while the kubelet has no pods' cgroup.
 
-    def __init__(self, files: CgroupFiles, watch: Watch, mount: Path) -> None:
-        self._files, self._watch, self._mount = files, watch, mount
+    While nothing changes it stays the same object.
+    """
+
+    def __init__(self, files: CgroupFiles, watch: Watch) -> None:
+        self._files, self._watch = files, watch
         self.tree: Tree | None = None
 
     def observe(self, *, everything: bool) -> Tree | None:
@@ -60,8 +62,6 @@ class CgroupView:
         Raises:
             CgroupError: a file could not be read.
         """
-        if everything:
-            self._watch.refresh()
         self._update(self._watch.read(), (), everything=everything)
         return self.tree
 
@@ -81,16 +81,19 @@ class CgroupView:
         if everything or changes.overflowed or self.tree is None:
             self._read_all()
             return
-        told = (*changes.vanished, *changes.appeared, *changes.written)
-        paths = {str(path.relative_to(self._mount)) for path in told} | set(more)
+        paths = {*changes.vanished, *changes.appeared, *changes.written, *more}
         if paths:
             self._read_some(self.tree, paths)
 
     def _read_all(self) -> None:
         try:
-            self.tree = self._files.read()
+            tree = self._files.read()
         except CgroupVanishedError:
             self.tree = None
+            return
+        self._watch.cover(tree.cgroups)
+        if self.tree is None or tree.cgroups != self.tree.cgroups:
+            self.tree = tree
 
     def _read_some(self, tree: Tree, paths: Iterable[str]) -> None:
         known = dict(tree.cgroups)

@@ -1,14 +1,12 @@
 """The kernel model with what an enforcer's view needs besides: single reads, tasks, events."""
 
 import errno
-from pathlib import Path
+from collections.abc import Iterable
 
 from kernel_model import KernelModel
 
 from numapin_enforcer.cgroups import Cgroup, CgroupVanishedError, Tree, Write
 from numapin_enforcer.inotify import Changes
-
-MOUNT = Path("/cgroup")
 
 
 class WatchedModel(KernelModel):
@@ -20,7 +18,7 @@ class WatchedModel(KernelModel):
         self.vanished: list[str] = []
         self.written: list[str] = []
         self.reads = 0
-        self.refreshed = 0
+        self.covered: set[str] = set()
         self.overflowed = False
 
     def make(self, path: str) -> None:
@@ -57,13 +55,13 @@ class ModelWatch:
     def __init__(self, model: WatchedModel) -> None:
         self._model = model
 
-    def refresh(self) -> None:
-        self._model.refreshed += 1
+    def cover(self, paths: Iterable[str]) -> None:
+        self._model.covered = set(paths)
 
     def read(self) -> Changes:
         model = self._model
         lists = (model.appeared, model.vanished, model.written)
-        appeared, vanished, written = (tuple(MOUNT / path for path in one) for one in lists)
+        appeared, vanished, written = map(tuple, lists)
         told = Changes(appeared, vanished, written, model.overflowed)
         for one in lists:
             one.clear()

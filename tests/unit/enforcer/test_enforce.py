@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from watched_model import MOUNT, ModelWatch, WatchedModel
+from watched_model import ModelWatch, WatchedModel
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
@@ -46,7 +46,7 @@ class World:
 
     def __init__(self, version: Version) -> None:
         self.model = WatchedModel(version, ALL, MemSet((0,)))
-        self.view = CgroupView(self.model, ModelWatch(self.model), MOUNT)
+        self.view = CgroupView(self.model, ModelWatch(self.model))
         self.enforcement = Enforcement(self.model, self.view, LAYOUT)
         self.make("kubepods/besteffort")
         for path in (f"{OWNER}/{A}", f"{OTHER}/{B}"):
@@ -101,6 +101,15 @@ def test_a_pass_that_finds_all_right_writes_nothing(world: World) -> None:
     world.model.after_write = writes.append
     done = world.run(spec(own("owner", "4-7")), everything=True)
     assert (done.complete, writes, done.drifts) == (True, [], ())
+
+
+def test_while_nothing_changes_the_answer_is_the_same_object(world: World) -> None:
+    wanted = Goal(spec(own("owner", "4-7")), MACHINE, NAMES)
+    world.enforcement.run(wanted, everything=True)
+    first = world.enforcement.run(wanted, everything=False)
+    assert world.enforcement.run(replace(wanted), everything=True) is first
+    renamed = replace(wanted, names={A: "main"})
+    assert world.enforcement.run(renamed, everything=False) is not first
 
 
 def test_only_what_an_event_names_is_read_again(world: World) -> None:

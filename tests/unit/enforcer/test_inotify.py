@@ -18,36 +18,36 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def watch(root: Path) -> Iterator[CgroupWatch]:
-    with CgroupWatch(root) as made:
+    with CgroupWatch(root.parent, "kubepods") as made:
         assert not made.read().appeared
         yield made
 
 
 def test_a_new_folder_is_told(root: Path, watch: CgroupWatch) -> None:
     (root / "burstable" / "pod1").mkdir()
-    assert watch.read().appeared == (root / "burstable" / "pod1",)
+    assert watch.read().appeared == ("kubepods/burstable/pod1",)
 
 
 def test_folders_made_before_their_parent_was_watched_are_told(
     root: Path, watch: CgroupWatch
 ) -> None:
     (root / "pod1" / "c1" / "nested").mkdir(parents=True)
-    pod = root / "pod1"
-    assert watch.read().appeared == (pod, pod / "c1", pod / "c1" / "nested")
+    pod = "kubepods/pod1"
+    assert watch.read().appeared == (pod, f"{pod}/c1", f"{pod}/c1/nested")
 
 
 def test_a_folder_inside_a_new_folder_is_told_later(root: Path, watch: CgroupWatch) -> None:
     (root / "pod1").mkdir()
     watch.read()
     (root / "pod1" / "c1").mkdir()
-    assert watch.read().appeared == (root / "pod1" / "c1",)
+    assert watch.read().appeared == ("kubepods/pod1/c1",)
 
 
 def test_a_vanished_folder_is_told_and_forgotten(root: Path, watch: CgroupWatch) -> None:
     (root / "pod1").mkdir()
     watch.read()
     (root / "pod1").rmdir()
-    assert watch.read().vanished == (root / "pod1",)
+    assert watch.read().vanished == ("kubepods/pod1",)
     assert watch.read().vanished == ()
 
 
@@ -55,7 +55,7 @@ def test_a_folder_that_came_and_went_is_only_gone(root: Path, watch: CgroupWatch
     (root / "pod1").mkdir()
     (root / "pod1").rmdir()
     changes = watch.read()
-    assert (changes.appeared, changes.vanished) == ((), (root / "pod1",))
+    assert (changes.appeared, changes.vanished) == ((), ("kubepods/pod1",))
 
 
 def test_a_folder_that_went_and_came_is_there(root: Path, watch: CgroupWatch) -> None:
@@ -64,13 +64,13 @@ def test_a_folder_that_went_and_came_is_there(root: Path, watch: CgroupWatch) ->
     (root / "pod1").rmdir()
     (root / "pod1").mkdir()
     changes = watch.read()
-    assert (changes.appeared, changes.vanished) == ((root / "pod1",), ())
+    assert (changes.appeared, changes.vanished) == (("kubepods/pod1",), ())
 
 
 @pytest.mark.parametrize("name", ["cpuset.cpus", "cpuset.mems", "cpuset.cpus.partition"])
 def test_a_written_cpuset_file_is_told(root: Path, watch: CgroupWatch, name: str) -> None:
     (root / "burstable" / name).write_text("0-3")
-    assert watch.read().written == (root / "burstable",)
+    assert watch.read().written == ("kubepods/burstable",)
 
 
 @pytest.mark.parametrize("name", ["cgroup.procs", "cpu.weight", "tasks"])
@@ -85,9 +85,9 @@ def test_the_root_coming_and_going_asks_for_a_full_look(root: Path, watch: Cgrou
     (root / "besteffort").mkdir(parents=True)
     changes = watch.read()
     assert changes.overflowed
-    assert changes.appeared == (root, root / "besteffort")
+    assert changes.appeared == ("kubepods", "kubepods/besteffort")
     (root / "besteffort" / "cpuset.cpus").write_text("1")
-    assert watch.read().written == (root / "besteffort",)
+    assert watch.read().written == ("kubepods/besteffort",)
 
 
 def test_neighbours_of_the_root_are_not_told(root: Path, watch: CgroupWatch) -> None:
@@ -108,23 +108,27 @@ def test_a_flood_that_the_kernel_drops_is_said_and_the_tree_is_found(
     (root / "burstable" / "pod1").mkdir()
     changes = watch.read()
     assert changes.overflowed
-    assert {root / "pod0", root / "burstable" / "pod1"} <= set(changes.appeared)
+    assert {"kubepods/pod0", "kubepods/burstable/pod1"} <= set(changes.appeared)
 
 
-def test_a_parent_that_comes_late_is_found_by_a_refresh(tmp_path: Path) -> None:
+def test_what_came_with_a_late_parent_is_watched_once_it_was_found(tmp_path: Path) -> None:
     root = tmp_path / "kubelet" / "kubepods"
-    with CgroupWatch(root) as watch:
+    with CgroupWatch(tmp_path, "kubelet/kubepods") as watch:
         root.mkdir(parents=True)
         assert not watch.read().appeared
-        watch.refresh()
+        watch.cover(["kubelet/kubepods"])
         (root / "pod1").mkdir()
-        assert watch.read().appeared == (root / "pod1",)
+        assert watch.read().appeared == ("kubelet/kubepods/pod1",)
+        (root / "pod1" / "cpuset.cpus").write_text("1")
+        assert watch.read().written == ("kubelet/kubepods/pod1",)
+        root.rename(tmp_path / "kubelet" / "other")
+        assert watch.read().overflowed
 
 
-def test_a_refresh_tells_nothing_and_loses_nothing(root: Path, watch: CgroupWatch) -> None:
+def test_covering_tells_nothing_and_loses_nothing(root: Path, watch: CgroupWatch) -> None:
     (root / "pod1").mkdir()
-    watch.refresh()
+    watch.cover(["kubepods", "kubepods/burstable", "kubepods/pod1", "kubepods/gone"])
     changes = watch.read()
-    assert (changes.appeared, changes.vanished) == ((root / "pod1",), ())
-    watch.refresh()
+    assert (changes.appeared, changes.vanished) == (("kubepods/pod1",), ())
+    watch.cover(["kubepods", "kubepods/burstable", "kubepods/pod1"])
     assert watch.read().appeared == ()

@@ -1,0 +1,185 @@
+"""What an enforcer weighs and burns: memory after many assignments, CPU while nothing happens.
+
+Everything is real: etcd and kube-apiserver, containerd, this machine's cgroups. The pods are
+cgroups alone, with nobody in them: the enforcer treats them as it treats any others.
+"""
+
+import argparse
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from numapin_lab.apiserver import AnswerError
+from numapin_lab.build import provide
+from numapin_lab.cgroups import MOUNTS, LabCgroup, hierarchies
+from numapin_lab.components import CONTROL_PLANE, RUNTIME
+from numapin_lab.controlplane import ControlPlane, ControlPlanePorts
+from numapin_lab.ports import choose
+from numapin_lab.processes import wait_until
+from numapin_lab.runtime import Runtime
+
+ROOT = Path(__file__).parents[1]
+NODE = "bench"
+PATH = "/apis/numapin.io/v1alpha1/nodeassignments"
+WAIT_SECONDS = 60
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Weight:
+    """Memory of a process in KiB; `cpu_seconds` since its start."""
+
+    resident: int
+    peak: int
+    private: int
+    cpu_seconds: float
+
+
+def weigh(pid: int) -> Weight:
+    """Source: proc(5), "/proc/pid/status", "smaps_rollup" and "stat"."""
+    process = Path(f"/proc/{pid}")
+    status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
+    rollup = (process / "smaps_rollup").read_text().splitlines()[1:]
+    maps = {name: int(rest.split()[0]) for name, _, rest in (one.partition(":") for one in rollup)}
+    times = (process / "stat").read_text().rpartition(")")[2].split()
+    return Weight(
+        int(status["VmRSS"].split()[0]),
+        int(status["VmHWM"].split()[0]),
+        maps["Private_Clean"] + maps["Private_Dirty"],
+        (int(times[11]) + int(times[12])) / TICKS,
+    )
+
+
+def make_pods(root: str, count: int) -> list[str]:
+    """Cgroups of `count` best-effort and Guaranteed pods, a sandbox and a container each."""
+    uids = [str(uuid.uuid4()) for _ in range(count)]
+    for number, uid in enumerate(uids):
+        qos = "" if number % 2 else "besteffort/"
+        for container in (secrets.token_hex(32), secrets.token_hex(32)):
+            make_cgroup(f"{root}/kubepods/{qos}pod{uid}/{container}")
+    return uids
+
+
+def make_cgroup(path: str) -> None:
+    """In every hierarchy; on v1 a new cpuset gets its parent's sets, as the kubelet does."""
+    for mount in hierarchies(MOUNTS.read_text()):
+        folder = mount
+        for part in path.strip("/").split("/"):
+            folder = folder / part
+            folder.mkdir(exist_ok=True)
+            for name in ("cpuset.cpus", "cpuset.mems"):
+                file = folder / name
+                if file.exists() and not file.read_text().strip():
+                    file.write_text((folder.parent / name).read_text())
+
+
+@contextmanager
+def parts(folder: Path) -> Iterator[tuple[ControlPlane, Runtime]]:
+    """A control plane and a runtime of our own."""
+    programs = {name: found.path for name, found in provide([*CONTROL_PLANE, *RUNTIME]).items()}
+    name = f"numapin-bench-{secrets.token_hex(3)}"
+    plane = ControlPlane(folder / "cp", ControlPlanePorts(*choose(3)), programs)
+    runtime = Runtime(folder / "rt" / "containerd", Path("/run") / name, LabCgroup(name), programs)
+    try:
+        plane.start()
+        runtime.start()
+        plane.kubectl("apply", "--server-side", "-k", str(ROOT / "crds"))
+        wait_until(lambda: served(plane), "our kinds", WAIT_SECONDS)
+        yield plane, runtime
+    finally:
+        runtime.stop()
+        plane.stop()
+
+
+def served(plane: ControlPlane) -> bool:
+    """Whether the API server serves our kinds."""
+    try:
+        return plane.api.exists(PATH)
+    except AnswerError:  # "storage is (re)initializing"
+        return False
+
+
+def assign(plane: ControlPlane, uid: str) -> int:
+    """Give the second CPU to one pod's container; returns the spec's generation."""
+    owner = {"podUID": uid, "namespace": "default", "pod": uid, "container": "main"}
+    spec: dict[str, Any] = {
+        "pools": {"reserved": "0", "shared": "0"},
+        "containers": [{**owner, "cpus": "1", "exclusive": True}],
+    }
+    body = {"apiVersion": "numapin.io/v1alpha1", "kind": "NodeAssignment"}
+    body |= {"metadata": {"name": NODE}, "spec": spec}
+    query = "fieldManager=bench&force=true"
+    answer = plane.api.request("PATCH", f"{PATH}/{NODE}?{query}", body)
+    return int(answer["metadata"]["generation"])
+
+
+def observed(plane: ControlPlane) -> int:
+    """The generation that the enforcer's status tells of; 0 before any."""
+    status = plane.api.get(f"{PATH}/{NODE}").get("status") or {}
+    return int(status.get("observedGeneration", 0))
+
+
+@contextmanager
+def enforcer(plane: ControlPlane, runtime: Runtime, folder: Path) -> Iterator[int]:
+    """An enforcer with the settings of the DaemonSet; gives its process id."""
+    command = [sys.executable, "-m", "numapin_enforcer", f"--node-name={NODE}"]
+    command += [f"--kubeconfig={plane.kubeconfig}", f"--cri-socket={runtime.socket}"]
+    command += [f"--cgroup-root={runtime.cgroup.path}", f"--state-dir={folder / 'state'}"]
+    command += [f"--kubelet-state-dir={folder}", f"--health-address=127.0.0.1:{choose(1)[0]}"]
+    with (folder / "enforcer.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        yield process.pid
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(WAIT_SECONDS)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pods", type=int, default=100, help="pods on the node (default: 100)")
+    parser.add_argument("--assignments", type=int, default=1000, help="(default: 1000)")
+    parser.add_argument("--seconds", type=int, default=60, help="of idleness (default: 60)")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name, parts(Path(name)) as (plane, runtime):
+        uids = make_pods(runtime.cgroup.path, options.pods)
+        with enforcer(plane, runtime, Path(name)) as pid:
+            measure(plane, uids, options, pid)
+
+
+def measure(plane: ControlPlane, uids: list[str], options: argparse.Namespace, pid: int) -> None:
+    """Fresh, after many assignments, and after some idleness."""
+    first = assign(plane, uids[0])
+    wait_until(lambda: observed(plane) >= first, "the first assignment", WAIT_SECONDS)
+    fresh = weigh(pid)
+    started = time.monotonic()
+    last = first
+    for number in range(options.assignments):
+        last = assign(plane, uids[number % len(uids)])
+    wait_until(lambda: observed(plane) >= last, "the last assignment", WAIT_SECONDS)
+    busy, seconds = weigh(pid), time.monotonic() - started
+    time.sleep(options.seconds)
+    idle = weigh(pid)
+    print(f"{options.pods} pods, {2 * options.pods} containers and sandboxes")
+    for label, one in (("fresh", fresh), (f"after {last} assignments", busy), ("idle", idle)):
+        mib = f"RSS {one.resident / 1024:.1f}, peak {one.peak / 1024:.1f}"
+        print(f"{label:>24}: {mib}, private {one.private / 1024:.1f} MiB")
+    each = (busy.cpu_seconds - fresh.cpu_seconds) / max(1, last - first)
+    print(f"one assignment: {each * 1000:.2f} ms of CPU ({last - first} in {seconds:.1f} s)")
+    share = (idle.cpu_seconds - busy.cpu_seconds) / options.seconds
+    print(f"idle: {share:.2%} of a CPU over {options.seconds} s")
+
+
+if __name__ == "__main__":
+    main()
