@@ -4,19 +4,18 @@ Safe when several labs start at once: one builder at a time holds a lock on the 
 finished program appears there by one rename.
 """
 
-import fcntl
 import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from numapin_lab.components import COMPONENTS, Component, Found, cache_folder, find
 from numapin_lab.errors import LabError, MissingError
+from numapin_lab.locks import locked
 
 ATTEMPTS = 3  # the first build fetches several hundred modules: one of them may fail to arrive
 REPORT_SECONDS = 20
@@ -83,9 +82,8 @@ class Builder:
     def build_once(self, component: Component, title: str) -> Found:
         """Build unless another lab has done it while we waited for the lock."""
         folder = cache_folder(component, self.environment)
-        folder.mkdir(parents=True, exist_ok=True)
         built = folder / component.name
-        with self._locked(folder / "lock"):
+        with locked(folder / "lock", lambda: self.tell("lab: waiting: another lab is building")):
             if os.access(built, os.X_OK):
                 return Found(component, built, "cache")
             go = shutil.which("go", path=self.environment.get("PATH", ""))
@@ -134,13 +132,3 @@ class Builder:
         finally:
             process.kill()
             process.wait()
-
-    @contextmanager
-    def _locked(self, path: Path) -> Iterator[None]:
-        with path.open("a") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                self.tell(f"lab: another lab is building; waiting for {path}")
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            yield

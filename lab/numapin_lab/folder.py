@@ -1,10 +1,8 @@
 """A lab as a folder: up, down and status, for the command and for tests alike."""
 
-import contextlib
-import fcntl
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +11,7 @@ from numapin_lab.build import Say, provide, say
 from numapin_lab.cgroups import LabCgroup
 from numapin_lab.cluster import Cluster
 from numapin_lab.components import COMPONENTS
+from numapin_lab.locks import locked
 from numapin_lab.processes import read_pid, stop
 from numapin_lab.state import LabState
 from numapin_lab.teardown import clear
@@ -71,7 +70,7 @@ class LabFolder:
             name: found.path for name, found in provide([*COMPONENTS], environment, tell).items()
         }
         self.path.mkdir(parents=True, exist_ok=True)
-        with self._locked():
+        with locked(self.path / "lock"):
             state = self.state()
             if state is None:
                 state = LabState.new()
@@ -88,7 +87,7 @@ class LabFolder:
         """
         if not self.path.is_dir():
             return
-        with self._locked():
+        with locked(self.path / "lock"):
             state = self.state()
             if state is None:
                 return
@@ -117,10 +116,3 @@ class LabFolder:
                         entry.unlink()
         self.kubeconfig.unlink(missing_ok=True)
         (self.path / "lab.json").unlink()
-
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        """One `up` or `down` at a time."""
-        with (self.path / "lock").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield

@@ -17,6 +17,7 @@ from pathlib import Path
 from numapin_lab.build import Say, say
 from numapin_lab.components import cache_root
 from numapin_lab.errors import LabError, MissingError
+from numapin_lab.locks import locked
 
 PACKAGE = "linux-image-amd64"
 FETCH_SECONDS = 600
@@ -41,14 +42,24 @@ def provide_kernel(environment: Mapping[str, str] = os.environ, tell: Say = say)
         LabError: fetching failed.
     """
     folder = cache_root(environment) / "kernel"
+    with locked(folder / "lock"):
+        kernel = _find(folder)
+        if kernel is None:
+            _fetch(folder, tell)
+            kernel = _find(folder)
+    if kernel is None:
+        raise MissingError(f"{PACKAGE} holds no kernel that can be used", REMEDY)
+    return kernel
+
+
+def _find(folder: Path) -> Kernel | None:
     for root in (Path("/"), folder):
         for packed in sorted((root / "boot").glob("vmlinuz-*-amd64"), reverse=True):
             release = packed.name.removeprefix("vmlinuz-")
             modules = root / "lib" / "modules" / release
             if (modules / "modules.dep").exists() and os.access(packed, os.R_OK):
                 return Kernel(_unpacked(packed, folder / f"vmlinux-{release}"), modules)
-    _fetch(folder, tell)
-    return provide_kernel(environment, tell)
+    return None
 
 
 def unpack(image: bytes) -> bytes:
