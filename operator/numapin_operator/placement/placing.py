@@ -22,6 +22,7 @@ from numapin_operator.placement.errors import (
     SmtAlignmentError,
     TopologyAffinityError,
 )
+from numapin_operator.placement.explain import readable
 from numapin_operator.placement.hints import NOWHERE, CpuHints, Impossible, MemoryHints, cpu_hints
 from numapin_operator.placement.holdings import Binding, Block, CpuPool, Holding, cpus_of, mems_of
 from numapin_operator.placement.memory import MemoryTables
@@ -197,7 +198,7 @@ class Placing:
     @staticmethod
     def _asks(cpus: int, memory: Amounts) -> str:
         parts = [f"{cpus} CPUs"] if cpus else []
-        return ", ".join([*parts, *(f"{size} bytes of {name}" for name, size in memory)])
+        return ", ".join([*parts, *(f"{readable(size)} of {name}" for name, size in memory)])
 
     def _give_cpus(self, container: ContainerView, count: int, numa_nodes: int | None) -> None:
         check_whole_cores(self._rules, self._pool, count)

@@ -1,0 +1,162 @@
+"""`numapin simulate`: answers line by line, and what is said of scenarios that cannot be read."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from numapin_cli.main import main
+
+MACHINE = {
+    "cpus": [[cpu, cpu, 0, -1, 0] for cpu in range(4)],
+    "numaNodes": [{"id": 0, "memoryBytes": 1 << 33}],
+}
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> Path:
+    (tmp_path / "small.json").write_text(json.dumps(MACHINE))
+    (tmp_path / "broken.json").write_text('{"cpus": []}')
+    return tmp_path
+
+
+def pod(uid: str, cpu: str = "1") -> dict[str, Any]:
+    amounts = {"cpu": cpu, "memory": "64Mi"}
+    containers = [{"name": "c", "resources": {"requests": amounts, "limits": amounts}}]
+    return {"metadata": {"name": uid, "uid": uid}, "spec": {"containers": containers}}
+
+
+def scenario(name: str = "s", **fields: Any) -> dict[str, Any]:
+    policy = {"reserved": {"cpus": "0"}}
+    steps = [{"add": pod("a", "2")}, {"add": pod("b", "2")}, {"remove": "a"}]
+    return {"name": name, "machine": "small", "policy": policy, "steps": steps} | fields
+
+
+def run(machines: Path, *lines: object, flags: tuple[str, ...] = ()) -> int:
+    text = "".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines)
+    (machines / "asked.jsonl").write_text(text)
+    file = str(machines / "asked.jsonl")
+    return main(["simulate", "--machines", str(machines), *flags, file])
+
+
+def answers(capsys: pytest.CaptureFixture[str]) -> tuple[list[dict[str, Any]], str]:
+    captured = capsys.readouterr()
+    return [json.loads(line) for line in captured.out.splitlines()], captured.err
+
+
+def test_every_step_is_answered(machines: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(machines, scenario()) == 0
+    (given,), told = answers(capsys)
+    placed, refused, removed = given["steps"]
+    assert placed == {
+        "admitted": True,
+        "containers": {"c": {"cpus": "1-2", "mems": "", "memory": []}},
+        "shared": "0,3",
+    }
+    assert (refused["admitted"], refused["reason"]) == (False, "NotEnoughCPUs")
+    assert "wanted 2 CPUs, 1 free" in refused["message"]
+    assert removed == {"shared": "0-3"}
+    assert told == ""
+
+
+def test_it_reads_standard_input_and_an_inline_machine(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(scenario(machine=MACHINE)) + "\n\n"))
+    assert main(["simulate"]) == 0
+    assert len(answers(capsys)[0]) == 1
+
+
+def test_a_policy_that_cannot_work_there_is_an_answer(
+    machines: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(machines, scenario(policy={"reserved": {"cpus": "9"}})) == 0
+    (given,), _ = answers(capsys)
+    assert given == {
+        "name": "s",
+        "error": "reserved.cpus: this machine has no online CPU 9; it has 0-3",
+    }
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ("{", "not JSON: Expecting property name"),
+        ("[]", "must be a JSON object with name, machine, policy, steps"),
+        ({"machine": "small"}, "name: is missing"),
+        (scenario(more=1), "more: is not a field of a scenario"),
+        (scenario(machine="none"), "machine: there is no none.json"),
+        (scenario(machine="../asked"), "machine: there is no ../asked.json"),
+        (scenario(machine=7), "machine: must be the name of a machine, or a machine"),
+        (scenario(machine="broken"), "broken.json: "),
+        (
+            scenario(policy={"options": {"fullPCPUOnly": True}}),
+            "policy.options.fullPCPUOnly: there is no such field; remove it or correct its name",
+        ),
+        (
+            scenario(policy={"topology": {"policy": "Best"}}),
+            "policy.topology.policy: input should be 'None'",
+        ),
+        (
+            scenario(policy={"reserved": {"cpus": "3-1"}}),
+            "policy.reserved.cpus: '3-1' is not a list of ids",
+        ),
+        (scenario(steps={}), "steps: must be a list of steps"),
+        (scenario(steps=[{"drop": "a"}]), 'steps[0]: must be {"add": <Pod>} or {"remove"'),
+        (
+            scenario(steps=[{"add": pod("a", "two")}]),
+            "steps[0].add.spec.containers[0].resources.requests.cpu: 'two' is not a quantity",
+        ),
+        (
+            scenario(steps=[{"add": pod("a")}, {"add": pod("a")}]),
+            "steps[1]: pod a is there already",
+        ),
+    ],
+)
+def test_a_bad_scenario_is_named_with_line_and_field_and_the_next_is_answered(
+    machines: Path, capsys: pytest.CaptureFixture[str], bad: object, message: str
+) -> None:
+    assert run(machines, scenario("first"), bad, scenario("last")) == 1
+    given, told = answers(capsys)
+    assert "asked.jsonl: line 2: " in told
+    assert message in told
+    assert message in given[1]["error"]
+    assert [len(each["steps"]) for each in (given[0], given[2])] == [3, 3]
+
+
+def test_what_the_operator_would_do_differently_can_be_asked(
+    machines: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    strict = scenario(policy={"reserved": {"cpus": "0", "strict": True}})
+    strict["steps"] = [{"add": pod("a", "3")}]
+    assert run(machines, strict) == 0
+    assert run(machines, strict, flags=("--as-operator",)) == 0
+    (kubelet, operator), _ = answers(capsys)
+    assert kubelet["steps"][0]["shared"] == ""
+    assert operator["steps"][0]["reason"] == "SharedPoolEmpty"
+
+
+def test_a_file_that_is_not_there_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "/nowhere/asked.jsonl"]) == 1
+    assert "/nowhere/asked.jsonl: No such file or directory; give a file" in capsys.readouterr().err
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_shown_on_a_terminal_only(
+    machines: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("numapin_cli.simulate._PROGRESS_SECONDS", -1.0)
+    screen = _Terminal()
+    monkeypatch.setattr("sys.stderr", screen)
+    assert run(machines, scenario(), scenario()) == 0
+    assert "2 scenarios, " in screen.getvalue()
+    quiet = io.StringIO()
+    monkeypatch.setattr("sys.stderr", quiet)
+    assert run(machines, scenario()) == 0
+    assert quiet.getvalue() == ""

@@ -1,0 +1,209 @@
+"""The merge, against the kubelet's own way: every combination of every hint, compared in turn."""
+
+from dataclasses import dataclass
+from itertools import combinations, product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from numapin_api.topology import Cpu, NumaNode, Topology
+from numapin_operator.placement.bits import mask_of, members
+from numapin_operator.placement.hints import CpuHints, Impossible, MemoryHints, cpu_hints
+from numapin_operator.placement.holdings import Block
+from numapin_operator.placement.layout import layout_of
+from numapin_operator.placement.memory import MemoryTables
+from numapin_operator.placement.merge import Merging
+
+
+@dataclass(frozen=True)
+class Hint:
+    """A hint as the kubelet lists it; no NUMA nodes at all means any."""
+
+    numa_nodes: int | None
+    preferred: bool
+
+
+def subsets(nodes: tuple[int, ...]) -> list[int]:
+    return [mask_of(c) for size in range(1, len(nodes) + 1) for c in combinations(nodes, size)]
+
+
+def listed_cpu_hints(hints: CpuHints | Impossible | None) -> list[list[Hint]]:
+    if hints is None:
+        return [[Hint(None, preferred=True)]]
+    if isinstance(hints, Impossible):
+        return [[Hint(None, preferred=False)]]
+    return [
+        [
+            Hint(mask, hints.prefers(mask))
+            for mask in subsets(hints.nodes)
+            if not hints.required & ~mask
+            and sum(hints.free[node] for node in members(mask)) >= hints.wanted
+        ]
+    ]
+
+
+def listed_memory_hints(hints: MemoryHints | None) -> list[list[Hint]]:
+    if hints is None:
+        return [[Hint(None, preferred=True)]]
+    masks = [1 << node for node in members(hints.singles)] + list(hints.groups)
+    for mask in subsets(hints.loose):
+        enough = all(
+            sum(weights.get(node, 0) for node in members(mask)) >= need
+            for weights, need in hints.needs
+        )
+        if mask.bit_count() > 1 and enough:
+            masks.append(mask)
+    one = [Hint(mask, mask.bit_count() == hints.fewest) for mask in masks]
+    return [one for _ in hints.asked]
+
+
+def merge_all(
+    lists: list[list[Hint]], everywhere: int, distances: dict[int, dict[int, int]] | None
+) -> Hint:
+    """The kubelet's merge, by its own rules of comparison."""
+    counts = [
+        min(hint.numa_nodes.bit_count() for hint in each if hint.numa_nodes is not None)
+        for each in lists
+        if any(hint.numa_nodes is not None for hint in each)
+    ]
+    aim = max(counts, default=0)
+
+    def rank(mask: int) -> tuple[float, float, int]:
+        nodes = list(members(mask))
+        if distances is None:
+            return mask.bit_count(), 0, mask
+        total = sum(distances[one][other] for one in nodes for other in nodes)
+        return mask.bit_count(), total / len(nodes) ** 2, mask
+
+    best: Hint | None = None
+    for combination in product(*lists):
+        given_masks = [hint.numa_nodes for hint in combination if hint.numa_nodes is not None]
+        joint = everywhere
+        for mask in given_masks:
+            joint &= mask
+        preferred = all(hint.preferred for hint in combination) and len(set(given_masks)) <= 1
+        candidate = Hint(joint, preferred)
+        if joint and (best is None or better(candidate, best, aim, rank)):
+            best = candidate
+    return best or Hint(everywhere, preferred=False)
+
+
+def better(candidate: Hint, best: Hint, aim: int, rank) -> bool:  # type: ignore[no-untyped-def]
+    assert candidate.numa_nodes is not None
+    assert best.numa_nodes is not None
+    if candidate.preferred != best.preferred:
+        return candidate.preferred
+    fitter = rank(candidate.numa_nodes) < rank(best.numa_nodes)
+    if best.preferred:
+        return bool(fitter)
+    size, now = candidate.numa_nodes.bit_count(), best.numa_nodes.bit_count()
+    if now > aim:
+        return bool(fitter)
+    if now == aim or size > aim:
+        return bool(size == aim and now == aim and fitter)
+    return size > now or (size == now and bool(fitter))
+
+
+@dataclass(frozen=True)
+class Case:
+    cpu: CpuHints | Impossible | None
+    memory: MemoryHints | None
+    everywhere: int
+    distances: dict[int, dict[int, int]] | None
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    with_cpus = draw(st.integers(1, 4))
+    nodes = with_cpus + draw(st.integers(0, 1))
+    cores = draw(st.lists(st.integers(1, 4), min_size=with_cpus, max_size=with_cpus))
+    rows = [node for node, count in enumerate(cores) for _ in range(count)]
+    cpus = tuple(Cpu(i, i, node // 2, -1, node) for i, node in enumerate(rows))
+    layout = layout_of(Topology(cpus, tuple(NumaNode(i, 1) for i in range(nodes))))
+    taken = draw(st.integers(0, (1 << len(rows)) - 1))
+    reusable = taken & draw(st.integers(0, (1 << len(rows)) - 1)) if draw(st.booleans()) else 0
+    wanted = draw(st.integers(0, len(rows)))
+    cpu = None
+    if wanted:
+        free = layout.cpus & ~taken
+        cpu = cpu_hints(layout, free, reusable, wanted, by_socket=draw(st.booleans()))
+    symmetric = {(a, b): draw(st.integers(11, 31)) for a in range(nodes) for b in range(a)}
+    distances = {
+        a: {b: 10 if a == b else symmetric[max(a, b), min(a, b)] for b in range(nodes)}
+        for a in range(nodes)
+    }
+    return Case(
+        cpu=cpu,
+        memory=draw(memory_cases(nodes)),
+        everywhere=(1 << nodes) - 1,
+        distances=distances if draw(st.booleans()) else None,
+    )
+
+
+@st.composite
+def memory_cases(draw: st.DrawFn, nodes: int) -> MemoryHints | None:
+    if draw(st.booleans()):
+        return None
+    resources = ("hugepages-2Mi", "memory")[draw(st.integers(0, 1)) :]
+    sizes = st.lists(st.integers(0, 9), min_size=nodes, max_size=nodes)
+    capacity = {name: dict(enumerate(draw(sizes))) for name in resources}
+    tables = MemoryTables(capacity, range(nodes))
+    for _ in range(draw(st.integers(0, 2))):
+        mask = draw(st.integers(1, (1 << nodes) - 1))
+        if not tables.clashes(mask):
+            tables.assign(Block(mask, draw(st.sampled_from(resources)), draw(st.integers(0, 6))))
+    asked = tuple((name, draw(st.integers(0, 12))) for name in resources)
+    hints = tables.hints(asked, {})
+    return hints if hints.best() else None
+
+
+@given(cases())
+@settings(max_examples=600, deadline=None)
+def test_the_search_finds_what_trying_everything_finds(case: Case) -> None:
+    lists = listed_cpu_hints(case.cpu) + listed_memory_hints(case.memory)
+    want = merge_all(lists, case.everywhere, case.distances)
+    best_effort = Merging("BestEffort", case.everywhere, case.distances)
+    got = best_effort.merge(case.cpu, case.memory)
+    assert got is not None
+    assert (got.numa_nodes, got.preferred) == (want.numa_nodes, want.preferred)
+    restricted = Merging("Restricted", case.everywhere, case.distances).merge(case.cpu, case.memory)
+    assert restricted == (got if want.preferred else None)
+
+
+@given(cases())
+@settings(max_examples=300, deadline=None)
+def test_single_numa_node_is_the_same_among_single_nodes(case: Case) -> None:
+    lists = [
+        [
+            hint
+            for hint in each
+            if hint.preferred and (hint.numa_nodes is None or hint.numa_nodes.bit_count() == 1)
+        ]
+        for each in listed_cpu_hints(case.cpu) + listed_memory_hints(case.memory)
+    ]
+    want = merge_all(lists, case.everywhere, None)
+    got = Merging("SingleNUMANode", case.everywhere, case.distances).merge(case.cpu, case.memory)
+    assert (got is not None) == want.preferred
+    if got is not None:
+        nodes = want.numa_nodes if want.numa_nodes != case.everywhere else None
+        assert got.numa_nodes == nodes
+
+
+@pytest.mark.parametrize("nodes", [34, 64, 200])
+def test_the_search_stays_small_on_many_numa_nodes(nodes: int) -> None:
+    """The kubelet would list 2 to the power of these; its masks end at 64."""
+    cpus = tuple(Cpu(i, i, i // 4, -1, i // 4) for i in range(nodes * 4))
+    topology = Topology(cpus, tuple(NumaNode(node, 1 << 30) for node in range(nodes)))
+    layout = layout_of(topology)
+    tables = MemoryTables({"memory": dict.fromkeys(range(nodes), 1 << 30)}, range(nodes))
+    asked = (("memory", nodes // 2 << 30),)
+    cpu = cpu_hints(layout, layout.cpus & ~1, 0, nodes * 2 - 1, by_socket=False)
+    near = {a: {b: 10 + abs(a - b) % 7 for b in range(nodes)} for a in range(nodes)}
+    for distances in (None, near):
+        merging = Merging("BestEffort", (1 << nodes) - 1, distances)
+        found = merging.merge(cpu, tables.hints(asked, {}))
+        assert found is not None
+        assert found.numa_nodes is not None
+        assert found.preferred
+        assert found.numa_nodes.bit_count() == nodes // 2

@@ -1,0 +1,189 @@
+"""Pods as the API server gives them, to what the planner needs; and what is said of bad ones."""
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from numapin_operator.placement import Kind, PodFormatError, parse_pod
+from numapin_operator.placement.demand import pod_cpus, pod_memory
+from numapin_operator.placement.quantity import QuantityError, millis, parse_quantity, whole
+
+MIB = 1 << 20
+
+
+def pod(spec: dict[str, Any], **status: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "p", "uid": "u"}, "spec": spec, "status": status}
+
+
+def container(name: str, cpu: str = "1", memory: str = "64Mi", **fields: Any) -> dict[str, Any]:
+    amounts = {"cpu": cpu, "memory": memory}
+    return {"name": name, "resources": {"requests": amounts, "limits": amounts}} | fields
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2", Fraction(2)),
+        (3, Fraction(3)),
+        (0.5, Fraction(1, 2)),
+        ("1500m", Fraction(3, 2)),
+        ("1.5Gi", Fraction(3 << 29)),
+        ("64M", Fraction(64_000_000)),
+        ("1e3", Fraction(1000)),
+        ("12E-1", Fraction(6, 5)),
+        ("2E", Fraction(2 * 10**18)),
+        ("+.5", Fraction(1, 2)),
+        ("5.", Fraction(5)),
+        ("100n", Fraction(1, 10**7)),
+    ],
+)
+def test_quantities_are_read_exactly(text: str | float, value: Fraction) -> None:
+    assert parse_quantity(text) == value
+
+
+@pytest.mark.parametrize("text", ["", "Gi", "1 Gi", "1gi", "0x1", "1Zi", "--1", "1e", None, True])
+def test_what_is_no_quantity_is_refused_with_an_example(text: object) -> None:
+    with pytest.raises(QuantityError, match="write it like 2, 500m"):
+        parse_quantity(text)
+
+
+def test_amounts_are_rounded_up_as_kubernetes_does() -> None:
+    assert (whole("100m"), whole("1.5Gi"), millis("0.0001"), millis("2")) == (1, 3 << 29, 1, 2000)
+
+
+@pytest.mark.parametrize(
+    ("containers", "qos"),
+    [
+        ([container("a")], "Guaranteed"),
+        ([container("a"), {"name": "b"}], "Burstable"),
+        ([{"name": "a"}], "BestEffort"),
+        ([{"name": "a", "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}], "Guaranteed"),
+        ([{"name": "a", "resources": {"limits": {"cpu": "1"}}}], "Burstable"),
+        ([{"name": "a", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}], "Burstable"),
+        ([{"name": "a", "resources": {"requests": {"cpu": "0"}}}], "BestEffort"),
+    ],
+)
+def test_the_qos_class_is_worked_out_where_the_status_does_not_say(
+    containers: list[dict[str, Any]], qos: str
+) -> None:
+    assert parse_pod(pod({"containers": containers})).qos == qos
+
+
+def test_the_status_says_the_qos_class() -> None:
+    given = pod({"containers": [container("a")]}, qosClass="Burstable")
+    assert parse_pod(given).qos == "Burstable"
+
+
+def test_pod_level_resources_decide_about_qos_and_budget() -> None:
+    whole_pod = {"limits": {"cpu": "6", "memory": "1Gi"}}
+    view = parse_pod(pod({"containers": [container("a", "2"), {"name": "b"}]} | {"resources": {}}))
+    assert view.pod_level is None
+    view = parse_pod(
+        pod({"containers": [container("a", "2"), {"name": "b"}], "resources": whole_pod})
+    )
+    assert view.pod_level is not None
+    assert view.pod_level.cpu_millis == 2000, "requests default to what the containers ask for"
+    explicit = whole_pod | {"requests": {"cpu": "6", "memory": "1Gi"}}
+    view = parse_pod(pod({"containers": [container("a", "2")], "resources": explicit}))
+    assert (view.qos, pod_cpus(view)) == ("Guaranteed", 6)
+
+
+def test_init_containers_count_at_their_peak_and_sidecars_throughout() -> None:
+    view = parse_pod(
+        pod(
+            {
+                "initContainers": [
+                    container("early", "5", "10Mi"),
+                    container("sidecar", "1", "20Mi", restartPolicy="Always"),
+                    container("late", "4", "100Mi"),
+                ],
+                "containers": [container("a", "2", "30Mi"), container("b", "1", "30Mi")],
+            }
+        )
+    )
+    assert [each.kind for each in view.containers] == [
+        Kind.INIT,
+        Kind.SIDECAR,
+        Kind.INIT,
+        Kind.APP,
+        Kind.APP,
+    ]
+    assert pod_cpus(view) == 5
+    assert pod_memory(view) == (("memory", 120 * MIB),)
+
+
+def test_only_init_containers_that_succeeded_have_ended() -> None:
+    statuses = [
+        {"name": "done", "state": {"terminated": {"exitCode": 0}}},
+        {"name": "failed", "state": {"terminated": {"exitCode": 1}}},
+        {"name": "side", "state": {"terminated": {"exitCode": 0}}},
+        {"name": "runs", "state": {"running": {}}},
+    ]
+    init = [container(name) for name in ("done", "failed", "runs")]
+    init.append(container("side", restartPolicy="Always"))
+    spec = {"initContainers": init, "containers": [container("a")]}
+    view = parse_pod(pod(spec, initContainerStatuses=statuses))
+    assert [each.name for each in view.containers if each.ended] == ["done"]
+
+
+def test_what_the_operator_needs_of_a_live_pod() -> None:
+    bound = "2026-01-02T03:04:05Z"
+    given = pod(
+        {"containers": [container("a")], "nodeName": "n1"},
+        phase="Succeeded",
+        conditions=[
+            {"type": "Ready", "status": "False"},
+            {
+                "type": "PodScheduled",
+                "status": "True",
+                "lastTransitionTime": "2026-01-02T03:04:05Z",
+            },
+        ],
+    )
+    given["metadata"] |= {
+        "namespace": "web",
+        "labels": {"app": "x"},
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "deletionTimestamp": "2026-01-03T00:00:00Z",
+        "annotations": {"kubernetes.io/config.mirror": "static-uid"},
+    }
+    view = parse_pod(given)
+    assert (view.uid, view.namespace, view.node) == ("static-uid", "web", "n1")
+    assert view.order == (bound, "web", "p")
+    assert (view.terminal, view.leaving, view.labels["app"]) == (True, True, "x")
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({}, "pod p: spec.containers: is missing"),
+        ({"containers": {}}, "spec.containers"),
+        ({"containers": ["a"]}, r"spec.containers\[0\]: must be an object, not 'a'"),
+        ({"containers": [{}]}, r"spec.containers\[0\].name: is missing"),
+        (
+            {"containers": [container("a", "two")]},
+            r"pod p: spec.containers\[0\].resources.requests.cpu: 'two' is not a quantity",
+        ),
+        (
+            {"containers": [container("a")], "resources": {"limits": {"memory": "1GB"}}},
+            "spec.resources.limits.memory: '1GB' is not a quantity",
+        ),
+        (
+            {"containers": [{"name": "a", "resources": {"requests": "1"}}]},
+            r"spec.containers\[0\].resources.requests: must be an object, not '1'",
+        ),
+        (
+            {"containers": [container("a")], "initContainers": [container("i", memory="1e")]},
+            r"spec.initContainers\[0\].resources.requests.memory",
+        ),
+    ],
+)
+def test_a_bad_pod_is_named_with_its_field(spec: dict[str, Any], message: str) -> None:
+    with pytest.raises(PodFormatError, match=message):
+        parse_pod(pod(spec))
+
+
+def test_a_pod_without_a_uid_is_refused() -> None:
+    with pytest.raises(PodFormatError, match=r"metadata\.uid: is missing"):
+        parse_pod({"metadata": {"name": "p"}, "spec": {"containers": [container("a")]}})
