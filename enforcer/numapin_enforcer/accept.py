@@ -110,7 +110,11 @@ def _duplicates(containers: tuple[ContainerAssignment, ...]) -> Iterator[Problem
 
 
 def _overlaps(spec: NodeAssignmentSpec) -> Iterator[Problem]:
-    """Exclusive CPUs that anybody else has: a pool, or another container."""
+    """Exclusive CPUs that anybody else has: a pool, or a container of another pod.
+
+    Containers of one pod may be given the same CPUs, as in the kubelet: an ordinary init container
+    has ended before those start that use its CPUs after it.
+    """
     owners: list[ContainerAssignment] = []
     owned = CpuSet()
     for index, one in enumerate(spec.containers):
@@ -138,7 +142,7 @@ def _taken(
     field: str, one: ContainerAssignment, owners: Iterable[ContainerAssignment], how: str
 ) -> Iterator[Problem]:
     for owner in owners:
-        if one.cpus & owner.cpus:
+        if one.pod_uid != owner.pod_uid and one.cpus & owner.cpus:
             told = f"CPU {one.cpus & owner.cpus} of {_name(one)} {how.format(_name(owner))}"
             yield _invalid(field, told)
 

@@ -110,3 +110,20 @@ def test_a_policy_that_comes_later_pins_what_already_runs(session: Session) -> N
     session.apply(policy())
     eventually(lambda: session.allowed("owner"), OWN)
     eventually(lambda: session.allowed("neighbour"), SHARED)
+
+
+def test_an_init_container_hands_its_cpu_on(session: Session) -> None:
+    look = ("grep", "Cpus_allowed_list", "/proc/self/status")
+    owner = pod("owner", BUSY, cpu="1")
+    main = owner["spec"]["containers"][0]
+    owner["spec"]["initContainers"] = [main | {"name": "first", "command": list(look)}]
+    session.apply(policy(), pod("neighbour", BUSY))
+    session.wait_running("neighbour")
+    session.wait_settled()
+    session.apply(owner)
+    session.wait_running("owner")
+    eventually(lambda: session.allowed("owner"), OWN)
+    assert session.kubectl("logs", "owner", "-c", "first").split()[-1] == str(OWN)
+    assert session.allowed("neighbour") == SHARED
+    spec = session.wait_settled().spec
+    assert [(one.container, str(one.cpus)) for one in spec.containers] == [("main", "1")]

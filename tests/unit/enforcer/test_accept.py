@@ -46,6 +46,7 @@ def problems(one: NodeAssignmentSpec) -> list[str]:
         spec(container("a", "2"), container("b", "", exclusive=False, mems="0-1")),
         spec(container("a", "2"), container("b", "0-1", exclusive=False)),
         spec(container("a", "2"), pools={"reserved": "0", "shared": "1,3"}),
+        spec(container("a", "2-3"), container("a", "3") | {"container": "after-init"}),
         NodeAssignmentSpec(mode="None"),
         NodeAssignmentSpec(),
     ],
