@@ -33,7 +33,6 @@ class Reason(StrEnum):
     WAITING_FOR_CONTAINERS = "WaitingForContainers"
     WAITING_FOR_ASSIGNMENT = "WaitingForAssignment"
     APPLYING = "Applying"
-    RELEASING = "Releasing"
     OVERRULED = "Overruled"
     UNSUPPORTED_FIELD = "UnsupportedField"
     INVALID_POLICY = "InvalidPolicy"
@@ -45,6 +44,8 @@ class Reason(StrEnum):
     CGROUP_WRITE_FAILED = "CgroupWriteFailed"
     CGROUPS_READ_ONLY = "CgroupsReadOnly"
     RUNTIME_UNAVAILABLE = "RuntimeUnavailable"
+    RUNTIME_UNSUPPORTED = "RuntimeUnsupported"
+    RUNTIME_REFUSED = "RuntimeRefused"
     TOPOLOGY_UNREADABLE = "TopologyUnreadable"
 
 

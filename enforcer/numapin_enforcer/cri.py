@@ -13,6 +13,7 @@ from grpclib.client import Channel
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
 
+from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer import cri_v1_pb2 as pb
 from numapin_enforcer.cri_v1_grpc import RuntimeServiceStub
@@ -33,13 +34,13 @@ SOCKETS: Final = (Path("/run/containerd/containerd.sock"), Path("/run/crio/crio.
 class CriError(Exception):
     """The container runtime did not do what it was asked; `reason` goes into a condition."""
 
-    reason: ClassVar[str] = "RuntimeError"
+    reason: ClassVar[str] = Reason.RUNTIME_REFUSED
 
 
 class CriUnavailableError(CriError):
     """Nobody answers behind the CRI socket, or not in time."""
 
-    reason = "RuntimeUnavailable"
+    reason = Reason.RUNTIME_UNAVAILABLE
 
     def __init__(self, socket: Path, problem: str) -> None:
         super().__init__(
@@ -52,13 +53,13 @@ class CriUnavailableError(CriError):
 class CriUnsupportedError(CriError):
     """The runtime is too old for a call."""
 
-    reason = "RuntimeUnsupported"
+    reason = Reason.RUNTIME_UNSUPPORTED
 
 
 class CriRefusedError(CriError):
     """The runtime answered a call with an error; it may have done half of it."""
 
-    reason = "RuntimeRefused"
+    reason = Reason.RUNTIME_REFUSED
 
 
 class CriNotFoundError(CriRefusedError):

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import ClassVar
 
+from numapin_api.conditions import Reason
 from numapin_api.cpuset import MemSet
 from numapin_api.topology import NO_CACHE, Cpu, Topology
 from numapin_enforcer.sysfs_cpus import CpuFacts, read_cpus
@@ -20,7 +21,7 @@ from numapin_enforcer.sysfs_pci import read_pci
 class DiscoveryError(Exception):
     """A machine on which nothing can be placed, because no CPU of it can be read."""
 
-    reason: ClassVar[str] = "TopologyUnreadable"
+    reason: ClassVar[str] = Reason.TOPOLOGY_UNREADABLE
 
     def __init__(self, place: Path, problem: str, remedy: str) -> None:
         super().__init__(f"{place}: {problem}; {remedy}")
