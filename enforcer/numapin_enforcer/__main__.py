@@ -21,6 +21,7 @@ from numapin_enforcer.host import Host
 from numapin_enforcer.intake import Intake
 from numapin_enforcer.keeper import Keeper
 from numapin_enforcer.layout import InvalidIdError
+from numapin_enforcer.limits import Limits
 from numapin_enforcer.local_copy import LocalCopy
 from numapin_enforcer.logs import configure_logs
 from numapin_enforcer.machine import Machine
@@ -82,6 +83,7 @@ async def _run(settings: Settings) -> None:
                 group.create_task(parts.names.listen(), name="runtime-events"),
                 group.create_task(parts.names.probe(settings.resync_seconds), name="runtime"),
                 group.create_task(parts.recorder.run(), name="recorder"),
+                group.create_task(parts.limits.run(), name="limits"),
                 group.create_task(parts.mover.run(), name="mover"),
                 group.create_task(parts.keeper.run(), name="keeper"),
                 group.create_task(parts.reporter.run(), name="reporter"),
@@ -117,6 +119,7 @@ def _build_parts(
         keeper=Keeper(copy, intake.accepted),
         names=ContainerNames(runtime, wake),
         recorder=Recorder(runtime, wake),
+        limits=Limits(settings.state_dir, wake),
         mover=Mover(wake),
         reporter=reporter,
         teller=EventTeller(api, settings.node_name),

@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -23,9 +23,11 @@ from numapin_enforcer.intake import Intake
 from numapin_enforcer.keeper import Keeper
 from numapin_enforcer.kubelet import static_policy
 from numapin_enforcer.layout import Kind
+from numapin_enforcer.limits import Limits
 from numapin_enforcer.machine import Machine
 from numapin_enforcer.mover import Mover
 from numapin_enforcer.names import ContainerNames
+from numapin_enforcer.quota import freed
 from numapin_enforcer.recorder import Recorder
 from numapin_enforcer.reporter import Reporter
 from numapin_enforcer.status import Obstacle, Report
@@ -53,6 +55,7 @@ class Parts:
     keeper: Keeper
     names: ContainerNames
     recorder: Recorder
+    limits: Limits
     mover: Mover
     reporter: Reporter
     teller: EventTeller
@@ -130,8 +133,11 @@ class Agent:
     def _enforce(self, pods: PodTree, *, everything: bool) -> Enforced:
         goal = self._goal()
         if goal is None:
+            self._limit(pods, (), look=everything)
             return pods.enforcement.look()
         enforced = pods.enforcement.run(goal, everything=everything)
+        lifts = goal.spec is not None and goal.spec.cpu_quota == "Unlimited"
+        self._limit(pods, freed(enforced.desired, pods.layout) if lifts else (), look=everything)
         for drift in enforced.drifts:
             self._drifts += 1
             self._parts.teller.drifted(drift, self._parts.assignments.body)
@@ -141,6 +147,11 @@ class Agent:
         elif enforced.settled:
             self._close_host()
         return enforced
+
+    def _limit(self, pods: PodTree, free: tuple[str, ...], *, look: bool) -> None:
+        """See to CFS limits, where they are ours to see to."""
+        if not self._kubelet_policy and self._parts.intake.accepted is not None:
+            self._parts.limits.want(free, pods.files, pods.layout.root, look=look)
 
     def _goal(self) -> Goal | None:
         """What to enforce; None where nothing is to be touched."""
@@ -156,7 +167,7 @@ class Agent:
     def _follow(self, goal: Goal, pods: PodTree, enforced: Enforced, tree: Tree) -> None:
         """Ask the runtime for what is not known, and have it told what is in force."""
         containers = dict(_containers(pods, tree))
-        recorder, intake = self._parts.recorder, self._parts.intake
+        recorder, intake, limits = self._parts.recorder, self._parts.intake, self._parts.limits
         if goal.spec is not None:
             assigned = {one.pod_uid for one in goal.spec.containers}
             wanted = (id_ for id_, (_, uid) in containers.items() if uid in assigned)
@@ -167,9 +178,9 @@ class Agent:
             self._parts.keeper.keep(intake.accepted)
         recorder.want(
             {
-                id_: record
+                id_: replace(record, quota_us=limits.to_record(path, told.quota_us if told else 0))
                 for id_, (path, _) in containers.items()
-                if (record := _record(enforced, tree, path, recorder.told.get(id_))) is not None
+                if (record := _record(enforced, tree, path, told := recorder.told.get(id_)))
             }
         )
 
@@ -195,6 +206,7 @@ class Agent:
                 *working,
                 *slow_working,
                 *moving(parts.mover.slow),
+                *parts.limits.obstacles(),
                 *([Obstacle(told.reason, f"the runtime was not told: {told}")] if told else []),
             ),
         )

@@ -1,8 +1,7 @@
 """Edge: read and write cpuset.cpus, cpuset.mems and CFS quotas; cgroup v1 and v2."""
 
 import errno
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,11 +10,10 @@ from typing import Final
 
 from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet, MemSet
+from numapin_enforcer.cgroup_files import list_folders, read_file, write_file
 from numapin_enforcer.cgroups import (
     Cgroup,
-    CgroupError,
     CgroupReadOnlyError,
-    CgroupRefusedError,
     CgroupVanishedError,
     Quota,
     Tree,
@@ -32,21 +30,6 @@ _EFFECTIVE: Final = {
 _V1_QUOTA: Final = "cpu.cfs_quota_us"
 _V1_PERIOD: Final = "cpu.cfs_period_us"
 _V2_QUOTA: Final = "cpu.max"
-
-_MEANINGS: Final[Mapping[int, str]] = {
-    errno.ERANGE: "it names a CPU or NUMA node beyond those this kernel can have (ERANGE)",
-    errno.EINVAL: "it is no list, or names a CPU or NUMA node that is not there (EINVAL)",
-    errno.ENOSPC: "the set would be empty while tasks are inside (ENOSPC)",
-    errno.EBUSY: "a cgroup inside still has what this would take away (EBUSY)",
-    errno.EACCES: "the cgroup around it does not have all of this (EACCES)",
-    errno.ENOENT: "the cgroup is gone (ENOENT)",
-    errno.ENODEV: "the cgroup is gone (ENODEV)",
-    errno.EROFS: "it is mounted read-only (EROFS); mount the host's cgroups writable",
-    errno.EPERM: "the right is missing (EPERM); run as root with the host's cgroups",
-}
-_VANISHED: Final = frozenset({errno.ENOENT, errno.ENODEV})
-_READ_ONLY: Final = frozenset({errno.EROFS, errno.EPERM})
-_REFUSED: Final = frozenset({errno.ERANGE, errno.EINVAL, errno.ENOSPC, errno.EBUSY, errno.EACCES})
 
 
 class NoCpusetError(Exception):
@@ -164,7 +147,7 @@ class Cgroupfs:
         """
         folder = self._folder(path)
         cpus, mems, effective_cpus, effective_mems = (
-            _read(f"{folder}/{name}") for name in self._files
+            read_file(f"{folder}/{name}") for name in self._files
         )
         return Cgroup(path, _cpus(cpus), _mems(mems), _cpus(effective_cpus), _mems(effective_mems))
 
@@ -174,7 +157,7 @@ class Cgroupfs:
             self._write_quota(write.path, write.value)
             return
         text = str(int(write.value)) if isinstance(write.value, bool) else str(write.value)
-        _write(f"{self._folder(write.path)}/{write.setting}", text)
+        write_file(f"{self._folder(write.path)}/{write.setting}", text)
 
     def has_tasks(self, path: str) -> bool:
         """Whether a process runs in the cgroup itself (not counting those inside it).
@@ -183,7 +166,7 @@ class Cgroupfs:
             CgroupVanishedError: it is gone.
             CgroupError: the list could not be read.
         """
-        return bool(_read(f"{self._folder(path)}/cgroup.procs"))
+        return bool(read_file(f"{self._folder(path)}/cgroup.procs"))
 
     def read_quota(self, path: str) -> Quota | None:
         """The CFS limit of a cgroup; None where there is no cpu controller.
@@ -196,9 +179,9 @@ class Cgroupfs:
         if folder is None:
             return None
         if self._mounts.version is Version.V2:
-            limit, _, period = _read(f"{folder}/{_V2_QUOTA}").partition(" ")
+            limit, _, period = read_file(f"{folder}/{_V2_QUOTA}").partition(" ")
             return Quota(None if limit == "max" else int(limit), int(period))
-        limit, period = (_read(f"{folder}/{name}") for name in (_V1_QUOTA, _V1_PERIOD))
+        limit, period = (read_file(f"{folder}/{name}") for name in (_V1_QUOTA, _V1_PERIOD))
         return Quota(None if int(limit) < 0 else int(limit), int(period))
 
     def _write_quota(self, path: str, quota: Quota) -> None:
@@ -207,13 +190,13 @@ class Cgroupfs:
             meaning = "there is no cpu controller"
             raise CgroupReadOnlyError(path, str(quota), errno.ENOENT, meaning)
         if self._mounts.version is Version.V2:
-            _write(f"{folder}/{_V2_QUOTA}", str(quota))
+            write_file(f"{folder}/{_V2_QUOTA}", str(quota))
             return
         if quota.quota_us is None:
-            _write(f"{folder}/{_V1_QUOTA}", "-1")
+            write_file(f"{folder}/{_V1_QUOTA}", "-1")
             return
-        _write(f"{folder}/{_V1_PERIOD}", str(quota.period_us))
-        _write(f"{folder}/{_V1_QUOTA}", str(quota.quota_us))
+        write_file(f"{folder}/{_V1_PERIOD}", str(quota.period_us))
+        write_file(f"{folder}/{_V1_QUOTA}", str(quota.quota_us))
 
     def _walk(self, path: str) -> Iterator[Cgroup]:
         """`path` and everything inside it that has a cpuset, parents first.
@@ -223,7 +206,7 @@ class Cgroupfs:
         """
         try:
             yield self.read_one(path)
-            names = _folders(self._folder(path))
+            names = list_folders(self._folder(path))
         except CgroupVanishedError:
             return
         for name in names:
@@ -242,59 +225,6 @@ class Cgroupfs:
         inside = path == self._root or path.startswith(self._root + "/")
         if not inside or ".." in path.split("/"):
             raise ValueError(f"{path!r} is not in the tree {self._root!r}")
-
-
-def _folders(path: str) -> list[str]:
-    """The folders in a cgroup's folder, in order; links are not followed."""
-    try:
-        # Two links mean no folder inside, in cgroupfs as everywhere that counts them.
-        if Path(path).stat(follow_symlinks=False).st_nlink == 2:
-            return []
-        with os.scandir(path) as entries:
-            return sorted(one.name for one in entries if one.is_dir(follow_symlinks=False))
-    except OSError as error:
-        raise _error(path, None, error) from error
-
-
-def _read(path: str) -> str:
-    """The text of a cgroup's file, which is always read in one piece."""
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        try:
-            return os.read(file, 65536).decode("ascii").strip()
-        finally:
-            os.close(file)
-    except OSError as error:
-        raise _error(path, None, error) from error
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        file = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError as error:
-        if error.errno == errno.EACCES:
-            meaning = "it may not be opened for writing (EACCES); run as root"
-            raise CgroupReadOnlyError(path, text, errno.EACCES, meaning) from error
-        raise _error(path, text, error) from error
-    try:
-        # With its newline, an empty set is a write as well; without, it would be none at all.
-        os.write(file, f"{text}\n".encode("ascii"))
-    except OSError as error:
-        raise _error(path, text, error) from error
-    finally:
-        os.close(file)
-
-
-def _error(path: str, text: str | None, error: OSError) -> CgroupError:
-    number = error.errno or 0
-    meaning = _MEANINGS.get(number) or f"{error.strerror} ({errno.errorcode.get(number, number)})"
-    if number in _VANISHED:
-        return CgroupVanishedError(path, text, number, meaning)
-    if number in _READ_ONLY:
-        return CgroupReadOnlyError(path, text, number, meaning)
-    if number in _REFUSED and text is not None:
-        return CgroupRefusedError(path, text, number, meaning)
-    return CgroupError(path, text, number, meaning)
 
 
 @lru_cache(maxsize=4096)

@@ -147,11 +147,14 @@ class ContainerRuntime(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RuntimeRecord:
-    """What the runtime is told of a container; an empty set means "no change" to it."""
+    """What the runtime is told of a container; an empty set and no quota mean "no change" to it.
+
+    `quota_us` is a CFS limit in the container's own period, or `UNLIMITED_QUOTA`.
+    """
 
     cpus: CpuSet
     mems: MemSet = MemSet()
-    lift_quota: bool = False
+    quota_us: int = 0
 
 
 class CriClient:
@@ -202,7 +205,7 @@ class CriClient:
         told = pb.LinuxContainerResources(
             cpuset_cpus=str(record.cpus),
             cpuset_mems=str(record.mems),
-            cpu_quota=UNLIMITED_QUOTA if record.lift_quota else 0,
+            cpu_quota=record.quota_us,
         )
         request = pb.UpdateContainerResourcesRequest(container_id=container_id, linux=told)
         async with self._bounded(max(self._timeout_seconds, UPDATE_TIMEOUT_SECONDS)):

@@ -13,6 +13,7 @@ from numapin_enforcer.layout import Kind
 from numapin_enforcer.local_copy import FILE_NAME
 from numapin_enforcer.machine import Machine
 from numapin_enforcer.plan import plan
+from numapin_enforcer.quota_keeper import QuotaKeeper
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -36,18 +37,26 @@ async def give_back(
         return
     before = pods.files.read()
     outcome = _release(machine, pods, before)
+    keeper = QuotaKeeper(pods.files, pods.layout.root, state_dir)
+    lifted = keeper.remembered
+    limits = keeper.run(())
     after = pods.files.read()
     changed = [
         path
         for path, was in before.cgroups.items()
-        if path in after.cgroups and after.cgroups[path].effective_cpus != was.effective_cpus
+        if path in after.cgroups
+        and (path in lifted or after.cgroups[path].effective_cpus != was.effective_cpus)
     ]
     for path in changed:
         extra = {"cgroup": path, "had": before.cgroups[path].effective_cpus}
         LOG.info("given back", extra=extra | {"has": after.cgroups[path].effective_cpus})
     (state_dir / FILE_NAME).unlink(missing_ok=True)
-    left = [str(failure.error) for failure in outcome.failed]
-    left += [note for path in changed if (note := await _tell(pods, runtime, after, path))]
+    left = [str(failure.error) for failure in (*outcome.failed, *limits.failed)]
+    for path in changed:
+        limit = lifted[path].quota_us if path in lifted else None
+        cgroup = after.cgroups[path]
+        record = RuntimeRecord(cgroup.effective_cpus, cgroup.effective_mems, limit or 0)
+        left += await _tell(pods, runtime, path, record)
     if left:
         raise ReleaseError(f"not all was given back: {'; '.join(left)}")
     LOG.info("all was given back", extra={"cgroups": len(changed)})
@@ -57,17 +66,18 @@ def _release(machine: Machine, pods: PodTree, tree: Tree) -> Outcome:
     return apply(plan(tree, release(tree, machine.topology)).writes, pods.files)
 
 
-async def _tell(pods: PodTree, runtime: ContainerRuntime, tree: Tree, path: str) -> str:
-    """Have the runtime remember the wide sets; says why not, where it should have."""
-    place, cgroup = pods.layout.place(path), tree.cgroups[path]
+async def _tell(
+    pods: PodTree, runtime: ContainerRuntime, path: str, record: RuntimeRecord
+) -> list[str]:
+    """Have the runtime remember what is given back; says why not, where it should have."""
+    place = pods.layout.place(path)
     if place.kind is not Kind.CONTAINER:
-        return ""
-    record = RuntimeRecord(cgroup.effective_cpus, cgroup.effective_mems)
+        return []
     try:
         if await runtime.containers(place.container_id):
             await runtime.record(place.container_id, record)
     except CriNotFoundError:
-        return ""  # it ended
+        return []  # it ended
     except CriError as error:
-        return f"the runtime was not told of container {place.container_id}: {error}"
-    return ""
+        return [f"the runtime was not told of container {place.container_id}: {error}"]
+    return []

@@ -38,6 +38,11 @@ class QuotaKeeper:
             path: limit for path, limit in _read(self._path).items() if path.startswith(root)
         }
 
+    @property
+    def remembered(self) -> Mapping[str, Quota]:
+        """The limits that were lifted and not given back."""
+        return dict(self._remembered)
+
     def run(self, free: Collection[str]) -> Outcome:
         """Lift the limits of `free`, give back those of everybody else; see `plan_quotas`.
 
@@ -82,12 +87,15 @@ class QuotaKeeper:
 
 
 def _read(path: Path) -> dict[str, Quota]:
-    """What was remembered; a damaged file is as none, for its limits cannot be given back."""
+    """What was remembered; a damaged file is as none, for its limits cannot be given back.
+
+    Where the folder cannot be read, it cannot be written either, and nothing will be lifted.
+    """
     try:
         content = json.loads(path.read_bytes())
         return {
             one: Quota(int(quota_us), int(period_us))
             for one, (quota_us, period_us) in content.items()
         }
-    except (FileNotFoundError, ValueError, TypeError, AttributeError):
+    except (OSError, ValueError, TypeError, AttributeError):
         return {}

@@ -14,6 +14,7 @@ from numapin_lab.runtime import Runtime
 
 CALL_SECONDS = 60
 CPUSET = Path("/sys/fs/cgroup/cpuset")
+CPU = Path("/sys/fs/cgroup/cpu")
 QOS = ("burstable", "besteffort")
 
 
@@ -75,11 +76,14 @@ class Kubelet:
         self.pods.append(pod)
         return pod
 
-    async def create(self, pod: Pod, name: str, command: Sequence[str]) -> str:
-        """Create a container without starting it."""
+    async def create(
+        self, pod: Pod, name: str, command: Sequence[str], *, quota_us: int = 0
+    ) -> str:
+        """Create a container without starting it; `quota_us` is its CFS limit, 0 is none."""
         node = pb.NamespaceOption(network=pb.NODE, pid=pb.CONTAINER, ipc=pb.POD)
         security = pb.LinuxContainerSecurityContext(namespace_options=node)
         resources = pb.LinuxContainerResources(cpu_period=100_000, cpu_shares=1024)
+        resources.cpu_quota = quota_us
         config = pb.ContainerConfig(
             metadata=pb.ContainerMetadata(name=name),
             image=pb.ImageSpec(image=self.runtime.image),
@@ -95,9 +99,11 @@ class Kubelet:
         )
         return answer.container_id
 
-    async def run(self, pod: Pod, name: str, command: Sequence[str] = ("sleep", "1000")) -> str:
+    async def run(
+        self, pod: Pod, name: str, command: Sequence[str] = ("sleep", "1000"), *, quota_us: int = 0
+    ) -> str:
         """Create a container and start it; returns its id."""
-        container_id = await self.create(pod, name, command)
+        container_id = await self.create(pod, name, command, quota_us=quota_us)
         await self.stub.StartContainer(
             pb.StartContainerRequest(container_id=container_id), timeout=CALL_SECONDS
         )
@@ -148,6 +154,16 @@ def make_cgroup(path: str) -> None:
 def cpus_of(cgroup: str) -> str:
     """The CPUs that the kernel lets a cgroup use."""
     return (CPUSET / cgroup / "cpuset.effective_cpus").read_text().strip()
+
+
+def limit_of(cgroup: str) -> str:
+    """The CFS limit that the kernel holds a cgroup to, in microseconds of each period."""
+    return (CPU / cgroup / "cpu.cfs_quota_us").read_text().strip()
+
+
+def write_limit(cgroup: str, quota_us: int) -> None:
+    """Limit a cgroup, as the kubelet limits a pod's."""
+    (CPU / cgroup / "cpu.cfs_quota_us").write_text(str(quota_us))
 
 
 def write_cpus(cgroup: str, cpus: str) -> None:

@@ -120,7 +120,7 @@ async def test_containers_are_listed_by_name(client: CriClient) -> None:
 async def test_a_record_carries_both_sets_and_the_quota(
     client: CriClient, runtime: Runtime
 ) -> None:
-    record = RuntimeRecord(CpuSet.parse("2-3,8"), MemSet.parse("1"), lift_quota=True)
+    record = RuntimeRecord(CpuSet.parse("2-3,8"), MemSet.parse("1"), quota_us=-1)
     await client.record("a", record)
     (told,) = runtime.told
     assert (told.container_id, told.linux.cpuset_cpus, told.linux.cpuset_mems) == (

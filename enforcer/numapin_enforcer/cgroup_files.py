@@ -1,0 +1,100 @@
+"""Edge: one file or folder of a cgroup; what the kernel answers becomes a typed error."""
+
+import errno
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from numapin_enforcer.cgroups import (
+    CgroupError,
+    CgroupReadOnlyError,
+    CgroupRefusedError,
+    CgroupVanishedError,
+)
+
+_MEANINGS: Final[Mapping[int, str]] = {
+    errno.ERANGE: "it names a CPU or NUMA node beyond those this kernel can have (ERANGE)",
+    errno.EINVAL: "it is no list, or names a CPU or NUMA node that is not there (EINVAL)",
+    errno.ENOSPC: "the set would be empty while tasks are inside (ENOSPC)",
+    errno.EBUSY: "a cgroup inside still has what this would take away (EBUSY)",
+    errno.EACCES: "the cgroup around it does not have all of this (EACCES)",
+    errno.ENOENT: "the cgroup is gone (ENOENT)",
+    errno.ENODEV: "the cgroup is gone (ENODEV)",
+    errno.EROFS: "it is mounted read-only (EROFS); mount the host's cgroups writable",
+    errno.EPERM: "the right is missing (EPERM); run as root with the host's cgroups",
+}
+_VANISHED: Final = frozenset({errno.ENOENT, errno.ENODEV})
+_READ_ONLY: Final = frozenset({errno.EROFS, errno.EPERM})
+_REFUSED: Final = frozenset({errno.ERANGE, errno.EINVAL, errno.ENOSPC, errno.EBUSY, errno.EACCES})
+
+
+def list_folders(path: str) -> list[str]:
+    """The folders in a cgroup's folder, in order; links are not followed.
+
+    Raises:
+        CgroupVanishedError: the cgroup is gone.
+        CgroupError: the folder could not be read.
+    """
+    try:
+        # Two links mean no folder inside, in cgroupfs as everywhere that counts them.
+        if Path(path).stat(follow_symlinks=False).st_nlink == 2:
+            return []
+        with os.scandir(path) as entries:
+            return sorted(one.name for one in entries if one.is_dir(follow_symlinks=False))
+    except OSError as error:
+        raise _error(path, None, error) from error
+
+
+def read_file(path: str) -> str:
+    """The text of a cgroup's file, which is always read in one piece.
+
+    Raises:
+        CgroupVanishedError: the cgroup is gone, or has no such file.
+        CgroupError: the file could not be read.
+    """
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            return os.read(file, 65536).decode("ascii").strip()
+        finally:
+            os.close(file)
+    except OSError as error:
+        raise _error(path, None, error) from error
+
+
+def write_file(path: str, text: str) -> None:
+    """Write to a cgroup's file; when this raises, nothing was changed.
+
+    Raises:
+        CgroupVanishedError: the cgroup is gone, or has no such file.
+        CgroupRefusedError: the kernel refuses the value.
+        CgroupReadOnlyError: the file may not be written.
+        CgroupError: the kernel could not do it.
+    """
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError as error:
+        if error.errno == errno.EACCES:
+            meaning = "it may not be opened for writing (EACCES); run as root"
+            raise CgroupReadOnlyError(path, text, errno.EACCES, meaning) from error
+        raise _error(path, text, error) from error
+    try:
+        # With its newline, an empty set is a write as well; without, it would be none at all.
+        os.write(file, f"{text}\n".encode("ascii"))
+    except OSError as error:
+        raise _error(path, text, error) from error
+    finally:
+        os.close(file)
+
+
+def _error(path: str, text: str | None, error: OSError) -> CgroupError:
+    number = error.errno or 0
+    meaning = _MEANINGS.get(number) or f"{error.strerror} ({errno.errorcode.get(number, number)})"
+    if number in _VANISHED:
+        return CgroupVanishedError(path, text, number, meaning)
+    if number in _READ_ONLY:
+        return CgroupReadOnlyError(path, text, number, meaning)
+    if number in _REFUSED and text is not None:
+        return CgroupRefusedError(path, text, number, meaning)
+    return CgroupError(path, text, number, meaning)
