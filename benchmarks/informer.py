@@ -15,6 +15,7 @@ has grown since its imports. Events: how many a second are taken in; CPU: of the
 
 import argparse
 import asyncio
+import gc
 import json
 import resource
 import statistics
@@ -59,13 +60,15 @@ def slim(body: dict[str, Any]) -> tuple[str, ...]:
 
 
 async def run_ours(port: int, pods: int, events: int, kind: str) -> Result:
-    """List and watch with our informer."""
+    """List and watch with our informer, set up as the operator does."""
     from numapin_client.credentials import Login
     from numapin_client.informer import Informer
     from numapin_client.objects import Source, connect
     from numapin_client.resources import PODS
+    from numapin_operator.__main__ import COLLECTOR_THRESHOLDS
     from numapin_operator.placement import parse_pod
 
+    gc.set_threshold(*COLLECTOR_THRESHOLDS)
     decode: Callable[[dict[str, Any]], Any] = slim if kind == "slim" else parse_pod
     before = rss_mib()
     taken, marks = 0, {}
