@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format schema proto system test demo lab
+.PHONY: help setup check format schema proto system test demo lab bench
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,3 +47,9 @@ demo: setup system  ## see a pod get its CPU on a real one-node Kubernetes (KEEP
 
 lab: setup system  ## bring up a real one-node Kubernetes in .lab (status, down: README)
 	$(BIN)/python -m numapin_lab up
+
+# What runs by itself; pod_server.py is a part of informer.py.
+BENCHMARKS := $(filter-out benchmarks/pod_server.py,$(wildcard benchmarks/*.py benchmarks/*/run.py))
+
+bench: setup system  ## measure everything, peers beside us
+	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done
