@@ -19,7 +19,7 @@ from numapin_client.objects import ApiClient, connect
 from numapin_client.resources import Key
 from numapin_operator.application import Application, Standalone
 from numapin_operator.cluster import ApiCluster
-from numapin_operator.health import build_application, serve
+from numapin_operator.health import CannotListenError, build_application, serve
 from numapin_operator.leader import Candidate, candidacy
 from numapin_operator.logs import setup_logging
 from numapin_operator.settings import Settings, parse_settings
@@ -40,10 +40,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
     try:
         login = find_login(str(settings.kubeconfig or ""), os.environ)
+        asyncio.run(operate(settings, login))
     except LoginError as error:
         _log.error("no way to reach the API server", extra={"error": str(error)})
         return EXIT_UNUSABLE
-    asyncio.run(operate(settings, login))
+    except CannotListenError as error:
+        _log.error("no place for the probe pages", extra={"error": str(error)})
+        return EXIT_UNUSABLE
     return 0
 
 
@@ -51,7 +54,7 @@ async def operate(settings: Settings, login: Login) -> None:
     """Run all parts until SIGTERM or SIGINT.
 
     Raises:
-        OSError: the health address cannot be listened on.
+        CannotListenError: the health address is not to be had.
         ExceptionGroup: a part failed.
     """
     stop = asyncio.Event()
@@ -63,9 +66,8 @@ async def operate(settings: Settings, login: Login) -> None:
         leadership = _leadership(settings, api)
         cluster = ApiCluster(api, socket.gethostname())
         application = Application(api, cluster, leadership.leading, login)
-        address = settings.health_address
         pages = build_application(application.health())
-        runner = await serve(pages, address.host, address.port)
+        runner = await serve(pages, settings.health_address)
         stack.push_async_callback(runner.cleanup)
         await _run_until(stop, application, leadership)
     _log.info("stopped")

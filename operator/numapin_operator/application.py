@@ -7,7 +7,7 @@ from typing import Any, Final, Self
 
 from numapin_client.backoff import Backoff
 from numapin_client.credentials import Login
-from numapin_client.errors import ClientError
+from numapin_client.errors import ClientError, NotFoundError
 from numapin_client.informer import Informer
 from numapin_client.objects import ApiClient, Source
 from numapin_client.resources import (
@@ -35,6 +35,8 @@ WORKERS: Final = 16
 
 LIVE_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 """Bound and not ended; a pod that ends counts as gone, the API server tells it as deleted."""
+
+NO_CRDS: Final = "; install numapin's CRDs: kubectl apply -k crds"
 
 _log = logging.getLogger(__name__)
 
@@ -157,9 +159,10 @@ class Application:
                 await self._settle()
             except ClientError as error:
                 wait_seconds = backoff.next_seconds(error.retry_after_seconds)
+                remedy = NO_CRDS if isinstance(error, NotFoundError) else ""
                 _log.warning(
-                    "policies and assignments cannot be listed; are numapin's CRDs installed?",
-                    extra={"error": str(error), "again_in_seconds": round(wait_seconds, 1)},
+                    "policies and assignments cannot be listed",
+                    extra={"error": f"{error}{remedy}", "again_in_seconds": round(wait_seconds, 1)},
                 )
                 await asyncio.sleep(wait_seconds)
             else:

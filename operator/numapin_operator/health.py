@@ -5,6 +5,18 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from numapin_operator.settings import Address
+
+
+class CannotListenError(Exception):
+    """The address is taken, or not this machine's."""
+
+    def __init__(self, address: Address, why: OSError) -> None:
+        super().__init__(
+            f"cannot listen on {address.host}:{address.port}: {why.strerror}; "
+            "choose another --health-address"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Health:
@@ -40,13 +52,17 @@ def build_application(health: Health) -> web.Application:
     return application
 
 
-async def serve(application: web.Application, host: str, port: int) -> web.AppRunner:
+async def serve(application: web.Application, address: Address) -> web.AppRunner:
     """Listen; the caller cleans the runner up.
 
     Raises:
-        OSError: the address is taken or not this machine's.
+        CannotListenError: the address is taken or not this machine's.
     """
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=1)
     await runner.setup()
-    await web.TCPSite(runner, host or None, port).start()
+    try:
+        await web.TCPSite(runner, address.host or None, address.port).start()
+    except OSError as error:
+        await runner.cleanup()
+        raise CannotListenError(address, error) from error
     return runner

@@ -30,7 +30,7 @@ class TextLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """One line, and the traceback where there is one."""
-        fields = "".join(f" {name}={value}" for name, value in _fields(record).items())
+        fields = "".join(f" {name}={_word(value)}" for name, value in _fields(record).items())
         line = f"{_time(record)} {record.levelname} {record.name}: {record.getMessage()}{fields}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
@@ -49,6 +49,13 @@ class JsonLines(logging.Formatter):
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line | _fields(record), default=str)
+
+
+def _word(value: object) -> str:
+    """A field's value as one word, in quotes where it is more than that."""
+    text = str(value)
+    plain = text.isprintable() and not set(text) & {" ", '"', "="}
+    return text if text and plain else json.dumps(text, ensure_ascii=False)
 
 
 def _time(record: logging.LogRecord) -> str:
