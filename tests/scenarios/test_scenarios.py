@@ -1,0 +1,148 @@
+"""Stories about nodes, told in data: see README.md."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from fake_cluster import FakeCluster
+from operator_values import enforcer_status, pod_body
+
+from numapin_api.machine import parse_machine
+from numapin_client.resources import Key
+from numapin_operator.controller import Controller
+from numapin_operator.observed import NodeView
+from numapin_operator.placement import parse_pod
+from numapin_operator.placement.quantity import millis
+from numapin_operator.reporter import Reporter
+from numapin_operator.state import ClusterState
+from numapin_operator.workqueue import WorkQueue
+
+HERE = Path(__file__).parent
+MACHINES = HERE.parent / "conformance" / "machines"
+STORIES = sorted(HERE.glob("*.yaml"))
+NODE = "node-1"
+ROUNDS = 10
+
+
+class Story:
+    """One scenario as it unfolds."""
+
+    def __init__(self, told: dict[str, Any]) -> None:
+        path = MACHINES / f"{told['machine']}.json"
+        self.topology = parse_machine(path.read_text(), str(path))
+        self.cluster = FakeCluster()
+        self.queue = WorkQueue()
+        self.reporter = Reporter(self.cluster, clock=lambda: "2026-02-02T00:00:00Z")
+        self.state = ClusterState(self.queue.add, self.reporter.policy_changed)
+        self.controller = Controller(self.cluster, self.state, self.queue, self.reporter)
+        self.running: set[str] = set()
+        self.bound = 0
+        for name, labels in (told.get("namespaces") or {}).items():
+            self.state.put_namespace(name, labels)
+        self._add_node(told.get("node") or {})
+
+    def _add_node(self, node: dict[str, Any]) -> None:
+        everything = str(len(self.topology.online))
+        capacity = node.get("capacity", everything)
+        allocatable = node.get("allocatable", capacity)
+        labels = node.get("labels") or {}
+        self.state.put_node(
+            NodeView(NODE, "uid-node", labels, millis(capacity), millis(allocatable))
+        )
+
+    async def play(self, step: dict[str, Any]) -> None:
+        """Let a step happen, and everything that follows from it."""
+        for name, spec in (step.get("policies") or {}).items():
+            if spec is None:
+                del self.cluster.policies[name]
+            else:
+                created = f"2026-01-01T00:00:{len(self.cluster.policies):02}Z"
+                self.cluster.put_policy(name, spec, created)
+        for name, wish in (step.get("add") or {}).items():
+            self._add_pod(name, wish if isinstance(wish, dict) else {"cpu": wish})
+        for name in step.get("remove") or ():
+            for key in (Key(name, "default"), Key(name, "trading")):
+                self.state.drop_pod(key, NODE)
+        self.running -= {f"uid-{name}" for name in step.get("stop") or ()}
+        for _ in range(ROUNDS):
+            await self._see()
+            await self.controller.reconcile(NODE)
+            self._enforce()
+        await self.reporter.report(self.state, set(self.cluster.policies))
+
+    def _add_pod(self, name: str, wish: dict[str, Any]) -> None:
+        self.bound += 1
+        bound = f"2026-01-01T01:00:{self.bound:02}Z"
+        given = {key: wish[key] for key in ("labels", "namespace") if key in wish}
+        body = pod_body(name, wish.get("cpu", "1"), node=NODE, bound=bound, **given)
+        (main,) = body["spec"]["containers"]
+        if memory := wish.get("memory"):
+            for side in main["resources"].values():
+                side["memory"] = memory
+        if wish.get("qos") == "Burstable":
+            del main["resources"]["limits"]
+        for extra in wish.get("beside") or ():
+            body["spec"]["containers"].append({"name": extra, "resources": main["resources"]})
+        pod = parse_pod(body)
+        self.running.add(pod.uid)
+        self.state.put_pod(Key(pod.name, pod.namespace), pod)
+
+    async def _see(self) -> None:
+        policies, seen = await self.cluster.list_policies(), await self.cluster.list_assignments()
+        state = self.state
+        state.policies_changed(state.policies.settle(policies.states, policies.version))
+        state.assignments_changed(state.assignments.settle(seen.states, seen.version))
+
+    def _enforce(self) -> None:
+        """Have the spec in force at once."""
+        if found := self.cluster.assignments.get(NODE):
+            status = enforcer_status(
+                found["metadata"]["generation"], topology=self.topology, running=self.running
+            )
+            if found.get("status") != status:
+                self.cluster.put_status(NODE, status)
+
+    def told(self) -> dict[str, Any]:
+        """What has become of the node, in the words of `expect`."""
+        found = self.cluster.assignments.get(NODE)
+        spec = found["spec"] if found else {}
+        pools = spec.get("pools") or {}
+        return {
+            "gone": found is None,
+            "policy": (spec.get("policy") or {}).get("name"),
+            "mode": spec.get("mode"),
+            "reserved": pools.get("reserved"),
+            "shared": pools.get("shared"),
+            "containers": {_named(one): one["cpus"] for one in spec.get("containers") or ()},
+            "mems": {_named(one): one["mems"] for one in spec.get("containers") or ()},
+            "refused": {one["pod"]: one["reason"] for one in spec.get("refused") or ()},
+            "says": {name: self._says(name) for name in self.cluster.policies},
+        }
+
+    def _says(self, policy: str) -> list[list[str]]:
+        conditions = self.cluster.policies[policy]["status"]["conditions"]
+        return [[one["type"], one["reason"]] for one in conditions if one["status"] == "True"]
+
+
+def _named(container: dict[str, Any]) -> str:
+    pod, name = container["pod"], container["container"]
+    return str(pod if name == "main" else f"{pod}/{name}")
+
+
+@pytest.mark.parametrize("path", STORIES, ids=[path.stem for path in STORIES])
+async def test_story(path: Path) -> None:
+    told = yaml.safe_load(path.read_text())  # noqa: ASYNC240 - a small file
+    story = Story(told)
+    for number, step in enumerate(told["steps"], start=1):
+        await story.play(step)
+        found, expected = story.told(), step["expect"]
+        compared = {key: found[key] for key in expected}
+        assert compared == expected, f"step {number}: {step.get('note', '')}"
+        writes = story.cluster.writes
+        await story.play({})
+        assert story.cluster.writes == writes, f"step {number} does not come to rest"
+
+
+def test_there_are_stories() -> None:
+    assert len(STORIES) >= 6
