@@ -96,6 +96,41 @@ class TokenFile:
         return f"Bearer {token}"
 
 
+class AuthorityFile:
+    """A CA bundle in a file that somebody else replaces, as when a cluster's CA is rotated.
+
+    What it held before stays trusted until we end.
+    """
+
+    def __init__(
+        self, tls: ssl.SSLContext, path: Path, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Take it that `tls` trusts the bundle as it is now."""
+        self._tls, self._path, self._clock = tls, path, clock
+        self._stamp = path.stat().st_mtime_ns
+        self._read_at = clock()
+
+    async def authorization(self) -> None:
+        """Give no header; see to it that new connections trust the present bundle."""
+        if self._clock() - self._read_at >= REREAD_SECONDS:
+            await asyncio.to_thread(self._load)
+            self._read_at = self._clock()
+
+    async def renew(self) -> None:
+        """Do nothing: the server that refuses us is one that we trust."""
+
+    def _load(self) -> None:
+        try:
+            stamp = self._path.stat().st_mtime_ns
+            if stamp != self._stamp:
+                self._tls.load_verify_locations(self._path)
+                self._stamp = stamp
+        except OSError as error:  # ssl.SSLError is one
+            raise LoginError(
+                f"cannot read the certificate authority {self._path}: {error}"
+            ) from error
+
+
 class CertificateFiles:
     """A client certificate in files that somebody else replaces, as the kubelet's own is."""
 

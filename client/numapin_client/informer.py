@@ -132,7 +132,7 @@ class Informer(Generic[T]):
             self._version = ""
         wait_seconds = self._backoff.next_seconds(error.retry_after_seconds)
         log.warning(
-            "lost the API server, trying again",
+            "cannot follow the API server, trying again",
             extra={
                 "source": self.source.path,
                 "error": str(error),

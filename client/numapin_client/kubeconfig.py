@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from numapin_client.credentials import (
+    AuthorityFile,
     CertificateFiles,
     Credential,
     FixedCredential,
@@ -101,7 +102,9 @@ def _login(paths: str, context: str, cluster: Entry, user: Entry | None) -> Logi
     return Login(
         server=server,
         origin=f"{paths} (context {context})",
-        credentials=_credentials(user, tls) + _plugin(user, cluster, tls, (paths, context)),
+        credentials=_authority(cluster, tls)
+        + _credentials(user, tls)
+        + _plugin(user, cluster, tls, (paths, context)),
         tls=tls,
         tls_server_name=cluster.text("tls-server-name") or None,
         proxy=proxy or None,
@@ -120,6 +123,14 @@ def _tls(cluster: Entry) -> ssl.SSLContext:
     if isinstance(authority, Path):
         place = f"{place} {authority}"
     return tls_context(authority, place, insecure=insecure)
+
+
+def _authority(cluster: Entry, tls: ssl.SSLContext | None) -> tuple[Credential, ...]:
+    """Keep an eye on the bundle, when it is a file of its own."""
+    path = cluster.file("certificate-authority")
+    if tls is None or path is None or cluster.text("certificate-authority-data"):
+        return ()
+    return (AuthorityFile(tls, path),)
 
 
 def _credentials(user: Entry | None, tls: ssl.SSLContext | None) -> tuple[Credential, ...]:

@@ -5,7 +5,7 @@ from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Final
 
-from numapin_client.credentials import Login, TokenFile, tls_context
+from numapin_client.credentials import AuthorityFile, Login, TokenFile, tls_context
 from numapin_client.errors import LoginError
 from numapin_client.kubeconfig import kubeconfig_login
 
@@ -65,11 +65,12 @@ def in_cluster_login(environ: Mapping[str, str], folder: Path = SERVICE_ACCOUNT_
                 f"no service account is mounted: {path} is missing; set "
                 "automountServiceAccountToken: true on the pod, or name a kubeconfig"
             )
+    tls = tls_context(authority, str(authority))
     return Login(
         server=f"https://{_bracketed(host)}:{port}",
         origin=f"the service account in {folder}",
-        credentials=(TokenFile(token),),
-        tls=tls_context(authority, str(authority)),
+        credentials=(AuthorityFile(tls, authority), TokenFile(token)),
+        tls=tls,
     )
 
 

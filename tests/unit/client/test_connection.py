@@ -13,7 +13,7 @@ from fake_answers import Answer
 from fake_apiserver import FakeApiServer
 
 from numapin_client import errors
-from numapin_client.connection import Timeouts
+from numapin_client.connection import Connection, Timeouts
 from numapin_client.credentials import Login, TokenFile
 from numapin_client.objects import ApiClient, connect
 from numapin_client.resources import NODES, PODS, Key, Resource
@@ -196,3 +196,16 @@ def test_keys_that_would_name_something_else(resource: Resource, key: Key, messa
 
 def test_names_cannot_leave_their_place() -> None:
     assert PODS.path(Key("../x", "a/b")) == "/api/v1/namespaces/a%2Fb/pods/..%2Fx"
+
+
+async def test_the_kernel_is_told_to_look_after_silent_peers() -> None:
+    """A watch is silent for minutes; without this a dead peer would go unnoticed as long."""
+    connection = Connection(Login("https://h", "a test"), Timeouts(dead_peer_seconds=30))
+    address = (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("127.0.0.1", 1))
+    with connection._socket(address) as opened:
+        assert opened.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        assert opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 30_000
+        idle = opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE)
+        interval = opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL)
+        count = opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT)
+        assert idle + interval * count == 30

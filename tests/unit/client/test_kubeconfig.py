@@ -99,7 +99,7 @@ def test_authority_and_client_certificate(
     login = kubeconfig_login(write(tmp_path / "c", user, {"server": "https://h", **ca}))
     assert login.tls is not None
     assert len(login.tls.get_ca_certs()) == 1
-    assert len(login.credentials) == (0 if embedded else 1)
+    assert len(login.credentials) == (0 if embedded else 2)
 
 
 def _base64(path: Path) -> str:

@@ -7,10 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from numapin_client.credentials import REREAD_SECONDS, TokenFile
+from numapin_client.credentials import (
+    REREAD_SECONDS,
+    AuthorityFile,
+    CertificateFiles,
+    TokenFile,
+    tls_context,
+)
 from numapin_client.errors import LoginError
 from numapin_client.login import find_login, in_cluster_login
-from numapin_lab.certificates import Authority
+from numapin_lab.certificates import Authority, Identity
 
 POD = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 
@@ -47,7 +53,7 @@ def mount(tmp_path: Path) -> Path:
 async def test_in_a_pod(mount: Path, environ: Mapping[str, str], expected: str) -> None:
     login = in_cluster_login(environ, mount)
     assert login.server == expected
-    assert await login.credentials[0].authorization() == "Bearer first"
+    assert [await each.authorization() for each in login.credentials] == [None, "Bearer first"]
     assert login.tls is not None
     assert len(login.tls.get_ca_certs()) == 1
 
@@ -117,6 +123,38 @@ async def test_a_refused_token_is_read_again_at_once(tmp_path: Path) -> None:
     path.write_text("second")
     await credential.renew()
     assert await credential.authorization() == "Bearer second"
+
+
+async def test_a_rotated_authority_is_trusted_as_well(mount: Path, tmp_path: Path) -> None:
+    path, clock = mount / "ca.crt", Clock()
+    tls = tls_context(path, "a test")
+    credential = AuthorityFile(tls, path, clock)
+    new = Authority(tmp_path / "new")
+    new.create()
+    path.write_bytes(new.certificate.read_bytes())
+    assert await credential.authorization() is None  # type: ignore[func-returns-value]
+    assert len(tls.get_ca_certs()) == 1
+    clock.now += REREAD_SECONDS
+    await credential.authorization()
+    assert len(tls.get_ca_certs()) == 2
+    path.unlink()
+    clock.now += REREAD_SECONDS
+    with pytest.raises(LoginError, match=f"authority {path}"):
+        await credential.authorization()
+
+
+async def test_a_replaced_client_certificate_is_shown(tmp_path: Path) -> None:
+    authority, clock = Authority(tmp_path / "pki"), Clock()
+    authority.create()
+    authority.issue("me", Identity("me"))
+    certificate, key = authority.folder / "me.crt", authority.folder / "me.key"
+    credential = CertificateFiles(tls_context(None, "a test"), certificate, key, clock)
+    await credential.authorization()
+    certificate.write_text("half written")
+    await credential.authorization()
+    clock.now += REREAD_SECONDS
+    with pytest.raises(LoginError, match=f"client certificate {certificate}"):
+        await credential.authorization()
 
 
 @pytest.mark.parametrize("unwanted", ["kubernetes", "kopf"])
