@@ -1,0 +1,68 @@
+"""The manifests start our programs with flags that these programs have."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from numapin_api import names
+from numapin_enforcer.settings import parse_settings as parse_enforcer
+from numapin_lab.kubectl import Kubectl
+from numapin_operator.settings import parse_settings as parse_operator
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def rendered(installed: Kubectl) -> dict[tuple[str, str], dict[str, Any]]:
+    """What `kubectl apply -k` applies, by kind and name."""
+    text = installed("kustomize", str(ROOT / "manifests" / "overlays" / "default"))
+    return {(one["kind"], one["metadata"]["name"]): one for one in yaml.safe_load_all(text) if one}
+
+
+def _container(rendered: dict[tuple[str, str], dict[str, Any]], kind: str, name: str) -> Any:
+    (container,) = rendered[kind, name]["spec"]["template"]["spec"]["containers"]
+    return container
+
+
+def test_the_programs_take_the_flags_they_are_given(
+    rendered: dict[tuple[str, str], dict[str, Any]],
+) -> None:
+    operator = _container(rendered, "Deployment", "numapin-operator")
+    given = [one.replace("$(POD_NAMESPACE)", names.NAMESPACE) for one in operator["args"]]
+    assert parse_operator(given, {}).health_address.port == 8080
+    enforcer = _container(rendered, "DaemonSet", "numapin-enforcer")
+    settings = parse_enforcer(enforcer["args"], {"NODE_NAME": "n"})
+    assert settings.health_address[1] == 8081
+    mounted = {mount["mountPath"] for mount in enforcer["volumeMounts"]}
+    assert settings.cri_socket is not None
+    assert {str(settings.cgroupfs), str(settings.state_dir)} <= mounted
+    assert str(settings.cri_socket.parent) in mounted
+    assert str(settings.kubelet_state_dir / "cpu_manager_state") in mounted
+
+
+def test_the_names_are_those_of_the_contract(
+    rendered: dict[tuple[str, str], dict[str, Any]],
+) -> None:
+    for account in (names.OPERATOR_SERVICE_ACCOUNT, names.ENFORCER_SERVICE_ACCOUNT):
+        assert rendered["ServiceAccount", account]["metadata"]["namespace"] == names.NAMESPACE
+    (leases,) = (
+        rule for rule in rendered["Role", "numapin-operator"]["rules"] if rule.get("resourceNames")
+    )
+    assert leases["resourceNames"] == [names.LEADER_LEASE]
+    policy = rendered["ValidatingAdmissionPolicy", "numapin-enforcer-own-node"]
+    account = f"system:serviceaccount:{names.NAMESPACE}:{names.ENFORCER_SERVICE_ACCOUNT}"
+    assert account in json.dumps(policy["spec"]["matchConditions"])
+
+
+def test_nothing_is_privileged(rendered: dict[tuple[str, str], dict[str, Any]]) -> None:
+    for kind, name in (("Deployment", "numapin-operator"), ("DaemonSet", "numapin-enforcer")):
+        pod = rendered[kind, name]["spec"]["template"]["spec"]
+        assert not {"hostNetwork", "hostPID", "hostIPC"} & pod.keys()
+        security = _container(rendered, kind, name)["securityContext"]
+        assert security["readOnlyRootFilesystem"]
+        assert not security["allowPrivilegeEscalation"]
+        assert not security.get("privileged")
+        assert security["capabilities"]["drop"] == ["ALL"]
