@@ -5,6 +5,7 @@ import statistics
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from workload import Json, Shape, scenario
@@ -57,7 +58,7 @@ def _place(shape: Shape, policy: Json) -> float:
             if step.add is None:
                 node.release(step.remove)
             else:
-                took.append(_timed(lambda pod=step.add, at=node: _try(at, pod)))
+                took.append(_timed(partial(_try, node, step.add)))
     return round(statistics.median(took), 1)
 
 

@@ -13,27 +13,22 @@ in memory and its logs are discarded. The answers are compared too.
 import argparse
 import contextlib
 import json
-import os
 import platform
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from growth import growth_tables
+from peer import Kubelet, build
 from workload import POLICIES, SHAPES, Json, Shape, scenario
 
 from numapin_cli.scenario import Machines, parse_scenario
 from numapin_cli.simulate import answer
 from numapin_operator.placement import Node, PlacementError, resolve
-
-SOURCES = Path(__file__).with_name("kubelet")
 
 
 @dataclass
@@ -48,53 +43,6 @@ class Pair:
     def ratio(self) -> float:
         """How many times shorter our median is."""
         return statistics.median(self.theirs) / statistics.median(self.ours)
-
-
-class Kubelet:
-    """The Go program, asked scenario by scenario."""
-
-    def __init__(self, program: Path) -> None:
-        self._process = subprocess.Popen(
-            [program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
-        )
-
-    def ask(self, question: Json) -> Json:
-        """Its answer, with the nanoseconds that each pod took."""
-        self._stdin.write(json.dumps(question) + "\n")
-        answered = json.loads(self._stdout.readline() or '{"error": "the program ended"}')
-        if answered.get("error"):
-            raise SystemExit(f"{question['name']}: {answered['error']}")
-        return dict(answered)
-
-    def close(self) -> None:
-        """End the program."""
-        self._stdin.close()
-        self._process.wait()
-
-    @property
-    def _stdin(self) -> IO[str]:
-        assert self._process.stdin is not None
-        return self._process.stdin
-
-    @property
-    def _stdout(self) -> IO[str]:
-        assert self._process.stdout is not None
-        return self._process.stdout
-
-
-def build_kubelet() -> Path:
-    """The Go program, built from its sources unless that was done before."""
-    cache = os.environ.get("NUMAPIN_BENCH_CACHE", Path.home() / ".cache/numapin/benchmarks")
-    digest = sha256(b"".join(file.read_bytes() for file in sorted(SOURCES.iterdir()))).hexdigest()
-    program = Path(cache) / f"kubelet-{digest[:16]}"
-    if not program.exists():
-        print("building the kubelet's managers with Go; the first time takes minutes ...")
-        program.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=program.parent) as folder:
-            made = Path(folder) / "kubelet"
-            subprocess.run(["go", "build", "-o", made, "."], cwd=SOURCES, check=True)
-            made.rename(program)
-    return program
 
 
 def place_all(question: Json) -> list[float]:
@@ -120,7 +68,9 @@ def compare(kubelet: Kubelet, shape: Shape, policy: Json, options: argparse.Name
     ours = question | {"machine": machine}
     pair = Pair()
     for _ in range(options.rounds):
-        given = kubelet.ask(question | {"topology": machine})
+        given = kubelet.ask(ours)
+        if given is None or given.get("error"):
+            raise SystemExit(f"the kubelet's managers failed on {shape.name}: {given}")
         pair.theirs += [
             step["nanoseconds"] / 1000 for step in given["steps"] if "nanoseconds" in step
         ]
@@ -181,7 +131,7 @@ WHO = ("kubelet", "numapin")
 
 def measure(options: argparse.Namespace, tell: Callable[[str], object]) -> Json:
     """Everything, told as it comes."""
-    kubelet = Kubelet(options.kubelet or build_kubelet())
+    kubelet = Kubelet(options.kubelet or build())
     tell(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}")
     tell("microseconds to place one pod: median and 95th percentile")
     tell(f"{'machine':<24}{'policy':<38}{'kubelet':>17}{'numapin':>17}{'ratio':>9}")

@@ -49,6 +49,8 @@ def take_distributed(layout: Layout, free: int, count: int, group: int, packing:
     if count <= 0 or count % group or count > free.bit_count():
         return take_packed(layout, free, count, packing)
     ranked = list(sorted_numa_nodes(layout, free))
+    if len(ranked) == 1:
+        return take_packed(layout, free, count, packing)
     sizes = [size for size, _, _ in ranked]
     for nodes in _numbers_of_nodes(layout, count, group, len(ranked)):
         choice = _choose(sizes, nodes, count, group)

@@ -1,6 +1,6 @@
 """Take: which free CPUs a request gets, packed as tightly as the machine's levels allow."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from numapin_operator.placement.bits import lowest
@@ -52,10 +52,13 @@ def take_packed(layout: Layout, free: int, count: int, packing: Packing = PACKED
     if count > free.bit_count():
         raise NotEnoughCpusError(count, free.bit_count())
     taking = _Taking(layout, free, count, packing)
-    for step in taking.steps():
-        step()
-        if taking.wanted <= 0:
-            break
+    taking.take_whole_units()
+    if taking.wanted and packing.uncore:
+        taking.take_uncore_caches()
+    if taking.wanted and not packing.spread:
+        taking.take_cores()
+    if taking.wanted:
+        taking.take_cpus()
     return taking.taken
 
 
@@ -68,15 +71,14 @@ class _Taking:
         self.layout, self.free, self.wanted, self.packing = layout, free, count, packing
         self.taken = 0
 
-    def steps(self) -> Iterator[Callable[[], None]]:
-        """The levels to try, widest first."""
-        whole_units = (self._take_numa_nodes, self._take_sockets)
-        yield from whole_units if self.layout.numa_first else reversed(whole_units)
-        if self.packing.uncore:
-            yield self._take_uncore_caches
-        if not self.packing.spread:
-            yield self._take_cores
-        yield self._take_cpus
+    def take_whole_units(self) -> None:
+        """Take NUMA nodes and sockets that are free as a whole, the wider first."""
+        if self.layout.numa_first:
+            self._take_numa_nodes()
+            self._take_sockets()
+        else:
+            self._take_sockets()
+            self._take_numa_nodes()
 
     def _take(self, cpus: int) -> None:
         self.taken |= cpus
@@ -84,14 +86,14 @@ class _Taking:
         self.wanted -= cpus.bit_count()
 
     def _take_numa_nodes(self) -> None:
-        if self.wanted < min(mask.bit_count() for mask in self.layout.numa_nodes.values()):
+        if self.wanted < self.layout.smallest_numa_node:
             return
         for _, _, mask in list(sorted_numa_nodes(self.layout, self.free)):
             if self.free & mask == mask and self.wanted >= mask.bit_count():
                 self._take(mask)
 
     def _take_sockets(self) -> None:
-        if self.wanted < min(mask.bit_count() for mask in self.layout.sockets.values()):
+        if self.wanted < self.layout.smallest_socket:
             return
         for mask in self._free_sockets():
             if self.wanted >= mask.bit_count():
@@ -111,7 +113,8 @@ class _Taking:
             if count == average and (count == mask.bit_count() or self.packing.as_kubelet)
         ]
 
-    def _take_uncore_caches(self) -> None:
+    def take_uncore_caches(self) -> None:
+        """Take whole uncore caches, then all that is still wanted from one of them."""
         ranked = list(_sorted_uncore_caches(self.layout, self.free))
         if self.wanted >= self.layout.cpus_per_uncore_cache:
             for _, _, mask in ranked:
@@ -142,7 +145,8 @@ class _Taking:
         if chosen.bit_count() == self.wanted:
             self._take(chosen)
 
-    def _take_cores(self) -> None:
+    def take_cores(self) -> None:
+        """Take cores that are free with all their threads."""
         smallest = self.layout.smallest_core
         for _, unit, _ in sorted_inner(self.layout, self.free):
             if self.wanted < smallest:
@@ -164,7 +168,8 @@ class _Taking:
             return cores
         return sorted(cores, key=lambda core: core[1].bit_count())
 
-    def _take_cpus(self) -> None:
+    def take_cpus(self) -> None:
+        """Take single CPUs: what is left of cores first, or spread over a socket's cores."""
         if self.packing.spread:
             for _, _, mask in list(sorted_sockets(self.layout, self.free)):
                 self._take(lowest(mask & self.free, self.wanted))

@@ -222,3 +222,23 @@ def test_our_own_memory_policies(
     if mems:
         again = plan_node(machine, ours, spec, [pod("a", "3", memory=size)], NOBODY).spec
         assert again == spec
+
+
+def test_huge_pages_that_a_numa_node_lacks_are_simply_not_there() -> None:
+    """The kubelet looks into a table that the node does not have, and ends."""
+    rows = tuple(Cpu(cpu, cpu, 0, -1, cpu // 4) for cpu in range(8))
+    machine = Topology(rows, (NumaNode(0, 4 * GIB), NumaNode(1, 4 * GIB, {"2Mi": 64})))
+    static = policy(memory={"policy": "Static"}, topology={"policy": "SingleNUMANode"})
+    amounts = {"cpu": "1", "memory": "64Mi", "hugepages-2Mi": "32Mi"}
+    view = parse_pod(
+        {
+            "metadata": {"name": "a", "uid": "a"},
+            "spec": {
+                "containers": [
+                    {"name": "c0", "resources": {"requests": amounts, "limits": amounts}}
+                ]
+            },
+        }
+    )
+    spec = plan_node(machine, static, None, [view], NOBODY).spec
+    assert [(str(e.cpus), str(e.mems)) for e in spec.containers] == [("4", "1")]

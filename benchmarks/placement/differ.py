@@ -1,0 +1,100 @@
+"""Does any answer differ? Random scenarios to our planner and to the kubelet's own managers.
+
+    python benchmarks/placement/differ.py [--count N] [--seed TEXT] [--kubelet PROGRAM]
+
+Prints every difference with the scenario's name, which is its seed, and exits 1 if there is one.
+What the kubelet does not answer is counted: it hangs, it panics (sparse NUMA nodes with distances),
+it answers differently when asked again, or the policy cannot work there; then ours must not either.
+"""
+
+import argparse
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+from guesses import guess
+from peer import Kubelet, build
+from workload import Json
+
+from numapin_api.cpuset import CpuSet
+from numapin_cli.scenario import Machines, parse_scenario
+from numapin_cli.simulate import answer
+
+_NAMED = ("TopologyAffinityError", "SMTAlignmentError", "EmptyPodSharedPoolError")
+
+
+def facts(step: Json) -> tuple[object, ...]:
+    """A step in a form that compares by value; a reason counts only where both have it."""
+    containers = {
+        name: (
+            CpuSet.parse(given.get("cpus") or ""),
+            sorted(
+                (tuple(block["numaNodes"]), block["resource"], block["bytes"])
+                for block in given.get("memory") or []
+            ),
+        )
+        for name, given in (step.get("containers") or {}).items()
+        if given.get("cpus") or given.get("memory")
+    }
+    reason = step.get("reason") if step.get("reason") in _NAMED else None
+    return step.get("admitted"), reason, containers, CpuSet.parse(step["shared"])
+
+
+def outcome(kubelet: Kubelet, question: Json) -> str:
+    """In one word or two what came of a scenario; differences begin with `DIFFERENT`."""
+    theirs = kubelet.ask(question)
+    if theirs is None:
+        return "the kubelet hangs or ends"
+    played = parse_scenario(json.dumps(question), Machines(Path()))
+    ours = answer(played, as_kubelet=True)
+    if "error" in theirs or "error" in ours:
+        return _of_errors(theirs.get("error"), ours.get("error"))
+    difference = _difference(theirs, ours)
+    if difference is None:
+        return "alike"
+    again = kubelet.ask(question)
+    if again is None or _difference(theirs, again) is not None:
+        return "the kubelet wavers"
+    return f"DIFFERENT: {difference}"
+
+
+def _of_errors(theirs: str | None, ours: str | None) -> str:
+    if theirs and "panicked" in theirs:
+        return "the kubelet panics"
+    if theirs and ours:
+        return "impossible to both"
+    return f"DIFFERENT: theirs {theirs or 'answers'}, ours {ours or 'answers'}"
+
+
+def _difference(theirs: Json, ours: Json) -> str | None:
+    for number, (want, have) in enumerate(zip(theirs["steps"], ours["steps"], strict=True)):
+        if facts(want) != facts(have):
+            return f"step {number}: theirs {json.dumps(want)}, ours {json.dumps(have)}"
+    return None
+
+
+def main() -> int:
+    """Ask, compare, count."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--count", type=int, default=500, help="scenarios to ask (500)")
+    parser.add_argument("--seed", default="1", help="what the scenarios are made from")
+    parser.add_argument("--kubelet", type=Path, help="the Go program, if it is built already")
+    options = parser.parse_args()
+    kubelet = Kubelet(options.kubelet or build(), timeout_seconds=10)
+    seen: Counter[str] = Counter()
+    for number in range(options.count):
+        question = guess(f"{options.seed}-{number}")
+        came = outcome(kubelet, question)
+        if came.startswith("DIFFERENT"):
+            print(f"{question['name']}: {came}", flush=True)
+        seen[came.partition(":")[0]] += 1
+    kubelet.close()
+    print(", ".join(f"{count} {what}" for what, count in seen.most_common()))
+    return 1 if seen["DIFFERENT"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
