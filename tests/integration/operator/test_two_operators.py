@@ -1,0 +1,52 @@
+"""Two operators as processes, of which one writes and the other stands by."""
+
+from pathlib import Path
+
+import pytest
+from real_world import OperatorProcess, RealWorld, until
+
+from numapin_api import names
+from numapin_client.resources import LEASES, Json, Key
+
+LEASE = Key(names.LEADER_LEASE, names.NAMESPACE)
+
+
+async def lease_spec(world: RealWorld) -> Json:
+    spec: Json = (await world.admin.get(LEASES, LEASE))["spec"]
+    return spec
+
+
+def leads(operator: OperatorProcess) -> bool:
+    """Whether it said so last."""
+    said = [line for line in operator.log.read_text().splitlines() if "leading" in line]
+    return bool(said) and "no longer" not in said[-1]
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+async def test_the_other_goes_on_where_the_leader_ended(
+    world: RealWorld, tmp_path: Path, end: str
+) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    first, second = (
+        OperatorProcess(world.operator_kubeconfig, tmp_path / name) for name in ("first", "second")
+    )
+    try:
+        await first.start("--leader-elect")
+        await until(lambda: leads(first), first.log)
+        await second.start("--leader-elect")
+        await world.put_policy({"reserved": {"count": 2}}, "policy")
+        node = (await world.add_node("before")).name
+        await until(lambda: world.spec(node), first.log)
+        before = await lease_spec(world)
+
+        await (first.stop() if end == "stop" else first.kill())
+        node = (await world.add_node("after")).name
+        await until(lambda: world.spec(node), second.log)
+        after = await lease_spec(world)
+        assert leads(second)
+        assert after["holderIdentity"] not in ("", before["holderIdentity"])
+        assert after["leaseTransitions"] == before["leaseTransitions"] + 1
+    finally:
+        await first.kill()
+        await second.stop()
