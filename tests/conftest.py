@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from numapin_lab.controlplane import ControlPlane, ControlPlanePorts
 from numapin_lab.kernel import provide_kernel
 from numapin_lab.ports import choose
 from numapin_lab.runtime import Runtime
-from numapin_lab.vm import VirtualMachine
+from numapin_lab.vm import QEMU, QEMU_REMEDY, VirtualMachine
 
 # What each fixture needs; provided right after collection, so that a first build of some minutes
 # is seen and counts against no test's time limit.
@@ -57,8 +58,21 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
         plane.stop()
 
 
+def skip_here(reason: str) -> None:
+    """Skip what this machine cannot run; in CI, where it must, go on and fail."""
+    if "CI" not in os.environ:
+        pytest.skip(reason)
+
+
 @pytest.fixture(scope="session")
-def containerd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
+def root() -> None:
+    """What makes cgroups and mounts asks for this."""
+    if os.geteuid() != 0:
+        skip_here("needs root: it makes cgroups and mounts")
+
+
+@pytest.fixture(scope="session")
+def containerd(root: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
     """A real containerd 2 with the machine's runc.
 
     `.socket` serves CRI, `.nri_socket` NRI; `.image` is there already; `.ctr(...)` looks inside.
@@ -82,6 +96,8 @@ def vm() -> VirtualMachine:
     The command finds the host's files, this checkout too; what it writes is gone with it. All of
     one boot's checks belong in one command: a boot takes seconds, and so does starting Python.
     """
+    if shutil.which(QEMU) is None:
+        skip_here(f"needs QEMU; {QEMU_REMEDY}")
     kept = ("HOME", "NUMAPIN_LAB_CACHE", "XDG_CACHE_HOME", "KUBEBUILDER_ASSETS")
     environment = {name: os.environ[name] for name in kept if name in os.environ}
     return VirtualMachine(environment=environment)

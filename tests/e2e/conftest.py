@@ -10,7 +10,7 @@ from numapin_lab.session import Session
 
 
 @pytest.fixture(scope="session")
-def lab_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabFolder]:
+def lab_folder(root: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabFolder]:
     """A lab that is down; whatever a test brings up in it is removed at the end."""
     folder = LabFolder(tmp_path_factory.mktemp("lab"))
     try:

@@ -34,7 +34,7 @@ spec:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabFolder]:
+def folder(root: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabFolder]:
     folder = LabFolder(tmp_path_factory.mktemp("cluster"))
     try:
         yield folder
