@@ -3,7 +3,7 @@
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -12,11 +12,14 @@ from numapin_lab.build import provide, say
 from numapin_lab.cgroups import LabCgroup
 from numapin_lab.components import COMPONENTS as ALL
 from numapin_lab.components import CONTROL_PLANE, RUNTIME
-from numapin_lab.controlplane import ControlPlane, ControlPlanePorts
+from numapin_lab.controlplane import GUEST_VIEW, ControlPlane, ControlPlanePorts
 from numapin_lab.kernel import provide_kernel
 from numapin_lab.ports import choose
 from numapin_lab.runtime import Runtime
 from numapin_lab.vm import QEMU, QEMU_REMEDY, VirtualMachine
+
+# Where the control plane is that runs outside the virtual machine: folder and port.
+OUTSIDE = "NUMAPIN_TEST_CONTROL_PLANE"
 
 # What each fixture needs; provided right after collection, so that a first build of some minutes
 # is seen and counts against no test's time limit.
@@ -49,6 +52,9 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
     and `.api` act as its administrator.
     """
     programs = {name: found.path for name, found in provide(CONTROL_PLANE).items()}
+    if OUTSIDE in os.environ:
+        yield _outside(programs, *os.environ[OUTSIDE].split())
+        return
     folder = tmp_path_factory.mktemp("control-plane")
     plane = ControlPlane(folder, ControlPlanePorts(*choose(3)), programs)
     try:
@@ -56,6 +62,14 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
         yield plane
     finally:
         plane.stop()
+
+
+def _outside(programs: Mapping[str, Path], folder: str, port: str) -> ControlPlane:
+    """The host's control plane, for tests in a virtual machine: one inside takes minutes."""
+    ports = ControlPlanePorts(etcd=0, etcd_peer=0, apiserver=int(port))
+    plane = ControlPlane(Path(folder), ports, programs, GUEST_VIEW)
+    plane.write_kubeconfig()
+    return plane
 
 
 def skip_here(reason: str) -> None:

@@ -49,7 +49,7 @@ class LabCgroup:
         """Make it everywhere; harmless when it is there."""
         for folder in self.folders():
             folder.mkdir(exist_ok=True)
-            _open_to_children(folder)
+            open_to_children(folder)
 
     def processes(self) -> set[int]:
         """Every process in it and below."""
@@ -82,7 +82,7 @@ class LabCgroup:
             time.sleep(POLL_SECONDS)
 
 
-def _open_to_children(folder: Path) -> None:
+def open_to_children(folder: Path) -> None:
     """Let children use every controller: v1 cpusets start empty, v2 controllers start disabled.
 
     Source: cgroups(7), "Cgroups v2 subtree control"; cpuset(7).

@@ -17,6 +17,7 @@ APISERVER_SECONDS = 300
 STOP_SECONDS = 1.0
 SERVICE_RANGE = "10.0.0.0/24"
 SERVICE_ADDRESS = "10.0.0.1"
+GUEST_VIEW = "10.0.2.2"  # the host's loopback, seen from a virtual machine
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,12 @@ class ControlPlane:
     folder: Path
     ports: ControlPlanePorts
     programs: Mapping[str, Path]
+    host: str = "127.0.0.1"
 
     @property
     def server(self) -> str:
         """The URL of the API server."""
-        return f"https://127.0.0.1:{self.ports.apiserver}"
+        return f"https://{self.host}:{self.ports.apiserver}"
 
     @property
     def kubeconfig(self) -> Path:
@@ -145,7 +147,7 @@ class ControlPlane:
     def _write_files(self) -> None:
         pki = self.authority
         pki.create()
-        hosts = ("127.0.0.1", "localhost", "kubernetes.default.svc", SERVICE_ADDRESS)
+        hosts = ("127.0.0.1", "localhost", "kubernetes.default.svc", SERVICE_ADDRESS, GUEST_VIEW)
         pki.issue("kube-apiserver", Identity("kube-apiserver", hosts=hosts))
         pki.issue("kubelet-client", Identity("kube-apiserver", ("system:masters",)))
         if not (pki.folder / "service-accounts.key").exists():
@@ -157,6 +159,10 @@ class ControlPlane:
         tokens = pki.folder / "tokens.csv"
         tokens.touch(mode=0o600)
         tokens.write_text(f'{self.admin_token},admin,admin,"system:masters"\n')
+        self.write_kubeconfig()
+
+    def write_kubeconfig(self) -> None:
+        """Make the administrator's kubeconfig name `host`."""
         kubeconfig.write(self.kubeconfig, self.server, self.ca, {"token": self.admin_token})
 
     def _default_account(self) -> bool:

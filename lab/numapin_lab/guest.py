@@ -12,7 +12,7 @@ from pathlib import Path
 
 from numapin_lab.kernel import Kernel, module_files
 
-MODULES = ("9p", "9pnet_virtio", "virtio_pci", "overlay", "dummy")
+MODULES = ("9p", "9pnet_virtio", "virtio_pci", "overlay", "virtio_net")
 FOLDERS = ("bin", "dev", "lower", "modules", "newroot", "proc", "rw", "sys")
 CONSOLE, OUTPUT, STATUS = "ttyS1", "ttyS0", "ttyS2"
 
@@ -29,15 +29,14 @@ mkdir -p proc sys dev run tmp
 mount --move /proc proc; mount --move /sys sys; mount --move /dev dev
 mkdir -p dev/shm dev/pts
 mount -t tmpfs -o mode=1777 shm dev/shm; mount -t devpts pts dev/pts
-mount -t tmpfs -o mode=755 run run; mount -t tmpfs -o mode=1777 tmp tmp
+mount -t tmpfs -o mode=755 run run
 mount -t cgroup2 cgroup2 sys/fs/cgroup
 for controller in $(cat sys/fs/cgroup/cgroup.controllers); do
   echo +$controller >sys/fs/cgroup/cgroup.subtree_control
 done
-# An address of its own and a way to it, without a network: the kubelet wants one.
-ip link set lo up
-ip link add lab type dummy && ip address add 192.0.2.2/24 dev lab && ip link set lab up
-ip route add default via 192.0.2.1
+# QEMU's own network: the host's loopback is 10.0.2.2. Source: QEMU, "Using the user mode network".
+ip link set lo up; ip link set eth0 up
+ip address add 10.0.2.15/24 dev eth0; ip route add default via 10.0.2.2
 hostname vm
 stty -F dev/{output} raw
 cp /command run/command

@@ -128,6 +128,7 @@ class VirtualMachine:
             *("-kernel", str(kernel.image), "-initrd", str(folder / "initramfs")),
             *("-append", f"{cmdline} {self.machine.append}"),
             *("-virtfs", share),
+            *("-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile="),
             *self.machine.arguments(),
         ]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from numapin_lab.apiserver import ApiServer
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 120.0
 POLL_SECONDS = 0.02
 PATH = "/apis/numapin.io/v1alpha1/nodeassignments"
 

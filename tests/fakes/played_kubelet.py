@@ -9,11 +9,17 @@ from grpclib.client import Channel
 
 from numapin_enforcer import cri_v1_pb2 as pb
 from numapin_enforcer.cri_v1_grpc import RuntimeServiceStub
-from numapin_lab.cgroups import MOUNTS, hierarchies
+from numapin_lab.cgroups import MOUNTS, hierarchies, open_to_children
 from numapin_lab.runtime import Runtime
 
 CALL_SECONDS = 60
-CPUSET = Path("/sys/fs/cgroup/cpuset")
+EFFECTIVE = {1: "cpuset.effective_cpus", 2: "cpuset.cpus.effective"}
+VERSION, CPUSET = next(
+    (version, mount)
+    for mount in hierarchies(MOUNTS.read_text())
+    for version, name in EFFECTIVE.items()
+    if (mount / name).exists()
+)
 CPU = Path("/sys/fs/cgroup/cpu")
 QOS = ("burstable", "besteffort")
 
@@ -139,21 +145,18 @@ class Kubelet:
 
 
 def make_cgroup(path: str) -> None:
-    """Make a cgroup in every hierarchy; its cpuset is its parent's, as libcontainer leaves it."""
+    """Make a cgroup in every hierarchy, with controllers and cpuset as libcontainer leaves it."""
     for mount in hierarchies(MOUNTS.read_text()):
         folder = mount
         for part in path.split("/"):
             folder = folder / part
             folder.mkdir(exist_ok=True)
-            for name in ("cpuset.cpus", "cpuset.mems"):
-                file = folder / name
-                if file.exists() and not file.read_text().strip():
-                    file.write_text((folder.parent / name).read_text())
+            open_to_children(folder)
 
 
 def cpus_of(cgroup: str) -> str:
     """The CPUs that the kernel lets a cgroup use."""
-    return (CPUSET / cgroup / "cpuset.effective_cpus").read_text().strip()
+    return (CPUSET / cgroup / EFFECTIVE[VERSION]).read_text().strip()
 
 
 def limit_of(cgroup: str) -> str:

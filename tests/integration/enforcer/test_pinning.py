@@ -4,7 +4,7 @@ import uuid
 from functools import partial
 
 from enforcer_node import Node, assigned, eventually, spec
-from played_kubelet import Kubelet, cpus_of, make_cgroup
+from played_kubelet import VERSION, Kubelet, cpus_of, make_cgroup
 
 from numapin_lab.cgroups import MOUNTS, hierarchies
 
@@ -26,7 +26,7 @@ async def test_a_running_container_gets_its_cpu_and_all_others_leave_it(
     ]
     assert status["pools"] == {"reserved": "0", "shared": "0", "exclusive": "1"}
     assert status["running"] == [owner.uid]
-    assert status["cgroup"] == {"version": 1, "driver": "cgroupfs"}
+    assert status["cgroup"] == {"version": VERSION, "driver": "cgroupfs"}
     assert status["runtime"]["name"] == "containerd"
     assert status["topology"]["numaNodes"][0]["cpus"] == "0-1"
 
