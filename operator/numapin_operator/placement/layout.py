@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Final
 
@@ -15,38 +15,103 @@ Units = Mapping[int, int]
 _REMEMBERED: Final = 16384
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Layout:
     """Which CPUs lie together. Only online CPUs count, and NUMA nodes that have some.
 
-    `outer` and `inner` are NUMA nodes and sockets, whichever of them is wider first: sockets
-    where there are fewer of them than NUMA nodes. `cores_of` lists the cores (id, mask) of each
-    inner unit, `cores_of_cache` the masks of the cores of each uncore cache. A CPU whose uncore
-    cache is not known counts to a cache with its socket's number. The per-unit sizes are averages
-    rounded down, as the kubelet has them; `uniform` tells whether all cores have the same number
-    of threads. `capacities` are the most CPUs that 1, 2, .. NUMA nodes have together.
+    A CPU whose uncore cache is not known counts to a cache with its socket's number. Sizes that are
+    averages are rounded down, as the kubelet has them.
     """
 
-    cpus: int
     numa_nodes: Units
     sockets: Units
     uncore_caches: Units
     cores: Units
-    numa_first: bool
-    outer: Units
-    inner: Units
-    cores_of: Mapping[int, tuple[tuple[int, int], ...]]
-    cores_of_cache: Mapping[int, tuple[int, ...]]
-    numa_node_of: Mapping[int, int]
-    sockets_of_numa_node: Mapping[int, frozenset[int]]
-    threads: int
-    cpus_per_socket: int
-    cpus_per_uncore_cache: int
-    uniform: bool
-    smallest_numa_node: int
-    smallest_socket: int
-    smallest_core: int
-    capacities: tuple[int, ...]
+
+    @cached_property
+    def cpus(self) -> int:
+        """Every CPU."""
+        return _union(self.numa_nodes.values())
+
+    @cached_property
+    def numa_first(self) -> bool:
+        """Whether NUMA nodes are the wider units: there are no more of them than sockets."""
+        return len(self.sockets) >= len(self.numa_nodes)
+
+    @cached_property
+    def outer(self) -> Units:
+        """The wider units."""
+        return self.numa_nodes if self.numa_first else self.sockets
+
+    @cached_property
+    def inner(self) -> Units:
+        """The narrower units."""
+        return self.sockets if self.numa_first else self.numa_nodes
+
+    @cached_property
+    def cores_of(self) -> Mapping[int, tuple[tuple[int, int], ...]]:
+        """The cores (number, mask) of each narrower unit."""
+        return {
+            unit: tuple((core, cpus) for core, cpus in self.cores.items() if cpus & mask)
+            for unit, mask in self.inner.items()
+        }
+
+    @cached_property
+    def cores_of_cache(self) -> Mapping[int, tuple[int, ...]]:
+        """The masks of the cores of each uncore cache."""
+        return {
+            unit: tuple(cpus for cpus in self.cores.values() if cpus & mask)
+            for unit, mask in self.uncore_caches.items()
+        }
+
+    @cached_property
+    def sockets_of_numa_node(self) -> Mapping[int, frozenset[int]]:
+        """The sockets that have CPUs in each NUMA node."""
+        return {
+            node: frozenset(socket for socket, cpus in self.sockets.items() if cpus & mask)
+            for node, mask in self.numa_nodes.items()
+        }
+
+    @cached_property
+    def threads(self) -> int:
+        """Threads of the average core."""
+        return self.cpus.bit_count() // len(self.cores)
+
+    @cached_property
+    def cpus_per_socket(self) -> int:
+        """CPUs of the average socket."""
+        return self.cpus.bit_count() // len(self.sockets)
+
+    @cached_property
+    def cpus_per_uncore_cache(self) -> int:
+        """CPUs of the average uncore cache."""
+        return self.cpus.bit_count() // len(self.uncore_caches)
+
+    @cached_property
+    def uniform(self) -> bool:
+        """Whether all cores have the same number of threads."""
+        return len({mask.bit_count() for mask in self.cores.values()}) == 1
+
+    @cached_property
+    def smallest_numa_node(self) -> int:
+        """CPUs of the smallest NUMA node."""
+        return min(map(int.bit_count, self.numa_nodes.values()))
+
+    @cached_property
+    def smallest_socket(self) -> int:
+        """CPUs of the smallest socket."""
+        return min(map(int.bit_count, self.sockets.values()))
+
+    @cached_property
+    def smallest_core(self) -> int:
+        """Threads of the smallest core."""
+        return min(map(int.bit_count, self.cores.values()))
+
+    @cached_property
+    def capacities(self) -> tuple[int, ...]:
+        """The most CPUs that 1, 2, .. NUMA nodes have together."""
+        sizes = sorted(map(int.bit_count, self.numa_nodes.values()), reverse=True)
+        return tuple(accumulate(sizes))
 
     def numa_mask(self, cpus: int) -> int:
         """The NUMA nodes that hold these CPUs."""
@@ -98,45 +163,16 @@ def layout_of(topology: Topology) -> Layout:
 
 @lru_cache(maxsize=256)
 def _build(cpus: tuple[Cpu, ...]) -> Layout:
-    numa_nodes = _units((cpu.numa_node, cpu.id) for cpu in cpus)
-    sockets = _units((cpu.socket, cpu.id) for cpu in cpus)
-    caches = _units(
-        (cpu.socket if cpu.uncore_cache == NO_CACHE else cpu.uncore_cache, cpu.id) for cpu in cpus
-    )
-    cores = _units((cpu.core, cpu.id) for cpu in cpus)
-    numa_first = len(sockets) >= len(numa_nodes)
-    inner = sockets if numa_first else numa_nodes
     return Layout(
-        cpus=_union(numa_nodes.values()),
-        numa_nodes=numa_nodes,
-        sockets=sockets,
-        uncore_caches=caches,
-        cores=cores,
-        numa_first=numa_first,
-        outer=numa_nodes if numa_first else sockets,
-        inner=inner,
-        cores_of={
-            unit: tuple((core, cpu) for core, cpu in cores.items() if cpu & mask)
-            for unit, mask in inner.items()
-        },
-        cores_of_cache={
-            unit: tuple(cpu for cpu in cores.values() if cpu & mask)
-            for unit, mask in caches.items()
-        },
-        numa_node_of={cpu.id: cpu.numa_node for cpu in cpus},
-        sockets_of_numa_node={
-            node: frozenset(socket for socket, cpus_there in sockets.items() if cpus_there & mask)
-            for node, mask in numa_nodes.items()
-        },
-        threads=len(cpus) // len(cores),
-        cpus_per_socket=len(cpus) // len(sockets),
-        cpus_per_uncore_cache=len(cpus) // len(caches),
-        uniform=len({mask.bit_count() for mask in cores.values()}) == 1,
-        smallest_numa_node=min(map(int.bit_count, numa_nodes.values())),
-        smallest_socket=min(map(int.bit_count, sockets.values())),
-        smallest_core=min(map(int.bit_count, cores.values())),
-        capacities=tuple(accumulate(sorted(map(int.bit_count, numa_nodes.values()), reverse=True))),
+        numa_nodes=_units((cpu.numa_node, cpu.id) for cpu in cpus),
+        sockets=_units((cpu.socket, cpu.id) for cpu in cpus),
+        uncore_caches=_units((_cache(cpu), cpu.id) for cpu in cpus),
+        cores=_units((cpu.core, cpu.id) for cpu in cpus),
     )
+
+
+def _cache(cpu: Cpu) -> int:
+    return cpu.socket if cpu.uncore_cache == NO_CACHE else cpu.uncore_cache
 
 
 def _units(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
