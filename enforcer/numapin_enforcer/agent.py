@@ -180,7 +180,14 @@ class Agent:
             {
                 id_: replace(record, quota_us=limits.to_record(path, told.quota_us if told else 0))
                 for id_, (path, _) in containers.items()
-                if (record := _record(enforced, tree, path, told := recorder.told.get(id_)))
+                if (
+                    record := _record(
+                        enforced,
+                        tree,
+                        path,
+                        told := recorder.tried.get(id_) or limits.told_before(path),
+                    )
+                )
             }
         )
 

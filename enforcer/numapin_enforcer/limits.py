@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from numapin_api.conditions import Reason
+from numapin_api.cpuset import CpuSet
 from numapin_client.backoff import Backoff
 from numapin_enforcer.cgroups import CgroupError, Quota
-from numapin_enforcer.cri import UNLIMITED_QUOTA
+from numapin_enforcer.cri import UNLIMITED_QUOTA, RuntimeRecord
 from numapin_enforcer.quota_keeper import QuotaFiles, QuotaKeeper
 from numapin_enforcer.status import Obstacle
 
@@ -33,6 +34,7 @@ class Limits:
         self._files: QuotaFiles | None = None
         self.lifted: Mapping[str, Quota] = {}
         """The limits that cgroups had before theirs were lifted."""
+        self._given_back: Mapping[str, Quota] = {}
         self.problem: CgroupError | OSError | None = None
         """Why limits are not as they should be; tried again."""
 
@@ -60,10 +62,18 @@ class Limits:
 
         Args:
             path: the container's cgroup.
-            told_us: what the runtime was told of it last.
+            told_us: what this process told the runtime of it last; an earlier one may have had it
+                lift the limit.
         """
-        limit = self.lifted[path].quota_us if path in self.lifted else told_us
-        return UNLIMITED_QUOTA if path in self.lifted and path in self._free else limit or 0
+        if path in self._free:
+            return UNLIMITED_QUOTA if path in self.lifted else told_us
+        limit = self.lifted.get(path) or self._given_back.get(path)
+        return told_us if told_us > 0 or limit is None else limit.quota_us or 0
+
+    def told_before(self, path: str) -> RuntimeRecord | None:
+        """What the runtime may remember of an owner since an earlier life of ours."""
+        known = path in self.lifted or path in self._given_back
+        return RuntimeRecord(CpuSet(), quota_us=UNLIMITED_QUOTA) if known else None
 
     def obstacles(self) -> tuple[Obstacle, ...]:
         """What a status says of it."""
@@ -106,5 +116,6 @@ class Limits:
         if problem is not None and self.problem is None:
             LOG.warning("CFS limits are not as they should be", extra={"error": problem})
         self.lifted, self.problem = self._keeper.remembered, problem
+        self._given_back = self._keeper.given_back
         if (self.lifted, self.problem) != before:
             self._wake.set()

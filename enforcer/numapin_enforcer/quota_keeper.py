@@ -37,6 +37,8 @@ class QuotaKeeper:
         self._remembered = {
             path: limit for path, limit in _read(self._path).items() if path.startswith(root)
         }
+        self.given_back: Mapping[str, Quota] = {}
+        """The limits given back since this was made, of cgroups that are still there."""
 
     @property
     def remembered(self) -> Mapping[str, Quota]:
@@ -52,13 +54,19 @@ class QuotaKeeper:
             OSError: what is to be lifted cannot be remembered; then nothing is lifted.
             CgroupError: a limit could not be read.
         """
-        found = dict(self._found({*free, *self._remembered}))
+        found = dict(self._found({*free, *self._remembered, *self.given_back}))
         planned = plan_quotas(free, found, self._remembered)
         self._remember(planned.remember)
         outcome = apply(planned.writes, self._files)
         missing = {write.path for write in outcome.missing}
         kept = {path: limit for path, limit in planned.remember.items() if path in missing}
+        given = {**self.given_back, **planned.remember}
         self._remember({**planned.keep, **kept})
+        self.given_back = {
+            path: limit
+            for path, limit in given.items()
+            if path in found and path not in self._remembered
+        }
         return outcome
 
     def _found(self, paths: Collection[str]) -> list[tuple[str, Quota]]:

@@ -33,12 +33,14 @@ class Recorder:
         self._wanted: Mapping[str, RuntimeRecord] = {}
         self._changed = asyncio.Event()
         self.told: dict[str, RuntimeRecord] = {}
+        self.tried: dict[str, RuntimeRecord] = {}
+        """What the runtime may remember: as `told`, and what it is being told."""
         self.problems: dict[str, CriError] = {}
         """Container id to why the runtime could not be told; tried again."""
 
     def want(self, records: Mapping[str, RuntimeRecord]) -> None:
         """Have the runtime remember these, by container id; it forgets the others by itself."""
-        for known in (self.told, self.problems):
+        for known in (self.told, self.tried, self.problems):
             for id_ in known.keys() - records.keys():
                 del known[id_]
         self._wanted = records
@@ -71,6 +73,7 @@ class Recorder:
             if any(one.state is ContainerState.CREATED for one in found):
                 return True
             if any(one.state is ContainerState.RUNNING for one in found):
+                self.tried[id_] = record
                 await self._runtime.record(id_, record)
         except CriNotFoundError:
             self.problems.pop(id_, None)  # it ended meanwhile

@@ -52,7 +52,20 @@ async def test_a_resize_brings_no_limit_back_to_an_owner(node: Node, kubelet: Ku
     await eventually(lambda: limits(pod.cgroup, main, side) == ["150000", "100000", "50000"])
 
 
-async def test_what_was_lifted_is_given_back_after_a_kill(node: Node, kubelet: Kubelet) -> None:
+async def test_what_was_lifted_before_a_kill_is_given_back_after_it(
+    node: Node, kubelet: Kubelet
+) -> None:
+    pod, main, side = await limited_pod(kubelet)
+    await node.start()
+    await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
+    await eventually(lambda: limits(pod.cgroup, main) == [LIFTED, LIFTED])
+    await node.stop(9)
+    node.assign(spec())
+    await node.start()
+    await eventually(lambda: limits(pod.cgroup, main, side) == ["150000", "100000", "50000"])
+
+
+async def test_release_gives_limits_back_after_a_kill(node: Node, kubelet: Kubelet) -> None:
     pod, main, side = await limited_pod(kubelet)
     await node.start()
     await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))

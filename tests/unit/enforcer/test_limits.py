@@ -61,8 +61,10 @@ async def test_the_runtime_is_told_only_what_is_known_here(
         assert limits.to_record(PATH, LIFTED) == 200_000
         await until(wake)
         assert model.groups[PATH].quota == TWO
-        assert limits.to_record(PATH, 200_000) == 200_000
-        assert limits.to_record(PATH, 0) == 0
+        assert limits.to_record(PATH, LIFTED) == 200_000
+        assert limits.to_record(PATH, 150_000) == 150_000
+        assert limits.to_record(PATH, 0) == 200_000
+        assert limits.to_record("kubepods/other", 0) == 0
 
 
 async def test_a_limit_set_right_after_the_cgroup_came_is_lifted_too(
