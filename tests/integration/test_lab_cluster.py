@@ -177,6 +177,8 @@ def test_a_port_taken_meanwhile_is_named(cluster: Cluster, folder: LabFolder) ->
     kill(scheduler)
     port = cluster.state.ports.scheduler
     with socket.socket() as squatter:
+        # connections of the one that was killed may linger; they do not hold the port
+        squatter.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         squatter.bind(("127.0.0.1", port))
         squatter.listen()
         with pytest.raises(LabError, match=f"port {port} of kube-scheduler"):
