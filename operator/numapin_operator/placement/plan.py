@@ -1,6 +1,6 @@
 """Plan: policy, topology, pods and what was decided before become the next NodeAssignment."""
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -9,16 +9,14 @@ from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import (
     ContainerAssignment,
-    MemoryBlock,
     NodeAssignmentSpec,
     Pools,
     Refusal,
 )
 from numapin_api.topology import Topology
-from numapin_operator.placement.bits import mask_of
 from numapin_operator.placement.demand import PodView
-from numapin_operator.placement.errors import PlacementError
-from numapin_operator.placement.holdings import Binding, Block, Holding
+from numapin_operator.placement.entries import entries_of, holding_of, on_this_machine
+from numapin_operator.placement.errors import PlacementError, PolicyError
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.rules import Rules, resolve
 
@@ -89,9 +87,9 @@ def plan_with(
     """`plan_node` for a caller that keeps the resolved rules."""
     alive = {pod.uid: pod for pod in pods if not pod.terminal or pod.uid in running}
     node = Node(rules)
-    kept = _kept(previous, alive, running)
+    kept = _kept(rules.topology, previous, alive, running)
     for uid, entries in kept.items():
-        node.adopt(_holding(uid, entries))
+        node.adopt(holding_of(uid, entries))
     refused = {
         refusal.pod_uid: refusal
         for refusal in (previous.refused if previous else ())
@@ -106,7 +104,7 @@ def plan_with(
         else:
             refused[pod.uid] = _refusal(pod, problem)
     placed = [holding for uid, holding in node.holdings.items() if uid not in kept]
-    containers = (*chain.from_iterable(kept.values()), *_entries(placed))
+    containers = (*chain.from_iterable(kept.values()), *entries_of(placed, rules.topology))
     spec = _spec(rules, node, containers, tuple(refused.values()))
     return Plan(spec, tuple(_waiting(rules, node)), tuple(queued))
 
@@ -148,7 +146,10 @@ def _finds_room(node: Node, pod: PodView) -> bool:
 
 
 def _kept(
-    previous: NodeAssignmentSpec | None, alive: dict[str, PodView], running: frozenset[str]
+    topology: Topology,
+    previous: NodeAssignmentSpec | None,
+    alive: dict[str, PodView],
+    running: frozenset[str],
 ) -> dict[str, list[ContainerAssignment]]:
     """What of the previous assignment is still held, by pod, in its order."""
     held: dict[str, list[ContainerAssignment]] = {}
@@ -156,13 +157,10 @@ def _kept(
         pod = alive.get(entry.pod_uid)
         if pod is None and entry.pod_uid not in running:
             continue
-        if entry.container not in _ended(pod):
-            held.setdefault(entry.pod_uid, []).append(entry)
+        still = on_this_machine(entry, topology)
+        if still is not None and entry.container not in _ended(pod):
+            held.setdefault(entry.pod_uid, []).append(still)
     return held
-
-
-def _holding(uid: str, entries: Sequence[ContainerAssignment]) -> Holding:
-    return Holding(uid, entries[0].namespace, entries[0].pod, tuple(map(_binding, entries)))
 
 
 def _ended(pod: PodView | None) -> frozenset[str]:
@@ -170,13 +168,6 @@ def _ended(pod: PodView | None) -> frozenset[str]:
     if pod is None or pod.pod_level is not None:
         return frozenset()
     return frozenset([container.name for container in pod.containers if container.ended])
-
-
-def _binding(entry: ContainerAssignment) -> Binding:
-    blocks = tuple(
-        Block(mask_of(block.numa_nodes), block.resource, block.bytes) for block in entry.memory
-    )
-    return Binding(entry.container, entry.cpus.mask, entry.mems.mask, blocks, entry.exclusive)
 
 
 def _spec(
@@ -192,7 +183,7 @@ def _spec(
         mode=rules.policy.mode,
         pools=Pools(
             reserved=CpuSet.from_mask(rules.reserved & ~held),
-            shared=CpuSet.from_mask(node.cpus.shared),
+            shared=CpuSet.from_mask(node.cpus.shared or _last_resort(rules, held)),
         ),
         cpu_quota=rules.policy.cpu_quota,
         isolation=rules.policy.isolation,
@@ -201,39 +192,17 @@ def _spec(
     )
 
 
-def _entries(holdings: Iterable[Holding]) -> Iterator[ContainerAssignment]:
-    for holding in holdings:
-        for binding, accounted in _accounted(holding):
-            yield ContainerAssignment(
-                pod_uid=holding.uid,
-                namespace=holding.namespace,
-                pod=holding.pod,
-                container=binding.container,
-                cpus=binding.cpu_set,
-                mems=binding.mem_set,
-                exclusive=binding.exclusive and binding.cpus != 0,
-                memory=tuple(_wire(block) for block in accounted),
-            )
+def _last_resort(rules: Rules, held: int) -> int:
+    """The shared pool where containers from before hold every CPU that it should have.
 
-
-def _accounted(holding: Holding) -> Iterator[tuple[Binding, tuple[Block, ...]]]:
-    """Each container with the memory that stands for it in the books.
-
-    What a pod has as a whole stands with its first container, so that the entries add up.
+    Strictly reserved CPUs serve everybody else until one of those containers ends.
     """
-    if holding.whole is None:
-        yield from ((binding, binding.memory) for binding in holding.bindings)
-        return
-    for index, binding in enumerate(holding.bindings):
-        yield binding, () if index else holding.whole.memory
-
-
-def _wire(block: Block) -> MemoryBlock:
-    return MemoryBlock(
-        numa_nodes=block.node_ids,
-        resource=block.resource,
-        bytes=block.size_bytes,
-    )
+    left = rules.layout.cpus & ~held
+    if not left:
+        raise PolicyError(
+            "reserved", "containers hold every CPU that is online; bring CPUs online or end one"
+        )
+    return left
 
 
 def _refusal(pod: PodView, error: PlacementError) -> Refusal:
@@ -248,9 +217,10 @@ def _refusal(pod: PodView, error: PlacementError) -> Refusal:
 
 
 def _waiting(rules: Rules, node: Node) -> Iterator[Waiting]:
+    starved = not node.cpus.shared
     for holding in node.holdings.values():
         for binding in holding.bindings:
-            if overlap := binding.cpus & rules.reserved:
+            if overlap := binding.cpus & (-1 if starved else rules.reserved):
                 yield Waiting(
                     holding.namespace,
                     holding.pod,

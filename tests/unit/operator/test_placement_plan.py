@@ -216,3 +216,45 @@ def test_a_pod_that_would_not_fit_anyhow_is_refused_though_others_are_ending() -
     plan = plan_node(machine(2, threads=1), policy(), _with_one_owner(), pods, NOBODY)
     assert [refusal.pod for refusal in plan.spec.refused] == ["big"]
     assert not plan.queued
+
+
+def test_cpus_that_went_offline_leave_the_assignment() -> None:
+    a, b = pod("a", "2"), pod("b", "2")
+    before = plan_node(machine(), policy(), None, [a, b], NOBODY).spec
+    assert given(before) == {"a/c0": "2-3", "b/c0": "4-5"}
+    whole = machine()
+    fewer = replace(whole, cpus=tuple(cpu for cpu in whole.cpus if cpu.id not in {3, 4, 5}))
+    after = plan_node(fewer, policy(), before, [a, b], NOBODY).spec
+    assert given(after) == {"a/c0": "2", "b/c0": "6-7"}
+    assert shared(after) == "0-1"
+
+
+def test_everybody_else_keeps_a_cpu_when_a_policy_turns_strict_on_a_full_node() -> None:
+    a = pod("a", "7")
+    before = plan_node(machine(), policy(), None, [a], NOBODY).spec
+    strict = policy(reserved={"cpus": "0", "strict": True})
+    plan = plan_node(machine(), strict, before, [a], NOBODY)
+    assert shared(plan.spec) == "0"
+    assert [each.pod for each in plan.waiting] == ["a"]
+    after = plan_node(machine(), strict, plan.spec, [], NOBODY)
+    assert (shared(after.spec), after.waiting) == ("1-7", ())
+
+
+def test_an_assignment_that_leaves_no_cpu_at_all_is_not_written() -> None:
+    a = pod("a", "7")
+    before = plan_node(machine(), policy(), None, [a], NOBODY).spec
+    whole = machine()
+    last = replace(whole, cpus=tuple(cpu for cpu in whole.cpus if cpu.id))
+    with pytest.raises(PolicyError, match="hold every CPU that is online"):
+        plan_node(last, policy(reserved={"cpus": "1"}), before, [a], NOBODY)
+
+
+def test_numa_nodes_without_memory_are_never_named() -> None:
+    """Best effort may end with all NUMA nodes; the kernel refuses those without memory."""
+    topology = machine(8, 2, 2)
+    bare = replace(topology.numa_nodes[1], memory_bytes=0)
+    topology = replace(topology, numa_nodes=(topology.numa_nodes[0], bare))
+    fields = {"topology": {"policy": "BestEffort"}, "memory": {"policy": "Static"}}
+    plan = plan_node(topology, policy(**fields), None, [pod("a", "6"), pod("b", "500m")], NOBODY)
+    assert {str(entry.mems) for entry in plan.spec.containers} <= {"0", ""}
+    assert given(plan.spec)["a/c0"] == "2-7"
