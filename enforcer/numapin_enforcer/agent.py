@@ -13,6 +13,7 @@ from numapin_api.conditions import Reason
 from numapin_api.cpuset import MemSet
 from numapin_api.hardware import compact_topology
 from numapin_api.nodeassignment import NodeAssignmentStatus, RuntimeStatus
+from numapin_client.events import WARNING, Happening
 from numapin_enforcer.assignments import Assignments
 from numapin_enforcer.cgroups import CgroupError, Tree
 from numapin_enforcer.cri import RuntimeRecord
@@ -126,6 +127,9 @@ class Agent:
         """Judge what the API server says now; the count of drifts goes on from its last word."""
         body = self._parts.assignments.body
         if body is not None:
+            if problem := self._parts.intake.take_copy_problem():
+                happening = Happening(WARNING, problem.reason, "Ignore", problem.message)
+                self._parts.teller.tell(happening, body)
             told = int((body.get("status") or {}).get("driftCount", 0))
             self._drifts_before = max(self._drifts_before, told - self._drifts)
             self._parts.intake.offer(body, self._parts.machine.topology)
@@ -134,7 +138,7 @@ class Agent:
         goal = self._goal()
         if goal is None:
             self._limit(pods, (), look=everything)
-            return pods.enforcement.look()
+            return pods.enforcement.look(everything=everything)
         enforced = pods.enforcement.run(goal, everything=everything)
         lifts = goal.spec is not None and goal.spec.cpu_quota == "Unlimited"
         self._limit(pods, freed(enforced.desired, pods.layout) if lifts else (), look=everything)
@@ -144,6 +148,9 @@ class Agent:
         if enforced.tree is not None:
             self._parts.mover.move(enforced.moves, pods.files)
             self._follow(goal, pods, enforced, enforced.tree)
+            if everything:
+                ids = {id_ for id_, _ in _containers(pods, enforced.tree)}
+                self._parts.names.forget_all_but(ids)
         elif enforced.settled:
             self._close_host()
         return enforced
@@ -172,7 +179,6 @@ class Agent:
             assigned = {one.pod_uid for one in goal.spec.containers}
             wanted = (id_ for id_, (_, uid) in containers.items() if uid in assigned)
             self._parts.names.need(wanted)
-            self._parts.names.forget_all_but(containers.keys())
         elif enforced.complete and intake.accepted is not None:
             self._holding = False
             self._parts.keeper.keep(intake.accepted)

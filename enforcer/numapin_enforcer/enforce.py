@@ -122,14 +122,14 @@ class Enforcement:
         desired = goal.desired(tree, self._layout)
         return Enforced(tree, desired, drifts=tuple(drifts), settled=False)
 
-    def look(self) -> Enforced:
-        """Make a pass that touches nothing.
+    def look(self, *, everything: bool) -> Enforced:
+        """Make a pass that touches nothing; `everything` as in `run`.
 
         Raises:
             CgroupError: a file could not be read.
         """
         self._right, self._still = {}, None
-        return Enforced(self._view.observe(everything=True))
+        return Enforced(self._view.observe(everything=everything))
 
     def _drifts(self, tree: Tree, desired: Mapping[str, Desired]) -> Iterable[Drift]:
         """Cgroups that were right, are still meant to be so, and are not: others wrote them.

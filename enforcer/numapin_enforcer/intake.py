@@ -35,6 +35,7 @@ class Intake:
     waiting: Obstacle | None = None
     generation: int = 0
     _seen: tuple[str, int] = ("", 0)
+    _copy_problem: Obstacle | None = None
 
     @property
     def enforces(self) -> bool:
@@ -46,7 +47,12 @@ class Intake:
         try:
             self.accepted = copy.read()
         except LocalCopyError as error:
-            self.refusal = Obstacle(error.reason, str(error))
+            self.refusal = self._copy_problem = Obstacle(error.reason, str(error))
+
+    def take_copy_problem(self) -> Obstacle | None:
+        """What was wrong with the kept assignment, once: it soon counts no more."""
+        problem, self._copy_problem = self._copy_problem, None
+        return problem
 
     def offer(self, body: Mapping[str, Any], topology: Topology) -> bool:
         """Judge the object as the API server has it; says whether its spec is a new one."""

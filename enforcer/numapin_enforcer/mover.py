@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from typing import Final
 
 from numapin_enforcer.apply import Failure, apply
@@ -12,6 +13,9 @@ LOG: Final = logging.getLogger(__name__)
 PATIENCE_SECONDS: Final = 1.0
 """Moves that are done sooner are not worth a word in the status."""
 
+RETRY_SECONDS: Final = 5.0
+"""How long to leave memory where it is when the kernel would not move it."""
+
 
 class Mover:
     """Moves memory; the loop goes on meanwhile and must not ask for the same again."""
@@ -20,18 +24,19 @@ class Mover:
         self._wake, self._patience_seconds = wake, patience_seconds
         self._batch: tuple[tuple[Write, ...], CgroupTree] | None = None
         self._changed = asyncio.Event()
+        self._not_before = 0.0
         self.failures: tuple[Failure, ...] = ()
         """What the kernel refused of the last batch."""
         self.slow: tuple[Write, ...] = ()
         """The batch under way, once it takes long; nothing can stop the kernel in it."""
 
     def move(self, writes: tuple[Write, ...], tree: CgroupTree) -> None:
-        """Start moving, unless something is being moved already."""
-        if writes and self._batch is None:
+        """Start moving, unless something is being moved already, or just could not be."""
+        if not writes:
+            self.failures = ()
+        elif self._batch is None and time.monotonic() >= self._not_before:
             self._batch = (writes, tree)
             self._changed.set()
-        elif not writes:
-            self.failures = ()
 
     async def run(self) -> None:
         """Move what is asked for, until cancelled."""
@@ -41,6 +46,8 @@ class Mover:
             if self._batch is not None:
                 self.failures = await self._patiently(*self._batch)
                 self._batch, self.slow = None, ()
+                if self.failures:
+                    self._not_before = time.monotonic() + RETRY_SECONDS
                 self._wake.set()
 
     async def _patiently(self, writes: tuple[Write, ...], tree: CgroupTree) -> tuple[Failure, ...]:

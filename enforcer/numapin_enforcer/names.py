@@ -44,8 +44,12 @@ class ContainerNames:
         return frozenset(self._wanted)
 
     def learn(self, containers: Iterable[RuntimeContainer]) -> None:
-        """Take in what an event said."""
-        self.known = self.known | {one.id: one.name for one in containers}
+        """Take in what an event said; the loop is woken when it waits for that."""
+        told = {one.id: one.name for one in containers}
+        self.known = self.known | told
+        if not self._wanted.isdisjoint(told):
+            self._wanted -= told.keys()
+            self._wake.set()
 
     def forget_all_but(self, ids: Collection[str]) -> None:
         """Drop what has no cgroup; one that is yet to come is asked for when it does."""

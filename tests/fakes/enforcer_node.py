@@ -93,6 +93,12 @@ class Node:
                 return one["status"], one["reason"], one["message"]
         return "", "", ""
 
+    def notes(self, reason: str) -> list[str]:
+        """What Events of that reason say about the NodeAssignment."""
+        events = self.api.get("/apis/events.k8s.io/v1/namespaces/default/events")["items"]
+        mine = [one for one in events if one["regarding"]["name"] == self.name]
+        return [one["note"] for one in mine if one["reason"] == reason]
+
     def in_force(self) -> bool:
         """Whether the newest spec is in force, by the enforcer's word."""
         return self.condition("Ready")[0] == "True"

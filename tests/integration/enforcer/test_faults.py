@@ -53,7 +53,7 @@ def _bad_specs(uid: str) -> dict[str, tuple[dict[str, Any], str]]:
             "spec.containers[0].cpus: this machine has no CPU 9; online are 0-1",
         ),
         "two containers on one CPU": (
-            spec(assigned(uid, "main", "1"), assigned(uid, "second", "1"), shared="0"),
+            spec(assigned(uid, "main", "1"), assigned("another", "main", "1"), shared="0"),
             "CPU 1 of default/pod-",
         ),
         "an owner in the pool": (spec(assigned(uid, "main", "1")), "is in the shared pool as well"),
@@ -115,6 +115,8 @@ async def test_a_bad_local_copy_is_refused_and_nothing_is_touched(
     await node.stop()
     await node.start()
     await eventually(lambda: cpus_of(cgroup) == "1", "the API server's word to count again")
+    (note,) = await eventually(lambda: node.notes("InvalidLocalCopy"))
+    assert "is not used" in note
 
 
 async def test_a_runtime_that_hangs_holds_nothing_up(

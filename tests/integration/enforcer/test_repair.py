@@ -50,14 +50,7 @@ async def test_an_overwritten_owner_is_set_right_counted_and_told(
     write_cpus(cgroup, "0")
     await eventually(lambda: cpus_of(cgroup) == "1", "the repair")
     await eventually(lambda: node.status["driftCount"] == 1, "the count")
-    path = "/apis/events.k8s.io/v1/namespaces/default/events"
-
-    def told() -> list[str]:
-        events = node.api.get(path)["items"]
-        mine = [one for one in events if one["regarding"]["name"] == node.name]
-        return [one["note"] for one in mine if one["reason"] == "CpusetDrift"]
-
-    (note,) = await eventually(told, "the Event")
+    (note,) = await eventually(lambda: node.notes("CpusetDrift"), "the Event")
     assert note.startswith("container default/pod-")
     assert "/main had cpus 0 instead of 1" in note
 

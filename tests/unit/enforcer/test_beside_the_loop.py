@@ -83,6 +83,9 @@ async def test_memory_that_cannot_move_is_told_until_nothing_is_to_move(
     assert [str(one.error) for one in mover.failures] == [
         "writing '1' to kubepods/pod1/c: it is not there (EINVAL)"
     ]
+    tree.failure = None
+    mover.move((MOVE,), tree)
+    assert not mover._batch
     mover.move((), tree)
     assert mover.failures == ()
 

@@ -104,5 +104,7 @@ def test_a_bad_copy_is_a_refusal_until_the_api_server_speaks(
     assert intake.accepted is None
     assert intake.refusal is not None
     assert intake.refusal.reason == "InvalidLocalCopy"
+    assert intake.take_copy_problem() == intake.refusal
+    assert intake.take_copy_problem() is None
     intake.offer(body(GOOD), MACHINE)
     assert intake.refusal is None

@@ -157,10 +157,9 @@ async def test_a_refused_status_is_tried_again_and_the_newest_wins(
     api.refusals = [error]
     reporter.observe(api.body)
     reporter.tell(report(3))
-    await eventually(lambda: reporter.problem)
+    await eventually(lambda: not api.refusals)
     reporter.tell(report(4))
-    await eventually(lambda: api.patches)
-    assert api.body["status"]["driftCount"] == 4
+    await eventually(lambda: api.body.get("status", {}).get("driftCount") == 4)
     await eventually(lambda: not reporter.problem)
 
 

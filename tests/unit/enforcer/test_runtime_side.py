@@ -124,6 +124,20 @@ async def test_an_event_spares_the_question(
     assert runtime.asked == []
 
 
+async def test_an_event_answers_what_was_asked(
+    names: ContainerNames, runtime: FakeRuntime, wake: asyncio.Event
+) -> None:
+    runtime.failure = AWAY
+    names.need(["c1"])
+    await wake.wait()
+    wake.clear()
+    names.learn([RuntimeContainer("c2", "other", ContainerState.CREATED)])
+    assert not wake.is_set()
+    names.learn([RuntimeContainer("c1", "main", ContainerState.CREATED)])
+    assert wake.is_set()
+    assert names.known["c1"] == "main"
+
+
 async def test_a_broken_stream_of_events_is_opened_again(
     names: ContainerNames,
     runtime: FakeRuntime,
