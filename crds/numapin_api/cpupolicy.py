@@ -4,14 +4,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from numapin_api.conditions import Condition
 from numapin_api.cpuset import CpuSet
+from numapin_api.policystatus import CpuPolicyStatus
+from numapin_api.selectors import LabelSelector, LabelValue
 from numapin_api.wire import (
-    LABEL_KEY,
-    MAP_TYPE,
     Quantity,
     WireModel,
-    atomic_list,
     cpu_list_that_people_write,
     keyed_list,
     label_map_rules,
@@ -20,53 +18,7 @@ from numapin_api.wire import (
 )
 
 WrittenCpus = Annotated[CpuSet, Field(min_length=1, json_schema_extra=cpu_list_that_people_write)]
-LabelValue = Annotated[str, Field(max_length=63)]
 HUGEPAGE_SIZE = r"^[1-9][0-9]*(Ki|Mi|Gi|Ti)$"
-
-
-class LabelSelectorRequirement(WireModel):
-    """One expression of a label selector. Source: Kubernetes `metav1.LabelSelectorRequirement`."""
-
-    model_config = ConfigDict(
-        json_schema_extra=rules(
-            rule(
-                "self.operator in ['In', 'NotIn'] ? has(self.values) && size(self.values) > 0"
-                " : !has(self.values) || size(self.values) == 0",
-                "In and NotIn need values, Exists and DoesNotExist take none",
-                ".values",
-            )
-        )
-    )
-    key: str = Field(
-        description="The label's key.", min_length=1, max_length=317, pattern=LABEL_KEY
-    )
-    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"] = Field(
-        description="How the label relates to the values."
-    )
-    values: tuple[LabelValue, ...] = Field(
-        default=(),
-        description="The values to compare with; none for Exists and DoesNotExist.",
-        max_length=64,
-        json_schema_extra=atomic_list(),
-    )
-
-
-class LabelSelector(WireModel):
-    """Which labels match. Empty matches all. Source: Kubernetes `metav1.LabelSelector`."""
-
-    model_config = ConfigDict(json_schema_extra={MAP_TYPE: "atomic"})
-    match_labels: dict[str, LabelValue] = Field(
-        default_factory=dict,
-        description="Labels that must all be there with just these values.",
-        max_length=64,
-        json_schema_extra=label_map_rules(),
-    )
-    match_expressions: tuple[LabelSelectorRequirement, ...] = Field(
-        default=(),
-        description="Expressions that must all hold.",
-        max_length=64,
-        json_schema_extra=atomic_list(),
-    )
 
 
 class Reserved(WireModel):
@@ -302,62 +254,6 @@ class CpuPolicySpec(WireModel):
         default="Share",
         description="What becomes of a pod that cannot be placed. Share: it runs in the shared "
         "pool. Evict: it is evicted. Hold is not supported yet.",
-    )
-
-
-class StalledNode(WireModel):
-    """One node on which a policy is not in force, and why."""
-
-    node: str = Field(description="The node's name.", max_length=253)
-    reason: str = Field(description="Why, as one CamelCase word.", max_length=1024)
-    message: str = Field(default="", description="The same for people.", max_length=1024)
-
-
-class PolicyConflict(WireModel):
-    """Another policy that selects some of the same nodes, and wins there."""
-
-    policy: str = Field(description="The policy in force on those nodes.", max_length=253)
-    nodes: int = Field(ge=0, description="On how many nodes it wins.")
-    examples: tuple[Annotated[str, Field(max_length=253)], ...] = Field(
-        default=(),
-        description="Some of those nodes' names.",
-        max_length=10,
-        json_schema_extra=atomic_list(),
-    )
-
-
-class CpuPolicyStatus(WireModel):
-    """What came of the policy; written by the operator."""
-
-    observed_generation: int = Field(
-        default=0, ge=0, description="The generation of the spec that this status tells of."
-    )
-    nodes_selected: int = Field(default=0, ge=0, description="Nodes that the selector matches.")
-    nodes_in_force: int = Field(
-        default=0, ge=0, description="Nodes whose enforcer reports this policy in force."
-    )
-    nodes_stalled: int = Field(
-        default=0,
-        ge=0,
-        description="Nodes on which it cannot be put in force until something is mended.",
-    )
-    stalled: tuple[StalledNode, ...] = Field(
-        default=(),
-        description="The stalled nodes by name, the first few.",
-        max_length=20,
-        json_schema_extra=atomic_list(),
-    )
-    conflicts: tuple[PolicyConflict, ...] = Field(
-        default=(),
-        description="Policies that win over this one on nodes that both select.",
-        max_length=20,
-        json_schema_extra=atomic_list(),
-    )
-    conditions: tuple[Condition, ...] = Field(
-        default=(),
-        description="Ready, Reconciling and Stalled.",
-        max_length=16,
-        json_schema_extra=keyed_list("type"),
     )
 
 

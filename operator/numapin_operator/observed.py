@@ -10,9 +10,10 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from numapin_api.cpupolicy import CpuPolicySpec, CpuPolicyStatus
+from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.hardware import restore_topology
 from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus, TopologyStatus
+from numapin_api.policystatus import CpuPolicyStatus
 from numapin_api.topology import Topology
 from numapin_operator.placement.quantity import millis
 

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Final
 
 from numapin_api.conditions import ConditionType, Reason, Verdict, find, merge
-from numapin_api.cpupolicy import CpuPolicyStatus, PolicyConflict, StalledNode
+from numapin_api.policystatus import CpuPolicyStatus, PolicyConflict, StalledNode
 from numapin_operator.observed import AssignmentView, PolicyView
 from numapin_operator.selection import unsupported_fields
 

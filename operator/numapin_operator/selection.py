@@ -3,12 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from numapin_api.cpupolicy import (
-    CpuPolicySpec,
-    LabelSelector,
-    LabelSelectorRequirement,
-    PodSelection,
-)
+from numapin_api.cpupolicy import CpuPolicySpec, PodSelection
+from numapin_api.selectors import LabelSelector, LabelSelectorRequirement
 from numapin_operator.observed import PolicyView
 from numapin_operator.placement.demand import PodView
 

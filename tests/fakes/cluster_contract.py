@@ -5,8 +5,8 @@ from typing import Any, Protocol
 import pytest
 from operator_values import enforcer_status
 
-from numapin_api.cpupolicy import CpuPolicyStatus
 from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.policystatus import CpuPolicyStatus
 from numapin_client.errors import AlreadyExistsError, ConflictError, NotFoundError
 from numapin_operator.cluster import Cluster, PodNews
 from numapin_operator.observed import NodeView

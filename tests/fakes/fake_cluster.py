@@ -4,8 +4,8 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-from numapin_api.cpupolicy import CpuPolicyStatus
 from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.policystatus import CpuPolicyStatus
 from numapin_client.errors import (
     AlreadyExistsError,
     ClientError,

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from operator_values import pod_view, policy_view
 
-from numapin_api.cpupolicy import CpuPolicySpec, LabelSelector, PodSelection
+from numapin_api.cpupolicy import CpuPolicySpec, PodSelection
+from numapin_api.selectors import LabelSelector
 from numapin_operator.selection import mark_selected, rank_policies, selects, unsupported_fields
 
 OLD, NEW = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"

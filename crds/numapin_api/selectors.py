@@ -1,0 +1,62 @@
+"""Label selectors as Kubernetes writes them."""
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from numapin_api.wire import (
+    LABEL_KEY,
+    MAP_TYPE,
+    WireModel,
+    atomic_list,
+    label_map_rules,
+    rule,
+    rules,
+)
+
+LabelValue = Annotated[str, Field(max_length=63)]
+
+
+class LabelSelectorRequirement(WireModel):
+    """One expression of a label selector. Source: Kubernetes `metav1.LabelSelectorRequirement`."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule(
+                "self.operator in ['In', 'NotIn'] ? has(self.values) && size(self.values) > 0"
+                " : !has(self.values) || size(self.values) == 0",
+                "In and NotIn need values, Exists and DoesNotExist take none",
+                ".values",
+            )
+        )
+    )
+    key: str = Field(
+        description="The label's key.", min_length=1, max_length=317, pattern=LABEL_KEY
+    )
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"] = Field(
+        description="How the label relates to the values."
+    )
+    values: tuple[LabelValue, ...] = Field(
+        default=(),
+        description="The values to compare with; none for Exists and DoesNotExist.",
+        max_length=64,
+        json_schema_extra=atomic_list(),
+    )
+
+
+class LabelSelector(WireModel):
+    """Which labels match. Empty matches all. Source: Kubernetes `metav1.LabelSelector`."""
+
+    model_config = ConfigDict(json_schema_extra={MAP_TYPE: "atomic"})
+    match_labels: dict[str, LabelValue] = Field(
+        default_factory=dict,
+        description="Labels that must all be there with just these values.",
+        max_length=64,
+        json_schema_extra=label_map_rules(),
+    )
+    match_expressions: tuple[LabelSelectorRequirement, ...] = Field(
+        default=(),
+        description="Expressions that must all hold.",
+        max_length=64,
+        json_schema_extra=atomic_list(),
+    )
