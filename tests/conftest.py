@@ -3,6 +3,7 @@
 import os
 import secrets
 import shutil
+import signal
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -29,6 +30,11 @@ COMPONENTS = {
     "cluster": tuple(ALL),
     "lab": tuple(ALL),
 }
+
+
+def pytest_configure() -> None:
+    """Let a job that is cancelled (SIGTERM) end as Ctrl-C does: with everything torn down."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +22,8 @@ INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     options = build_parser().parse_args(arguments)
+    # A job that is cancelled ends as Ctrl-C does: the demo tears its lab down.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     folder = LabFolder(Path(options.dir).absolute())
     try:
         return COMMANDS[options.command](folder, options)

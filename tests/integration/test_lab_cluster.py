@@ -14,6 +14,7 @@ from numapin_lab.enclosure import WANTED_SETTINGS
 from numapin_lab.errors import LabError
 from numapin_lab.folder import PARTS, LabFolder
 from numapin_lab.mounts import MOUNTS, below
+from numapin_lab.ports import is_free
 from numapin_lab.processes import kill, marked, wait_until
 
 WITHOUT = frozenset({"operator", "enforcer"})
@@ -176,6 +177,7 @@ def test_a_port_taken_meanwhile_is_named(cluster: Cluster, folder: LabFolder) ->
     assert scheduler is not None
     kill(scheduler)
     port = cluster.state.ports.scheduler
+    wait_until(lambda: is_free(port), "the killed scheduler to let go of its port", 60)
     with socket.socket() as squatter:
         # connections of the one that was killed may linger; they do not hold the port
         squatter.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
