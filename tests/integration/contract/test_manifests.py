@@ -58,7 +58,11 @@ def test_the_names_are_those_of_the_contract(
 
 
 def test_nothing_is_privileged(rendered: dict[tuple[str, str], dict[str, Any]]) -> None:
-    for kind, name in (("Deployment", "numapin-operator"), ("DaemonSet", "numapin-enforcer")):
+    allowed = {
+        ("Deployment", "numapin-operator"): [],
+        ("DaemonSet", "numapin-enforcer"): ["SYS_NICE"],
+    }
+    for (kind, name), capabilities in allowed.items():
         pod = rendered[kind, name]["spec"]["template"]["spec"]
         assert not {"hostNetwork", "hostPID", "hostIPC"} & pod.keys()
         security = _container(rendered, kind, name)["securityContext"]
@@ -66,3 +70,4 @@ def test_nothing_is_privileged(rendered: dict[tuple[str, str], dict[str, Any]]) 
         assert not security["allowPrivilegeEscalation"]
         assert not security.get("privileged")
         assert security["capabilities"]["drop"] == ["ALL"]
+        assert security["capabilities"].get("add", []) == capabilities
