@@ -152,7 +152,7 @@ class _Scene:
             own or self._shared.cpus,
             one.mems & self._mems or self._mems,
             one,
-            exclusive=one.exclusive and bool(own),
+            exclusive=one.exclusive and bool(own) and own.isdisjoint(self._shared.cpus),
         )
 
     def _pod(self, listed: Iterable[ContainerAssignment]) -> Desired:

@@ -1,13 +1,15 @@
 import errno
 from collections.abc import Callable
+from dataclasses import replace
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kernel_model import KernelModel
-from kernel_worlds import Watch, World, assert_reached, held_now, scattered, specs, worlds
+from kernel_worlds import Watch, World, alone, assert_reached, held_now, scattered, specs, worlds
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.topology import Topology
 from numapin_enforcer.apply import Outcome, apply
 from numapin_enforcer.cgroups import CgroupRefusedError, Write
 from numapin_enforcer.plan import plan
@@ -137,3 +139,34 @@ def test_cgroups_that_vanish_between_reading_and_writing_are_normal(
     model.before_write = watch.before
     assert enforce(world, model, spec).complete
     assert_reached(model.read(), world.desired(spec, model.read()))
+
+
+@patient
+@given(data=st.data(), world=worlds())
+def test_cpus_that_go_and_come_back_never_go_to_two(data: st.DataObject, world: World) -> None:
+    """Between a CPU's going and our next pass nothing can be promised: the kernel gives its owner
+    what is around it. Its coming back gives it to nobody while it has an owner."""
+    spec = data.draw(specs(world))
+    model = world.model()
+    enforce(world, model, spec)
+    gone = CpuSet(data.draw(st.sets(st.sampled_from(sorted(world.topology.online)))))
+    gone -= CpuSet([min(world.topology.online)])
+    without = replace(world, topology=missing(world.topology, gone))
+    model.set_online(without.topology.online)
+    model.before_write = model.after_write = lambda write: None
+    assert enforce(without, model, spec).complete
+    tree = model.read()
+    assert_reached(tree, without.desired(spec, tree))
+    held = held_now(tree, without.desired(spec, tree))
+    model.set_online(world.topology.online)
+    for path, cpus in held.items():
+        assert cpus <= alone(model.read(), path), path
+    Watch(world, model, held)
+    assert enforce(world, model, spec).complete
+    assert_reached(model.read(), world.desired(spec, model.read()))
+
+
+def missing(topology: Topology, gone: CpuSet) -> Topology:
+    """The same machine with some more CPUs offline."""
+    cpus = tuple(cpu for cpu in topology.cpus if cpu.id not in gone)
+    return Topology(cpus, topology.numa_nodes, topology.offline | gone)
