@@ -4,11 +4,19 @@ import asyncio
 import logging
 from typing import Final
 
-from numapin_client.errors import AlreadyExistsError, ClientError, ConflictError, NotFoundError
+from numapin_client.errors import (
+    AlreadyExistsError,
+    ClientError,
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+)
 from numapin_operator.cluster import Cluster
 from numapin_operator.eviction import Evictor
 from numapin_operator.observed import AssignmentView
 from numapin_operator.reconcile import Decision, NodePicture, Write, decide
+from numapin_operator.report import stalled
 from numapin_operator.reporter import Reporter
 from numapin_operator.selection import mark_selected, rank_policies
 from numapin_operator.state import ClusterState
@@ -21,6 +29,9 @@ ATTEMPTS: Final = 5
 FATES: Final = {"Share": "it runs in the shared pool", "Evict": "it is evicted"}
 
 _STALE: Final = (AlreadyExistsError, ConflictError, NotFoundError)
+
+_HOPELESS: Final = (InvalidError, ForbiddenError)
+"""Refusals that somebody has to see: the CRDs or the rights are not those of this operator."""
 
 _log = logging.getLogger(__name__)
 
@@ -66,6 +77,11 @@ class Controller:
                 if attempt == ATTEMPTS:
                     raise
                 await self._read_again(name)
+            except _HOPELESS as error:
+                if picture.ranked:
+                    outcome = stalled(picture.ranked[0], name, error.reason, str(error))
+                    self._reporter.note(name, outcome)
+                raise
             else:
                 self._reporter.note(name, decision.outcome)
                 self._evict(picture)

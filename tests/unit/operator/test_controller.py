@@ -8,7 +8,7 @@ from fake_cluster import FakeCluster
 from operator_values import enforcer_status, node_view, pod_view
 from running import eventually, running
 
-from numapin_client.errors import ConnectionFailedError
+from numapin_client.errors import ConnectionFailedError, InvalidError
 from numapin_client.resources import Key
 from numapin_operator.controller import Controller
 from numapin_operator.observed import AssignmentView, PolicyView
@@ -175,6 +175,22 @@ async def test_failures_are_tried_again(operator: Operator, cluster: FakeCluster
     operator.add_pod("a")
     await operator.settle()
     assert (held(cluster), cluster.failures) == ({"a": "2-3"}, [])
+
+
+async def test_a_write_that_is_refused_for_good_shows_on_the_policy(
+    operator: Operator, cluster: FakeCluster
+) -> None:
+    cluster.failures = [InvalidError("PUT node-1", 422, {"message": "spec.pools: unknown"})]
+    operator.add_pod("a")
+    with pytest.raises(InvalidError):
+        await operator.controller.reconcile("node-1")
+    await operator.reporter.report(operator.state, {"policy"})
+    (stalled,) = cluster.policies["policy"]["status"]["stalled"]
+    assert (stalled["node"], stalled["reason"]) == ("node-1", "Invalid")
+    assert "spec.pools: unknown" in stalled["message"]
+    await operator.settle()
+    await operator.reporter.report(operator.state, {"policy"})
+    assert cluster.policies["policy"]["status"]["stalled"] == []
 
 
 async def test_refusals_are_told_once(operator: Operator, cluster: FakeCluster) -> None:
