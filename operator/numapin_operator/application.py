@@ -24,7 +24,7 @@ from numapin_operator.controller import Controller
 from numapin_operator.handlers import Receivers, build_registry
 from numapin_operator.health import Health
 from numapin_operator.observed import AssignmentView, NodeView, PolicyView, slim_labels
-from numapin_operator.placement import PodView, parse_pod
+from numapin_operator.placement import PodFormatError, PodView, parse_pod
 from numapin_operator.reporter import Reporter
 from numapin_operator.serving import build_settings, open_session, serve
 from numapin_operator.state import ClusterState
@@ -75,7 +75,7 @@ class Application:
         self._state = ClusterState(self._queue.add, self._reporter.policy_changed)
         self._controller = Controller(cluster, self._state, self._queue, self._reporter)
         self._informers: dict[str, Informer[Any]] = {
-            "pods": Informer(api, Source(PODS, field_selector=LIVE_PODS), parse_pod, self._pods),
+            "pods": Informer(api, Source(PODS, field_selector=LIVE_PODS), decode_pod, self._pods),
             "nodes": Informer(api, Source(NODES), NodeView.decode, self._nodes),
             "namespaces": Informer(api, Source(NAMESPACES), _labels, self._namespaces),
         }
@@ -214,6 +214,23 @@ class Application:
 
     def _role(self) -> str:
         return "leading" if self._leading.is_set() else "standing by"
+
+
+def decode_pod(body: Json) -> PodView:
+    """Read a pod; one that cannot be read shares, and takes nothing down with it."""
+    try:
+        return parse_pod(body)
+    except PodFormatError as error:
+        _log.warning("a pod cannot be read, it will share", extra={"error": str(error)})
+        metadata, spec = body["metadata"], body.get("spec") or {}
+        return PodView(
+            uid=metadata["uid"],
+            namespace=metadata.get("namespace", ""),
+            name=metadata["name"],
+            qos="BestEffort",
+            containers=(),
+            node=spec.get("nodeName") or "",
+        )
 
 
 def _labels(body: Json) -> Mapping[str, str]:

@@ -1,9 +1,17 @@
 """An event concerns the nodes it concerns, and no others."""
 
-from operator_values import assignment_view, node_view, pod_view, policy_view
+from operator_values import assignment_view, node_view, pod_body, pod_view, policy_view
 
 from numapin_client.resources import Key
+from numapin_operator.application import decode_pod
 from numapin_operator.state import ClusterState
+
+
+def test_a_pod_that_cannot_be_read_shares() -> None:
+    body = pod_body("a", "two")
+    pod = decode_pod(body)
+    assert (pod.name, pod.node, pod.qos, pod.containers) == ("a", "node-1", "BestEffort", ())
+    assert decode_pod(pod_body("b")) == pod_view("b")
 
 
 class World:
