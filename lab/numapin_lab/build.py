@@ -5,6 +5,7 @@ finished program appears there by one rename.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -72,6 +73,33 @@ def go_arguments(component: Component, output: Path) -> list[str]:
     return ["build", *options, "-o", str(output), component.package]
 
 
+def find_go(module: Path, environment: Mapping[str, str]) -> str:
+    """A Go that can build `module`; from 1.21 on, Go fetches the release that go.mod asks for.
+
+    Raises:
+        MissingError: there is none, or it is too old.
+    """
+    go = shutil.which("go", path=environment.get("PATH", ""))
+    if go is None:
+        raise MissingError("the lab's components must be built, and there is no Go", GO_REMEDY)
+    answer = subprocess.run(
+        [go, "version"],
+        cwd=module,
+        env=dict(environment),
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    release = re.search(r"go(\d+)\.(\d+)", answer.stdout)
+    wanted = re.search(r"^go (\d+)\.(\d+)", (module / "go.mod").read_text(), re.MULTILINE)
+    assert wanted is not None
+    if release is None or tuple(map(int, release.groups())) < tuple(map(int, wanted.groups())):
+        said = (answer.stdout + answer.stderr).strip()
+        raise MissingError(f"{go} is too old to build the lab's components: {said}", GO_REMEDY)
+    return go
+
+
 @dataclass(frozen=True)
 class Builder:
     """Runs the Go tool chain of `environment`, telling what it does."""
@@ -86,9 +114,7 @@ class Builder:
         with locked(folder / "lock", lambda: self.tell("lab: waiting: another lab is building")):
             if os.access(built, os.X_OK):
                 return Found(component, built, "cache")
-            go = shutil.which("go", path=self.environment.get("PATH", ""))
-            if go is None:
-                raise MissingError(f"{component.name} must be built, and there is no Go", GO_REMEDY)
+            go = find_go(component.module, self.environment)
             partial = folder / f".{component.name}.{os.getpid()}"
             try:
                 self._build(component, title, [go, *go_arguments(component, partial)])

@@ -1,10 +1,9 @@
 """What the lab needs of the machine, asked for all at once, before anything starts."""
 
 import os
-import shutil
 from collections.abc import Callable, Mapping
 
-from numapin_lab.build import GO_REMEDY
+from numapin_lab.build import find_go
 from numapin_lab.cgroups import MOUNTS, hierarchies
 from numapin_lab.components import COMPONENTS, find
 from numapin_lab.errors import LabError, MissingError
@@ -63,8 +62,6 @@ def check_cgroups() -> None:
 
 def check_go(environment: Mapping[str, str]) -> None:
     """Go is needed as long as one component is nowhere else."""
-    if shutil.which("go", path=environment.get("PATH", "")):
-        return
-    absent = [name for name, found in COMPONENTS.items() if find(found, environment)[0] is None]
-    if absent:
-        raise MissingError(f"Go is needed to build {', '.join(absent)}", GO_REMEDY)
+    absent = [one for one in COMPONENTS.values() if find(one, environment)[0] is None]
+    for module in {one.module for one in absent}:
+        find_go(module, environment)

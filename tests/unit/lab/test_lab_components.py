@@ -10,6 +10,7 @@ from numapin_lab.errors import LabError, MissingError
 
 KUBELET = COMPONENTS["kubelet"]
 CONTAINERD = COMPONENTS["containerd"]
+GO_SAYS = 'if [ "$1" = version ]; then echo go version go1.26.8 linux/amd64; exit; fi\n'
 
 
 def program(folder: Path, name: str, script: str = "true") -> Path:
@@ -73,14 +74,29 @@ def test_each_module_has_a_cache_of_its_own(environment: dict[str, str]) -> None
 
 
 def test_without_go_the_remedy_is_named(tmp_path: Path, environment: dict[str, str]) -> None:
-    with pytest.raises(MissingError, match=r"kubelet must be built.*\n.*go.dev/dl"):
+    with pytest.raises(MissingError, match=r"must be built, .* no Go\n.*go.dev/dl"):
         provide(["kubelet"], {**environment, "PATH": str(tmp_path)}, tell=lambda _: None)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param("echo go version go1.19.8 linux/amd64", id="before-it-could-fetch-another"),
+        pytest.param("echo 'requires go >= 1.26.0 (GOTOOLCHAIN=local)' >&2; exit 1", id="local"),
+    ],
+)
+def test_a_go_that_is_too_old_is_told(
+    script: str, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    program(tmp_path / "path", "go", script)
+    with pytest.raises(MissingError, match=r"is too old .*(1.19.8|1.26.0)(.|\n)*go.dev/dl"):
+        provide(["kubelet"], environment, tell=lambda _: None)
 
 
 def test_a_build_that_fails_shows_the_end_of_its_output(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    program(tmp_path / "path", "go", "echo no such module; exit 1")
+    program(tmp_path / "path", "go", GO_SAYS + "echo no such module; exit 1")
     told: list[str] = []
     with pytest.raises(LabError, match=r"could not build kubelet(.|\n)*no such module"):
         provide(["kubelet"], environment, told.append)
@@ -91,7 +107,7 @@ def test_a_build_that_fails_shows_the_end_of_its_output(
 def test_a_build_appears_in_the_cache_whole(tmp_path: Path, environment: dict[str, str]) -> None:
     # The last argument but one of `go build ... -o OUTPUT PACKAGE` is where it goes.
     script = 'for a; do last=$out; out=$a; done; echo "#!/bin/sh" >"$last"; chmod 755 "$last"'
-    program(tmp_path / "path", "go", script)
+    program(tmp_path / "path", "go", GO_SAYS + script)
     told: list[str] = []
     found = provide(["kubelet"], environment, told.append)["kubelet"]
     assert found.origin == "built"
