@@ -148,6 +148,12 @@ def bare_write(files: Cgroupfs, layout: Layout, topology: Topology) -> list[floa
     return times
 
 
+def cpusets() -> int:
+    """How many cgroups with a cpuset there are; on v1 the kernel goes through all at each write."""
+    lines = Path("/proc/cgroups").read_text().splitlines()
+    return next(int(line.split()[2]) for line in lines if line.startswith("cpuset\t"))
+
+
 def inherited(layout: Layout, topology: Topology) -> Tree:
     """The same tree on v2 before anything was set: nobody asked, all inherit."""
     cgroups = (
@@ -168,6 +174,7 @@ def main() -> None:
             bench.round()
         count = len(files.read().cgroups)
         print(f"cgroup v{mounts.version}, {count} cgroups, {bench.writes} writes, {rounds} rounds")
+        print(f"cpusets on this machine: {cpusets()} (a write on v1 looks at each of them)")
         told("read the whole tree", bench.reading)
         told("decide and plan", bench.planning)
         told("write", bench.writing)
