@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -10,26 +11,24 @@ from pathlib import Path
 from typing import Final
 
 from numapin_api.conditions import Reason
-from numapin_api.cpuset import MemSet
 from numapin_api.hardware import compact_topology
 from numapin_api.nodeassignment import NodeAssignmentStatus, RuntimeStatus
 from numapin_client.events import WARNING, Happening
 from numapin_enforcer.assignments import Assignments
 from numapin_enforcer.cgroups import CgroupError, Tree
-from numapin_enforcer.cri import RuntimeRecord
 from numapin_enforcer.enforce import Enforced, Goal
 from numapin_enforcer.health import Health
 from numapin_enforcer.host import Host, PodTree
 from numapin_enforcer.intake import Intake
 from numapin_enforcer.keeper import Keeper
 from numapin_enforcer.kubelet import static_policy
-from numapin_enforcer.layout import Kind
 from numapin_enforcer.limits import Limits
 from numapin_enforcer.machine import Machine
 from numapin_enforcer.mover import Mover
 from numapin_enforcer.names import ContainerNames
 from numapin_enforcer.quota import freed
 from numapin_enforcer.recorder import Recorder
+from numapin_enforcer.records import containers, record
 from numapin_enforcer.reporter import Reporter
 from numapin_enforcer.status import Obstacle, Report
 from numapin_enforcer.summary import Summary, summarize
@@ -76,7 +75,7 @@ class Agent:
         self._holding = parts.intake.enforces
         self._failed_passes = 0
         self._told: tuple[Enforced, Summary] | None = None
-        self._looked_at = -resync_seconds
+        self._looked_at = -math.inf
         self._hardware = compact_topology(parts.machine.topology)
 
     async def run(self) -> None:
@@ -98,6 +97,8 @@ class Agent:
     def _pause_seconds(self) -> float:
         """How long nothing need be done unless something happens."""
         until_slow = self._looked_at + self._resync_seconds - time.monotonic()
+        if self._looked_at == -math.inf:
+            until_slow = self._resync_seconds
         if self._parts.host.tree is None:
             until_slow = min(until_slow, SEARCH_SECONDS)
         elif self._failed_passes:
@@ -117,7 +118,8 @@ class Agent:
             if (pods := self._open_host()) is not None:
                 enforced = self._enforce(pods, everything=everything)
         except CgroupError as error:
-            broken = Obstacle(error.reason, str(error))
+            LOG.warning("the cgroups could not be read", extra={"error": error})
+            broken, self._looked_at = Obstacle(error.reason, str(error)), -math.inf
         self._failed_passes = 0 if enforced.complete and not broken else self._failed_passes + 1
         report = build_report(self._scene(enforced, broken))
         parts.reporter.tell(report)
@@ -132,7 +134,13 @@ class Agent:
                 self._parts.teller.tell(happening, body)
             told = int((body.get("status") or {}).get("driftCount", 0))
             self._drifts_before = max(self._drifts_before, told - self._drifts)
-            self._parts.intake.offer(body, self._parts.machine.topology)
+            if self._parts.intake.offer(body, self._parts.machine.topology):
+                refusal = self._parts.intake.refusal
+                extra = {"generation": self._parts.intake.generation}
+                if refusal is None:
+                    LOG.info("took an assignment", extra=extra)
+                else:
+                    LOG.warning("refused an assignment", extra=extra | {"why": refusal.message})
 
     def _enforce(self, pods: PodTree, *, everything: bool) -> Enforced:
         goal = self._goal()
@@ -149,10 +157,12 @@ class Agent:
             self._parts.mover.move(enforced.moves, pods.files)
             self._follow(goal, pods, enforced, enforced.tree)
             if everything:
-                ids = {id_ for id_, _ in _containers(pods, enforced.tree)}
+                ids = {id_ for id_, _ in containers(enforced.tree, pods.layout)}
                 self._parts.names.forget_all_but(ids)
         elif enforced.settled:
             self._close_host()
+        for failure in enforced.failures if not self._failed_passes else ():
+            LOG.warning("a write was refused", extra={"error": failure.error})
         return enforced
 
     def _limit(self, pods: PodTree, free: tuple[str, ...], *, look: bool) -> None:
@@ -173,29 +183,22 @@ class Agent:
 
     def _follow(self, goal: Goal, pods: PodTree, enforced: Enforced, tree: Tree) -> None:
         """Ask the runtime for what is not known, and have it told what is in force."""
-        containers = dict(_containers(pods, tree))
+        found = dict(containers(tree, pods.layout))
         recorder, intake, limits = self._parts.recorder, self._parts.intake, self._parts.limits
         if goal.spec is not None:
             assigned = {one.pod_uid for one in goal.spec.containers}
-            wanted = (id_ for id_, (_, uid) in containers.items() if uid in assigned)
+            wanted = (id_ for id_, (_, uid) in found.items() if uid in assigned)
             self._parts.names.need(wanted)
         elif enforced.complete and intake.accepted is not None:
             self._holding = False
             self._parts.keeper.keep(intake.accepted)
-        recorder.want(
-            {
-                id_: replace(record, quota_us=limits.to_record(path, told.quota_us if told else 0))
-                for id_, (path, _) in containers.items()
-                if (
-                    record := _record(
-                        enforced,
-                        tree,
-                        path,
-                        told := recorder.tried.get(id_) or limits.told_before(path),
-                    )
-                )
-            }
-        )
+        records = {}
+        for id_, (path, _) in found.items():
+            told = recorder.tried.get(id_) or limits.told_before(path)
+            if (one := record(enforced, tree, path, told)) is not None:
+                quota_us = limits.to_record(path, told.quota_us if told else 0)
+                records[id_] = replace(one, quota_us=quota_us)
+        recorder.want(records)
 
     def _scene(self, enforced: Enforced, broken: Obstacle | None) -> Scene:
         parts = self._parts
@@ -283,24 +286,3 @@ class Agent:
         if host.tree is not None:
             asyncio.get_running_loop().remove_reader(host.tree.watch.fileno())
             host.close()
-
-
-def _containers(pods: PodTree, tree: Tree) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Container id to its cgroup's path and its pod's UID."""
-    for path in tree.cgroups:
-        place = pods.layout.place(path)
-        if place.kind is Kind.CONTAINER:
-            yield place.container_id, (path, place.pod_uid)
-
-
-def _record(
-    enforced: Enforced, tree: Tree, path: str, told: RuntimeRecord | None
-) -> RuntimeRecord | None:
-    """What the runtime should remember of a container: what an owner has, and then what it had."""
-    wanted = enforced.desired.get(path)
-    if wanted is None or (not wanted.owner and told is None):
-        return None
-    if tree.cgroups[path].effective_cpus != wanted.cpus:
-        return told
-    assigned = wanted.container is not None and bool(wanted.container.mems)
-    return RuntimeRecord(wanted.cpus, wanted.mems if assigned or (told and told.mems) else MemSet())

@@ -48,6 +48,7 @@ class Reporter:
         self._report: Report | None = None
         self._known: Json | None = None
         self._changed = asyncio.Event()
+        self._futile: dict[str, Any] = {}
         self.problem = ""
         """Why the API server does not have the newest status yet; empty when it has."""
 
@@ -95,18 +96,34 @@ class Reporter:
         if self._report is None or self._known is None:
             return
         patch = self._patch(self._report, self._known)
-        if not patch:
+        if not patch or patch == self._futile:
             return
         uid = self._known["metadata"]["uid"]
         body = {"metadata": {"uid": uid}, "status": patch}
         with suppress(NotFoundError):  # the watch tells when there is one again
-            self._known = await self._api.merge_patch(
+            answer = await self._api.merge_patch(
                 NODE_ASSIGNMENTS,
                 self._key,
                 body,
                 subresource="status",
                 field_manager=ENFORCER_FIELD_MANAGER,
             )
+            self._learn(answer, self._patch(self._report, answer))
+
+    def _learn(self, answer: Json, left: dict[str, Any]) -> None:
+        """Take in what the API server made of a patch.
+
+        What it leaves out (its CRD is older than we are, and prunes what it does not know) would
+        be sent for ever.
+        """
+        if left and left != self._futile:
+            LOG.warning(
+                "the API server keeps only a part of the status; is its CRD older than this?",
+                extra={"fields": sorted(left)},
+            )
+        self._futile = left
+        if self._known is not None and _version(answer) >= _version(self._known):
+            self._known = answer
 
     def _patch(self, report: Report, known: Json) -> dict[str, Any]:
         raw = known.get("status") or {}

@@ -30,6 +30,7 @@ class Api:
         self.body: Json = {"metadata": {"name": "n", "uid": "u1", "resourceVersion": "5"}}
         self.patches: list[dict[str, Any]] = []
         self.refusals: list[ClientError] = []
+        self.prunes: set[str] = set()
 
     async def merge_patch(
         self,
@@ -49,6 +50,7 @@ class Api:
         version = str(int(self.body["metadata"]["resourceVersion"]) + 1)
         metadata = self.body["metadata"] | {"resourceVersion": version}
         status = _merged(self.body.get("status", {}), patch["status"])
+        status = {key: value for key, value in status.items() if key not in self.prunes}
         self.body = {"metadata": metadata, "status": status}
         return self.body
 
@@ -120,6 +122,20 @@ async def test_what_another_wrote_is_written_over(api: Api, reporter: Reporter) 
     reporter.observe(api.body)
     await eventually(lambda: len(api.patches) == 2)
     assert api.patches[1] == {"driftCount": 3, "running": []}
+
+
+async def test_what_an_older_crd_prunes_is_not_sent_for_ever(api: Api, reporter: Reporter) -> None:
+    api.prunes = {"driftCount"}
+    reporter.observe(api.body)
+    reporter.tell(report(3))
+    await eventually(lambda: api.patches)
+    for _ in range(3):
+        reporter.observe(api.body)
+        await asyncio.sleep(0.01)
+    assert len(api.patches) == 1
+    reporter.tell(report(3, ("pod-1",)))
+    await eventually(lambda: len(api.patches) == 2)
+    assert api.body["status"]["running"] == ["pod-1"]
 
 
 async def test_an_older_sight_of_the_object_changes_nothing(api: Api, reporter: Reporter) -> None:

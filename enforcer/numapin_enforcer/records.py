@@ -1,0 +1,37 @@
+"""Pure: which containers there are, and what the runtime should remember of them."""
+
+from collections.abc import Iterator
+
+from numapin_api.cpuset import MemSet
+from numapin_enforcer.cgroups import Tree
+from numapin_enforcer.cri import RuntimeRecord
+from numapin_enforcer.enforce import Enforced
+from numapin_enforcer.layout import Kind, Layout
+
+
+def containers(tree: Tree, layout: Layout) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Container id (a sandbox's, too) to its cgroup's path and its pod's UID."""
+    for path in tree.cgroups:
+        place = layout.place(path)
+        if place.kind is Kind.CONTAINER:
+            yield place.container_id, (path, place.pod_uid)
+
+
+def record(
+    enforced: Enforced, tree: Tree, path: str, told: RuntimeRecord | None
+) -> RuntimeRecord | None:
+    """What the runtime should remember of a container: what an owner has, and then what it had.
+
+    Args:
+        enforced: what the pass came to.
+        tree: its tree.
+        path: the container's cgroup.
+        told: what the runtime was told before; None for most, of which it is never told.
+    """
+    wanted = enforced.desired.get(path)
+    if wanted is None or (not wanted.owner and told is None):
+        return None
+    if tree.cgroups[path].effective_cpus != wanted.cpus:
+        return told
+    assigned = wanted.container is not None and bool(wanted.container.mems)
+    return RuntimeRecord(wanted.cpus, wanted.mems if assigned or (told and told.mems) else MemSet())
