@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Final
 
 from numapin_operator.placement.bits import mask_of
@@ -11,8 +12,9 @@ Weights = Mapping[int, int]
 
 Distances = Mapping[int, Mapping[int, int]]
 
-_MOST_STEPS: Final = 5_000
-"""Where the search stops on a machine made to defeat it, with the best set found so far."""
+_EXACT_NODES: Final = 12
+_MOST_STEPS: Final = 400
+"""Where the search stops among more NUMA nodes than `_EXACT_NODES`, with the best set so far."""
 
 _SCALE: Final = 1 << 40
 
@@ -39,7 +41,9 @@ class Cover:
 
     def best(self, size: int) -> int:
         """The best set of exactly `size` NUMA nodes; 0 where there is none."""
-        if size < 1 or size > len(self.nodes) or self.required & ~mask_of(self.nodes):
+        if size < max(1, self.least_size()) or size > len(self.nodes):
+            return 0
+        if self.required & ~mask_of(self.nodes):
             return 0
         if size == 1 and self.distances is None:
             return self._best_single()
@@ -47,10 +51,22 @@ class Cover:
 
     def smallest(self, first: int = 1) -> int:
         """The best set of the fewest nodes, at least `first`; 0 where there is none."""
-        for size in range(max(first, self.required.bit_count()), len(self.nodes) + 1):
+        for size in range(max(first, self.least_size()), len(self.nodes) + 1):
             if found := self.best(size):
                 return found
         return 0
+
+    def least_size(self) -> int:
+        """Fewer nodes than this hold too little of something; more than all where all do."""
+        least = self.required.bit_count()
+        for weights, need in self.needs:
+            if need <= 0:
+                continue
+            fullest = sorted((weights.get(node, 0) for node in self.nodes), reverse=True)
+            totals = accumulate(fullest)
+            size = next((n for n, total in enumerate(totals, 1) if total >= need), None)
+            least = max(least, len(self.nodes) + 1 if size is None else size)
+        return least
 
     def _best_single(self) -> int:
         for node in self.nodes:
@@ -99,7 +115,7 @@ class _Search:
         """Whether the search is over."""
         self.steps += 1
         left = self.size - len(self.chosen)
-        if self.steps > _MOST_STEPS:
+        if self.steps > _MOST_STEPS and len(self.cover.nodes) > _EXACT_NODES:
             return True
         if (
             remaining < left
