@@ -1,0 +1,163 @@
+"""Plans that people can read: which writes, in which order."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.nodeassignment import ContainerAssignment
+from numapin_enforcer.cgroups import Cgroup, Tree, Version, tree_of
+from numapin_enforcer.desired import Desired
+from numapin_enforcer.plan import Plan, plan
+
+BOTH = MemSet([0, 1])
+ROOT, SHARED, ONE, TWO = "k", "k/shared", "k/one", "k/two"
+
+
+def tree(version: Version, sets: Mapping[str, str], mems: Mapping[str, str] | None = None) -> Tree:
+    """A tree in which everybody asked for what he has."""
+    cgroups = []
+    for path, text in sets.items():
+        cpus, nodes = CpuSet.parse(text), MemSet.parse((mems or {}).get(path, "0-1"))
+        cgroups.append(Cgroup(path, cpus, nodes, cpus, nodes))
+    return tree_of(version, ROOT, cgroups)
+
+
+def want(cpus: str, owner: str = "", mems: str = "") -> Desired:
+    nodes = MemSet.parse(mems)
+    if not owner:
+        return Desired(CpuSet.parse(cpus), nodes or BOTH)
+    container = ContainerAssignment(
+        pod_uid="1", namespace="d", pod="p", container=owner, cpus=CpuSet.parse(cpus), mems=nodes
+    )
+    return Desired(CpuSet.parse(cpus), nodes or BOTH, container, exclusive=True)
+
+
+def told(planned: Plan) -> list[str]:
+    """Each write as `step path=set`."""
+    return [f"{write.step} {write.path[2:]}={write.value}" for write in planned.writes]
+
+
+@pytest.mark.parametrize("version", Version)
+@pytest.mark.parametrize(
+    ("found", "wanted", "writes"),
+    [
+        (
+            {ROOT: "0-3", SHARED: "0-3", ONE: "0-3"},
+            {ROOT: want("0-3"), SHARED: want("0-1"), ONE: want("2-3", "a")},
+            ["Narrow shared=0-1", "Narrow one=2-3"],
+        ),
+        (
+            {ROOT: "0-3", SHARED: "0-1", ONE: "2", TWO: "3"},
+            {ROOT: want("0-3"), SHARED: want("0-1"), ONE: want("3", "a"), TWO: want("2", "b")},
+            ["Narrow two=0-1", "Narrow one=0-1", "Grant two=2", "Grant one=3"],
+        ),
+        (
+            {ROOT: "0-3", SHARED: "0", ONE: "1", TWO: "2"},
+            {ROOT: want("0-3"), SHARED: want("0"), ONE: want("2", "a"), TWO: want("3", "b")},
+            ["Narrow two=0", "Narrow one=0", "Grant two=3", "Grant one=2"],
+        ),
+        (
+            {ROOT: "0-1", SHARED: "0", ONE: "1"},
+            {ROOT: want("0-1"), SHARED: want("1"), ONE: want("0", "a")},
+            ["Narrow one=0", "Narrow shared=1"],
+        ),
+        (
+            {ROOT: "0-3", SHARED: "0-1", ONE: "2-3"},
+            {ROOT: want("0-3"), SHARED: want("0-2"), ONE: want("3", "a")},
+            ["Narrow one=3", "Widen shared=0-2"],
+        ),
+        (
+            {ROOT: "0-3", SHARED: "0-1", ONE: "2-3"},
+            {ROOT: want("0-3"), SHARED: want("0-1"), ONE: want("2-3", "a")},
+            [],
+        ),
+    ],
+    ids=["fence", "swap", "chain", "owner and pool swap", "hand back", "nothing to do"],
+)
+def test_nobody_meets_an_owner(
+    version: Version, found: dict[str, str], wanted: dict[str, Desired], writes: list[str]
+) -> None:
+    assert told(plan(tree(version, found), wanted)) == writes
+
+
+def inheriting(count: int) -> tuple[Tree, dict[str, Desired]]:
+    """A v2 class of `count` containers that never asked for anything."""
+    paths = [ROOT, SHARED, *(f"{SHARED}/{index}" for index in range(count)), ONE]
+    everything = CpuSet(range(4))
+    cgroups = (Cgroup(path, CpuSet(), MemSet(), everything, BOTH) for path in paths)
+    wanted = {path: want("0-2") for path in paths}
+    return tree_of(Version.V2, ROOT, cgroups), {**wanted, ROOT: want("0-3"), ONE: want("3", "a")}
+
+
+def test_on_v2_one_write_fences_all_that_inherit() -> None:
+    assert told(plan(*inheriting(100))) == ["Narrow shared=0-2", "Narrow one=3"]
+
+
+def test_on_v1_children_shrink_before_parents_and_grow_after_them() -> None:
+    path = f"{SHARED}/x"
+    wide, narrow = {ROOT: "0-3", SHARED: "0-3", path: "0-3"}, {ROOT: "0-3", SHARED: "0", path: "0"}
+    to_narrow = {ROOT: want("0-3"), SHARED: want("0"), path: want("0")}
+    to_wide = {each: want("0-3") for each in wide}
+    shrinking = ["Narrow shared/x=0", "Narrow shared=0"]
+    growing = ["Widen shared=0-3", "Widen shared/x=0-3"]
+    assert told(plan(tree(Version.V1, wide), to_narrow)) == shrinking
+    assert told(plan(tree(Version.V1, narrow), to_wide)) == growing
+
+
+def test_on_v2_a_child_that_must_not_grow_is_bound_first() -> None:
+    sandbox, owner = f"{ONE}/sandbox", f"{ONE}/owner"
+    paths = {ROOT: "0-3", ONE: "0-1", sandbox: "0-1", owner: "0-1"}
+    observed = tree_of(
+        Version.V2,
+        ROOT,
+        (
+            Cgroup(
+                path,
+                CpuSet.parse(cpus) if path == ONE else CpuSet(),
+                MemSet(),
+                CpuSet.parse(cpus),
+                BOTH,
+            )
+            for path, cpus in paths.items()
+        ),
+    )
+    wanted = {ROOT: want("0-3"), ONE: want("0-2"), sandbox: want("0-1"), owner: want("2", "a")}
+    assert told(plan(observed, wanted)) == [
+        "Grant one/sandbox=0-1",
+        "Grant one=0-2",
+        "Grant one/owner=2",
+    ]
+
+
+def test_memory_moves_last_and_only_what_is_assigned_is_moved_on_v1() -> None:
+    sets, mems = {ROOT: "0-3", SHARED: "0-1", ONE: "2-3"}, {SHARED: "0"}
+    wanted = {ROOT: want("0-3"), SHARED: want("0-1"), ONE: want("3", "a", mems="1")}
+    planned = plan(tree(Version.V1, sets, mems), wanted)
+    assert told(planned) == [
+        "Prepare shared=0-1",
+        "Narrow one=3",
+        "MoveMemory one=True",
+        "MoveMemory one=1",
+    ]
+    assert [str(write.setting) for write in planned.moves] == [
+        "cpuset.memory_migrate",
+        "cpuset.mems",
+    ]
+    (move,) = plan(tree(Version.V2, sets, mems), wanted).moves
+    assert (move.value, move.may_block) == (MemSet([1]), True)
+
+
+def test_a_cgroup_that_has_nothing_yet_gets_both_sets_before_anybody_enters() -> None:
+    observed = tree(Version.V1, {ROOT: "0-3", SHARED: "", ONE: ""}, {SHARED: "0", ONE: ""})
+    newborn = {**observed.cgroups, SHARED: Cgroup(SHARED, CpuSet(), MemSet(), CpuSet(), MemSet())}
+    newborn[ONE] = Cgroup(ONE, CpuSet(), MemSet(), CpuSet(), MemSet())
+    wanted = {ROOT: want("0-3"), SHARED: want("0-1"), ONE: want("3", "a", mems="1")}
+    planned = plan(Tree(Version.V1, ROOT, newborn), wanted)
+    assert planned.moves == ()
+    assert sorted(told(planned)) == [
+        "Grant one=3",
+        "Narrow shared=0-1",
+        "Prepare one=1",
+        "Prepare shared=0-1",
+    ]
