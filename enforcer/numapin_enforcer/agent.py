@@ -21,7 +21,7 @@ from numapin_enforcer.health import Health
 from numapin_enforcer.host import Host, PodTree
 from numapin_enforcer.intake import Intake
 from numapin_enforcer.keeper import Keeper
-from numapin_enforcer.kubelet import static_policy
+from numapin_enforcer.kubelet import replaced, static_policy
 from numapin_enforcer.limits import Limits
 from numapin_enforcer.machine import Machine
 from numapin_enforcer.mover import Mover
@@ -112,6 +112,7 @@ class Agent:
             LOG.info("the hardware changed", extra={"online": parts.machine.topology.online})
         if everything:
             self._kubelet_policy = static_policy(self._kubelet_state_dir)
+            parts.health.outdated = replaced(self._kubelet_state_dir)
         self._take_in()
         enforced, broken = Enforced(), None
         try:

@@ -22,10 +22,12 @@ class Health:
     """What the loop tells about itself; written by the loop, read by the probes.
 
     `missing` maps what is waited for to why it is not there yet; nothing missing means ready.
+    `outdated` says why only a restart helps; empty while nothing is so.
     """
 
     stale_after_seconds: float
     clock: Callable[[], float] = time.monotonic
+    outdated: str = ""
     missing: dict[str, str] = field(default_factory=lambda: {"first pass": "not ended yet"})
     _passed_at: float = field(init=False)
 
@@ -50,11 +52,12 @@ def build_application(health: Health) -> web.Application:
     """The two probe pages; bodies are for people, the status code is for the kubelet."""
 
     async def healthz(_: web.Request) -> web.Response:
-        if health.alive():
-            return web.Response(text="ok\n")
-        return web.Response(
-            status=503, text=f"the last pass ended {health.idle_seconds():.0f} s ago\n"
-        )
+        if not health.alive():
+            told = f"the last pass ended {health.idle_seconds():.0f} s ago\n"
+            return web.Response(status=503, text=told)
+        if health.outdated:
+            return web.Response(status=503, text=f"{health.outdated}\n")
+        return web.Response(text="ok\n")
 
     async def readyz(_: web.Request) -> web.Response:
         if not health.missing:

@@ -27,3 +27,17 @@ def static_policy(kubelet_state_dir: Path) -> str:
         "cpuManagerPolicy to none, remove that file and restart the kubelet, or select this node "
         "by no CpuPolicy"
     )
+
+
+def replaced(kubelet_state_dir: Path) -> str:
+    """Why only a restart shows what the kubelet says now, or nothing.
+
+    The kubelet replaces its checkpoint instead of writing into it. A pod that mounts that one file
+    goes on seeing the old one, which no folder holds any more, until its container is started anew.
+    """
+    path = kubelet_state_dir / STATE_FILE
+    try:
+        links = path.stat().st_nlink
+    except OSError:
+        return ""
+    return "" if links else f"the kubelet has replaced {path}; only a restart shows the new one"

@@ -49,6 +49,12 @@ async def test_a_loop_that_stands_still_is_not(url: str, health: Health, clock: 
     assert await _get(f"{url}/healthz") == (200, "ok\n")
 
 
+async def test_what_only_a_restart_mends_asks_for_one(url: str, health: Health) -> None:
+    health.passed({})
+    health.outdated = "the kubelet has replaced a file"
+    assert await _get(f"{url}/healthz") == (503, "the kubelet has replaced a file\n")
+
+
 async def test_ready_only_when_nothing_is_missing(url: str, health: Health) -> None:
     health.passed({"runtime": "does not answer", "assignment": "none yet"})
     assert await _get(f"{url}/readyz") == (
