@@ -12,7 +12,7 @@ NONE, STATIC = '{"policyName":"none"}', '{"policyName":"static"}'
 
 
 @pytest.fixture
-def mounted(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
+def mounted(root: None, tmp_path: Path) -> Iterator[tuple[Path, Path]]:
     """The kubelet's folder, and the pod's with nothing in it but the mounted file."""
     host, pod = tmp_path / "host", tmp_path / "pod"
     for folder in (host, pod):
