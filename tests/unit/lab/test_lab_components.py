@@ -1,5 +1,6 @@
 """Where components are found, and what building them means."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,16 @@ def test_a_build_appears_in_the_cache_whole(tmp_path: Path, environment: dict[st
         "lock",
     ]
     assert provide(["kubelet"], environment, told.append)["kubelet"].origin == "cache"
+
+
+def test_labs_that_start_together_build_once(tmp_path: Path, environment: dict[str, str]) -> None:
+    script = f"echo build >>{tmp_path}/builds; for a; do last=$out; out=$a; done; sleep 0.2\n"
+    script += 'echo "#!/bin/sh" >"$last"; chmod 755 "$last"'
+    program(tmp_path / "path", "go", GO_SAYS + script)
+    with ThreadPoolExecutor() as labs:
+        found = [labs.submit(provide, ["kubelet"], environment, lambda _: None) for _ in range(4)]
+    assert {one.result()["kubelet"].path.name for one in found} == {"kubelet"}
+    assert (tmp_path / "builds").read_text() == "build\n"
 
 
 def test_kubernetes_is_stamped_with_its_pinned_version() -> None:
