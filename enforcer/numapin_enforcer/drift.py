@@ -1,8 +1,7 @@
 """Pure: drift that was repaired, as people read it, and how often they are told."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
@@ -13,6 +12,9 @@ QUIET_SECONDS: Final = 60.0
 BURST: Final = 10
 REFILL_SECONDS: Final = 10.0
 """A node tells at most BURST Events at once, and one more each REFILL_SECONDS."""
+
+MOST_REMEMBERED: Final = 256
+"""Cgroups of which it is remembered when they were told of; pods come and go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,8 @@ class DriftTeller:
     def admit(self, drift: Drift, now_seconds: float) -> str:
         """The note to tell, or nothing; what is kept back is counted in the next one."""
         self._refill(now_seconds)
+        if len(self._told_at) + len(self._untold) > MOST_REMEMBERED:
+            self._forget(now_seconds)
         last = self._told_at.get(drift.path)
         if (last is not None and now_seconds - last < QUIET_SECONDS) or self._tokens < 1:
             self._untold[drift.path] = self._untold.get(drift.path, 0) + 1
@@ -62,10 +66,11 @@ class DriftTeller:
         more = self._untold.pop(drift.path, 0)
         return f"{drift}; {more} more times since it was last told" if more else str(drift)
 
-    def forget(self, paths: Mapping[str, Any]) -> None:
-        """Keep only what is known of these cgroups; the others are gone."""
+    def _forget(self, now_seconds: float) -> None:
+        """Drop what was told long ago, or of cgroups that are gone: both may be told again."""
+        recent = {path for path, at in self._told_at.items() if now_seconds - at < QUIET_SECONDS}
         for known in (self._told_at, self._untold):
-            for path in known.keys() - paths.keys():
+            for path in known.keys() - recent:
                 del known[path]
 
     def _refill(self, now_seconds: float) -> None:

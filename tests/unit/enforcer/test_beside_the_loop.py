@@ -13,7 +13,14 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_enforcer import keeper as keeper_module
 from numapin_enforcer.cgroups import CgroupRefusedError, Step, Tree, Write
-from numapin_enforcer.drift import BURST, QUIET_SECONDS, REFILL_SECONDS, Drift, DriftTeller
+from numapin_enforcer.drift import (
+    BURST,
+    MOST_REMEMBERED,
+    QUIET_SECONDS,
+    REFILL_SECONDS,
+    Drift,
+    DriftTeller,
+)
 from numapin_enforcer.keeper import Keeper
 from numapin_enforcer.kubelet import static_policy
 from numapin_enforcer.local_copy import Assignment, LocalCopy
@@ -129,6 +136,14 @@ def test_a_flood_of_drifts_is_not_told() -> None:
     told = [teller.admit(_drift(f"c{number}"), 0) for number in range(BURST + 5)]
     assert [bool(one) for one in told] == [True] * BURST + [False] * 5
     assert teller.admit(_drift("late"), REFILL_SECONDS)
+
+
+def test_what_was_told_long_ago_is_forgotten() -> None:
+    teller = DriftTeller()
+    for number in range(5000):
+        teller.admit(_drift(f"c{number}"), float(number))
+    assert len(teller._told_at) + len(teller._untold) <= MOST_REMEMBERED + 1
+    assert teller.admit(_drift("c4999"), 5000.0) == ""
 
 
 def test_drift_tells_both_sets() -> None:
