@@ -35,7 +35,6 @@ class _Mask(IntFlag):
     CREATE = 0x100
     DELETE = 0x200
     Q_OVERFLOW = 0x4000
-    IGNORED = 0x8000
     ONLYDIR = 0x1000000
     ISDIR = 0x40000000
 
@@ -86,6 +85,7 @@ class CgroupWatch:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._mount, self._root, self._above = f"{mount}/", root, root.rpartition("/")[0]
         self._paths: dict[int, str] = {}
+        self._watches: dict[str, int] = {}
         self._descriptor = self._checked(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
         self.problem = ""
         """Why not everything is watched; empty when it is."""
@@ -119,10 +119,9 @@ class CgroupWatch:
         That is needed for what is below a parent that came late, and for a folder whose watch the
         kernel refused (fs.inotify.max_user_watches), of which `problem` tells.
         """
-        known = set(self._paths.values())
         self.problem = ""
         for path in (self._above, *paths):
-            if path not in known:
+            if path not in self._watches:
                 self._add(path)
 
     def read(self) -> Changes:
@@ -134,14 +133,13 @@ class CgroupWatch:
                     self._note(batch, watch, _Mask(mask), name)
         if batch.overflowed:
             self._add_tree(self._root, batch)
+            for path in self._watches.keys() - batch.appeared.keys() - {self._above}:
+                self._drop(path)
         return batch.frozen()
 
     def _note(self, batch: _Batch, watch: int, mask: _Mask, name: str) -> None:
         if mask & _Mask.Q_OVERFLOW:
             batch.overflowed = True
-            return
-        if mask & _Mask.IGNORED:
-            self._paths.pop(watch, None)
             return
         folder = self._paths.get(watch)
         if folder is None:
@@ -159,6 +157,7 @@ class CgroupWatch:
         if mask & (_Mask.CREATE | _Mask.MOVED_TO):
             self._add_tree(folder, batch)
         else:
+            self._drop(folder)
             batch.appeared.pop(folder, None)
             batch.vanished[folder] = None
 
@@ -188,7 +187,18 @@ class CgroupWatch:
             self.problem = f"{folder} and what is in it is not watched, only looked at: {error}"
             return True
         self._paths[watch] = folder
+        self._watches[folder] = watch
         return True
+
+    def _drop(self, folder: str) -> None:
+        """Stop watching a folder that is gone.
+
+        Other file systems end the watch by themselves, cgroupfs keeps it and the inode with it.
+        """
+        watch = self._watches.pop(folder, None)
+        if watch is not None:
+            self._paths.pop(watch, None)
+            self._libc.inotify_rm_watch(self._descriptor, watch)  # fails where it has ended
 
     @staticmethod
     def _checked(answer: int) -> int:

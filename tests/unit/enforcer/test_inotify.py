@@ -90,6 +90,16 @@ def test_the_root_coming_and_going_asks_for_a_full_look(root: Path, watch: Cgrou
     assert watch.read().written == ("kubepods/besteffort",)
 
 
+def test_what_vanished_is_not_remembered(root: Path, watch: CgroupWatch) -> None:
+    for number in range(20):
+        (root / f"pod{number}" / "c").mkdir(parents=True)
+        watch.read()
+        shutil.rmtree(root / f"pod{number}")
+        watch.read()
+    assert set(watch._watches) == {"", "kubepods", "kubepods/burstable"}
+    assert set(watch._paths.values()) == set(watch._watches)
+
+
 def test_neighbours_of_the_root_are_not_told(root: Path, watch: CgroupWatch) -> None:
     (root.parent / "system.slice").mkdir()
     (root.parent / "system.slice" / "cpuset.cpus").write_text("1")
@@ -102,13 +112,17 @@ def test_a_flood_that_the_kernel_drops_is_said_and_the_tree_is_found(
 ) -> None:
     limit = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
     (root / "pod0").mkdir()
+    (root / "lost").mkdir()
+    watch.read()
     for number in range(limit // 2 + 100):
         (root / "burstable" / f"f{number}").touch()
         (root / "burstable" / f"f{number}").unlink()
+    (root / "lost").rmdir()
     (root / "burstable" / "pod1").mkdir()
     changes = watch.read()
     assert changes.overflowed
     assert {"kubepods/pod0", "kubepods/burstable/pod1"} <= set(changes.appeared)
+    assert set(watch._watches) == {"", *changes.appeared}
 
 
 def test_what_came_with_a_late_parent_is_watched_once_it_was_found(tmp_path: Path) -> None:

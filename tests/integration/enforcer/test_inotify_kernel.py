@@ -1,0 +1,26 @@
+"""Watching real cgroups: the kernel ends no watch by itself there."""
+
+from pathlib import Path
+
+from played_kubelet import CPUSET, Kubelet
+
+from numapin_enforcer.inotify import CgroupWatch
+
+
+def _kernel_watches(watch: CgroupWatch) -> int:
+    """How many watches the kernel holds. Source: proc(5), "/proc/pid/fdinfo"."""
+    lines = Path(f"/proc/self/fdinfo/{watch.fileno()}").read_text().splitlines()
+    return sum(line.startswith("inotify wd:") for line in lines)
+
+
+async def test_a_cgroup_that_is_gone_is_watched_no_more(kubelet: Kubelet) -> None:
+    with CgroupWatch(CPUSET, kubelet.kubepods) as watch:
+        before = _kernel_watches(watch)
+        for number in range(10):
+            folder = CPUSET / kubelet.kubepods / f"pod{number}"
+            folder.mkdir()
+            assert watch.read().appeared == (f"{kubelet.kubepods}/pod{number}",)
+            assert _kernel_watches(watch) == before + 1
+            folder.rmdir()
+            assert watch.read().vanished == (f"{kubelet.kubepods}/pod{number}",)
+        assert _kernel_watches(watch) == before
