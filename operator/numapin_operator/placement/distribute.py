@@ -30,7 +30,7 @@ class _Choice:
     squares of free CPUs changes.
     """
 
-    nodes: tuple[int, ...]
+    numa_nodes: tuple[int, ...]
     share: int
     leftover: Leftover
     spread: int
@@ -52,8 +52,8 @@ def take_distributed(layout: Layout, free: int, count: int, group: int, packing:
     if len(ranked) == 1:
         return take_packed(layout, free, count, packing)
     sizes = [size for size, _, _ in ranked]
-    for nodes in _numbers_of_nodes(layout, count, group, len(ranked)):
-        choice = _choose(sizes, nodes, count, group)
+    for numa_nodes in _numbers_of_nodes(layout, count, group, len(ranked)):
+        choice = _choose(sizes, numa_nodes, count, group)
         if choice is not None:
             return _Handing(layout, free, ranked, packing).hand_out(choice, count, group)
     return take_packed(layout, free, count, packing)
@@ -66,32 +66,36 @@ def _numbers_of_nodes(layout: Layout, count: int, group: int, with_room: int) ->
     return range(-(-groups // groups_in_node), min(groups, with_room) + 1)
 
 
-def _choose(sizes: Sequence[int], nodes: int, count: int, group: int) -> _Choice | None:
+def _choose(sizes: Sequence[int], numa_nodes: int, count: int, group: int) -> _Choice | None:
     """The best `nodes` NUMA nodes for even shares; None where none can give them.
 
     The nodes with most free CPUs leave the most even rest, whatever the order, unless a remainder
     is best handed to few nodes in several rounds: then the order matters, and all are tried.
     """
-    fullest = sorted(range(len(sizes)), key=lambda at: (-sizes[at], at))[:nodes]
+    fullest = sorted(range(len(sizes)), key=lambda at: (-sizes[at], at))[:numa_nodes]
     choice = _weigh(sizes, tuple(sorted(fullest)), count, group)
     if choice is None or not choice.leftover.depends_on_order or sizes == sorted(sizes):
         return choice
-    if comb(len(sizes), nodes) > _MOST_TRIED:
+    if comb(len(sizes), numa_nodes) > _MOST_TRIED:
         return choice
-    tried = (_weigh(sizes, each, count, group) for each in combinations(range(len(sizes)), nodes))
+    tried = (
+        _weigh(sizes, each, count, group) for each in combinations(range(len(sizes)), numa_nodes)
+    )
     return min((each for each in tried if each), key=lambda each: each.spread)
 
 
-def _weigh(sizes: Sequence[int], nodes: tuple[int, ...], count: int, group: int) -> _Choice | None:
-    share = count // len(nodes) // group * group
-    if any(sizes[at] < share for at in nodes):
+def _weigh(
+    sizes: Sequence[int], numa_nodes: tuple[int, ...], count: int, group: int
+) -> _Choice | None:
+    share = count // len(numa_nodes) // group * group
+    if any(sizes[at] < share for at in numa_nodes):
         return None
-    if sum(sizes[at] // group for at in nodes) * group < count:
+    if sum(sizes[at] // group for at in numa_nodes) * group < count:
         return None
-    rests = [(at, sizes[at] - share) for at in nodes]
-    leftover = best_leftover(rests, (count - share * len(nodes)) // group, group)
+    rests = [(at, sizes[at] - share) for at in numa_nodes]
+    leftover = best_leftover(rests, (count - share * len(numa_nodes)) // group, group)
     even = sum(rest * rest - sizes[at] * sizes[at] for at, rest in rests)
-    return _Choice(nodes, share, leftover, even + leftover.spread)
+    return _Choice(numa_nodes, share, leftover, even + leftover.spread)
 
 
 class _Handing:
@@ -106,12 +110,14 @@ class _Handing:
 
     def hand_out(self, choice: _Choice, count: int, group: int) -> int:
         """The CPUs of the choice, or of what the kubelet makes of it."""
-        if len(choice.nodes) == 1:
-            return self._take_from(choice.nodes[0], 0, count)
+        if len(choice.numa_nodes) == 1:
+            return self._take_from(choice.numa_nodes[0], 0, count)
         even = _evenly_left(self._sizes, choice)
-        nodes = as_left_by_appends(choice.nodes, len(self._sizes), stopped=even)
+        numa_nodes = as_left_by_appends(choice.numa_nodes, len(self._sizes), stopped=even)
         places = choice.leftover.places(stopped=False)
-        muddled = choice if nodes == choice.nodes else replace(choice, nodes=nodes)
+        muddled = (
+            choice if numa_nodes == choice.numa_nodes else replace(choice, numa_nodes=numa_nodes)
+        )
         taken = self._take(muddled, places, count, group)
         if taken.bit_count() == count:
             return taken
@@ -121,9 +127,9 @@ class _Handing:
 
     def _take(self, choice: _Choice, places: Sequence[int], count: int, group: int) -> int:
         taken = 0
-        for at in choice.nodes:
+        for at in choice.numa_nodes:
             taken |= self._take_from(at, taken, choice.share)
-        rest = (count - choice.share * len(choice.nodes)) // group
+        rest = (count - choice.share * len(choice.numa_nodes)) // group
         while rest:
             before = rest
             for at in places:
@@ -144,7 +150,7 @@ class _Handing:
 def _evenly_left(sizes: Sequence[int], choice: _Choice) -> bool:
     """Whether all NUMA nodes have the same number of free CPUs after the choice."""
     left = list(sizes)
-    for at in choice.nodes:
+    for at in choice.numa_nodes:
         left[at] -= choice.share
     for at, groups in choice.leftover.given:
         left[at] -= groups

@@ -38,12 +38,12 @@ def arithmetic(
 
 
 def _free_on_nodes(rules: Rules, free: int, memory: MemoryTables | None) -> Iterator[str]:
-    for node in rules.topology.numa_nodes:
-        count = (rules.layout.numa_nodes.get(node.id, 0) & free).bit_count()
+    for numa_node in rules.topology.numa_nodes:
+        count = (rules.layout.numa_nodes.get(numa_node.id, 0) & free).bit_count()
         parts = [counted(count, "CPU")]
         for resource, at in sorted(memory.free.items() if memory else ()):
-            parts.append(f"{readable(at.get(node.id, 0))} {resource}")
-        yield f"{node.id}: {' + '.join(parts)}"
+            parts.append(f"{readable(at.get(numa_node.id, 0))} {resource}")
+        yield f"{numa_node.id}: {' + '.join(parts)}"
 
 
 def _fitting(

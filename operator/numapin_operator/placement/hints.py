@@ -43,7 +43,7 @@ class CpuHints(NamedTuple):
     sockets: int | None
 
     @property
-    def nodes(self) -> tuple[int, ...]:
+    def numa_nodes(self) -> tuple[int, ...]:
         """The NUMA nodes that have CPUs at all."""
         return tuple(self.layout.numa_nodes)
 
@@ -60,8 +60,10 @@ class CpuHints(NamedTuple):
 
     def smallest(self) -> int:
         """The size of the smallest sets that will do."""
-        kept = sum(self.free.get(node, 0) for node in members(self.required))
-        others = (free for node, free in self.free.items() if not self.required >> node & 1)
+        kept = sum(self.free.get(numa_node, 0) for numa_node in members(self.required))
+        others = (
+            free for numa_node, free in self.free.items() if not self.required >> numa_node & 1
+        )
         size = self.required.bit_count()
         for free in sorted(others, reverse=True):
             if size and kept >= self.wanted:
@@ -76,7 +78,8 @@ def cpu_hints(
 ) -> CpuHints | Impossible:
     """Where `wanted` CPUs could come from. Source: Kubernetes v1.36, `generateCPUTopologyHints`."""
     counts = {
-        node: (mask & (free | reusable)).bit_count() for node, mask in layout.numa_nodes.items()
+        numa_node: (mask & (free | reusable)).bit_count()
+        for numa_node, mask in layout.numa_nodes.items()
     }
     if sum(counts.values()) < wanted:
         return NOWHERE
@@ -138,9 +141,9 @@ class MemoryHints(NamedTuple):
 
     def best(self, required: int = 0) -> int:
         """The smallest set that contains `required`, then the lowest numbers; 0 for none."""
-        for node in members(self.singles):
-            if not required & ~(1 << node):
-                return 1 << node
+        for numa_node in members(self.singles):
+            if not required & ~(1 << numa_node):
+                return 1 << numa_node
         sets = [group for group in self.groups if not required & ~group]
         if loose := self.loose_cover(required).smallest(first=2):
             sets.append(loose)

@@ -27,28 +27,33 @@ def is_intersection(numa_nodes: int, cpu: CpuHints | None, memory: MemoryHints) 
     """
     free = [weights for weights, _ in memory.needs]
     slack = [
-        sum(weights.get(node, 0) for node in memory.loose) - need for weights, need in memory.needs
+        sum(weights.get(numa_node, 0) for numa_node in memory.loose) - need
+        for weights, need in memory.needs
     ]
     if min(slack, default=0) < 0:
         return False
-    others = [node for node in memory.loose if not numa_nodes >> node & 1]
+    others = [numa_node for numa_node in memory.loose if not numa_nodes >> numa_node & 1]
     sides = [_Side(list(slack), 0) for _ in range(memory.copies)]
-    loads = {node: tuple(weights.get(node, 0) for weights in free) for node in others}
+    loads = {
+        numa_node: tuple(weights.get(numa_node, 0) for weights in free) for numa_node in others
+    }
     if cpu is None:
         return _leaves_out(others, sides, [loads] * len(sides))
     # A node without CPUs is in no CPU set, and need not be left out of any other.
-    others = [node for node in others if node in cpu.layout.numa_nodes]
+    others = [numa_node for numa_node in others if numa_node in cpu.layout.numa_nodes]
     cpu_side = _Side([sum(cpu.free.values()) - cpu.wanted], cpu.required)
-    cpu_loads: dict[int, Load] = {node: (cpu.free.get(node, 0),) for node in others}
+    cpu_loads: dict[int, Load] = {numa_node: (cpu.free.get(numa_node, 0),) for numa_node in others}
     return _leaves_out(others, [cpu_side, *sides], [cpu_loads, *[loads] * len(sides)])
 
 
 def _leaves_out(
-    nodes: Sequence[int], sides: Sequence[_Side], loads: Sequence[dict[int, Load]]
+    numa_nodes: Sequence[int], sides: Sequence[_Side], loads: Sequence[dict[int, Load]]
 ) -> bool:
     """Whether every node can be left out of some side, within what each can do without."""
     steps = 0
-    order = sorted(nodes, key=lambda node: (-max(sum(load[node]) for load in loads), node))
+    order = sorted(
+        numa_nodes, key=lambda numa_node: (-max(sum(load[numa_node]) for load in loads), numa_node)
+    )
 
     def place(at: int) -> bool:
         nonlocal steps
@@ -57,15 +62,15 @@ def _leaves_out(
         steps += 1
         if steps > _MOST_STEPS:
             return False
-        node = order[at]
+        numa_node = order[at]
         for side, load in zip(sides, loads, strict=True):
-            if side.fixed >> node & 1:
+            if side.fixed >> numa_node & 1:
                 continue
-            if all(have >= part for have, part in zip(side.slack, load[node], strict=True)):
-                _spend(side, load[node], -1)
+            if all(have >= part for have, part in zip(side.slack, load[numa_node], strict=True)):
+                _spend(side, load[numa_node], -1)
                 if place(at + 1):
                     return True
-                _spend(side, load[node], 1)
+                _spend(side, load[numa_node], 1)
         return False
 
     return place(0)

@@ -68,8 +68,8 @@ class Layout:
     def sockets_of_numa_node(self) -> Mapping[int, frozenset[int]]:
         """The sockets that have CPUs in each NUMA node."""
         return {
-            node: frozenset(socket for socket, cpus in self.sockets.items() if cpus & mask)
-            for node, mask in self.numa_nodes.items()
+            numa_node: frozenset(socket for socket, cpus in self.sockets.items() if cpus & mask)
+            for numa_node, mask in self.numa_nodes.items()
         }
 
     @cached_property
@@ -115,22 +115,22 @@ class Layout:
 
     def numa_mask(self, cpus: int) -> int:
         """The NUMA nodes that hold these CPUs."""
-        return mask_of(node for node, mask in self.numa_nodes.items() if mask & cpus)
+        return mask_of(numa_node for numa_node, mask in self.numa_nodes.items() if mask & cpus)
 
     def cpus_in(self, numa_nodes: int) -> int:
         """The CPUs of these NUMA nodes."""
         if numa_nodes & (numa_nodes - 1) == 0:
             return self.numa_nodes.get(numa_nodes.bit_length() - 1, 0)
         found = 0
-        for node in members(numa_nodes):
-            found |= self.numa_nodes.get(node, 0)
+        for numa_node in members(numa_nodes):
+            found |= self.numa_nodes.get(numa_node, 0)
         return found
 
     def sockets_in(self, numa_nodes: int) -> int:
         """How many sockets have CPUs in these NUMA nodes."""
         found: set[int] = set()
-        for node in members(numa_nodes):
-            found |= self.sockets_of_numa_node.get(node, frozenset())
+        for numa_node in members(numa_nodes):
+            found |= self.sockets_of_numa_node.get(numa_node, frozenset())
         return len(found)
 
     def whole_cores(self, cpus: int) -> int:

@@ -29,22 +29,22 @@ class MemoryTables:
         "_groups",
         "_uses",
         "free",
-        "nodes",
+        "numa_nodes",
     )
 
-    def __init__(self, capacity: Capacity, nodes: Iterable[int]) -> None:
+    def __init__(self, capacity: Capacity, numa_nodes: Iterable[int]) -> None:
         self._capacity = capacity
-        self.nodes = tuple(sorted(nodes))
+        self.numa_nodes = tuple(sorted(numa_nodes))
         self.free = {resource: dict(at) for resource, at in capacity.items()}
         self._bound: dict[str, dict[int, int]] = {resource: {} for resource in capacity}
-        self._uses = dict.fromkeys(self.nodes, 0)
-        self._groups = {node: 1 << node for node in self.nodes}
+        self._uses = dict.fromkeys(self.numa_nodes, 0)
+        self._groups = {numa_node: 1 << numa_node for numa_node in self.numa_nodes}
         self._grouped = False
         self._fewest_for: dict[Amounts, int] = {}
 
     def copy(self) -> "MemoryTables":
         """The same figures, to be changed apart."""
-        made = MemoryTables(self._capacity, self.nodes)
+        made = MemoryTables(self._capacity, self.numa_nodes)
         made.free = {resource: dict(at) for resource, at in self.free.items()}
         made._bound = {resource: dict(at) for resource, at in self._bound.items()}
         made._grouped = self._grouped
@@ -57,15 +57,15 @@ class MemoryTables:
         bound = self._bound.setdefault(block.resource, {})
         left = block.size_bytes
         self._grouped = self._grouped or block.numa_nodes.bit_count() > 1
-        for node in members(block.numa_nodes):
-            if node not in self._uses:
+        for numa_node in members(block.numa_nodes):
+            if numa_node not in self._uses:
                 continue  # a node that this machine has lost since
-            self._uses[node] += 1
-            self._groups[node] = block.numa_nodes
-            part = min(left, free.get(node, 0))
+            self._uses[numa_node] += 1
+            self._groups[numa_node] = block.numa_nodes
+            part = min(left, free.get(numa_node, 0))
             if part > 0:
-                free[node] -= part
-                bound[node] = bound.get(node, 0) + part
+                free[numa_node] -= part
+                bound[numa_node] = bound.get(numa_node, 0) + part
                 left -= part
 
     def release(self, blocks: Iterable[Block]) -> None:
@@ -73,16 +73,16 @@ class MemoryTables:
         for block in blocks:
             free, bound = self.free[block.resource], self._bound[block.resource]
             left = block.size_bytes
-            for node in members(block.numa_nodes):
-                if node not in self._uses:
+            for numa_node in members(block.numa_nodes):
+                if numa_node not in self._uses:
                     continue
-                self._uses[node] -= 1
-                if not self._uses[node]:
-                    self._groups[node] = 1 << node
-                part = min(left, bound.get(node, 0))
+                self._uses[numa_node] -= 1
+                if not self._uses[numa_node]:
+                    self._groups[numa_node] = 1 << numa_node
+                part = min(left, bound.get(numa_node, 0))
                 if part > 0:
-                    bound[node] -= part
-                    free[node] = free.get(node, 0) + part
+                    bound[numa_node] -= part
+                    free[numa_node] = free.get(numa_node, 0) + part
                     left -= part
 
     def hints(self, asked: Amounts, reusable: Reusable) -> MemoryHints:
@@ -93,18 +93,20 @@ class MemoryTables:
             reusable=reusable,
             singles=self._singles(asked, reusable),
             groups=tuple(self._fitting_groups(asked, reusable)) if self._grouped else (),
-            loose=tuple([node for node in self.nodes if not self._uses[node]]),
+            loose=tuple([numa_node for numa_node in self.numa_nodes if not self._uses[numa_node]]),
             fewest=self._fewest(asked),
         )
 
     def single_hints(self, asked: Amounts, *, alone: bool) -> MemoryHints:
         """The same without groups: single NUMA nodes, and unless `alone` any set of nodes."""
-        everywhere = self.nodes
+        everywhere = self.numa_nodes
         return MemoryHints(
             asked=asked,
             free=self.free,
             reusable={},
-            singles=mask_of(node for node in everywhere if self.holds(1 << node, asked)),
+            singles=mask_of(
+                numa_node for numa_node in everywhere if self.holds(1 << numa_node, asked)
+            ),
             groups=(),
             loose=() if alone else everywhere,
             fewest=1 if alone else self._fewest(asked),
@@ -113,10 +115,13 @@ class MemoryTables:
     def holds(self, numa_nodes: int, asked: Amounts) -> bool:
         """Whether these nodes have so much free together."""
         if numa_nodes & (numa_nodes - 1) == 0:
-            node = numa_nodes.bit_length() - 1
-            return all(self.free.get(name, _NOTHING).get(node, 0) >= size for name, size in asked)
+            numa_node = numa_nodes.bit_length() - 1
+            return all(
+                self.free.get(name, _NOTHING).get(numa_node, 0) >= size for name, size in asked
+            )
         return all(
-            sum(self.free.get(resource, {}).get(node, 0) for node in members(numa_nodes)) >= size
+            sum(self.free.get(resource, {}).get(numa_node, 0) for numa_node in members(numa_nodes))
+            >= size
             for resource, size in asked
         )
 
@@ -125,20 +130,21 @@ class MemoryTables:
         if numa_nodes.bit_count() == 1:
             return False
         return any(
-            self._uses[node] and self._groups[node] != numa_nodes for node in members(numa_nodes)
+            self._uses[numa_node] and self._groups[numa_node] != numa_nodes
+            for numa_node in members(numa_nodes)
         )
 
     def _singles(self, asked: Amounts, reusable: Reusable) -> int:
         """The nodes, bound to no group, that hold everything alone."""
         columns = [(self.free.get(name, _NOTHING), name, size) for name, size in asked]
         found = 0
-        for node in self.nodes:
-            mask = 1 << node
-            if self._groups[node] != mask and self._groups[node].bit_count() > 1:
+        for numa_node in self.numa_nodes:
+            mask = 1 << numa_node
+            if self._groups[numa_node] != mask and self._groups[numa_node].bit_count() > 1:
                 continue
             left = reusable.get(mask, _NONE_LEFT) if reusable else _NONE_LEFT
             for free, name, size in columns:
-                if free.get(node, 0) + left.get(name, 0) < size:
+                if free.get(numa_node, 0) + left.get(name, 0) < size:
                     break
             else:
                 found |= mask
@@ -159,5 +165,5 @@ class MemoryTables:
 
     def _count_fewest(self, asked: Amounts) -> int:
         needs = tuple((self._capacity.get(name, {}), size) for name, size in asked)
-        found = Cover(self.nodes, needs).smallest()
-        return found.bit_count() if found else len(self.nodes)
+        found = Cover(self.numa_nodes, needs).smallest()
+        return found.bit_count() if found else len(self.numa_nodes)

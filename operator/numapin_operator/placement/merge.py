@@ -93,10 +93,10 @@ class Merging:
         return min(filter(None, sets), key=self._rank, default=0)
 
     def _rank(self, numa_nodes: int) -> tuple[int, int]:
-        distances, nodes = self.distances, list(members(numa_nodes))
+        distances, listed = self.distances, list(members(numa_nodes))
         if distances is None:
             return 0, numa_nodes
-        return sum(distances[one][other] for one in nodes for other in nodes), numa_nodes
+        return sum(distances[one][other] for one in listed for other in listed), numa_nodes
 
 
 class _Providers(NamedTuple):
@@ -113,8 +113,8 @@ class _Providers(NamedTuple):
             return 0
         if cpu is None:
             return memory.singles & -memory.singles if memory is not None else 0
-        for node, free in cpu.free.items():
-            mask = 1 << node
+        for numa_node, free in cpu.free.items():
+            mask = 1 << numa_node
             if (
                 free >= cpu.wanted
                 and not cpu.required & ~mask
@@ -129,24 +129,26 @@ class _Providers(NamedTuple):
             return range(self.memory.fewest, self.memory.fewest + 1)
         if self.cpu is None:
             return range(0)
-        last = self.cpu.fewest if self.cpu.sockets is None else len(self.cpu.nodes)
+        last = self.cpu.fewest if self.cpu.sockets is None else len(self.cpu.numa_nodes)
         return range(self.cpu.fewest, last + 1)
 
     def preferred_cover(self, size: int, distances: Distances | None) -> Cover:
         """The search for sets that all providers prefer, but for memory's groups."""
         memory, cpu = self.memory, self.cpu
-        nodes: tuple[int, ...]
+        numa_nodes: tuple[int, ...]
         needs: tuple[tuple[Weights, int], ...] = ()
         if memory is None:
-            nodes = cpu.nodes if cpu else ()
+            numa_nodes = cpu.numa_nodes if cpu else ()
         elif size == 1:
-            nodes = tuple(members(memory.singles))
+            numa_nodes = tuple(members(memory.singles))
         else:
-            nodes, needs = memory.loose, memory.needs
+            numa_nodes, needs = memory.loose, memory.needs
         if cpu is None:
-            return Cover(nodes, needs, distances=distances)
+            return Cover(numa_nodes, needs, distances=distances)
         return Cover(
-            nodes=tuple(node for node in nodes if node in cpu.layout.numa_nodes),
+            numa_nodes=tuple(
+                numa_node for numa_node in numa_nodes if numa_node in cpu.layout.numa_nodes
+            ),
             needs=needs + cpu.needs,
             required=cpu.required,
             accept=cpu.prefers,
@@ -171,18 +173,20 @@ class _Providers(NamedTuple):
         cpu, memory = self.cpu, self.memory
         if memory is None:
             if cpu is not None:
-                yield Cover(cpu.nodes, cpu.needs, cpu.required, distances=distances).best(size)
+                yield Cover(cpu.numa_nodes, cpu.needs, cpu.required, distances=distances).best(size)
             return
-        with_cpus = mask_of(cpu.nodes) if cpu else -1
+        with_cpus = mask_of(cpu.numa_nodes) if cpu else -1
         if size == 1:
-            yield from (1 << node for node in members(memory.singles & with_cpus))
+            yield from (1 << numa_node for numa_node in members(memory.singles & with_cpus))
         for group in memory.groups:
             yield _within_group(cpu, group, size, distances)
         if memory.copies == 1 and cpu is None:
             yield memory.loose_cover(distances=distances).best(size) if size > 1 else 0
         elif memory.loose_cover().smallest():
             yield Cover(
-                nodes=tuple(node for node in memory.loose if with_cpus >> node & 1),
+                numa_nodes=tuple(
+                    numa_node for numa_node in memory.loose if with_cpus >> numa_node & 1
+                ),
                 accept=lambda numa_nodes: is_intersection(numa_nodes, cpu, memory),
                 distances=distances,
             ).best(size)
@@ -190,8 +194,8 @@ class _Providers(NamedTuple):
 
 def _serves(cpu: CpuHints, numa_nodes: int) -> bool:
     """Whether a set is one of the CPU's preferred ones."""
-    inside = not numa_nodes & ~mask_of(cpu.nodes) and not cpu.required & ~numa_nodes
-    enough = sum(cpu.free.get(node, 0) for node in members(numa_nodes)) >= cpu.wanted
+    inside = not numa_nodes & ~mask_of(cpu.numa_nodes) and not cpu.required & ~numa_nodes
+    enough = sum(cpu.free.get(numa_node, 0) for numa_node in members(numa_nodes)) >= cpu.wanted
     return inside and enough and cpu.prefers(numa_nodes)
 
 
@@ -199,9 +203,11 @@ def _within_group(cpu: CpuHints | None, group: int, size: int, distances: Distan
     """What CPU sets leave of a group: any part of it that, with all other nodes, has enough."""
     if cpu is None:
         return group if group.bit_count() == size else 0
-    outside = sum(free for node, free in cpu.free.items() if not group >> node & 1)
+    outside = sum(free for numa_node, free in cpu.free.items() if not group >> numa_node & 1)
     return Cover(
-        nodes=tuple(node for node in members(group) if node in cpu.layout.numa_nodes),
+        numa_nodes=tuple(
+            numa_node for numa_node in members(group) if numa_node in cpu.layout.numa_nodes
+        ),
         needs=((cpu.free, max(0, cpu.wanted - outside)),),
         required=cpu.required & group,
         distances=distances,

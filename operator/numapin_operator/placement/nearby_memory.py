@@ -63,9 +63,14 @@ class NearbyBinder:
         self._blocks.undo()
 
     def _assign(self, asked: Amounts, affinity: Affinity, cpus: int) -> list[Block]:
-        near = {node: (mask & cpus).bit_count() for node, mask in self._layout.numa_nodes.items()}
+        near = {
+            numa_node: (mask & cpus).bit_count()
+            for numa_node, mask in self._layout.numa_nodes.items()
+        }
         numa_nodes = self._choose(asked, affinity.numa_nodes or 0, near)
-        order = sorted(members(numa_nodes), key=lambda node: (-near.get(node, 0), node))
+        order = sorted(
+            members(numa_nodes), key=lambda numa_node: (-near.get(numa_node, 0), numa_node)
+        )
         blocks = [block for resource, size in asked for block in self._fill(resource, size, order)]
         for block in blocks:
             self._tables.assign(block)
@@ -77,19 +82,25 @@ class NearbyBinder:
         if singles:
             best = min(
                 members(singles),
-                key=lambda node: (not wished >> node & 1, -near.get(node, 0), node),
+                key=lambda numa_node: (
+                    not wished >> numa_node & 1,
+                    -near.get(numa_node, 0),
+                    numa_node,
+                ),
             )
             return 1 << best
         wanted = ", ".join(f"{readable(size)} of {resource}" for resource, size in asked)
         if self._alone:
             raise NotEnoughMemoryError(f"wanted {wanted} on one NUMA node, none has so much")
         needs = self._tables.single_hints(asked, alone=False).needs
-        nodes = self._tables.nodes
-        fewest = Cover(nodes, needs).smallest()
+        numa_nodes = self._tables.numa_nodes
+        fewest = Cover(numa_nodes, needs).smallest()
         if not fewest:
             raise NotEnoughMemoryError(f"wanted {wanted}, the whole machine has less")
-        for node in sorted(nodes, key=lambda node: (-near.get(node, 0), node)):
-            if found := Cover(nodes, needs, required=1 << node).best(fewest.bit_count()):
+        for numa_node in sorted(
+            numa_nodes, key=lambda numa_node: (-near.get(numa_node, 0), numa_node)
+        ):
+            if found := Cover(numa_nodes, needs, required=1 << numa_node).best(fewest.bit_count()):
                 return found
         return fewest
 
@@ -97,9 +108,9 @@ class NearbyBinder:
         """Blocks of one node each, the nearest filled first; every node's part is recorded."""
         free = self._tables.free.get(resource, {})
         blocks: list[Block] = []
-        for node in order:
-            part = min(size, free.get(node, 0))
+        for numa_node in order:
+            part = min(size, free.get(numa_node, 0))
             size -= part
             if part or len(order) == 1:
-                blocks.append(Block(1 << node, resource, part))
+                blocks.append(Block(1 << numa_node, resource, part))
         return blocks

@@ -22,8 +22,8 @@ class Node:
         self.cpus = CpuPool(rules)
         self.memory: MemoryTables | None = None
         if rules.capacity:
-            nodes = (node.id for node in rules.topology.numa_nodes)
-            self.memory = MemoryTables(rules.capacity, nodes)
+            numa_nodes = (numa_node.id for numa_node in rules.topology.numa_nodes)
+            self.memory = MemoryTables(rules.capacity, numa_nodes)
         self.holdings: dict[str, Holding] = {}
 
     @property

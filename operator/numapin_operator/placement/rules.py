@@ -152,15 +152,16 @@ def _reserved(policy: CpuPolicySpec, layout: Layout, take: Callable[[int, int], 
 
 def _capacity(topology: Topology, policy: CpuPolicySpec) -> Capacity:
     capacity: dict[str, dict[int, int]] = {MEMORY: {}}
-    for node in topology.numa_nodes:
-        for resource, size in _memory_of(node):
-            capacity.setdefault(resource, {})[node.id] = size
+    for numa_node in topology.numa_nodes:
+        for resource, size in _memory_of(numa_node):
+            capacity.setdefault(resource, {})[numa_node.id] = size
     for index, kept in enumerate(policy.memory.reserved):
         place = f"memory.reserved[{index}]"
         if kept.numa_node not in capacity[MEMORY]:
-            nodes = ", ".join(map(str, capacity[MEMORY]))
+            numa_nodes = ", ".join(map(str, capacity[MEMORY]))
             raise PolicyError(
-                f"{place}.numaNode", f"this machine has no NUMA node {kept.numa_node}, only {nodes}"
+                f"{place}.numaNode",
+                f"this machine has no NUMA node {kept.numa_node}, only {numa_nodes}",
             )
         wanted = {f"{HUGEPAGES_PREFIX}{size}": q for size, q in kept.hugepages.items()}
         for resource, quantity in ({MEMORY: kept.memory} | wanted).items():
@@ -170,12 +171,14 @@ def _capacity(topology: Topology, policy: CpuPolicySpec) -> Capacity:
     return capacity
 
 
-def _memory_of(node: NumaNode) -> Iterator[tuple[str, int]]:
-    if node.on_device:  # listed, so that hints still know the node, but nothing is to be had there
+def _memory_of(numa_node: NumaNode) -> Iterator[tuple[str, int]]:
+    if (
+        numa_node.on_device
+    ):  # listed, so that hints still know the node, but nothing is to be had there
         yield MEMORY, 0
         return
-    ordinary = node.memory_bytes
-    for size, pages in node.hugepages.items():
+    ordinary = numa_node.memory_bytes
+    for size, pages in numa_node.hugepages.items():
         total = pages * page_size_bytes(size)
         ordinary -= total
         yield f"{HUGEPAGES_PREFIX}{size}", total
@@ -200,15 +203,15 @@ def _merging(topology: Topology, policy: CpuPolicySpec) -> Merging:
     closest = policy.topology.prefer_closest_numa_nodes
     return Merging(
         policy=policy.topology.policy,
-        everywhere=mask_of(node.id for node in topology.numa_nodes),
+        everywhere=mask_of(numa_node.id for numa_node in topology.numa_nodes),
         distances=_distances(topology) if closest else None,
     )
 
 
 def _distances(topology: Topology) -> dict[int, dict[int, int]]:
-    ids = [node.id for node in topology.numa_nodes]
+    ids = [numa_node.id for numa_node in topology.numa_nodes]
     assumed = default_distances(len(ids))
     return {
-        node.id: dict(zip(ids, node.distances or assumed[row], strict=True))
-        for row, node in enumerate(topology.numa_nodes)
+        numa_node.id: dict(zip(ids, numa_node.distances or assumed[row], strict=True))
+        for row, numa_node in enumerate(topology.numa_nodes)
     }

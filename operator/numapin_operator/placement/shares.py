@@ -49,8 +49,8 @@ def best_leftover(rests: Rests, turns: int, group: int) -> Leftover:
     best = _one_turn_each(able, turns, group) if len(able) >= turns else None
     if best is not None and best.spread <= _least_spread(able, turns, group):
         return best
-    for nodes in range(min(turns - 1, len(able)), 0, -1):
-        found = _in_rounds(able, nodes, turns, group)
+    for numa_nodes in range(min(turns - 1, len(able)), 0, -1):
+        found = _in_rounds(able, numa_nodes, turns, group)
         if found is not None and (best is None or found.spread < best.spread):
             best = found
     if best is None:
@@ -82,12 +82,12 @@ def _least_spread(able: Rests, turns: int, group: int) -> int:
     return spread
 
 
-def _in_rounds(able: Rests, nodes: int, turns: int, group: int) -> Leftover | None:
+def _in_rounds(able: Rests, numa_nodes: int, turns: int, group: int) -> Leftover | None:
     """The best subset of so many nodes, each giving in several rounds; None if none has enough."""
-    subsets = combinations(range(len(able)), nodes)
-    if comb(len(able), nodes) > _MOST_TRIED:
-        fullest = sorted(range(len(able)), key=lambda i: (-able[i][1], i))[:nodes]
-        subsets = combinations(sorted(fullest), nodes)
+    subsets = combinations(range(len(able)), numa_nodes)
+    if comb(len(able), numa_nodes) > _MOST_TRIED:
+        fullest = sorted(range(len(able)), key=lambda i: (-able[i][1], i))[:numa_nodes]
+        subsets = combinations(sorted(fullest), numa_nodes)
     best: Leftover | None = None
     for subset in subsets:
         rests = [able[i][1] for i in subset]

@@ -33,7 +33,7 @@ class Cover:
     given; of equal ones the one with the lowest numbers, as a bit mask.
     """
 
-    nodes: tuple[int, ...]
+    numa_nodes: tuple[int, ...]
     needs: tuple[tuple[Weights, int], ...] = ()
     required: int = 0
     accept: Callable[[int], bool] = anything
@@ -41,9 +41,9 @@ class Cover:
 
     def best(self, size: int) -> int:
         """The best set of exactly `size` NUMA nodes; 0 where there is none."""
-        if size < max(1, self.least_size()) or size > len(self.nodes):
+        if size < max(1, self.least_size()) or size > len(self.numa_nodes):
             return 0
-        if self.required & ~mask_of(self.nodes):
+        if self.required & ~mask_of(self.numa_nodes):
             return 0
         if size == 1 and self.distances is None:
             return self._best_single()
@@ -51,7 +51,7 @@ class Cover:
 
     def smallest(self, first: int = 1) -> int:
         """The best set of the fewest nodes, at least `first`; 0 where there is none."""
-        for size in range(max(first, self.least_size()), len(self.nodes) + 1):
+        for size in range(max(first, self.least_size()), len(self.numa_nodes) + 1):
             if found := self.best(size):
                 return found
         return 0
@@ -62,18 +62,20 @@ class Cover:
         for weights, need in self.needs:
             if need <= 0:
                 continue
-            fullest = sorted((weights.get(node, 0) for node in self.nodes), reverse=True)
+            fullest = sorted(
+                (weights.get(numa_node, 0) for numa_node in self.numa_nodes), reverse=True
+            )
             totals = accumulate(fullest)
             size = next((n for n, total in enumerate(totals, 1) if total >= need), None)
-            least = max(least, len(self.nodes) + 1 if size is None else size)
+            least = max(least, len(self.numa_nodes) + 1 if size is None else size)
         return least
 
     def _best_single(self) -> int:
-        for node in self.nodes:
-            mask = 1 << node
+        for numa_node in self.numa_nodes:
+            mask = 1 << numa_node
             if (
                 not self.required & ~mask
-                and all(weights.get(node, 0) >= need for weights, need in self.needs)
+                and all(weights.get(numa_node, 0) >= need for weights, need in self.needs)
                 and self.accept(mask)
             ):
                 return mask
@@ -101,21 +103,28 @@ class _Search:
 
     def run(self) -> int:
         self.needs = [*self.cover.needs, *_combined(self.cover)]
-        self.tops = [_tops(self.cover.nodes, weights, self.size) for weights, _ in self.needs]
+        self.tops = [_tops(self.cover.numa_nodes, weights, self.size) for weights, _ in self.needs]
         if self.cover.distances is not None:
-            self.own = min(self._distance(node, node) for node in self.cover.nodes)
+            self.own = min(
+                self._distance(numa_node, numa_node) for numa_node in self.cover.numa_nodes
+            )
             self.nearest = min(
-                (self._distance(a, b) for a in self.cover.nodes for b in self.cover.nodes if a < b),
+                (
+                    self._distance(a, b)
+                    for a in self.cover.numa_nodes
+                    for b in self.cover.numa_nodes
+                    if a < b
+                ),
                 default=0,
             )
-        self._descend(len(self.cover.nodes), [need for _, need in self.needs], 0)
+        self._descend(len(self.cover.numa_nodes), [need for _, need in self.needs], 0)
         return self.found
 
     def _descend(self, remaining: int, missing: list[int], distance: int) -> bool:
         """Whether the search is over."""
         self.steps += 1
         left = self.size - len(self.chosen)
-        if self.steps > _MOST_STEPS and len(self.cover.nodes) > _EXACT_NODES:
+        if self.steps > _MOST_STEPS and len(self.cover.numa_nodes) > _EXACT_NODES:
             return True
         if (
             remaining < left
@@ -125,14 +134,16 @@ class _Search:
             return False
         if not left:
             return self._take(distance)
-        node = self.cover.nodes[remaining - 1]
-        if not self.cover.required >> node & 1 and self._descend(remaining - 1, missing, distance):
+        numa_node = self.cover.numa_nodes[remaining - 1]
+        if not self.cover.required >> numa_node & 1 and self._descend(
+            remaining - 1, missing, distance
+        ):
             return True
-        further = distance + self._added(node)
-        self.chosen.append(node)
+        further = distance + self._added(numa_node)
+        self.chosen.append(numa_node)
         over = self._descend(
             remaining - 1,
-            [have - w.get(node, 0) for have, (w, _) in zip(missing, self.needs, strict=True)],
+            [have - w.get(numa_node, 0) for have, (w, _) in zip(missing, self.needs, strict=True)],
             further,
         )
         self.chosen.pop()
@@ -157,11 +168,13 @@ class _Search:
         self.found, self.found_distance = mask, distance
         return self.cover.distances is None
 
-    def _added(self, node: int) -> int:
+    def _added(self, numa_node: int) -> int:
         """By how much a node adds to the sum of distances within the set."""
         if self.cover.distances is None:
             return 0
-        return self._distance(node, node) + sum(self._distance(node, o) for o in self.chosen)
+        return self._distance(numa_node, numa_node) + sum(
+            self._distance(numa_node, o) for o in self.chosen
+        )
 
     def _distance(self, one: int, other: int) -> int:
         distances = self.cover.distances
@@ -172,12 +185,12 @@ class _Search:
         return distances[one][other] + distances[other][one]
 
 
-def _tops(nodes: Sequence[int], weights: Weights, size: int) -> list[list[int]]:
+def _tops(numa_nodes: Sequence[int], weights: Weights, size: int) -> list[list[int]]:
     """For each number of lowest nodes: the most that 0, 1, .. `size` of them hold together."""
     rows = [[0] * (size + 1)]
     fullest: list[int] = []
-    for node in nodes:
-        fullest.append(weights.get(node, 0))
+    for numa_node in numa_nodes:
+        fullest.append(weights.get(numa_node, 0))
         fullest.sort(reverse=True)
         del fullest[size:]
         row, total = [0], 0
@@ -193,11 +206,11 @@ def _combined(cover: Cover) -> list[tuple[Weights, int]]:
     if len(cover.needs) < 2:
         return []
     shares = {
-        node: sum(
-            min(weights.get(node, 0), need) * _SCALE // need + 1
+        numa_node: sum(
+            min(weights.get(numa_node, 0), need) * _SCALE // need + 1
             for weights, need in cover.needs
             if need > 0
         )
-        for node in cover.nodes
+        for numa_node in cover.numa_nodes
     }
     return [(shares, _SCALE * sum(1 for _, need in cover.needs if need > 0))]

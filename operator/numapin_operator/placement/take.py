@@ -210,8 +210,8 @@ def sorted_sockets(layout: Layout, free: int) -> Iterator[Ranked]:
 
 
 def _sorted_uncore_caches(layout: Layout, free: int) -> Iterator[Ranked]:
-    for _, _, node in sorted_numa_nodes(layout, free):
-        caches = {unit: m for unit, m in layout.uncore_caches.items() if m & node & free}
+    for _, _, numa_node in sorted_numa_nodes(layout, free):
+        caches = {unit: m for unit, m in layout.uncore_caches.items() if m & numa_node & free}
         yield from _ranked(caches, free)
 
 

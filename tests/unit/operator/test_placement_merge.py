@@ -36,7 +36,7 @@ def listed_cpu_hints(hints: CpuHints | Impossible | None) -> list[list[Hint]]:
     return [
         [
             Hint(mask, hints.prefers(mask))
-            for mask in subsets(hints.nodes)
+            for mask in subsets(hints.numa_nodes)
             if not hints.required & ~mask
             and sum(hints.free[node] for node in members(mask)) >= hints.wanted
         ]
