@@ -11,6 +11,7 @@ from typing import Final
 
 from numapin_client.errors import LoginError
 from numapin_client.login import find_login
+from numapin_client.logs import setup_logging
 from numapin_client.objects import ApiClient, connect
 from numapin_enforcer.agent import Agent, Parts
 from numapin_enforcer.assignments import Assignments
@@ -25,7 +26,6 @@ from numapin_enforcer.keeper import Keeper
 from numapin_enforcer.layout import InvalidIdError
 from numapin_enforcer.limits import Limits
 from numapin_enforcer.local_copy import LocalCopy
-from numapin_enforcer.logs import configure_logs
 from numapin_enforcer.machine import Machine
 from numapin_enforcer.mover import Mover
 from numapin_enforcer.names import ContainerNames
@@ -52,7 +52,7 @@ _EXPECTED = (
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run until SIGTERM or SIGINT; pins stay in force."""
     settings = parse_settings(sys.argv[1:] if arguments is None else arguments, os.environ)
-    configure_logs(settings.log_format)
+    setup_logging("info", settings.log_format)
     try:
         asyncio.run(_release(settings) if settings.release else _run(settings))
     except _EXPECTED as error:

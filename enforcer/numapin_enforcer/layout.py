@@ -162,7 +162,7 @@ class Layout:
         return "/".join(name + _SLICE for name in slices)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)
 def _place(layout: Layout, path: str) -> Place:
     if path == layout.root:
         return Place(Kind.ROOT)

@@ -15,13 +15,13 @@ from numapin_api import names
 from numapin_client.credentials import Login
 from numapin_client.errors import LoginError
 from numapin_client.login import find_login
+from numapin_client.logs import setup_logging
 from numapin_client.objects import ApiClient, connect
 from numapin_client.resources import Key
 from numapin_operator.application import Application, Standalone
 from numapin_operator.cluster import ApiCluster
 from numapin_operator.health import CannotListenError, build_application, serve
 from numapin_operator.leader import Candidate, candidacy
-from numapin_operator.logs import setup_logging
 from numapin_operator.settings import Settings, parse_settings
 
 EXIT_UNUSABLE: Final = 2

@@ -54,7 +54,7 @@ async def test_release_gives_everything_back_and_says_so(node: Node, kubelet: Ku
     assert node.process is not None
     assert node.process.returncode == 0, node.log
     assert sets(kubelet) == before
-    assert f"given back cgroup='{owner.cgroup}/{owner_id}' had='1' has='0-1'" in node.log
+    assert f"given back cgroup={owner.cgroup}/{owner_id} had=1 has=0-1" in node.log
     await kubelet.update(owner_id, pb.LinuxContainerResources(cpu_shares=512))
     assert sets(kubelet) == before
 
