@@ -1,6 +1,7 @@
 """`make demo`: the examples on a lab, and whether the kernel agrees."""
 
 import contextlib
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,7 @@ from numapin_lab.kernelview import ContainerView
 from numapin_lab.processes import wait_until
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-# Without blanks and quotes: it is one word of a command line that is shown.
-REFUSED = r"{range.spec.refused[*]}{.pod}:{.reason}:{.message}{end}"
+REFUSED = r'jsonpath={range .spec.refused[*]}{.pod}: {.reason}: {.message}{"\n"}{end}'
 RUNNING_SECONDS = 180
 PINNED_SECONDS = 180
 
@@ -117,13 +117,13 @@ def _exclusive(cluster: Cluster) -> dict[tuple[str, str], CpuSet]:
 
 def _show(cluster: Cluster) -> None:
     for arguments in (
-        "get pods -o wide",
-        "get cpupolicies",
-        "get nodeassignments",
-        f"get nodeassignment {cluster.state.node} -o jsonpath={REFUSED}",
+        ["get", "pods", "--output=wide"],
+        ["get", "cpupolicies"],
+        ["get", "nodeassignments"],
+        ["get", "nodeassignment", cluster.state.node, "--output", REFUSED],
     ):
-        print(f"\n$ kubectl {arguments}")
-        print(cluster.kubectl(*arguments.split()), end="")
+        print(f"\n$ kubectl {shlex.join(arguments)}")
+        print(cluster.kubectl(*arguments), end="")
     print("\nThe kernel's own answer:")
     print(kernel_table(cluster.containers()))
 
