@@ -92,13 +92,16 @@ def read_pid(folder: Path) -> int | None:
 def _started(pid: int) -> int | None:
     """Start time in ticks since boot; None when there is no such process or it is a zombie.
 
-    Source: proc_pid_stat(5), fields 3 (state) and 22 (starttime); field 2 may hold spaces.
+    A killed process shows as a zombie while threads of it still hold its sockets: it is there until
+    one thread is left. Source: proc_pid_stat(5), fields 3 (state), 20 (num_threads) and 22
+    (starttime); field 2 may hold spaces.
     """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
-    return None if fields[0] in "ZX" else int(fields[19])
+    ended = fields[0] in "ZX" and int(fields[17]) <= 1
+    return None if ended else int(fields[19])
 
 
 def marked(lab: Path) -> Iterator[int]:
