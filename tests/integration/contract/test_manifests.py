@@ -15,10 +15,12 @@ from numapin_operator.settings import parse_settings as parse_operator
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.fixture(scope="module")
-def rendered(installed: Kubectl) -> dict[tuple[str, str], dict[str, Any]]:
+@pytest.fixture(scope="module", params=["default", "crio"])
+def rendered(
+    installed: Kubectl, request: pytest.FixtureRequest
+) -> dict[tuple[str, str], dict[str, Any]]:
     """What `kubectl apply -k` applies, by kind and name."""
-    text = installed("kustomize", str(ROOT / "manifests" / "overlays" / "default"))
+    text = installed("kustomize", str(ROOT / "manifests" / "overlays" / request.param))
     return {(one["kind"], one["metadata"]["name"]): one for one in yaml.safe_load_all(text) if one}
 
 
