@@ -93,9 +93,10 @@ class Reporter:
         Raises:
             ClientError: the API server did not take it.
         """
-        if self._report is None or self._known is None:
+        report = self._report  # a newer one may be told while this one is under way
+        if report is None or self._known is None:
             return
-        patch = self._patch(self._report, self._known)
+        patch = self._patch(report, self._known)
         if not patch or patch == self._futile:
             return
         uid = self._known["metadata"]["uid"]
@@ -108,7 +109,7 @@ class Reporter:
                 subresource="status",
                 field_manager=ENFORCER_FIELD_MANAGER,
             )
-            self._learn(answer, self._patch(self._report, answer))
+            self._learn(answer, self._patch(report, answer))
 
     def _learn(self, answer: Json, left: dict[str, Any]) -> None:
         """Take in what the API server made of a patch.

@@ -31,6 +31,8 @@ class Api:
         self.patches: list[dict[str, Any]] = []
         self.refusals: list[ClientError] = []
         self.prunes: set[str] = set()
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
 
     async def merge_patch(
         self,
@@ -41,7 +43,7 @@ class Api:
         subresource: str = "",
         field_manager: str = "",
     ) -> Json:
-        await asyncio.sleep(0)
+        await self.may_answer.wait()
         assert (resource.plural, key.name, subresource) == ("nodeassignments", "n", "status")
         assert patch["metadata"] == {"uid": "u1"}
         if self.refusals:
@@ -136,6 +138,19 @@ async def test_what_an_older_crd_prunes_is_not_sent_for_ever(api: Api, reporter:
     reporter.tell(report(3, ("pod-1",)))
     await eventually(lambda: len(api.patches) == 2)
     assert api.body["status"]["running"] == ["pod-1"]
+
+
+async def test_what_is_told_while_another_is_under_way_is_written(
+    api: Api, reporter: Reporter
+) -> None:
+    api.may_answer.clear()
+    reporter.observe(api.body)
+    reporter.tell(report(3))
+    await asyncio.sleep(0.01)
+    reporter.tell(report(4))
+    api.may_answer.set()
+    await eventually(lambda: len(api.patches) == 2)
+    assert api.body["status"]["driftCount"] == 4
 
 
 async def test_an_older_sight_of_the_object_changes_nothing(api: Api, reporter: Reporter) -> None:
