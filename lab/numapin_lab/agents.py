@@ -72,9 +72,14 @@ class Agent:
 
 
 def operator(kubelet: Kubelet, port: int) -> Agent:
-    """Decides."""
+    """Decides. It is the only one here, and stands for no election.
+
+    So one that was killed is replaced at once, not when the lease of the dead one has run out.
+    """
     account = ServiceAccount(NAMESPACE, OPERATOR_SERVICE_ACCOUNT)
-    return Agent("operator", port, kubelet, account, (f"--namespace={NAMESPACE}",))
+    return Agent(
+        "operator", port, kubelet, account, (f"--namespace={NAMESPACE}", "--no-leader-elect")
+    )
 
 
 def enforcer(kubelet: Kubelet, port: int) -> Agent:
