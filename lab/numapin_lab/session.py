@@ -13,7 +13,6 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.names import API_VERSION, CPU_POLICY_KIND
 from numapin_api.nodeassignment import NodeAssignment
 from numapin_lab.agents import Agent
-from numapin_lab.cgroups import hierarchies
 from numapin_lab.cluster import Cluster
 from numapin_lab.errors import LabError
 from numapin_lab.image import IMAGE
@@ -79,11 +78,12 @@ class Session:
     @property
     def kubepods(self) -> Path:
         """The folder of all pods in the hierarchy that has cpusets."""
-        name = self.cluster.runtime.cgroup.name
-        for root in hierarchies(Path("/proc/self/mounts").read_text()):
-            if (root / name / "kubepods" / "cpuset.cpus").exists():
-                return root / name / "kubepods"
-        raise LabError(f"no cpuset hierarchy holds {name}/kubepods: has the kubelet started?")
+        cgroup = self.cluster.runtime.cgroup
+        for folder in cgroup.folders():
+            if (folder / "kubepods" / "cpuset.cpus").exists():
+                return folder / "kubepods"
+        told = f"no cpuset hierarchy holds {cgroup.name}/kubepods: has the kubelet started?"
+        raise LabError(told)
 
     def agent(self, name: str) -> Agent:
         """The operator or the enforcer."""
