@@ -4,8 +4,11 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from numapin_lab import demo
 from numapin_lab.build import provide, say
@@ -51,6 +54,12 @@ def build_parser() -> argparse.ArgumentParser:
             default=[],
             help=f"leave the {agent} out, to run it by hand",
         )
+    up.add_argument(
+        "--kubelet-config",
+        type=Path,
+        metavar="FILE",
+        help="YAML with fields of KubeletConfiguration, such as cpuManagerPolicy: static",
+    )
     commands.add_parser("down", help="end everything; only logs are left")
     commands.add_parser("status", help="say what runs, and where the logs are")
     shown = commands.add_parser("demo", help="apply the examples and check what the kernel does")
@@ -93,9 +102,20 @@ def _vm(_: LabFolder, options: argparse.Namespace) -> int:
 
 def _up(folder: LabFolder, options: argparse.Namespace) -> int:
     check(_command("up", folder))
-    folder.up(frozenset(options.without))
+    settings = _kubelet_settings(options.kubelet_config) if options.kubelet_config else None
+    folder.up(frozenset(options.without), kubelet=settings)
     print(f"KUBECONFIG={folder.kubeconfig}")
     return 0
+
+
+def _kubelet_settings(file: Path) -> Mapping[str, Any]:
+    try:
+        settings = yaml.safe_load(file.read_text())
+    except yaml.YAMLError as error:
+        raise LabError(f"{file} is not YAML: {error}") from error
+    if not isinstance(settings, dict):
+        raise LabError(f"{file} does not hold fields of KubeletConfiguration")
+    return settings
 
 
 def _down(folder: LabFolder, _: argparse.Namespace) -> int:

@@ -44,8 +44,8 @@ class Cluster:
     def kubelet(self) -> Kubelet:
         """The node."""
         ports = KubeletPorts(self.state.ports.kubelet, self.state.ports.kubelet_health)
-        folder = self.folder / "kubelet"
-        return Kubelet(folder, self.state.node, ports, self.plane, self.runtime)
+        folder, state = self.folder / "kubelet", self.state
+        return Kubelet(folder, state.node, ports, self.plane, self.runtime, state.kubelet)
 
     @cached_property
     def controllers(self) -> tuple[Controller, ...]:

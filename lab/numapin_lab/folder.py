@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from numapin_lab.build import Say, provide, say
 from numapin_lab.cgroups import LabCgroup
 from numapin_lab.cluster import Cluster
 from numapin_lab.components import COMPONENTS
+from numapin_lab.errors import LabError
 from numapin_lab.locks import locked
 from numapin_lab.processes import read_pid, stop
 from numapin_lab.state import LabState
@@ -58,14 +60,24 @@ class LabFolder:
         without: AbstractSet[str] = frozenset(),
         environment: Mapping[str, str] = os.environ,
         tell: Say = say,
+        kubelet: Mapping[str, Any] | None = None,
     ) -> Cluster:
         """Start what does not run, building what is not there.
 
         The state is written before anything starts, so that `down` can end an interrupted `up`.
 
+        Args:
+            without: names of agents to leave out.
+            environment: says where components may be found or kept.
+            tell: takes one line of progress.
+            kubelet: fields of KubeletConfiguration, kept for as long as the lab is there.
+
         Raises:
             LabError: it cannot come up; the message says why.
         """
+        known = self.state()
+        if known and kubelet is not None and kubelet != known.kubelet:
+            raise LabError(f"the kubelet of {self.path} has other settings; take the lab down")
         programs = {
             name: found.path for name, found in provide([*COMPONENTS], environment, tell).items()
         }
@@ -73,7 +85,7 @@ class LabFolder:
         with locked(self.path / "lock"):
             state = self.state()
             if state is None:
-                state = LabState.new()
+                state = LabState.new(kubelet or {})
                 state.write(self.path / "lab.json")
             cluster = Cluster(self.path, state, programs)
             cluster.up(without, tell)

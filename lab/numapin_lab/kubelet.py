@@ -1,7 +1,8 @@
 """The kubelet: one node, whose pods live in the lab's own cgroup."""
 
 import socket
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +32,17 @@ class KubeletPorts:
 
 @dataclass(frozen=True)
 class Kubelet:
-    """A kubelet in `folder` that joins `plane` as `node` and runs pods with `runtime`."""
+    """A kubelet in `folder` that joins `plane` as `node` and runs pods with `runtime`.
+
+    `settings` are fields of its KubeletConfiguration that come before the lab's own.
+    """
 
     folder: Path
     node: str
     ports: KubeletPorts
     plane: ControlPlane
     runtime: Runtime
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def root(self) -> Path:
@@ -108,6 +113,7 @@ class Kubelet:
             },
             "authorization": {"mode": "Webhook"},
             **self._on_this_machine(),
+            **self.settings,
         }
 
     def _on_this_machine(self) -> dict[str, Any]:

@@ -3,9 +3,10 @@
 import dataclasses
 import json
 import secrets
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from numapin_lab.errors import LabError
 from numapin_lab.ports import choose
@@ -30,11 +31,12 @@ class Ports:
 
 @dataclass(frozen=True)
 class LabState:
-    """Names and ports chosen when the lab came up first."""
+    """Names, ports and settings of the kubelet, chosen when the lab came up first."""
 
     id: str
     node: str
     ports: Ports
+    kubelet: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -47,10 +49,10 @@ class LabState:
         return Path("/run") / self.name
 
     @classmethod
-    def new(cls) -> Self:
+    def new(cls, kubelet: Mapping[str, Any]) -> Self:
         """A lab that shares nothing with any other of the machine."""
         ports = Ports(*choose(len(dataclasses.fields(Ports))))
-        return cls(secrets.token_hex(4), NODE, ports)
+        return cls(secrets.token_hex(4), NODE, ports, kubelet)
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
@@ -61,7 +63,8 @@ class LabState:
         """
         try:
             found = json.loads(path.read_text())
-            return cls(found["id"], found["node"], Ports(**found["ports"]))
+            ports = Ports(**found["ports"])
+            return cls(found["id"], found["node"], ports, found.get("kubelet", {}))
         except FileNotFoundError:
             return None
         except (ValueError, TypeError, KeyError) as error:

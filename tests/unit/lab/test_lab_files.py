@@ -15,9 +15,11 @@ from cryptography.x509.oid import NameOID
 
 from numapin_api.cpuset import CpuSet
 from numapin_lab import image, kubeconfig
+from numapin_lab.__main__ import main
 from numapin_lab.certificates import Authority, Identity
 from numapin_lab.cgroups import LabCgroup
 from numapin_lab.errors import LabError
+from numapin_lab.folder import LabFolder
 from numapin_lab.installation import MANIFESTS, without_workloads
 from numapin_lab.kernelview import ContainerView, container_names, read_containers
 from numapin_lab.state import LabState
@@ -108,10 +110,27 @@ def test_what_was_issued_stays(tmp_path: Path) -> None:
 def test_the_state_survives_a_restart_of_the_command(tmp_path: Path) -> None:
     path = tmp_path / "lab.json"
     assert LabState.read(path) is None
-    state = LabState.new()
+    state = LabState.new({"cpuManagerPolicy": "static"})
     state.write(path)
     assert LabState.read(path) == state
-    assert LabState.new().name != state.name
+    assert LabState.new({}).name != state.name
+
+
+def test_a_lab_that_is_up_keeps_its_kubelet_as_it_is(tmp_path: Path) -> None:
+    LabState.new({"cpuManagerPolicy": "static"}).write(tmp_path / "lab.json")
+    with pytest.raises(LabError, match="has other settings"):
+        LabFolder(tmp_path).up(kubelet={"cpuManagerPolicy": "none"})
+
+
+@pytest.mark.parametrize("text", ["", "not: [closed", "- cpuManagerPolicy"])
+def test_a_file_that_holds_no_settings_of_a_kubelet_is_refused(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "kubelet.yaml"
+    file.write_text(text)
+    lab = str(tmp_path / "lab")
+    assert main(["up", "--kubelet-config", str(file), "--dir", lab]) == 1
+    assert f"lab: {file} " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"id": "x"}', '{"id": "x", "node": "n", "ports": {}}'])
