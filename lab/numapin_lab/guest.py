@@ -1,18 +1,20 @@
-"""What runs first in the virtual machine: an initramfs made on the spot.
+"""What runs first in a virtual machine: an initramfs made on the spot.
 
-It mounts the host's root, read-only, under a tmpfs, so that a command finds the host's programs and
-checkout and can write anywhere without a trace; and cgroup v2 with every controller.
+It mounts a root, read-only, under a tmpfs, so that whatever runs can write anywhere without a
+trace; and cgroup v2 with every controller.
 """
 
 import gzip
 import shlex
 import stat
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from numapin_lab.kernel import Kernel, module_files
 
 MODULES = ("9p", "9pnet_virtio", "virtio_pci", "overlay", "virtio_net")
+DISK_MODULES = ("virtio_blk", "crc32c_generic", "ext4")
 FOLDERS = ("bin", "dev", "lower", "modules", "newroot", "proc", "rw", "sys")
 CONSOLE, OUTPUT, STATUS = "ttyS1", "ttyS0", "ttyS2"
 
@@ -21,7 +23,7 @@ INIT = """#!/bin/busybox sh
 export PATH=/bin
 mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev
 for module in $(cat /modules/order); do insmod /modules/$module; done
-mount -t 9p -o ro,trans=virtio,version=9p2000.L,msize=262144,cache=loose root /lower
+{root}
 mount -t tmpfs -o mode=755 rw /rw; mkdir /rw/upper /rw/work
 mount -t overlay -o lowerdir=/lower,upperdir=/rw/upper,workdir=/rw/work root /newroot
 cd /newroot
@@ -38,9 +40,7 @@ done
 ip link set lo up; ip link set eth0 up
 ip address add 10.0.2.15/24 dev eth0; ip route add default via 10.0.2.2
 hostname vm
-stty -F dev/{output} raw
-cp /command run/command
-exec switch_root /newroot /bin/sh /run/command
+{last}
 """
 
 COMMAND = """{exports}
@@ -52,18 +52,43 @@ sleep 60
 """
 
 
-def initramfs(kernel: Kernel, busybox: Path, script: str) -> bytes:
-    """The archive that the kernel starts from; `script` is run by the host's shell at its end."""
-    order = module_files((kernel.modules / "modules.dep").read_text(), MODULES)
-    files = {
+@dataclass(frozen=True)
+class Init:
+    """The beginning and the end of what the kernel starts.
+
+    `root` is shell that mounts the machine's files on /lower, `last` what to do when all is
+    mounted, in /newroot; `modules` are the kernel's that this takes.
+    """
+
+    root: str
+    last: str
+    modules: tuple[str, ...] = MODULES
+
+
+HOST_ROOT = "mount -t 9p -o ro,trans=virtio,version=9p2000.L,msize=262144,cache=loose root /lower"
+RUN_COMMAND = Init(
+    HOST_ROOT,
+    f"stty -F dev/{OUTPUT} raw\n"
+    "cp /command run/command\n"
+    "exec switch_root /newroot /bin/sh /run/command",
+)
+
+
+def initramfs(
+    kernel: Kernel, busybox: Path, init: Init, files: Mapping[str, bytes] | None = None
+) -> bytes:
+    """The archive that the kernel starts from; `files` are more to put into its root."""
+    order = module_files((kernel.modules / "modules.dep").read_text(), init.modules)
+    script = INIT.format(root=init.root, last=init.last)
+    content = {
         "bin/busybox": (busybox.read_bytes(), 0o755),
-        "init": (INIT.format(output=OUTPUT).encode(), 0o755),
-        "command": (script.encode(), 0o755),
+        "init": (script.encode(), 0o755),
         "modules/order": ("\n".join(Path(file).name for file in order).encode(), 0o644),
     }
     for file in order:
-        files[f"modules/{Path(file).name}"] = ((kernel.modules / file).read_bytes(), 0o644)
-    return gzip.compress(cpio(FOLDERS, files), compresslevel=1, mtime=0)
+        content[f"modules/{Path(file).name}"] = ((kernel.modules / file).read_bytes(), 0o644)
+    content |= {name: (text, 0o755) for name, text in (files or {}).items()}
+    return gzip.compress(cpio(FOLDERS, content), compresslevel=1, mtime=0)
 
 
 def command_script(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> str:

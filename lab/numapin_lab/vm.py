@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from numapin_lab.errors import LabError, MissingError
-from numapin_lab.guest import CONSOLE, command_script, initramfs
+from numapin_lab.guest import CONSOLE, RUN_COMMAND, command_script, initramfs
 from numapin_lab.image import find_busybox
 from numapin_lab.kernel import Kernel, provide_kernel
 from numapin_lab.runtime import SEARCH_PATH
@@ -102,35 +102,57 @@ class VirtualMachine:
             MissingError: QEMU, a kernel or busybox is not there.
             LabError: the guest did not come to the command's end; the message holds its console.
         """
-        qemu = shutil.which(QEMU, path=SEARCH_PATH)
-        if qemu is None:
-            raise MissingError("the virtual machine needs QEMU", QEMU_REMEDY)
+        qemu = find_qemu()
         kernel, busybox = provide_kernel(), find_busybox(SEARCH_PATH)
         variables = {"PATH": GUEST_PATH, "HOME": "/root", "LANG": "C.UTF-8", **self.environment}
         script = command_script(command, Path.cwd(), variables)
         with tempfile.TemporaryDirectory(prefix="numapin-vm-") as name:
             folder = Path(name)
-            (folder / "initramfs").write_bytes(initramfs(kernel, busybox, script))
+            files = {"command": script.encode()}
+            (folder / "initramfs").write_bytes(initramfs(kernel, busybox, RUN_COMMAND, files))
             options = self._options(kernel, folder)
-            return _boot([qemu, *options], folder, timeout_seconds, echo)
+            return _boot([str(qemu), *options], folder, timeout_seconds, echo)
 
     def _options(self, kernel: Kernel, folder: Path) -> list[str]:
-        # One thread emulates faster than one for each CPU while there are more of them than here;
-        # a Nehalem shows threads, cores and a cache for each socket, QEMU's default CPU does not.
-        share = "local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap"
-        cmdline = f"console={CONSOLE} quiet panic=-1 random.trust_cpu=on tsc=unstable"
         return [
-            *("-accel", "tcg,thread=single", "-cpu", "Nehalem-v1"),
-            *("-nodefaults", "-display", "none", "-no-reboot"),
             *("-serial", "stdio"),
             *("-serial", f"file:{folder / 'console'}"),
             *("-serial", f"file:{folder / 'status'}"),
-            *("-kernel", str(kernel.image), "-initrd", str(folder / "initramfs")),
-            *("-append", f"{cmdline} {self.machine.append}"),
-            *("-virtfs", share),
-            *("-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile="),
-            *self.machine.arguments(),
+            *("-netdev", "user,id=net"),
+            *hardware(self.machine, kernel, folder / "initramfs", CONSOLE),
         ]
+
+
+def find_qemu() -> Path:
+    """The emulator.
+
+    Raises:
+        MissingError: it is not there.
+    """
+    found = shutil.which(QEMU, path=SEARCH_PATH)
+    if found is None:
+        raise MissingError("the virtual machine needs QEMU", QEMU_REMEDY)
+    return Path(found)
+
+
+def hardware(machine: Machine, kernel: Kernel, archive: Path, console: str) -> list[str]:
+    """QEMU's options for a machine with the host's files (9p tag `root`) and a network card.
+
+    The card is connected to `-netdev user,id=net`, which is left to whoever starts it, as
+    are the serial lines; `console` is the one that the kernel talks on.
+    """
+    # One thread emulates faster than one for each CPU while there are more of them than here;
+    # a Nehalem shows threads, cores and a cache for each socket, QEMU's default CPU does not.
+    share = "local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap"
+    cmdline = f"console={console} quiet panic=-1 random.trust_cpu=on tsc=unstable"
+    return [
+        *("-accel", "tcg,thread=single", "-cpu", "Nehalem-v1"),
+        *("-nodefaults", "-display", "none", "-no-reboot"),
+        *("-kernel", str(kernel.image), "-initrd", str(archive)),
+        *("-append", f"{cmdline} {machine.append}"),
+        *("-virtfs", share, "-device", "virtio-net-pci,netdev=net,romfile="),
+        *machine.arguments(),
+    ]
 
 
 def _boot(
