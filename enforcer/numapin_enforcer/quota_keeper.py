@@ -1,6 +1,7 @@
 """Edge: lifts CFS limits and gives them back; what they were is kept in a file of the node."""
 
 import json
+import logging
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Final, Protocol
 from numapin_enforcer.apply import Outcome, apply
 from numapin_enforcer.cgroups import CgroupTree, CgroupVanishedError, Quota
 from numapin_enforcer.quota import plan_quotas
+
+LOG: Final = logging.getLogger(__name__)
 
 FILE_NAME: Final = "quotas.json"
 
@@ -34,9 +37,7 @@ class QuotaKeeper:
     def __init__(self, files: QuotaFiles, root: str, state_dir: Path) -> None:
         """Args: `files` are the cgroups below `root`; `state_dir` outlives this process."""
         self._files, self._path = files, state_dir / FILE_NAME
-        self._remembered = {
-            path: limit for path, limit in _read(self._path).items() if path.startswith(root)
-        }
+        self._remembered = _read(self._path, root)
         self.given_back: Mapping[str, Quota] = {}
         """The limits given back since this was made, of cgroups that are still there."""
 
@@ -94,16 +95,30 @@ class QuotaKeeper:
         self._remembered = dict(limits)
 
 
-def _read(path: Path) -> dict[str, Quota]:
-    """What was remembered; a damaged file is as none, for its limits cannot be given back.
+def _read(path: Path, root: str) -> dict[str, Quota]:
+    """What was remembered of cgroups below `root`; a damaged file is as none, and told.
 
-    Where the folder cannot be read, it cannot be written either, and nothing will be lifted.
+    Its limits cannot be given back any more. Where the folder cannot be read, it cannot be written
+    either, and nothing will be lifted.
     """
     try:
         content = json.loads(path.read_bytes())
-        return {
-            one: Quota(int(quota_us), int(period_us))
-            for one, (quota_us, period_us) in content.items()
-        }
-    except (OSError, ValueError, TypeError, AttributeError):
+        found = {one: _quota(*limit) for one, limit in content.items()}
+    except FileNotFoundError:
         return {}
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        extra = {"file": path, "error": error}
+        LOG.warning("which CFS limits were lifted is not known any more", extra=extra)
+        return {}
+    return {one: limit for one, limit in found.items() if _below(root, one)}
+
+
+def _quota(quota_us: int, period_us: int) -> Quota:
+    if quota_us <= 0 or period_us <= 0:
+        raise ValueError(f"{quota_us} {period_us} is no CFS limit")
+    return Quota(quota_us, period_us)
+
+
+def _below(root: str, path: str) -> bool:
+    """Whether a path from the file is in this node's tree; it may be of another driver's."""
+    return path.startswith(f"{root}/") and ".." not in path.split("/")

@@ -116,11 +116,77 @@ def test_what_could_not_be_given_back_is_tried_again(tmp_path: Path) -> None:
     assert limits(model) == {POD: TWO, OWNER: TWO}
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"a": 1}', '{"kubepods/pod1": [1]}', "\xff"])
-def test_a_damaged_memory_is_as_none(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"a": 1}',
+        '{"kubepods/pod1": [1]}',
+        '{"kubepods/pod1": [null, 100000]}',
+        '{"kubepods/pod1": ["200000", 100000]}',
+        '{"kubepods/pod1": [0, 100000]}',
+        '{"kubepods/pod1": [200000, 0]}',
+        "\xff",
+    ],
+)
+def test_a_damaged_memory_is_as_none_and_told(
+    tmp_path: Path, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / FILE_NAME).write_text(text, encoding="latin-1")
-    model = node()
+    model = node(pod=NONE)
     assert QuotaKeeper(model, "kubepods", tmp_path).run(()).complete
+    assert limits(model) == {POD: NONE, OWNER: TWO}
+    assert "which CFS limits were lifted is not known any more" in caplog.text
+
+
+def test_the_first_start_has_nothing_to_tell(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    QuotaKeeper(node(), "kubepods", tmp_path)
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize("path", ["kubepods.slice/pod1", "kubepods/../pod1", "kubepodsx", "/x"])
+def test_what_is_outside_the_tree_is_not_touched(tmp_path: Path, path: str) -> None:
+    """Another driver's tree is named nearly alike, and its limits may be remembered still."""
+    (tmp_path / FILE_NAME).write_text(f'{{"{path}": [100000, 100000], "{POD}": [50000, 100000]}}')
+    model = node(pod=NONE)
+    keeper = QuotaKeeper(model, "kubepods", tmp_path)
+    assert keeper.remembered == {POD: Quota(50_000)}
+    assert keeper.run(()).complete
+    assert limits(model)[POD] == Quota(50_000)
+
+
+def test_a_kill_between_remembering_and_lifting_loses_nothing(tmp_path: Path) -> None:
+    """Killed before the first write, and killed before the last was forgotten."""
+    model = node()
+
+    def kill(write: Write) -> None:
+        raise KeyboardInterrupt
+
+    model.before_write = kill
+    with pytest.raises(KeyboardInterrupt):
+        QuotaKeeper(model, "kubepods", tmp_path).run((POD, OWNER))
+    model.before_write = lambda write: None
+    assert QuotaKeeper(model, "kubepods", tmp_path).remembered == {POD: TWO, OWNER: TWO}
+    QuotaKeeper(model, "kubepods", tmp_path).run((POD, OWNER))
+    assert limits(model) == {POD: NONE, OWNER: NONE}
+    model.after_write = kill
+    with pytest.raises(KeyboardInterrupt):
+        QuotaKeeper(model, "kubepods", tmp_path).run(())
+    model.after_write = lambda write: None
+    assert QuotaKeeper(model, "kubepods", tmp_path).run(()).complete
+    assert limits(model) == {POD: TWO, OWNER: TWO}
+    assert (tmp_path / FILE_NAME).read_text() == "{}"
+
+
+def test_a_folder_where_the_memory_belongs_lifts_nothing(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).mkdir()
+    model = node()
+    with pytest.raises(IsADirectoryError):
+        QuotaKeeper(model, "kubepods", tmp_path).run((POD, OWNER))
     assert limits(model) == {POD: TWO, OWNER: TWO}
 
 
