@@ -16,6 +16,7 @@ from numapin_lab.guest import CONSOLE, RUN_COMMAND, command_script, initramfs
 from numapin_lab.image import find_busybox
 from numapin_lab.kernel import Kernel, provide_kernel
 from numapin_lab.runtime import SEARCH_PATH
+from numapin_lab.systemd import under_systemd
 
 QEMU = "qemu-system-x86_64"
 QEMU_REMEDY = "apt-get install -y --no-install-recommends qemu-system-x86"
@@ -80,10 +81,11 @@ class Result:
 
 @dataclass(frozen=True)
 class VirtualMachine:
-    """Boots `machine` for each command."""
+    """Boots `machine` for each command; with `systemd`, that is the first process and starts it."""
 
     machine: Machine = Machine()
     environment: dict[str, str] = field(default_factory=dict)
+    systemd: bool = False
 
     def run(
         self,
@@ -106,6 +108,8 @@ class VirtualMachine:
         kernel, busybox = provide_kernel(), find_busybox(SEARCH_PATH)
         variables = {"PATH": GUEST_PATH, "HOME": "/root", "LANG": "C.UTF-8", **self.environment}
         script = command_script(command, Path.cwd(), variables)
+        if self.systemd:
+            script = under_systemd(script)
         with tempfile.TemporaryDirectory(prefix="numapin-vm-") as name:
             folder = Path(name)
             files = {"command": script.encode()}

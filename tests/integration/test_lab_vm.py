@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,19 @@ def test_a_command_sees_the_machine_it_asked_for(vm: VirtualMachine) -> None:
         "user": 0,
     }
     assert not Path("/var/tmp/trace-of-the-guest").exists()
+
+
+def test_systemd_can_be_the_first_process(vm: VirtualMachine) -> None:
+    """What is set of a unit over its bus is in the cgroup, and a command's status comes back."""
+    command = """
+    tr '\\0' ' ' </proc/1/cmdline; test -S /run/dbus/system_bus_socket || exit 1
+    systemctl set-property --runtime system.slice AllowedCPUs=1-2 || exit 2
+    cat /sys/fs/cgroup/system.slice/cpuset.cpus.effective /proc/self/cgroup; exit 7
+    """
+    result = replace(vm, systemd=True).run(["sh", "-c", command])
+    assert result.status == 7, result.output
+    assert result.output.startswith("/lib/systemd/systemd ")
+    assert result.output.endswith("1-2\n0::/system.slice/numapin-command.service\n")
 
 
 def test_a_guest_that_hangs_is_ended(vm: VirtualMachine) -> None:
