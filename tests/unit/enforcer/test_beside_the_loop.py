@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -36,6 +39,7 @@ class SlowTree:
 
     def __init__(self) -> None:
         self.may_go_on = threading.Event()
+        self.pass_one = threading.Semaphore(0)
         self.written: list[Write] = []
         self.failure: CgroupRefusedError | None = None
 
@@ -43,7 +47,8 @@ class SlowTree:
         raise AssertionError("nobody reads here")
 
     def write(self, write: Write) -> None:
-        assert self.may_go_on.wait(10)
+        while not self.may_go_on.is_set() and not self.pass_one.acquire(timeout=0.01):
+            pass
         if self.failure is not None:
             raise self.failure
         self.written.append(write)
@@ -77,6 +82,99 @@ async def test_memory_moves_beside_the_loop_and_slowness_is_told(
     await eventually(lambda: not mover.slow)
     assert tree.written == [MOVE]
     assert not mover.failures
+
+
+def on(path: str, numa_node: int = 1) -> Write:
+    return Write(path, MemSet((numa_node,)), Step.MOVE_MEMORY, may_block=True)
+
+
+async def test_of_a_slow_move_is_told_what_is_left(mover: Mover, wake: asyncio.Event) -> None:
+    tree, batch = SlowTree(), (on("a"), on("b"), on("c"))
+    mover.move(batch, tree)
+    await eventually(lambda: mover.slow == batch)
+    wake.clear()
+    tree.pass_one.release()
+    await wake.wait()
+    await eventually(lambda: mover.slow == batch[1:])
+    tree.may_go_on.set()
+    await eventually(lambda: mover.slow == ())
+    assert tree.written == list(batch)
+
+
+async def test_what_is_to_be_elsewhere_by_now_is_not_moved_there(
+    mover: Mover, wake: asyncio.Event
+) -> None:
+    """A newer assignment while a move is under way: no thread goes on with the older one."""
+    tree = SlowTree()
+    mover.move((on("a"), on("b"), on("c")), tree)
+    await eventually(lambda: mover.slow)
+    mover.move((on("a", 0), on("c")), tree)
+    tree.may_go_on.set()
+    await eventually(lambda: mover.slow == ())
+    assert tree.written == [on("a"), on("c")]
+    mover.move((on("a", 0),), tree)
+    await eventually(lambda: tree.written[2:] == [on("a", 0)])
+
+
+async def test_what_is_not_to_be_touched_any_more_is_left(mover: Mover) -> None:
+    tree = SlowTree()
+    mover.move((on("a"), on("b")), tree)
+    await eventually(lambda: mover.slow)
+    mover.move((), tree)
+    tree.may_go_on.set()
+    await eventually(lambda: mover.slow == ())
+    assert tree.written == [on("a")]
+
+
+def test_a_move_that_hangs_holds_up_no_end() -> None:
+    """In a process of its own: the thread is one that even the interpreter does not wait for."""
+    script = """
+import asyncio, threading
+from test_beside_the_loop import MOVE, SlowTree
+from numapin_enforcer.mover import Mover
+
+class Stuck(SlowTree):
+    def write(self, write):
+        asked.set()
+        threading.Event().wait()
+
+async def main():
+    mover = Mover(asyncio.Event(), patience_seconds=0.01)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(mover.run())
+        mover.move((MOVE,), Stuck())
+        await asyncio.to_thread(asked.wait)
+        while not mover.slow:
+            await asyncio.sleep(0.01)
+        task.cancel()
+
+asked = threading.Event()
+asyncio.run(main())
+print("ended")
+"""
+    path = os.pathsep.join(sys.path)
+    ended = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (ended.stdout, ended.stderr, ended.returncode) == ("ended\n", "", 0)
+
+
+async def test_a_move_that_fails_unexpectedly_ends_the_mover(wake: asyncio.Event) -> None:
+    mover = Mover(wake)
+    task = asyncio.create_task(mover.run())
+
+    class Broken(SlowTree):
+        def write(self, write: Write) -> None:
+            raise ZeroDivisionError
+
+    mover.move((MOVE,), Broken())
+    with pytest.raises(ZeroDivisionError):
+        await task
 
 
 async def test_memory_that_cannot_move_is_told_until_nothing_is_to_move(
