@@ -146,7 +146,7 @@ class Agent:
     def _enforce(self, pods: PodTree, *, everything: bool) -> Enforced:
         goal = self._goal()
         if goal is None:
-            self._limit(pods, (), look=everything)
+            self._rest(pods, look=everything)
             return pods.enforcement.look(everything=everything)
         enforced = pods.enforcement.run(goal, everything=everything)
         lifts = goal.spec is not None and goal.spec.cpu_quota == "Unlimited"
@@ -165,6 +165,14 @@ class Agent:
         for failure in enforced.failures if not self._failed_passes else ():
             LOG.warning("a write was refused", extra={"error": failure.error})
         return enforced
+
+    def _rest(self, pods: PodTree, *, look: bool) -> None:
+        """Touch nothing; without a kubelet that does it itself, give limits back still."""
+        self._parts.mover.move((), pods.files)
+        self._parts.recorder.rest()
+        if self._kubelet_policy:
+            self._parts.limits.rest()
+        self._limit(pods, (), look=look)
 
     def _limit(self, pods: PodTree, free: tuple[str, ...], *, look: bool) -> None:
         """See to CFS limits, where they are ours to see to."""

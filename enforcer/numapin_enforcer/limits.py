@@ -54,6 +54,11 @@ class Limits:
             self._free = free
             self._changed.set()
 
+    def rest(self) -> None:
+        """Lift and give back nothing until something is wanted again."""
+        self._keeper, self._files = None, None
+        self._changed.set()
+
     def to_record(self, path: str, told_us: int) -> int:
         """The limit that the runtime is to remember of a container; 0 is "no change".
 
@@ -105,6 +110,7 @@ class Limits:
 
     async def _see_to_it(self) -> None:
         if self._keeper is None:
+            self.problem = None
             return
         before = (self.lifted, self.problem)
         try:

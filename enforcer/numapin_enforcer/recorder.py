@@ -47,6 +47,11 @@ class Recorder:
         if any(self.told.get(id_) != record for id_, record in records.items()):
             self._changed.set()
 
+    def rest(self) -> None:
+        """Tell nothing for now; what the runtime was told stays known."""
+        self._wanted = {}
+        self.problems.clear()
+
     async def run(self) -> None:
         """Tell what is wanted, one container at a time, until cancelled."""
         backoff = Backoff(base_seconds=0.5, cap_seconds=30.0)
@@ -70,6 +75,8 @@ class Recorder:
         """Tell one; says whether it is too early for that."""
         try:
             found = await self._runtime.containers(id_)
+            if self._wanted.get(id_) != record:
+                return False  # meanwhile it is to remember something else
             if any(one.state is ContainerState.CREATED for one in found):
                 return True
             if any(one.state is ContainerState.RUNNING for one in found):
@@ -78,6 +85,8 @@ class Recorder:
         except CriNotFoundError:
             self.problems.pop(id_, None)  # it ended meanwhile
         except CriError as error:
+            if id_ not in self._wanted:
+                return False
             if id_ not in self.problems:
                 LOG.warning(
                     "the runtime could not be told a container's sets, trying again",

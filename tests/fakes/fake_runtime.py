@@ -23,6 +23,9 @@ class FakeRuntime:
         self.told: list[tuple[str, RuntimeRecord]] = []
         self.asked: list[str] = []
         self.failure: CriError | None = None
+        self.answers = asyncio.Event()
+        """Cleared while questions are to wait for their answer."""
+        self.answers.set()
         self.queue: asyncio.Queue[RuntimeEvent | CriError] | None = None
 
     def has(self, id_: str, name: str, state: ContainerState = ContainerState.RUNNING) -> None:
@@ -33,8 +36,9 @@ class FakeRuntime:
         return RuntimeVersion("fake", "v1")
 
     async def containers(self, container_id: str = "") -> tuple[RuntimeContainer, ...]:
-        self._fail()
         self.asked.append(container_id)
+        await self.answers.wait()
+        self._fail()
         found = self.known.values()
         return tuple(one for one in found if container_id in {"", one.id})
 

@@ -120,6 +120,13 @@ class Kubelet:
         request = pb.UpdateContainerResourcesRequest(container_id=container_id, linux=linux)
         await self.stub.UpdateContainerResources(request, timeout=CALL_SECONDS)
 
+    async def remembered(self, container_id: str) -> str:
+        """The CPUs that the runtime was told of a container; what it has may differ."""
+        request = pb.ContainerStatusRequest(container_id=container_id)
+        answer = await self.stub.ContainerStatus(request)
+        cpus: str = answer.status.resources.linux.cpuset_cpus
+        return cpus
+
     async def remove_container(self, container_id: str) -> None:
         stop = pb.StopContainerRequest(container_id=container_id, timeout=0)
         await self.stub.StopContainer(stop, timeout=CALL_SECONDS)

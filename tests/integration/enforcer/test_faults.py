@@ -1,5 +1,6 @@
 """Bad input and missing parts: a clear condition or error, and the last good state stays."""
 
+import asyncio
 import json
 import os
 import signal
@@ -10,7 +11,15 @@ from typing import Any
 
 import pytest
 from enforcer_node import Node, assigned, eventually, spec
-from played_kubelet import CPUSET, Kubelet, Pod, cpus_of, write_cpus
+from played_kubelet import (
+    CPUSET,
+    Kubelet,
+    Pod,
+    cpus_of,
+    limit_of,
+    write_cpus,
+    write_limit,
+)
 
 from numapin_lab.ports import choose
 
@@ -200,6 +209,32 @@ async def test_the_kubelets_own_static_policy(node: Node, owner: tuple[Pod, str]
     await eventually(node.in_force)
     assert cpus_of(cgroup) == "1"
     assert node.status["driftCount"] == 0
+
+
+async def test_hands_are_off_limits_and_the_runtime_too(node: Node, kubelet: Kubelet) -> None:
+    """Beside a kubelet that pins containers itself, from its start to its end."""
+    pod = await kubelet.run_pod("owner")
+    write_limit(pod.cgroup, 150_000)
+    container_id = await kubelet.run(pod, "main", quota_us=100_000)
+    cgroup = f"{pod.cgroup}/{container_id}"
+    _kubelet_policy(node, "static")
+    await node.start()
+    node.assign(spec(assigned(pod.uid, "main", "1"), shared="0"))
+    await eventually(lambda: node.condition("Stalled")[1] == "KubeletStaticPolicy")
+    await asyncio.sleep(2.5)  # a slow pass and more
+    assert (cpus_of(cgroup), cpus_of(pod.cgroup)) == ("0-1", "0-1")
+    assert (limit_of(cgroup), limit_of(pod.cgroup)) == ("100000", "150000")
+    assert await kubelet.remembered(container_id) == ""
+    _kubelet_policy(node, "none")
+    await eventually(node.in_force)
+    await eventually(lambda: (limit_of(cgroup), limit_of(pod.cgroup)) == ("-1", "-1"))
+    _kubelet_policy(node, "static")
+    await eventually(lambda: node.condition("Stalled")[1] == "KubeletStaticPolicy")
+    write_limit(cgroup, 50_000)
+    node.assign(spec(assigned(pod.uid, "main", "0"), shared="1", reserved="1"))
+    await eventually(lambda: node.condition("Stalled")[1] == "KubeletStaticPolicy")
+    await asyncio.sleep(2.5)
+    assert (cpus_of(cgroup), limit_of(cgroup), limit_of(pod.cgroup)) == ("1", "50000", "-1")
 
 
 async def node_ends(node: Node, message: str, **options: str) -> None:

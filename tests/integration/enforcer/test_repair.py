@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import pytest
-from enforcer_node import Node, assigned, eventually, spec
+from enforcer_node import PATIENCE_SECONDS, Node, assigned, eventually, spec
 from played_kubelet import Kubelet, Pod, cpus_of, write_cpus
 
 from numapin_enforcer import cri_v1_pb2 as pb
@@ -31,6 +31,15 @@ def sampled(cgroup: str) -> Iterator[set[str]]:
     finally:
         done.set()
         thread.join()
+
+
+async def told(kubelet: Kubelet, container_id: str, cpus: str) -> None:
+    """Wait until the runtime was told a container's CPUs."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            if await kubelet.remembered(container_id) == cpus:
+                return
+            await asyncio.sleep(0.05)
 
 
 @pytest.fixture
@@ -83,15 +92,7 @@ async def test_a_kubelet_start_changes_nothing(
 async def test_any_update_over_cri_keeps_the_pin(kubelet: Kubelet, owner: tuple[Pod, str]) -> None:
     _, cgroup = owner
     container_id = cgroup.rpartition("/")[2]
-
-    def remembered() -> str:
-        return recorded.status.resources.linux.cpuset_cpus
-
-    request = pb.ContainerStatusRequest(container_id=container_id)
-    recorded = await kubelet.stub.ContainerStatus(request)
-    while remembered() != "1":
-        await asyncio.sleep(0.05)
-        recorded = await kubelet.stub.ContainerStatus(request)
+    await told(kubelet, container_id, "1")
     with sampled(cgroup) as seen:
         await kubelet.update(container_id, pb.LinuxContainerResources(cpu_shares=512))
     assert seen == {"1"}
@@ -107,8 +108,7 @@ async def test_an_update_of_a_shared_container_leaves_it_in_the_pool(
     with sampled(cgroup) as seen:
         await kubelet.update(other, pb.LinuxContainerResources(cpu_shares=512))
     assert seen == {"0"}
-    status = await kubelet.stub.ContainerStatus(pb.ContainerStatusRequest(container_id=other))
-    assert status.status.resources.linux.cpuset_cpus == ""
+    assert await kubelet.remembered(other) == ""
 
 
 async def test_a_former_owner_is_not_put_back_by_what_the_runtime_remembers(
@@ -116,18 +116,9 @@ async def test_a_former_owner_is_not_put_back_by_what_the_runtime_remembers(
 ) -> None:
     _, cgroup = owner
     container_id = cgroup.rpartition("/")[2]
-    request = pb.ContainerStatusRequest(container_id=container_id)
-
-    async def remembered(cpus: str) -> None:
-        while True:
-            answer = await kubelet.stub.ContainerStatus(request)
-            if answer.status.resources.linux.cpuset_cpus == cpus:
-                return
-            await asyncio.sleep(0.05)
-
-    await remembered("1")
+    await told(kubelet, container_id, "1")
     await node.applied(spec(shared="0"))
-    await remembered("0")
+    await told(kubelet, container_id, "0")
     with sampled(cgroup) as seen:
         await kubelet.update(container_id, pb.LinuxContainerResources(cpu_shares=512))
     assert seen == {"0"}

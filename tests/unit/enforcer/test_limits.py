@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from enforcer_node import eventually
 from kernel_model import KernelModel
 
 from numapin_api.cpuset import CpuSet, MemSet
@@ -123,3 +124,27 @@ async def test_a_folder_that_cannot_be_written_lifts_nothing(
         await until(wake)
         assert isinstance(limits.problem, OSError)
         assert model.groups[PATH].quota == TWO
+
+
+async def test_at_rest_nothing_is_lifted_until_it_is_wanted_again(
+    model: KernelModel, tmp_path: Path
+) -> None:
+    wake = asyncio.Event()
+    async with running(tmp_path, wake) as limits:
+        limits.want((PATH,), model, "kubepods", look=False)
+        limits.rest()
+        await asyncio.sleep(0.1)
+        assert (model.groups[PATH].quota, limits.lifted) == (TWO, {})
+        limits.want((PATH,), model, "kubepods", look=True)
+        await until(wake)
+        assert model.groups[PATH].quota == NONE
+
+
+async def test_a_problem_is_none_any_more_at_rest(model: KernelModel, tmp_path: Path) -> None:
+    wake = asyncio.Event()
+    (tmp_path / "file").write_text("")
+    async with running(tmp_path / "file", wake) as limits:
+        limits.want((PATH,), model, "kubepods", look=False)
+        await until(wake)
+        limits.rest()
+        await eventually(lambda: limits.obstacles() == ())

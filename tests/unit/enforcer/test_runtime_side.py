@@ -237,3 +237,37 @@ async def test_what_is_wanted_no_more_is_forgotten(
     await eventually(lambda: recorder.told)
     recorder.want({})
     assert recorder.told == {}
+
+
+async def test_what_it_is_to_remember_no_more_is_not_told(
+    recorder: Recorder, runtime: FakeRuntime
+) -> None:
+    """A runtime that is told an older set writes that one, over the newer."""
+    for id_ in ("c1", "c2"):
+        runtime.has(id_, "main")
+    runtime.answers.clear()
+    recorder.want({"c1": ONE, "c2": ONE})
+    await eventually(lambda: runtime.asked)
+    recorder.want({"c1": TWO, "c2": TWO})
+    runtime.answers.set()
+    await eventually(lambda: recorder.told == {"c1": TWO, "c2": TWO})
+    assert runtime.told == [("c1", TWO), ("c2", TWO)]
+
+
+async def test_at_rest_nothing_is_told_and_nothing_forgotten(
+    recorder: Recorder, runtime: FakeRuntime, wake: asyncio.Event
+) -> None:
+    runtime.has("c1", "main")
+    recorder.want({"c1": ONE})
+    await eventually(lambda: recorder.told)
+    runtime.failure = CriRefusedError("UNKNOWN: half done")
+    runtime.answers.clear()
+    recorder.want({"c1": TWO})
+    recorder.rest()
+    runtime.answers.set()
+    await asyncio.sleep(0.02)
+    assert recorder.problems == {}
+    runtime.failure = None
+    recorder.want({"c1": ONE})
+    await asyncio.sleep(0.02)
+    assert runtime.told == [("c1", ONE)]
