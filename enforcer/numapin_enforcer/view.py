@@ -9,6 +9,7 @@ from numapin_enforcer.cgroups import (
     CgroupVanishedError,
     Tree,
     Version,
+    parent,
     tree_of,
 )
 from numapin_enforcer.inotify import Changes
@@ -97,7 +98,7 @@ class CgroupView:
 
     def _read_some(self, tree: Tree, paths: Iterable[str]) -> None:
         known = dict(tree.cgroups)
-        for path in sorted(_with_heirs(tree, paths)):
+        for path in sorted(_with_heirs(tree, _with_unknown_parents(tree, paths))):
             try:
                 known[path] = self._files.read_one(path)
             except CgroupVanishedError:
@@ -106,6 +107,17 @@ class CgroupView:
             self._read_all()
         elif known != tree.cgroups:
             self.tree = tree_of(tree.version, tree.root, known.values())
+
+
+def _with_unknown_parents(tree: Tree, paths: Iterable[str]) -> set[str]:
+    """`paths`, and around them what had no cpuset when last looked at: no event tells it has."""
+    found = set(paths)
+    for path in tuple(found):
+        above = parent(path)
+        while above not in tree.cgroups and above.startswith(tree.root):
+            found.add(above)
+            above = parent(above)
+    return found
 
 
 def _with_heirs(tree: Tree, paths: Iterable[str]) -> set[str]:

@@ -237,6 +237,17 @@ def test_a_container_without_a_name_shares_until_it_has_one(world: World) -> Non
     assert world.cpus(f"{OWNER}/{A}") == "4-7"
 
 
+def test_what_appears_below_a_cgroup_that_got_its_cpuset_unseen_is_fenced(world: World) -> None:
+    """On v2 a parent can give its cgroups the controller at any time, and no event tells."""
+    world.run(spec(own("owner", "4-7")))
+    world.make("kubepods/burstable")
+    world.model.appeared.clear()
+    world.model.written.clear()
+    world.start(f"kubepods/burstable/podnew/{C}")
+    assert world.run(spec(own("owner", "4-7"))).complete
+    assert world.cpus(f"kubepods/burstable/podnew/{C}") == "0-3"
+
+
 def test_giving_back_restores_every_set(world: World) -> None:
     before = {path: one.effective_cpus for path, one in world.model.read().cgroups.items()}
     world.run(spec(own("owner", "4-7")))
