@@ -14,9 +14,11 @@ from numapin_lab.cgroups import LabCgroup
 from numapin_lab.components import COMPONENTS as ALL
 from numapin_lab.components import CONTROL_PLANE, RUNTIME
 from numapin_lab.controlplane import GUEST_VIEW, ControlPlane, ControlPlanePorts
+from numapin_lab.folder import LabFolder
 from numapin_lab.kernel import provide_kernel
 from numapin_lab.ports import choose
 from numapin_lab.runtime import Runtime
+from numapin_lab.snapshot import provide_snapshot
 from numapin_lab.vm import QEMU, QEMU_REMEDY, VirtualMachine
 
 # Where the control plane is that runs outside the virtual machine: folder and port.
@@ -29,6 +31,7 @@ COMPONENTS = {
     "containerd": RUNTIME,
     "cluster": tuple(ALL),
     "lab": tuple(ALL),
+    "vm_lab": tuple(ALL),
 }
 
 
@@ -45,9 +48,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     names = [name for fixture in COMPONENTS if fixture in wanted for name in COMPONENTS[fixture]]
     capture = session.config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
-        provide(list(dict.fromkeys(names)), tell=say)
-        if "vm" in wanted:
+        programs = provide(list(dict.fromkeys(names)), tell=say)
+        if wanted & {"vm", "vm_lab"} and shutil.which(QEMU) is not None:
             provide_kernel(tell=say)
+        if "vm_lab" in wanted and shutil.which(QEMU) is not None:
+            provide_snapshot({name: found.path for name, found in programs.items()}, tell=say)
 
 
 @pytest.fixture(scope="session")
@@ -107,6 +112,18 @@ def containerd(root: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield runtime
     finally:
         runtime.stop()
+
+
+@pytest.fixture(scope="module")
+def vm_lab(root: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabFolder]:
+    """A lab that is down, and comes up with its node in a virtual machine; removed at the end."""
+    if shutil.which(QEMU) is None:
+        skip_here(f"needs QEMU; {QEMU_REMEDY}")
+    folder = LabFolder(tmp_path_factory.mktemp("vm-lab"), vm=True)
+    try:
+        yield folder
+    finally:
+        folder.down()
 
 
 @pytest.fixture(scope="session")

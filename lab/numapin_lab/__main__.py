@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -45,6 +46,7 @@ def build_parser() -> argparse.ArgumentParser:
     up = commands.add_parser(
         "up", help="start what does not run; the last line says KUBECONFIG=..."
     )
+    up.add_argument("--vm", action="store_true", help="with the node in a virtual machine: NUMA")
     for agent in ("operator", "enforcer"):
         up.add_argument(
             f"--no-{agent}",
@@ -65,6 +67,7 @@ def build_parser() -> argparse.ArgumentParser:
     shown = commands.add_parser("demo", help="apply the examples and check what the kernel does")
     shown.add_argument("--keep", action="store_true", help="leave the lab up")
     commands.add_parser("components", help="find or build every component, and say where it is")
+    _add_guest(commands.add_parser("guest", help="run a command in the node of a lab with --vm"))
     _add_vm(commands.add_parser("vm", help="run a command in a virtual machine with NUMA nodes"))
     for command in commands.choices.values():
         command.add_argument(
@@ -82,6 +85,17 @@ def _add_vm(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--append", default="", help="for the kernel, e.g. isolcpus=3,7")
     parser.add_argument("--timeout-seconds", type=float, default=600)
     parser.add_argument("program", nargs="+", help="what to run, after --")
+
+
+def _add_guest(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--timeout-seconds", type=float, default=600)
+    parser.add_argument("program", nargs="+", help="what to run, after --")
+
+
+def _guest(folder: LabFolder, options: argparse.Namespace) -> int:
+    answer = folder.guest().run_script(shlex.join(options.program), options.timeout_seconds)
+    print(answer.output, end="")
+    return answer.status
 
 
 def _vm(_: LabFolder, options: argparse.Namespace) -> int:
@@ -103,7 +117,7 @@ def _vm(_: LabFolder, options: argparse.Namespace) -> int:
 def _up(folder: LabFolder, options: argparse.Namespace) -> int:
     check(_command("up", folder))
     settings = _kubelet_settings(options.kubelet_config) if options.kubelet_config else None
-    folder.up(frozenset(options.without), kubelet=settings)
+    LabFolder(folder.path, options.vm).up(frozenset(options.without), kubelet=settings)
     print(f"KUBECONFIG={folder.kubeconfig}")
     return 0
 
@@ -159,6 +173,7 @@ COMMANDS = {
     "status": _status,
     "demo": _demo,
     "vm": _vm,
+    "guest": _guest,
     "components": _components,
 }
 

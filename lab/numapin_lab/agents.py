@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from numapin_api.names import ENFORCER_SERVICE_ACCOUNT, NAMESPACE, OPERATOR_SERVICE_ACCOUNT
+from numapin_lab.controlplane import ControlPlane
 from numapin_lab.identities import ServiceAccount, log_in
 from numapin_lab.kubelet import Kubelet
-from numapin_lab.processes import Daemon, stop, wait_until
+from numapin_lab.processes import Daemon, Watched, kill, stop, wait_until
 
 READY_SECONDS = 300
 STOP_SECONDS = 10.0
@@ -17,38 +18,42 @@ PROBE_SECONDS = 5
 
 @dataclass(frozen=True)
 class Agent:
-    """The operator or the enforcer of the cluster that `kubelet` belongs to."""
+    """The operator or the enforcer of the cluster of `plane`.
+
+    `port` is where it says on loopback whether it is ready; `options` are its command line but for
+    the login and that.
+    """
 
     name: str
     port: int
-    kubelet: Kubelet
+    plane: ControlPlane
     account: ServiceAccount
     options: tuple[str, ...]
 
     @property
     def folder(self) -> Path:
         """Its log, pid, login and state."""
-        return self.kubelet.plane.folder / self.name
+        return self.plane.folder / self.name
 
     @property
-    def daemon(self) -> Daemon:
+    def daemon(self) -> Watched:
         """The process."""
-        command = (
-            sys.executable,
-            "-m",
-            f"numapin_{self.name}",
-            f"--kubeconfig={self.folder / 'kubeconfig'}",
-            f"--health-address=127.0.0.1:{self.port}",
-            *self.options,
-        )
-        lab = self.kubelet.plane.folder
-        return Daemon(self.name, self.folder, command, lab, ports=(self.port,))
+        address = f"--health-address=127.0.0.1:{self.port}"
+        command = (sys.executable, *self.arguments(self.folder / "kubeconfig"), address)
+        return Daemon(self.name, self.folder, command, self.plane.folder, ports=(self.port,))
+
+    def arguments(self, login: Path) -> tuple[str, ...]:
+        """What Python is to run, with the login in that kubeconfig."""
+        return ("-m", f"numapin_{self.name}", f"--kubeconfig={login}", *self.options)
 
     def start(self) -> None:
         """Start it if it does not run; the login is renewed in any case."""
-        log_in(self.kubelet.plane, self.account, self.folder)
+        self._log_in()
         if self.daemon.pid() is None:
             self.daemon.start()
+
+    def _log_in(self) -> None:
+        log_in(self.plane, self.account, self.folder)
 
     def wait_ready(self) -> None:
         """Return when it does its work, as far as there is any."""
@@ -70,30 +75,43 @@ class Agent:
         if pid is not None:
             stop(pid, STOP_SECONDS)
 
+    def kill(self) -> None:
+        """End it as a crash does."""
+        pid = self.daemon.pid()
+        if pid is not None:
+            kill(pid)
 
-def operator(kubelet: Kubelet, port: int) -> Agent:
+
+def operator(plane: ControlPlane, port: int) -> Agent:
     """Decides. It is the only one here, and stands for no election.
 
     So one that was killed is replaced at once, not when the lease of the dead one has run out.
     """
     account = ServiceAccount(NAMESPACE, OPERATOR_SERVICE_ACCOUNT)
     return Agent(
-        "operator", port, kubelet, account, (f"--namespace={NAMESPACE}", "--no-leader-elect")
+        "operator", port, plane, account, (f"--namespace={NAMESPACE}", "--no-leader-elect")
     )
 
 
 def enforcer(kubelet: Kubelet, port: int) -> Agent:
-    """Acts on the node. Its token names the node, as the token of a pod on the node does."""
-    account = ServiceAccount(NAMESPACE, ENFORCER_SERVICE_ACCOUNT, kubelet.node)
+    """Acts on the node, beside its kubelet."""
     folder = kubelet.plane.folder / "enforcer"
     options = (
-        f"--node-name={kubelet.node}",
+        *enforcer_options(kubelet.node),
         f"--cri-socket={kubelet.runtime.socket}",
-        "--sysfs=/sys",
-        "--cgroupfs=/sys/fs/cgroup",
-        "--procfs=/proc",
         f"--cgroup-root={kubelet.runtime.cgroup.path}",
         f"--state-dir={folder / 'state'}",
         f"--kubelet-state-dir={kubelet.root}",
     )
-    return Agent("enforcer", port, kubelet, account, options)
+    return Agent("enforcer", port, kubelet.plane, enforcer_account(kubelet.node), options)
+
+
+def enforcer_account(node: str) -> ServiceAccount:
+    """Its token names the node, as the token of a pod on the node does."""
+    return ServiceAccount(NAMESPACE, ENFORCER_SERVICE_ACCOUNT, node)
+
+
+def enforcer_options(node: str) -> tuple[str, ...]:
+    """What every node's enforcer is told."""
+    folders = ("--sysfs=/sys", "--cgroupfs=/sys/fs/cgroup", "--procfs=/proc")
+    return (f"--node-name={node}", *folders)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,18 @@ from numapin_lab.kernelview import ContainerView, read_containers
 from numapin_lab.kubectl import Kubectl
 from numapin_lab.kubelet import Kubelet, KubeletPorts
 from numapin_lab.runtime import Runtime
+from numapin_lab.snapshot import Snapshot, provide_snapshot
 from numapin_lab.state import LabState
+from numapin_lab.vmnode import VmNode, continued, guest_enforcer, take_over_authority
+
+Step = tuple[str, Callable[[], None]]
 
 
 class Cluster:
-    """Every part of a lab, built from its state. `programs`: where the components are."""
+    """Every part of a lab, built from its state. `programs`: where the components are.
+
+    Its node is this machine; `VmCluster` has one in a virtual machine.
+    """
 
     def __init__(self, folder: Path, state: LabState, programs: Mapping[str, Path]) -> None:
         self.folder, self.state, self.programs = folder, state, programs
@@ -61,8 +69,8 @@ class Cluster:
         """Operator and enforcer."""
         ports = self.state.ports
         return (
-            agents.operator(self.kubelet, ports.operator),
-            agents.enforcer(self.kubelet, ports.enforcer),
+            agents.operator(self.plane, ports.operator),
+            self._enforcer(ports.enforcer),
         )
 
     @property
@@ -97,16 +105,58 @@ class Cluster:
             tell(f"lab: {step}")
             start()
 
-    def _steps(self, without: AbstractSet[str]) -> list[tuple[str, Callable[[], None]]]:
-        chosen = [agent for agent in self.agents if agent.name not in without]
-        steps: list[tuple[str, Callable[[], None]]] = [
-            ("etcd and kube-apiserver", self.plane.start),
+    def _enforcer(self, port: int) -> Agent:
+        return agents.enforcer(self.kubelet, port)
+
+    def _node_steps(self) -> tuple[Step, Step, Step]:
+        """What the node does: before there is an API server, to join it, and to be of use."""
+        return (
             ("containerd and the image", self.runtime.start),
+            ("kubelet", self.kubelet.start),
+            ("waiting for the node to be Ready", self.kubelet.wait_ready),
+        )
+
+    def _steps(self, without: AbstractSet[str]) -> list[Step]:
+        chosen = [agent for agent in self.agents if agent.name not in without]
+        prepare, join, wait = self._node_steps()
+        steps: list[Step] = [
+            prepare,
+            ("etcd and kube-apiserver", self.plane.start),
             ("custom resources, accounts and roles", lambda: install(self.plane)),
         ]
         steps += [(controller.name, controller.start) for controller in self.controllers]
-        steps.append(("kubelet", self.kubelet.start))
+        steps.append(join)
         steps += [(agent.name, agent.start) for agent in chosen]
-        steps.append(("waiting for the node to be Ready", self.kubelet.wait_ready))
+        steps.append(wait)
         steps += [(f"waiting for the {agent.name}", agent.wait_ready) for agent in chosen]
         return steps
+
+
+class VmCluster(Cluster):
+    """A lab whose node runs in a virtual machine."""
+
+    @cached_property
+    def snapshot(self) -> Snapshot:
+        """What the node is continued from; made if there is none."""
+        return provide_snapshot(self.programs)
+
+    @cached_property
+    def vm(self) -> VmNode:
+        """The node."""
+        state = self.state
+        node = continued(self.snapshot, self.plane, state.run, state.ports.enforcer)
+        return replace(node, settings=state.kubelet)
+
+    def _enforcer(self, port: int) -> Agent:
+        return guest_enforcer(self.vm, port)
+
+    def _node_steps(self) -> tuple[Step, Step, Step]:
+        return (
+            ("the virtual machine", self._load),
+            ("the kubelet in the virtual machine", self.vm.join),
+            ("waiting for the node to be Ready", self.vm.wait_ready),
+        )
+
+    def _load(self) -> None:
+        take_over_authority(self.snapshot, self.plane)
+        self.vm.load()

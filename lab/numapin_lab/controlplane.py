@@ -18,6 +18,8 @@ STOP_SECONDS = 1.0
 SERVICE_RANGE = "10.0.0.0/24"
 SERVICE_ADDRESS = "10.0.0.1"
 GUEST_VIEW = "10.0.2.2"  # the host's loopback, seen from a virtual machine
+# Where a virtual node expects it; QEMU is told behind which port of the host it is.
+GUEST_SERVER, GUEST_PORT = "10.0.2.100", 6443
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,15 @@ class ControlPlane:
         wait_until(self.api.ready, "the API server", APISERVER_SECONDS, self.apiserver)
         wait_until(self._default_account, "the default service account", ETCD_SECONDS)
 
+    def node_ready(self, node: str) -> bool:
+        """Whether a node is Ready *now*: a kubelet that ended leaves its old word behind."""
+        try:
+            found = self.api.get(f"/api/v1/nodes/{node}")
+        except (AnswerError, OSError):
+            return False
+        conditions = {one["type"]: one["status"] for one in found["status"]["conditions"]}
+        return conditions.get("Ready") == "True" and not found["spec"].get("taints")
+
     def stop(self) -> None:
         """End both parts; the folder stays."""
         for daemon in (self.apiserver, self.etcd):
@@ -147,7 +158,8 @@ class ControlPlane:
     def _write_files(self) -> None:
         pki = self.authority
         pki.create()
-        hosts = ("127.0.0.1", "localhost", "kubernetes.default.svc", SERVICE_ADDRESS, GUEST_VIEW)
+        names = ("localhost", "kubernetes.default.svc")
+        hosts = ("127.0.0.1", *names, SERVICE_ADDRESS, GUEST_VIEW, GUEST_SERVER)
         pki.issue("kube-apiserver", Identity("kube-apiserver", hosts=hosts))
         pki.issue("kubelet-client", Identity("kube-apiserver", ("system:masters",)))
         if not (pki.folder / "service-accounts.key").exists():

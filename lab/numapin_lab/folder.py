@@ -10,10 +10,11 @@ from typing import Any
 
 from numapin_lab.build import Say, provide, say
 from numapin_lab.cgroups import LabCgroup
-from numapin_lab.cluster import Cluster
+from numapin_lab.cluster import Cluster, VmCluster
 from numapin_lab.components import COMPONENTS
 from numapin_lab.errors import LabError
 from numapin_lab.locks import locked
+from numapin_lab.nodemachine import NodeMachine
 from numapin_lab.processes import read_pid, stop
 from numapin_lab.state import LabState
 from numapin_lab.teardown import clear
@@ -27,6 +28,15 @@ PARTS = (
     "kubelet",
     "operator",
     "enforcer",
+)
+# What runs on this machine when the node does not.
+VM_PARTS = (
+    "vm",
+    "etcd",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "operator",
 )
 AGENT_STOP_SECONDS = 10.0
 
@@ -42,9 +52,13 @@ class PartStatus:
 
 @dataclass(frozen=True)
 class LabFolder:
-    """Where a lab keeps everything. `path` is absolute: daemons run elsewhere."""
+    """Where a lab keeps everything. `path` is absolute: daemons run elsewhere.
+
+    `vm`: what comes up has its node in a virtual machine, not on this one.
+    """
 
     path: Path
+    vm: bool = False
 
     @property
     def kubeconfig(self) -> Path:
@@ -78,6 +92,8 @@ class LabFolder:
         known = self.state()
         if known and kubelet is not None and kubelet != known.kubelet:
             raise LabError(f"the kubelet of {self.path} has other settings; take the lab down")
+        if known and self.vm and not known.vm:
+            raise LabError(f"the node of {self.path} is this machine; take the lab down")
         programs = {
             name: found.path for name, found in provide([*COMPONENTS], environment, tell).items()
         }
@@ -85,9 +101,9 @@ class LabFolder:
         with locked(self.path / "lock"):
             state = self.state()
             if state is None:
-                state = LabState.new(kubelet or {})
+                state = LabState.new(kubelet or {}, self.vm)
                 state.write(self.path / "lab.json")
-            cluster = Cluster(self.path, state, programs)
+            cluster = (VmCluster if state.vm else Cluster)(self.path, state, programs)
             cluster.up(without, tell)
         return cluster
 
@@ -110,10 +126,23 @@ class LabFolder:
             clear(self.path, state.run, LabCgroup(state.name))
             self._remove_data()
 
+    def guest(self) -> NodeMachine:
+        """The virtual machine, to run commands in it.
+
+        Raises:
+            LabError: it does not run.
+        """
+        state = self.state()
+        if state is None or not state.vm or read_pid(self.path / "vm") is None:
+            raise LabError(f"no virtual machine runs in {self.path}: up --vm starts one")
+        return NodeMachine(self.path / "vm", state.run, ())
+
     def status(self) -> list[PartStatus]:
-        """Every part, in the order of their start."""
+        """Every part on this machine, in the order of their start."""
+        state = self.state()
+        names = VM_PARTS if (state.vm if state else self.vm) else PARTS
         return [
-            PartStatus(name, read_pid(self.path / name), self.path / name / "log") for name in PARTS
+            PartStatus(name, read_pid(self.path / name), self.path / name / "log") for name in names
         ]
 
     def _remove_data(self) -> None:

@@ -65,9 +65,14 @@ class Init:
     modules: tuple[str, ...] = MODULES
 
 
-HOST_ROOT = "mount -t 9p -o ro,trans=virtio,version=9p2000.L,msize=262144,cache=loose root /lower"
+def mount_host(folder: str) -> str:
+    """Shell that mounts the host's files, read-only."""
+    options = "ro,trans=virtio,version=9p2000.L,msize=262144,cache=loose"
+    return f"mount -t 9p -o {options} root {folder}"
+
+
 RUN_COMMAND = Init(
-    HOST_ROOT,
+    mount_host("/lower"),
     f"stty -F dev/{OUTPUT} raw\n"
     "cp /command run/command\n"
     "exec switch_root /newroot /bin/sh /run/command",

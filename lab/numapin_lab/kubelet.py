@@ -9,7 +9,6 @@ from typing import Any
 import yaml
 
 from numapin_lab import kubeconfig
-from numapin_lab.apiserver import AnswerError
 from numapin_lab.certificates import Identity
 from numapin_lab.controlplane import ControlPlane
 from numapin_lab.errors import MissingError
@@ -20,6 +19,31 @@ REGISTER_SECONDS = 300
 READY_SECONDS = 300
 # Nobody answers there; without it every pod is told so in an Event.
 CLUSTER_DNS = "10.0.0.10"
+
+# Fields of KubeletConfiguration that keep it running on any machine, and to its own folders.
+EVERYWHERE: Mapping[str, Any] = {
+    "apiVersion": "kubelet.config.k8s.io/v1beta1",
+    "kind": "KubeletConfiguration",
+    "readOnlyPort": 0,
+    "cgroupDriver": "cgroupfs",
+    "enforceNodeAllocatable": [],
+    "failCgroupV1": False,
+    "failSwapOn": False,
+    "resolvConf": "",
+    "clusterDNS": [CLUSTER_DNS],
+    "localStorageCapacityIsolation": False,
+    "makeIPTablesUtilChains": False,
+    "enableControllerAttachDetach": False,
+    # A developer's disk is often nearly full; the lab's pods hardly need any of it.
+    "evictionHard": {
+        "memory.available": "50Mi",
+        "nodefs.available": "1%",
+        "imagefs.available": "1%",
+    },
+    "imageGCHighThresholdPercent": 100,
+    "maxPods": 250,
+    "nodeStatusUpdateFrequency": "2s",
+}
 
 
 @dataclass(frozen=True)
@@ -79,68 +103,26 @@ class Kubelet:
 
     def wait_ready(self) -> None:
         """Return when pods can run: the node is Ready and its not-ready taint is lifted."""
-        wait_until(self.ready, f"node {self.node} to be Ready", READY_SECONDS, self.daemon)
+        what = f"node {self.node} to be Ready"
+        wait_until(lambda: self.plane.node_ready(self.node), what, READY_SECONDS, self.daemon)
 
     def registered(self) -> bool:
         """Whether the Node object is there."""
         return self.plane.api.exists(f"/api/v1/nodes/{self.node}")
 
-    def ready(self) -> bool:
-        """Whether the node is Ready *now*: a kubelet that ended leaves its old word behind."""
-        try:
-            node = self.plane.api.get(f"/api/v1/nodes/{self.node}")
-        except (AnswerError, OSError):
-            return False
-        conditions = {found["type"]: found["status"] for found in node["status"]["conditions"]}
-        return conditions.get("Ready") == "True" and not node["spec"].get("taints")
-
     def config(self) -> dict[str, Any]:
         """The content of config.yaml."""
-        pki = self.plane.authority.folder
         return {
-            "apiVersion": "kubelet.config.k8s.io/v1beta1",
-            "kind": "KubeletConfiguration",
+            **EVERYWHERE,
+            **guarded(self.plane.authority.folder, self.plane.ca),
             "address": node_address(),
             "port": self.ports.api,
-            "readOnlyPort": 0,
             "healthzPort": self.ports.health,
-            "tlsCertFile": str(pki / "kubelet-server.crt"),
-            "tlsPrivateKeyFile": str(pki / "kubelet-server.key"),
-            "authentication": {
-                "anonymous": {"enabled": False},
-                "webhook": {"enabled": True},
-                "x509": {"clientCAFile": str(self.plane.ca)},
-            },
-            "authorization": {"mode": "Webhook"},
-            **self._on_this_machine(),
-            **self.settings,
-        }
-
-    def _on_this_machine(self) -> dict[str, Any]:
-        """What keeps it to its own folders, and running on a developer's machine."""
-        return {
-            "cgroupDriver": "cgroupfs",
             "cgroupRoot": self.runtime.cgroup.path,
             "containerRuntimeEndpoint": f"unix://{self.runtime.socket}",
-            "enforceNodeAllocatable": [],
-            "failCgroupV1": False,
-            "failSwapOn": False,
             "podLogsDir": str(self.pod_logs),
             "volumePluginDir": str(self.folder / "volume-plugins"),
-            "resolvConf": "",
-            "clusterDNS": [CLUSTER_DNS],
-            "localStorageCapacityIsolation": False,
-            "makeIPTablesUtilChains": False,
-            "enableControllerAttachDetach": False,
-            # A developer's disk is often nearly full; the lab's pods hardly need any of it.
-            "evictionHard": {
-                "memory.available": "50Mi",
-                "nodefs.available": "1%",
-                "imagefs.available": "1%",
-            },
-            "imageGCHighThresholdPercent": 100,
-            "maxPods": 250,
-            "nodeStatusUpdateFrequency": "2s",
+            **self.settings,
         }
 
     def _write_files(self) -> None:
@@ -157,6 +139,25 @@ class Kubelet:
             {"client-certificate": str(certificate), "client-key": str(key)},
         )
         (self.folder / "config.yaml").write_text(yaml.safe_dump(self.config(), sort_keys=False))
+
+
+def guarded(pki: Path, ca: Path) -> dict[str, Any]:
+    """Fields that let in only whom the API server knows and allows.
+
+    Args:
+        pki: where kubelet-server.crt and .key are.
+        ca: who signs what clients show.
+    """
+    return {
+        "tlsCertFile": str(pki / "kubelet-server.crt"),
+        "tlsPrivateKeyFile": str(pki / "kubelet-server.key"),
+        "authentication": {
+            "anonymous": {"enabled": False},
+            "webhook": {"enabled": True},
+            "x509": {"clientCAFile": str(ca)},
+        },
+        "authorization": {"mode": "Webhook"},
+    }
 
 
 def node_address() -> str:

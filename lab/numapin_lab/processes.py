@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from numapin_lab.errors import LabError
 from numapin_lab.ports import is_free
@@ -21,6 +22,23 @@ POLL_SECONDS = 0.05
 PORT_SECONDS = 5.0
 KILL_SECONDS = 30.0
 LOG_LINES = 15
+
+
+class Watched(Protocol):
+    """A process that something depends on."""
+
+    @property
+    def name(self) -> str:
+        """For people."""
+
+    def pid(self) -> int | None:
+        """The running process, or None."""
+
+    def start(self) -> object:
+        """Start it; it outlives us."""
+
+    def failure(self, what: str) -> LabError:
+        """The error that says what went wrong with it, with the end of its log."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +87,11 @@ class Daemon:
             )
         (self.folder / "pid").write_text(f"{pid} {_started(pid)}\n")
         return pid
+
+    def failure(self, what: str) -> LabError:
+        """The error that says what went wrong with it, with the end of its log."""
+        lines = self.log.read_text(errors="replace").splitlines()[-LOG_LINES:]
+        return LabError(f"{what}; the end of {self.log}:\n" + "\n".join(lines))
 
 
 def _plain_environment() -> dict[str, str]:
@@ -155,7 +178,7 @@ def _reap(pid: int) -> None:
 
 
 def wait_until(
-    ready: Callable[[], bool], what: str, seconds: float, daemon: Daemon | None = None
+    ready: Callable[[], bool], what: str, seconds: float, daemon: Watched | None = None
 ) -> None:
     """Wait for `ready`, watching that the daemon it depends on stays alive.
 
@@ -165,13 +188,8 @@ def wait_until(
     deadline = time.monotonic() + seconds
     while not ready():
         if daemon is not None and daemon.pid() is None:
-            raise LabError(f"{daemon.name} ended while waiting for {what}{_tail(daemon)}")
+            raise daemon.failure(f"{daemon.name} ended while waiting for {what}")
         if time.monotonic() > deadline:
-            shown = _tail(daemon) if daemon else ""
-            raise LabError(f"waited {seconds:.0f} s in vain for {what}{shown}")
+            told = f"waited {seconds:.0f} s in vain for {what}"
+            raise LabError(told) if daemon is None else daemon.failure(told)
         time.sleep(POLL_SECONDS)
-
-
-def _tail(daemon: Daemon) -> str:
-    lines = daemon.log.read_text(errors="replace").splitlines()[-LOG_LINES:]
-    return f"; the end of {daemon.log}:\n" + "\n".join(lines)

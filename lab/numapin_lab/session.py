@@ -17,7 +17,7 @@ from numapin_lab.cluster import Cluster
 from numapin_lab.errors import LabError
 from numapin_lab.image import IMAGE
 from numapin_lab.kubectl import Kubectl
-from numapin_lab.processes import kill, wait_until
+from numapin_lab.processes import wait_until
 
 WAIT_SECONDS = 60.0
 SLEEP = ("sleep", "1000000")
@@ -73,7 +73,7 @@ class Session:
     @property
     def node(self) -> str:
         """The one node's name."""
-        return self.cluster.kubelet.node
+        return self.cluster.state.node
 
     @property
     def kubepods(self) -> Path:
@@ -91,9 +91,7 @@ class Session:
 
     def kill(self, name: str) -> None:
         """End the operator or the enforcer as a crash does."""
-        pid = self.agent(name).daemon.pid()
-        if pid is not None:
-            kill(pid)
+        self.agent(name).kill()
 
     def restart(self, name: str) -> None:
         """Start the operator or the enforcer; returns when it is ready."""

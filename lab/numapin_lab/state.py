@@ -11,7 +11,7 @@ from typing import Any, Self
 from numapin_lab.errors import LabError
 from numapin_lab.ports import choose
 
-NODE = "lab"
+NODE, VM_NODE = "lab", "numa"
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,16 @@ class Ports:
 
 @dataclass(frozen=True)
 class LabState:
-    """Names, ports and settings of the kubelet, chosen when the lab came up first."""
+    """Names, ports and settings of the kubelet, chosen when the lab came up first.
+
+    `vm`: its node is a virtual machine.
+    """
 
     id: str
     node: str
     ports: Ports
     kubelet: Mapping[str, Any] = field(default_factory=dict)
+    vm: bool = False
 
     @property
     def name(self) -> str:
@@ -49,10 +53,10 @@ class LabState:
         return Path("/run") / self.name
 
     @classmethod
-    def new(cls, kubelet: Mapping[str, Any]) -> Self:
+    def new(cls, kubelet: Mapping[str, Any], vm: bool = False) -> Self:
         """A lab that shares nothing with any other of the machine."""
         ports = Ports(*choose(len(dataclasses.fields(Ports))))
-        return cls(secrets.token_hex(4), NODE, ports, kubelet)
+        return cls(secrets.token_hex(4), VM_NODE if vm else NODE, ports, kubelet, vm)
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
@@ -64,7 +68,9 @@ class LabState:
         try:
             found = json.loads(path.read_text())
             ports = Ports(**found["ports"])
-            return cls(found["id"], found["node"], ports, found.get("kubelet", {}))
+            return cls(
+                found["id"], found["node"], ports, found.get("kubelet", {}), found.get("vm", False)
+            )
         except FileNotFoundError:
             return None
         except (ValueError, TypeError, KeyError) as error:

@@ -1,0 +1,86 @@
+"""Run commands in a virtual machine that stays up: a shell at the end of a serial line.
+
+One command at a time: whoever connects next waits until the one before has its answer. Each costs
+0.1 to 1 s in an emulated machine, so put what belongs together into one.
+"""
+
+import base64
+import re
+import secrets
+import socket
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+COMMAND_SECONDS = 120.0
+PING_SECONDS = 2.0
+LINE = "ttyS1"
+
+# It is process 1: it takes in orphans, and the machine ends with it.
+SHELL = f"""#!/bin/sh
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8
+mount --make-rshared /
+ulimit -n 65536
+stty -F /dev/{LINE} raw -echo
+exec </dev/{LINE} >/dev/{LINE} 2>/dev/console
+while :; do
+  IFS=' ' read -r name script || {{ sleep 1; continue; }}
+  [ "$script" ] || continue
+  echo "$script" | base64 -d >/run/script || continue
+  sh /run/script </dev/null >/run/output 2>&1
+  status=$?
+  echo "$name begins"; cat /run/output; echo; echo "$name ended $status"
+done
+"""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How a command ended, and what it printed on either stream."""
+
+    status: int
+    output: str
+
+
+@dataclass(frozen=True)
+class GuestShell:
+    """The host's end of the line."""
+
+    socket: Path
+
+    def run(self, script: str, timeout_seconds: float = COMMAND_SECONDS) -> Answer:
+        """Run a shell script in the guest, as root.
+
+        Raises:
+            TimeoutError: it has not ended in time.
+            OSError: there is no machine at the other end, or it ended.
+        """
+        name = secrets.token_hex(8)
+        line = f"\n{name} {base64.b64encode(script.encode()).decode()}\n"
+        ended = re.compile(rf"{name} begins\n(.*)\n{name} ended (\d+)\n".encode(), re.DOTALL)
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(timeout_seconds)
+            connection.connect(str(self.socket))
+            connection.sendall(line.encode())
+            found = ended.search(_received(connection, f"{name} ended ".encode(), timeout_seconds))
+        assert found is not None
+        return Answer(int(found[2]), found[1].decode(errors="replace"))
+
+    def answers(self) -> bool:
+        """Whether there is somebody at the other end."""
+        try:
+            return self.run("true", PING_SECONDS).status == 0
+        except OSError:
+            return False
+
+
+def _received(connection: socket.socket, marker: bytes, timeout_seconds: float) -> bytes:
+    """All that comes up to the end of the line that begins with `marker`."""
+    deadline, content = time.monotonic() + timeout_seconds, b""
+    while marker not in content or not content.endswith(b"\n"):
+        connection.settimeout(max(0.01, deadline - time.monotonic()))
+        piece = connection.recv(65536)
+        if not piece:
+            raise ConnectionResetError("the guest ended")
+        content += piece
+    return content

@@ -1,0 +1,55 @@
+"""QEMU's monitor: stop, save, load and continue a virtual machine.
+
+Source: QEMU, docs/interop/qmp-spec.rst: one JSON object a line.
+"""
+
+import json
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from numapin_lab.errors import LabError
+
+ANSWER_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """A running emulator, by the socket it listens on."""
+
+    socket: Path
+
+    def __call__(self, command: str, **arguments: Any) -> Any:
+        """Execute one command; returns what it returns.
+
+        Raises:
+            LabError: it was refused; the message is QEMU's.
+            OSError: nobody listens, or the emulator ended.
+        """
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(ANSWER_SECONDS)
+            connection.connect(str(self.socket))
+            with connection.makefile("r", encoding="utf-8") as lines:
+                answers = _answers(lines)
+                for each, given in (("qmp_capabilities", {}), (command, arguments)):
+                    request = {"execute": each, "arguments": given}
+                    connection.sendall(json.dumps(request).encode() + b"\n")
+                    answer = next(answers, {"error": {"desc": "the emulator ended"}})
+        if "error" in answer:
+            raise LabError(f"QEMU does not {command}: {answer['error']['desc']}")
+        return answer["return"]
+
+    @property
+    def state(self) -> str:
+        """`running`, `paused`, `inmigrate` while a snapshot is loaded, ..."""
+        return str(self("query-status")["status"])
+
+
+def _answers(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
+    """What is neither the greeting nor an event."""
+    for line in lines:
+        found: dict[str, Any] = json.loads(line)
+        if "return" in found or "error" in found:
+            yield found

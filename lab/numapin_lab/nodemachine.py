@@ -1,0 +1,144 @@
+"""A virtual machine that stays up with a node's root in it: its options, its monitor, its shell."""
+
+import base64
+import shlex
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from numapin_lab.controlplane import GUEST_PORT, GUEST_SERVER
+from numapin_lab.errors import LabError
+from numapin_lab.guest import DISK_MODULES, MODULES, Init
+from numapin_lab.guestshell import COMMAND_SECONDS, Answer, GuestShell
+from numapin_lab.kernel import Kernel
+from numapin_lab.monitor import Monitor
+from numapin_lab.processes import Daemon, wait_until
+from numapin_lab.vm import Machine, find_qemu, hardware
+
+CONSOLE = "ttyS0"
+MACHINE = Machine()
+BOOT_SECONDS = 300.0
+LOAD_SECONDS = 120.0
+NODE_INIT = Init(
+    "mount -t ext4 -o ro /dev/vda /lower",
+    "exec switch_root /newroot /sbin/agent",
+    (*MODULES, *DISK_MODULES),
+)
+
+
+@dataclass(frozen=True)
+class NodeMachine:
+    """One such machine. `run` is for its sockets, and short; `options` are QEMU's.
+
+    What its kernel says on its console is in the daemon's log.
+    """
+
+    folder: Path
+    run: Path
+    options: tuple[str, ...]
+    ports: tuple[int, ...] = ()
+
+    @property
+    def daemon(self) -> Daemon:
+        """The emulator."""
+        lines = [
+            *("-serial", "stdio"),
+            *("-serial", f"unix:{self.run / 'shell.sock'},server=on,wait=off"),
+            *("-qmp", f"unix:{self.run / 'monitor.sock'},server=on,wait=off"),
+        ]
+        command = (str(find_qemu()), *lines, *self.options)
+        return Daemon("vm", self.folder, command, self.folder.parent, ports=self.ports)
+
+    @property
+    def monitor(self) -> Monitor:
+        """To stop, save and continue it."""
+        return Monitor(self.run / "monitor.sock")
+
+    @property
+    def shell(self) -> GuestShell:
+        """To run commands in it."""
+        return GuestShell(self.run / "shell.sock")
+
+    def run_script(self, script: str, timeout_seconds: float = COMMAND_SECONDS) -> Answer:
+        """Run a shell script in it, as root.
+
+        Raises:
+            LabError: the machine ended, or did not answer in time; the message holds the end of
+                its console.
+        """
+        try:
+            return self.shell.run(script, timeout_seconds)
+        except OSError as error:
+            raise self.daemon.failure(f"{error} while running {script!r} in the guest") from error
+
+    def __call__(self, script: str, timeout_seconds: float = COMMAND_SECONDS) -> str:
+        """Run a shell script in it; returns what it printed.
+
+        Raises:
+            LabError: it failed, and the message is what it printed; or the machine ended.
+        """
+        answer = self.run_script(script, timeout_seconds)
+        if answer.status != 0:
+            raise LabError(f"in the guest: status {answer.status}: {script}\n{answer.output}")
+        return answer.output
+
+    def put(self, path: Path, content: bytes) -> None:
+        """Write a small file in it, readable by root alone."""
+        text = base64.b64encode(content).decode()
+        self(f"umask 077; echo {text} | base64 -d >{path}")
+
+    def start(self) -> None:
+        """Start it if it does not run; returns at once."""
+        self.run.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.daemon.pid() is None:
+            self.daemon.start()
+
+    def wait_booted(self) -> None:
+        """Return when its shell answers."""
+        wait_until(self.shell.answers, "the guest to answer", BOOT_SECONDS, self.daemon)
+
+    def resume(self) -> None:
+        """Let it go on once its snapshot is loaded, and set its clock: it stood still since."""
+        self.wait(lambda: self.monitor.state not in {"inmigrate", "prelaunch"}, "the snapshot")
+        if self.monitor.state != "running":
+            self.monitor("cont")
+        self.wait_booted()
+        self(f"date -s @{time.time():.0f} >/dev/null")
+
+    def wait(self, ready: Callable[[], bool], what: str) -> None:
+        """Wait for what the emulator does; its sockets may not be there yet."""
+
+        def done() -> bool:
+            try:
+                return ready()
+            except OSError:
+                return False
+
+        wait_until(done, what, LOAD_SECONDS, self.daemon)
+
+
+def machine_options(
+    kernel: Kernel, archive: Path, disk: Path, api_port: int, forwards: str = ""
+) -> tuple[str, ...]:
+    """QEMU's options for a node.
+
+    Args:
+        kernel: what it boots.
+        archive: the initramfs.
+        disk: the node's root, only read.
+        api_port: where the API server is on the host's loopback.
+        forwards: more options of the network, e.g. `,hostfwd=tcp:127.0.0.1:1-:2`.
+    """
+    to_api = f"guestfwd=tcp:{GUEST_SERVER}:{GUEST_PORT}-cmd:busybox nc 127.0.0.1 {api_port}"
+    return (
+        *("-netdev", f"user,id=net,{to_api}{forwards}"),
+        *("-drive", f"if=none,id=root,file={disk},format=raw,readonly=on"),
+        *("-device", "virtio-blk-pci,drive=root"),
+        *hardware(MACHINE, kernel, archive, CONSOLE),
+    )
+
+
+def incoming(memory: Path) -> tuple[str, str]:
+    """The options that start a machine from what was saved of another."""
+    return ("-incoming", f"exec:cat {shlex.quote(str(memory))}")

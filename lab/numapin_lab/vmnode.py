@@ -1,0 +1,202 @@
+"""A node in a virtual machine: kubelet, containerd and the enforcer run there, the rest outside.
+
+It has NUMA nodes, threads and cgroup v2 whatever the host has. The enforcer is this checkout, run
+by this Python: the host's files are mounted in the guest at /host once it goes on.
+"""
+
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from numapin_lab import kubeconfig
+from numapin_lab.agents import Agent, enforcer_account, enforcer_options
+from numapin_lab.controlplane import GUEST_VIEW, ControlPlane
+from numapin_lab.errors import LabError
+from numapin_lab.guest import mount_host
+from numapin_lab.kubelet import READY_SECONDS, REGISTER_SECONDS
+from numapin_lab.nodefiles import KUBELET_ROOT, SOCKET, kubelet_config
+from numapin_lab.nodemachine import NodeMachine
+from numapin_lab.processes import LOG_LINES, wait_until
+from numapin_lab.snapshot import Snapshot
+from numapin_lab.state import VM_NODE as NODE
+
+HOST = "/host"
+ENFORCER = Path("/run/enforcer")
+ENFORCER_PORT = 8081
+# Mounted after the load: a machine that has such a mount cannot be saved.
+SHARE = f"""mount | grep -q ' {HOST} ' || {{
+  {mount_host(HOST)}
+  for folder in proc sys dev run; do mount --rbind /$folder {HOST}/$folder; done
+}}"""
+NEW_CONFIG = """old=/etc/kubernetes/kubelet.yaml
+cmp -s /run/kubelet.yaml $old || {
+  cp /run/kubelet.yaml $old; kill -9 $(cat /run/kubelet.pid); start-kubelet
+}"""
+# The kubelet's own word. Source: kubernetes pkg/kubelet/kubelet_node_status.go.
+REGISTERED = "Successfully registered node"
+KUBELET_GOES_ON = "kill -CONT $(cat /run/kubelet.pid) 2>/dev/null || start-kubelet"
+
+
+@dataclass(frozen=True)
+class VmNode:
+    """The node, a continued snapshot. `machine` runs commands in it.
+
+    `settings` are fields of its KubeletConfiguration that come before the snapshot's; with any, the
+    kubelet starts anew and the node takes some seconds longer.
+    """
+
+    machine: NodeMachine
+    plane: ControlPlane
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def load(self) -> None:
+        """Begin to load it, if it does not run; returns at once."""
+        self.machine.start()
+
+    def join(self) -> None:
+        """Let it go on; returns when its Node object is there.
+
+        Raises:
+            LabError: the guest ended or its kubelet does not register; the message holds the end of
+                its console.
+        """
+        self.machine.resume()
+        config = yaml.safe_dump({**kubelet_config(), **self.settings})
+        self.machine.put(Path("/run/kubelet.yaml"), config.encode())
+        self.machine(f"{SHARE}\n{NEW_CONFIG}\n{KUBELET_GOES_ON}")
+        # Not the Node object: one of an earlier machine may be there.
+        registered = f"grep -q '{REGISTERED}' /run/kubelet.log"
+        wait_until(
+            lambda: self.machine.run_script(registered).status == 0,
+            f"node {NODE}",
+            REGISTER_SECONDS,
+            self.machine.daemon,
+        )
+
+    def wait_ready(self) -> None:
+        """Return when the node is Ready and has no taint."""
+        what = f"node {NODE} to be Ready"
+        wait_until(lambda: self.plane.node_ready(NODE), what, READY_SECONDS, self.machine.daemon)
+
+
+def continued(snapshot: Snapshot, plane: ControlPlane, run: Path, enforcer_port: int) -> VmNode:
+    """A node that joins `plane`.
+
+    Args:
+        snapshot: what it is continued from.
+        plane: its authority is the snapshot's.
+        run: for sockets.
+        enforcer_port: on the host's loopback, to the enforcer's in the guest.
+    """
+    forwards = f",hostfwd=tcp:127.0.0.1:{enforcer_port}-:{ENFORCER_PORT}"
+    options = snapshot.options(plane.ports.apiserver, forwards)
+    return VmNode(NodeMachine(plane.folder / "vm", run, options, (enforcer_port,)), plane)
+
+
+def take_over_authority(snapshot: Snapshot, plane: ControlPlane) -> None:
+    """Make the snapshot's authority the cluster's, before it has one of its own.
+
+    Raises:
+        LabError: it has another.
+    """
+    ours = plane.authority
+    if ours.certificate.exists():
+        if ours.certificate.read_bytes() != snapshot.authority.certificate.read_bytes():
+            raise LabError(f"the lab in {plane.folder} was made of another snapshot: take it down")
+        return
+    ours.folder.mkdir(parents=True, exist_ok=True)
+    for name in ("ca.key", "ca.crt"):
+        target = ours.folder / name
+        target.touch(mode=0o600)
+        shutil.copyfile(snapshot.authority.folder / name, target)
+
+
+@dataclass(frozen=True)
+class GuestDaemon:
+    """A process in the guest; it has a folder there with its pid and its log."""
+
+    name: str
+    folder: Path
+    command: tuple[str, ...]
+    machine: NodeMachine
+
+    def pid(self) -> int | None:
+        """In the guest; None when it does not run, or the guest does not."""
+        if self.machine.daemon.pid() is None:
+            return None
+        script = f"pid=$(cat {self.folder}/pid) && kill -0 $pid && echo $pid"
+        answer = self.machine.run_script(script)
+        return int(answer.output) if answer.status == 0 else None
+
+    def start(self) -> None:
+        """Start it; it outlives the command."""
+        command = f"setsid {shlex.join(self.command)} >>{self.folder}/log 2>&1 </dev/null &"
+        self.machine(f"mkdir -p {self.folder}; {command}\necho $! >{self.folder}/pid")
+
+    def failure(self, what: str) -> LabError:
+        """The error that says what went wrong with it, with the end of its log."""
+        tail = self.machine.run_script(f"tail -n {LOG_LINES} {self.folder}/log").output
+        return LabError(f"{what}; the end of {self.folder}/log in the guest:\n{tail}")
+
+
+@dataclass(frozen=True)
+class GuestEnforcer(Agent):
+    """The enforcer, beside the kubelet in the guest."""
+
+    machine: NodeMachine
+
+    @property
+    def daemon(self) -> GuestDaemon:
+        """The process in the guest."""
+        address = f"--health-address=0.0.0.0:{ENFORCER_PORT}"
+        login = ENFORCER / "kubeconfig"
+        command = ("chroot", HOST, sys.executable, *self.arguments(login), address)
+        return GuestDaemon(self.name, ENFORCER, command, self.machine)
+
+    def _log_in(self) -> None:
+        """The login is copied: the guest may not see at once what changes in the host's files."""
+        super()._log_in()
+        shell, server = self.machine, f"https://{GUEST_VIEW}:{self.plane.ports.apiserver}"
+        login = kubeconfig.render(
+            server, ENFORCER / "ca.crt", {"tokenFile": str(ENFORCER / "token")}
+        )
+        shell(f"mkdir -p {ENFORCER}")
+        shell.put(ENFORCER / "token", (self.folder / "token").read_bytes())
+        shell.put(ENFORCER / "ca.crt", self.plane.ca.read_bytes())
+        shell.put(ENFORCER / "kubeconfig", yaml.safe_dump(login).encode())
+
+    def kill(self) -> None:
+        """End it as a crash does; returns when it is gone."""
+        self._end("KILL")
+
+    def stop(self) -> None:
+        """End it as a pod is ended."""
+        self._end("TERM")
+
+    def _end(self, signal: str) -> None:
+        script = f"pid=$(cat {ENFORCER}/pid); kill -{signal} $pid"
+        self.machine(f"{script}; while kill -0 $pid; do sleep .1; done 2>/dev/null; true")
+
+
+def guest_enforcer(node: VmNode, port: int) -> GuestEnforcer:
+    """The enforcer of a virtual node, with the token of a pod on that node."""
+    options = (
+        f"--cri-socket={SOCKET}",
+        "--cgroup-root=/",
+        f"--state-dir={ENFORCER / 'state'}",
+        f"--kubelet-state-dir={KUBELET_ROOT}",
+    )
+    return GuestEnforcer(
+        name="enforcer",
+        port=port,
+        plane=node.plane,
+        account=enforcer_account(NODE),
+        options=(*enforcer_options(NODE), *options),
+        machine=node.machine,
+    )

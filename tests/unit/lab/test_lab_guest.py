@@ -1,0 +1,129 @@
+"""Talking to a virtual machine that stays up, with the other end played."""
+
+import base64
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from numapin_lab.controlplane import ControlPlane, ControlPlanePorts
+from numapin_lab.errors import LabError
+from numapin_lab.guestshell import Answer, GuestShell
+from numapin_lab.kernel import Kernel
+from numapin_lab.monitor import Monitor
+from numapin_lab.nodefiles import libraries
+from numapin_lab.snapshot import Snapshot
+from numapin_lab.vmnode import take_over_authority
+
+Play = Callable[[socket.socket], None]
+
+
+@pytest.fixture
+def played(tmp_path: Path) -> Iterator[Callable[[Play], Path]]:
+    """Gives the socket of somebody who plays his part to whoever connects first."""
+    path, threads = tmp_path / "socket", []
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        server.settimeout(30)
+
+        def begin(part: Play) -> Path:
+            def run() -> None:
+                connection, _ = server.accept()
+                with connection:
+                    part(connection)
+
+            threads.append(threading.Thread(target=run))
+            threads[-1].start()
+            return path
+
+        yield begin
+        for thread in threads:
+            thread.join(30)
+
+
+def test_a_script_is_sent_and_only_its_own_output_comes_back(
+    played: Callable[[Play], Path],
+) -> None:
+    def guest(connection: socket.socket) -> None:
+        with connection.makefile("rb") as lines:
+            lines.readline()
+            name, script = lines.readline().split()
+        assert base64.b64decode(script) == b"echo 1"
+        for piece in (
+            b"of one before\n",
+            name + b" begins\none\n",
+            b"two\n\n" + name,
+            b" ended 3\n",
+        ):
+            connection.sendall(piece)
+
+    assert GuestShell(played(guest)).run("echo 1") == Answer(3, "one\ntwo\n")
+
+
+def test_a_guest_that_says_nothing_more_is_not_waited_for(
+    played: Callable[[Play], Path],
+) -> None:
+    def guest(connection: socket.socket) -> None:
+        connection.recv(1000)
+
+    path = played(guest)
+    with pytest.raises(ConnectionResetError, match="the guest ended"):
+        GuestShell(path).run("true")
+    assert not GuestShell(path.with_name("nobody")).answers()
+
+
+def _emulator(answer: object) -> Play:
+    def part(connection: socket.socket) -> None:
+        with connection.makefile("rw") as lines:
+            print(json.dumps({"QMP": {}}), file=lines, flush=True)
+            assert json.loads(lines.readline())["execute"] == "qmp_capabilities"
+            print(json.dumps({"return": {}}), file=lines, flush=True)
+            assert json.loads(lines.readline()) == {"execute": "cont", "arguments": {"a": 1}}
+            print(json.dumps({"event": "RESUME"}), file=lines, flush=True)
+            if answer is not None:
+                print(json.dumps(answer), file=lines, flush=True)
+
+    return part
+
+
+def test_the_monitor_returns_what_the_emulator_answers(played: Callable[[Play], Path]) -> None:
+    monitor = Monitor(played(_emulator({"return": {"status": "running"}})))
+    assert monitor("cont", a=1) == {"status": "running"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        pytest.param({"error": {"desc": "no such thing"}}, "no such thing", id="refused"),
+        pytest.param(None, "the emulator ended", id="ended"),
+    ],
+)
+def test_the_monitor_tells_what_went_wrong(
+    answer: object, told: str, played: Callable[[Play], Path]
+) -> None:
+    with pytest.raises(LabError, match=f"QEMU does not cont: {told}"):
+        Monitor(played(_emulator(answer)))("cont", a=1)
+
+
+def test_shared_libraries_are_found_by_the_paths_a_program_wants(tmp_path: Path) -> None:
+    assert [path for path in libraries(Path("/bin/ls")) if "libc.so" in path.name]
+    assert list(libraries(tmp_path)) == []
+
+
+def test_a_cluster_takes_over_the_snapshots_authority_and_no_other(tmp_path: Path) -> None:
+    plane = ControlPlane(tmp_path / "lab", ControlPlanePorts(0, 0, 0), {})
+    first, second = (
+        Snapshot(tmp_path / name, Kernel(tmp_path, tmp_path)) for name in ("first", "second")
+    )
+    for snapshot in (first, second):
+        snapshot.authority.create()
+    take_over_authority(first, plane)
+    take_over_authority(first, plane)
+    assert plane.ca.read_bytes() == first.authority.certificate.read_bytes()
+    assert (plane.authority.folder / "ca.key").stat().st_mode & 0o777 == 0o600
+    with pytest.raises(LabError, match="another snapshot: take it down"):
+        take_over_authority(second, plane)
