@@ -7,7 +7,6 @@ from typing import Final
 
 from numapin_client.credentials import AuthorityFile, Login, TokenFile, tls_context
 from numapin_client.errors import LoginError
-from numapin_client.kubeconfig import kubeconfig_login
 
 SERVICE_ACCOUNT_DIR: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -29,17 +28,23 @@ def find_login(
     """
     paths = kubeconfig or environ.get("KUBECONFIG")
     if paths:
-        return kubeconfig_login(paths, context)
+        return _kubeconfig_login(paths, context)
     if environ.get("KUBERNETES_SERVICE_HOST"):
         return in_cluster_login(environ)
     default = Path(environ.get("HOME", "/root"), ".kube", "config")
     if default.exists():
-        return kubeconfig_login(str(default), context)
+        return _kubeconfig_login(str(default), context)
     raise LoginError(
         f"no API server to talk to: no kubeconfig was named, KUBECONFIG is not set, {default} "
         "does not exist, and this is not a pod (KUBERNETES_SERVICE_HOST is not set); name a "
         "kubeconfig"
     )
+
+
+def _kubeconfig_login(paths: str, context: str | None) -> Login:
+    from numapin_client.kubeconfig import kubeconfig_login  # noqa: PLC0415 (YAML: none in a pod)
+
+    return kubeconfig_login(paths, context)
 
 
 def in_cluster_login(environ: Mapping[str, str], folder: Path = SERVICE_ACCOUNT_DIR) -> Login:
