@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format schema proto system test demo lab bench
+.PHONY: help setup check format schema proto system test demo lab bench figures
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,7 +20,7 @@ $(VENV)/.ready: pyproject.toml
 check: setup  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy crds client operator enforcer cli lab tests
+	$(BIN)/mypy crds client operator enforcer cli lab tests benchmarks/enforcing
 	$(BIN)/lint-imports
 
 format: setup  ## let ruff rewrite the sources
@@ -49,7 +49,14 @@ lab: setup system  ## bring up a real one-node Kubernetes in .lab (status, down:
 	$(BIN)/python -m numapin_lab up
 
 # What runs by itself; pod_server.py is a part of informer.py.
-BENCHMARKS := $(filter-out benchmarks/pod_server.py,$(wildcard benchmarks/*.py benchmarks/*/run.py))
+ONLY := *
+SCRIPTS := $(wildcard $(foreach name,$(ONLY),benchmarks/$(name).py benchmarks/$(name)/run.py))
+BENCHMARKS := $(filter-out benchmarks/pod_server.py,$(SCRIPTS))
 
-bench: setup system  ## measure everything, peers beside us
+bench: setup system  ## measure everything, peers beside us (ONLY="enforcing placement": these)
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done
+
+figures: setup system  ## measure enforcing on this machine, and draw the pictures in docs
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(BIN)/python benchmarks/enforcing/run.py --output docs/images/enforcing.json
+	$(BIN)/python benchmarks/enforcing/plot.py docs/images/enforcing.json

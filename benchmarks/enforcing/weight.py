@@ -4,7 +4,6 @@ Everything is real: etcd and kube-apiserver, containerd, this machine's cgroups.
 cgroups alone, with nobody in them: the enforcer treats them as it treats any others.
 """
 
-import argparse
 import os
 import secrets
 import signal
@@ -19,6 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from figures import Figure
+from labs import tell
+
 from numapin_lab.apiserver import AnswerError
 from numapin_lab.build import provide
 from numapin_lab.cgroups import MOUNTS, LabCgroup, hierarchies
@@ -28,7 +30,7 @@ from numapin_lab.ports import choose
 from numapin_lab.processes import wait_until
 from numapin_lab.runtime import Runtime
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 NODE = "bench"
 PATH = "/apis/numapin.io/v1alpha1/nodeassignments"
 WAIT_SECONDS = 60
@@ -116,7 +118,7 @@ def assign(plane: ControlPlane, uid: str) -> int:
         "pools": {"reserved": "0", "shared": "0"},
         "containers": [{**owner, "cpus": "1", "exclusive": True}],
     }
-    body = {"apiVersion": "numapin.io/v1alpha1", "kind": "NodeAssignment"}
+    body: dict[str, Any] = {"apiVersion": "numapin.io/v1alpha1", "kind": "NodeAssignment"}
     body |= {"metadata": {"name": NODE}, "spec": spec}
     query = "fieldManager=bench&force=true"
     answer = plane.api.request("PATCH", f"{PATH}/{NODE}?{query}", body)
@@ -145,41 +147,52 @@ def enforcer(plane: ControlPlane, runtime: Runtime, folder: Path) -> Iterator[in
         process.wait(WAIT_SECONDS)
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pods", type=int, default=100, help="pods on the node (default: 100)")
-    parser.add_argument("--assignments", type=int, default=1000, help="(default: 1000)")
-    parser.add_argument("--seconds", type=int, default=60, help="of idleness (default: 60)")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name, parts(Path(name)) as (plane, runtime):
-        uids = make_pods(runtime.cgroup.path, options.pods)
+@dataclass(frozen=True)
+class Weighed:
+    """An enforcer when it was fresh, after many assignments, and after some idleness."""
+
+    fresh: Weight
+    busy: Weight
+    idle: Weight
+    assignments: int
+    idle_seconds: float
+
+
+def measure(pods: int, assignments: int, idle_seconds: float) -> Iterator[Figure]:
+    """One enforcer; what it weighs and burns."""
+    with (
+        tempfile.TemporaryDirectory(prefix="numapin-bench-") as name,
+        parts(Path(name)) as (plane, runtime),
+    ):
+        uids = make_pods(runtime.cgroup.path, pods)
         with enforcer(plane, runtime, Path(name)) as pid:
-            measure(plane, uids, options, pid)
+            found = weighed(plane, uids, (assignments, idle_seconds), pid)
+    each = (found.busy.cpu_seconds - found.fresh.cpu_seconds) / max(1, found.assignments) * 1000
+    idle = (found.idle.cpu_seconds - found.busy.cpu_seconds) / idle_seconds * 100
+    told = f"enforcer, {pods} pods"
+    yield _one(f"{told}: RSS when fresh", "MiB", found.fresh.resident / 1024)
+    limit = f"budget 60, after {found.assignments} assignments"
+    yield _one(f"{told}: RSS", "MiB", found.idle.resident / 1024, limit)
+    yield _one(f"{told}: private memory", "MiB", found.idle.private / 1024)
+    yield _one(f"{told}: RSS at its peak", "MiB", found.idle.peak / 1024)
+    yield _one(f"{told}: CPU for one assignment", "ms", each)
+    yield _one(f"{told}: idle, of a CPU", "%", idle, f"budget 0.2, over {idle_seconds:.0f} s")
 
 
-def measure(plane: ControlPlane, uids: list[str], options: argparse.Namespace, pid: int) -> None:
-    """Fresh, after many assignments, and after some idleness."""
+def _one(name: str, unit: str, value: float, limit: str = "") -> Figure:
+    return Figure(name, unit, [[value]], limit)
+
+
+def weighed(plane: ControlPlane, uids: list[str], work: tuple[int, float], pid: int) -> Weighed:
+    """Let it work and rest: `work` is how many assignments, and how many seconds of idleness."""
+    count, seconds = work
     first = assign(plane, uids[0])
     wait_until(lambda: observed(plane) >= first, "the first assignment", WAIT_SECONDS)
-    fresh = weigh(pid)
-    started = time.monotonic()
-    last = first
-    for number in range(options.assignments):
+    fresh, last = weigh(pid), first
+    for number in range(count):
         last = assign(plane, uids[number % len(uids)])
     wait_until(lambda: observed(plane) >= last, "the last assignment", WAIT_SECONDS)
-    busy, seconds = weigh(pid), time.monotonic() - started
-    time.sleep(options.seconds)
-    idle = weigh(pid)
-    print(f"{options.pods} pods, {2 * options.pods} containers and sandboxes")
-    for label, one in (("fresh", fresh), (f"after {last} assignments", busy), ("idle", idle)):
-        mib = f"RSS {one.resident / 1024:.1f}, peak {one.peak / 1024:.1f}"
-        print(f"{label:>24}: {mib}, private {one.private / 1024:.1f} MiB")
-    each = (busy.cpu_seconds - fresh.cpu_seconds) / max(1, last - first)
-    print(f"one assignment: {each * 1000:.2f} ms of CPU ({last - first} in {seconds:.1f} s)")
-    share = (idle.cpu_seconds - busy.cpu_seconds) / options.seconds
-    print(f"idle: {share:.2%} of a CPU over {options.seconds} s")
-
-
-if __name__ == "__main__":
-    main()
+    tell(f"  {last} assignments; now nothing for {seconds:.0f} s")
+    busy = weigh(pid)
+    time.sleep(seconds)
+    return Weighed(fresh, busy, weigh(pid), last - first, seconds)

@@ -1,0 +1,80 @@
+"""A tree of pods in the kernel, with a sleeping process in every container, and bare cgroups."""
+
+import secrets
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from numapin_api.topology import Topology
+from numapin_enforcer.cgroupfs import Mounts
+from numapin_enforcer.cgroups import Version
+from numapin_enforcer.layout import Driver, Layout, Qos
+
+PODS = 50
+OWNER = "f" * 64
+"""The container that is to own a CPU."""
+
+ID_LENGTH = 64
+
+
+@contextmanager
+def pods(mounts: Mounts, topology: Topology) -> Iterator[Layout]:
+    """50 shared pods of two containers and a Guaranteed one; all of it is removed at the end."""
+    layout = Layout(Driver.CGROUPFS, f"numapin-bench-{secrets.token_hex(4)}")
+    sleepers: list[subprocess.Popen[bytes]] = []
+    with cgroups(mounts, topology, [layout.cgroup_root, *_paths(layout)]) as made:
+        try:
+            for folder in made:
+                if len(folder.name) == ID_LENGTH:
+                    sleepers.append(subprocess.Popen(["sleep", "3600"]))
+                    (folder / "cgroup.procs").write_text(str(sleepers[-1].pid))
+            yield layout
+        finally:
+            for sleeper in sleepers:
+                sleeper.kill()
+                sleeper.wait()
+
+
+@contextmanager
+def others(mounts: Mounts, topology: Topology, count: int) -> Iterator[None]:
+    """So many cgroups that are none of ours, side by side."""
+    root = f"numapin-bench-{secrets.token_hex(4)}"
+    paths = [root, *(f"{root}/{number}" for number in range(count - 1))] if count else []
+    with cgroups(mounts, topology, paths):
+        yield
+
+
+@contextmanager
+def cgroups(mounts: Mounts, topology: Topology, paths: list[str]) -> Iterator[list[Path]]:
+    """Cgroups in the hierarchy of cpusets, parents first; each has everything."""
+    made: list[Path] = []
+    try:
+        for path in paths:
+            made.append(mounts.cpuset / path)
+            _make(mounts.version, made[-1], topology)
+        yield made
+    finally:
+        for folder in reversed(made):
+            folder.rmdir()
+
+
+def _paths(layout: Layout) -> list[str]:
+    """QoS classes, shared pods with a sandbox and two containers, the owner's pod."""
+    found = [layout.root, layout.qos_path(Qos.BURSTABLE), layout.qos_path(Qos.BEST_EFFORT)]
+    for index in range(PODS):
+        qos = Qos.BURSTABLE if index % 2 else Qos.BEST_EFFORT
+        pod = layout.pod_path(qos, f"shared-{index}")
+        found += [pod, *(f"{pod}/{index * 3 + one:064x}" for one in range(3))]
+    pod = layout.pod_path(Qos.GUARANTEED, "owner")
+    return [*found, pod, f"{pod}/{'e' * ID_LENGTH}", f"{pod}/{OWNER}"]
+
+
+def _make(version: Version, folder: Path, topology: Topology) -> None:
+    """One cgroup with everything its parent has."""
+    if version is Version.V2:
+        (folder.parent / "cgroup.subtree_control").write_text("+cpuset")
+    folder.mkdir()
+    if version is Version.V1:
+        (folder / "cpuset.cpus").write_text(str(topology.online))
+        (folder / "cpuset.mems").write_text(str(topology.mems))

@@ -1,0 +1,78 @@
+"""A cpuset of a container is overwritten by hand: how long until the kernel has the meant one?"""
+
+import math
+import random
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+
+from figures import Figure, in_runs
+from labs import Bench
+from observer import Wakes, hurried
+
+from numapin_lab.session import BUSY, pod
+
+BUDGET = "budget p99 < 50"
+LIMIT_SECONDS = 30.0
+LOOK_SECONDS = 0.05
+RUNS = 5
+SEED = 7
+
+
+def measure(bench: Bench, times: int) -> Iterator[Figure]:
+    """An owner loses its CPU, and a neighbour is put on it, `times` each, in turns."""
+    bench.create(pod("neighbour", BUSY))
+    bench.create(pod("owner", BUSY, cpu="1"))
+    owner, neighbour = bench.group("owner"), bench.group("neighbour")
+    bench.wait(lambda: cpus_of(owner) != cpus_of(neighbour), "the CPU to be the owner's")
+    pause = random.Random(SEED)
+    rows: dict[str, list[float]] = {"an owner's set repaired": [], "a neighbour's set repaired": []}
+    for _ in range(times):
+        for group, name in zip((owner, neighbour), rows, strict=True):
+            time.sleep(pause.uniform(0.005, 0.05))
+            rows[name] += repair([group], bench.session.kubepods, LIMIT_SECONDS)
+    for name, found in rows.items():
+        yield Figure(name, "ms", in_runs(found, RUNS), BUDGET)
+    bench.clear()
+
+
+def repair(groups: Sequence[Path], kubepods: Path, seconds: float) -> list[float]:
+    """Give each cgroup all CPUs by hand; milliseconds from the first write until it is as it was.
+
+    A child holds no more than its parent, so those above it are overwritten first, and counted:
+    the repair ends when they have their sets again as well. Infinite where it takes longer than
+    `seconds`.
+    """
+    chains = [_chain(group, kubepods) for group in groups]
+    meant = {one: cpus_of(one) for chain in chains for one in chain}
+    begun, took = [], [math.inf] * len(groups)
+    with closing(Wakes()) as wakes, hurried():
+        for one in meant:
+            wakes.add(str(one))
+        for chain in chains:
+            begun.append(time.monotonic())
+            _overwrite(chain, cpus_of(kubepods))
+        while math.inf in took and time.monotonic() - begun[0] < seconds:
+            for number, chain in enumerate(chains):
+                if took[number] == math.inf and all(cpus_of(one) == meant[one] for one in chain):
+                    took[number] = (time.monotonic() - begun[number]) * 1000
+            wakes.wait(LOOK_SECONDS)
+    return took
+
+
+def _overwrite(chain: Sequence[Path], cpus: str) -> None:
+    for one in chain:
+        with suppress(PermissionError):  # what is above it is narrow again already
+            (one / "cpuset.cpus").write_text(cpus)
+
+
+def _chain(group: Path, kubepods: Path) -> list[Path]:
+    """The cgroup and all above it, outermost first."""
+    above = [one for one in group.parents if one.is_relative_to(kubepods) and one != kubepods]
+    return [*reversed(above), group]
+
+
+def cpus_of(group: Path) -> str:
+    """The set as the kernel has it."""
+    return (group / "cpuset.cpus").read_text().strip()

@@ -1,0 +1,163 @@
+"""How long the kernel takes: 100 shared containers leave a CPU that one container is to own.
+
+On cgroups of its own, with a sleeping process in every container, and no cluster. Each round reads
+the tree, plans and writes; then takes everything back in one of two ways. On v1 a write of a cpuset
+looks at every cpuset of the machine, so the fence is also measured with more of them around.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from cgroup_trees import OWNER, others, pods
+from figures import Figure
+from labs import tell
+from observer import hurried
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
+from numapin_api.topology import Topology
+from numapin_enforcer.apply import apply
+from numapin_enforcer.cgroupfs import Cgroupfs, Mounts, find_mounts
+from numapin_enforcer.cgroups import Cgroup, Step, Tree, Version, Write, tree_of
+from numapin_enforcer.desired import Desired, desire, release
+from numapin_enforcer.layout import Layout, Qos
+from numapin_enforcer.plan import plan
+from numapin_enforcer.sysfs import discover
+
+CGROUPFS = Path("/sys/fs/cgroup")
+RUNS = 5
+BUDGETS = {Version.V1: "budget 20", Version.V2: "budget 2"}
+FOREIGN = (0, 250, 1000)
+READING, PLANNING = "read the whole tree", "decide and plan"
+FENCE = "fence: plan and write"
+WIDEN, RELEASE = "widen again: plan and write", "release all: plan and write"
+Times = dict[str, list[float]]
+T = TypeVar("T")
+
+
+class Timed:
+    """The kernel's tree; milliseconds spent writing, by the writes' step."""
+
+    def __init__(self, files: Cgroupfs) -> None:
+        self._files = files
+        self.spent: dict[Step, float] = {}
+
+    def read(self) -> Tree:
+        """The tree as it is."""
+        return self._files.read()
+
+    def write(self, write: Write) -> None:
+        """Make one write with the clock running."""
+        took, _ = timed(lambda: self._files.write(write))
+        self.spent[write.step] = self.spent.get(write.step, 0.0) + took
+
+
+def timed(act: Callable[[], T]) -> tuple[float, T]:
+    """Milliseconds, and what `act` returns."""
+    start = time.perf_counter()
+    result = act()
+    return (time.perf_counter() - start) * 1000, result
+
+
+class Bench:
+    """Fences, widens and gives back, and keeps what each of it took."""
+
+    def __init__(self, files: Cgroupfs, layout: Layout, topology: Topology) -> None:
+        self._files, self._layout, self._topology = files, layout, topology
+        self._own = CpuSet([max(topology.online)])
+
+    def run(self, rounds: int) -> Times:
+        """Milliseconds of everything, `rounds` times each."""
+        found: Times = {}
+        for number in range(rounds):
+            name, back = (WIDEN, self._widen) if number % 2 else (RELEASE, self._release)
+            took = self._pass(self._fence) | {name: self._pass(back)[FENCE]}
+            for key, value in took.items():
+                found.setdefault(key, []).append(value)
+        return found
+
+    def _pass(self, wanted: Callable[[Tree], dict[str, Desired]]) -> dict[str, float]:
+        """Read, plan, write."""
+        reading, tree = timed(self._files.read)
+        planning, planned = timed(lambda: plan(tree, wanted(tree)))
+        files = Timed(self._files)
+        outcome = apply(planned.quick, files)
+        if not outcome.complete:
+            raise SystemExit(f"the kernel refused: {outcome.failed}")
+        took = {READING: reading, PLANNING: planning, FENCE: planning + sum(files.spent.values())}
+        return took | {f"{step.lower()}: write": spent for step, spent in files.spent.items()}
+
+    def grant(self) -> float:
+        """Milliseconds to give the owner its CPU, once everybody else has left it."""
+        path = f"{self._layout.pod_path(Qos.GUARANTEED, 'owner')}/{OWNER}"
+        everything = Write(path, self._topology.online, Step.WIDEN)
+        took, _ = timed(lambda: self._files.write(Write(path, self._own, Step.GRANT)))
+        self._files.write(everything)
+        return took
+
+    def plan_inherited(self) -> float:
+        """Milliseconds to plan the fence on v2, where nobody asked for anything: all inherit."""
+        online, mems = self._topology.online, self._topology.mems
+        bare = [
+            Cgroup(path, CpuSet(), MemSet(), online, mems) for path in self._files.read().cgroups
+        ]
+        tree = tree_of(Version.V2, self._layout.root, bare)
+        return timed(lambda: plan(tree, self._fence(tree)))[0]
+
+    def _fence(self, tree: Tree) -> dict[str, Desired]:
+        return self._wanted(tree, self._own)
+
+    def _widen(self, tree: Tree) -> dict[str, Desired]:
+        return self._wanted(tree, CpuSet())
+
+    def _release(self, tree: Tree) -> dict[str, Desired]:
+        return release(tree, self._topology)
+
+    def _wanted(self, tree: Tree, own: CpuSet) -> dict[str, Desired]:
+        """Everybody on everything, or all but the owner off its CPU."""
+        shared = self._topology.online - own
+        owner = ContainerAssignment(
+            pod_uid="owner",
+            namespace="d",
+            pod="owner",
+            container="c",
+            cpus=own,
+            exclusive=bool(own),
+        )
+        pools = Pools(reserved=CpuSet(list(shared)[:1]), shared=shared)
+        spec = NodeAssignmentSpec(pools=pools, containers=(owner,) if own else ())
+        return desire(spec, tree, self._layout, {OWNER: "c"}, self._topology)
+
+
+def measure(rounds: int) -> Iterator[Figure]:
+    """All of it on this machine's cgroups."""
+    topology, mounts = discover(), find_mounts(CGROUPFS)
+    with pods(mounts, topology) as layout, hurried():  # as the enforcer does
+        bench = Bench(Cgroupfs(mounts, layout.root), layout, topology)
+        runs = [bench.run(rounds) for _ in range(RUNS)]
+        for name in runs[0]:
+            limit = BUDGETS[mounts.version] if name == FENCE else ""
+            yield Figure(name, "ms", [one[name] for one in runs], limit)
+        grants = [[bench.grant() for _ in range(rounds)] for _ in range(RUNS)]
+        yield Figure("grant: one write, one container", "ms", grants)
+        plans = [[bench.plan_inherited() for _ in range(rounds)] for _ in range(RUNS)]
+        yield Figure("decide and plan as on v2", "ms", plans, BUDGETS[Version.V2])
+        yield from _among(bench, mounts, topology, rounds)
+
+
+def _among(bench: Bench, mounts: Mounts, topology: Topology, rounds: int) -> Iterator[Figure]:
+    """The fence, with more cpusets of others on the machine."""
+    for count in FOREIGN:
+        with others(mounts, topology, count):
+            total = cpusets()
+            tell(f"  among {total} cpusets")
+            runs = [bench.run(rounds)[FENCE] for _ in range(RUNS)]
+        yield Figure(f"fence, {total} cpusets on the machine", "ms", runs)
+
+
+def cpusets() -> int:
+    """How many cgroups with a cpuset the machine has."""
+    lines = Path("/proc/cgroups").read_text().splitlines()
+    return next(int(line.split()[2]) for line in lines if line.startswith("cpuset\t"))

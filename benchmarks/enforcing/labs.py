@@ -1,0 +1,138 @@
+"""Labs to measure on, and pods on them by single API calls (kubectl takes 0.1 s for each)."""
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from numapin_lab.apiserver import AnswerError
+from numapin_lab.errors import LabError
+from numapin_lab.folder import LabFolder
+from numapin_lab.session import Session, policy
+
+PODS = "/api/v1/namespaces/default/pods"
+ASSIGNMENTS = "/apis/numapin.io/v1alpha1/nodeassignments"
+AGENTS = frozenset({"operator", "enforcer"})
+POLICY = "bench"
+WAIT_SECONDS = 60.0
+POLL_SECONDS = 0.02
+
+
+def tell(line: str) -> None:
+    """Progress, for people."""
+    print(line, file=sys.stderr, flush=True)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A lab that is up. `peer`: numapin is not there, its kubelet has the static policy."""
+
+    session: Session
+    name: str
+    peer: bool = False
+
+    def create(self, body: Mapping[str, Any]) -> None:
+        """Create a pod that is bound from birth."""
+        bound = {**body, "spec": {**body["spec"], "nodeName": self.session.node}}
+        self.session.cluster.api.request("POST", PODS, bound)
+
+    def kill(self, *names: str) -> None:
+        """Delete pods with grace period 0: they are gone from the API at once."""
+        for name in names:
+            grace = {"gracePeriodSeconds": 0}
+            self.session.cluster.api.request("DELETE", f"{PODS}/{name}", grace)
+
+    def container(self, name: str) -> str:
+        """The id of a pod's one container, as soon as its status has it."""
+        found: list[str] = []
+
+        def known() -> bool:
+            statuses = self.get(name)["status"].get("containerStatuses") or [{}]
+            found.extend(filter(None, [statuses[0].get("containerID")]))
+            return bool(found)
+
+        self.wait(known, f"the container of {name}")
+        return found[0].partition("://")[2]
+
+    def group(self, name: str) -> Path:
+        """The cgroup of a pod's one container."""
+        id_ = self.container(name)
+        return next(self.session.kubepods.rglob(id_))
+
+    def get(self, name: str) -> dict[str, Any]:
+        """One pod."""
+        found: dict[str, Any] = self.session.cluster.api.get(f"{PODS}/{name}")
+        return found
+
+    def wait(self, ready: Callable[[], bool], what: str, seconds: float = WAIT_SECONDS) -> None:
+        """Wait for something to become true.
+
+        Raises:
+            LabError: it did not.
+        """
+        deadline = time.monotonic() + seconds
+        while not ready():
+            if time.monotonic() > deadline:
+                raise LabError(f"{self.name}: waited {seconds:.0f} s in vain for {what}")
+            time.sleep(POLL_SECONDS)
+
+    def clear(self) -> None:
+        """Delete every pod; returns when nothing of them is left and nobody owns anything."""
+        for one in self.session.cluster.pods():
+            try:
+                self.kill(one["metadata"]["name"])
+            except AnswerError as error:
+                if error.status != 404:
+                    raise
+        self.wait(self._empty, "every pod to go")
+        if not self.peer:
+            self.wait(self._free, "the NodeAssignment to be empty or gone")
+
+    def _empty(self) -> bool:
+        return not any(self.session.kubepods.rglob("pod*/*/"))
+
+    def _free(self) -> bool:
+        if not self.session.cluster.api.exists(f"{ASSIGNMENTS}/{self.session.node}"):
+            return True
+        found = self.session.cluster.api.get(f"{ASSIGNMENTS}/{self.session.node}")
+        spec, status = found["spec"], found.get("status") or {}
+        observed = status.get("observedGeneration") == found["metadata"]["generation"]
+        return observed and not spec.get("containers") and not status.get("running")
+
+
+@contextmanager
+def numapin() -> Iterator[Bench]:
+    """A lab with operator and enforcer, and a policy in force that reserves one CPU."""
+    with _lab("numapin", frozenset(), {}) as session:
+        session.apply(policy(POLICY))
+        session.wait_settled()
+        yield Bench(session, "numapin")
+
+
+@contextmanager
+def static_kubelet(reconcile_seconds: int) -> Iterator[Bench]:
+    """A lab without numapin, whose kubelet pins by itself; it reserves one CPU as well."""
+    name = f"kubelet static, {reconcile_seconds} s"
+    settings = {
+        "cpuManagerPolicy": "static",
+        "reservedSystemCPUs": "0",
+        "cpuManagerReconcilePeriod": f"{reconcile_seconds}s",
+    }
+    with _lab(name, AGENTS, settings) as session:
+        yield Bench(session, name, peer=True)
+
+
+@contextmanager
+def _lab(name: str, without: frozenset[str], kubelet: Mapping[str, Any]) -> Iterator[Session]:
+    """A lab of its own, gone at the end."""
+    tell(f"a lab: {name}")
+    with tempfile.TemporaryDirectory(prefix="numapin-bench-") as scratch:
+        folder = LabFolder(Path(scratch))
+        try:
+            yield Session(folder.up(without, tell=lambda _: None, kubelet=kubelet))
+        finally:
+            folder.down()

@@ -1,0 +1,142 @@
+"""Tell when a cgroup of pods gets which CPUs, and when a process: `python observer.py KUBEPODS`.
+
+One line of JSON for each change: `[seconds of the monotonic clock, path below KUBEPODS, effective
+CPUs, whether it holds a process]`; CPUs are null when the cgroup is gone. It looks at every cgroup
+each millisecond and whenever inotify tells of a write or a new folder, and runs before others if it
+may, so that busy pods do not blind it. It ends when its standard input does; the last line is then
+`{"samples": ..., "longestGapSeconds": ...}`. It shares no code with what it watches.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import select
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+EFFECTIVE = {1: "cpuset.effective_cpus", 2: "cpuset.cpus.effective"}
+POLL_MILLISECONDS = 1
+_MODIFY, _CREATE, _DELETE, _ISDIR = 0x2, 0x100, 0x200, 0x40000000
+"""Source: linux/inotify.h."""
+
+State = tuple[str | None, bool]
+GONE: State = (None, False)
+
+
+class Wakes:
+    """An inotify descriptor: readable when something was written to, or made in, a folder."""
+
+    def __init__(self) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self.descriptor: int = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        if self.descriptor < 0:
+            raise OSError(ctypes.get_errno(), "inotify is not to be had")
+
+    def add(self, folder: str) -> None:
+        """Watch one folder; one that is gone by now is no matter."""
+        mask = ctypes.c_uint32(_MODIFY | _CREATE | _DELETE)
+        self._libc.inotify_add_watch(self.descriptor, os.fsencode(folder), mask)
+
+    def drain(self) -> None:
+        """Take what has been told: it only wakes, nothing is concluded from it."""
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self.descriptor, 65536):
+                pass
+
+    def wait(self, seconds: float) -> None:
+        """Return when something happened, or when the time is over."""
+        select.select([self.descriptor], [], [], seconds)
+        self.drain()
+
+    def close(self) -> None:
+        """Stop watching."""
+        os.close(self.descriptor)
+
+
+class Tree:
+    """Every cgroup below `root`, and what was last told of it."""
+
+    def __init__(self, root: str, wakes: Wakes) -> None:
+        version = 2 if Path(root, "cgroup.controllers").exists() else 1
+        self._root, self._wakes, self._file = root, wakes, EFFECTIVE[version]
+        self._open: dict[str, int] = {}
+        self._told: dict[str, State] = {}
+
+    def look(self) -> list[tuple[float, str, str | None, bool]]:
+        """What has changed since the last look."""
+        self._find(self._root)
+        changes = []
+        for path, descriptor in list(self._open.items()):
+            state = self._state(path, descriptor)
+            if state != self._told.get(path):
+                self._told[path] = state
+                changes.append((time.monotonic(), path[len(self._root) + 1 :], *state))
+            if state == GONE:
+                os.close(self._open.pop(path))
+        return changes
+
+    def _find(self, folder: str) -> None:
+        try:
+            children = [entry.path for entry in os.scandir(folder) if entry.is_dir()]
+        except FileNotFoundError:
+            return
+        for child in children:
+            if child not in self._open:
+                self._wakes.add(child)
+                with contextlib.suppress(FileNotFoundError):
+                    self._open[child] = os.open(f"{child}/{self._file}", os.O_RDONLY)
+            self._find(child)
+
+    def _state(self, path: str, descriptor: int) -> State:
+        """Its CPUs, and whether anybody is in it.
+
+        The list of processes must be opened anew: an open one is a copy, a second old on v1.
+        """
+        try:
+            cpus = os.pread(descriptor, 4096, 0).decode().strip()
+            processes = os.open(f"{path}/cgroup.procs", os.O_RDONLY)
+        except OSError:
+            return GONE
+        try:
+            return cpus, bool(os.read(processes, 16))
+        except OSError:
+            return GONE
+        finally:
+            os.close(processes)
+
+
+@contextlib.contextmanager
+def hurried() -> Iterator[None]:
+    """Run before ordinary processes meanwhile, where that is allowed (CAP_SYS_NICE)."""
+    ordinary, lowest = os.sched_param(0), os.sched_param(os.sched_get_priority_min(os.SCHED_RR))
+    with contextlib.suppress(PermissionError):
+        os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, lowest)
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, ordinary)
+
+
+def watch(root: str) -> None:
+    """Tell changes until the standard input ends."""
+    wakes = Wakes()
+    wakes.add(root)
+    tree, poll = Tree(root, wakes), select.poll()
+    poll.register(wakes.descriptor, select.POLLIN)
+    poll.register(sys.stdin.fileno(), select.POLLHUP | select.POLLIN)
+    samples, longest, last = 0, 0.0, time.monotonic()
+    while sys.stdin.fileno() not in dict(poll.poll(POLL_MILLISECONDS)):
+        wakes.drain()
+        for change in tree.look():
+            print(json.dumps(change), flush=True)
+        now = time.monotonic()
+        samples, longest, last = samples + 1, max(longest, now - last), now
+    print(json.dumps({"samples": samples, "longestGapSeconds": longest}), flush=True)
+
+
+if __name__ == "__main__":
+    with hurried():
+        watch(sys.argv[1])

@@ -1,0 +1,183 @@
+"""Draw the pictures in docs from what `run.py -o FILE` wrote: `python plot.py FILE [FOLDER]`.
+
+Each picture is drawn twice, for light and for dark pages, as an SVG that is the same for the same
+figures. It needs matplotlib: `pip install -e '.[bench]'`.
+"""
+
+import argparse
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Picture
+from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
+
+STYLE = {
+    "font.family": ["sans-serif"],
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "sans-serif"],
+    "font.size": 11,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "numapin",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+PHASES = {
+    "alone": "alone",
+    "unpinned": "beside 6 busy containers",
+    "pinned": "the policy is applied",
+}
+KINDS = {
+    "neighbour stays": "A new owner runs: how long a busy neighbour stays on its CPU",
+    "overwritten set repaired": "A cpuset is overwritten by hand: how long it stays wrong",
+    "two owners of a CPU": "An owner is force-deleted, another comes: how long both have the CPU",
+}
+NEVER_MS, LEAST_MS = 30_000.0, 1.0
+"""How long a repair is waited for; below the other, the axis has only zero."""
+
+
+@dataclass(frozen=True)
+class Colours:
+    """Of one kind of page."""
+
+    page: str
+    ink: str
+    faint: str
+    numapin: str
+    kubelet: str
+
+
+THEMES = {
+    "light": Colours("#ffffff", "#24292f", "#d0d7de", "#0969da", "#bc4c00"),
+    "dark": Colours("#0d1117", "#e6edf3", "#30363d", "#58a6ff", "#f0883e"),
+}
+
+
+def isolation(runs: Sequence[Mapping[str, Any]], colours: Colours) -> Picture:
+    """A busy container's CPU share, and how long it waits, through three phases."""
+    picture = Picture(figsize=(8.6, 4.8), layout="constrained", facecolor=colours.page)
+    share, waits = picture.subplots(2, 1, sharex=True)
+    _rates(share, runs, 1, 100)
+    _rates(waits, runs, 2, 1000)
+    share.set_ylabel("CPU time, % of a CPU")
+    share.set_ylim(0, 108)
+    waits.set_ylabel("waiting, ms per second")
+    waits.set_ylim(0, None)
+    waits.set_xlabel("seconds")
+    length = runs[0]["alone"][-1][0]
+    for number, title in enumerate(PHASES.values()):
+        middle = (number + 0.5) * length
+        share.text(middle, 112, title, ha="center", va="bottom", color=colours.ink)
+        for axes in (share, waits):
+            axes.axvline(number * length, color=colours.faint, linewidth=1, zorder=0)
+    for axes in (share, waits):
+        axes.set_xlim(0, 3 * length)
+        for line in axes.get_lines():
+            if line.get_gid() == "run":
+                line.set_color(colours.numapin)
+        _paint(axes, colours)
+    return picture
+
+
+def _rates(axes: Axes, runs: Sequence[Mapping[str, Any]], column: int, scale: float) -> None:
+    """Each run as a thin line, and their median: what grew in each interval, by its length."""
+    for number, phase in enumerate(PHASES):
+        lines = []
+        for run in runs:
+            samples = run[phase]
+            start = number * samples[-1][0]
+            pairs = list(pairwise(samples))
+            x = [start + later[0] for _, later in pairs]
+            y = [scale * (b[column] - a[column]) / (b[0] - a[0]) for a, b in pairs]
+            axes.plot(x, y, linewidth=0.8, alpha=0.35, gid="run")
+            lines.append((x, y))
+        shortest = min(len(x) for x, _ in lines)
+        middle = [statistics.median(y[i] for _, y in lines) for i in range(shortest)]
+        axes.plot(lines[0][0][:shortest], middle, linewidth=2.2, gid="run")
+
+
+def sharing(parts: Mapping[str, Any], colours: Colours) -> Picture:
+    """How long an exclusive CPU is not exclusive: a dot for each time, on a logarithmic scale."""
+    groups = {kind: rows for kind in KINDS if (rows := _rows(parts, kind))}
+    heights = [len(rows) for rows in groups.values()]
+    size = (8.6, 0.38 * sum(heights) + 0.5 * len(heights) + 0.4)
+    picture = Picture(figsize=size, layout="constrained", facecolor=colours.page)
+    panels = picture.subplots(len(groups), 1, sharex=True, squeeze=False, height_ratios=heights)
+    for axes, (kind, rows) in zip(panels[:, 0], groups.items(), strict=True):
+        axes.set_title(KINDS[kind], loc="left", fontsize=11, color=colours.ink)
+        axes.set_yticks(range(len(rows)), list(rows))
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        for height, (who, values) in enumerate(rows.items()):
+            _dots(axes, height, values, colours.numapin if who == "numapin" else colours.kubelet)
+        axes.grid(axis="x", color=colours.faint, linewidth=0.8)
+        axes.set_axisbelow(True)
+        axes.tick_params(axis="y", length=0, pad=10)
+        _paint(axes, colours)
+    _logarithmic(panels[-1, 0])
+    return picture
+
+
+def _dots(axes: Axes, height: int, values: Sequence[float | None], colour: str) -> None:
+    known = [value for value in values if value is not None]
+    late = len(values) - len(known)
+    for x, marker in ((known, "o"), ([NEVER_MS] * late, ">")):
+        y = [height] * len(x)
+        axes.scatter(x, y, s=50, marker=marker, color=colour, alpha=0.7, clip_on=False, zorder=3)
+
+
+def _logarithmic(axes: Axes) -> None:
+    """Milliseconds, with a zero."""
+    axes.set_xscale("symlog", linthresh=LEAST_MS, linscale=0.5)
+    axes.set_xlim(0, NEVER_MS)
+    ticks = {0: "0", 1: "1 ms", 10: "10 ms", 100: "100 ms", 1000: "1 s", 10_000: "10 s"}
+    axes.xaxis.set_major_locator(FixedLocator([*ticks, NEVER_MS]))
+    axes.xaxis.set_major_formatter(FixedFormatter([*ticks.values(), "> 30 s"]))
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def _rows(parts: Mapping[str, Any], kind: str) -> dict[str, list[float | None]]:
+    """Milliseconds of everybody of whom this was measured; None took too long."""
+    found = {}
+    for part in parts.values():
+        for figure in part["figures"]:
+            who, _, what = figure["name"].partition(": ")
+            if what == kind:
+                found[who] = [value for run in figure["runs"] for value in run]
+    return found
+
+
+def _paint(axes: Axes, colours: Colours) -> None:
+    axes.set_facecolor(colours.page)
+    axes.tick_params(colors=colours.ink, which="both")
+    axes.xaxis.label.set_color(colours.ink)
+    axes.yaxis.label.set_color(colours.ink)
+    for spine in axes.spines.values():
+        spine.set_color(colours.faint)
+
+
+def main() -> None:
+    """Draw what the file has figures for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", type=Path, help="written by run.py -o")
+    parser.add_argument("folder", type=Path, nargs="?", help="where to (default: beside the file)")
+    parser.add_argument("--format", default="svg", help="svg, or png to look at (default: svg)")
+    options = parser.parse_args()
+    document = json.loads(options.file.read_text())
+    folder = options.folder or options.file.parent
+    with mpl.rc_context(STYLE):
+        for theme, colours in THEMES.items():
+            pictures = {"sharing": sharing(document["parts"], colours)}
+            if "isolation" in document:
+                pictures["isolation"] = isolation(document["isolation"], colours)
+            for name, picture in pictures.items():
+                place = folder / f"{name}-{theme}.{options.format}"
+                picture.savefig(place, metadata={"Date": None} if options.format == "svg" else None)
+
+
+if __name__ == "__main__":
+    main()

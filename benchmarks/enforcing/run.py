@@ -1,0 +1,188 @@
+"""Does the kernel obey, how soon, and what does it cost? Beside the kubelet's own static policy.
+
+    python benchmarks/enforcing/run.py [PART...] [-o FILE]
+
+Everything is real: this machine's cgroups, and for all but two parts a one-node Kubernetes that is
+gone at the end. The parts, which all run if none is named:
+
+    fence      100 shared containers leave a CPU, on cgroups alone; budget 20 ms on v1, 2 ms on v2
+    drift      a cpuset is overwritten by hand until the kernel has the meant one; budget p99 50 ms
+    start      a container's cgroup is made until it has its own CPUs: before its first process?
+    sharing    how long an exclusive CPU is shared, how long a wrong set stays, two owners at once
+    kubelet    start and sharing with the kubelet's static policy instead, on the same machine
+    isolation  CPU share and waiting time of a busy container: alone, with neighbours, pinned
+    weight     memory and idle CPU time of an enforcer; budget 60 MiB, 0.2 %
+
+It takes about ten minutes, as root. An observer reads the kernel's effective sets each
+millisecond and at every event. Figures of a machine that is busy otherwise are worth little: the
+load is shown, and kept with the figures.
+"""
+
+import argparse
+import json
+import os
+import platform
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import drift
+import fence
+import isolation
+import start
+import weight
+from figures import HEADER, Figure
+from labs import Bench, numapin, static_kubelet, tell
+from sharing import Effort, compare
+
+from numapin_enforcer.cgroupfs import find_mounts
+
+PARTS = ("fence", "drift", "start", "sharing", "kubelet", "isolation", "weight")
+ON_NUMAPIN = ("drift", "start", "sharing", "isolation")
+KUBELET_STARTS = 10
+FENCE_ROUNDS = 20
+WEIGHED_PODS = 100
+RECONCILING = (10, 1)
+"""Seconds between two looks of the kubelet: by default, and as often as it may be told to."""
+
+
+class Results:
+    """What was measured, told as it comes."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self.document: dict[str, Any] = {"machine": machine(), "parts": {}}
+        if options.output and options.output.exists():
+            earlier = json.loads(options.output.read_text())
+            if earlier["machine"] == self.document["machine"]:
+                self.document = earlier
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[Callable[[Figure], None]]:
+        """Measure one part: gives what takes its figures."""
+        tell(f"{name}, load {load():.1f}")
+        began, before, found = time.monotonic(), load(), list[Figure]()
+        yield found.append
+        self.document["parts"][name] = {
+            "date": time.strftime("%Y-%m-%d"),
+            "load": [before, load()],
+            "seconds": round(time.monotonic() - began, 1),
+            "figures": [one.to_json() for one in found],
+        }
+        print(f"\n{name} (load {before:.1f} to {load():.1f})\n{HEADER}")
+        for one in found:
+            print(one.row(), flush=True)
+
+    def run(self) -> None:
+        """Every part that was asked for."""
+        asked, options = self._options.parts, self._options
+        if "fence" in asked:
+            with self.part("fence") as take:
+                for figure in fence.measure(FENCE_ROUNDS):
+                    take(figure)
+        if not asked.isdisjoint(ON_NUMAPIN):
+            with numapin() as bench:
+                self._on_numapin(bench)
+        if "kubelet" in asked:
+            self._on_kubelets()
+        if "weight" in asked:
+            with self.part("weight") as take:
+                work = (WEIGHED_PODS, options.assignments, options.idle_seconds)
+                for figure in weight.measure(*work):
+                    take(figure)
+
+    def _on_numapin(self, bench: Bench) -> None:
+        options = self._options
+        times = options.repetitions
+        measured: dict[str, Callable[[], Iterator[Figure]]] = {
+            "drift": lambda: drift.measure(bench, options.drifts),
+            "start": lambda: start.measure(bench, options.starts),
+            "sharing": lambda: compare(bench, Effort(2 * times, times, times)),
+        }
+        for name in (one for one in measured if one in options.parts):
+            with self.part(name) as take:
+                for figure in measured[name]():
+                    take(figure)
+        if "isolation" in options.parts:
+            with self.part("isolation") as take:
+                figures, samples = isolation.measure(bench, options.repetitions)
+                self.document["isolation"] = samples
+                for figure in figures:
+                    take(figure)
+
+    def _on_kubelets(self) -> None:
+        """Its defaults first; then, where that matters, with the shortest period."""
+        times = self._options.repetitions
+        for seconds in RECONCILING:
+            deletions = times if seconds == RECONCILING[0] else 0
+            effort = Effort(times, 1, deletions, seconds)
+            name = f"kubelet static, every {seconds} s"
+            with static_kubelet(seconds) as bench, self.part(name) as take:
+                for figure in compare(bench, effort):
+                    take(figure)
+                if deletions:
+                    for figure in start.measure(bench, KUBELET_STARTS):
+                        take(figure)
+
+
+def to_text(document: dict[str, Any]) -> str:
+    """JSON with a line for each list of values."""
+    numbers = re.compile(r"\[\s+([^\[\]{}]*?)\s+\]")
+    spread = json.dumps(document, indent=1)
+    return numbers.sub(lambda found: f"[{' '.join(found[1].split())}]", spread) + "\n"
+
+
+def load() -> float:
+    """How many processes wanted to run, over the last minute."""
+    return round(os.getloadavg()[0], 2)
+
+
+def machine() -> dict[str, Any]:
+    """What the figures depend on, in general words."""
+    return {
+        "cpus": os.cpu_count(),
+        "architecture": platform.machine(),
+        "kernel": platform.release(),
+        "cgroups": f"v{find_mounts(fence.CGROUPFS).version}",
+        "python": platform.python_version(),
+    }
+
+
+def main() -> int:
+    """Measure what was asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
+    kept = "write the figures there as JSON; of parts not measured now the earlier ones stay"
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=kept)
+
+    numbers = {
+        "--repetitions": (5, "of whatever takes seconds: sharing, kubelet, isolation"),
+        "--drifts": (200, "cpusets overwritten, of an owner and of a neighbour each"),
+        "--starts": (50, "pods started by numapin"),
+        "--assignments": (1000, "given to the enforcer before it is weighed"),
+        "--idle-seconds": (60, "the enforcer is left alone"),
+    }
+    for name, (default, meaning) in numbers.items():
+        parser.add_argument(name, type=int, default=default, help=f"{meaning} ({default})")
+    options = parser.parse_args()
+    unknown = set(options.parts) - set(PARTS)
+    if unknown:
+        parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    options.parts = set(options.parts or PARTS)
+    results = Results(options)
+    try:
+        results.run()
+    finally:
+        if options.output:
+            options.output.write_text(to_text(results.document))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""From a container's cgroup to the CPUs it owns: before the first instruction of its program?"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from figures import Figure, in_runs
+from labs import Bench, tell
+from recording import Recording, recording
+
+from numapin_lab.session import pod
+
+RUNS = 5
+WAIT_SECONDS = 60.0
+LOOK = ("grep", "Cpus_allowed_list", "/proc/self/status")
+"""The program itself, so that nothing of the container runs before it looks."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """One container's start: monotonic seconds, and the CPUs its program saw first."""
+
+    made: float
+    pinned: float
+    first_process: float
+    own: str
+    printed: str
+
+
+def measure(bench: Bench, pods: int) -> Iterator[Figure]:
+    """Start `pods` of them, one after the other."""
+    with recording(bench.session.kubepods) as record:
+        starts = [start(bench, record, number) for number in range(pods)]
+    taken = [(one.pinned - one.made) * 1000 for one in starts]
+    margin = [(one.first_process - one.pinned) * 1000 for one in starts]
+    right = sum(one.printed == one.own for one in starts)
+    early = sum(one > 0 for one in margin)
+    name = bench.name
+    yield Figure(f"{name}: cgroup made to pinned", "ms", in_runs(taken, RUNS))
+    told = f"first: {early} of {pods}; program saw its own CPU: {right} of {pods}"
+    yield Figure(f"{name}: pinned to first process", "ms", in_runs(margin, RUNS), told)
+
+
+def start(bench: Bench, record: Recording, number: int) -> Start:
+    """Start one container that owns a CPU, and read what it printed."""
+    name = f"start-{number}"
+    bench.create(pod(name, LOOK, cpu="1"))
+    uid, group = bench.get(name)["metadata"]["uid"], bench.container(name)
+    log = bench.session.cluster.kubelet.pod_logs / f"default_{name}_{uid}" / "main" / "0.log"
+    bench.wait(lambda: _printed(log) != "", "the program to print")
+    first = record.wait(group, lambda one: one.runs, WAIT_SECONDS)
+    own = [one.cpus for one in record.groups[group] if one.runs][-1]
+    made = record.groups[group][0].at
+    pinned = record.wait(group, lambda one: one.cpus == own, WAIT_SECONDS)
+    found = Start(made, pinned, first, str(own), _printed(log))
+    if (number + 1) % 10 == 0:
+        tell(f"  {number + 1} pods")
+    bench.clear()
+    return found
+
+
+def _printed(log: Path) -> str:
+    """What the program said. Source: CRI log format, `TIME STREAM TAGS TEXT`."""
+    return log.read_text().split()[-1] if log.exists() and log.stat().st_size else ""

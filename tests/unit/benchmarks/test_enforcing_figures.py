@@ -1,0 +1,85 @@
+"""What benchmarks/enforcing concludes from what its observer saw, and how it sums it up."""
+
+import json
+import math
+
+import pytest
+from figures import Figure, in_runs
+from recording import Change, Recording, seconds_shared
+
+from numapin_api.cpuset import CpuSet
+
+OWN = CpuSet.parse("1")
+
+
+def changes(*told: tuple[float, str, bool]) -> list[Change]:
+    return [Change(at, CpuSet.parse(cpus), runs) for at, cpus, runs in told]
+
+
+@pytest.mark.parametrize(
+    ("owner", "other", "seconds"),
+    [
+        pytest.param(
+            [(5, "0-1", False), (6, "1", True)],
+            [(1, "0-1", True), (8.5, "0", True)],
+            2.5,
+            id="the other leaves late",
+        ),
+        pytest.param(
+            [(5, "1", False), (6, "1", True)],
+            [(1, "0-1", True), (5.5, "0", True)],
+            0,
+            id="it leaves before the owner has a process",
+        ),
+        pytest.param(
+            [(5, "0-1", True), (6, "1", True)],
+            [(1, "0", True)],
+            0,
+            id="a CPU that will not be the owner's is nobody's loss",
+        ),
+        pytest.param(
+            [(1, "1", True), (4, "", False)],
+            [(2, "1", False), (3, "1", True), (9, "", False)],
+            1,
+            id="two owners, until the first ends",
+        ),
+        pytest.param(
+            [(1, "1", True), (9, "", False)],
+            [(2, "1", True), (3, "0", True), (5, "0-1", True), (6, "0", True)],
+            2,
+            id="twice",
+        ),
+    ],
+)
+def test_time_shared_is_when_both_may_run_on_what_is_the_owners(
+    owner: list[tuple[float, str, bool]], other: list[tuple[float, str, bool]], seconds: float
+) -> None:
+    assert seconds_shared(changes(*owner), changes(*other), OWN) == seconds
+
+
+def test_what_the_observer_tells_is_kept_by_cgroup() -> None:
+    record = Recording()
+    told: list[object] = [
+        [1.0, "besteffort/podu/c", "0-1", False],
+        [2.0, "besteffort/podu/c", "0", True],
+        [3.0, "besteffort/podu/c", None, False],
+        {"samples": 9, "longestGapSeconds": 0.002},
+    ]
+    record.take(map(json.dumps, told))
+    assert record.first("c", lambda one: one.cpus == CpuSet.parse("0")) == 2.0
+    assert record.state("c") == Change(3.0, CpuSet(), runs=False)
+    assert record.state("d") is None
+    assert record.quality["samples"] == 9
+
+
+def test_a_figure_sums_up_its_runs() -> None:
+    figure = Figure("it", "ms", [[3.0, 1.0], [2.0, math.inf]], "budget 50")
+    found = figure.to_json()
+    assert found["summary"] == {"count": 4, "min": 1.0, "p50": 2.5, "p99": None, "max": None}
+    assert found["runs"] == [[3.0, 1.0], [2.0, None]]
+    assert " ".join(figure.row().split()) == "it, ms 4 1 2.5 never never 2 - never budget 50"
+
+
+def test_values_are_split_into_runs_in_their_order() -> None:
+    assert in_runs([1, 2, 3, 4, 5], 2) == [[1, 2], [3, 4, 5]]
+    assert [len(run) for run in in_runs(list(range(200)), 5)] == [40] * 5
