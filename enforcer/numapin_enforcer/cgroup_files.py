@@ -43,7 +43,7 @@ def list_folders(path: str) -> list[str]:
         with os.scandir(path) as entries:
             return sorted(one.name for one in entries if one.is_dir(follow_symlinks=False))
     except OSError as error:
-        raise _error(path, None, error) from error
+        raise error_of(path, None, error) from error
 
 
 def read_file(path: str) -> str:
@@ -60,7 +60,7 @@ def read_file(path: str) -> str:
         finally:
             os.close(file)
     except OSError as error:
-        raise _error(path, None, error) from error
+        raise error_of(path, None, error) from error
 
 
 def write_file(path: str, text: str) -> None:
@@ -78,17 +78,18 @@ def write_file(path: str, text: str) -> None:
         if error.errno == errno.EACCES:
             meaning = "it may not be opened for writing (EACCES); run as root"
             raise CgroupReadOnlyError(path, text, errno.EACCES, meaning) from error
-        raise _error(path, text, error) from error
+        raise error_of(path, text, error) from error
     try:
         # With its newline, an empty set is a write as well; without, it would be none at all.
         os.write(file, f"{text}\n".encode("ascii"))
     except OSError as error:
-        raise _error(path, text, error) from error
+        raise error_of(path, text, error) from error
     finally:
         os.close(file)
 
 
-def _error(path: str, text: str | None, error: OSError) -> CgroupError:
+def error_of(path: str, text: str | None, error: OSError) -> CgroupError:
+    """What an errno means for a cgroup; `text` is what was written, None for a read."""
     number = error.errno or 0
     meaning = _MEANINGS.get(number) or f"{error.strerror} ({errno.errorcode.get(number, number)})"
     if number in _VANISHED:

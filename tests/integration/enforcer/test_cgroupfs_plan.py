@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kernel_laws import Watch, assert_reached, held_now
 from kernel_model import KernelModel
-from kernel_worlds import Watch, assert_reached, held_now, scattered, specs, worlds_on
+from kernel_worlds import followers, scattered, specs, worlds_on
 from real_cgroups import RealCgroups, examples, memory_nodes, online_cpus
 
 from numapin_api.topology import Cpu, NumaNode, Topology
@@ -54,13 +55,14 @@ def test_the_kernel_takes_every_write_and_has_what_is_wanted(
 ) -> None:
     world = data.draw(worlds_on(real.version, this_machine(), real.layout))
     build(real, data.draw(scattered(world)))
-    for spec in data.draw(st.lists(specs(world), min_size=1, max_size=3)):
+    spec = data.draw(specs(world))
+    for _ in range(data.draw(st.integers(1, 3))):
         tree = real.read()
-        wanted = world.desired(spec, tree)
-        watched = Watch(world, real, held_now(tree, wanted))
-        outcome = apply(plan(tree, wanted).writes, watched)
+        watched = Watch(world, real, held_now(world, spec, tree))
+        outcome = apply(plan(tree, world.desired(spec, tree)).writes, watched)
         assert outcome.complete, outcome
-        assert_reached(real.read(), wanted)
+        assert_reached(world, spec, real.read())
+        spec = data.draw(followers(world, spec))
     apply(plan(real.read(), release(real.read(), world.topology)).writes, real)
     for cgroup in real.read().cgroups.values():
         assert cgroup.effective_cpus == online_cpus()

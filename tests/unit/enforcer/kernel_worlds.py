@@ -1,4 +1,4 @@
-"""Hypothesis strategies: machines, trees of cgroups, specs; and what must always hold of them."""
+"""Hypothesis strategies: machines, trees of cgroups that nobody ever made, specs."""
 
 from dataclasses import dataclass
 
@@ -8,9 +8,8 @@ from kernel_model import Group, KernelModel
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import Cpu, NumaNode, Topology
-from numapin_enforcer.cgroups import Cgroup, CgroupTree, Tree, Version, Write, parent
+from numapin_enforcer.cgroups import Tree, Version, parent
 from numapin_enforcer.desired import Desired, desire
-from numapin_enforcer.inforce import in_force, mismatches
 from numapin_enforcer.layout import Driver, Layout, Qos
 
 LAYOUT = Layout(Driver.CGROUPFS)
@@ -18,11 +17,12 @@ LAYOUT = Layout(Driver.CGROUPFS)
 
 @dataclass(frozen=True)
 class Pod:
-    """A pod of the world: `members` are its containers, (name, has a nested cgroup) each."""
+    """A pod of the world: `members` are its containers, `nesting` those that made cgroups."""
 
     uid: str
     qos: Qos
-    members: tuple[tuple[str, bool], ...]
+    members: tuple[str, ...]
+    nesting: frozenset[str]
     stranger: bool
     layout: Layout = LAYOUT
 
@@ -35,23 +35,38 @@ class Pod:
     def container_path(self, name: str) -> str:
         return f"{self.path()}/{self.container_id(name)}"
 
+    def paths(self) -> list[str]:
+        found = [self.path(), self.container_path("sandbox-f")]
+        for name in self.members:
+            path = self.container_path(name)
+            found += (
+                [path, f"{path}/inner", f"{path}/inner/most"] if name in self.nesting else [path]
+            )
+        return [*found, f"{self.path()}/stranger"] if self.stranger else found
+
 
 @dataclass(frozen=True)
 class World:
-    """A machine and the pods on it."""
+    """A machine and the pods on it; `strangers` are cgroups that no kubelet made."""
 
     version: Version
     topology: Topology
     possible: CpuSet
     pods: tuple[Pod, ...]
     layout: Layout = LAYOUT
+    strangers: tuple[str, ...] = ()
 
     def names(self) -> dict[str, str]:
         """What the runtime lists: every container, no sandbox."""
-        return {pod.container_id(name): name for pod in self.pods for name, _ in pod.members}
+        return {pod.container_id(name): name for pod in self.pods for name in pod.members}
 
     def containers(self) -> list[tuple[Pod, str]]:
-        return [(pod, name) for pod in self.pods for name, _ in pod.members]
+        return [(pod, name) for pod in self.pods for name in pod.members]
+
+    def path_of(self, one: ContainerAssignment) -> str:
+        """The cgroup of a container of a spec."""
+        pods = {pod.uid: pod for pod in self.pods}
+        return pods[one.pod_uid].container_path(one.container)
 
     def desired(self, spec: NodeAssignmentSpec, tree: Tree) -> dict[str, Desired]:
         return desire(spec, tree, self.layout, self.names(), self.topology)
@@ -65,79 +80,122 @@ class World:
         return model
 
     def paths(self) -> list[str]:
-        found = [self.layout.qos_path(Qos.BURSTABLE), self.layout.qos_path(Qos.BEST_EFFORT)]
-        for pod in self.pods:
-            found += [pod.path(), pod.container_path("sandbox-f")]
-            for name, nested in pod.members:
-                path = pod.container_path(name)
-                found += [path, f"{path}/inner", f"{path}/inner/most"] if nested else [path]
-            found += [f"{pod.path()}/stranger"] if pod.stranger else []
-        return found
+        """Every cgroup but the root, parents first."""
+        classes = [self.layout.qos_path(qos) for qos in (Qos.BURSTABLE, Qos.BEST_EFFORT)]
+        return [*classes, *(path for pod in self.pods for path in pod.paths()), *self.strangers]
+
+
+def pods(uid: str, layout: Layout) -> st.SearchStrategy[Pod]:
+    return st.sampled_from((2, 3, 1, 0)).flatmap(lambda count: _pods(uid, layout, count))
+
+
+def _pods(uid: str, layout: Layout, count: int) -> st.SearchStrategy[Pod]:
+    members = tuple(f"container-{letter}" for letter in "abc"[:count])
+    nesting = st.frozensets(st.sampled_from(members)) if members else st.just(frozenset())
+    args = (st.sampled_from(Qos), st.just(members), nesting, st.booleans(), st.just(layout))
+    return st.builds(Pod, st.just(uid), *args)
 
 
 @st.composite
 def worlds_on(draw: st.DrawFn, version: Version, topology: Topology, layout: Layout) -> World:
     """Pods on a given machine whose every CPU may come online."""
-    pods = tuple(draw(_pods(f"pod-{index}", layout)) for index in range(draw(st.integers(1, 3))))
-    return World(version, topology, topology.online | topology.offline, pods, layout)
+    made = tuple(
+        draw(pods(f"pod-{index}", layout)) for index in range(draw(st.sampled_from((2, 3, 1))))
+    )
+    root, burstable = layout.root, layout.qos_path(Qos.BURSTABLE)
+    unknown = (f"{root}/unknown", f"{root}/unknown/inner", f"{burstable}/odd")
+    strangers = unknown if draw(st.booleans(), label="strangers") else ()
+    possible = topology.online | topology.offline
+    return World(version, topology, possible, made, layout, strangers)
 
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
-    count = draw(st.integers(2, 8), label="cpus")
-    mems = draw(st.integers(1, 3), label="numa nodes")
+    """Machines with CPUs offline, and with NUMA nodes that have no memory or no CPU."""
+    count = draw(st.sampled_from((5, 8, 6, 3, 4, 2)), label="cpus")
+    nodes = draw(st.sampled_from((3, 4, 2, 1)), label="numa nodes")
+    bare = draw(st.sets(st.integers(1, nodes)), label="without memory")
+    last = draw(st.integers(1, nodes), label="numa nodes with CPUs")
     offline = CpuSet(draw(st.sets(st.integers(1, count - 1), max_size=count // 3)))
     online = CpuSet(range(count)) - offline
     topology = Topology(
-        tuple(Cpu(cpu, cpu, 0, 0, cpu % mems) for cpu in online),
-        tuple(NumaNode(node, 2**30) for node in range(mems)),
+        tuple(Cpu(cpu, cpu, 0, 0, cpu % last) for cpu in online),
+        tuple(NumaNode(node, 0 if node in bare else 2**30) for node in range(nodes)),
         offline,
     )
     return draw(worlds_on(draw(st.sampled_from(Version)), topology, LAYOUT))
 
 
 @st.composite
-def _pods(draw: st.DrawFn, uid: str, layout: Layout) -> Pod:
-    members = tuple(
-        (f"container-{letter}", draw(st.booleans()))
-        for letter in "abc"[: draw(st.integers(0, 3), label="containers")]
-    )
-    return Pod(uid, draw(st.sampled_from(Qos)), members, draw(st.booleans()), layout)
-
-
-@st.composite
 def specs(draw: st.DrawFn, world: World) -> NodeAssignmentSpec:
     """A valid spec: some containers own CPUs, some have memory of their own, the rest share."""
     order = draw(st.permutations(sorted(world.topology.online)))
-    owned = draw(st.integers(0, len(order) - 1), label="owned")
-    shared, free = CpuSet(order[owned:]), list(order[:owned])
+    few = draw(st.integers(1, max(1, len(order) // 3)), label="shared at least")
+    shared, free = CpuSet(order[:few]), list(order[few:])
     listed = []
     for pod, name in world.containers():
-        count = draw(st.integers(0, len(free)))
+        count = draw(st.sampled_from((1, 1, 1, 2, 3, 0)), label="owned")
         cpus, free = CpuSet(free[:count]), free[count:]
-        nodes = MemSet(draw(st.sets(st.sampled_from(sorted(world.topology.mems)))))
+        nodes = draw(bindings(world))
         if cpus or nodes:
-            listed.append(
-                ContainerAssignment(
-                    pod_uid=pod.uid,
-                    namespace="default",
-                    pod=pod.uid,
-                    container=name,
-                    cpus=cpus,
-                    mems=nodes,
-                    exclusive=bool(cpus),
-                )
-            )
+            listed.append(assigned(pod, name, cpus, nodes))
     pools = Pools(reserved=CpuSet(list(shared)[:1]), shared=shared | CpuSet(free))
     return NodeAssignmentSpec(pools=pools, containers=tuple(listed))
 
 
+def assigned(pod: Pod, name: str, cpus: CpuSet, mems: MemSet) -> ContainerAssignment:
+    return ContainerAssignment(
+        pod_uid=pod.uid,
+        namespace="default",
+        pod=pod.uid,
+        container=name,
+        cpus=cpus,
+        mems=mems,
+        exclusive=bool(cpus),
+    )
+
+
+@st.composite
+def rearranged(draw: st.DrawFn, world: World, spec: NodeAssignmentSpec) -> NodeAssignmentSpec:
+    """The same with other CPUs: swaps, chains and cycles of owners, and with the pool."""
+    online = sorted(world.topology.online)
+    by = draw(st.integers(1, len(online)))
+    turned, mirrored = [*online[by:], *online[:by]], online[::-1]
+    orders = st.sampled_from((mirrored, mirrored, turned)) | st.permutations(online)
+    moved = dict(zip(online, draw(orders), strict=True))
+
+    def move(cpus: CpuSet) -> CpuSet:
+        return CpuSet(moved[cpu] for cpu in cpus)
+
+    assert spec.pools is not None
+    pools = Pools(reserved=move(spec.pools.reserved), shared=move(spec.pools.shared))
+    listed = []
+    for one in spec.containers:
+        mems = draw(st.just(one.mems) | bindings(world))
+        listed.append(one.model_copy(update={"cpus": move(one.cpus), "mems": mems}))
+    return NodeAssignmentSpec(pools=pools, containers=tuple(listed))
+
+
+def bindings(world: World) -> st.SearchStrategy[MemSet]:
+    """Where a container's memory is to be: mostly on one node; empty is anywhere."""
+    single = st.sampled_from(sorted(world.topology.mems)).map(lambda node: MemSet([node]))
+    return single | _some(world.topology.mems).map(MemSet)
+
+
+def followers(world: World, spec: NodeAssignmentSpec) -> st.SearchStrategy[NodeAssignmentSpec]:
+    """What may come after a spec: the same with other CPUs, or now and then any other."""
+    return st.sampled_from((True, True, False)).flatmap(
+        lambda same: rearranged(world, spec) if same else specs(world)
+    )
+
+
 @st.composite
 def scattered(draw: st.DrawFn, world: World) -> KernelModel:
-    """The world's tree with any sets that the kernel could have: drift of every kind."""
+    """The world's tree with any sets that the kernel could have, also such as nobody ever wrote."""
     model = world.model()
-    if world.version is Version.V2 and draw(st.booleans(), label="kubepods asks"):
-        model.groups[world.layout.root].cpus = world.possible
+    top = model.groups[world.layout.root]
+    if draw(st.booleans(), label="kubepods asks"):
+        top.cpus = CpuSet(draw(_some(world.topology.online))) or top.cpus
     for path in world.paths():
         leaf = not any(parent(other) == path for other in world.paths())
         tasks = draw(st.integers(0, 1)) if leaf else 0
@@ -155,87 +213,9 @@ def _some(ids: CpuSet | MemSet) -> st.SearchStrategy[set[int]]:
     return st.sets(st.sampled_from(sorted(ids))) if ids else st.just(set())
 
 
-def related(one: str, other: str) -> bool:
-    """Whether one cgroup is the other, or holds it."""
-    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
-
-
-def alone(tree: Tree, path: str) -> CpuSet:
-    """The CPUs that a cgroup has and no cgroup but itself and those around and inside it."""
-    mine = tree.cgroups[path].effective_cpus
-    for other in tree.cgroups.values():
-        if not related(path, other.path):
-            mine -= other.effective_cpus
-    return mine
-
-
-def held_now(tree: Tree, wanted: dict[str, Desired]) -> dict[str, CpuSet]:
-    """What containers that are to own CPUs have to themselves now, whoever gave it to them."""
-    found = {path: alone(tree, path) for path in owners(wanted) if path in tree.cgroups}
-    return {path: cpus for path, cpus in found.items() if cpus}
-
-
-def assert_reached(tree: Tree, wanted: dict[str, Desired]) -> None:
-    """The kernel has what is wanted, owners have it alone, and our own report says just that."""
-    for path, cgroup in tree.cgroups.items():
-        assert cgroup.effective_cpus == wanted[path].cpus, path
-        assert cgroup.effective_mems == wanted[path].mems, path
-    owning = {path: wanted[path].cpus for path in owners(wanted) if path in tree.cgroups}
-    assert {path: alone(tree, path) for path in owning} == owning
-    assert mismatches(tree, wanted) == ()
-    assert {one.path: one.cpus for one in in_force(tree, wanted) if one.exclusive} == owning
-
-
-def owners(wanted: dict[str, Desired]) -> list[str]:
-    """The containers that are to own CPUs, without what is nested in them."""
-    return [
-        path
-        for path, one in wanted.items()
-        if one.owner and wanted[parent(path)].owner != one.owner
-    ]
-
-
-class Watch:
-    """Holds I1, I2 and I3 of the design after every single write to a model or a kernel."""
-
-    def __init__(self, world: World, cgroups: CgroupTree, held: dict[str, CpuSet]) -> None:
-        self._world, self._cgroups, self.held = world, cgroups, held
-        if isinstance(cgroups, KernelModel):
-            cgroups.before_write, cgroups.after_write = self.before, self.after
-
-    def read(self) -> Tree:
-        return self._cgroups.read()
-
-    def write(self, write: Write) -> None:
-        """What `apply` calls where the kernel is real."""
-        self.before(write)
-        self._cgroups.write(write)
-        self.after(write)
-
-    def before(self, write: Write) -> None:
-        """I2: nothing empty, nothing offline, no node without memory."""
-        topology = self._world.topology
-        if isinstance(write.value, CpuSet):
-            assert write.value, write
-            assert write.value <= topology.online, write
-        if isinstance(write.value, MemSet):
-            assert write.value, write
-            assert write.value <= topology.mems, write
-
-    def after(self, write: Write) -> None:
-        """I1: what was owned stays with its owner until it left; I3: asked is effective."""
-        tree = self._cgroups.read()
-        for path, cpus in self.held.items():
-            if path in tree.cgroups:
-                still = cpus & tree.cgroups[path].effective_cpus
-                assert still <= alone(tree, path), f"{path} lost {still} after {write}"
-                self.held[path] = still
-        self._contained(tree, write)
-
-    @staticmethod
-    def _contained(tree: Tree, write: Write) -> None:
-        found: Cgroup = tree.cgroups[write.path]
-        if isinstance(write.value, CpuSet):
-            assert found.effective_cpus == write.value, write
-        if isinstance(write.value, MemSet):
-            assert found.effective_mems == write.value, write
+def born(model: KernelModel, path: str) -> None:
+    """A cgroup appears as runc and the kubelet make it: on v1 with what is around it."""
+    model.make(path)
+    if model.version is Version.V1:
+        above = model.groups[parent(path)]
+        model.groups[path] = Group(above.cpus, above.mems)

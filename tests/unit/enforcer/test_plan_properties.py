@@ -1,39 +1,42 @@
+"""From any tree to any spec on the kernel model, whatever happens: the laws hold at every write."""
+
 import errno
 from collections.abc import Callable
 from dataclasses import replace
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernel_model import KernelModel
-from kernel_worlds import Watch, World, alone, assert_reached, held_now, scattered, specs, worlds
-
-from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import NodeAssignmentSpec
-from numapin_api.topology import Topology
-from numapin_enforcer.apply import Outcome, apply
-from numapin_enforcer.cgroups import CgroupRefusedError, Write
-from numapin_enforcer.plan import plan
-
-patient = settings(
-    max_examples=60,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+from kernel_laws import Watch, alone, assert_reached, held_now
+from kernel_passes import copy_of, enforce, holders, in_force, patient, some_tree
+from kernel_worlds import (
+    LAYOUT,
+    World,
+    born,
+    followers,
+    pods,
+    scattered,
+    specs,
+    worlds,
 )
 
+from numapin_api.cpuset import CpuSet
+from numapin_api.topology import Topology
+from numapin_enforcer.cgroup_files import error_of
+from numapin_enforcer.cgroups import Write
+from numapin_enforcer.plan import plan
 
-def enforce(world: World, model: KernelModel, spec: NodeAssignmentSpec) -> Outcome:
-    """One pass: read, plan, write what is quick and then what moves memory."""
-    tree = model.read()
-    planned = plan(tree, world.desired(spec, tree))
-    first = apply(planned.quick, model)
-    then = apply(planned.moves, model, first)
-    return Outcome(*(getattr(first, name) + getattr(then, name) for name in Outcome.__slots__))
-
-
-def holders(world: World, model: KernelModel, spec: NodeAssignmentSpec) -> dict[str, CpuSet]:
-    tree = model.read()
-    return held_now(tree, world.desired(spec, tree))
+ERRNOS = (
+    errno.ERANGE,
+    errno.EINVAL,
+    errno.ENOSPC,
+    errno.EBUSY,
+    errno.EACCES,
+    errno.EROFS,
+    errno.EPERM,
+    errno.EIO,
+    errno.ENOMEM,
+)
+"""What a write to a cpuset was seen to fail with, and what the kernel may say of any file."""
 
 
 @patient
@@ -41,13 +44,11 @@ def holders(world: World, model: KernelModel, spec: NodeAssignmentSpec) -> dict[
 def test_any_tree_reaches_any_spec_in_one_pass_and_a_second_writes_nothing(
     data: st.DataObject, world: World
 ) -> None:
-    model = data.draw(scattered(world))
-    spec = data.draw(specs(world))
-    wanted = world.desired(spec, model.read())
+    model, spec = data.draw(scattered(world)), data.draw(specs(world))
     Watch(world, model, holders(world, model, spec))
     outcome = enforce(world, model, spec)
     assert outcome.complete, outcome
-    assert_reached(model.read(), wanted)
+    assert_reached(world, spec, model.read())
     tree = model.read()
     assert plan(tree, world.desired(spec, tree)).writes == ()
 
@@ -57,58 +58,46 @@ def test_any_tree_reaches_any_spec_in_one_pass_and_a_second_writes_nothing(
 def test_owners_are_never_disturbed_while_one_spec_follows_another(
     data: st.DataObject, world: World
 ) -> None:
-    model = world.model()
-    for spec in data.draw(st.lists(specs(world), min_size=2, max_size=4)):
-        held = holders(world, model, spec)
-        Watch(world, model, held)
+    model, spec = in_force(data, world)
+    for _ in range(data.draw(st.integers(1, 3))):
+        spec = data.draw(followers(world, spec))
+        Watch(world, model, holders(world, model, spec))
         assert enforce(world, model, spec).complete
-        assert_reached(model.read(), world.desired(spec, model.read()))
+        assert_reached(world, spec, model.read())
 
 
-def refuse_at(place: int, then: Callable[[Write], None]) -> Callable[[Write], None]:
-    """What a model does before each write: the one at `place` is refused."""
+def refuse(places: set[int], number: int, then: Callable[[Write], None]) -> Callable[[Write], None]:
+    """What a model does before each write: those at `places` fail with the errno `number`."""
     seen = 0
 
     def before(write: Write) -> None:
         nonlocal seen
         then(write)
         seen += 1
-        if seen - 1 == place:
-            raise CgroupRefusedError(write.path, str(write.value), errno.EBUSY, "injected")
+        if seen - 1 in places:
+            raise error_of(write.path, str(write.value), OSError(number, "injected"))
 
     return before
 
 
-@patient
-@given(data=st.data(), world=worlds())
+@settings(patient, max_examples=20)
+@given(data=st.data(), world=worlds(), number=st.sampled_from(ERRNOS))
 def test_a_write_that_fails_leaves_all_safe_and_the_next_pass_goes_on(
-    data: st.DataObject, world: World
+    data: st.DataObject, world: World, number: int
 ) -> None:
-    before, spec = data.draw(specs(world)), data.draw(specs(world))
-    start = data.draw(scattered(world))
-    if data.draw(st.booleans(), label="from a spec in force"):
-        enforce(world, start, before)
-    held = holders(world, start, spec)
-    wanted = world.desired(spec, start.read())
-    for place in range(len(plan(start.read(), wanted).writes)):
-        model = copy_of(world, start)
-        watch = Watch(world, model, dict(held))
-        model.before_write = refuse_at(place, watch.before)
-        assert not enforce(world, model, spec).complete
+    start, spec = some_tree(data, world)
+    count = len(plan(start.read(), world.desired(spec, start.read())).writes)
+    several = data.draw(st.sets(st.integers(0, 30)), label="several at once")
+    for places in [*({place} for place in range(count)), several & set(range(count))]:
+        model = copy_of(start)
+        watch = Watch(world, model, holders(world, start, spec))
+        model.before_write = refuse(places, number, watch.before)
+        outcome = enforce(world, model, spec)
+        assert outcome.complete == (not places), outcome
         model.before_write = watch.before
         watch.held |= holders(world, model, spec)
         assert enforce(world, model, spec).complete
-        assert_reached(model.read(), world.desired(spec, model.read()))
-
-
-def copy_of(world: World, model: KernelModel) -> KernelModel:
-    made = KernelModel(model.version, model.possible, model.mems, model.root)
-    made.online = model.online
-    made.groups = {
-        path: type(group)(group.cpus, group.mems, group.tasks)
-        for path, group in model.groups.items()
-    }
-    return made
+        assert_reached(world, spec, model.read())
 
 
 @patient
@@ -116,29 +105,62 @@ def copy_of(world: World, model: KernelModel) -> KernelModel:
 def test_cgroups_that_vanish_between_reading_and_writing_are_normal(
     data: st.DataObject, world: World
 ) -> None:
-    model = data.draw(scattered(world))
-    spec = data.draw(specs(world))
-    leaving = data.draw(
-        st.sets(st.sampled_from(world.paths()[2:])) if world.pods else st.just(set())
-    )
-    moments = {path: data.draw(st.integers(0, 20)) for path in sorted(leaving)}
+    model, spec = some_tree(data, world)
+    moments = {
+        path: data.draw(st.integers(0, 12))
+        for path in sorted(data.draw(st.sets(st.sampled_from(world.paths()[2:]))))
+    }
     watch = Watch(world, model, holders(world, model, spec))
-    count = 0
-
-    def vanish(write: Write) -> None:
-        nonlocal count
-        watch.before(write)
-        for path, moment in moments.items():
-            if moment == count:
-                model.vanish(path)
-        count += 1
-
-    model.before_write = vanish
+    model.before_write = at_each(watch, moments, model.vanish)
     outcome = enforce(world, model, spec)
     assert outcome.complete, outcome
     model.before_write = watch.before
     assert enforce(world, model, spec).complete
-    assert_reached(model.read(), world.desired(spec, model.read()))
+    assert_reached(world, spec, model.read())
+
+
+def at_each(
+    watch: Watch, moments: dict[str, int], happens: Callable[[str], None]
+) -> Callable[[Write], None]:
+    """What a model does before each write: what is to happen to a path at that moment."""
+    count = 0
+
+    def before(write: Write) -> None:
+        nonlocal count
+        watch.before(write)
+        for path, moment in moments.items():
+            if moment == count:
+                happens(path)
+        count += 1
+
+    return before
+
+
+@patient
+@given(data=st.data(), world=worlds())
+def test_cgroups_that_appear_between_reading_and_writing_are_seen_to_by_the_next_pass(
+    data: st.DataObject, world: World
+) -> None:
+    """What a newborn begins with is not ours to say; nobody but newborns meets an owner."""
+    model, spec = some_tree(data, world)
+    late = data.draw(pods("pod-9", LAYOUT))
+    grown = replace(world, pods=(*world.pods, late))
+    spec_then = data.draw(specs(grown) | st.just(spec))
+    deeper = [f"{one.path()}/{'e' * 64}" for one in world.pods] + [late.path() + "/" + "d" * 64]
+    paths = sorted({*late.paths(), *data.draw(st.sets(st.sampled_from(deeper)))})
+    moment = data.draw(st.integers(0, 8))
+    watch = Watch(world, model, holders(world, model, spec))
+
+    def appear(path: str) -> None:
+        watch.unseen.add(path)
+        born(model, path)
+
+    model.before_write = at_each(watch, dict.fromkeys(paths, moment), appear)
+    enforce(world, model, spec)
+    model.before_write = watch.before
+    Watch(grown, model, holders(grown, model, spec_then))
+    assert enforce(grown, model, spec_then).complete
+    assert_reached(grown, spec_then, model.read())
 
 
 @patient
@@ -146,9 +168,7 @@ def test_cgroups_that_vanish_between_reading_and_writing_are_normal(
 def test_cpus_that_go_and_come_back_never_go_to_two(data: st.DataObject, world: World) -> None:
     """Between a CPU's going and our next pass nothing can be promised: the kernel gives its owner
     what is around it. Its coming back gives it to nobody while it has an owner."""
-    spec = data.draw(specs(world))
-    model = world.model()
-    enforce(world, model, spec)
+    model, spec = in_force(data, world)
     gone = CpuSet(data.draw(st.sets(st.sampled_from(sorted(world.topology.online)))))
     gone -= CpuSet([min(world.topology.online)])
     without = replace(world, topology=missing(world.topology, gone))
@@ -156,14 +176,14 @@ def test_cpus_that_go_and_come_back_never_go_to_two(data: st.DataObject, world: 
     model.before_write = model.after_write = lambda write: None
     assert enforce(without, model, spec).complete
     tree = model.read()
-    assert_reached(tree, without.desired(spec, tree))
-    held = held_now(tree, without.desired(spec, tree))
+    assert_reached(without, spec, tree)
+    held = held_now(without, spec, tree)
     model.set_online(world.topology.online)
     for path, cpus in held.items():
         assert cpus <= alone(model.read(), path), path
     Watch(world, model, held)
     assert enforce(world, model, spec).complete
-    assert_reached(model.read(), world.desired(spec, model.read()))
+    assert_reached(world, spec, model.read())
 
 
 def missing(topology: Topology, gone: CpuSet) -> Topology:

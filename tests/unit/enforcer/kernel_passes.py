@@ -1,0 +1,56 @@
+"""One pass over the kernel model, and trees to make it on: as others left them, or as we did."""
+
+from dataclasses import replace
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from kernel_laws import held_now
+from kernel_model import KernelModel
+from kernel_worlds import World, followers, scattered, specs
+
+from numapin_api.cpuset import CpuSet
+from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_enforcer.apply import Outcome, apply
+from numapin_enforcer.plan import plan
+
+patient = settings(
+    max_examples=50,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+def enforce(world: World, model: KernelModel, spec: NodeAssignmentSpec) -> Outcome:
+    """One pass: read, plan, write what is quick and then what moves memory."""
+    tree = model.read()
+    planned = plan(tree, world.desired(spec, tree))
+    first = apply(planned.quick, model)
+    then = apply(planned.moves, model, first)
+    return Outcome(*(getattr(first, name) + getattr(then, name) for name in Outcome.__slots__))
+
+
+def holders(world: World, model: KernelModel, spec: NodeAssignmentSpec) -> dict[str, CpuSet]:
+    return held_now(world, spec, model.read())
+
+
+def in_force(data: st.DataObject, world: World) -> tuple[KernelModel, NodeAssignmentSpec]:
+    """A tree that one spec was enforced on, and that spec."""
+    model, spec = data.draw(scattered(world)), data.draw(specs(world))
+    assert enforce(world, model, spec).complete
+    return model, spec
+
+
+def some_tree(data: st.DataObject, world: World) -> tuple[KernelModel, NodeAssignmentSpec]:
+    """A tree as others left it, or as an earlier spec did; and the spec to come."""
+    if data.draw(st.booleans(), label="from a spec in force"):
+        model, before = in_force(data, world)
+        return model, data.draw(followers(world, before))
+    return data.draw(scattered(world)), data.draw(specs(world))
+
+
+def copy_of(model: KernelModel) -> KernelModel:
+    made = KernelModel(model.version, model.possible, model.mems, model.root)
+    made.online = model.online
+    made.groups = {path: replace(group) for path, group in model.groups.items()}
+    return made
