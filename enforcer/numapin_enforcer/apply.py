@@ -94,8 +94,7 @@ def _blocks(missing: Write, write: Write) -> bool:
     if missing.setting is not write.setting:
         return False
     if f"{write.path}/".startswith(f"{missing.path}/"):
-        asked = write.value.mask if isinstance(write.value, CpuSet | MemSet) else 0
-        return bool(missing.gains.mask & asked)
+        return bool(missing.gains.mask & _asked(write))
     if missing.path.startswith(write.path + "/"):
         return _blocks_parent(missing, write)
     if missing.owner and missing.owner == write.owner:
@@ -108,8 +107,13 @@ def _blocks_parent(missing: Write, write: Write) -> bool:
     """Whether a parent must stay as it is because a child could not be set.
 
     A child that was not bound to its set would gain with its parent (v2); one that did not leave
-    CPUs would, left with nothing, get all that its parent has (v2), or the kernel refuses (v1).
+    CPUs would, left with nothing, get all that its parent has (v2), or the kernel refuses (v1). The
+    parent may have been meant to give those up by an earlier write, which was left out as well.
     """
     if not missing.gains and not missing.leaves:
         return bool(write.gains)
-    return bool(missing.leaves.mask & write.leaves.mask)
+    return bool(missing.leaves.mask & ~_asked(write))
+
+
+def _asked(write: Write) -> int:
+    return write.value.mask if isinstance(write.value, CpuSet | MemSet) else 0

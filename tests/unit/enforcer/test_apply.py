@@ -1,0 +1,73 @@
+"""A write that fails in the midst of a swap: every owner stays alone on what it has not left."""
+
+import errno
+from collections.abc import Callable
+
+import pytest
+from kernel_laws import Watch, assert_reached, held_now
+from kernel_passes import copy_of, enforce
+from kernel_worlds import LAYOUT, Pod, World, assigned
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.nodeassignment import NodeAssignmentSpec, Pools
+from numapin_api.topology import Cpu, NumaNode, Topology
+from numapin_enforcer.cgroup_files import error_of
+from numapin_enforcer.cgroups import Version, Write
+from numapin_enforcer.layout import Qos
+from numapin_enforcer.plan import plan
+
+ONE_NODE = MemSet([0])
+CPUS = tuple(Cpu(cpu, cpu, 0, 0, 0) for cpu in range(5))
+PODS = tuple(
+    Pod(f"pod-{number}", Qos.GUARANTEED, ("container-a", "container-b"), frozenset(), False)
+    for number in range(2)
+)
+
+
+def world(version: Version) -> World:
+    return World(version, Topology(CPUS, (NumaNode(0, 2**30),)), CpuSet(range(5)), PODS, LAYOUT)
+
+
+def owning(world: World, shared: int, *cpus: int) -> NodeAssignmentSpec:
+    """The four containers own one CPU each, in their order."""
+    pairs = zip(world.containers(), cpus, strict=True)
+    listed = (assigned(pod, name, CpuSet([cpu]), ONE_NODE) for (pod, name), cpu in pairs)
+    pool = CpuSet([shared])
+    return NodeAssignmentSpec(pools=Pools(reserved=pool, shared=pool), containers=tuple(listed))
+
+
+def failing(place: int, number: int, then: Callable[[Write], None]) -> Callable[[Write], None]:
+    writes: list[Write] = []
+
+    def before(write: Write) -> None:
+        then(write)
+        writes.append(write)
+        if len(writes) == place + 1:
+            raise error_of(write.path, str(write.value), OSError(number, "injected"))
+
+    return before
+
+
+@pytest.mark.parametrize("version", Version)
+@pytest.mark.parametrize("number", [errno.EBUSY, errno.EROFS], ids=["refused", "read-only"])
+@pytest.mark.parametrize(
+    ("shared", "cpus"),
+    [(4, (3, 2, 1, 0)), (0, (2, 1, 4, 3)), (0, (3, 4, 1, 2)), (1, (2, 3, 4, 0)), (3, (0, 2, 1, 4))],
+    ids=["all but one", "within pods", "between pods", "all turned", "with the pool"],
+)
+def test_a_swap_that_fails_at_any_write(
+    version: Version, number: int, shared: int, cpus: tuple[int, ...]
+) -> None:
+    one = world(version)
+    start, before, after = one.model(), owning(one, 0, 1, 2, 3, 4), owning(one, shared, *cpus)
+    enforce(one, start, before)
+    tree = start.read()
+    for place in range(len(plan(tree, one.desired(after, tree)).writes)):
+        model = copy_of(start)
+        watch = Watch(one, model, held_now(one, after, tree))
+        model.before_write = failing(place, number, watch.before)
+        assert not enforce(one, model, after).complete
+        model.before_write = watch.before
+        watch.held |= held_now(one, after, model.read())
+        assert enforce(one, model, after).complete
+        assert_reached(one, after, model.read())
