@@ -135,7 +135,7 @@ def _build_parts(
         machine=Machine(settings.sysfs, settings.procfs),
         host=Host(settings.cgroupfs, settings.cgroup_root),
         intake=intake,
-        keeper=Keeper(copy, intake.accepted),
+        keeper=Keeper(copy, intake.accepted, wake),
         names=ContainerNames(runtime, wake),
         recorder=Recorder(runtime, wake),
         limits=Limits(settings.state_dir, wake),

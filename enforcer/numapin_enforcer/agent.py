@@ -12,7 +12,7 @@ from typing import Final
 
 from numapin_api.conditions import Reason
 from numapin_api.hardware import compact_topology
-from numapin_api.nodeassignment import NodeAssignmentStatus, RuntimeStatus
+from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus, RuntimeStatus
 from numapin_client.events import WARNING, Happening
 from numapin_enforcer.assignments import Assignments
 from numapin_enforcer.cgroups import CgroupError, Tree
@@ -74,7 +74,7 @@ class Agent:
         self._kubelet_policy = ""
         self._holding = parts.intake.enforces
         self._failed_passes = 0
-        self._told: tuple[Enforced, Summary] | None = None
+        self._told: tuple[Enforced, NodeAssignmentSpec | None, Summary] | None = None
         self._looked_at = -math.inf
         self._hardware = compact_topology(parts.machine.topology)
 
@@ -243,10 +243,11 @@ class Agent:
             return None
         if accepted is None:
             return Summary()
-        if self._told is None or self._told[0] is not enforced:
-            told = summarize(accepted.spec, enforced.tree, enforced.desired, pods.layout)
-            self._told = (enforced, told)
-        return self._told[1]
+        kept = self._parts.keeper.until_kept
+        if self._told is None or self._told[0] is not enforced or self._told[1] is not kept:
+            told = summarize(accepted.spec, enforced.tree, enforced.desired, pods.layout, kept)
+            self._told = (enforced, kept, told)
+        return self._told[2]
 
     def _hands_off(self) -> Iterator[Obstacle]:
         if self._kubelet_policy:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from typing import Final
 
+from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_client.backoff import Backoff
 from numapin_enforcer.local_copy import Assignment, LocalCopy
 
@@ -16,8 +17,8 @@ FIRST_WAIT_SECONDS: Final = 1.0
 class Keeper:
     """Writes the newest assignment in force to the node."""
 
-    def __init__(self, copy: LocalCopy, kept: Assignment | None) -> None:
-        self._copy, self._kept, self._newest = copy, kept, kept
+    def __init__(self, copy: LocalCopy, kept: Assignment | None, wake: asyncio.Event) -> None:
+        self._copy, self._kept, self._newest, self._wake = copy, kept, kept, wake
         self._changed = asyncio.Event()
         self.problem = ""
         """Why the copy is not up to date; empty when it is."""
@@ -27,6 +28,16 @@ class Keeper:
         if assignment is not self._newest:
             self._newest = assignment
             self._changed.set()
+
+    @property
+    def until_kept(self) -> NodeAssignmentSpec | None:
+        """What a restart begins with while the newest is being written; None once it is kept.
+
+        None as well while the disk refuses: then that is the problem, and told as such.
+        """
+        if self.problem or self._newest == self._kept:
+            return None
+        return self._kept.spec if self._kept is not None else NodeAssignmentSpec()
 
     async def run(self) -> None:
         """Write what is to be kept, until cancelled; tries again when the disk refuses."""
@@ -42,8 +53,10 @@ class Keeper:
             except OSError as error:
                 self.problem = f"the assignment could not be kept in {self._copy.path}: {error}"
                 LOG.warning("the assignment could not be kept", extra={"error": error})
+                self._wake.set()
                 await asyncio.sleep(backoff.next_seconds())
                 self._changed.set()
             else:
                 self._kept, self.problem = newest, ""
                 backoff.reset()
+                self._wake.set()

@@ -1,6 +1,6 @@
 """Pure: what the kernel's answer means for the status: who has what, and who has it alone."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,7 +8,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerStatus, NodeAssignmentSpec, PoolsInForce
 from numapin_enforcer.cgroups import Tree
 from numapin_enforcer.desired import Desired
-from numapin_enforcer.inforce import in_force
+from numapin_enforcer.inforce import InForce, in_force
 from numapin_enforcer.layout import Kind, Layout
 
 LEAVES: Final = frozenset({Kind.CONTAINER, Kind.NESTED, Kind.OTHER})
@@ -24,19 +24,28 @@ class Summary:
         running: UIDs of the spec's pods of which a container's cgroup exists, the sandbox's
             included. The kubelet removes the pod's own cgroup seconds after all that was in it:
             an empty one holds nobody's CPUs.
+        unkept: how many containers have their CPUs alone and are not told as owners yet, because a
+            restart would not know it.
     """
 
     containers: tuple[ContainerStatus, ...] = ()
     pools: PoolsInForce | None = None
     running: tuple[str, ...] = ()
+    unkept: int = 0
 
 
 def summarize(
-    spec: NodeAssignmentSpec, tree: Tree, desired: Mapping[str, Desired], layout: Layout
+    spec: NodeAssignmentSpec,
+    tree: Tree,
+    desired: Mapping[str, Desired],
+    layout: Layout,
+    until_kept: NodeAssignmentSpec | None = None,
 ) -> Summary:
     """Tell what `tree`, read back after all writes, means for `spec`.
 
-    Without anything desired only what runs is told, and nothing when all is given back.
+    Without anything desired only what runs is told, and nothing when all is given back. While
+    `spec` is not kept on the node, nobody is told as an owner who is none in `until_kept` as well:
+    an enforcer that is killed now begins with that one.
     """
     if spec.mode == "None":
         return Summary()
@@ -46,17 +55,29 @@ def summarize(
     found = {
         (one.container.pod_uid, one.container.container): one for one in in_force(tree, desired)
     }
+    unkept = _unkept(found, until_kept) if until_kept is not None else frozenset()
     containers = tuple(
         ContainerStatus(
-            pod_uid=uid, container=name, cpus=one.cpus, mems=one.mems, exclusive=one.exclusive
+            pod_uid=key[0],
+            container=key[1],
+            cpus=one.cpus,
+            mems=one.mems,
+            exclusive=one.exclusive and key not in unkept,
         )
-        for (uid, name), one in sorted(found.items())
+        for key, one in sorted(found.items())
     )
-    exclusive = CpuSet()
-    for one in containers:
-        exclusive |= one.cpus if one.exclusive else CpuSet()
-    shared = _shared(tree, desired, layout)
-    return Summary(containers, _pools(spec, shared, exclusive), running)
+    pools = _pools(spec, containers, _shared(tree, desired, layout))
+    return Summary(containers, pools, running, len(unkept))
+
+
+def _unkept(
+    found: Mapping[tuple[str, str], InForce], kept: NodeAssignmentSpec
+) -> frozenset[tuple[str, str]]:
+    """Who owns CPUs and would not, or others, by the word of `kept`."""
+    known = {(one.pod_uid, one.container): one for one in kept.containers}
+    return frozenset(
+        key for key, one in found.items() if one.exclusive and one.container != known.get(key)
+    )
 
 
 def _running(spec: NodeAssignmentSpec, tree: Tree, layout: Layout) -> Iterator[str]:
@@ -74,10 +95,15 @@ def _shared(tree: Tree, desired: Mapping[str, Desired], layout: Layout) -> CpuSe
     return shared
 
 
-def _pools(spec: NodeAssignmentSpec, shared: CpuSet, exclusive: CpuSet) -> PoolsInForce | None:
+def _pools(
+    spec: NodeAssignmentSpec, containers: Iterable[ContainerStatus], shared: CpuSet
+) -> PoolsInForce | None:
     """The pools in force; while nobody runs in the shared one it is as the spec says."""
     if spec.pools is None:
         return None
+    exclusive = CpuSet()
+    for one in containers:
+        exclusive |= one.cpus if one.exclusive else CpuSet()
     return PoolsInForce(
         reserved=spec.pools.reserved, shared=shared or spec.pools.shared, exclusive=exclusive
     )

@@ -46,7 +46,7 @@ def build_report(scene: Scene) -> Report:
             "running": summary.running,
         }
     )
-    stalled, working = _first(scene.stalled), _first(scene.working)
+    stalled, working = _first(scene.stalled), _first((*scene.working, *_unkept(summary)))
     verdicts = judge(stalled, working, _fine(scene.spec, summary))
     return Report(content, verdicts, blind=scene.summary is None)
 
@@ -72,6 +72,14 @@ def moving(writes: Iterable[Write]) -> list[Obstacle]:
     if not paths:
         return []
     return [Obstacle(Reason.APPLYING, f"memory of {len(paths)} cgroups is being moved")]
+
+
+def _unkept(summary: Summary) -> list[Obstacle]:
+    """Owners that are told as such once the assignment is kept on the node."""
+    if not summary.unkept:
+        return []
+    told = f"the assignment is being kept on the node, {summary.unkept} of its owners are new"
+    return [Obstacle(Reason.APPLYING, told)]
 
 
 def _fine(spec: NodeAssignmentSpec | None, summary: Summary) -> str:

@@ -246,3 +246,30 @@ async def node_ends(node: Node, message: str, **options: str) -> None:
     (line,) = node.log.splitlines()
     assert line.startswith("numapin-enforcer: ")
     assert message in line
+
+
+async def test_nobody_is_told_as_owner_whom_a_restart_would_not_know(
+    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+) -> None:
+    """The disk takes its time: an enforcer that is killed now begins with the assignment before."""
+    first, _ = owner
+    second = await kubelet.run_pod("second")
+    cgroup = f"{second.cgroup}/{await kubelet.run(second, 'main')}"
+    folder = Path(node.options["state-dir"])
+    slow = folder / "assignment.new"
+    os.mkfifo(slow)  # whoever opens it to write waits for somebody who reads
+    node.assign(spec(assigned(second.uid, "main", "1"), shared="0"))
+    await eventually(lambda: node.condition("Reconciling")[0] == "True")
+    assert "being kept on the node" in node.condition("Reconciling")[2]
+    told = node.status["containers"]
+    assert [(one["podUID"], one["cpus"], one["exclusive"]) for one in told] == [
+        (second.uid, "1", False)
+    ]
+    assert cpus_of(cgroup) == "1"
+    reader = os.open(slow, os.O_RDONLY | os.O_NONBLOCK)
+    slow.unlink()
+    await eventually(node.in_force)
+    os.close(reader)
+    assert node.status["containers"][0]["exclusive"]
+    await eventually(lambda: second.uid in (folder / "assignment.json").read_text())
+    assert first.uid not in (folder / "assignment.json").read_text()

@@ -196,12 +196,12 @@ async def test_memory_that_cannot_move_is_told_until_nothing_is_to_move(
 
 
 async def test_the_newest_assignment_is_kept_once_the_disk_takes_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wake: asyncio.Event
 ) -> None:
     monkeypatch.setattr(keeper_module, "FIRST_WAIT_SECONDS", 0.01)
     copy = LocalCopy(tmp_path / "state", "n")
     (tmp_path / "state").write_text("a file where the folder belongs")
-    keeper = Keeper(copy, None)
+    keeper = Keeper(copy, None, wake)
     task = asyncio.create_task(keeper.run())
     keeper.keep(Assignment("n", "u", 1, SPEC))
     await eventually(lambda: keeper.problem)
