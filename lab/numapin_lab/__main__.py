@@ -13,6 +13,7 @@ import yaml
 
 from numapin_lab import demo
 from numapin_lab.build import provide, say
+from numapin_lab.chaos import command as chaos
 from numapin_lab.components import COMPONENTS
 from numapin_lab.errors import LabError
 from numapin_lab.folder import LabFolder
@@ -66,6 +67,9 @@ def build_parser() -> argparse.ArgumentParser:
     commands.add_parser("status", help="say what runs, and where the logs are")
     shown = commands.add_parser("demo", help="apply the examples and check what the kernel does")
     shown.add_argument("--keep", action="store_true", help="leave the lab up")
+    chaos.add_options(
+        commands.add_parser("chaos", help="kill, overwrite and churn, and watch the kernel")
+    )
     commands.add_parser("components", help="find or build every component, and say where it is")
     _add_guest(commands.add_parser("guest", help="run a command in the node of a lab with --vm"))
     _add_vm(commands.add_parser("vm", help="run a command in a virtual machine with NUMA nodes"))
@@ -157,6 +161,12 @@ def _demo(folder: LabFolder, options: argparse.Namespace) -> int:
     return 0
 
 
+def _chaos(folder: LabFolder, options: argparse.Namespace) -> int:
+    """Exit status 0: nothing was found; 1: something was, and the report says what."""
+    check(_command("chaos", folder))
+    return 0 if chaos.run(folder, chaos.planned(options), options.keep) else 1
+
+
 def _components(_: LabFolder, __: argparse.Namespace) -> int:
     for name, found in provide([*COMPONENTS]).items():
         print(f"{name:<24} {found.origin:<18} {found.path}")
@@ -172,6 +182,7 @@ COMMANDS = {
     "down": _down,
     "status": _status,
     "demo": _demo,
+    "chaos": _chaos,
     "vm": _vm,
     "guest": _guest,
     "components": _components,

@@ -1,0 +1,58 @@
+"""`python -m numapin_lab chaos`: a run on a lab of its own, and its report."""
+
+import argparse
+import json
+import secrets
+from pathlib import Path
+from typing import Final
+
+from numapin_lab.build import Say, say
+from numapin_lab.chaos.plan import ChaosPlan, make_plan
+from numapin_lab.chaos.report import Report, summary
+from numapin_lab.chaos.run import run as carry_out
+from numapin_lab.folder import LabFolder
+from numapin_lab.session import Session
+
+FILE: Final = "chaos.json"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What a run can be told."""
+    parser.add_argument("--seed", type=int, help="of everything random (default: a new one)")
+    parser.add_argument("--pods", type=int, default=200, help="(default: %(default)s)")
+    parser.add_argument(
+        "--spare-enforcer", action="store_true", help="never kill it: its memory is to be watched"
+    )
+    parser.add_argument("--keep", action="store_true", help="leave the lab up")
+
+
+def planned(options: argparse.Namespace) -> ChaosPlan:
+    """What the options ask for."""
+    seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
+    return make_plan(seed, options.pods, spare_enforcer=options.spare_enforcer)
+
+
+def run(folder: LabFolder, plan: ChaosPlan, keep: bool, tell: Say = say) -> bool:
+    """Bring the lab up, run, print and keep the report, tear the lab down.
+
+    Returns:
+        Whether nothing was found.
+
+    Raises:
+        LabError: the run did not come to its end; the lab is left for looking at its logs.
+    """
+    tell(f"chaos: {plan.pods} pods; this run again: --seed {plan.seed} --pods {plan.pods}")
+    session = Session(folder.up())
+    session.clear()
+    report = carry_out(session, plan, folder.path, tell)
+    write(report, folder.path / FILE)
+    print(summary(report))
+    session.clear()
+    if not keep:
+        folder.down()
+    return not (report.verdict.violations or report.problems or report.unrepaired)
+
+
+def write(report: Report, path: Path) -> None:
+    """Keep the figures."""
+    path.write_text(json.dumps(report.to_json(), indent=1) + "\n")

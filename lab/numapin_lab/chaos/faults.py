@@ -1,0 +1,162 @@
+"""Edge: parts of the lab are killed and come back."""
+
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from numapin_lab.chaos.claims import Owner, Version
+from numapin_lab.chaos.plan import Fault, PlannedFault
+from numapin_lab.chaos.records import Downtime
+from numapin_lab.chaos.view import ASSIGNMENTS, persist
+from numapin_lab.processes import Watched, kill, stop, wait_until
+from numapin_lab.session import Session
+
+READY_SECONDS: Final = 300.0
+STOP_SECONDS: Final = 1.0
+NEWS_SECONDS: Final = 5.0
+NEWS_POLL_SECONDS: Final = 0.01
+FIRST_PASS: Final = b"first pass"
+
+
+class Killer:
+    """Kills, waits, starts again, and remembers when what was away."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.downtimes: list[Downtime] = []
+        self.kills: Counter[str] = Counter()
+        self._held = threading.Lock()
+        self._down: set[str] = set()
+        cluster = session.cluster
+        self._actions: dict[Fault, Callable[[float], None]] = {
+            Fault.KILL_ENFORCER: self._enforcer,
+            Fault.KILL_ENFORCER_AT_NEWS: self._fresh,
+            Fault.KILL_OPERATOR: self._operator,
+            Fault.RESTART_API_SERVER: self._api_server,
+            Fault.KILL_CONTAINERD: self._containerd,
+            Fault.KILL_KUBELET: self._kubelet,
+            Fault.DARK: self._dark,
+        }
+        self._daemons: dict[str, Watched] = {
+            "enforcer": session.agent("enforcer").daemon,
+            "operator": session.agent("operator").daemon,
+            "kube-apiserver": cluster.plane.apiserver,
+            "containerd": cluster.runtime.daemon,
+            "kubelet": cluster.kubelet.daemon,
+        }
+
+    def commit(self, planned: PlannedFault) -> None:
+        """Do it; returns when the part does its work again."""
+        self._actions[planned.fault](planned.seconds)
+
+    def enforcer_was_up(self, since: float) -> bool:
+        """Whether the enforcer worked from `since` until now."""
+        with self._held:
+            hit = any(
+                one.part == "enforcer" and one.ready_at >= since for one in list(self.downtimes)
+            )
+            return not hit and "enforcer" not in self._down
+
+    def ended_by_themselves(self) -> list[str]:
+        """Parts that do not run though nobody killed them."""
+        with self._held:
+            down = set(self._down)
+        return [
+            name for name, one in self._daemons.items() if name not in down and one.pid() is None
+        ]
+
+    @contextmanager
+    def _away(self, part: str) -> Iterator[Watched]:
+        """The part is dead in here, and works again at the end."""
+        daemon = self._daemons[part]
+        with self._held:
+            self._down.add(part)
+        killed_at = time.monotonic()
+        pid = daemon.pid()
+        if pid is not None:
+            self.kills[part] += 1
+            if part == "kube-apiserver":
+                stop(pid, STOP_SECONDS)
+            else:
+                kill(pid)
+        yield daemon
+        with self._held:
+            self.downtimes.append(Downtime(part, killed_at, time.monotonic()))
+            self._down.discard(part)
+
+    def _fresh(self, seconds: float) -> None:
+        """Kill it as soon as it has told of an owner that is new, the worst of moments."""
+        before = set(self._claims())
+        deadline = time.monotonic() + NEWS_SECONDS
+        while set(self._claims()) <= before and time.monotonic() < deadline:
+            time.sleep(NEWS_POLL_SECONDS)
+        self._enforcer(seconds)
+
+    def _claims(self) -> tuple[tuple[Owner, int], ...]:
+        path = f"{ASSIGNMENTS}/{self._session.node}"
+        body = persist(lambda: self._session.cluster.api.get(path), None)
+        return Version.parse(body).claims if body else ()
+
+    def _enforcer(self, seconds: float) -> None:
+        with self._away("enforcer") as daemon:
+            time.sleep(seconds)
+            daemon.start()
+            wait_until(self._passed, "the enforcer's first pass", READY_SECONDS, daemon)
+
+    def _operator(self, seconds: float) -> None:
+        with self._away("operator") as daemon:
+            time.sleep(seconds)
+            daemon.start()
+            self._session.agent("operator").wait_ready()
+
+    def _api_server(self, seconds: float) -> None:
+        with self._away("kube-apiserver") as daemon:
+            time.sleep(seconds)
+            daemon.start()
+            ready = self._session.cluster.api.ready
+            wait_until(ready, "the API server", READY_SECONDS, daemon)
+
+    def _containerd(self, seconds: float) -> None:
+        with self._away("containerd"):
+            time.sleep(seconds)
+            self._session.cluster.runtime.start()
+
+    def _kubelet(self, seconds: float) -> None:
+        with self._away("kubelet") as daemon:
+            time.sleep(seconds)
+            daemon.start()
+            wait_until(self._kubelet_answers, "the kubelet", READY_SECONDS, daemon)
+
+    def _dark(self, seconds: float) -> None:
+        with self._away("kube-apiserver") as daemon:
+            self._enforcer(seconds)
+            time.sleep(seconds)
+            daemon.start()
+            ready = self._session.cluster.api.ready
+            wait_until(ready, "the API server", READY_SECONDS, daemon)
+
+    def _passed(self) -> bool:
+        """Whether the enforcer has looked at the node, whatever it still lacks."""
+        text = _ask(self._session.agent("enforcer").port, "readyz")
+        return bool(text) and FIRST_PASS not in text
+
+    def _kubelet_answers(self) -> bool:
+        return _ask(self._session.cluster.kubelet.ports.health, "healthz") == b"ok"
+
+
+def _ask(port: int, page: str) -> bytes:
+    """The body of a probe page, whatever its status; empty when nobody answers."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(f"http://127.0.0.1:{port}/{page}", timeout=5) as answer:
+            return bytes(answer.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            return bytes(error.read())
+    except OSError:
+        return b""

@@ -1,0 +1,75 @@
+"""What operator and enforcer wrote into their logs during a run."""
+
+import re
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from numapin_lab.chaos.records import Downtime
+
+_LINE: Final = re.compile(r"(\S+) (DEBUG|INFO|WARNING|ERROR|CRITICAL) (\S+): (.*)")
+_TAKEN: Final = re.compile(r"took an assignment generation=(\d+)")
+TRACE: Final = "Traceback (most recent call last)"
+AFTERMATH_SECONDS: Final = 60.0
+"""So long after an API server came back, what its absence did may still be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line; `at` in monotonic seconds, that of the line before where it says no time."""
+
+    at: float
+    level: str
+    text: str
+
+
+class Log:
+    """A log file from here on."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._start = path.stat().st_size
+        self._clock = time.time() - time.monotonic()
+
+    def lines(self) -> Iterator[Line]:
+        """Every line written since."""
+        at = 0.0
+        with self._path.open(encoding="utf-8", errors="replace") as file:
+            file.seek(self._start)
+            for text in file:
+                found = _LINE.match(text)
+                if found:
+                    at = datetime.fromisoformat(found[1]).timestamp() - self._clock
+                level = found[2] if found else ("ERROR" if TRACE in text else "")
+                yield Line(at, level, text.rstrip("\n"))
+
+
+def taken(lines: Iterable[Line]) -> list[tuple[float, int]]:
+    """When the enforcer took which generation; told to the millisecond, cut off."""
+    return [(line.at, int(found[1])) for line in lines if (found := _TAKEN.search(line.text))]
+
+
+def complaints(lines: Iterable[Line], downtimes: Sequence[Downtime]) -> list[str]:
+    """Lines that say ERROR or show a trace, but for those of an API server that is away."""
+    away = [
+        (one.killed_at, one.ready_at + AFTERMATH_SECONDS)
+        for one in downtimes
+        if one.part == "kube-apiserver"
+    ]
+    return [
+        line.text
+        for line in lines
+        if line.level in {"ERROR", "CRITICAL"}
+        and (TRACE in line.text or not any(start <= line.at <= end for start, end in away))
+    ]
+
+
+def warnings(lines: Iterable[Line]) -> list[tuple[str, int]]:
+    """How often each warning was given, without its fields."""
+    texts = (_LINE.match(line.text) for line in lines if line.level == "WARNING")
+    found = (f"{one[3]}: {re.split(r' [a-z_]+=', one[4])[0]}" for one in texts if one)
+    return Counter(found).most_common()

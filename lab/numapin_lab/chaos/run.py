@@ -1,0 +1,161 @@
+"""A chaos run from its first pod to its report: `python -m numapin_lab chaos`."""
+
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from numapin_api.cpuset import CpuSet
+from numapin_lab.build import Say
+from numapin_lab.chaos import ending
+from numapin_lab.chaos.drive import Driver, carry_out
+from numapin_lab.chaos.faults import Killer
+from numapin_lab.chaos.logs import Log, complaints, taken, warnings
+from numapin_lab.chaos.overwrite import Overwriter
+from numapin_lab.chaos.plan import ChaosPlan
+from numapin_lab.chaos.pods import resident
+from numapin_lab.chaos.records import Samples
+from numapin_lab.chaos.report import Report
+from numapin_lab.chaos.verdict import Evidence, judge
+from numapin_lab.chaos.view import ClusterView, open_files
+from numapin_lab.errors import LabError
+from numapin_lab.session import Session, policy
+
+POLICY: Final = "chaos"
+RESIDENTS: Final[Mapping[str, Mapping[str, str]]] = {
+    "resident-best-effort": {},
+    "resident-burstable": {"memory": "16Mi"},
+}
+SAMPLER_SECONDS: Final = 60
+
+
+@dataclass(frozen=True)
+class Before:
+    """What was there before the first pod: cpusets before the policy, files, ends of logs."""
+
+    cpusets: Mapping[str, CpuSet]
+    files: tuple[int, int]
+    logs: Mapping[str, Log]
+
+
+@dataclass(frozen=True)
+class Done:
+    """What was done and is left to be judged. `files` are the enforcer's afterwards."""
+
+    driver: Driver
+    killer: Killer
+    overwriter: Overwriter
+    problems: list[str]
+    files: tuple[int, int]
+    seconds: float
+
+
+def run(session: Session, plan: ChaosPlan, output: Path, tell: Say) -> Report:
+    """Carry a plan out on a lab with nothing on it.
+
+    Args:
+        session: the lab.
+        plan: what to do.
+        output: a folder for what the sampler writes.
+        tell: takes a line of progress now and then.
+
+    Raises:
+        LabError: a part did not come back, or pods got stuck.
+    """
+    before = _prepare(session)
+    overwriter = Overwriter(session, Killer(session))
+    with _sampling(session, overwriter, output) as sampler, ClusterView(session) as view:
+        done = _act(Driver(session, view, plan, tell), overwriter)
+    samples = _taken_out(sampler)
+    given_back = ending.given_back(session, POLICY, before.cpusets)
+    return _report(before, done, samples, given_back)
+
+
+def _act(driver: Driver, overwriter: Overwriter) -> Done:
+    """All that happens, until everything has settled."""
+    began, session = time.monotonic(), driver.session
+    carry_out(driver, overwriter.killer, overwriter)
+    overwriter.join()
+    driver.tell("chaos: every pod has come and gone; waiting for everything to settle")
+    problems = ending.converged(session, RESIDENTS)
+    seconds = time.monotonic() - began
+    files = _enforcer_files(session)
+    return Done(driver, overwriter.killer, overwriter, problems, files, seconds)
+
+
+def _report(before: Before, done: Done, samples: Samples, given_back: Sequence[str]) -> Report:
+    lines = {name: list(log.lines()) for name, log in before.logs.items()}
+    made, downtimes, versions = done.overwriter.made, done.killer.downtimes, samples.versions
+    evidence = Evidence(made, downtimes, taken(lines["enforcer"]), versions)
+    logged = ending.complaints(complaints(each, downtimes) for each in lines.values())
+    return Report(
+        plan=done.driver.plan,
+        samples=samples,
+        verdict=judge(samples.moments, evidence),
+        overwrites=made,
+        downtimes=downtimes,
+        kills=done.killer.kills,
+        ends=done.driver.ends,
+        memory=done.driver.view.memory,
+        drift_count=versions[-1].drifts - versions[0].drifts,
+        files=(before.files, done.files),
+        problems=[*done.problems, *logged, *given_back],
+        warnings={f"{name} {text}": n for name in lines for text, n in warnings(lines[name])},
+        seconds=done.seconds,
+    )
+
+
+def _taken_out(file: Path) -> Samples:
+    samples: Samples = pickle.loads(file.read_bytes())
+    file.unlink()
+    return samples
+
+
+def _prepare(session: Session) -> Before:
+    """Residents first, so that there is something to be given back; then the policy."""
+    pods: list[dict[str, Any]] = [resident(name, asked) for name, asked in RESIDENTS.items()]
+    session.apply(*pods)
+    session.wait_running(*RESIDENTS)
+    cpusets = session.cpusets()
+    session.apply(policy(POLICY))
+    session.wait_settled()
+    logs = {name: Log(session.agent(name).folder / "log") for name in ("operator", "enforcer")}
+    return Before(cpusets, _enforcer_files(session), logs)
+
+
+def _enforcer_files(session: Session) -> tuple[int, int]:
+    pid = session.agent("enforcer").daemon.pid()
+    if pid is None:
+        raise LabError("the enforcer does not run")
+    return open_files(pid)
+
+
+@contextmanager
+def _sampling(session: Session, overwriter: Overwriter, output: Path) -> Iterator[Path]:
+    """The sampler runs in here; what it saw is in the file afterwards."""
+    file = output / "samples.pickle"
+    command = [
+        sys.executable,
+        "-m",
+        "numapin_lab.chaos.sampler",
+        f"--kubepods={session.kubepods}",
+        f"--bundles={overwriter.bundles}",
+        f"--kubeconfig={session.cluster.plane.kubeconfig}",
+        f"--node={session.node}",
+        f"--output={file}",
+    ]
+    with subprocess.Popen(command) as sampler:
+        try:
+            time.sleep(1.0)  # its watch begins
+            yield file
+        finally:
+            sampler.send_signal(signal.SIGTERM)
+            status = sampler.wait(timeout=SAMPLER_SECONDS)
+    if status != 0:
+        raise LabError(f"the sampler ended with status {status}")

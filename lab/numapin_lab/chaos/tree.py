@@ -1,0 +1,177 @@
+"""Edge: read a tree of cgroups fast, again and again: files stay open, folders are counted."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from numapin_api.cpuset import CpuSet
+
+EFFECTIVE: Final = {1: "cpuset.effective_cpus", 2: "cpuset.cpus.effective"}
+NAME: Final = "io.kubernetes.cri.container-name"
+"""Annotation of a container's bundle; a sandbox has none. Source: containerd, CRI plug-in."""
+
+
+@dataclass(slots=True)
+class Leaf:
+    """A cgroup below a pod's: a container, a sandbox, or one made inside of them.
+
+    Attributes:
+        path: below the root, e.g. `besteffort/pod<uid>/<id>`.
+        born_at: when it was first seen, monotonic seconds.
+        pod_uid: the UID in the pod's folder.
+        container: its name; empty for a sandbox, None until the runtime's bundle says it.
+        set_file: its effective set, open.
+        busy: whether it was ever seen with a task in it.
+    """
+
+    path: str
+    born_at: float
+    pod_uid: str
+    set_file: int
+    container: str | None = None
+    busy: bool = False
+
+
+@dataclass(slots=True)
+class _Folder:
+    links: int = -1
+    children: dict[str, None] = field(default_factory=dict)
+
+
+class PodsTree:
+    """Every leaf below a `kubepods` folder.
+
+    A folder is listed again when its number of links changed, which cgroup file systems count by
+    children, and every so often in any case: one may have gone while another came.
+    """
+
+    def __init__(self, root: Path, bundles: Path) -> None:
+        """Look at nothing yet.
+
+        Args:
+            root: the kubepods folder in the hierarchy that has cpusets.
+            bundles: where the runtime keeps a folder with config.json for each container.
+        """
+        self._root, self._bundles = str(root), bundles
+        version = 2 if (root / "cgroup.controllers").exists() else 1
+        self._file = EFFECTIVE[version]
+        self._folders: dict[str, _Folder] = {"": _Folder()}
+        self.leaves: dict[str, Leaf] = {}
+        self._sets: dict[bytes, int] = {}
+
+    def refresh(self, now: float, *, everything: bool) -> None:
+        """Find what came and went."""
+        for path in list(self._folders):
+            folder = self._folders.get(path)
+            if folder is None:
+                continue
+            try:
+                links = os.stat(self._path(path)).st_nlink  # noqa: PTH116 (a thousand times a second)
+                if everything or links != folder.links:
+                    self._list(path, folder, now)
+                    folder.links = links
+            except FileNotFoundError:
+                self._drop(path)
+
+    def cpus(self, leaf: Leaf) -> int:
+        """Its effective set as a bit mask; 0 when it is gone."""
+        text = _read(leaf.set_file)
+        known = self._sets.get(text)
+        if known is None:
+            known = self._sets[text] = CpuSet.parse(text.decode("ascii").strip()).mask
+        return known
+
+    def runs(self, leaf: Leaf) -> bool:
+        """Whether a task is in it."""
+        found = bool(self._processes(leaf))
+        leaf.busy = leaf.busy or found
+        return found
+
+    def has_begun(self, leaf: Leaf) -> bool:
+        """Whether a process in it is more than the runtime's own, which sets the container up.
+
+        Until it becomes the container's program it is runc, by its name or as an unnamed copy.
+        Source: runc libcontainer/dmz, "runc_cloned".
+        """
+        for pid in self._processes(leaf).split():
+            with suppress(OSError):  # it ended
+                if "runc" not in str(Path(f"/proc/{pid.decode()}/exe").readlink()):
+                    return True
+        return False
+
+    def _processes(self, leaf: Leaf) -> bytes:
+        """Its processes, as text.
+
+        Opened anew each time: an open one of v1 goes on telling what it told.
+        Source: kernel/cgroup/cgroup-v1.c, cgroup_pidlist_start.
+        """
+        try:
+            file = os.open(f"{self._root}/{leaf.path}/cgroup.procs", os.O_RDONLY)
+        except OSError:
+            return b""
+        found = _read(file)
+        os.close(file)
+        return found
+
+    def container(self, leaf: Leaf) -> str | None:
+        """Its container's name; empty for a sandbox, None while nobody knows."""
+        if leaf.container is None:
+            leaf.container = read_name(self._bundles, Path(leaf.path).name)
+        return leaf.container
+
+    def _path(self, path: str) -> str:
+        return f"{self._root}/{path}" if path else self._root
+
+    def _list(self, path: str, folder: _Folder, now: float) -> None:
+        names = {entry.name: None for entry in os.scandir(self._path(path)) if entry.is_dir()}
+        for name in folder.children.keys() - names.keys():
+            self._drop(f"{path}/{name}" if path else name)
+        for name in names.keys() - folder.children.keys():
+            self._add(f"{path}/{name}" if path else name, now)
+        folder.children = names
+
+    def _add(self, path: str, now: float) -> None:
+        self._folders[path] = folder = _Folder()
+        uids = [part[3:] for part in path.split("/") if part.startswith("pod")]
+        if uids and not path.endswith(f"pod{uids[0]}"):
+            try:
+                set_file = os.open(f"{self._path(path)}/{self._file}", os.O_RDONLY)
+            except OSError:
+                self._folders.pop(path, None)
+                return
+            self.leaves[path] = Leaf(path, now, uids[0], set_file)
+        try:
+            self._list(path, folder, now)
+        except FileNotFoundError:
+            self._drop(path)
+
+    def _drop(self, path: str) -> None:
+        for name in list(self._below(path)):
+            self._folders.pop(name, None)
+            leaf = self.leaves.pop(name, None)
+            if leaf is not None:
+                os.close(leaf.set_file)
+
+    def _below(self, path: str) -> Iterator[str]:
+        yield path
+        yield from (one for one in self._folders if one.startswith(f"{path}/"))
+
+
+def read_name(bundles: Path, container_id: str) -> str | None:
+    """The name of a container by its id; empty for a sandbox, None where there is no bundle."""
+    try:
+        config = json.loads((bundles / container_id / "config.json").read_bytes())
+    except (OSError, ValueError):  # not written yet, or gone
+        return None
+    return str(config.get("annotations", {}).get(NAME, ""))
+
+
+def _read(file: int) -> bytes:
+    try:
+        return os.pread(file, 4096, 0)
+    except OSError:  # ENODEV: the cgroup is gone
+        return b""

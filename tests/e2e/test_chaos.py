@@ -1,0 +1,45 @@
+"""Everything dies in turn while pods come and go, and no CPU is ever in two places."""
+
+import secrets
+from pathlib import Path
+
+import pytest
+
+from numapin_lab.build import say
+from numapin_lab.chaos.command import write
+from numapin_lab.chaos.plan import make_plan
+from numapin_lab.chaos.report import Report, summary
+from numapin_lab.chaos.run import run
+from numapin_lab.session import Session
+
+PODS = 200
+PARTS = {"enforcer", "operator", "kube-apiserver", "containerd", "kubelet"}
+
+
+@pytest.mark.timeout(1500)
+def test_no_exclusive_cpu_is_ever_shared_and_no_pin_is_lost(
+    session: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = make_plan(secrets.randbelow(1_000_000), PODS)
+    with capsys.disabled():
+        say(f"\nchaos: python -m numapin_lab chaos --seed {plan.seed} --pods {PODS}")
+        report = run(session, plan, tmp_path, say)
+        write(report, tmp_path / "chaos.json")
+        say(summary(report))
+    _was_chaos(report)
+    assert report.verdict.violations == ()
+    assert report.unrepaired == []
+    assert report.problems == []
+    assert report.memory["enforcer"][-1].mib < 60
+
+
+def _was_chaos(report: Report) -> None:
+    """A run in which little happened shows little."""
+    assert report.pods_run >= PODS
+    assert report.pods_ended >= PODS
+    assert report.kills.keys() == PARTS
+    assert report.owners_run >= PODS // 10
+    assert report.samples.owned > 10_000
+    assert len(report.repairs) >= 10
+    # One is counted for what is found in one look, be it a container with all that is above it.
+    assert len(report.repairs) // 3 <= report.drift_count <= len(report.overwrites)

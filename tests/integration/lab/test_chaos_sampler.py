@@ -1,0 +1,163 @@
+"""The sampler of a chaos run sees on real cgroups what it is there to see, and nothing else."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from real_cgroups import RealCgroups, online_cpus
+
+from numapin_api.cpuset import CpuSet
+from numapin_lab.chaos.claims import Owner, Version
+from numapin_lab.chaos.records import Samples
+from numapin_lab.chaos.sampler import Reported, Sampler
+from numapin_lab.chaos.tree import NAME, PodsTree
+
+OWNER: Owner = ("owner", "main")
+OWNERS, SIDE, OTHERS = (
+    f"{pod}/{digit * 64}"
+    for pod, digit in (("podowner", "a"), ("podowner", "b"), ("besteffort/podother", "c"))
+)
+CONTAINERS = {OWNERS: "main", SIDE: "side", OTHERS: "main"}
+
+
+class World:
+    """Two pods below a kubepods of their own; the owner's container owns the last CPU."""
+
+    def __init__(self, cgroups: RealCgroups, bundles: Path) -> None:
+        self._cgroups, self._bundles = cgroups, bundles
+        self._folder = cgroups.mounts.cpuset / cgroups.root
+        self.everything = online_cpus()
+        self.own = CpuSet(sorted(self.everything)[-1:])
+        self.shared = self.everything - self.own
+        self.reported = Reported()
+        self._sampler = Sampler(PodsTree(self._folder, bundles), self.reported)
+
+    def make(self, path: str, cpus: CpuSet) -> None:
+        """A container with its cpuset and its bundle, and whatever is above it."""
+        parts = path.split("/")
+        for depth in range(1, len(parts) + 1):
+            above = "/".join(parts[:depth])
+            if not (self._folder / above).exists():
+                self._cgroups.make(f"{self._cgroups.root}/{above}")
+                self.write(above, self.everything)
+                (self._folder / above / "cpuset.mems").write_text("0")
+        self.write(path, cpus)
+        bundle = self._bundles / parts[-1]
+        bundle.mkdir()
+        config = {"annotations": {NAME: CONTAINERS[path]}}
+        (bundle / "config.json").write_text(json.dumps(config))
+
+    def write(self, path: str, cpus: CpuSet) -> None:
+        (self._folder / path / "cpuset.cpus").write_text(str(cpus))
+
+    def enter(self, path: str) -> None:
+        self._cgroups.enter(f"{self._cgroups.root}/{path}")
+
+    def enter_as(self, path: str, pid: int) -> None:
+        (self._folder / path / "cgroup.procs").write_text(str(pid))
+
+    def leave(self, path: str) -> None:
+        self._cgroups.leave(f"{self._cgroups.root}/{path}")
+
+    def report(self) -> None:
+        """As the status says that the owner has its CPU alone."""
+        own = ((OWNER, self.own.mask),)
+        self.reported.add(Version(1.0, 3, own, own, self.shared.mask))
+
+    def look(self) -> Samples:
+        self._sampler.look(float(self._sampler.samples().count))
+        return self._sampler.samples()
+
+    def kinds(self) -> list[tuple[str, str]]:
+        return [(one.kind.value, one.path) for one in self.look().moments]
+
+
+@pytest.fixture
+def world(root: None, tmp_path: Path) -> Iterator[World]:
+    if len(online_cpus()) < 2:
+        pytest.skip("needs two CPUs: one is to be owned")
+    with RealCgroups() as cgroups:
+        made = World(cgroups, tmp_path)
+        made.make(OWNERS, made.own)
+        made.make(OTHERS, made.shared)
+        made.enter(OWNERS)
+        made.enter(OTHERS)
+        made.report()
+        yield made
+
+
+def test_what_is_as_reported_is_not_noted_but_counted(world: World) -> None:
+    found = world.look()
+    assert (found.count, found.owned, found.moments) == (1, 1, ())
+    assert {(one.path, one.container) for one in found.seen} == {(OWNERS, "main"), (OTHERS, "main")}
+
+
+def test_another_container_on_the_owners_cpu_is_noted(world: World) -> None:
+    world.look()
+    world.write(OTHERS, world.everything)
+    (moment,) = world.look().moments
+    assert (moment.kind, moment.owner, moment.path) == ("Overlap", OWNER, OTHERS)
+    assert (moment.found, moment.begun) == (world.everything.mask, True)
+
+
+def test_another_container_of_the_owners_pod_is_no_exception(world: World) -> None:
+    world.make(SIDE, world.everything)
+    world.enter(SIDE)
+    assert world.kinds() == [("Overlap", SIDE)]
+
+
+def test_whoever_has_no_task_takes_no_cpu(world: World) -> None:
+    world.make(SIDE, world.everything)
+    assert world.kinds() == []
+    world.leave(OTHERS)
+    world.write(OTHERS, world.everything)
+    assert world.kinds() == []
+
+
+def test_an_owner_that_has_ended_owns_nothing(world: World) -> None:
+    world.leave(OWNERS)
+    world.write(OTHERS, world.everything)
+    found = world.look()
+    assert (found.owned, found.moments) == (0, ())
+
+
+def test_a_claim_ends_with_the_version_that_makes_it_no_more(world: World) -> None:
+    world.reported.add(Version(2.0, 4, (), (), world.everything.mask))
+    world.write(OTHERS, world.everything)
+    assert world.kinds() == []
+
+
+def test_an_owner_that_is_elsewhere_has_lost_its_pin(world: World) -> None:
+    world.write(OWNERS, world.everything)
+    assert world.kinds() == [("LostPin", OWNERS)]
+
+
+def test_two_that_stand_alone_on_one_cpu_are_two_owners_whatever_is_reported(world: World) -> None:
+    world.reported.add(Version(2.0, 4, ((OWNER, world.own.mask),), (), world.shared.mask))
+    world.write(OTHERS, world.own)
+    assert [kind for kind, _ in world.kinds()] == ["TwoOwners"]
+
+
+def test_who_ran_and_went_is_remembered(world: World) -> None:
+    world.look()
+    world.leave(OTHERS)
+    (world._folder / OTHERS).rmdir()
+    gone = [one.path for one in world.look().seen if one.gone_at is not None]
+    assert gone == [OTHERS]
+
+
+def test_a_container_that_only_the_runtime_is_in_has_not_begun(
+    world: World, tmp_path: Path
+) -> None:
+    """As `runc init` is: a process of that program waits in the cgroup for its turn."""
+    runc = tmp_path / "runc"
+    shutil.copy("/bin/sleep", runc)
+    world.make(SIDE, world.everything)
+    with subprocess.Popen([runc, "600"]) as setting_up:
+        world.enter_as(SIDE, setting_up.pid)
+        (moment,) = world.look().moments
+        setting_up.kill()
+    assert (moment.path, moment.begun) == (SIDE, False)

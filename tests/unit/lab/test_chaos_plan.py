@@ -1,0 +1,72 @@
+"""The plan of a chaos run is decided by its seed and holds every kind of thing."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from numapin_lab.chaos.claims import Version
+from numapin_lab.chaos.plan import OWNERS, End, Fault, PodKind, make_plan
+from numapin_lab.chaos.pods import manifest
+
+SEEDS = st.integers(0, 2**32)
+
+
+@given(seed=SEEDS, pods=st.integers(10, 400))
+def test_equal_seeds_give_equal_runs(seed: int, pods: int) -> None:
+    plan = make_plan(seed, pods)
+    assert plan == make_plan(seed, pods)
+    assert plan.pods == pods
+    names = [one.name for one in (*plan.owners, *plan.others)]
+    assert len(set(names)) == pods
+    assert all(0 < fault.after_starts <= pods for fault in plan.faults)
+
+
+@given(seed=SEEDS)
+def test_a_run_of_two_hundred_has_every_kind_of_pod_end_and_fault(seed: int) -> None:
+    plan = make_plan(seed, 200)
+    kinds = Counter(one.kind for one in (*plan.owners, *plan.others))
+    assert kinds.keys() == set(PodKind)
+    assert {one.end for one in plan.owners} == set(End)
+    assert {one.fault for one in plan.faults} == set(Fault)
+    assert {one.kind for one in plan.owners} == set(OWNERS)
+    assert any(one.early for one in plan.owners)
+
+
+@given(seed=SEEDS)
+def test_the_last_part_and_a_spared_enforcer_see_no_kill_of_it(seed: int) -> None:
+    kills = {Fault.KILL_ENFORCER, Fault.KILL_ENFORCER_AT_NEWS, Fault.DARK}
+    assert all(one.after_starts <= 120 for one in make_plan(seed, 200).faults if one.fault in kills)
+    spared = make_plan(seed, 200, spare_enforcer=True)
+    assert not [one for one in spared.faults if one.fault in kills]
+
+
+@given(seed=SEEDS)
+def test_every_pod_is_of_the_class_that_its_kind_says(seed: int) -> None:
+    plan = make_plan(seed, 60)
+    for planned in (*plan.owners, *plan.others):
+        spec = manifest(planned)["spec"]
+        asked = [one.get("resources", {}) for one in spec["containers"]]
+        guaranteed = all(one.get("limits", {}).keys() == {"cpu", "memory"} for one in asked)
+        assert guaranteed == (planned.kind in {*OWNERS, PodKind.FRACTION})
+        assert planned.owns == any(one.get("limits", {}).get("cpu") == "1" for one in asked)
+        assert (spec["terminationGracePeriodSeconds"] == 30) == (planned.end is End.FORCED)
+
+
+def test_only_what_the_spec_of_the_same_version_gives_is_claimed() -> None:
+    def entry(uid: str, cpus: str, exclusive: bool = True) -> dict[str, object]:
+        return {"podUID": uid, "container": "main", "cpus": cpus, "exclusive": exclusive}
+
+    body = {
+        "metadata": {"generation": 7},
+        "spec": {"pools": {"shared": "0"}, "containers": [entry("a", "1"), entry("b", "2-3")]},
+        "status": {
+            "driftCount": 5,
+            "containers": [entry("a", "1"), entry("b", "2"), entry("gone", "4")],
+        },
+    }
+    version = Version.parse(body)
+    assert version.listed == ((("a", "main"), 0b10), (("b", "main"), 0b1100))
+    assert version.claims == ((("a", "main"), 0b10),)
+    assert (version.generation, version.shared, version.drifts) == (7, 1, 5)
+    assert Version.parse({"metadata": {"generation": 1}}).claims == ()

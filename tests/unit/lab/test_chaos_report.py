@@ -1,0 +1,118 @@
+"""The figures of a chaos run, and what is read in the logs."""
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from numapin_lab.chaos.claims import Owner, Version
+from numapin_lab.chaos.logs import Line, Log, complaints, taken, warnings
+from numapin_lab.chaos.plan import make_plan
+from numapin_lab.chaos.records import Downtime, Moment, Overwrite, Samples, Seen, Suspicion
+from numapin_lab.chaos.report import Report, summary
+from numapin_lab.chaos.verdict import Excuse, Verdict
+from numapin_lab.chaos.view import Memory
+
+OWNER: Owner = ("uid-a", "main")
+CLAIM = ((OWNER, 0b10),)
+
+
+def moment(at: float, kind: Suspicion = Suspicion.OVERLAP) -> Moment:
+    return Moment(at, kind, OWNER, "besteffort/podb/c", 0b11, 0.0)
+
+
+def overwrite(seconds: float | None, outcome: str = "Repaired", up: bool = True) -> Overwrite:
+    ended_at = None if seconds is None else 5.0 + seconds
+    return Overwrite("OverwriteOwner", "poda/x", 1, 5.0, ended_at, outcome, up)
+
+
+@pytest.fixture
+def report() -> Report:
+    seen = (
+        Seen("poda/x", "uid-a", "main", 1.0, 9.0),
+        Seen("poda/s", "uid-a", "", 1.0, 9.0),
+        Seen("podb/y", "uid-b", "main", 2.0, None),
+    )
+    versions = (Version(1.0, 1), Version(2.0, 2, CLAIM, CLAIM, 1, 4))
+    by_hand = [(Excuse.BY_HAND, moment(at)) for at in (1.0, 1.05, 1.1, 7.0, 7.01)]
+    return Report(
+        make_plan(5, 20),
+        Samples(1000, 400, 9.0, 0.02, 0.001, (), versions, seen),
+        Verdict((moment(3.0), moment(3.25)), tuple(by_hand)),
+        [overwrite(0.004), overwrite(0.002), overwrite(1.5, up=False), overwrite(None, "Kept")],
+        [Downtime("enforcer", 1.0, 2.5), Downtime("enforcer", 4.0, 5.0)],
+        {"enforcer": 2},
+        {"Forced": 1},
+        {
+            "enforcer": [Memory(0.0, 7, 50.0), Memory(30.0, 7, 52.0), Memory(61.0, 8, 51.0)],
+            "operator": [],
+        },
+        4,
+        ((13, 10), (14, 10)),
+        ["not so after 150 s: it rains"],
+    )
+
+
+def test_figures_are_counted_and_measured(report: Report) -> None:
+    figures = report.to_json()
+    assert (figures["podsRun"], figures["podsEnded"], figures["ownersReported"]) == (2, 1, 1)
+    assert figures["containersRun"] == 2
+    (violation,) = figures["violations"]
+    assert (violation["moments"], violation["first"], violation["last"]) == (2, 3.0, 3.25)
+    assert figures["excused"] == {
+        "ByHand: Overlap": {"moments": 5, "cgroups": 1, "longestSeconds": 0.1}
+    }
+    assert figures["repairMilliseconds"] == {"count": 2, "p50": 4.0, "p99": 4.0, "max": 4.0}
+    assert figures["repairsWhileTheEnforcerWasAway"] == 1
+    assert figures["overwrites"] == {"OverwriteOwner: Repaired": 3, "OverwriteOwner: Kept": 1}
+    assert figures["downSeconds"] == {"enforcer": 2.5}
+    assert figures["enforcerMiB"] == {
+        "first": 50.0,
+        "last": 51.0,
+        "greatest": 52.0,
+        "processes": 2,
+        "eachMinute": [52.0, 51.0],
+    }
+    assert [one.outcome for one in report.unrepaired] == ["Kept"]
+
+
+def test_the_page_for_people_says_what_is_wrong(report: Report) -> None:
+    page = summary(report)
+    assert "seed 5: 2 pods ran, 1 ended" in page
+    assert "violations: 2\n  kind Overlap, owner uid-a/main" in page
+    assert "PROBLEM: not so after 150 s: it rains" in page
+
+
+def test_a_log_is_read_from_where_it_was(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    file.write_text("2026-11-22T04:00:00.000+00:00 ERROR old: was there before\n")
+    log = Log(file)
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    with file.open("a") as added:
+        added.write(f"{now} INFO numapin_enforcer.agent: took an assignment generation=7\n")
+        added.write(f'{now} WARNING a.b: the cat is away error="no cat" again=1\n')
+        added.write("Traceback (most recent call last):\n  File x\nValueError: y\n")
+    lines = list(log.lines())
+    ((at, generation),) = taken(lines)
+    assert generation == 7
+    assert abs(at - time.monotonic()) < 60
+    assert warnings(lines) == [("a.b: the cat is away", 1)]
+    assert complaints(lines, []) == ["Traceback (most recent call last):"]
+
+
+@pytest.mark.parametrize(
+    ("line", "complained"),
+    [
+        pytest.param(Line(20.0, "ERROR", "no answer"), False, id="while-the-api-server-is-away"),
+        pytest.param(Line(5.0, "ERROR", "no answer"), True, id="before"),
+        pytest.param(Line(200.0, "ERROR", "no answer"), True, id="long-after"),
+        pytest.param(
+            Line(20.0, "ERROR", "Traceback (most recent call last):"), True, id="a-trace-never"
+        ),
+        pytest.param(Line(5.0, "WARNING", "no answer"), False, id="a-warning-is-none"),
+    ],
+)
+def test_only_an_api_server_that_is_away_explains_an_error(line: Line, complained: bool) -> None:
+    away = [Downtime("kube-apiserver", 10.0, 30.0), Downtime("enforcer", 0.0, 300.0)]
+    assert bool(complaints([line], away)) == complained

@@ -1,0 +1,142 @@
+"""Which moments of a chaos run are let go, and which are not."""
+
+import pytest
+
+from numapin_lab.chaos.claims import Owner, Version
+from numapin_lab.chaos.records import Downtime, Moment, Overwrite, Suspicion
+from numapin_lab.chaos.verdict import Evidence, Excuse, judge
+
+OWNER: Owner = ("uid-a", "main")
+OWN, SHARED, ALL = 0b10, 0b01, 0b11
+BUSY = "besteffort/podb/c"
+BESIDE = "podb/c"
+CLASS = "besteffort"
+LISTED = Version(1.0, 3, ((OWNER, OWN),), ((OWNER, OWN),), SHARED)
+WITHDRAWN = Version(9.0, 4, (), (), ALL)
+
+
+def moment(
+    at: float,
+    path: str = BUSY,
+    found: int = ALL,
+    born_at: float = 0.0,
+    kind: Suspicion = Suspicion.OVERLAP,
+) -> Moment:
+    return Moment(at, kind, OWNER, path, found, born_at)
+
+
+def newborn(path: str, kind: Suspicion = Suspicion.OVERLAP) -> Moment:
+    return Moment(5.5, kind, OWNER, path, ALL, 5.4, begun=False)
+
+
+def overwrite(path: str = BUSY, ended_at: float | None = 6.0) -> Overwrite:
+    return Overwrite("OverwriteShared", path, ALL, 5.0, ended_at, "Repaired", True)
+
+
+def evidence(
+    *overwrites: Overwrite,
+    downtimes: tuple[Downtime, ...] = (),
+    taken: tuple[tuple[float, int], ...] = ((1.0, 3),),
+    versions: tuple[Version, ...] = (LISTED, WITHDRAWN),
+) -> Evidence:
+    return Evidence(overwrites, downtimes, taken, versions)
+
+
+DOWN = Downtime("enforcer", 4.0, 7.0)
+
+
+@pytest.mark.parametrize(
+    ("seen", "known", "excuse"),
+    [
+        pytest.param(moment(5.5), evidence(), None, id="nothing-explains-it"),
+        pytest.param(moment(5.5), evidence(overwrite()), Excuse.BY_HAND, id="written-by-us"),
+        pytest.param(moment(4.9), evidence(overwrite()), None, id="before-we-wrote"),
+        pytest.param(moment(6.1), evidence(overwrite()), None, id="after-it-was-repaired"),
+        pytest.param(
+            moment(99.0), evidence(overwrite(ended_at=None)), Excuse.BY_HAND, id="never-repaired"
+        ),
+        pytest.param(
+            moment(5.5, found=OWN), evidence(overwrite()), None, id="not-what-we-wrote-there"
+        ),
+        pytest.param(
+            moment(5.5, "besteffort/podx/y"), evidence(overwrite()), None, id="another-cgroup"
+        ),
+        pytest.param(
+            moment(5.5, born_at=5.2),
+            evidence(overwrite(CLASS)),
+            Excuse.BY_HAND,
+            id="born-in-what-we-wrote",
+        ),
+        pytest.param(
+            moment(5.5, born_at=4.0), evidence(overwrite(CLASS)), None, id="was-there-before"
+        ),
+        pytest.param(
+            moment(5.5),
+            evidence(taken=((1.0, 3), (5.4, 4))),
+            Excuse.WITHDRAWN,
+            id="the-enforcer-had-taken-the-next-spec",
+        ),
+        pytest.param(
+            moment(5.5),
+            evidence(taken=((1.0, 3), (5.6, 4))),
+            None,
+            id="the-enforcer-had-not-taken-it-yet",
+        ),
+        pytest.param(
+            moment(5.5),
+            evidence(taken=((1.0, 2),)),
+            None,
+            id="a-generation-never-seen-is-as-the-next-one",
+        ),
+        pytest.param(
+            moment(5.5, BESIDE, born_at=4.5),
+            evidence(downtimes=(DOWN,)),
+            Excuse.UNFENCED_BIRTH,
+            id="guaranteed-and-born-while-the-enforcer-was-dead",
+        ),
+        pytest.param(
+            moment(5.5, born_at=4.5),
+            evidence(downtimes=(DOWN,)),
+            None,
+            id="a-best-effort-pod-is-born-fenced",
+        ),
+        pytest.param(
+            moment(5.5, BESIDE, born_at=3.5),
+            evidence(downtimes=(DOWN,)),
+            None,
+            id="born-before-the-enforcer-died",
+        ),
+        pytest.param(
+            moment(7.1, BESIDE, born_at=4.5),
+            evidence(downtimes=(DOWN,)),
+            None,
+            id="seen-by-the-next-enforcer",
+        ),
+        pytest.param(
+            moment(5.5, BESIDE, born_at=4.5),
+            evidence(downtimes=(Downtime("operator", 4.0, 7.0),)),
+            None,
+            id="the-operator-fences-nobody",
+        ),
+        pytest.param(
+            newborn("poduid-a/d"), evidence(), Excuse.NOT_BEGUN, id="of-its-pod-and-not-begun"
+        ),
+        pytest.param(moment(5.5, "poduid-a/d"), evidence(), None, id="of-its-pod-and-begun"),
+        pytest.param(newborn(BUSY), evidence(), None, id="not-begun-but-of-another-pod"),
+        pytest.param(
+            newborn("poduid-a/d", Suspicion.LOST_PIN), evidence(), None, id="a-pin-is-a-pin"
+        ),
+        pytest.param(
+            moment(5.5, kind=Suspicion.TWO_OWNERS),
+            evidence(taken=((1.0, 3), (5.4, 4))),
+            None,
+            id="two-owners-are-two-whoever-is-listed",
+        ),
+    ],
+)
+def test_a_moment_is_let_go_for_one_reason_or_is_a_violation(
+    seen: Moment, known: Evidence, excuse: Excuse | None
+) -> None:
+    verdict = judge([seen], known)
+    assert verdict.excused == (((excuse, seen),) if excuse else ())
+    assert verdict.violations == (() if excuse else (seen,))
