@@ -62,7 +62,7 @@ imports = []
       [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
         BinaryName = "{runc}"
         Root = "{run}/runc"
-        SystemdCgroup = false
+        SystemdCgroup = {systemd}
 [plugins."io.containerd.nri.v1.nri"]
   disable = false
   socket_path = "{run}/nri.sock"
@@ -89,13 +89,15 @@ class Runtime:
 
     `run` holds sockets and state; it must be short, because the path of a unix socket has at most
     107 characters, and gone after a boot, because so are the containers. `cgroup` is where tests
-    and the kubelet put pods. `programs` gives containerd, its shim and ctr.
+    and the kubelet put pods. `programs` gives containerd, its shim and ctr. With `systemd` it has
+    containers' cgroups made by the machine's systemd, which must be its first process.
     """
 
     folder: Path
     run: Path
     cgroup: LabCgroup
     programs: Mapping[str, Path]
+    systemd: bool = False
 
     @property
     def socket(self) -> Path:
@@ -135,6 +137,7 @@ class Runtime:
             image=IMAGE,
             shim=self.programs["containerd-shim-runc-v2"],
             runc=find_runc(),
+            systemd=str(self.systemd).lower(),
         )
 
     def start(self) -> None:

@@ -48,8 +48,8 @@ class Kubelet:
         """Connect, and make the cgroups that a kubelet makes when it starts."""
         self.channel = Channel(path=str(self.runtime.socket))
         self.stub = RuntimeServiceStub(self.channel)
-        for path in (self.kubepods, *(f"{self.kubepods}/{name}" for name in QOS)):
-            make_cgroup(path)
+        for path in (self.kubepods, *self.classes):
+            self.make(path)
 
     async def stop(self) -> None:
         for pod in self.pods:
@@ -61,11 +61,30 @@ class Kubelet:
     def kubepods(self) -> str:
         return f"{self.root.strip('/')}/kubepods"
 
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The cgroups of the QoS classes that have one."""
+        return tuple(f"{self.kubepods}/{name}" for name in QOS)
+
+    def pod_cgroup(self, qos: str, uid: str) -> str:
+        """The cgroup of a pod; `qos` is empty for Guaranteed."""
+        return "/".join(filter(None, (self.kubepods, qos, f"pod{uid}")))
+
+    def make(self, cgroup: str) -> None:
+        """Make a cgroup as a kubelet with the driver `cgroupfs` does."""
+        make_cgroup(cgroup)
+
+    def unmake(self, cgroup: str) -> None:
+        """Remove one that is empty."""
+        for mount in hierarchies(MOUNTS.read_text()):
+            if (mount / cgroup).is_dir():
+                (mount / cgroup).rmdir()
+
     async def run_pod(self, name: str, qos: str = "", uid: str = "") -> Pod:
         """Make a pod's cgroup and its sandbox; `qos` is empty for Guaranteed."""
         uid = uid or str(uuid.uuid4())
-        cgroup = "/".join(filter(None, (self.kubepods, qos, f"pod{uid}")))
-        make_cgroup(cgroup)
+        cgroup = self.pod_cgroup(qos, uid)
+        self.make(cgroup)
         node = pb.NamespaceOption(network=pb.NODE, pid=pb.CONTAINER, ipc=pb.POD)
         config = pb.PodSandboxConfig(
             metadata=pb.PodSandboxMetadata(name=name, uid=uid, namespace="default"),
@@ -140,9 +159,7 @@ class Kubelet:
         remove = pb.RemovePodSandboxRequest(pod_sandbox_id=pod.sandbox_id)
         await self.stub.RemovePodSandbox(remove, timeout=CALL_SECONDS)
         self.pods.remove(pod)
-        for mount in hierarchies(MOUNTS.read_text()):
-            if (mount / pod.cgroup).is_dir():
-                (mount / pod.cgroup).rmdir()
+        self.unmake(pod.cgroup)
 
     def output(self, pod: Pod, name: str) -> str:
         """What a container printed, without the runtime's stamps. Source: CRI log format."""
