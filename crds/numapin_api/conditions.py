@@ -46,6 +46,8 @@ class Reason(StrEnum):
     RUNTIME_UNAVAILABLE = "RuntimeUnavailable"
     RUNTIME_UNSUPPORTED = "RuntimeUnsupported"
     RUNTIME_REFUSED = "RuntimeRefused"
+    SYSTEMD_UNAVAILABLE = "SystemdUnavailable"
+    SYSTEMD_REFUSED = "SystemdRefused"
     TOPOLOGY_UNREADABLE = "TopologyUnreadable"
 
 

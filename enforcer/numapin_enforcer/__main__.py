@@ -7,13 +7,14 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Final
 
 from numapin_client.errors import LoginError
 from numapin_client.login import find_login
 from numapin_client.logs import setup_logging
 from numapin_client.objects import ApiClient, connect
-from numapin_enforcer.agent import Agent, Parts
+from numapin_enforcer.agent import Agent
 from numapin_enforcer.assignments import Assignments
 from numapin_enforcer.cgroupfs import NoCpusetError
 from numapin_enforcer.cgroups import CgroupError
@@ -29,9 +30,12 @@ from numapin_enforcer.local_copy import LocalCopy
 from numapin_enforcer.machine import Machine
 from numapin_enforcer.mover import Mover
 from numapin_enforcer.names import ContainerNames
+from numapin_enforcer.parts import Parts
 from numapin_enforcer.recorder import Recorder
 from numapin_enforcer.reporter import Reporter
 from numapin_enforcer.settings import Settings, parse_settings
+from numapin_enforcer.slice_recorder import SliceRecorder
+from numapin_enforcer.slices import ServiceManager
 from numapin_enforcer.sysfs import DiscoveryError
 from numapin_enforcer.teller import EventTeller
 
@@ -77,7 +81,8 @@ async def _release(settings: Settings) -> None:
     async with _runtime(settings) as runtime:
         host = Host(settings.cgroupfs, settings.cgroup_root)
         machine = Machine(settings.sysfs, settings.procfs)
-        await give_back(machine, host, runtime, settings.state_dir)
+        systemd = partial(_systemd, settings)
+        await give_back(machine, host, runtime, systemd, settings.state_dir)
 
 
 async def _run(settings: Settings) -> None:
@@ -104,6 +109,7 @@ async def _run(settings: Settings) -> None:
                 group.create_task(parts.recorder.run(), name="recorder"),
                 group.create_task(parts.limits.run(), name="limits"),
                 group.create_task(parts.mover.run(), name="mover"),
+                group.create_task(parts.slices.run(), name="slices"),
                 group.create_task(parts.keeper.run(), name="keeper"),
                 group.create_task(parts.reporter.run(), name="reporter"),
                 group.create_task(parts.teller.run(), name="events"),
@@ -123,6 +129,13 @@ def _runtime(settings: Settings) -> CriClient:
         return CriClient(SOCKETS[0])
 
 
+def _systemd(settings: Settings) -> ServiceManager:
+    """Where nothing is told to systemd, its bus is not even spoken here: that is 1 MiB."""
+    from numapin_enforcer.systemd import SystemdClient  # noqa: PLC0415
+
+    return SystemdClient(settings.systemd_socket)
+
+
 def _build_parts(
     settings: Settings, api: ApiClient, runtime: CriClient, wake: asyncio.Event
 ) -> Parts:
@@ -140,6 +153,7 @@ def _build_parts(
         recorder=Recorder(runtime, wake),
         limits=Limits(settings.state_dir, wake),
         mover=Mover(wake),
+        slices=SliceRecorder(partial(_systemd, settings), wake),
         reporter=reporter,
         teller=EventTeller(api, settings.node_name),
         health=Health(stale_after_seconds=3 * settings.resync_seconds + 20),

@@ -6,33 +6,24 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from numapin_api.conditions import Reason
 from numapin_api.hardware import compact_topology
-from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus, RuntimeStatus
+from numapin_api.nodeassignment import NodeAssignmentStatus, RuntimeStatus
 from numapin_client.events import WARNING, Happening
-from numapin_enforcer.assignments import Assignments
 from numapin_enforcer.cgroups import CgroupError, Tree
 from numapin_enforcer.enforce import Enforced, Goal
-from numapin_enforcer.health import Health
-from numapin_enforcer.host import Host, PodTree
-from numapin_enforcer.intake import Intake
-from numapin_enforcer.keeper import Keeper
+from numapin_enforcer.host import PodTree
 from numapin_enforcer.kubelet import replaced, static_policy
-from numapin_enforcer.limits import Limits
-from numapin_enforcer.machine import Machine
-from numapin_enforcer.mover import Mover
-from numapin_enforcer.names import ContainerNames
+from numapin_enforcer.parts import Parts
 from numapin_enforcer.quota import freed
-from numapin_enforcer.recorder import Recorder
 from numapin_enforcer.records import containers, record
-from numapin_enforcer.reporter import Reporter
+from numapin_enforcer.slices import SliceSets, slice_sets, told_slices
 from numapin_enforcer.status import Obstacle, Report
-from numapin_enforcer.summary import Summary, summarize
-from numapin_enforcer.teller import EventTeller
+from numapin_enforcer.summary import Doubt, Summary, summarize
 from numapin_enforcer.verdict import Scene, build_report, cgroup_obstacles, moving
 
 LOG: Final = logging.getLogger(__name__)
@@ -42,24 +33,6 @@ SEARCH_SECONDS: Final = 0.5
 
 RETRY_SECONDS: Final = 0.1
 """How soon to try again what the kernel did not take; doubles up to the slow pass."""
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What the loop is made of; whatever waits runs beside it and sets its wake event."""
-
-    assignments: Assignments
-    machine: Machine
-    host: Host
-    intake: Intake
-    keeper: Keeper
-    names: ContainerNames
-    recorder: Recorder
-    limits: Limits
-    mover: Mover
-    reporter: Reporter
-    teller: EventTeller
-    health: Health
 
 
 class Agent:
@@ -74,7 +47,7 @@ class Agent:
         self._kubelet_policy = ""
         self._holding = parts.intake.enforces
         self._failed_passes = 0
-        self._told: tuple[Enforced, NodeAssignmentSpec | None, Summary] | None = None
+        self._told: tuple[Enforced, Doubt, Summary] | None = None
         self._looked_at = -math.inf
         self._hardware = compact_topology(parts.machine.topology)
 
@@ -123,7 +96,8 @@ class Agent:
             broken, self._looked_at = Obstacle(error.reason, str(error)), -math.inf
         self._failed_passes = 0 if enforced.complete and not broken else self._failed_passes + 1
         report = build_report(self._scene(enforced, broken))
-        parts.reporter.tell(report)
+        if not parts.slices.settling:
+            parts.reporter.tell(report)
         parts.health.passed(dict(self._missing(report)))
 
     def _take_in(self) -> None:
@@ -153,6 +127,7 @@ class Agent:
         self._limit(pods, freed(enforced.desired, pods.layout) if lifts else (), look=everything)
         for drift in enforced.drifts:
             self._drifts += 1
+            self._parts.slices.doubt(drift.path)
             self._parts.teller.drifted(drift, self._parts.assignments.body)
         if enforced.tree is not None:
             self._parts.mover.move(enforced.moves, pods.files)
@@ -169,8 +144,9 @@ class Agent:
     def _rest(self, pods: PodTree, *, look: bool) -> None:
         """Touch nothing; without a kubelet that does it itself, give limits back still."""
         self._parts.mover.move((), pods.files)
-        self._parts.recorder.rest()
         if self._kubelet_policy:
+            self._parts.recorder.rest()
+            self._parts.slices.rest()
             self._parts.limits.rest()
         self._limit(pods, (), look=look)
 
@@ -200,6 +176,7 @@ class Agent:
             self._parts.names.need(wanted)
         elif enforced.complete and intake.accepted is not None:
             self._holding = False
+            self._parts.slices.want(dict.fromkeys(told_slices(tree, pods.layout), SliceSets()))
             self._parts.keeper.keep(intake.accepted)
         records = {}
         for id_, (path, _) in found.items():
@@ -208,6 +185,8 @@ class Agent:
                 quota_us = limits.to_record(path, told.quota_us if told else 0)
                 records[id_] = replace(one, quota_us=quota_us)
         recorder.want(records)
+        if goal.spec is not None:
+            self._parts.slices.want(slice_sets(enforced, tree, pods.layout))
 
     def _scene(self, enforced: Enforced, broken: Obstacle | None) -> Scene:
         parts = self._parts
@@ -232,8 +211,10 @@ class Agent:
                 *slow_working,
                 *moving(parts.mover.slow),
                 *parts.limits.obstacles(),
+                *parts.slices.obstacles(),
                 *([Obstacle(told.reason, f"the runtime was not told: {told}")] if told else []),
             ),
+            parts.slices.note,
         )
 
     def _summary(self, enforced: Enforced) -> Summary | None:
@@ -243,10 +224,10 @@ class Agent:
             return None
         if accepted is None:
             return Summary()
-        kept = self._parts.keeper.until_kept
-        if self._told is None or self._told[0] is not enforced or self._told[1] is not kept:
-            told = summarize(accepted.spec, enforced.tree, enforced.desired, pods.layout, kept)
-            self._told = (enforced, kept, told)
+        doubt = Doubt(self._parts.keeper.until_kept, self._parts.slices.lingering)
+        if self._told is None or self._told[0] is not enforced or self._told[1] != doubt:
+            told = summarize(accepted.spec, enforced.tree, enforced.desired, pods.layout, doubt)
+            self._told = (enforced, doubt, told)
         return self._told[2]
 
     def _hands_off(self) -> Iterator[Obstacle]:

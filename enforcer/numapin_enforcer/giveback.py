@@ -1,6 +1,7 @@
 """`--release`: gives every cgroup back what its parent has, once, and says what it did."""
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,13 @@ from numapin_enforcer.local_copy import FILE_NAME
 from numapin_enforcer.machine import Machine
 from numapin_enforcer.plan import plan
 from numapin_enforcer.quota_keeper import QuotaKeeper
+from numapin_enforcer.slices import (
+    ServiceManager,
+    SliceSets,
+    SystemdAbsentError,
+    SystemdError,
+    told_slices,
+)
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -23,12 +31,16 @@ class ReleaseError(Exception):
 
 
 async def give_back(
-    machine: Machine, host: Host, runtime: ContainerRuntime, state_dir: Path
+    machine: Machine,
+    host: Host,
+    runtime: ContainerRuntime,
+    connect: Callable[[], ServiceManager],
+    state_dir: Path,
 ) -> None:
-    """Release all cgroups, have the runtime forget, and drop the node-local copy.
+    """Release all cgroups, have runtime and systemd forget, and drop the node-local copy.
 
     Raises:
-        ReleaseError: some cgroup is still narrowed, or the runtime still remembers.
+        ReleaseError: some cgroup is still narrowed, or the runtime or systemd still remembers.
         CgroupError: the tree could not be read.
     """
     pods = host.open()
@@ -57,6 +69,7 @@ async def give_back(
         cgroup = after.cgroups[path]
         record = RuntimeRecord(cgroup.effective_cpus, cgroup.effective_mems, limit or 0)
         left += await _tell(pods, runtime, path, record)
+    left += await _forget(pods, after, connect)
     if left:
         raise ReleaseError(f"not all was given back: {'; '.join(left)}")
     LOG.info("all was given back", extra={"cgroups": len(changed)})
@@ -64,6 +77,27 @@ async def give_back(
 
 def _release(machine: Machine, pods: PodTree, tree: Tree) -> Outcome:
     return apply(plan(tree, release(tree, machine.topology)).writes, pods.files)
+
+
+async def _forget(pods: PodTree, tree: Tree, connect: Callable[[], ServiceManager]) -> list[str]:
+    """Have systemd remember no sets of the kubelet's slices; says why it still does."""
+    paths = tuple(told_slices(tree, pods.layout))
+    if not paths:
+        return []
+    systemd = connect()
+    try:
+        for path in paths:
+            if await systemd.read(path) not in {None, SliceSets()}:
+                await systemd.write(path, SliceSets())
+                await systemd.read(path)  # its answer comes after the cgroup is written
+    except SystemdAbsentError as error:
+        LOG.warning("what systemd was told before it remembers still", extra={"why": error})
+        return []
+    except SystemdError as error:
+        return [f"systemd may still remember sets of {' and '.join(paths)}: {error}"]
+    finally:
+        await systemd.close()
+    return []
 
 
 async def _tell(

@@ -2,11 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
 from numapin_enforcer.cgroups import Cgroup, Setting, Tree
 from numapin_enforcer.desired import Desired
+
+NOTHING: Final[Mapping[str, CpuSet]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +39,15 @@ class Mismatch:
     container: ContainerAssignment | None
 
 
-def in_force(tree: Tree, wanted: Mapping[str, Desired]) -> tuple[InForce, ...]:
-    """Every container of the spec that has a cgroup, with the sets read back from the kernel."""
-    intruded = _intruded(tree, wanted)
+def in_force(
+    tree: Tree, wanted: Mapping[str, Desired], lingering: Mapping[str, CpuSet] = NOTHING
+) -> tuple[InForce, ...]:
+    """Every container of the spec that has a cgroup, with the sets read back from the kernel.
+
+    `lingering` is what a cgroup may be given at any moment by somebody who remembers it so: whoever
+    is to own a CPU in it cannot count on it yet.
+    """
+    intruded = _intruded(tree, wanted, lingering)
     return tuple(
         InForce(
             path,
@@ -70,7 +80,7 @@ def _owns(found: Cgroup, want: Desired, intruded: CpuSet) -> bool:
     return want.exclusive and whole and want.cpus.isdisjoint(intruded)
 
 
-def _intruded(tree: Tree, wanted: Mapping[str, Desired]) -> CpuSet:
+def _intruded(tree: Tree, wanted: Mapping[str, Desired], lingering: Mapping[str, CpuSet]) -> CpuSet:
     """The CPUs with an owner that a cgroup has which neither is, holds, nor is inside its owner."""
     owners: dict[int, list[str]] = {}
     for path, want in wanted.items():
@@ -79,7 +89,7 @@ def _intruded(tree: Tree, wanted: Mapping[str, Desired]) -> CpuSet:
                 owners.setdefault(cpu, []).append(path)
     owned, intruded = CpuSet(owners), CpuSet()
     for path, cgroup in tree.cgroups.items():
-        for cpu in cgroup.effective_cpus & owned:
+        for cpu in (cgroup.effective_cpus | lingering.get(path, CpuSet())) & owned:
             if not any(_related(path, owner) for owner in owners[cpu]):
                 intruded |= CpuSet((cpu,))
     return intruded

@@ -30,6 +30,7 @@ class Settings:
     node_name: str
     kubeconfig: Path | None
     cri_socket: Path | None
+    systemd_socket: Path
     sysfs: Path
     cgroupfs: Path
     procfs: Path
@@ -112,6 +113,14 @@ def _add_host_options(options: _Options) -> None:
         "--cri-socket",
         None,
         "the container runtime's socket (default: containerd's or CRI-O's, whichever is there)",
+        type=Path,
+        metavar="SOCKET",
+    )
+    options.add(
+        "--systemd-socket",
+        "/run/dbus/system_bus_socket",
+        "the system's D-Bus, where systemd is told what the kubelet's slices have; used only where "
+        "systemd is the kubelet's cgroup driver",
         type=Path,
         metavar="SOCKET",
     )

@@ -8,7 +8,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerStatus, NodeAssignmentSpec, PoolsInForce
 from numapin_enforcer.cgroups import Tree
 from numapin_enforcer.desired import Desired
-from numapin_enforcer.inforce import InForce, in_force
+from numapin_enforcer.inforce import NOTHING, InForce, in_force
 from numapin_enforcer.layout import Kind, Layout
 
 LEAVES: Final = frozenset({Kind.CONTAINER, Kind.NESTED, Kind.OTHER})
@@ -34,18 +34,33 @@ class Summary:
     unkept: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Why one who owns CPUs by the kernel's word is not told as an owner yet.
+
+    Attributes:
+        until_kept: while `spec` is not kept on the node, what is: an enforcer that is killed now
+            begins with that, so nobody is told as an owner who is none in it as well.
+        lingering: as in `in_force`.
+    """
+
+    until_kept: NodeAssignmentSpec | None = None
+    lingering: Mapping[str, CpuSet] = NOTHING
+
+
+SURE: Final = Doubt()
+
+
 def summarize(
     spec: NodeAssignmentSpec,
     tree: Tree,
     desired: Mapping[str, Desired],
     layout: Layout,
-    until_kept: NodeAssignmentSpec | None = None,
+    doubt: Doubt = SURE,
 ) -> Summary:
     """Tell what `tree`, read back after all writes, means for `spec`.
 
-    Without anything desired only what runs is told, and nothing when all is given back. While
-    `spec` is not kept on the node, nobody is told as an owner who is none in `until_kept` as well:
-    an enforcer that is killed now begins with that one.
+    Without anything desired only what runs is told, and nothing when all is given back.
     """
     if spec.mode == "None":
         return Summary()
@@ -53,9 +68,11 @@ def summarize(
     if not desired:
         return Summary(running=running)
     found = {
-        (one.container.pod_uid, one.container.container): one for one in in_force(tree, desired)
+        (one.container.pod_uid, one.container.container): one
+        for one in in_force(tree, desired, doubt.lingering)
     }
-    unkept = _unkept(found, until_kept) if until_kept is not None else frozenset()
+    kept = doubt.until_kept
+    unkept = _unkept(found, kept) if kept is not None else frozenset()
     containers = tuple(
         ContainerStatus(
             pod_uid=key[0],

@@ -27,6 +27,7 @@ class Scene:
         summary: what the kernel has; None where it could not be looked at.
         stalled: what somebody must mend, the worst first.
         working: what is under way.
+        note: what else is to be known of a node that is as it should be.
     """
 
     facts: NodeAssignmentStatus
@@ -34,6 +35,7 @@ class Scene:
     summary: Summary | None
     stalled: Sequence[Obstacle] = ()
     working: Sequence[Obstacle] = ()
+    note: str = ""
 
 
 def build_report(scene: Scene) -> Report:
@@ -47,7 +49,8 @@ def build_report(scene: Scene) -> Report:
         }
     )
     stalled, working = _first(scene.stalled), _first((*scene.working, *_unkept(summary)))
-    verdicts = judge(stalled, working, _fine(scene.spec, summary))
+    fine = "; ".join(filter(None, (_fine(scene.spec, summary), scene.note)))
+    verdicts = judge(stalled, working, fine)
     return Report(content, verdicts, blind=scene.summary is None)
 
 

@@ -27,23 +27,27 @@ def passes(guest: VirtualMachine, *options: str) -> None:
     assert " skipped" not in result.output
 
 
-@pytest.mark.parametrize(
-    ("numa_nodes", "tests"),
-    [
-        pytest.param(1, (f"{FOLDER}/test_pinning.py", "-k", CHOSEN), id="pinning"),
-        pytest.param(2, (f"{FOLDER}/guest_numa.py",), id="memory"),
-    ],
-)
-def test_on_cgroup_v2(
-    numa_nodes: int, tests: tuple[str, ...], vm: VirtualMachine, control_plane: ControlPlane
-) -> None:
+@pytest.fixture
+def guest(vm: VirtualMachine, control_plane: ControlPlane) -> VirtualMachine:
+    """Two CPUs, in one NUMA node; its API server is outside."""
     outside = f"{control_plane.folder} {control_plane.ports.apiserver}"
-    guest = replace(
+    return replace(
         vm,
-        machine=Machine(sockets=2, cores=1, threads=1, numa_nodes=numa_nodes),
+        machine=Machine(sockets=2, cores=1, threads=1, numa_nodes=1),
         environment={**vm.environment, "CI": "true", "NUMAPIN_TEST_CONTROL_PLANE": outside},
     )
-    passes(guest, *tests)
+
+
+def test_containers_on_cgroup_v2(guest: VirtualMachine) -> None:
+    passes(guest, f"{FOLDER}/test_pinning.py", "-k", CHOSEN)
+
+
+def test_memory_on_two_numa_nodes(guest: VirtualMachine) -> None:
+    passes(replace(guest, machine=replace(guest.machine, numa_nodes=2)), f"{FOLDER}/guest_numa.py")
+
+
+def test_cgroups_that_systemd_makes(guest: VirtualMachine) -> None:
+    passes(replace(guest, systemd=True), f"{FOLDER}/guest_systemd.py")
 
 
 def test_the_kernel_model_answers_as_cgroup_v2_does(vm: VirtualMachine) -> None:

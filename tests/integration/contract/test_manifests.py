@@ -42,6 +42,7 @@ def test_the_programs_take_the_flags_they_are_given(
     assert settings.cri_socket is not None
     assert {str(settings.cgroupfs), str(settings.state_dir)} <= mounted
     assert str(settings.cri_socket.parent) in mounted
+    assert str(settings.systemd_socket.parent) in mounted
     assert str(settings.kubelet_state_dir / "cpu_manager_state") in mounted
 
 

@@ -49,6 +49,12 @@ def test_an_owner_is_told_exclusive_when_nobody_else_has_its_cpus(
     assert str(told.cpus) == found.get("own", "2-3")
 
 
+def test_an_owner_is_not_told_exclusive_while_somebody_may_be_given_its_cpus() -> None:
+    for path, cpus, exclusive in (("k/far", "3", False), ("k/far", "0-1", True), ("k", "2", True)):
+        (told,) = in_force(observed(), WANTED, {path: CpuSet.parse(cpus)})
+        assert told.exclusive is exclusive, path
+
+
 def test_what_differs_is_told_with_both_sets() -> None:
     assert mismatches(observed(), WANTED) == ()
     (one,) = mismatches(observed(own="1"), WANTED)

@@ -1,0 +1,36 @@
+"""What the enforcer's loop is made of; `__main__` builds it."""
+
+from dataclasses import dataclass
+
+from numapin_enforcer.assignments import Assignments
+from numapin_enforcer.health import Health
+from numapin_enforcer.host import Host
+from numapin_enforcer.intake import Intake
+from numapin_enforcer.keeper import Keeper
+from numapin_enforcer.limits import Limits
+from numapin_enforcer.machine import Machine
+from numapin_enforcer.mover import Mover
+from numapin_enforcer.names import ContainerNames
+from numapin_enforcer.recorder import Recorder
+from numapin_enforcer.reporter import Reporter
+from numapin_enforcer.slice_recorder import SliceRecorder
+from numapin_enforcer.teller import EventTeller
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the loop is made of; whatever waits runs beside it and sets its wake event."""
+
+    assignments: Assignments
+    machine: Machine
+    host: Host
+    intake: Intake
+    keeper: Keeper
+    names: ContainerNames
+    recorder: Recorder
+    limits: Limits
+    mover: Mover
+    slices: SliceRecorder
+    reporter: Reporter
+    teller: EventTeller
+    health: Health

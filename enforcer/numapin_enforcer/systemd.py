@@ -1,0 +1,176 @@
+"""Edge: systemd, over the system's D-Bus. Imported only where the kubelet's cgroups are its units.
+
+Source: org.freedesktop.systemd1(5).
+"""
+
+import asyncio
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from jeepney import (
+    DBusAddress,
+    HeaderFields,
+    Message,
+    MessageType,
+    message_bus,
+    new_method_call,
+)
+from jeepney.auth import BEGIN, AuthenticationError, Authenticator
+from jeepney.io.asyncio import DBusConnection
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_enforcer.slices import (
+    SliceSets,
+    SystemdAbsentError,
+    SystemdRefusedError,
+    SystemdUnavailableError,
+    unit_name,
+)
+
+CALL_TIMEOUT_SECONDS: Final = 5.0
+"""How long a call may take; an idle systemd answers in a millisecond."""
+
+_NAME: Final = "org.freedesktop.systemd1"
+_MANAGER: Final = DBusAddress("/org/freedesktop/systemd1", _NAME, f"{_NAME}.Manager")
+_SLICE: Final = f"{_NAME}.Slice"
+_CPUS, _MEMS, _CGROUP = "AllowedCPUs", "AllowedMemoryNodes", "ControlGroup"
+_NO_SUCH_UNIT: Final = f"{_NAME}.NoSuchUnit"
+_NOBODY: Final = frozenset(
+    f"org.freedesktop.DBus.Error.{name}"
+    for name in ("Disconnected", "NameHasNoOwner", "NoReply", "ServiceUnknown", "TimedOut")
+)
+"""What the bus answers in systemd's stead."""
+
+
+class _RefusedError(Exception):
+    """An error reply; `name` is D-Bus's word for it."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(f"{name}: {message}")
+        self.name = name
+
+
+class SystemdClient:
+    """The service manager behind a bus's socket; one call at a time, connected when needed."""
+
+    def __init__(self, socket: Path) -> None:
+        self._socket = socket
+        self._connection: DBusConnection | None = None
+
+    async def read(self, cgroup: str) -> SliceSets | None:
+        """What it remembers of a slice; see `ServiceManager`.
+
+        systemd takes the next message only when the cgroup is written after the one before, so
+        this also says that what it was told last is done. Source: systemd src/core/manager.c,
+        `manager_loop`.
+        """
+        try:
+            (unit,) = await self._call(_MANAGER, "GetUnit", "s", (unit_name(cgroup),))
+        except _RefusedError as error:
+            if error.name == _NO_SUCH_UNIT:
+                return None
+            raise SystemdRefusedError(str(error)) from error
+        properties = DBusAddress(unit, _NAME, "org.freedesktop.DBus.Properties")
+        found: dict[str, Any] = {}
+        for name in (_CGROUP, _CPUS, _MEMS):
+            try:
+                ((_, found[name]),) = await self._call(properties, "Get", "ss", (_SLICE, name))
+            except _RefusedError as error:
+                raise SystemdRefusedError(str(error)) from error
+        if found[_CGROUP] != f"/{cgroup}":
+            return None  # a unit of that name elsewhere
+        masks = (int.from_bytes(found[name], "little") for name in (_CPUS, _MEMS))
+        return SliceSets(CpuSet.from_mask(next(masks)), MemSet.from_mask(next(masks)))
+
+    async def write(self, cgroup: str, sets: SliceSets) -> None:
+        """Have it remember a slice's sets; see `ServiceManager`."""
+        values = [(_CPUS, ("ay", _octets(sets.cpus))), (_MEMS, ("ay", _octets(sets.mems)))]
+        given = (unit_name(cgroup), True, values)  # True: until the machine is started again
+        try:
+            await self._call(_MANAGER, "SetUnitProperties", "sba(sv)", given)
+        except _RefusedError as error:
+            raise SystemdRefusedError(str(error)) from error
+
+    async def close(self) -> None:
+        """End the connection; the next call makes another."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(OSError):
+                await connection.close()
+
+    async def _call(self, where: DBusAddress, method: str, signature: str, body: Any) -> Any:
+        """The reply's body.
+
+        Raises:
+            SystemdUnavailableError: there was none.
+            _RefusedError: it is an error.
+        """
+        message = new_method_call(where, method, signature, body)
+        try:
+            async with asyncio.timeout(CALL_TIMEOUT_SECONDS):
+                if self._connection is None:
+                    self._connection = await _open(self._socket)
+                reply = await _exchange(self._connection, message)
+        except FileNotFoundError as error:
+            raise SystemdAbsentError(_absent(self._socket)) from error
+        except TimeoutError as error:
+            await self.close()
+            told = f"{method} was not answered on {self._socket} in {CALL_TIMEOUT_SECONDS:g} s"
+            raise SystemdUnavailableError(told) from error
+        except (OSError, EOFError, AuthenticationError) as error:
+            await self.close()
+            told = f"no answer on {self._socket}: {error or 'it was closed'}"
+            raise SystemdUnavailableError(told) from error
+        if reply.header.message_type is MessageType.error:
+            name = reply.header.fields.get(HeaderFields.error_name, "an error without a name")
+            text = str(reply.body[0]) if reply.body else "no more is said"
+            if name in _NOBODY:
+                raise SystemdUnavailableError(f"nobody is {_NAME} on {self._socket}: {text}")
+            raise _RefusedError(name, text)
+        return reply.body
+
+
+def _octets(ids: CpuSet | MemSet) -> bytes:
+    """A set as systemd's bus has it: bit 0 of the first octet is CPU 0."""
+    return ids.mask.to_bytes((ids.mask.bit_length() + 7) // 8, "little")
+
+
+async def _open(socket: Path) -> DBusConnection:
+    """A connection that has said who it is. Source: D-Bus specification, "Authentication Protocol".
+
+    The library's own way leaves a socket behind where this fails.
+    """
+    reader, writer = await asyncio.open_unix_connection(socket)
+    with ExitStack() as failing:
+        failing.callback(writer.close)
+        authenticator = Authenticator()
+        for words in authenticator:
+            writer.write(words)
+            await writer.drain()
+            answer = await reader.read(1024)
+            if not answer:
+                raise EOFError("it was closed before we could say who we are")
+            authenticator.feed(answer)
+        writer.write(BEGIN)
+        connection = DBusConnection(reader, writer)
+        await _exchange(connection, message_bus.Hello())
+        failing.pop_all()
+    return connection
+
+
+async def _exchange(connection: DBusConnection, message: Message) -> Message:
+    """Send a call and return its reply, which may be an error."""
+    serial = next(connection.outgoing_serial)
+    await connection.send(message, serial=serial)
+    while True:
+        reply = await connection.receive()
+        if reply.header.fields.get(HeaderFields.reply_serial) == serial:
+            return reply
+
+
+def _absent(socket: Path) -> str:
+    return (
+        f"there is no {socket} (mount the host's, or name it with --systemd-socket); a QoS class "
+        "without pods may lose its fence until that is seen"
+    )

@@ -1,0 +1,107 @@
+"""The edge to systemd against a real D-Bus daemon on which no systemd is; the guest has both."""
+
+import asyncio
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_enforcer import systemd as systemd_module
+from numapin_enforcer.slices import SliceSets, SystemdAbsentError, SystemdUnavailableError
+from numapin_enforcer.systemd import SystemdClient
+from numapin_lab.processes import wait_until
+
+SLICE = "kubepods.slice/kubepods-besteffort.slice"
+SETS = SliceSets(CpuSet((0,)), MemSet((0,)))
+
+
+@pytest.fixture
+def socket(tmp_path: Path) -> Path:
+    """A path with what an address must escape."""
+    folder = tmp_path / "a,b=c"
+    folder.mkdir()
+    return folder / "bus"
+
+
+@pytest.fixture
+async def client(socket: Path) -> AsyncIterator[SystemdClient]:
+    made = SystemdClient(socket)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def bus(socket: Path, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    program = shutil.which("dbus-daemon")
+    assert program is not None, "apt-get install dbus"
+    configuration = tmp_path / "bus.conf"
+    address = str(socket).replace(",", "%2c").replace("=", "%3d")
+    configuration.write_text(
+        f"<busconfig><listen>unix:path={address}</listen><policy context='default'>"
+        "<allow send_destination='*' eavesdrop='true'/><allow eavesdrop='true'/><allow own='*'/>"
+        "</policy></busconfig>"
+    )
+    with subprocess.Popen([program, f"--config-file={configuration}", "--nofork"]) as process:
+        wait_until(socket.exists, "the D-Bus daemon", 30)
+        yield process
+        process.kill()
+
+
+async def test_a_socket_that_is_not_there_is_told_with_what_to_do(client: SystemdClient) -> None:
+    with pytest.raises(SystemdAbsentError, match=r"there is no .*bus .*--systemd-socket"):
+        await client.read(SLICE)
+
+
+async def test_a_bus_without_systemd_is_told(
+    client: SystemdClient, bus: subprocess.Popen[bytes]
+) -> None:
+    for _ in range(2):
+        with pytest.raises(SystemdUnavailableError, match=r"nobody is org\.freedesktop\.systemd1"):
+            await client.read(SLICE)
+    with pytest.raises(SystemdUnavailableError):
+        await client.write(SLICE, SETS)
+
+
+async def test_a_bus_that_ends_is_told_and_the_next_is_found(
+    client: SystemdClient, bus: subprocess.Popen[bytes], socket: Path
+) -> None:
+    with pytest.raises(SystemdUnavailableError, match="nobody is"):
+        await client.read(SLICE)
+    bus.kill()
+    bus.wait()
+    with pytest.raises(SystemdUnavailableError, match="no answer on"):
+        await client.read(SLICE)
+    await asyncio.to_thread(socket.unlink)
+    with pytest.raises(SystemdAbsentError):
+        await client.read(SLICE)
+
+
+@pytest.mark.parametrize("words", [b"", b"REJECTED\r\n", b"OK 1234\r\n", b"\0" * 40])
+async def test_what_is_no_bus_is_told(client: SystemdClient, socket: Path, words: bytes) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(64)
+        writer.write(words)
+        writer.close()
+
+    async with await asyncio.start_unix_server(answer, socket):
+        with pytest.raises(SystemdUnavailableError):
+            await client.read(SLICE)
+
+
+async def test_silence_is_told(
+    client: SystemdClient, socket: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(systemd_module, "CALL_TIMEOUT_SECONDS", 0.05)
+    ended = asyncio.Event()
+
+    async def say_nothing(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await ended.wait()
+        writer.close()
+
+    async with await asyncio.start_unix_server(say_nothing, socket):
+        with pytest.raises(SystemdUnavailableError, match="was not answered on"):
+            await client.read(SLICE)
+        ended.set()
