@@ -1,14 +1,14 @@
 """Pure: what the kernel's answer means for the status: who has what, and who has it alone."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerStatus, NodeAssignmentSpec, PoolsInForce
 from numapin_enforcer.cgroups import Tree
 from numapin_enforcer.desired import Desired
-from numapin_enforcer.inforce import NOTHING, InForce, in_force
+from numapin_enforcer.inforce import InForce, in_force
 from numapin_enforcer.layout import Kind, Layout
 
 LEAVES: Final = frozenset({Kind.CONTAINER, Kind.NESTED, Kind.OTHER})
@@ -45,7 +45,7 @@ class Doubt:
     """
 
     until_kept: NodeAssignmentSpec | None = None
-    lingering: Mapping[str, CpuSet] = NOTHING
+    lingering: Mapping[str, CpuSet] = field(default_factory=dict)
 
 
 SURE: Final = Doubt()
