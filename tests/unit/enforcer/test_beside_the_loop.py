@@ -1,4 +1,4 @@
-"""The local copy, memory that moves, drift that is told, hardware, the kubelet's policy."""
+"""The local copy, memory that moves, hardware, the kubelet's policy."""
 
 import asyncio
 import json
@@ -13,17 +13,9 @@ import pytest
 from enforcer_node import eventually
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
+from numapin_api.nodeassignment import NodeAssignmentSpec, Pools
 from numapin_enforcer import keeper as keeper_module
 from numapin_enforcer.cgroups import CgroupRefusedError, Step, Tree, Write
-from numapin_enforcer.drift import (
-    BURST,
-    MOST_REMEMBERED,
-    QUIET_SECONDS,
-    REFILL_SECONDS,
-    Drift,
-    DriftTeller,
-)
 from numapin_enforcer.keeper import Keeper
 from numapin_enforcer.kubelet import static_policy
 from numapin_enforcer.local_copy import Assignment, LocalCopy
@@ -212,44 +204,6 @@ async def test_the_newest_assignment_is_kept_once_the_disk_takes_it(
     await eventually(lambda: not keeper.problem)
     assert copy.read() == newest
     task.cancel()
-
-
-def _drift(path: str, container: ContainerAssignment | None = None) -> Drift:
-    mems = MemSet((0,))
-    return Drift(path, (CpuSet((0,)), mems), (CpuSet((1,)), mems), container)
-
-
-def test_each_cgroups_first_drift_is_told_and_then_rarely() -> None:
-    teller = DriftTeller()
-    assert teller.admit(_drift("a"), 0) == "cgroup a had cpus 0 instead of 1; it was set right"
-    assert teller.admit(_drift("a"), 1) == ""
-    assert teller.admit(_drift("a"), 2) == ""
-    assert teller.admit(_drift("b"), 2)
-    note = teller.admit(_drift("a"), QUIET_SECONDS)
-    assert note.endswith("; 2 more times since it was last told")
-
-
-def test_a_flood_of_drifts_is_not_told() -> None:
-    teller = DriftTeller()
-    told = [teller.admit(_drift(f"c{number}"), 0) for number in range(BURST + 5)]
-    assert [bool(one) for one in told] == [True] * BURST + [False] * 5
-    assert teller.admit(_drift("late"), REFILL_SECONDS)
-
-
-def test_what_was_told_long_ago_is_forgotten() -> None:
-    teller = DriftTeller()
-    for number in range(5000):
-        teller.admit(_drift(f"c{number}"), float(number))
-    assert len(teller._told_at) + len(teller._untold) <= MOST_REMEMBERED + 1
-    assert teller.admit(_drift("c4999"), 5000.0) == ""
-
-
-def test_drift_tells_both_sets() -> None:
-    drift = Drift("p", (CpuSet(), MemSet((1,))), (CpuSet((1,)), MemSet((0,))))
-    assert (
-        str(drift)
-        == "cgroup p had cpus none instead of 1 and mems 1 instead of 0; it was set right"
-    )
 
 
 def test_hardware_is_discovered_anew_when_a_cpu_goes(tmp_path: Path) -> None:

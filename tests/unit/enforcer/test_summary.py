@@ -1,0 +1,110 @@
+"""What the kernel's answer means for the status."""
+
+from dataclasses import replace
+
+import pytest
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
+from numapin_enforcer.cgroups import Cgroup, Version, tree_of
+from numapin_enforcer.desired import Desired
+from numapin_enforcer.layout import Driver, Layout
+from numapin_enforcer.summary import Summary, summarize
+
+LAYOUT = Layout(Driver.CGROUPFS)
+A, B, SANDBOX = (letter * 64 for letter in "abf")
+NODES = MemSet([0])
+
+
+def assigned(uid: str, name: str, cpus: str, *, exclusive: bool = True) -> ContainerAssignment:
+    return ContainerAssignment(
+        pod_uid=uid,
+        namespace="d",
+        pod=uid,
+        container=name,
+        cpus=CpuSet.parse(cpus),
+        exclusive=exclusive,
+    )
+
+
+OWNER = assigned("two", "main", "3")
+OTHER = assigned("one", "side", "1", exclusive=False)
+GONE = assigned("gone", "main", "2")
+SPEC = NodeAssignmentSpec(
+    pools=Pools(reserved=CpuSet([0]), shared=CpuSet([0, 1])), containers=(OWNER, OTHER, GONE)
+)
+SETS = {
+    "kubepods": ("0-3", None),
+    "kubepods/podgone": ("0-2", None),
+    "kubepods/podone": ("0-1", None),
+    f"kubepods/podone/{B}": ("1", OTHER),
+    "kubepods/podstranger": ("0-1", None),
+    f"kubepods/podstranger/{SANDBOX}": ("0-1", None),
+    "kubepods/podtwo": ("0-1,3", None),
+    f"kubepods/podtwo/{A}": ("3", OWNER),
+}
+
+
+@pytest.fixture
+def summary() -> Summary:
+    return summarize(SPEC, TREE, DESIRED, LAYOUT)
+
+
+def cgroup(path: str, cpus: str) -> Cgroup:
+    mask = CpuSet.parse(cpus)
+    return Cgroup(path, mask, NODES, mask, NODES)
+
+
+TREE = tree_of(Version.V2, "kubepods", (cgroup(path, cpus) for path, (cpus, _) in SETS.items()))
+DESIRED = {
+    path: Desired(CpuSet.parse(cpus), NODES, one, exclusive=one is not None and one.exclusive)
+    for path, (cpus, one) in SETS.items()
+}
+
+
+def test_containers_are_told_by_pod_and_name(summary: Summary) -> None:
+    told = [
+        (one.pod_uid, one.container, str(one.cpus), one.exclusive) for one in summary.containers
+    ]
+    assert told == [("one", "side", "1", False), ("two", "main", "3", True)]
+
+
+def test_only_pods_of_the_spec_with_a_container_are_told_to_run(summary: Summary) -> None:
+    """The kubelet leaves an emptied pod's cgroup for seconds: that one runs nothing."""
+    assert summary.running == ("one", "two")
+
+
+def test_pools_are_what_the_kernel_has(summary: Summary) -> None:
+    assert summary.pools is not None
+    pools = summary.pools
+    assert (str(pools.reserved), str(pools.shared), str(pools.exclusive)) == ("0", "0-1", "3")
+
+
+def test_a_pool_that_was_not_reached_is_told_as_it_is() -> None:
+    wide = tree_of(Version.V2, "kubepods", (*TREE.cgroups.values(), cgroup("kubepods/odd", "0-2")))
+    desired = DESIRED | {"kubepods/odd": Desired(CpuSet([0, 1]), NODES)}
+    told = summarize(SPEC, wide, desired, LAYOUT)
+    assert told.pools is not None
+    assert str(told.pools.shared) == "0-2"
+
+
+def test_while_nobody_shares_the_pool_is_as_the_spec_says() -> None:
+    kept = {path: one for path, one in TREE.cgroups.items() if "podtwo" in path or "/" not in path}
+    told = summarize(SPEC, tree_of(Version.V2, "kubepods", kept.values()), DESIRED, LAYOUT)
+    assert told.pools is not None
+    assert str(told.pools.shared) == "0-1"
+
+
+def test_nothing_is_told_when_all_is_given_back() -> None:
+    back = NodeAssignmentSpec(mode="None")
+    assert summarize(back, TREE, DESIRED, LAYOUT) == Summary()
+
+
+def test_where_nothing_is_enforced_only_what_runs_is_told() -> None:
+    assert summarize(SPEC, TREE, {}, LAYOUT) == Summary(running=("one", "two"))
+
+
+def test_without_pools_none_are_told() -> None:
+    bare = NodeAssignmentSpec()
+    desired = {path: replace(one, container=None) for path, one in DESIRED.items()}
+    assert summarize(bare, TREE, desired, LAYOUT).pools is None

@@ -1,0 +1,119 @@
+"""What a status says, and by which conditions, of a pass and of what surrounds it."""
+
+import errno
+from dataclasses import replace
+
+import pytest
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.nodeassignment import (
+    ContainerStatus,
+    NodeAssignmentSpec,
+    NodeAssignmentStatus,
+    PoolsInForce,
+)
+from numapin_enforcer.apply import Failure
+from numapin_enforcer.cgroups import (
+    CgroupError,
+    CgroupReadOnlyError,
+    CgroupRefusedError,
+    Step,
+    Write,
+)
+from numapin_enforcer.status import Obstacle
+from numapin_enforcer.summary import Summary
+from numapin_enforcer.verdict import PASSES_TO_STALL, Scene, build_report, cgroup_obstacles, moving
+
+ONE = ContainerStatus(pod_uid="u", container="c", cpus=CpuSet([1]), exclusive=True)
+POOLS = PoolsInForce(reserved=CpuSet([0]), shared=CpuSet([0]), exclusive=CpuSet([1]))
+SUMMARY = Summary((ONE,), POOLS, ("u",))
+SCENE = Scene(NodeAssignmentStatus(drift_count=3), NodeAssignmentSpec(), SUMMARY)
+STUCK, BUSY = Obstacle("Stuck", "mend it"), Obstacle("Busy", "wait")
+
+
+def told(scene: Scene) -> dict[str, tuple[bool, str, str]]:
+    return {one.type: (one.holds, one.reason, one.message) for one in build_report(scene).verdicts}
+
+
+def test_a_status_holds_what_the_kernel_has_beside_the_facts() -> None:
+    report = build_report(SCENE)
+    content = report.content
+    assert (content.containers, content.pools, content.running) == ((ONE,), POOLS, ("u",))
+    assert (content.drift_count, report.blind) == (3, False)
+
+
+def test_who_cannot_look_says_so() -> None:
+    report = build_report(replace(SCENE, summary=None))
+    assert (report.content.containers, report.blind) == ((), True)
+
+
+@pytest.mark.parametrize(
+    ("scene", "fine"),
+    [
+        (replace(SCENE, spec=None), "nothing is to be enforced"),
+        (
+            replace(SCENE, spec=NodeAssignmentSpec(mode="None")),
+            "every cgroup has what its parent has",
+        ),
+        (replace(SCENE, summary=Summary()), "0 containers own CPUs"),
+        (SCENE, "1 container owns CPUs"),
+        (replace(SCENE, summary=Summary((ONE, ONE))), "2 containers own CPUs"),
+        (
+            replace(SCENE, summary=Summary((ONE.model_copy(update={"exclusive": False}),))),
+            "0 containers own CPUs",
+        ),
+    ],
+)
+def test_all_is_well(scene: Scene, fine: str) -> None:
+    assert told(scene) == {
+        "Ready": (True, "Enforced", fine),
+        "Reconciling": (False, "Settled", ""),
+        "Stalled": (False, "NotStalled", ""),
+    }
+
+
+def test_the_worst_comes_first() -> None:
+    other = Obstacle("Other", "later")
+    assert told(replace(SCENE, stalled=(STUCK, other), working=(BUSY, other))) == {
+        "Ready": (False, "Stuck", "mend it"),
+        "Reconciling": (True, "Busy", "wait"),
+        "Stalled": (True, "Stuck", "mend it"),
+    }
+    assert told(replace(SCENE, working=(BUSY,)))["Ready"] == (False, "Busy", "wait")
+
+
+def failure(name: str, kind: type[CgroupError] = CgroupRefusedError) -> Failure:
+    write = Write(name, CpuSet([1]), Step.GRANT)
+    return Failure(write, kind(name, "1", errno.EBUSY, "no"))
+
+
+def test_a_refused_write_is_tried_again_before_anybody_is_asked_to_mend_it() -> None:
+    told = "writing '1' to a: no"
+    assert cgroup_obstacles((), PASSES_TO_STALL) == ([], [])
+    for passes in (0, PASSES_TO_STALL - 1):
+        assert cgroup_obstacles((failure("a"),), passes) == (
+            [],
+            [Obstacle("CgroupWriteFailed", told)],
+        )
+    obstacle = [Obstacle("CgroupWriteFailed", told)]
+    assert cgroup_obstacles((failure("a"),), PASSES_TO_STALL) == (obstacle, [])
+    assert PASSES_TO_STALL == 5
+
+
+def test_what_may_not_be_written_at_all_is_to_be_mended_at_once() -> None:
+    stalled, working = cgroup_obstacles((failure("a", CgroupReadOnlyError), failure("b")), 0)
+    told = "writing '1' to a: no; writing '1' to b: no"
+    assert (stalled, working) == ([Obstacle("CgroupsReadOnly", told)], [])
+
+
+def test_of_many_failures_three_are_shown() -> None:
+    _, (three,) = cgroup_obstacles([failure(name) for name in "abc"], 0)
+    assert three.message == "; ".join(f"writing '1' to {name}: no" for name in "abc")
+    _, (five,) = cgroup_obstacles([failure(name) for name in "abcde"], 0)
+    assert five.message == f"{three.message}; and 2 more"
+
+
+def test_memory_under_way_is_told_by_cgroup() -> None:
+    assert moving(()) == []
+    writes = [Write(path, MemSet([1]), Step.MOVE_MEMORY) for path in ("a", "a", "b")]
+    assert moving(writes) == [Obstacle("Applying", "memory of 2 cgroups is being moved")]
