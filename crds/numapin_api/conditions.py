@@ -43,6 +43,7 @@ class Reason(StrEnum):
     KUBELET_STATIC_POLICY = "KubeletStaticPolicy"
     CGROUP_WRITE_FAILED = "CgroupWriteFailed"
     CGROUPS_READ_ONLY = "CgroupsReadOnly"
+    WATCH_INCOMPLETE = "WatchIncomplete"
     RUNTIME_UNAVAILABLE = "RuntimeUnavailable"
     RUNTIME_UNSUPPORTED = "RuntimeUnsupported"
     RUNTIME_REFUSED = "RuntimeRefused"

@@ -18,6 +18,7 @@ from numapin_enforcer.cgroups import CgroupError, Tree
 from numapin_enforcer.enforce import Enforced, Goal
 from numapin_enforcer.host import PodTree
 from numapin_enforcer.kubelet import replaced, static_policy
+from numapin_enforcer.pace import Pace
 from numapin_enforcer.parts import Parts
 from numapin_enforcer.quota import freed
 from numapin_enforcer.records import containers, record
@@ -47,6 +48,7 @@ class Agent:
         self._kubelet_policy = ""
         self._holding = parts.intake.enforces
         self._failed_passes = 0
+        self._pace = Pace()
         self._told: tuple[Enforced, Doubt, Summary] | None = None
         self._looked_at = -math.inf
         self._hardware = compact_topology(parts.machine.topology)
@@ -55,11 +57,11 @@ class Agent:
         """Make passes until cancelled; every pin stays in force then."""
         try:
             while True:
-                now = time.monotonic()
-                everything = now - self._looked_at >= self._resync_seconds
-                if everything:
-                    self._looked_at = now
+                everything = time.monotonic() - self._looked_at >= self._resync_seconds
+                began = time.thread_time()
                 self._pass(everything=everything)
+                spent_seconds = time.thread_time() - began
+                await asyncio.sleep(self._pace.rest_seconds(spent_seconds, time.monotonic()))
                 with suppress(TimeoutError):
                     async with asyncio.timeout(self._pause_seconds()):
                         await self._wake.wait()
@@ -84,6 +86,7 @@ class Agent:
             self._hardware = compact_topology(parts.machine.topology)
             LOG.info("the hardware changed", extra={"online": parts.machine.topology.online})
         if everything:
+            self._looked_at = time.monotonic()
             self._kubelet_policy = static_policy(self._kubelet_state_dir)
             parts.health.outdated = replaced(self._kubelet_state_dir)
         self._take_in()
@@ -192,8 +195,9 @@ class Agent:
         parts = self._parts
         stalled, working = cgroup_obstacles(enforced.failures, self._failed_passes)
         slow_stalled, slow_working = cgroup_obstacles(parts.mover.failures, self._failed_passes)
-        before = (*self._hands_off(), parts.intake.refusal, broken)
+        before = (self._hands_off(), parts.intake.refusal, broken)
         problem = parts.names.problem
+        blind = parts.host.tree.watch.problem if parts.host.tree else ""
         told = next(iter(parts.recorder.problems.values()), None)
         return Scene(
             self._facts(),
@@ -204,6 +208,7 @@ class Agent:
                 *stalled,
                 *slow_stalled,
                 *([Obstacle(problem.reason, str(problem))] if problem else []),
+                *([Obstacle(Reason.WATCH_INCOMPLETE, blind)] if blind else []),
             ),
             (
                 *([parts.intake.waiting] if parts.intake.waiting else []),
@@ -230,9 +235,9 @@ class Agent:
             self._told = (enforced, doubt, told)
         return self._told[2]
 
-    def _hands_off(self) -> Iterator[Obstacle]:
-        if self._kubelet_policy:
-            yield Obstacle(Reason.KUBELET_STATIC_POLICY, self._kubelet_policy)
+    def _hands_off(self) -> Obstacle | None:
+        why = self._kubelet_policy
+        return Obstacle(Reason.KUBELET_STATIC_POLICY, why) if why else None
 
     def _facts(self) -> NodeAssignmentStatus:
         version = self._parts.names.version
@@ -247,16 +252,14 @@ class Agent:
     def _missing(self, report: Report) -> Iterator[tuple[str, str]]:
         """What keeps us from being ready, for /readyz."""
         parts = self._parts
-        if parts.assignments.problem:
-            yield "API server", parts.assignments.problem
-        if parts.host.problem:
-            yield "cgroups", parts.host.problem
-        if parts.host.tree and parts.host.tree.watch.problem:
-            yield "watch", parts.host.tree.watch.problem
-        if parts.keeper.problem:
-            yield "local copy", parts.keeper.problem
-        if parts.reporter.problem:
-            yield "status", parts.reporter.problem
+        told = {
+            "API server": parts.assignments.problem,
+            "cgroups": parts.host.problem,
+            "watch": parts.host.tree.watch.problem if parts.host.tree else "",
+            "local copy": parts.keeper.problem,
+            "status": parts.reporter.problem,
+        }
+        yield from ((name, problem) for name, problem in told.items() if problem)
         for verdict in report.verdicts:
             if verdict.type == "Ready" and not verdict.holds:
                 yield "enforcement", f"{verdict.reason}: {verdict.message}"
@@ -267,8 +270,7 @@ class Agent:
             return host.tree
         opened = host.open()
         if opened is not None:
-            loop = asyncio.get_running_loop()
-            loop.add_reader(opened.watch.fileno(), self._wake.set)
+            asyncio.get_running_loop().add_reader(opened.watch.fileno(), self._wake.set)
             LOG.info("found the kubelet's cgroups", extra={"root": opened.layout.root})
         return opened
 

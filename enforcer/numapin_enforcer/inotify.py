@@ -24,6 +24,9 @@ _HINTS: Final = {
 
 _HEADER: Final = struct.Struct("iIII")
 _READ_BYTES: Final = 64 * 1024
+MOST_READS: Final = 32
+"""As many hold more than a queue (fs.inotify.max_queued_events, 16384); who still finds some then
+is in a storm, and leaves the rest for the next time."""
 
 
 class _Mask(IntFlag):
@@ -125,10 +128,11 @@ class CgroupWatch:
                 self._add(path)
 
     def read(self) -> Changes:
-        """Everything that happened since the last read; never waits."""
+        """Everything that happened since the last read; never waits, nor goes on for ever."""
         batch = _Batch()
         with suppress(BlockingIOError):
-            while data := os.read(self._descriptor, _READ_BYTES):
+            for _ in range(MOST_READS):
+                data = os.read(self._descriptor, _READ_BYTES)
                 for watch, mask, name in _parse(data):
                     self._note(batch, watch, _Mask(mask), name)
         if batch.overflowed:

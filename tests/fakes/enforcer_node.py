@@ -109,16 +109,19 @@ class Node:
         await eventually(self.in_force, "the assignment to be in force")
         return self.status
 
-    async def start(self, **options: str) -> None:
-        """Start the enforcer, and wait until it listens; options replace the usual ones."""
+    async def start(self, within: Sequence[str] = (), **options: str) -> None:
+        """Start the enforcer, and wait until it listens; options replace the usual ones.
+
+        `within` is a command that runs the rest of its command line.
+        """
         given = {**self.options, "health-address": f"127.0.0.1:{self.port}", **options}
-        self.launch([f"--{name}={value}" for name, value in given.items()])
+        self.launch([f"--{name}={value}" for name, value in given.items()], within)
         await eventually(lambda: self.probe("healthz")[0] == 200 or self.ended(), "/healthz")
         assert not self.ended(), self.log
 
-    def launch(self, arguments: Sequence[str]) -> None:
+    def launch(self, arguments: Sequence[str], within: Sequence[str] = ()) -> None:
         log = (self.folder / "enforcer.log").open("ab")
-        command = [sys.executable, "-m", "numapin_enforcer", f"--node-name={self.name}"]
+        command = [*within, sys.executable, "-m", "numapin_enforcer", f"--node-name={self.name}"]
         environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
         with log:
             self.process = subprocess.Popen(

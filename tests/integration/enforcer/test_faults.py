@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,12 @@ from played_kubelet import (
     Pod,
     cpus_of,
     limit_of,
+    make_cgroup,
     write_cpus,
     write_limit,
 )
 
+from numapin_lab.cgroups import MOUNTS, hierarchies
 from numapin_lab.ports import choose
 
 
@@ -179,6 +182,49 @@ async def test_cgroups_that_are_read_only(
     assert node.status["containers"] == [
         {"podUID": pod.uid, "container": "main", "cpus": "1", "mems": "0", "exclusive": False}
     ]
+
+
+async def test_too_few_inotify_watches(node: Node, owner: tuple[Pod, str]) -> None:
+    """Told with the remedy; the slow pass sees what no event tells."""
+    pod, cgroup = owner
+    await node.stop()
+    limit = "echo 3 >/proc/sys/user/max_inotify_watches"
+    await node.start(
+        within=("unshare", "--user", "--map-root-user", "sh", "-c", f'{limit} && "$@"', "-")
+    )
+    node.assign(spec(assigned(pod.uid, "main", "0"), shared="1", reserved="1"))
+    await eventually(lambda: node.condition("Stalled")[1] == "WatchIncomplete")
+    assert "raise fs.inotify.max_user_watches" in node.condition("Stalled")[2]
+    assert "raise fs.inotify.max_user_watches" in node.probe("readyz")[1]
+    assert node.status["containers"][0]["cpus"] == "0"
+    write_cpus(cgroup, "1")
+    await eventually(lambda: cpus_of(cgroup) == "0", "the slow pass to repair it")
+
+
+async def test_a_storm_of_events_starves_nobody(node: Node, owner: tuple[Pod, str]) -> None:
+    """Who may write cgroups can make events for ever; drift is repaired and told all the same."""
+    pod, cgroup = owner
+    nested, sandbox = f"{cgroup}/noisy", f"{pod.cgroup}/{pod.sandbox_id}"
+    make_cgroup(nested)
+    stop = threading.Event()
+
+    def storm() -> None:
+        while not stop.is_set():
+            write_cpus(nested, "1")
+
+    thread = threading.Thread(target=storm)
+    thread.start()
+    try:
+        for _ in range(3):
+            write_cpus(sandbox, "1")
+            await eventually(lambda: cpus_of(sandbox) == "0", "the repair in the midst of it")
+        await eventually(lambda: node.status["driftCount"] >= 3, "the count")
+        assert node.probe("healthz")[0] == 200
+    finally:
+        stop.set()
+        thread.join()
+        for mount in hierarchies(MOUNTS.read_text()):
+            (mount / nested).rmdir()
 
 
 async def test_no_cpuset_where_one_was_looked_for(node: Node, tmp_path: Path) -> None:

@@ -1,12 +1,15 @@
 """A folder tree stands in for cgroupfs: inotify tells the same of both."""
 
+import ctypes
+import errno
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from numapin_enforcer.inotify import CgroupWatch
+from numapin_enforcer.inotify import MOST_READS, CgroupWatch
 
 
 @pytest.fixture
@@ -146,3 +149,40 @@ def test_covering_tells_nothing_and_loses_nothing(root: Path, watch: CgroupWatch
     assert (changes.appeared, changes.vanished) == (("kubepods/pod1",), ())
     watch.cover(["kubepods", "kubepods/burstable", "kubepods/pod1"])
     assert watch.read().appeared == ()
+
+
+def test_a_storm_is_read_in_parts(
+    root: Path, watch: CgroupWatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody makes events as fast as they are read: each reading is answered by more."""
+    real, count = os.read, 0
+
+    def read(descriptor: int, size: int) -> bytes:
+        nonlocal count
+        count += 1
+        (root / f"pod{count}").mkdir()
+        return real(descriptor, size)
+
+    monkeypatch.setattr(os, "read", read)
+    first, second = watch.read().appeared, watch.read().appeared
+    assert first == tuple(f"kubepods/pod{number}" for number in range(1, MOST_READS + 1))
+    assert len(second) == MOST_READS
+
+
+def test_a_watch_that_the_kernel_refuses_is_told_with_the_remedy(
+    root: Path, watch: CgroupWatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        ctypes.set_errno(errno.ENOSPC)
+        return -1
+
+    with monkeypatch.context() as patched:
+        patched.setattr(watch._libc, "inotify_add_watch", full)
+        (root / "pod1").mkdir()
+        assert watch.read().appeared == ("kubepods/pod1",)
+        assert watch.problem.startswith("kubepods/pod1 and what is in it is not watched")
+        assert watch.problem.endswith("raise fs.inotify.max_user_watches")
+    watch.cover(["kubepods", "kubepods/pod1"])
+    assert watch.problem == ""
+    (root / "pod1" / "c1").mkdir()
+    assert watch.read().appeared == ("kubepods/pod1/c1",)
