@@ -7,6 +7,7 @@ from numapin_api.hardware import compact_topology
 from numapin_api.topology import Cpu, NumaNode, Topology
 from numapin_operator.observed import AssignmentView, NodeView, PolicyView
 from numapin_operator.placement import PodView, parse_pod
+from numapin_operator.reconcile import NodePicture
 
 Body = dict[str, Any]
 
@@ -126,3 +127,19 @@ def pod_body(
 
 def pod_view(name: str, cpu: str = "2", **others: Any) -> PodView:
     return parse_pod(pod_body(name, cpu, **others))
+
+
+POLICY = policy_view("policy", {"reserved": {"count": 2}})
+EMPTY = {"policy": {"name": "policy", "generation": 1}, "mode": "Static"}
+PLANNED = EMPTY | {"pools": {"reserved": "0-1", "shared": "0-7"}}
+REPORTED = enforcer_status(1)
+
+
+def picture(
+    assignment: AssignmentView | None = None,
+    *pods: PodView,
+    policies: tuple[PolicyView, ...] = (POLICY,),
+    node: NodeView | None = node_view(),  # noqa: B008
+) -> NodePicture:
+    """What the operator sees of a node that POLICY selects."""
+    return NodePicture("node-1", node, policies, assignment, pods)

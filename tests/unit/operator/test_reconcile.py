@@ -1,39 +1,28 @@
-"""What a node's assignment becomes: tables of pictures, and properties."""
+"""What a node's assignment becomes: tables of pictures."""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from operator_values import (
+    EMPTY,
+    PLANNED,
+    POLICY,
+    REPORTED,
     assignment_view,
     condition,
     enforcer_status,
     node_view,
+    picture,
     pod_view,
     policy_view,
 )
 
-from numapin_operator.observed import AssignmentView, NodeView, PolicyView
-from numapin_operator.placement import PodView
-from numapin_operator.reconcile import Decision, NodePicture, Write, decide
+from numapin_operator.observed import AssignmentView
+from numapin_operator.reconcile import NodePicture, Write, decide
 from numapin_operator.report import Phase
 
-POLICY = policy_view("policy", {"reserved": {"count": 2}})
-EMPTY = {"policy": {"name": "policy", "generation": 1}, "mode": "Static"}
-PLANNED = EMPTY | {"pools": {"reserved": "0-1", "shared": "0-7"}}
 RELEASED = {"mode": "None"}
-REPORTED = enforcer_status(1)
-
-
-def picture(
-    assignment: AssignmentView | None = None,
-    *pods: PodView,
-    policies: tuple[PolicyView, ...] = (POLICY,),
-    node: NodeView | None = node_view(),  # noqa: B008
-) -> NodePicture:
-    return NodePicture("node-1", node, policies, assignment, pods)
 
 
 def held_by(pod: str, cpus: str, shared: str) -> dict[str, Any]:
@@ -279,60 +268,3 @@ def test_the_outcome_is_what_the_enforcer_says(
     outcome = decide(picture(assignment_view(PLANNED, status))).outcome
     assert outcome is not None
     assert (outcome.phase, outcome.reason) == (phase, reason)
-
-
-PODS = st.lists(
-    st.builds(
-        pod_view,
-        st.sampled_from([f"pod-{number}" for number in range(8)]),
-        st.sampled_from(["1", "2", "4", "500m"]),
-        bound=st.sampled_from(["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"]),
-    ),
-    unique_by=lambda pod: pod.name,
-    max_size=8,
-)
-
-
-def follow(assignment: AssignmentView, decision: Decision) -> AssignmentView:
-    """The assignment once `decision` is written and its enforcer has answered."""
-    if decision.spec is None:
-        return assignment
-    generation = assignment.generation + 1
-    running = [one.pod_uid for one in decision.spec.containers]
-    status = enforcer_status(generation, running=running)
-    return assignment_view(decision.spec.to_wire(), status, generation=generation)
-
-
-@settings(deadline=None)
-@given(PODS, st.randoms(use_true_random=False))
-def test_the_order_of_pods_never_matters(pods: list[PodView], random: Any) -> None:
-    before = assignment_view(PLANNED, REPORTED)
-    shuffled = list(pods)
-    random.shuffle(shuffled)
-    one, other = decide(picture(before, *pods)), decide(picture(before, *shuffled))
-    assert one == other
-    if one.spec is not None and other.spec is not None:
-        assert one.spec.model_dump_json() == other.spec.model_dump_json()
-
-
-@settings(deadline=None)
-@given(PODS, PODS)
-def test_a_second_look_changes_nothing(first: list[PodView], then: list[PodView]) -> None:
-    """What is written is planned again as it is, also by an operator that has just started."""
-    assignment = assignment_view(EMPTY, REPORTED)
-    for pods in (first, then):
-        assignment = follow(assignment, decide(picture(assignment, *pods)))
-        assert decide(picture(assignment, *pods)).write is Write.NOTHING
-
-
-@settings(deadline=None)
-@given(PODS, PODS)
-def test_running_containers_never_move(first: list[PodView], then: list[PodView]) -> None:
-    before = follow(
-        assignment_view(EMPTY, REPORTED),
-        decide(picture(assignment_view(EMPTY, REPORTED), *first)),
-    )
-    after = follow(before, decide(picture(before, *then)))
-    had = {one.pod_uid: one.cpus for one in before.spec.containers}
-    has = {one.pod_uid: one.cpus for one in after.spec.containers}
-    assert all(has.get(uid) == cpus for uid, cpus in had.items()), "all of them still run"
