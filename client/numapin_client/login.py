@@ -1,12 +1,14 @@
 """Find the API server: a kubeconfig, or the service account mounted into a pod."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Final
 
 from numapin_client.credentials import AuthorityFile, Login, TokenFile, tls_context
 from numapin_client.errors import LoginError
+from numapin_client.proxies import proxy_for
 
 SERVICE_ACCOUNT_DIR: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -21,11 +23,17 @@ def find_login(
     3. the mounted service account, when `KUBERNETES_SERVICE_HOST` is in `environ`,
     4. `~/.kube/config`.
 
+    Where a kubeconfig names no proxy, HTTPS_PROXY, HTTP_PROXY and NO_PROXY in `environ` count.
     Blocks for the time it takes to read a few small files.
 
     Raises:
         LoginError: none of these is there, or the one chosen cannot be used.
     """
+    login = _find(kubeconfig, environ, context)
+    return login if login.proxy else replace(login, proxy=proxy_for(login.server, environ))
+
+
+def _find(kubeconfig: str | None, environ: Mapping[str, str], context: str | None) -> Login:
     paths = kubeconfig or environ.get("KUBECONFIG")
     if paths:
         return _kubeconfig_login(paths, context)
