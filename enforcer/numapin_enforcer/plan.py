@@ -86,9 +86,6 @@ class _Stages:
 
     def ordered(self) -> Iterator[tuple[Step, Stage]]:
         """Every stage in its order, those left out that nobody needs."""
-        root = self._tree.root
-        if self._wanted[root] & ~self._effective[root]:
-            yield Step.PREPARE, self._effective.__getitem__
         yield Step.NARROW, self._keep
         homeless = [path for path in self._paths if not self._kept(path)]
         self._parked = self._park([path for path in homeless if self._owner[path]])

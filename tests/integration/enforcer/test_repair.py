@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 from enforcer_node import PATIENCE_SECONDS, Node, assigned, eventually, spec
+from grpclib.exceptions import GRPCError
 from played_kubelet import Kubelet, Pod, cpus_of, write_cpus
 
 from numapin_enforcer import cri_v1_pb2 as pb
@@ -96,6 +97,22 @@ async def test_any_update_over_cri_keeps_the_pin(kubelet: Kubelet, owner: tuple[
     with sampled(cgroup) as seen:
         await kubelet.update(container_id, pb.LinuxContainerResources(cpu_shares=512))
     assert seen == {"1"}
+
+
+async def test_an_update_that_fails_half_done_is_set_right(
+    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+) -> None:
+    """The runtime writes the CPUs, is refused the NUMA node, and does not go back."""
+    _, cgroup = owner
+    container_id = cgroup.rpartition("/")[2]
+    await told(kubelet, container_id, "1")
+    with pytest.raises(GRPCError, match="invalid argument"):
+        await kubelet.update(
+            container_id, pb.LinuxContainerResources(cpuset_cpus="0", cpuset_mems="7")
+        )
+    await eventually(lambda: cpus_of(cgroup) == "1", "the repair")
+    await eventually(lambda: node.status["driftCount"] == 1, "the count")
+    await told(kubelet, container_id, "1")
 
 
 async def test_an_update_of_a_shared_container_leaves_it_in_the_pool(

@@ -10,7 +10,7 @@ from numapin_enforcer.accept import accept
 
 MACHINE = Topology(
     tuple(Cpu(cpu, cpu, 0, 0, cpu // 4) for cpu in range(7)),
-    (NumaNode(0, 2**30), NumaNode(1, 2**30), NumaNode(2, 0)),
+    (NumaNode(0, 2**30), NumaNode(1, 2**30), NumaNode(2, 0), NumaNode(3, 0)),
     offline=CpuSet([7]),
 )
 

@@ -140,6 +140,7 @@ def test_memory_moves_last_and_only_what_is_assigned_is_moved_on_v1() -> None:
         "MoveMemory one=True",
         "MoveMemory one=1",
     ]
+    assert planned.writes == (*planned.quick, *planned.moves)
     assert [str(write.setting) for write in planned.moves] == [
         "cpuset.memory_migrate",
         "cpuset.mems",

@@ -1,0 +1,81 @@
+"""What the runtime is to remember: what the kernel has of owners, and nothing of anybody else."""
+
+import pytest
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.nodeassignment import ContainerAssignment
+from numapin_enforcer.cgroups import Cgroup, Version, tree_of
+from numapin_enforcer.cri import RuntimeRecord
+from numapin_enforcer.desired import Desired
+from numapin_enforcer.enforce import Enforced
+from numapin_enforcer.layout import Driver, Layout
+from numapin_enforcer.records import containers, record
+
+ROOT, POD = "kubepods", "kubepods/pod1"
+A, B = f"{POD}/{'a' * 64}", f"{POD}/{'b' * 64}"
+BOTH, ONE = MemSet([0, 1]), CpuSet([1])
+
+
+def told(
+    found: str, *, exclusive: bool = True, mems: str = "", before: RuntimeRecord | None = None
+) -> RuntimeRecord | None:
+    """What is to be told of a container that should have CPU 1."""
+    cpus, nodes = CpuSet.parse(found), MemSet.parse(mems)
+    container = ContainerAssignment(
+        pod_uid="1",
+        namespace="d",
+        pod="p",
+        container="c",
+        cpus=ONE,
+        mems=nodes,
+        exclusive=exclusive,
+    )
+    tree = tree_of(
+        Version.V1, ROOT, [Cgroup(path, cpus, BOTH, cpus, BOTH) for path in (ROOT, POD, A)]
+    )
+    wanted = Desired(ONE, nodes or BOTH, container, exclusive=exclusive)
+    return record(Enforced(tree, {A: wanted}), tree, A, before)
+
+
+OLD = RuntimeRecord(CpuSet([3]))
+
+
+@pytest.mark.parametrize(
+    ("expected", "found"),
+    [
+        (RuntimeRecord(ONE), told("1")),
+        (RuntimeRecord(ONE, MemSet([0])), told("1", mems="0")),
+        (None, told("0")),
+        (OLD, told("0", before=OLD)),
+        (None, told("1", exclusive=False)),
+        (RuntimeRecord(ONE), told("1", exclusive=False, before=OLD)),
+        (
+            RuntimeRecord(ONE, BOTH),
+            told("1", exclusive=False, before=RuntimeRecord(CpuSet([3]), MemSet([0]))),
+        ),
+    ],
+    ids=[
+        "an owner",
+        "an owner with memory",
+        "an owner that the kernel has elsewhere",
+        "one that was told before and is elsewhere",
+        "one that shares",
+        "a former owner",
+        "a former owner with memory",
+    ],
+)
+def test_what_is_told(expected: RuntimeRecord | None, found: RuntimeRecord | None) -> None:
+    assert found == expected
+
+
+def test_of_a_cgroup_that_nothing_is_wanted_of_nothing_is_told() -> None:
+    tree = tree_of(Version.V1, ROOT, [Cgroup(ROOT, ONE, BOTH, ONE, BOTH)])
+    assert record(Enforced(tree, {}), tree, ROOT, OLD) is None
+
+
+def test_containers_are_found_by_their_ids() -> None:
+    tree = tree_of(
+        Version.V1, ROOT, [Cgroup(path, ONE, BOTH, ONE, BOTH) for path in (ROOT, POD, A, B)]
+    )
+    found = dict(containers(tree, Layout(Driver.CGROUPFS)))
+    assert found == {"a" * 64: (A, "1"), "b" * 64: (B, "1")}
