@@ -1,5 +1,6 @@
 """Labs to measure on, and pods on them by single API calls (kubectl takes 0.1 s for each)."""
 
+import os
 import sys
 import tempfile
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from numapin_lab.apiserver import AnswerError
+from numapin_lab.cgroups import LabCgroup
 from numapin_lab.errors import LabError
 from numapin_lab.folder import LabFolder
 from numapin_lab.session import Session, policy
@@ -62,6 +64,18 @@ class Bench:
         """The cgroup of a pod's one container."""
         id_ = self.container(name)
         return next(self.session.kubepods.rglob(id_))
+
+    def process(self, name: str) -> Path:
+        """The first process of a pod's one container, in /proc."""
+        processes = self.group(name) / "cgroup.procs"
+        self.wait(lambda: bool(processes.read_text()), f"a process of {name}")
+        return Path("/proc") / processes.read_text().split()[0]
+
+    def log(self, name: str) -> Path:
+        """What a pod's one container prints."""
+        uid = self.get(name)["metadata"]["uid"]
+        logs = self.session.cluster.kubelet.pod_logs
+        return logs / f"default_{name}_{uid}" / "main" / "0.log"
 
     def get(self, name: str) -> dict[str, Any]:
         """One pod."""
@@ -133,6 +147,18 @@ def _lab(name: str, without: frozenset[str], kubelet: Mapping[str, Any]) -> Iter
     with tempfile.TemporaryDirectory(prefix="numapin-bench-") as scratch:
         folder = LabFolder(Path(scratch))
         try:
-            yield Session(folder.up(without, tell=lambda _: None, kubelet=kubelet))
+            cluster = folder.up(without, tell=lambda _: None, kubelet=kubelet)
+            _weigh(cluster.runtime.cgroup)
+            yield Session(cluster)
         finally:
             folder.down()
+
+
+def _weigh(cgroup: LabCgroup) -> None:
+    """Give the lab's pods the weight against daemons that kubepods has on a node (v1).
+
+    There it is 1024 for each CPU, at the root of the hierarchy; the lab's lies one level below.
+    """
+    for folder in cgroup.folders():
+        if (folder / "cpu.shares").exists():
+            (folder / "cpu.shares").write_text(str(1024 * (os.cpu_count() or 1)))

@@ -3,8 +3,9 @@
 One line of JSON for each change: `[seconds of the monotonic clock, path below KUBEPODS, effective
 CPUs, whether it holds a process]`; CPUs are null when the cgroup is gone. It looks at every cgroup
 each millisecond and whenever inotify tells of a write or a new folder, and runs before others if it
-may, so that busy pods do not blind it. It ends when its standard input does; the last line is then
-`{"samples": ..., "longestGapSeconds": ...}`. It shares no code with what it watches.
+may, so that busy pods do not blind it. It ends when its standard input does. The first line says
+that it looks, `{"samples": 0}`, the last one how well it did, `{"samples": ...,
+"longestGapSeconds": ...}`. It shares no code with what it watches.
 """
 
 import contextlib
@@ -127,6 +128,7 @@ def watch(root: str) -> None:
     tree, poll = Tree(root, wakes), select.poll()
     poll.register(wakes.descriptor, select.POLLIN)
     poll.register(sys.stdin.fileno(), select.POLLHUP | select.POLLIN)
+    print(json.dumps({"samples": 0}), flush=True)
     samples, longest, last = 0, 0.0, time.monotonic()
     while sys.stdin.fileno() not in dict(poll.poll(POLL_MILLISECONDS)):
         wakes.drain()

@@ -7,7 +7,7 @@ figures. It needs matplotlib: `pip install -e '.[bench]'`.
 import argparse
 import json
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +16,13 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
-from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
+from matplotlib.ticker import (
+    FixedFormatter,
+    FixedLocator,
+    FuncFormatter,
+    NullFormatter,
+    NullLocator,
+)
 
 STYLE = {
     "font.family": ["sans-serif"],
@@ -37,6 +43,7 @@ KINDS = {
     "overwritten set repaired": "A cpuset is overwritten by hand: how long it stays wrong",
     "two owners of a CPU": "An owner is force-deleted, another comes: how long both have the CPU",
 }
+Read = Callable[[Sequence[float], Sequence[float]], float]
 NEVER_MS, LEAST_MS = 30_000.0, 1.0
 """How long a repair is waited for; below the other, the axis has only zero."""
 
@@ -59,24 +66,27 @@ THEMES = {
 
 
 def isolation(runs: Sequence[Mapping[str, Any]], colours: Colours) -> Picture:
-    """A busy container's CPU share, and how long it waits, through three phases."""
+    """A small service's slowest answers and its share of the CPU, through three phases."""
     picture = Picture(figsize=(8.6, 4.8), layout="constrained", facecolor=colours.page)
-    share, waits = picture.subplots(2, 1, sharex=True)
-    _rates(share, runs, 1, 100)
-    _rates(waits, runs, 2, 1000)
-    share.set_ylabel("CPU time, % of a CPU")
-    share.set_ylim(0, 108)
-    waits.set_ylabel("waiting, ms per second")
-    waits.set_ylim(0, None)
-    waits.set_xlabel("seconds")
+    slowest, share = panels = picture.subplots(2, 1, sharex=True)
+    _lines(slowest, runs, lambda _, later: later[3])
+    _lines(share, runs, _share)
+    slowest.set_ylabel("slowest answer, ms")
+    slowest.set_yscale("log")
+    slowest.yaxis.set_major_formatter(FuncFormatter(lambda ms, _: f"{ms:g}"))
+    slowest.yaxis.set_minor_formatter(NullFormatter())
+    share.set_ylabel("CPU when wanted, %")
+    share.set_ylim(0, 104)
+    share.set_xlabel("seconds")
     length = runs[0]["alone"][-1][0]
     for number, title in enumerate(PHASES.values()):
-        middle = (number + 0.5) * length
-        share.text(middle, 112, title, ha="center", va="bottom", color=colours.ink)
-        for axes in (share, waits):
+        middle = (number + 0.5) / len(PHASES)
+        place = {"transform": slowest.transAxes, "ha": "center", "va": "bottom"}
+        slowest.text(middle, 1.04, title, color=colours.ink, **place)
+        for axes in panels:
             axes.axvline(number * length, color=colours.faint, linewidth=1, zorder=0)
-    for axes in (share, waits):
-        axes.set_xlim(0, 3 * length)
+    for axes in panels:
+        axes.set_xlim(0, len(PHASES) * length)
         for line in axes.get_lines():
             if line.get_gid() == "run":
                 line.set_color(colours.numapin)
@@ -84,16 +94,21 @@ def isolation(runs: Sequence[Mapping[str, Any]], colours: Colours) -> Picture:
     return picture
 
 
-def _rates(axes: Axes, runs: Sequence[Mapping[str, Any]], column: int, scale: float) -> None:
-    """Each run as a thin line, and their median: what grew in each interval, by its length."""
+def _share(earlier: Sequence[float], later: Sequence[float]) -> float:
+    """Per cent of the time in which the service wanted the CPU that it had it."""
+    ran, waited = later[1] - earlier[1], later[2] - earlier[2]
+    return 100 * ran / (ran + waited)
+
+
+def _lines(axes: Axes, runs: Sequence[Mapping[str, Any]], read: Read) -> None:
+    """Each run as a thin line, and their median as a thick one."""
     for number, phase in enumerate(PHASES):
         lines = []
         for run in runs:
-            samples = run[phase]
-            start = number * samples[-1][0]
-            pairs = list(pairwise(samples))
-            x = [start + later[0] for _, later in pairs]
-            y = [scale * (b[column] - a[column]) / (b[0] - a[0]) for a, b in pairs]
+            windows = run[phase]
+            start = number * windows[-1][0]
+            x = [start + one[0] for one in windows[1:]]
+            y = [read(earlier, later) for earlier, later in pairwise(windows)]
             axes.plot(x, y, linewidth=0.8, alpha=0.35, gid="run")
             lines.append((x, y))
         shortest = min(len(x) for x, _ in lines)
@@ -148,7 +163,7 @@ def _rows(parts: Mapping[str, Any], kind: str) -> dict[str, list[float | None]]:
             who, _, what = figure["name"].partition(": ")
             if what == kind:
                 found[who] = [value for run in figure["runs"] for value in run]
-    return found
+    return {who: found[who] for who in sorted(found, key=lambda who: who != "numapin")}
 
 
 def _paint(axes: Axes, colours: Colours) -> None:

@@ -10,7 +10,7 @@ gone at the end. The parts, which all run if none is named:
     start      a container's cgroup is made until it has its own CPUs: before its first process?
     sharing    how long an exclusive CPU is shared, how long a wrong set stays, two owners at once
     kubelet    start and sharing with the kubelet's static policy instead, on the same machine
-    isolation  CPU share and waiting time of a busy container: alone, with neighbours, pinned
+    isolation  a small service's answers, CPU share and waiting: alone, with neighbours, pinned
     weight     memory and idle CPU time of an enforcer; budget 60 MiB, 0.2 %
 
 It takes about ten minutes, as root. An observer reads the kernel's effective sets each

@@ -45,8 +45,7 @@ def start(bench: Bench, record: Recording, number: int) -> Start:
     """Start one container that owns a CPU, and read what it printed."""
     name = f"start-{number}"
     bench.create(pod(name, LOOK, cpu="1"))
-    uid, group = bench.get(name)["metadata"]["uid"], bench.container(name)
-    log = bench.session.cluster.kubelet.pod_logs / f"default_{name}_{uid}" / "main" / "0.log"
+    log, group = bench.log(name), bench.container(name)
     bench.wait(lambda: _printed(log) != "", "the program to print")
     first = record.wait(group, lambda one: one.runs, WAIT_SECONDS)
     own = [one.cpus for one in record.groups[group] if one.runs][-1]
