@@ -128,7 +128,7 @@ class Sampler:
         """Note who runs for the first time, and who went."""
         leaves = self._tree.leaves
         for path, leaf in leaves.items():
-            if not leaf.busy and self._tree.runs(leaf):
+            if path not in self._alive and self._tree.runs(leaf):
                 name = self._tree.container(leaf) or ""
                 self._seen[path] = Seen(path, leaf.pod_uid, name, leaf.born_at, None)
                 self._alive.add(path)

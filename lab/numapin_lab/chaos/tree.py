@@ -25,7 +25,6 @@ class Leaf:
         pod_uid: the UID in the pod's folder.
         container: its name; empty for a sandbox, None until the runtime's bundle says it.
         set_file: its effective set, open.
-        busy: whether it was ever seen with a task in it.
     """
 
     path: str
@@ -33,7 +32,6 @@ class Leaf:
     pod_uid: str
     set_file: int
     container: str | None = None
-    busy: bool = False
 
 
 @dataclass(slots=True)
@@ -87,9 +85,7 @@ class PodsTree:
 
     def runs(self, leaf: Leaf) -> bool:
         """Whether a task is in it."""
-        found = bool(self._processes(leaf))
-        leaf.busy = leaf.busy or found
-        return found
+        return bool(self._processes(leaf))
 
     def has_begun(self, leaf: Leaf) -> bool:
         """Whether a process in it is more than the runtime's own, which sets the container up.
