@@ -91,11 +91,14 @@ class ContainerNames:
         """See now and then who answers, and that somebody does."""
         while True:
             try:
-                self.version = await self._runtime.version()
+                version = await self._runtime.version()
             except CriError as error:
                 self._note(error)
             else:
                 self._note(None)
+                if version != self.version:
+                    self.version = version
+                    self._wake.set()
             await asyncio.sleep(every_seconds)
 
     async def _resolve(self, ids: frozenset[str]) -> None:

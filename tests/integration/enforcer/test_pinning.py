@@ -27,7 +27,8 @@ async def test_a_running_container_gets_its_cpu_and_all_others_leave_it(
     assert status["pools"] == {"reserved": "0", "shared": "0", "exclusive": "1"}
     assert status["running"] == [owner.uid]
     assert status["cgroup"] == {"version": VERSION, "driver": "cgroupfs"}
-    assert status["runtime"]["name"] == "containerd"
+    runtime = await eventually(lambda: node.status.get("runtime"), "the runtime to be told")
+    assert runtime["name"] == "containerd"
     assert status["topology"]["numaNodes"][0]["cpus"] == "0-1"
 
 

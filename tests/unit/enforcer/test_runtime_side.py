@@ -158,6 +158,18 @@ async def test_a_runtime_without_events_is_not_asked_again(names: ContainerNames
     assert names.problem is None
 
 
+async def test_who_answers_is_news_once(
+    names: ContainerNames, wake: asyncio.Event, start: Callable[[Awaitable[None]], None]
+) -> None:
+    start(names.probe(0.01))
+    await eventually(lambda: names.version is not None)
+    assert wake.is_set()
+    wake.clear()
+    for _ in range(5):
+        await asyncio.sleep(0.01)
+    assert not wake.is_set()
+
+
 async def test_the_probe_learns_who_answers_and_that_nobody_does(
     names: ContainerNames,
     runtime: FakeRuntime,
