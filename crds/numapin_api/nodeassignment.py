@@ -272,6 +272,13 @@ class NodeAssignmentStatus(WireModel):
     drift_count: int = Field(
         default=0, ge=0, description="Cpusets found changed by others and repaired, ever."
     )
+    drift_causes: dict[str, int] = Field(
+        default_factory=dict,
+        description="Of these, how many were an owner elsewhere than on its CPUs (OwnerMoved), "
+        "anybody else on an owner's (Intrusion), one who shares elsewhere than on the shared CPUs "
+        "(Strayed), memory on other NUMA nodes (Memory).",
+        max_length=8,
+    )
     cgroup: CgroupStatus | None = Field(default=None, description="How cgroups are kept here.")
     runtime: RuntimeStatus | None = Field(default=None, description="The container runtime.")
     conditions: tuple[Condition, ...] = Field(

@@ -15,6 +15,7 @@ from numapin_api.hardware import compact_topology
 from numapin_api.nodeassignment import NodeAssignmentStatus, RuntimeStatus
 from numapin_client.events import WARNING, Happening
 from numapin_enforcer.cgroups import CgroupError, Tree
+from numapin_enforcer.drift import DriftCount
 from numapin_enforcer.enforce import Enforced, Goal
 from numapin_enforcer.host import PodTree
 from numapin_enforcer.kubelet import replaced, static_policy
@@ -44,7 +45,7 @@ class Agent:
     ) -> None:
         self._parts, self._wake = parts, wake
         self._kubelet_state_dir, self._resync_seconds = kubelet_state_dir, resync_seconds
-        self._drifts, self._drifts_before = 0, 0
+        self._drifts = DriftCount()
         self._kubelet_policy = ""
         self._holding = parts.intake.enforces
         self._failed_passes = 0
@@ -110,8 +111,7 @@ class Agent:
             if problem := self._parts.intake.take_copy_problem():
                 happening = Happening(WARNING, problem.reason, "Ignore", problem.message)
                 self._parts.teller.tell(happening, body)
-            told = int((body.get("status") or {}).get("driftCount", 0))
-            self._drifts_before = max(self._drifts_before, told - self._drifts)
+            self._drifts.resume(body.get("status") or {})
             if self._parts.intake.offer(body, self._parts.machine.topology):
                 refusal = self._parts.intake.refusal
                 extra = {"generation": self._parts.intake.generation}
@@ -129,7 +129,7 @@ class Agent:
         lifts = goal.spec is not None and goal.spec.cpu_quota == "Unlimited"
         self._limit(pods, freed(enforced.desired, pods.layout) if lifts else (), look=everything)
         for drift in enforced.drifts:
-            self._drifts += 1
+            self._drifts.add(drift)
             self._parts.slices.doubt(drift.path)
             self._parts.teller.drifted(drift, self._parts.assignments.body)
         if enforced.tree is not None:
@@ -244,7 +244,8 @@ class Agent:
         return NodeAssignmentStatus(
             observed_generation=self._parts.intake.generation,
             topology=self._hardware,
-            drift_count=self._drifts_before + self._drifts,
+            drift_count=self._drifts.total,
+            drift_causes=self._drifts.causes,
             cgroup=self._parts.host.status(),
             runtime=RuntimeStatus(name=version.name, version=version.version) if version else None,
         )

@@ -64,6 +64,14 @@ def desire(
     return contain(tree, wanted, topology)
 
 
+def owned_cpus(wanted: Iterable[Desired]) -> CpuSet:
+    """Every CPU that a container is to own."""
+    mask = 0
+    for one in wanted:
+        mask |= one.cpus.mask if one.owner else 0
+    return CpuSet.from_mask(mask)
+
+
 def release(tree: Tree, topology: Topology) -> dict[str, Desired]:
     """What every cgroup should have when numapin lets go: all that kubepods has.
 

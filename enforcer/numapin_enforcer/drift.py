@@ -1,7 +1,10 @@
 """Pure: drift that was repaired, as people read it, and how often they are told."""
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from enum import StrEnum
+from typing import Any, Final
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
@@ -17,14 +20,43 @@ MOST_REMEMBERED: Final = 256
 """Cgroups of which it is remembered when they were told of; pods come and go."""
 
 
+class Cause(StrEnum):
+    """What was wrong, the worst first."""
+
+    INTRUSION = "Intrusion"
+    """Anybody on CPUs that another owns."""
+    OWNER_MOVED = "OwnerMoved"
+    """An owner elsewhere than on its CPUs, or not on all of them."""
+    STRAYED = "Strayed"
+    """One who shares elsewhere than on the shared CPUs, or not on all of them."""
+    MEMORY = "Memory"
+    """The CPUs as they should be, but other NUMA nodes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One cgroup that somebody else changed and that was set right again."""
+    """One cgroup that somebody else changed and that was set right again.
+
+    `owned` are all CPUs that containers are to own, its own included; `owns` says whether it is to
+    own some.
+    """
 
     path: str
     found: tuple[CpuSet, MemSet]
     meant: tuple[CpuSet, MemSet]
     container: ContainerAssignment | None = None
+    owned: CpuSet = CpuSet()
+    owns: bool = False
+
+    @property
+    def cause(self) -> Cause:
+        """What was wrong."""
+        found, meant = self.found[0], self.meant[0]
+        if found == meant:
+            return Cause.MEMORY
+        if (found - meant) & self.owned:
+            return Cause.INTRUSION
+        return Cause.OWNER_MOVED if self.owns else Cause.STRAYED
 
     def __str__(self) -> str:
         parts = (
@@ -41,6 +73,37 @@ class Drift:
             return f"cgroup {self.path}"
         one = self.container
         return f"container {one.namespace}/{one.pod}/{one.container}"
+
+
+@dataclass(slots=True)
+class DriftCount:
+    """How many drifts there were, ever: what a status told before goes on."""
+
+    _mine: Counter[str] = field(default_factory=Counter)
+    _before: Counter[str] = field(default_factory=Counter)
+    _all_before: int = 0
+    """An API server with an older CRD keeps the count and drops the causes."""
+
+    def add(self, drift: Drift) -> None:
+        """One more."""
+        self._mine[drift.cause.value] += 1
+
+    def resume(self, status: Mapping[str, Any]) -> None:
+        """Go on from what the API server has, ours or an earlier life's."""
+        told = Counter({str(cause): int(n) for cause, n in status.get("driftCauses", {}).items()})
+        self._before |= told - self._mine
+        count = int(status.get("driftCount", 0))
+        self._all_before = max(self._all_before, count - self._mine.total())
+
+    @property
+    def causes(self) -> dict[str, int]:
+        """By cause, those that there were."""
+        return dict(sorted((self._mine + self._before).items()))
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self._mine.total() + self._all_before
 
 
 @dataclass(slots=True)

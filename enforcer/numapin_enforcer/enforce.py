@@ -9,7 +9,7 @@ from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_enforcer.apply import Failure, apply
 from numapin_enforcer.cgroups import Cgroup, CgroupVanishedError, Tree, Write, parent
-from numapin_enforcer.desired import Desired, desire, release
+from numapin_enforcer.desired import Desired, desire, owned_cpus, release
 from numapin_enforcer.drift import Drift
 from numapin_enforcer.layout import Layout
 from numapin_enforcer.plan import plan
@@ -139,6 +139,7 @@ class Enforcement:
         """
         before, self._right = self._right, {}
         drifted: set[str] = set()
+        owned = owned_cpus(desired.values())
         for path, meant in desired.items():
             cgroup = tree.cgroups[path]
             if _as_meant(cgroup, meant):
@@ -147,7 +148,8 @@ class Enforcement:
                 drifted.add(path)
                 if parent(path) not in drifted and self._inhabited(tree, path):
                     found = (cgroup.effective_cpus, cgroup.effective_mems)
-                    yield Drift(path, found, (meant.cpus, meant.mems), meant.container)
+                    sets = (found, (meant.cpus, meant.mems))
+                    yield Drift(path, *sets, meant.container, owned, owns=bool(meant.owner))
 
     def _inhabited(self, tree: Tree, path: str) -> bool:
         with suppress(CgroupVanishedError):

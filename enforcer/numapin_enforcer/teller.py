@@ -29,7 +29,8 @@ class EventTeller:
 
     def drifted(self, drift: Drift, assignment: Mapping[str, Any] | None) -> None:
         """Tell of a cpuset that was repaired, unless much was told already."""
-        LOG.warning("a cpuset was changed by others and set right", extra={"drift": drift})
+        extra = {"cause": drift.cause.value, "drift": drift}
+        LOG.warning("a cpuset was changed by others and set right", extra=extra)
         note = self._drifts.admit(drift, time.monotonic())
         if note:
             self.tell(Happening(WARNING, "CpusetDrift", "Repair", note), assignment)

@@ -60,6 +60,7 @@ async def test_an_overwritten_owner_is_set_right_counted_and_told(
     write_cpus(cgroup, "0")
     await eventually(lambda: cpus_of(cgroup) == "1", "the repair")
     await eventually(lambda: node.status["driftCount"] == 1, "the count")
+    assert node.status["driftCauses"] == {"OwnerMoved": 1}
     (note,) = await eventually(lambda: node.notes("CpusetDrift"), "the Event")
     assert note.startswith("container default/pod-")
     assert "/main had cpus 0 instead of 1" in note
@@ -164,6 +165,7 @@ async def test_the_count_of_drifts_outlives_a_restart(node: Node, owner: tuple[P
     await eventually(lambda: cpus_of(cgroup) == "1")
     await eventually(lambda: node.probe("readyz")[0] == 200)
     assert node.status["driftCount"] >= 1
+    assert node.status["driftCauses"]["OwnerMoved"] >= 1
 
 
 async def test_a_term_ends_it_cleanly_and_every_pin_stays(

@@ -1,5 +1,7 @@
 """Drift that was repaired: what is told of it, and how often."""
 
+import pytest
+
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
 from numapin_enforcer.drift import (
@@ -7,7 +9,9 @@ from numapin_enforcer.drift import (
     MOST_REMEMBERED,
     QUIET_SECONDS,
     REFILL_SECONDS,
+    Cause,
     Drift,
+    DriftCount,
     DriftTeller,
 )
 
@@ -90,3 +94,52 @@ def test_a_drift_is_named_by_container_or_cgroup() -> None:
         pod_uid="1", namespace="d", pod="p", container="c", cpus=CpuSet([1]), exclusive=True
     )
     assert str(_drift("a", one)).startswith("container d/p/c had cpus 0 instead of 1;")
+
+
+def _found(cpus: str, meant: str, *, owns: bool = False, mems: str = "0") -> Drift:
+    """On a machine on which CPUs 2-3 are owned."""
+    sets = (CpuSet.parse(cpus), MemSet.parse(mems)), (CpuSet.parse(meant), MemSet([0]))
+    return Drift("p", *sets, owned=CpuSet([2, 3]), owns=owns)
+
+
+@pytest.mark.parametrize(
+    ("drift", "cause"),
+    [
+        (_found("0-2", "0-1"), Cause.INTRUSION),
+        (_found("2-3", "2", owns=True), Cause.INTRUSION),
+        (_found("0", "2-3", owns=True), Cause.OWNER_MOVED),
+        (_found("2", "2-3", owns=True), Cause.OWNER_MOVED),
+        (_found("0", "0-1"), Cause.STRAYED),
+        (_found("4", "0-1"), Cause.STRAYED),
+        (_found("0-1", "0-1", mems="1"), Cause.MEMORY),
+    ],
+)
+def test_a_drift_has_a_cause(drift: Drift, cause: Cause) -> None:
+    assert drift.cause is cause
+
+
+def test_drifts_are_counted_by_cause_and_over_restarts() -> None:
+    count = DriftCount()
+    assert (count.total, count.causes) == (0, {})
+    count.add(_found("0", "0-1"))
+    count.add(_found("0-2", "0-1"))
+    count.resume({"driftCount": 2, "driftCauses": {"Strayed": 1, "Intrusion": 1}})
+    assert (count.total, count.causes) == (2, {"Intrusion": 1, "Strayed": 1})
+    again = DriftCount()
+    again.add(_found("0", "0-1"))
+    for _ in range(2):
+        again.resume({"driftCount": 6, "driftCauses": {"Strayed": 4, "Memory": 1}})
+        assert (again.total, again.causes) == (6, {"Memory": 1, "Strayed": 4})
+    again.add(_found("0", "0-1"))
+    again.resume({"driftCount": 6, "driftCauses": {"Strayed": 4, "Memory": 1}})
+    assert (again.total, again.causes) == (7, {"Memory": 1, "Strayed": 5})
+    again.resume({})
+    assert again.total == 7
+
+
+def test_where_causes_are_not_kept_the_count_still_is() -> None:
+    count = DriftCount()
+    for number in range(1, 4):
+        count.add(_found("0", "0-1"))
+        count.resume({"driftCount": number})
+        assert (count.total, count.causes) == (number, {"Strayed": number})

@@ -9,6 +9,7 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_enforcer.cgroups import CgroupReadOnlyError, Step, Version, Write
+from numapin_enforcer.drift import Cause
 from numapin_enforcer.enforce import Enforced, Enforcement, Goal
 from numapin_enforcer.layout import Driver, Layout
 from numapin_enforcer.summary import summarize
@@ -133,6 +134,7 @@ def test_a_drift_is_repaired_and_told_once(world: World) -> None:
     assert str(drift) == (
         "container default/owner/main had cpus 4 instead of 4-7; it was set right"
     )
+    assert drift.cause is Cause.OWNER_MOVED
     assert world.run(spec(own("owner", "4-7")), everything=True).drifts == ()
 
 
@@ -142,7 +144,9 @@ def test_a_parents_drift_is_told_once_and_not_for_each_child(world: World) -> No
         world.overwrite(path, "0-7")
     done = world.run(spec(own("owner", "4-7")))
     assert world.cpus(f"{OTHER}/{B}") == "0-3"
-    assert [drift.path for drift in done.drifts] == ["kubepods/besteffort"]
+    assert [(one.path, one.cause) for one in done.drifts] == [
+        ("kubepods/besteffort", Cause.INTRUSION)
+    ]
 
 
 def test_a_new_wish_is_no_drift(world: World) -> None:

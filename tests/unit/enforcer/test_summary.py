@@ -40,8 +40,9 @@ SETS = {
     f"kubepods/podone/{B}": ("1", OTHER),
     "kubepods/podstranger": ("0-1", None),
     f"kubepods/podstranger/{SANDBOX}": ("0-1", None),
-    "kubepods/podtwo": ("0-1,3", None),
-    f"kubepods/podtwo/{A}": ("3", OWNER),
+    "kubepods/burstable": ("0-1,3", None),
+    "kubepods/burstable/podtwo": ("0-1,3", None),
+    f"kubepods/burstable/podtwo/{A}": ("3", OWNER),
 }
 
 
@@ -89,7 +90,7 @@ def test_a_pool_that_was_not_reached_is_told_as_it_is() -> None:
 
 
 def test_while_nobody_shares_the_pool_is_as_the_spec_says() -> None:
-    kept = {path: one for path, one in TREE.cgroups.items() if "podtwo" in path or "/" not in path}
+    kept = {path: one for path, one in TREE.cgroups.items() if "burst" in path or "/" not in path}
     told = summarize(SPEC, tree_of(Version.V2, "kubepods", kept.values()), DESIRED, LAYOUT)
     assert told.pools is not None
     assert str(told.pools.shared) == "0-1"
