@@ -77,12 +77,13 @@ class SliceRecorder:
             del self._wanted[gone]
             self.doubt(gone)
         fresh = {path: one for path, one in sets.items() if one is not None}
-        self._patient |= any(self._wanted.get(path) != one for path, one in fresh.items())
+        news = any(self._wanted.get(path) != one for path, one in fresh.items())
+        self._patient |= news
         self._wanted |= fresh
-        if self._pending():
-            self._changed.set()
-        else:
+        if not self._pending():
             self._patient, self.problem = False, None
+        elif news or self.problem is None:
+            self._changed.set()
 
     def doubt(self, cgroup: str) -> None:
         """Somebody wrote this cgroup, or it went: systemd may remember something else by now."""

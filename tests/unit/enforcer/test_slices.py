@@ -237,6 +237,27 @@ async def test_without_a_socket_the_status_says_so_and_nothing_is_in_the_way(
     assert not recorder.note
 
 
+async def test_one_that_does_not_answer_is_not_asked_at_every_pass(
+    systemd: FakeSystemd, wake: asyncio.Event
+) -> None:
+    """Every failure wakes the loop, which wants the same again; the first wait is half a second."""
+    recorder = SliceRecorder(lambda: systemd, wake)
+    task = asyncio.create_task(recorder.run())
+    systemd.failure = SystemdAbsentError("there is no socket")
+    recorder.want({BEST_EFFORT: NARROW})
+    for _ in range(100):
+        await asyncio.sleep(0)
+        if wake.is_set():
+            wake.clear()
+            recorder.want({BEST_EFFORT: NARROW})
+    assert 1 <= systemd.reads <= 3
+    systemd.failure = None
+    recorder.want({BEST_EFFORT: WIDE})
+    await eventually(lambda: systemd.known[BEST_EFFORT] == WIDE)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
 async def test_a_slow_systemd_holds_no_status_back(
     recorder: SliceRecorder,
     systemd: FakeSystemd,
