@@ -1,0 +1,140 @@
+"""What a write that failed holds back, and what comes of all the others."""
+
+import errno
+
+import pytest
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_enforcer.apply import Failure, Outcome, Skipped, apply
+from numapin_enforcer.cgroups import (
+    CgroupError,
+    CgroupReadOnlyError,
+    CgroupRefusedError,
+    CgroupVanishedError,
+    Step,
+    Tree,
+    Value,
+    Write,
+)
+
+
+class Files:
+    """Takes writes, but those to the paths that fail."""
+
+    def __init__(self, **failing: type[CgroupError]) -> None:
+        self.failing = failing
+        self.errors: list[CgroupError] = []
+        self.written: list[Write] = []
+
+    def read(self) -> Tree:
+        raise AssertionError("nobody reads here")
+
+    def write(self, write: Write) -> None:
+        kind = self.failing.get(write.path.replace("/", "_"))
+        if kind is not None:
+            self.errors.append(kind(write.path, str(write.value), errno.EBUSY, "no"))
+            raise self.errors[-1]
+        self.written.append(write)
+
+
+def cpus(path: str, value: str, gains: str = "", leaves: str = "", owner: str = "") -> Write:
+    gained, left = CpuSet.parse(gains), CpuSet.parse(leaves)
+    return Write(path, CpuSet.parse(value), Step.NARROW, gained, left, owner)
+
+
+def mems(path: str, value: str, gains: str = "", leaves: str = "") -> Write:
+    gained, left = MemSet.parse(gains), MemSet.parse(leaves)
+    return Write(path, MemSet.parse(value), Step.MOVE_MEMORY, gained, left)
+
+
+def test_what_came_of_each_write() -> None:
+    files = Files(gone=CgroupVanishedError, bad=CgroupRefusedError)
+    gone, bad, after, good = (
+        cpus("gone", "1"),
+        cpus("bad", "0", leaves="1"),
+        cpus("owner", "1", gains="1", owner="a"),
+        cpus("good", "0", gains="0"),
+    )
+    outcome = apply((gone, bad, after, good), files)
+    failure = Failure(bad, files.errors[-1])
+    assert outcome == Outcome((good,), (gone,), (failure,), (Skipped(after, bad),))
+    assert files.written == [good]
+    assert (outcome.complete, outcome.missing) == (False, (bad, after))
+
+
+def test_what_was_skipped_holds_back_as_well() -> None:
+    """In a chain: who could not be granted his has not left what the next is to get."""
+    files = Files(bad=CgroupRefusedError)
+    bad = cpus("bad", "0", leaves="3")
+    one = cpus("one", "3", gains="3", leaves="2", owner="a")
+    two = cpus("two", "2", gains="2", owner="b")
+    outcome = apply((bad, one, two), files)
+    assert outcome.skipped == (Skipped(one, bad), Skipped(two, one))
+    assert Outcome((), (), (), (Skipped(one, bad),)).complete is False
+
+
+def test_all_is_well_when_only_cgroups_vanished() -> None:
+    outcome = apply((cpus("gone", "1"), cpus("good", "1")), Files(gone=CgroupVanishedError))
+    assert (outcome.complete, outcome.missing) == (True, ())
+    assert Outcome((), (), (), ()).complete
+
+
+def test_an_earlier_part_of_the_plan_counts() -> None:
+    bad, move = mems("pod", "0-2", gains="2"), mems("pod/c", "1", leaves="0")
+    earlier = apply((bad,), Files(pod=CgroupRefusedError))
+    assert apply((move,), Files(), earlier).skipped == ()
+    bad = mems("pod", "1", gains="1")
+    earlier = apply((bad,), Files(pod=CgroupRefusedError))
+    assert apply((move,), Files(), earlier).skipped == (Skipped(move, bad),)
+
+
+def test_where_nothing_may_be_written_nothing_more_is_tried() -> None:
+    files = Files(bad=CgroupReadOnlyError)
+    bad, one, two = cpus("bad", "0", gains="0"), cpus("one", "1"), cpus("two", "1", gains="1")
+    assert apply((bad, one, two), files).skipped == (Skipped(one, bad), Skipped(two, bad))
+    files = Files(bad=CgroupRefusedError)
+    assert apply((bad, one, two), files).made == (one, two)
+
+
+OWNED = {"gains": "1", "owner": "a"}
+
+
+@pytest.mark.parametrize(
+    ("missing", "write", "held"),
+    [
+        (cpus("x", "0", leaves="1"), cpus("y", "1", **OWNED), True),
+        (cpus("x", "0", leaves="2"), cpus("y", "1", **OWNED), False),
+        (cpus("x", "0", leaves="1"), cpus("y", "0-1", gains="1"), False),
+        (cpus("x", "0", leaves="1", owner="b"), cpus("y", "0-1", gains="1"), True),
+        (cpus("x", "0", leaves="1", owner="a"), cpus("y", "1", **OWNED), False),
+        (cpus("x", "0", leaves="1", owner="b"), cpus("y", "1", **OWNED), True),
+        (cpus("x", "0-1", gains="1"), cpus("y", "1", **OWNED), False),
+        (cpus("x", "0-1", gains="1"), cpus("x/c", "1", gains="1"), True),
+        (cpus("x", "0-1", gains="1"), cpus("x/c", "0", gains="0"), False),
+        (cpus("x", "0-1", gains="1"), cpus("x", "1", leaves="0"), True),
+        (cpus("x", "0-1", gains="1"), cpus("xy/c", "1", gains="1"), False),
+        (cpus("x/c", "0", leaves="1"), cpus("x", "0", leaves="1"), True),
+        (cpus("x/c", "0", leaves="1"), cpus("x", "0,2", gains="2"), True),
+        (cpus("x/c", "0", leaves="1"), cpus("x", "0-1", leaves="2"), False),
+        (cpus("x/c", "0"), cpus("x", "0-1", gains="1"), True),
+        (cpus("x/c", "0"), cpus("x", "0", leaves="1"), False),
+        (cpus("x/c", "0-1", gains="1"), cpus("x", "0", leaves="2"), False),
+        (cpus("x/c", "0", leaves="1"), cpus("xy", "0", leaves="1"), False),
+        (mems("x", "0", leaves="1"), cpus("x", "0", leaves="1"), False),
+        (cpus("x", "0", leaves="1"), mems("x", "0", leaves="1"), False),
+        (mems("x/c", "0", leaves="1"), mems("x", "0", leaves="1"), True),
+        (mems("x", "0-1", gains="1"), Write("x/c", value=True, step=Step.MOVE_MEMORY), False),
+    ],
+)
+def test_what_a_failure_holds_back(missing: Write, write: Write, held: bool) -> None:
+    files = Files(**{missing.path.replace("/", "_"): CgroupRefusedError})
+    failing = apply((missing,), files)
+    outcome = apply((write,), Files(), failing)
+    assert (outcome.skipped == (Skipped(write, missing),)) == held
+    assert (outcome.made == (write,)) != held
+
+
+@pytest.mark.parametrize("value", [CpuSet([0]), MemSet([0]), True])
+def test_every_kind_of_write_is_made(value: Value) -> None:
+    write = Write("x", value, Step.NARROW)
+    assert apply((write,), Files()).made == (write,)
