@@ -25,6 +25,7 @@ from numapin_enforcer.desired import Desired, desire, release
 from numapin_enforcer.layout import Layout, Qos
 from numapin_enforcer.plan import plan
 from numapin_enforcer.sysfs import discover
+from numapin_lab.errors import LabError
 
 CGROUPFS = Path("/sys/fs/cgroup")
 RUNS = 5
@@ -61,7 +62,7 @@ def timed(act: Callable[[], T]) -> tuple[float, T]:
     return (time.perf_counter() - start) * 1000, result
 
 
-class Bench:
+class Fencing:
     """Fences, widens and gives back, and keeps what each of it took."""
 
     def __init__(self, files: Cgroupfs, layout: Layout, topology: Topology) -> None:
@@ -85,7 +86,7 @@ class Bench:
         files = Timed(self._files)
         outcome = apply(planned.quick, files)
         if not outcome.complete:
-            raise SystemExit(f"the kernel refused: {outcome.failed}")
+            raise LabError(f"the kernel refused: {outcome.failed}")
         took = {READING: reading, PLANNING: planning, FENCE: planning + sum(files.spent.values())}
         return took | {f"{step.lower()}: write": spent for step, spent in files.spent.items()}
 
@@ -135,25 +136,25 @@ def measure(rounds: int) -> Iterator[Figure]:
     """All of it on this machine's cgroups."""
     topology, mounts = discover(), find_mounts(CGROUPFS)
     with pods(mounts, topology) as layout, hurried():  # as the enforcer does
-        bench = Bench(Cgroupfs(mounts, layout.root), layout, topology)
-        runs = [bench.run(rounds) for _ in range(RUNS)]
+        fencing = Fencing(Cgroupfs(mounts, layout.root), layout, topology)
+        runs = [fencing.run(rounds) for _ in range(RUNS)]
         for name in runs[0]:
             limit = BUDGETS[mounts.version] if name == FENCE else ""
             yield Figure(name, "ms", [one[name] for one in runs], limit)
-        grants = [[bench.grant() for _ in range(rounds)] for _ in range(RUNS)]
+        grants = [[fencing.grant() for _ in range(rounds)] for _ in range(RUNS)]
         yield Figure("grant: one write, one container", "ms", grants)
-        plans = [[bench.plan_inherited() for _ in range(rounds)] for _ in range(RUNS)]
+        plans = [[fencing.plan_inherited() for _ in range(rounds)] for _ in range(RUNS)]
         yield Figure("decide and plan as on v2", "ms", plans, BUDGETS[Version.V2])
-        yield from _among(bench, mounts, topology, rounds)
+        yield from _among(fencing, mounts, topology, rounds)
 
 
-def _among(bench: Bench, mounts: Mounts, topology: Topology, rounds: int) -> Iterator[Figure]:
+def _among(fencing: Fencing, mounts: Mounts, topology: Topology, rounds: int) -> Iterator[Figure]:
     """The fence, with more cpusets of others on the machine."""
     for count in FOREIGN:
         with others(mounts, topology, count):
             total = cpusets()
             tell(f"  among {total} cpusets")
-            runs = [bench.run(rounds)[FENCE] for _ in range(RUNS)]
+            runs = [fencing.run(rounds)[FENCE] for _ in range(RUNS)]
         yield Figure(f"fence, {total} cpusets on the machine", "ms", runs)
 
 

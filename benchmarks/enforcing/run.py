@@ -23,6 +23,7 @@ import json
 import os
 import platform
 import re
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -40,6 +41,7 @@ from labs import Bench, numapin, static_kubelet, tell
 from sharing import Effort, compare
 
 from numapin_enforcer.cgroupfs import find_mounts
+from numapin_lab.errors import LabError
 
 PARTS = ("fence", "drift", "start", "sharing", "kubelet", "isolation", "weight")
 ON_NUMAPIN = ("drift", "start", "sharing", "isolation")
@@ -146,21 +148,20 @@ def machine() -> dict[str, Any]:
     return {
         "cpus": os.cpu_count(),
         "architecture": platform.machine(),
-        "kernel": platform.release(),
+        "kernel": ".".join(platform.release().split(".")[:2]),
         "cgroups": f"v{find_mounts(fence.CGROUPFS).version}",
         "python": platform.python_version(),
     }
 
 
-def main() -> int:
-    """Measure what was asked for."""
+def build_parser() -> argparse.ArgumentParser:
+    """Parts and numbers."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     kept = "write the figures there as JSON; of parts not measured now the earlier ones stay"
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=kept)
-
     numbers = {
         "--repetitions": (5, "of whatever takes seconds: sharing, kubelet, isolation"),
         "--drifts": (200, "cpusets overwritten, of an owner and of a neighbour each"),
@@ -170,14 +171,25 @@ def main() -> int:
     }
     for name, (default, meaning) in numbers.items():
         parser.add_argument(name, type=int, default=default, help=f"{meaning} ({default})")
+    return parser
+
+
+def main() -> int:
+    """Measure what was asked for."""
+    parser = build_parser()
     options = parser.parse_args()
     unknown = set(options.parts) - set(PARTS)
     if unknown:
         parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     options.parts = set(options.parts or PARTS)
+    # A job that is cancelled ends as Ctrl-C does: every lab is taken down.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     results = Results(options)
     try:
         results.run()
+    except (LabError, OSError) as error:
+        tell(f"not everything was measured: {error}")
+        return 1
     finally:
         if options.output:
             options.output.write_text(to_text(results.document))
