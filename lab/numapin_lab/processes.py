@@ -178,9 +178,15 @@ def _reap(pid: int) -> None:
 
 
 def wait_until(
-    ready: Callable[[], bool], what: str, seconds: float, daemon: Watched | None = None
+    ready: Callable[[], bool],
+    what: str,
+    seconds: float,
+    daemon: Watched | None = None,
+    poll_seconds: float = POLL_SECONDS,
 ) -> None:
     """Wait for `ready`, watching that the daemon it depends on stays alive.
+
+    `poll_seconds` is the pause between two looks: more where a look costs what it waits for.
 
     Raises:
         LabError: the daemon ended, or `seconds` passed; the message holds the end of its log.
@@ -192,4 +198,4 @@ def wait_until(
         if time.monotonic() > deadline:
             told = f"waited {seconds:.0f} s in vain for {what}"
             raise LabError(told) if daemon is None else daemon.failure(told)
-        time.sleep(POLL_SECONDS)
+        time.sleep(poll_seconds)

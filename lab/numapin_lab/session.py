@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -17,9 +17,10 @@ from numapin_lab.cluster import Cluster
 from numapin_lab.errors import LabError
 from numapin_lab.image import IMAGE
 from numapin_lab.kubectl import Kubectl
-from numapin_lab.processes import wait_until
+from numapin_lab.processes import POLL_SECONDS, wait_until
 
 WAIT_SECONDS = 60.0
+NODE_ASSIGNMENTS = f"/apis/{API_VERSION}/nodeassignments"
 SLEEP = ("sleep", "1000000")
 BUSY = ("sh", "-c", "while true; do :; done")
 _SETS = {1: "cpuset.cpus", 2: "cpuset.cpus.effective"}
@@ -35,8 +36,10 @@ def policy(name: str = "e2e", **spec: Any) -> dict[str, Any]:
     }
 
 
-def pod(name: str, command: Sequence[str] = SLEEP, cpu: str | None = None) -> dict[str, Any]:
-    """A pod of one container `main`: Guaranteed with `cpu` CPUs, else BestEffort."""
+def pod(
+    name: str, command: Sequence[str] = SLEEP, cpu: str | None = None, memory: str = "16Mi"
+) -> dict[str, Any]:
+    """A pod of one container `main`: Guaranteed with `cpu` CPUs and `memory`, else BestEffort."""
     container: dict[str, Any] = {
         "name": "main",
         "image": IMAGE,
@@ -44,7 +47,7 @@ def pod(name: str, command: Sequence[str] = SLEEP, cpu: str | None = None) -> di
         "command": list(command),
     }
     if cpu is not None:
-        amount = {"cpu": cpu, "memory": "16Mi"}
+        amount = {"cpu": cpu, "memory": memory}
         container["resources"] = {"requests": amount, "limits": amount}
     return {
         "apiVersion": "v1",
@@ -64,6 +67,8 @@ class Session:
     """A cluster that is up, and whoever works on it."""
 
     cluster: Cluster
+    patience_seconds: ClassVar[float] = WAIT_SECONDS
+    poll_seconds: ClassVar[float] = POLL_SECONDS
 
     @property
     def kubectl(self) -> Kubectl:
@@ -106,17 +111,21 @@ class Session:
         """Delete and wait until they are gone."""
         self.kubectl("delete", kind, *names, "--ignore-not-found", "--wait", "--timeout=50s")
 
-    def wait(self, ready: Callable[[], bool], what: str, seconds: float = WAIT_SECONDS) -> None:
+    def wait(self, ready: Callable[[], bool], what: str) -> None:
         """Wait for something to become true.
 
         Raises:
             LabError: it did not.
         """
-        wait_until(ready, what, seconds)
+        wait_until(ready, what, self.patience_seconds, poll_seconds=self.poll_seconds)
+
+    def eventually(self, read: Callable[[], object], wanted: object) -> None:
+        """Wait until `read` answers `wanted`; fails with the last answer."""
+        eventually(read, wanted, self.patience_seconds, self.poll_seconds)
 
     def pod(self, name: str) -> dict[str, Any]:
         """One pod of the default namespace as the API server has it."""
-        found: dict[str, Any] = self.kubectl.get("pod", name)
+        found: dict[str, Any] = self.cluster.api.get(f"/api/v1/namespaces/default/pods/{name}")
         return found
 
     def wait_running(self, *names: str) -> None:
@@ -126,7 +135,7 @@ class Session:
 
     def assignment(self) -> NodeAssignment | None:
         """The node's NodeAssignment."""
-        listed = self.kubectl.get("nodeassignments")["items"]
+        listed = self.cluster.api.get(NODE_ASSIGNMENTS)["items"]
         found = [one for one in listed if one["metadata"]["name"] == self.node]
         return NodeAssignment.model_validate(found[0]) if found else None
 
@@ -174,15 +183,22 @@ class Session:
             found[str(path.parent.relative_to(self.kubepods))] = cpus
         return found
 
-    def container(self, pod_name: str, container: str = "main") -> Path:
-        """The cgroup of a running container."""
+    def container_id(self, pod_name: str, container: str = "main") -> str:
+        """The id of a pod's container.
+
+        Raises:
+            LabError: there is none yet.
+        """
         found = self.pod(pod_name)
         statuses = found["status"].get("containerStatuses", ())
         ids = [one["containerID"] for one in statuses if one["name"] == container]
         if not ids or not ids[0]:
             raise LabError(f"{pod_name}/{container} has no container yet")
-        identity = ids[0].partition("://")[2]
-        return next(self.kubepods.rglob(identity))
+        return str(ids[0].partition("://")[2])
+
+    def container(self, pod_name: str, container: str = "main") -> Path:
+        """The cgroup of a running container."""
+        return next(self.kubepods.rglob(self.container_id(pod_name, container)))
 
     def allowed(self, pod_name: str) -> CpuSet:
         """Where every process of a pod's container may run, as /proc says (Cpus_allowed_list)."""
@@ -214,7 +230,12 @@ class Session:
         return not [path for path in self.cpusets() if "pod" in path]
 
 
-def eventually(read: Callable[[], object], wanted: object, seconds: float = WAIT_SECONDS) -> None:
+def eventually(
+    read: Callable[[], object],
+    wanted: object,
+    seconds: float = WAIT_SECONDS,
+    poll_seconds: float = POLL_SECONDS,
+) -> None:
     """Wait until `read` answers `wanted`; fails with the last answer.
 
     Raises:
@@ -223,4 +244,4 @@ def eventually(read: Callable[[], object], wanted: object, seconds: float = WAIT
     deadline = time.monotonic() + seconds
     while (last := read()) != wanted:
         assert time.monotonic() < deadline, f"after {seconds} s: {last!r}, wanted {wanted!r}"
-        time.sleep(0.05)
+        time.sleep(poll_seconds)

@@ -29,6 +29,7 @@ from numapin_lab.state import VM_NODE as NODE
 HOST = "/host"
 ENFORCER = Path("/run/enforcer")
 ENFORCER_PORT = 8081
+GUEST_POLL_SECONDS = 0.5
 # Mounted after the load: a machine that has such a mount cannot be saved.
 SHARE = f"""mount | grep -q ' {HOST} ' || {{
   {mount_host(HOST)}
@@ -77,6 +78,7 @@ class VmNode:
             f"node {NODE}",
             REGISTER_SECONDS,
             self.machine.daemon,
+            GUEST_POLL_SECONDS,
         )
 
     def wait_ready(self) -> None:
@@ -170,6 +172,11 @@ class GuestEnforcer(Agent):
         shell.put(ENFORCER / "token", (self.folder / "token").read_bytes())
         shell.put(ENFORCER / "ca.crt", self.plane.ca.read_bytes())
         shell.put(ENFORCER / "kubeconfig", yaml.safe_dump(login).encode())
+
+    def wait_ready(self) -> None:
+        """Return when it does its work; a look costs the guest a good part of its time."""
+        what = f"the {self.name} to be ready"
+        wait_until(self.ready, what, READY_SECONDS, self.daemon, GUEST_POLL_SECONDS)
 
     def kill(self) -> None:
         """End it as a crash does; returns when it is gone."""

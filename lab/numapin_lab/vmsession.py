@@ -1,0 +1,193 @@
+"""What tests do on a lab whose node is a virtual machine: its kernel is asked from outside.
+
+A command in the guest costs 0.1 to 1 s, so all that belongs together is read in one.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from numapin_api.cpuset import CpuSet
+from numapin_lab.cluster import VmCluster
+from numapin_lab.errors import LabError
+from numapin_lab.nodemachine import NodeMachine
+from numapin_lab.session import Session
+
+KUBEPODS = Path("/sys/fs/cgroup/kubepods")
+ONLINE = "/sys/devices/system/cpu/cpu{cpu}/online"
+GROUP_FILES = {
+    "cpuset.cpus": "cpus",
+    "cpuset.cpus.effective": "cpus_effective",
+    "cpuset.mems": "mems",
+    "cpuset.mems.effective": "mems_effective",
+}
+TASK_LINES = {"Cpus_allowed_list": "cpus", "Mems_allowed_list": "mems"}
+_NAMES = " -o ".join(f"-name {name}" for name in (*GROUP_FILES, "cgroup.procs"))
+_TASKS = "|".join(TASK_LINES)
+LOOK = f"""cd {KUBEPODS} && find . -type f \\( {_NAMES} \\) | xargs grep -Hs ''
+grep -HsE '^({_TASKS}):' /proc/[0-9]*/status; true"""
+
+
+@dataclass(frozen=True)
+class Group:
+    """One cgroup: kernel lists as its files have them, and its processes."""
+
+    cpus: str = ""
+    cpus_effective: str = ""
+    mems: str = ""
+    mems_effective: str = ""
+    pids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Task:
+    """One process: where it may run and allocate, as /proc/PID/status says."""
+
+    cpus: str = ""
+    mems: str = ""
+
+
+@dataclass(frozen=True)
+class KernelState:
+    """Every cgroup of pods, by its path below kubepods (`.` is kubepods), and their processes."""
+
+    groups: Mapping[str, Group] = field(default_factory=dict)
+    tasks: Mapping[int, Task] = field(default_factory=dict)
+
+    def of(self, container_id: str) -> tuple[Group, list[Task]]:
+        """A container's cgroup and its processes.
+
+        Raises:
+            LabError: it has none.
+        """
+        for path, group in self.groups.items():
+            if path.endswith(f"/{container_id}"):
+                return group, [self.tasks[pid] for pid in group.pids if pid in self.tasks]
+        raise LabError(f"container {container_id} has no cgroup in the guest")
+
+    def without(self, pod_uid: str) -> dict[str, Group]:
+        """Every cgroup but those of one pod."""
+        return {path: group for path, group in self.groups.items() if pod_uid not in path}
+
+
+def parse_look(text: str) -> KernelState:
+    """What LOOK printed: `file:line` for each line of each file.
+
+    What ended while it was read has no groups, or no tasks.
+    """
+    groups: dict[str, dict[str, Any]] = {}
+    tasks: dict[int, dict[str, str]] = {}
+    for file, value in _lines(text):
+        folder, _, name = file.rpartition("/")
+        if (process := re.fullmatch(r"/proc/(\d+)", folder)) is not None:
+            key, _, found = value.partition(":")
+            tasks.setdefault(int(process[1]), {})[TASK_LINES[key]] = found.strip()
+        elif folder:
+            group = groups.setdefault(folder.removeprefix("./"), {})
+            if name == "cgroup.procs":
+                group["pids"] = (*group.get("pids", ()), int(value))
+            else:
+                group[GROUP_FILES[name]] = value
+    kept = {path: Group(**found) for path, found in sorted(groups.items())}
+    inside = {pid for group in kept.values() for pid in group.pids}
+    return KernelState(
+        kept, {pid: Task(**found) for pid, found in sorted(tasks.items()) if pid in inside}
+    )
+
+
+def _lines(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.splitlines():
+        file, colon, value = line.partition(":")
+        if colon:
+            yield file, value
+
+
+def parse_pages(numa_maps: str) -> dict[int, int]:
+    """Anonymous pages on each NUMA node. Source: numa(7), "numa_maps"."""
+    pages: dict[int, int] = {}
+    for line in numa_maps.splitlines():
+        if "anon=" in line:
+            for node, count in re.findall(r" N(\d+)=(\d+)", line):
+                pages[int(node)] = pages.get(int(node), 0) + int(count)
+    return pages
+
+
+@dataclass(frozen=True)
+class VmSession(Session):
+    """A cluster whose node is a virtual machine, and whoever works on it."""
+
+    cluster: VmCluster
+    patience_seconds: ClassVar[float] = 300.0
+    poll_seconds: ClassVar[float] = 0.5
+
+    @property
+    def machine(self) -> NodeMachine:
+        """Runs commands in the guest."""
+        return self.cluster.vm.machine
+
+    def look(self) -> KernelState:
+        """Every cgroup of pods and every process, in one command."""
+        return parse_look(self.machine(LOOK))
+
+    def read(self, *files: str) -> dict[str, str]:
+        """The files' content by their path, shell patterns too, in one command."""
+        found: dict[str, str] = {}
+        for file, line in _lines(self.machine(f"grep -Hs '' {' '.join(files)}; true")):
+            found[file] = found.get(file, "") + line + "\n"
+        return found
+
+    def write(self, file: str, text: str) -> None:
+        """Write one line to a file in the guest, as an administrator would.
+
+        Raises:
+            LabError: the kernel refused; the message says how.
+        """
+        self.machine(f"echo {shlex.quote(text)} >{file}")
+
+    def set_online(self, cpu: int, online: bool) -> None:
+        """Take a CPU away from the guest's kernel, or give it back."""
+        self.write(ONLINE.format(cpu=cpu), str(int(online)))
+
+    def restart_kubelet(self) -> None:
+        """End the kubelet as a service manager does, and start it again."""
+        self.machine("stop-kubelet; start-kubelet", self.patience_seconds)
+
+    def pages(self, pids: tuple[int, ...]) -> dict[int, int]:
+        """Anonymous pages of processes on each NUMA node."""
+        files = [f"/proc/{pid}/numa_maps" for pid in pids]
+        return parse_pages("".join(self.read(*files).values()))
+
+    def delete(self, kind: str, *names: str) -> None:
+        """Delete and wait until they are gone."""
+        self.kubectl("delete", kind, *names, "--ignore-not-found", "--wait=false")
+        gone = ("get", kind, *names, "--ignore-not-found", "--output=name")
+        self.eventually(lambda: self.kubectl(*gone), "")
+
+    def wait_running(self, *names: str) -> None:
+        """Return when the pods run."""
+        phase = ("get", "pod", *names, "--output=jsonpath={..status.phase}")
+        self.eventually(lambda: set(self.kubectl(*phase).split()), {"Running"})
+
+    def cpusets(self) -> dict[str, CpuSet]:
+        """The effective cpuset of every cgroup of pods, by its path below kubepods."""
+        groups = self.look().groups
+        return {path: CpuSet.parse(group.cpus_effective) for path, group in groups.items()}
+
+    def container(self, pod_name: str, container: str = "main") -> Path:
+        """The cgroup of a running container, in the guest."""
+        wanted = self.container_id(pod_name, container)
+        for path in self.look().groups:
+            if path.endswith(f"/{wanted}"):
+                return KUBEPODS / path
+        raise LabError(f"{pod_name}/{container} has no cgroup in the guest")
+
+    def allowed(self, pod_name: str) -> CpuSet:
+        """Where every process of a pod's container may run, as /proc in the guest says."""
+        _, tasks = self.look().of(self.container_id(pod_name))
+        cpus = CpuSet()
+        for task in tasks:
+            cpus |= CpuSet.parse(task.cpus)
+        return cpus

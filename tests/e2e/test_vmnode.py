@@ -1,0 +1,273 @@
+"""A real node with two NUMA nodes, threads and cgroup v2: what is decided is what its kernel does.
+
+8 CPUs: cores 0-1, 2-3 on NUMA node 0, 4-5, 6-7 on NUMA node 1; core 0-1 is reserved. One node for
+all the tests here: each leaves it as it found it, two owners and everybody else, but for the last.
+"""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from vm_checks import problems
+
+from numapin_api.nodeassignment import NodeAssignment
+from numapin_lab.cluster import VmCluster
+from numapin_lab.folder import LabFolder
+from numapin_lab.session import pod, policy
+from numapin_lab.vmsession import KUBEPODS, Task, VmSession
+
+pytestmark = pytest.mark.timeout(1200)  # for a machine with much else to do
+
+POLICY = policy(
+    reserved={"cpus": "0-1"},
+    options={"fullPCPUsOnly": True},
+    topology={"policy": "SingleNUMANode"},
+    memory={"policy": "Static"},
+)
+HELD_MIB = 256
+HELD_PAGES = HELD_MIB * 256
+# What the runtime and the program touched before their memory was bound.
+TRACE_PAGES = 64
+# dd keeps its buffer for as long as nobody reads from it: it is all touched by then.
+HOLD = ("sh", "-c", f"dd if=/dev/zero bs={HELD_MIB}M count=1 | sleep 1000000")
+FIRST_ACT = ("sh", "-c", "grep Cpus_allowed_list /proc/self/status; sleep 1000000")
+
+
+@pytest.fixture(scope="module")
+def empty(vm_lab: LabFolder) -> VmSession:
+    """The node before there is a policy or a pod."""
+    cluster = vm_lab.up()
+    assert isinstance(cluster, VmCluster)
+    session = VmSession(cluster)
+    # Large pages move so fast that nobody sees it.
+    session.write("/sys/kernel/mm/transparent_hugepage/enabled", "never")
+    return session
+
+
+@pytest.fixture(scope="module")
+def node(empty: VmSession) -> VmSession:
+    """Two owners, one who cannot be served, and two who share."""
+    burst = pod("burst")
+    burst["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
+    empty.apply(POLICY)
+    empty.apply(pod("owner", HOLD, cpu="2", memory=f"{HELD_MIB + 32}Mi"))
+    empty.apply(pod("other", cpu="2"), pod("odd", cpu="3"), pod("neighbour"), burst)
+    empty.wait_running("owner", "other", "odd", "neighbour", "burst")
+    empty.eventually(partial(problems, empty), [])
+    return empty
+
+
+@pytest.fixture
+def settled(node: VmSession) -> Iterator[VmSession]:
+    """The same, and it is the same again after the test."""
+    groups = node.look().groups
+    yield node
+    node.eventually(partial(problems, node), [])
+    assert node.look().groups == groups
+
+
+def status_of(session: VmSession) -> dict[str, Any]:
+    assignment = session.assignment()
+    return assignment.status.to_wire() if assignment and assignment.status else {}
+
+
+def uid(session: VmSession, name: str) -> str:
+    return str(session.pod(name)["metadata"]["uid"])
+
+
+def told(session: VmSession, name: str) -> tuple[str, str, bool] | None:
+    """CPUs, NUMA nodes and whether alone, as the status says of a pod's container."""
+    wanted = uid(session, name)
+    for one in status_of(session).get("containers", ()):
+        if one["podUID"] == wanted:
+            return one["cpus"], one["mems"], one["exclusive"]
+    return None
+
+
+def of(session: VmSession, name: str) -> tuple[str, str, set[tuple[str, str]]]:
+    """CPUs and NUMA nodes of a pod's container: its cgroup's effective ones, its processes'."""
+    group, tasks = session.look().of(session.container_id(name))
+    return group.cpus_effective, group.mems_effective, {(one.cpus, one.mems) for one in tasks}
+
+
+def pages(session: VmSession, name: str) -> dict[int, int]:
+    group, _ = session.look().of(session.container_id(name))
+    return session.pages(group.pids)
+
+
+def held_on(session: VmSession, name: str) -> int | None:
+    """The NUMA node that has all but a trace of a pod's memory."""
+    for numa_node, count in (found := pages(session, name)).items():
+        if count >= HELD_PAGES and sum(found.values()) - count < TRACE_PAGES:
+            return numa_node
+    return None
+
+
+def test_owners_get_whole_cores_of_one_numa_node(settled: VmSession) -> None:
+    own = {name: told(settled, name) for name in ("owner", "other")}
+    assert set(own.values()) == {("2-3", "0", True), ("4-5", "1", True)}
+    for name, answer in own.items():
+        assert answer is not None
+        cpus, mems, _ = answer
+        assert of(settled, name) == (cpus, mems, {(cpus, mems)})
+    refused = settled.wait_settled().spec.refused
+    assert [(one.pod, one.reason) for one in refused] == [("odd", "TopologyAffinityError")]
+
+
+def test_everybody_else_is_off_their_cpus(settled: VmSession) -> None:
+    for name in ("odd", "neighbour", "burst"):
+        assert of(settled, name) == ("0-1,6-7", "0-1", {("0-1,6-7", "0-1")})
+    pools = status_of(settled)["pools"]
+    assert pools == {"reserved": "0-1", "shared": "0-1,6-7", "exclusive": "2-5"}
+
+
+def test_memory_is_on_the_bound_numa_node(settled: VmSession) -> None:
+    own = told(settled, "owner")
+    assert own is not None
+    settled.eventually(lambda: held_on(settled, "owner"), int(own[1]))
+
+
+@contextmanager
+def watched(session: VmSession, file: Path) -> Iterator[list[NodeAssignment]]:
+    """Every state of the NodeAssignment that the API server had meanwhile, filled in at the end."""
+    kubectl, seen = session.kubectl, list[NodeAssignment]()
+    arguments = ["get", "nodeassignment", session.node, "--watch", "--output=json"]
+    with (
+        file.open("w") as output,
+        subprocess.Popen(
+            [kubectl.program, f"--kubeconfig={kubectl.kubeconfig}", *arguments], stdout=output
+        ) as process,
+    ):
+        try:
+            yield seen
+        finally:
+            process.terminate()
+    text, at = file.read_text(), 0
+    while at < len(text.rstrip()):
+        found, at = json.JSONDecoder().raw_decode(text, at)
+        seen.append(NodeAssignment.model_validate(found))
+        at += len(text[at:]) - len(text[at:].lstrip())
+
+
+def move(session: VmSession, name: str, mems: str) -> None:
+    """Have a pod's memory moved by a spec written in the operator's place, who never does that."""
+    wire = session.wait_settled().spec.to_wire()["containers"]
+    session.patch_assignment(
+        {"containers": [one | ({"mems": mems} if one["pod"] == name else {}) for one in wire]}
+    )
+    session.eventually(lambda: told(session, name), ("2-3", mems, True))
+    session.eventually(lambda: held_on(session, name), int(mems))
+    session.eventually(partial(problems, session), [])
+
+
+def test_memory_follows_a_change_of_numa_nodes_and_that_is_told(
+    settled: VmSession, tmp_path: Path
+) -> None:
+    settled.eventually(lambda: held_on(settled, "owner"), 0)
+    settled.kill("operator")
+    with watched(settled, tmp_path / "seen") as seen:
+        move(settled, "owner", "1")
+    steps = [
+        (one.reason, one.message)
+        for each in seen
+        for one in (each.status.conditions if each.status else ())
+        if one.type == "Ready"
+    ]
+    assert ("Applying", "memory of 1 cgroups is being moved") in steps
+    assert steps[-1] == ("Enforced", "2 containers own CPUs")
+    move(settled, "owner", "0")
+    settled.restart("operator")
+
+
+def test_the_fence_holds_while_the_enforcer_is_dead(settled: VmSession) -> None:
+    groups = settled.look().groups
+    settled.kill("enforcer")
+    settled.apply(pod("late", FIRST_ACT))
+    settled.wait_running("late")
+    born = settled.read("/run/pods/default_late_*/main/0.log")
+    assert [text.split()[-1] for text in born.values()] == ["0-1,6-7"]
+    late = uid(settled, "late")
+    assert settled.look().without(late) == groups
+
+    settled.restart("enforcer")
+    settled.eventually(partial(problems, settled), [])
+    assert settled.look().without(late) == groups
+    assert status_of(settled)["driftCount"] == 0
+    settled.delete("pod", "late")
+    settled.eventually(lambda: settled.look().groups, groups)
+
+
+def test_a_restarted_kubelet_changes_nothing(settled: VmSession) -> None:
+    """It writes all CPUs to its own cgroup at each start."""
+    state = settled.look()
+    registrations = settled.machine("grep -c 'Successfully registered' /run/kubelet.log")
+    settled.restart_kubelet()
+
+    def again() -> bool:
+        said = settled.machine("grep -c 'Successfully registered' /run/kubelet.log")
+        return int(said) > int(registrations)
+
+    settled.wait(again, "the kubelet to be back")
+    settled.cluster.vm.wait_ready()
+    assert settled.look() == state
+    assert status_of(settled)["driftCount"] == 0
+
+
+def test_a_shared_cpu_goes_offline_and_comes_back(settled: VmSession) -> None:
+    settled.set_online(7, online=False)
+    settled.eventually(lambda: status_of(settled)["topology"]["offline"], "7")
+    settled.eventually(lambda: status_of(settled)["pools"]["shared"], "0-1,6")
+    settled.eventually(partial(problems, settled), [])
+    assert of(settled, "neighbour")[0] == "0-1,6"
+    settled.set_online(7, online=True)
+    settled.eventually(lambda: status_of(settled)["topology"]["offline"], "")
+    settled.eventually(lambda: of(settled, "neighbour")[0], "0-1,6-7")
+
+
+def test_sets_overwritten_by_hand_are_repaired_counted_and_told(settled: VmSession) -> None:
+    owner = settled.container("owner")
+    drifts = status_of(settled)["driftCount"]
+    settled.write(f"{owner}/cpuset.cpus", "0-3")
+    settled.write(f"{KUBEPODS}/besteffort/cpuset.cpus", "0-7")
+    settled.eventually(partial(problems, settled), [])
+    settled.eventually(lambda: status_of(settled)["driftCount"] >= drifts + 2, True)
+
+    def notes() -> list[str]:
+        events = settled.kubectl.get("events", "--field-selector=reason=CpusetDrift")["items"]
+        return [one.get("note") or one["message"] for one in events]
+
+    wanted = "container default/owner/main had cpus 0-3 instead of 2-3; it was set right"
+    settled.eventually(lambda: wanted in notes(), True)
+
+
+def test_an_owned_cpu_that_goes_offline_is_nobodys_and_then_everybodys(node: VmSession) -> None:
+    """An assignment names online CPUs only: an owner does not get back what it lost."""
+    assert told(node, "other") == ("4-5", "1", True)
+    node.set_online(5, online=False)
+    node.eventually(lambda: told(node, "other"), ("4", "1", True))
+    node.eventually(partial(problems, node), [])
+    assert of(node, "other") == ("4", "1", {("4", "1")})
+    assert of(node, "neighbour")[0] == "0-1,6-7"
+    assert told(node, "owner") == ("2-3", "0", True)
+    assert status_of(node)["topology"]["offline"] == "5"
+    node.set_online(5, online=True)
+    node.eventually(lambda: of(node, "neighbour")[0], "0-1,5-7")
+    node.eventually(partial(problems, node), [])
+    assert told(node, "other") == ("4", "1", True)
+
+
+def test_without_the_policy_every_cgroup_has_all_as_it_was_found(node: VmSession) -> None:
+    """A set can be widened again, but the kernel lets nobody empty one that has processes."""
+    node.delete("cpupolicy", "e2e")
+    node.eventually(node.assignment, None)
+    state = node.look()
+    for path, group in state.groups.items():
+        assert (group.cpus_effective, group.mems_effective) == ("0-7", "0-1"), path
+        assert group.cpus in {"", "0-7"}, path
+        assert group.mems in {"", "0-1"}, path
+    assert set(state.tasks.values()) == {Task("0-7", "0-1")}

@@ -1,0 +1,83 @@
+"""What must be true of a virtual node at any moment, as a list of what is not."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from numapin_api.cpuset import CpuSet
+from numapin_api.nodeassignment import ContainerAssignment, NodeAssignment
+from numapin_lab.vmsession import Group, KernelState, Task, VmSession
+
+
+def problems(session: VmSession) -> list[str]:
+    """Where NodeAssignment, cgroups and processes do not agree; empty when all is in force."""
+    assignment = session.assignment()
+    if assignment is None or assignment.status is None or not session.settled():
+        return ["the NodeAssignment is not in force"]
+    state, pods = session.look(), session.cluster.pods()
+    ids = dict(_container_ids(pods))
+    found = [
+        *_reported(assignment),
+        *_unlike_asked(state),
+        *_strangers(state, assignment, set(ids.values())),
+    ]
+    for one in assignment.spec.containers:
+        wanted = (str(one.cpus), str(one.mems))
+        group, tasks = state.of(ids[one.pod_uid, one.container])
+        found += [f"{one.pod}: {problem}" for problem in _owner(group, tasks, *wanted)]
+    return found
+
+
+def _container_ids(pods: list[dict[str, Any]]) -> Iterator[tuple[tuple[str, str], str]]:
+    for pod in pods:
+        for one in pod["status"].get("containerStatuses", ()):
+            if identity := one.get("containerID", "").partition("://")[2]:
+                yield (pod["metadata"]["uid"], one["name"]), identity
+
+
+def _reported(assignment: NodeAssignment) -> Iterator[str]:
+    assert assignment.status is not None
+    wanted = {_entry(one) for one in assignment.spec.containers}
+    told = {
+        (one.pod_uid, one.container, str(one.cpus), str(one.mems), one.exclusive)
+        for one in assignment.status.containers
+    }
+    if told != wanted:
+        yield f"status tells {sorted(told)}, the spec wants {sorted(wanted)}"
+
+
+def _entry(one: ContainerAssignment) -> tuple[str, str, str, str, bool]:
+    return (one.pod_uid, one.container, str(one.cpus), str(one.mems), one.exclusive)
+
+
+def _unlike_asked(state: KernelState) -> Iterator[str]:
+    """Cgroups that have more than was asked for: what the kernel does when that is all offline."""
+    for path, group in state.groups.items():
+        if group.cpus and not CpuSet.parse(group.cpus_effective) <= CpuSet.parse(group.cpus):
+            yield f"{path}: asked for CPUs {group.cpus}, has {group.cpus_effective}"
+        if group.mems not in {"", group.mems_effective}:
+            yield f"{path}: asked for NUMA nodes {group.mems}, has {group.mems_effective}"
+
+
+def _owner(group: Group, tasks: list[Task], cpus: str, mems: str) -> Iterator[str]:
+    for asked in ((group.cpus, group.mems), (group.cpus_effective, group.mems_effective)):
+        if asked != (cpus, mems):
+            yield f"its cgroup is on {asked}, not on {cpus} and {mems}"
+    if not tasks or set(tasks) != {Task(cpus, mems)}:
+        yield f"its processes are on {tasks}, not on {cpus} and {mems}"
+
+
+def _strangers(
+    state: KernelState, assignment: NodeAssignment, containers: set[str]
+) -> Iterator[str]:
+    """Processes of whoever owns nothing, sandboxes too, that are not on the shared pool."""
+    pools = assignment.status.pools if assignment.status else None
+    if pools is None:
+        return
+    for path, group in state.groups.items():
+        name = path.rpartition("/")[2]
+        owned = CpuSet.parse(group.cpus_effective) <= pools.exclusive
+        if name in containers and owned:
+            continue
+        for pid in group.pids:
+            if pid in state.tasks and state.tasks[pid].cpus != str(pools.shared):
+                yield f"{path}, process {pid}: on {state.tasks[pid].cpus}, not on {pools.shared}"
