@@ -79,6 +79,7 @@ class NodeFiles:
                 image=IMAGE,
                 shim="/usr/bin/containerd-shim-runc-v2",
                 runc="/usr/sbin/runc",
+                systemd="false",
             ),
             "etc/kubernetes/kubelet.yaml": yaml.safe_dump(kubelet_config()),
             "etc/kubernetes/kubeconfig": yaml.safe_dump(_login()),

@@ -14,7 +14,7 @@ from numapin_lab.errors import LabError
 from numapin_lab.guestshell import Answer, GuestShell
 from numapin_lab.kernel import Kernel
 from numapin_lab.monitor import Monitor
-from numapin_lab.nodefiles import libraries
+from numapin_lab.nodefiles import NodeFiles, libraries
 from numapin_lab.snapshot import Snapshot
 from numapin_lab.vmnode import take_over_authority
 
@@ -127,3 +127,10 @@ def test_a_cluster_takes_over_the_snapshots_authority_and_no_other(tmp_path: Pat
     assert (plane.authority.folder / "ca.key").stat().st_mode & 0o777 == 0o600
     with pytest.raises(LabError, match="another snapshot: take it down"):
         take_over_authority(second, plane)
+
+
+def test_the_nodes_own_files_are_complete() -> None:
+    written = NodeFiles({}).written()
+    assert "SystemdCgroup = false" in written["etc/containerd.toml"]
+    assert "cgroupDriver: cgroupfs" in written["etc/kubernetes/kubelet.yaml"]
+    assert "{" not in written["sbin/start-containerd"] + written["sbin/start-kubelet"]
