@@ -3,6 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+
+from numapin_client.kubeconfig import kubeconfig_login
+from numapin_client.objects import ApiClient, connect
+from numapin_lab.controlplane import ControlPlane
 
 
 class Wire:
@@ -75,3 +80,13 @@ async def wire_to(host: str, port: int) -> AsyncIterator[Wire]:
         server.close()
         await wire.end()
         await server.wait_closed()
+
+
+@asynccontextmanager
+async def wired_client(plane: ControlPlane) -> AsyncIterator[tuple[Wire, ApiClient]]:
+    """A wire to an API server, and a client whose every byte goes through it."""
+    login = kubeconfig_login(str(plane.kubeconfig))
+    async with wire_to("127.0.0.1", plane.ports.apiserver) as wire:
+        through = replace(login, server=f"https://127.0.0.1:{wire.port}")
+        async with connect(through) as client:
+            yield wire, client

@@ -1,33 +1,23 @@
 """An informer of a real API server whose connection is cut, and whose history is lost."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 
 import pytest
 from running import eventually, running
-from tcp_proxy import Wire, wire_to
+from tcp_proxy import Wire, wired_client
 
 from numapin_client import errors
 from numapin_client.informer import Informer, InformerTiming
-from numapin_client.kubeconfig import kubeconfig_login
-from numapin_client.objects import ApiClient, Source, connect
+from numapin_client.objects import ApiClient, Source
 from numapin_client.resources import CONFIG_MAPS, PODS, Json, Key
 from numapin_client.watch import WatchEvent, WatchTiming, watch
 from numapin_lab.controlplane import ControlPlane
 
 
 @pytest.fixture
-async def wire(control_plane: ControlPlane) -> AsyncIterator[Wire]:
-    async with wire_to("127.0.0.1", control_plane.ports.apiserver) as laid:
-        yield laid
-
-
-@pytest.fixture
-async def wired(control_plane: ControlPlane, wire: Wire) -> AsyncIterator[ApiClient]:
-    """A client whose every byte goes through the wire."""
-    login = kubeconfig_login(str(control_plane.kubeconfig))
-    async with connect(replace(login, server=f"https://127.0.0.1:{wire.port}")) as opened:
-        yield opened
+async def wired(control_plane: ControlPlane) -> AsyncIterator[tuple[Wire, ApiClient]]:
+    async with wired_client(control_plane) as made:
+        yield made
 
 
 def value_of(body: Json) -> str:
@@ -39,10 +29,11 @@ def config_map(namespace: str, name: str, value: str) -> Json:
 
 
 async def test_a_cut_connection_costs_no_list(
-    client: ApiClient, wired: ApiClient, wire: Wire, namespace: str
+    client: ApiClient, wired: tuple[Wire, ApiClient], namespace: str
 ) -> None:
+    wire, through = wired
     timing = InformerTiming(backoff_base_seconds=0.05)
-    informer = Informer(wired, Source(CONFIG_MAPS, namespace), value_of, timing=timing)
+    informer = Informer(through, Source(CONFIG_MAPS, namespace), value_of, timing=timing)
     async with running(informer.run()):
         for round_number in range(5):
             await eventually(lambda: informer.connected)
@@ -53,11 +44,12 @@ async def test_a_cut_connection_costs_no_list(
 
 
 async def test_a_silent_wire_is_noticed_and_made_up_for(
-    client: ApiClient, wired: ApiClient, wire: Wire, namespace: str
+    client: ApiClient, wired: tuple[Wire, ApiClient], namespace: str
 ) -> None:
+    wire, through = wired
     timing = InformerTiming((1.0, 1.0), 0.5, backoff_base_seconds=0.05, backoff_cap_seconds=0.2)
     await client.create(CONFIG_MAPS, config_map(namespace, "goes", "1"))
-    informer = Informer(wired, Source(CONFIG_MAPS, namespace), value_of, timing=timing)
+    informer = Informer(through, Source(CONFIG_MAPS, namespace), value_of, timing=timing)
     async with running(informer.run()):
         await informer.synced.wait()
         wire.fall_silent()

@@ -3,12 +3,11 @@
 import asyncio
 import shutil
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from running import eventually, running
-from tcp_proxy import Wire, wire_to
+from tcp_proxy import Wire, wired_client
 
 from numapin_client.informer import Informer, InformerTiming
 from numapin_client.kubeconfig import kubeconfig_login
@@ -33,17 +32,9 @@ def plane(control_plane: ControlPlane, tmp_path: Path) -> Iterator[ControlPlane]
 
 
 @pytest.fixture
-async def wire(plane: ControlPlane) -> AsyncIterator[Wire]:
-    async with wire_to("127.0.0.1", plane.ports.apiserver) as laid:
-        yield laid
-
-
-@pytest.fixture
-async def wired(plane: ControlPlane, wire: Wire) -> AsyncIterator[ApiClient]:
-    """A client whose every byte goes through the wire."""
-    login = kubeconfig_login(str(plane.kubeconfig))
-    async with connect(replace(login, server=f"https://127.0.0.1:{wire.port}")) as opened:
-        yield opened
+async def wired(plane: ControlPlane) -> AsyncIterator[tuple[Wire, ApiClient]]:
+    async with wired_client(plane) as made:
+        yield made
 
 
 def config_map(name: str, value: str) -> Json:
@@ -77,11 +68,12 @@ async def restart(plane: ControlPlane, wire: Wire) -> None:
 
 
 async def test_what_went_unseen_before_a_restart_is_noticed(
-    plane: ControlPlane, wired: ApiClient, wire: Wire
+    plane: ControlPlane, wired: tuple[Wire, ApiClient]
 ) -> None:
+    wire, through = wired
     for name in ("stays", "goes"):
         await write(plane, name, "1")
-    informer = Informer(wired, SOURCE, value_of, timing=TIMING)
+    informer = Informer(through, SOURCE, value_of, timing=TIMING)
     async with running(informer.run()):
         await informer.synced.wait()
         wire.fall_silent()
@@ -96,12 +88,13 @@ async def test_what_went_unseen_before_a_restart_is_noticed(
 
 
 async def test_a_server_that_lost_its_data_is_believed(
-    plane: ControlPlane, wired: ApiClient, wire: Wire
+    plane: ControlPlane, wired: tuple[Wire, ApiClient]
 ) -> None:
+    wire, through = wired
     """Its versions begin anew, so a watch from ours would be silent until it has caught up."""
     for number in range(5):
         await write(plane, "of-old", str(number))
-    informer = Informer(wired, SOURCE, value_of, timing=TIMING)
+    informer = Informer(through, SOURCE, value_of, timing=TIMING)
     async with running(informer.run()):
         await eventually(lambda: values(informer).get("of-old") == "4")
         await asyncio.to_thread(plane.stop)

@@ -4,11 +4,10 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from dataclasses import replace
 
 import pytest
 from running import eventually
-from tcp_proxy import Wire, wire_to
+from tcp_proxy import Wire, wired_client
 
 from numapin_client.kubeconfig import kubeconfig_login
 from numapin_client.objects import ApiClient, connect
@@ -26,17 +25,9 @@ async def api(control_plane: ControlPlane) -> AsyncIterator[ApiClient]:
 
 
 @pytest.fixture
-async def wire(control_plane: ControlPlane) -> AsyncIterator[Wire]:
-    async with wire_to("127.0.0.1", control_plane.ports.apiserver) as laid:
-        yield laid
-
-
-@pytest.fixture
-async def wired_api(control_plane: ControlPlane, wire: Wire) -> AsyncIterator[ApiClient]:
-    """A client whose every byte goes through the wire."""
-    login = kubeconfig_login(str(control_plane.kubeconfig))
-    async with connect(replace(login, server=f"https://127.0.0.1:{wire.port}")) as client:
-        yield client
+async def wired(control_plane: ControlPlane) -> AsyncIterator[tuple[Wire, ApiClient]]:
+    async with wired_client(control_plane) as made:
+        yield made
 
 
 @pytest.fixture
@@ -91,9 +82,10 @@ async def test_a_killed_leader_is_followed_by_another(api: ApiClient, lease: Key
 
 @pytest.mark.parametrize("failure", ["silent", "cut"])
 async def test_a_leader_cut_off_stops_before_the_next_starts(
-    api: ApiClient, wired_api: ApiClient, wire: Wire, lease: Key, failure: str
+    api: ApiClient, wired: tuple[Wire, ApiClient], lease: Key, failure: str
 ) -> None:
-    far, near = Candidate(wired_api, lease, "far", FAST), Candidate(api, lease, "near", FAST)
+    wire, through = wired
+    far, near = Candidate(through, lease, "far", FAST), Candidate(api, lease, "near", FAST)
     overlap = Overlap(far, near)
     async with asyncio.TaskGroup() as tasks, candidacy(far):
         watching = tasks.create_task(overlap.watch(), name="overlap")
