@@ -71,7 +71,7 @@ def cgroup_obstacles(
 
 def moving(writes: Iterable[Write]) -> list[Obstacle]:
     """Memory that is being moved, which takes its time."""
-    paths = sorted({write.path for write in writes})
+    paths = {write.path for write in writes}
     if not paths:
         return []
     return [Obstacle(Reason.APPLYING, f"memory of {len(paths)} cgroups is being moved")]

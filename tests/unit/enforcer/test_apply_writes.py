@@ -96,6 +96,7 @@ def test_where_nothing_may_be_written_nothing_more_is_tried() -> None:
     assert apply((bad, one, two), files).made == (one, two)
 
 
+MIGRATE = Write("x", value=True, step=Step.MOVE_MEMORY)
 OWNED = {"gains": "1", "owner": "a"}
 
 
@@ -123,6 +124,10 @@ OWNED = {"gains": "1", "owner": "a"}
         (mems("x", "0", leaves="1"), cpus("x", "0", leaves="1"), False),
         (cpus("x", "0", leaves="1"), mems("x", "0", leaves="1"), False),
         (mems("x/c", "0", leaves="1"), mems("x", "0", leaves="1"), True),
+        (cpus("x/c", "0-1", gains="1"), cpus("x", "0-3", gains="3"), False),
+        (cpus("xy/c", "0", leaves="1"), cpus("x", "0", leaves="1"), False),
+        (mems("x", "0-1", gains="1"), cpus("x/c", "1", gains="1"), False),
+        (MIGRATE, Write("x/c", value=True, step=Step.MOVE_MEMORY), False),
         (mems("x", "0-1", gains="1"), Write("x/c", value=True, step=Step.MOVE_MEMORY), False),
     ],
 )
