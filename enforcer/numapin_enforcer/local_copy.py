@@ -98,6 +98,9 @@ class LocalCopy:
 
     def _parse(self, text: bytes) -> Assignment:
         content = self._checked(text)
+        if lacking := {"node", "uid", "generation", "spec"} - content.keys():
+            problem = f"it is damaged (it lacks {', '.join(sorted(lacking))})"
+            raise LocalCopyError(self._path, problem)
         if content["node"] != self._node_name:
             problem = f"it is of node {content['node']!r}, and this is {self._node_name!r}"
             raise LocalCopyError(self._path, problem)

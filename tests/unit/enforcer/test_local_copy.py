@@ -112,3 +112,36 @@ def test_a_folder_where_the_copy_belongs_is_refused(copy: LocalCopy) -> None:
     copy.path.mkdir(parents=True)
     with pytest.raises(LocalCopyError, match="Is a directory"):
         copy.read()
+
+
+@pytest.mark.parametrize("name", ["node", "uid", "generation", "spec"])
+def test_a_copy_that_lacks_something_is_refused(copy: LocalCopy, name: str) -> None:
+    copy.write(KEPT)
+    content = json.loads(copy.path.read_text())
+    for one in ("sha256", name):
+        content.pop(one)
+    content["sha256"] = local_copy._checksum(content)
+    copy.path.write_text(json.dumps(content))
+    with pytest.raises(LocalCopyError, match=f"it is damaged .it lacks {name}"):
+        copy.read()
+
+
+def test_a_link_is_replaced_and_what_it_named_is_left_alone(
+    copy: LocalCopy, tmp_path: Path
+) -> None:
+    target = tmp_path / "elsewhere"
+    target.write_text("somebody's")
+    copy.path.parent.mkdir()
+    copy.path.symlink_to(target)
+    with pytest.raises(LocalCopyError, match="it is damaged"):
+        copy.read()
+    copy.write(KEPT)
+    assert not copy.path.is_symlink()
+    assert (copy.read(), target.read_text()) == (KEPT, "somebody's")
+
+
+def test_what_cannot_be_read_is_refused(copy: LocalCopy) -> None:
+    copy.path.parent.mkdir()
+    copy.path.symlink_to(copy.path.name)
+    with pytest.raises(LocalCopyError, match="Too many levels"):
+        copy.read()
