@@ -190,7 +190,7 @@ async def test_too_few_inotify_watches(node: Node, owner: tuple[Pod, str]) -> No
     await node.stop()
     limit = "echo 3 >/proc/sys/user/max_inotify_watches"
     await node.start(
-        within=("unshare", "--user", "--map-root-user", "sh", "-c", f'{limit} && "$@"', "-")
+        within=("unshare", "--user", "--map-root-user", "sh", "-c", f'{limit} && exec "$@"', "-")
     )
     node.assign(spec(assigned(pod.uid, "main", "0"), shared="1", reserved="1"))
     await eventually(lambda: node.condition("Stalled")[1] == "WatchIncomplete")
