@@ -26,11 +26,32 @@ GUEST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True)
+class NumaNode:
+    """What one NUMA node has: CPUs from the first to the last (None: no CPUs), and memory."""
+
+    cpus: tuple[int, int] | None
+    memory_mib: int
+
+    def arguments(self, number: int) -> list[str]:
+        """QEMU's options for it."""
+        node, options = f"node,nodeid={number}", []
+        if self.cpus is not None:
+            node += ",cpus={}-{}".format(*self.cpus)
+        if self.memory_mib:
+            node += f",memdev=m{number}"
+            backend = f"memory-backend-ram,id=m{number},size={self.memory_mib}M"
+            options = ["-object", backend]
+        return [*options, "-numa", node]
+
+
+@dataclass(frozen=True)
 class Machine:
     """The hardware: CPUs are numbered thread by thread, core by core, socket by socket.
 
-    Memory is divided evenly among the NUMA nodes, and so are the CPUs. `append` goes to the
-    kernel's command line, e.g. `isolcpus=3,7 hugepages=64`.
+    Memory is divided evenly among the NUMA nodes, and so are the CPUs, unless `layout` says what
+    each has: it then takes the place of `numa_nodes` and `memory_mib`, and the guest's kernel may
+    number those without CPUs after the others. `append` goes to its command line, e.g.
+    `isolcpus=3,7 hugepages=64`.
     """
 
     sockets: int = 2
@@ -39,6 +60,7 @@ class Machine:
     numa_nodes: int = 2
     memory_mib: int = 3072
     append: str = ""
+    layout: tuple[NumaNode, ...] = ()
 
     @property
     def cpus(self) -> int:
@@ -51,23 +73,29 @@ class Machine:
         Raises:
             LabError: CPUs or memory cannot be divided evenly among the NUMA nodes.
         """
+        nodes = self.layout or self._even()
+        shape = f"sockets={self.sockets},cores={self.cores},threads={self.threads}"
+        memory_mib = sum(node.memory_mib for node in nodes)
+        options = ["-m", f"{memory_mib}M", "-smp", f"{self.cpus},{shape}"]
+        for number, node in enumerate(nodes):
+            options += node.arguments(number)
+        for number in range(len(nodes)):
+            for other in range(number + 1, len(nodes)):
+                distance = f"dist,src={number},dst={other},val={REMOTE_DISTANCE}"
+                options += ["-numa", distance]
+        return options
+
+    def _even(self) -> tuple[NumaNode, ...]:
         if self.cpus % self.numa_nodes or self.memory_mib % self.numa_nodes:
             raise LabError(
                 f"{self.cpus} CPUs and {self.memory_mib} MiB cannot be divided evenly among "
                 f"{self.numa_nodes} NUMA nodes"
             )
-        shape = f"sockets={self.sockets},cores={self.cores},threads={self.threads}"
-        options = ["-m", f"{self.memory_mib}M", "-smp", f"{self.cpus},{shape}"]
-        cpus, memory = self.cpus // self.numa_nodes, self.memory_mib // self.numa_nodes
-        for node in range(self.numa_nodes):
-            first, last = node * cpus, (node + 1) * cpus - 1
-            options += ["-object", f"memory-backend-ram,id=m{node},size={memory}M"]
-            options += ["-numa", f"node,nodeid={node},cpus={first}-{last},memdev=m{node}"]
-        for node in range(self.numa_nodes):
-            for other in range(node + 1, self.numa_nodes):
-                distance = f"dist,src={node},dst={other},val={REMOTE_DISTANCE}"
-                options += ["-numa", distance]
-        return options
+        cpus, memory_mib = self.cpus // self.numa_nodes, self.memory_mib // self.numa_nodes
+        return tuple(
+            NumaNode((node * cpus, (node + 1) * cpus - 1), memory_mib)
+            for node in range(self.numa_nodes)
+        )
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from numapin_lab.controlplane import ControlPlane
-from numapin_lab.vm import Machine, VirtualMachine
+from numapin_lab.vm import Machine, NumaNode, VirtualMachine
 
 GUEST_SECONDS = 900
 # Each takes an enforcer, whose start alone is many seconds there; these need the kernel most.
@@ -44,6 +44,12 @@ def test_containers_on_cgroup_v2(guest: VirtualMachine) -> None:
 
 def test_memory_on_two_numa_nodes(guest: VirtualMachine) -> None:
     passes(replace(guest, machine=replace(guest.machine, numa_nodes=2)), f"{FOLDER}/guest_numa.py")
+
+
+def test_numa_nodes_without_memory_and_without_cpus(vm: VirtualMachine) -> None:
+    layout = (NumaNode((0, 1), 1024), NumaNode(None, 1024), NumaNode((2, 3), 0))
+    machine = Machine(sockets=2, cores=2, threads=1, layout=layout)
+    passes(replace(vm, machine=machine), f"{FOLDER}/guest_odd_numa.py", "--noconftest")
 
 
 def test_cgroups_that_systemd_makes(guest: VirtualMachine) -> None:
