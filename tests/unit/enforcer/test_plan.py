@@ -130,6 +130,38 @@ def test_on_v2_a_child_that_must_not_grow_is_bound_first() -> None:
     ]
 
 
+def test_on_v2_one_that_inherits_through_another_is_bound_as_well() -> None:
+    middle, sandbox, owner = f"{ONE}/m", f"{ONE}/m/sandbox", f"{ONE}/m/owner"
+    found = {ROOT: "0-3", ONE: "0-1", middle: "", sandbox: "", owner: ""}
+    few, every = CpuSet([0, 1]), CpuSet(range(4))
+    observed = tree_of(
+        Version.V2,
+        ROOT,
+        (
+            Cgroup(path, CpuSet.parse(asked), MemSet(), every if path == ROOT else few, BOTH)
+            for path, asked in found.items()
+        ),
+    )
+    wanted = {path: want("0-2") for path in (ONE, middle)}
+    wanted |= {ROOT: want("0-3"), sandbox: want("0-1"), owner: want("2", "a")}
+    assert told(plan(observed, wanted)) == [
+        "Grant one/m/sandbox=0-1",
+        "Grant one=0-2",
+        "Grant one/m/owner=2",
+    ]
+
+
+def test_on_v2_a_cpu_that_is_offline_is_asked_for_no_more() -> None:
+    """Else it would come to the cgroup when it returns, whoever owns it then."""
+    online, asked = CpuSet([0, 1, 2]), CpuSet([2, 3])
+    cgroups = (
+        Cgroup(ROOT, CpuSet(), MemSet(), online, BOTH),
+        Cgroup(ONE, asked, MemSet(), asked & online, BOTH),
+    )
+    wanted = {ROOT: want("0-2"), ONE: want("2", "a")}
+    assert told(plan(tree_of(Version.V2, ROOT, cgroups), wanted)) == ["Narrow one=2"]
+
+
 def test_memory_moves_last_and_only_what_is_assigned_is_moved_on_v1() -> None:
     sets, mems = {ROOT: "0-3", SHARED: "0-1", ONE: "2-3"}, {SHARED: "0"}
     wanted = {ROOT: want("0-3"), SHARED: want("0-1"), ONE: want("3", "a", mems="1")}
