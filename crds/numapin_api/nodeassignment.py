@@ -270,7 +270,7 @@ class NodeAssignmentStatus(WireModel):
         json_schema_extra=atomic_list(),
     )
     drift_count: int = Field(
-        default=0, ge=0, description="Cpusets found changed by others and repaired, ever."
+        default=0, ge=0, description="Cpusets found changed by others and repaired."
     )
     drift_causes: dict[str, int] = Field(
         default_factory=dict,

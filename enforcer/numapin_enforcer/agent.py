@@ -111,7 +111,7 @@ class Agent:
             if problem := self._parts.intake.take_copy_problem():
                 happening = Happening(WARNING, problem.reason, "Ignore", problem.message)
                 self._parts.teller.tell(happening, body)
-            self._drifts.resume(body.get("status") or {})
+            self._drifts.resume(body)
             if self._parts.intake.offer(body, self._parts.machine.topology):
                 refusal = self._parts.intake.refusal
                 extra = {"generation": self._parts.intake.generation}

@@ -77,8 +77,9 @@ class Drift:
 
 @dataclass(slots=True)
 class DriftCount:
-    """How many drifts there were, ever: what a status told before goes on."""
+    """How many drifts a NodeAssignment has seen: what its status told before goes on."""
 
+    _object: str = ""
     _mine: Counter[str] = field(default_factory=Counter)
     _before: Counter[str] = field(default_factory=Counter)
     _all_before: int = 0
@@ -88,8 +89,16 @@ class DriftCount:
         """One more."""
         self._mine[drift.cause.value] += 1
 
-    def resume(self, status: Mapping[str, Any]) -> None:
-        """Go on from what the API server has, ours or an earlier life's."""
+    def resume(self, body: Mapping[str, Any]) -> None:
+        """Go on from what the API server has, ours or an earlier life's; a new object has none.
+
+        `body` is the NodeAssignment, with its uid and status.
+        """
+        uid = str(body["metadata"].get("uid", ""))
+        if self._object and uid != self._object:
+            self._mine, self._before, self._all_before = Counter(), Counter(), 0
+        self._object = uid
+        status = body.get("status") or {}
         told = Counter({str(cause): int(n) for cause, n in status.get("driftCauses", {}).items()})
         self._before |= told - self._mine
         count = int(status.get("driftCount", 0))
