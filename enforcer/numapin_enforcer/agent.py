@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from numapin_api.conditions import Reason
+from numapin_api.cpuset import CpuSet
 from numapin_api.hardware import compact_topology
 from numapin_api.nodeassignment import NodeAssignmentStatus, RuntimeStatus
 from numapin_client.events import WARNING, Happening
@@ -26,7 +27,7 @@ from numapin_enforcer.records import containers, record
 from numapin_enforcer.slices import SliceSets, slice_sets, told_slices
 from numapin_enforcer.status import Obstacle, Report
 from numapin_enforcer.summary import Doubt, Summary, summarize
-from numapin_enforcer.verdict import Scene, build_report, cgroup_obstacles, moving
+from numapin_enforcer.verdict import Scene, build_report, cgroup_obstacles, moving, remembered
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -50,6 +51,7 @@ class Agent:
         self._holding = parts.intake.enforces
         self._failed_passes = 0
         self._pace = Pace()
+        self._remembered: dict[str, CpuSet] = {}
         self._told: tuple[Enforced, Doubt, Summary] | None = None
         self._looked_at = -math.inf
         self._hardware = compact_topology(parts.machine.topology)
@@ -188,6 +190,8 @@ class Agent:
                 quota_us = limits.to_record(path, told.quota_us if told else 0)
                 records[id_] = replace(one, quota_us=quota_us)
         recorder.want(records)
+        lingering = recorder.lingering.items()
+        self._remembered = {found[id_][0]: cpus for id_, cpus in lingering}
         if goal.spec is not None:
             self._parts.slices.want(slice_sets(enforced, tree, pods.layout))
 
@@ -218,6 +222,7 @@ class Agent:
                 *parts.limits.obstacles(),
                 *parts.slices.obstacles(),
                 *([Obstacle(told.reason, f"the runtime was not told: {told}")] if told else []),
+                *remembered(self._remembered),
             ),
             parts.slices.note,
         )
@@ -229,7 +234,8 @@ class Agent:
             return None
         if accepted is None:
             return Summary()
-        doubt = Doubt(self._parts.keeper.until_kept, self._parts.slices.lingering)
+        lingering = {**self._parts.slices.lingering, **self._remembered}
+        doubt = Doubt(self._parts.keeper.until_kept, lingering)
         if self._told is None or self._told[0] is not enforced or self._told[1] != doubt:
             told = summarize(accepted.spec, enforced.tree, enforced.desired, pods.layout, doubt)
             self._told = (enforced, doubt, told)

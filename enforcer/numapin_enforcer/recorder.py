@@ -9,6 +9,7 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
+from numapin_api.cpuset import CpuSet
 from numapin_client.backoff import Backoff
 from numapin_enforcer.cri import (
     ContainerRuntime,
@@ -35,12 +36,24 @@ class Recorder:
         self.told: dict[str, RuntimeRecord] = {}
         self.tried: dict[str, RuntimeRecord] = {}
         """What the runtime may remember: as `told`, and what it is being told."""
+        self._remembered: dict[str, CpuSet] = {}
+        """What it may write at a container's next update, whoever asks for that."""
         self.problems: dict[str, CriError] = {}
         """Container id to why the runtime could not be told; tried again."""
 
+    @property
+    def lingering(self) -> dict[str, CpuSet]:
+        """Container id to the CPUs that the runtime may give it again, and it is not to have."""
+        wanted, remembered = self._wanted, self._remembered
+        return {
+            id_: remembered[id_]
+            for id_ in wanted.keys() & remembered.keys()
+            if remembered[id_] - wanted[id_].cpus
+        }
+
     def want(self, records: Mapping[str, RuntimeRecord]) -> None:
         """Have the runtime remember these, by container id; it forgets the others by itself."""
-        for known in (self.told, self.tried, self.problems):
+        for known in (self.told, self.tried, self._remembered, self.problems):
             for id_ in known.keys() - records.keys():
                 del known[id_]
         self._wanted = records
@@ -81,22 +94,33 @@ class Recorder:
                 return True
             if any(one.state is ContainerState.RUNNING for one in found):
                 self.tried[id_] = record
+                self._remembered[id_] = self._remembered.get(id_, record.cpus) | record.cpus
                 await self._runtime.record(id_, record)
         except CriNotFoundError:
             self.problems.pop(id_, None)  # it ended meanwhile
         except CriError as error:
-            if id_ not in self._wanted:
-                return False
-            if id_ not in self.problems:
-                LOG.warning(
-                    "the runtime could not be told a container's sets, trying again",
-                    extra={"container": id_, "cpus": record.cpus, "error": error},
-                )
-            self.problems[id_] = error
-            self._wake.set()
+            self._failed(id_, record, error)
             return False
+        self._succeeded(id_, record)
+        return False
+
+    def _succeeded(self, id_: str, record: RuntimeRecord) -> None:
+        """It remembers this and nothing else, or the container ended."""
+        before = self._remembered.pop(id_, record.cpus)
+        if id_ in self._wanted:
+            self._remembered[id_] = record.cpus
         if self._wanted.get(id_) == record:
             self.told[id_] = record
-        if self.problems.pop(id_, None):
+        if self.problems.pop(id_, None) or before - record.cpus:
             self._wake.set()
-        return False
+
+    def _failed(self, id_: str, record: RuntimeRecord, error: CriError) -> None:
+        if id_ not in self._wanted:
+            return
+        if id_ not in self.problems:
+            LOG.warning(
+                "the runtime could not be told a container's sets, trying again",
+                extra={"container": id_, "cpus": record.cpus, "error": error},
+            )
+        self.problems[id_] = error
+        self._wake.set()

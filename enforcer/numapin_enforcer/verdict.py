@@ -1,6 +1,6 @@
 """Pure: one pass and what surrounds it become a status and its conditions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from numapin_api.conditions import Reason
@@ -75,6 +75,14 @@ def moving(writes: Iterable[Write]) -> list[Obstacle]:
     if not paths:
         return []
     return [Obstacle(Reason.APPLYING, f"memory of {len(paths)} cgroups is being moved")]
+
+
+def remembered(lingering: Collection[str]) -> list[Obstacle]:
+    """Containers that the runtime may still give what they are not to have any more."""
+    if not lingering:
+        return []
+    told = f"the runtime is being told that {len(lingering)} containers may use other CPUs now"
+    return [Obstacle(Reason.APPLYING, told)]
 
 
 def _unkept(summary: Summary) -> list[Obstacle]:

@@ -26,6 +26,9 @@ class FakeRuntime:
         self.answers = asyncio.Event()
         """Cleared while questions are to wait for their answer."""
         self.answers.set()
+        self.records = asyncio.Event()
+        """Cleared while records are to wait for their acknowledgement."""
+        self.records.set()
         self.queue: asyncio.Queue[RuntimeEvent | CriError] | None = None
 
     def has(self, id_: str, name: str, state: ContainerState = ContainerState.RUNNING) -> None:
@@ -43,6 +46,7 @@ class FakeRuntime:
         return tuple(one for one in found if container_id in {"", one.id})
 
     async def record(self, container_id: str, record: RuntimeRecord) -> None:
+        await self.records.wait()
         self._fail()
         if container_id not in self.known:
             raise CriNotFoundError("no such container")

@@ -305,8 +305,8 @@ async def test_nobody_is_told_as_owner_whom_a_restart_would_not_know(
     slow = folder / "assignment.new"
     os.mkfifo(slow)  # whoever opens it to write waits for somebody who reads
     node.assign(spec(assigned(second.uid, "main", "1"), shared="0"))
-    await eventually(lambda: node.condition("Reconciling")[0] == "True")
-    assert "being kept on the node" in node.condition("Reconciling")[2]
+    await eventually(lambda: "being kept on the node" in node.condition("Reconciling")[2])
+    assert node.condition("Reconciling")[0] == "True"
     told = node.status["containers"]
     assert [(one["podUID"], one["cpus"], one["exclusive"]) for one in told] == [
         (second.uid, "1", False)

@@ -1,6 +1,7 @@
 """What others do to our cpusets is set right, and our own end changes none of them."""
 
 import asyncio
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -140,6 +141,32 @@ async def test_a_former_owner_is_not_put_back_by_what_the_runtime_remembers(
     with sampled(cgroup) as seen:
         await kubelet.update(container_id, pb.LinuxContainerResources(cpu_shares=512))
     assert seen == {"0"}
+
+
+async def test_nobody_owns_a_cpu_that_the_runtime_may_give_its_former_owner_again(
+    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+) -> None:
+    former, cgroup = owner
+    heir = await kubelet.run_pod("heir")
+    heir_cgroup = f"{heir.cgroup}/{await kubelet.run(heir, 'main')}"
+    waits = assigned(heir.uid, "main", "0", exclusive=False)
+    await node.applied(spec(assigned(former.uid, "main", "1"), waits, shared="0"))
+    await told(kubelet, cgroup.rpartition("/")[2], "1")
+    pid = kubelet.runtime.daemon.pid()
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        node.assign(spec(assigned(heir.uid, "main", "1"), shared="0"))
+        await eventually(lambda: (cpus_of(cgroup), cpus_of(heir_cgroup)) == ("0", "1"))
+        await eventually(lambda: "the runtime is being told" in node.condition("Ready")[2])
+        (status,) = node.status["containers"]
+        assert (status["cpus"], status["exclusive"]) == ("1", False)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    await eventually(node.in_force)
+    (status,) = node.status["containers"]
+    assert (status["cpus"], status["exclusive"]) == ("1", True)
+    await told(kubelet, cgroup.rpartition("/")[2], "0")
 
 
 async def test_killed_and_started_again_it_changes_no_cpuset(

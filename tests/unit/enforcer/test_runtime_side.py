@@ -266,6 +266,42 @@ async def test_what_it_is_to_remember_no_more_is_not_told(
     assert runtime.told == [("c1", TWO), ("c2", TWO)]
 
 
+async def test_what_the_runtime_may_write_again_lingers_until_it_was_told(
+    recorder: Recorder, runtime: FakeRuntime, wake: asyncio.Event
+) -> None:
+    runtime.has("c1", "main")
+    recorder.want({"c1": ONE})
+    await eventually(lambda: recorder.told)
+    assert (recorder.lingering, wake.is_set()) == ({}, False)
+    runtime.records.clear()
+    recorder.want({"c1": TWO})
+    assert recorder.lingering == {"c1": ONE.cpus}
+    await eventually(lambda: recorder.tried == {"c1": TWO})
+    assert recorder.lingering == {"c1": ONE.cpus | TWO.cpus}
+    runtime.failure = CriRefusedError("UNKNOWN: half done")
+    runtime.records.set()
+    await wake.wait()
+    assert recorder.lingering == {"c1": ONE.cpus | TWO.cpus}
+    wake.clear()
+    runtime.failure = None
+    await wake.wait()
+    assert recorder.lingering == {}
+
+
+async def test_what_was_being_told_lingers_when_something_else_is_wanted(
+    recorder: Recorder, runtime: FakeRuntime, wake: asyncio.Event
+) -> None:
+    runtime.has("c1", "main")
+    runtime.records.clear()
+    recorder.want({"c1": ONE})
+    await eventually(lambda: recorder.tried)
+    recorder.want({"c1": TWO})
+    assert recorder.lingering == {"c1": ONE.cpus}
+    runtime.records.set()
+    await wake.wait()
+    assert (recorder.lingering, runtime.told) == ({}, [("c1", ONE), ("c1", TWO)])
+
+
 async def test_at_rest_nothing_is_told_and_nothing_forgotten(
     recorder: Recorder, runtime: FakeRuntime, wake: asyncio.Event
 ) -> None:
