@@ -121,7 +121,7 @@ class _Stages:
         Those that have nothing yet and will own something wait for their grant.
         """
         if self._owner[path]:
-            return self._parked.get(path) or self._kept(path)
+            return self._keep(path)
         wanted = self._wanted[path]
         return self._kept(path) or wanted & ~self._owned or wanted
 
