@@ -102,7 +102,7 @@ class Agent:
             broken, self._looked_at = Obstacle(error.reason, str(error)), -math.inf
         self._failed_passes = 0 if enforced.complete and not broken else self._failed_passes + 1
         report = build_report(self._scene(enforced, broken))
-        if not parts.slices.settling:
+        if not (parts.slices.settling or parts.mover.settling):
             parts.reporter.tell(report)
         parts.health.passed(dict(self._missing(report)))
 

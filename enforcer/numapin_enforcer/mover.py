@@ -31,9 +31,16 @@ class Mover:
         self._left: tuple[Write, ...] = ()
         self._changed = asyncio.Event()
         self._not_before = 0.0
+        self._patient_until = 0.0
         self._is_slow = False
         self.failures: tuple[Failure, ...] = ()
         """What the kernel refused of the last batch."""
+
+    @property
+    def settling(self) -> bool:
+        """Whether memory is being moved and will have been at once: where it is then is news."""
+        quick = self._batch is not None and not self._is_slow
+        return quick and time.monotonic() < self._patient_until
 
     @property
     def slow(self) -> tuple[Write, ...]:
@@ -48,7 +55,10 @@ class Mover:
 
         What is not in `writes` any more is left out of the batch under way.
         """
-        self._wanted = frozenset((one.path, one.value) for one in writes)
+        wanted = frozenset((one.path, one.value) for one in writes)
+        if wanted - self._wanted:
+            self._patient_until = time.monotonic() + self._patience_seconds
+        self._wanted = wanted
         if not writes:
             self.failures = ()
         elif self._batch is None and time.monotonic() >= self._not_before:

@@ -104,7 +104,7 @@ async def test_any_update_over_cri_keeps_the_pin(kubelet: Kubelet, owner: tuple[
 async def test_an_update_that_fails_half_done_is_set_right(
     node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
 ) -> None:
-    """The runtime writes the CPUs, is refused the NUMA node, and does not go back."""
+    """The runtime writes the CPUs, is refused the NUMA node, and writes the CPUs once more."""
     _, cgroup = owner
     container_id = cgroup.rpartition("/")[2]
     await told(kubelet, container_id, "1")
@@ -113,7 +113,7 @@ async def test_an_update_that_fails_half_done_is_set_right(
             container_id, pb.LinuxContainerResources(cpuset_cpus="0", cpuset_mems="7")
         )
     await eventually(lambda: cpus_of(cgroup) == "1", "the repair")
-    await eventually(lambda: node.status["driftCount"] == 1, "the count")
+    await eventually(lambda: node.status["driftCount"] in {1, 2}, "the count")
     await told(kubelet, container_id, "1")
 
 

@@ -65,15 +65,32 @@ async def test_memory_moves_beside_the_loop_and_slowness_is_told(
 ) -> None:
     tree = SlowTree()
     mover.move((MOVE,), tree)
+    settling = mover.settling
     await wake.wait()
     wake.clear()
     assert mover.slow == (MOVE,)
+    assert (settling, mover.settling) == (True, False)
     mover.move((MOVE, MOVE), tree)
     tree.may_go_on.set()
     await wake.wait()
     await eventually(lambda: not mover.slow)
     assert tree.written == [MOVE]
     assert not mover.failures
+
+
+async def test_a_status_does_not_wait_for_moves_that_come_again_and_again(
+    mover: Mover, wake: asyncio.Event
+) -> None:
+    """The kernel takes the write, and memory is not where it should be all the same."""
+    tree = SlowTree()
+    tree.may_go_on.set()
+    mover.move((MOVE,), tree)
+    async with asyncio.timeout(10):
+        while mover.settling:
+            await wake.wait()
+            wake.clear()
+            mover.move((MOVE,), tree)
+    assert len(tree.written) > 1
 
 
 def on(path: str, numa_node: int = 1) -> Write:
