@@ -269,9 +269,7 @@ class NodeAssignmentStatus(WireModel):
         max_length=2048,
         json_schema_extra=atomic_list(),
     )
-    drift_count: int = Field(
-        default=0, ge=0, description="Cpusets found changed by others and repaired."
-    )
+    drift_count: int = Field(default=0, ge=0, description="Sets changed by others, set right.")
     drift_causes: dict[str, int] = Field(
         default_factory=dict,
         description="Of these, how many were an owner elsewhere than on its CPUs (OwnerMoved), "

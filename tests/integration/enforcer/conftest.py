@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from enforcer_node import PATH, Node
-from played_kubelet import Kubelet
+from enforcer_node import PATH, Node, assigned, spec
+from played_kubelet import Kubelet, Pod
 
 from numapin_lab.apiserver import AnswerError
 from numapin_lab.controlplane import ControlPlane
@@ -63,3 +63,13 @@ async def node(contract: ControlPlane, kubelet: Kubelet, tmp_path: Path) -> Asyn
         if process.poll() is None:
             process.kill()
         process.wait()
+
+
+@pytest.fixture
+async def owner(node: Node, kubelet: Kubelet) -> tuple[Pod, str]:
+    """A pod whose container owns CPU 1, and that container's cgroup."""
+    pod = await kubelet.run_pod("owner")
+    container_id = await kubelet.run(pod, "main")
+    await node.start()
+    await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
+    return pod, f"{pod.cgroup}/{container_id}"

@@ -1,6 +1,5 @@
 """Bad input and missing parts: a clear condition or error, and the last good state stays."""
 
-import asyncio
 import json
 import os
 import signal
@@ -17,24 +16,12 @@ from played_kubelet import (
     Kubelet,
     Pod,
     cpus_of,
-    limit_of,
     make_cgroup,
     write_cpus,
-    write_limit,
 )
 
 from numapin_lab.cgroups import MOUNTS, hierarchies
 from numapin_lab.ports import choose
-
-
-@pytest.fixture
-async def owner(node: Node, kubelet: Kubelet) -> tuple[Pod, str]:
-    """A pod whose container owns CPU 1, and that container's cgroup."""
-    pod = await kubelet.run_pod("owner")
-    container_id = await kubelet.run(pod, "main")
-    await node.start()
-    await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
-    return pod, f"{pod.cgroup}/{container_id}"
 
 
 def _edited(node: Node, tmp_path: Path, old: str, new: str) -> str:
@@ -48,14 +35,6 @@ def _edited(node: Node, tmp_path: Path, old: str, new: str) -> str:
 def _unreachable(node: Node, tmp_path: Path) -> str:
     """A kubeconfig that names a port where nobody listens."""
     return _edited(node, tmp_path, node.api.url, f"https://127.0.0.1:{choose(1)[0]}")
-
-
-def _kubelet_policy(node: Node, policy: str) -> None:
-    """Write the checkpoint of the kubelet's CPU manager."""
-    folder = Path(node.options["kubelet-state-dir"])
-    folder.mkdir(exist_ok=True)
-    text = json.dumps({"policyName": policy, "defaultCpuSet": "0-1"})
-    (folder / "cpu_manager_state").write_text(text)
 
 
 def _bad_specs(uid: str) -> dict[str, tuple[dict[str, Any], str]]:
@@ -244,43 +223,6 @@ async def test_a_foreign_kubeconfig(node: Node, owner: tuple[Pod, str], tmp_path
     await node.start(kubeconfig=_edited(node, tmp_path, node.api.token, "somebody-else"))
     await eventually(lambda: cpus_of(cgroup) == "1")
     await eventually(lambda: "401" in node.probe("readyz")[1])
-
-
-async def test_the_kubelets_own_static_policy(node: Node, owner: tuple[Pod, str]) -> None:
-    _, cgroup = owner
-    _kubelet_policy(node, "static")
-    await eventually(lambda: node.condition("Stalled")[1] == "KubeletStaticPolicy")
-    write_cpus(cgroup, "0-1")
-    _kubelet_policy(node, "none")
-    await eventually(node.in_force)
-    assert cpus_of(cgroup) == "1"
-    assert node.status["driftCount"] == 0
-
-
-async def test_hands_are_off_limits_and_the_runtime_too(node: Node, kubelet: Kubelet) -> None:
-    """Beside a kubelet that pins containers itself, from its start to its end."""
-    pod = await kubelet.run_pod("owner")
-    write_limit(pod.cgroup, 150_000)
-    container_id = await kubelet.run(pod, "main", quota_us=100_000)
-    cgroup = f"{pod.cgroup}/{container_id}"
-    _kubelet_policy(node, "static")
-    await node.start()
-    node.assign(spec(assigned(pod.uid, "main", "1"), shared="0"))
-    await eventually(lambda: node.condition("Stalled")[1] == "KubeletStaticPolicy")
-    await asyncio.sleep(2.5)  # a slow pass and more
-    assert (cpus_of(cgroup), cpus_of(pod.cgroup)) == ("0-1", "0-1")
-    assert (limit_of(cgroup), limit_of(pod.cgroup)) == ("100000", "150000")
-    assert await kubelet.remembered(container_id) == ""
-    _kubelet_policy(node, "none")
-    await eventually(node.in_force)
-    await eventually(lambda: (limit_of(cgroup), limit_of(pod.cgroup)) == ("-1", "-1"))
-    _kubelet_policy(node, "static")
-    await eventually(lambda: node.condition("Stalled")[1] == "KubeletStaticPolicy")
-    write_limit(cgroup, 50_000)
-    node.assign(spec(assigned(pod.uid, "main", "0"), shared="1", reserved="1"))
-    await eventually(lambda: node.condition("Stalled")[1] == "KubeletStaticPolicy")
-    await asyncio.sleep(2.5)
-    assert (cpus_of(cgroup), limit_of(cgroup), limit_of(pod.cgroup)) == ("1", "50000", "-1")
 
 
 async def node_ends(node: Node, message: str, **options: str) -> None:

@@ -1,10 +1,14 @@
-"""The kubelet's checkpoint as a pod sees it that mounts that one file, on a real bind mount."""
+"""A kubelet that pins containers itself, and its checkpoint, which says so."""
 
+import asyncio
+import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from enforcer_node import Node, assigned, eventually, spec
+from played_kubelet import Kubelet, Pod, cpus_of, limit_of, write_cpus, write_limit
 
 from numapin_enforcer.kubelet import replaced, static_policy
 
@@ -37,3 +41,48 @@ def test_a_checkpoint_that_was_replaced_asks_for_a_restart(mounted: tuple[Path, 
 
 def test_a_kubelet_without_a_checkpoint_asks_for_nothing(tmp_path: Path) -> None:
     assert replaced(tmp_path) == ""
+
+
+def _kubelet_policy(node: Node, policy: str) -> None:
+    """Write the checkpoint of the kubelet's CPU manager."""
+    folder = Path(node.options["kubelet-state-dir"])
+    folder.mkdir(exist_ok=True)
+    text = json.dumps({"policyName": policy, "defaultCpuSet": "0-1"})
+    (folder / "cpu_manager_state").write_text(text)
+
+
+async def test_the_kubelets_own_static_policy(node: Node, owner: tuple[Pod, str]) -> None:
+    _, cgroup = owner
+    _kubelet_policy(node, "static")
+    await eventually(lambda: node.condition("Stalled")[1] == "KubeletStaticPolicy")
+    write_cpus(cgroup, "0-1")
+    _kubelet_policy(node, "none")
+    await eventually(node.in_force)
+    assert cpus_of(cgroup) == "1"
+    assert node.status["driftCount"] == 0
+
+
+async def test_hands_are_off_limits_and_the_runtime_too(node: Node, kubelet: Kubelet) -> None:
+    """Beside a kubelet that pins containers itself, from its start to its end."""
+    pod = await kubelet.run_pod("owner")
+    write_limit(pod.cgroup, 150_000)
+    container_id = await kubelet.run(pod, "main", quota_us=100_000)
+    cgroup = f"{pod.cgroup}/{container_id}"
+    _kubelet_policy(node, "static")
+    await node.start()
+    node.assign(spec(assigned(pod.uid, "main", "1"), shared="0"))
+    await eventually(lambda: node.condition("Stalled")[1] == "KubeletStaticPolicy")
+    await asyncio.sleep(2.5)  # a slow pass and more
+    assert (cpus_of(cgroup), cpus_of(pod.cgroup)) == ("0-1", "0-1")
+    assert (limit_of(cgroup), limit_of(pod.cgroup)) == ("100000", "150000")
+    assert await kubelet.remembered(container_id) == ""
+    _kubelet_policy(node, "none")
+    await eventually(node.in_force)
+    await eventually(lambda: (limit_of(cgroup), limit_of(pod.cgroup)) == ("-1", "-1"))
+    _kubelet_policy(node, "static")
+    await eventually(lambda: node.condition("Stalled")[1] == "KubeletStaticPolicy")
+    write_limit(cgroup, 50_000)
+    node.assign(spec(assigned(pod.uid, "main", "0"), shared="1", reserved="1"))
+    await eventually(lambda: node.condition("Stalled")[1] == "KubeletStaticPolicy")
+    await asyncio.sleep(2.5)
+    assert (cpus_of(cgroup), limit_of(cgroup), limit_of(pod.cgroup)) == ("1", "50000", "-1")

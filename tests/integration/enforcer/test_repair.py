@@ -44,16 +44,6 @@ async def told(kubelet: Kubelet, container_id: str, cpus: str) -> None:
             await asyncio.sleep(0.05)
 
 
-@pytest.fixture
-async def owner(node: Node, kubelet: Kubelet) -> tuple[Pod, str]:
-    """A pod whose container owns CPU 1, and that container's cgroup."""
-    pod = await kubelet.run_pod("owner")
-    container_id = await kubelet.run(pod, "main")
-    await node.start()
-    await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
-    return pod, f"{pod.cgroup}/{container_id}"
-
-
 async def test_an_overwritten_owner_is_set_right_counted_and_told(
     node: Node, owner: tuple[Pod, str]
 ) -> None:

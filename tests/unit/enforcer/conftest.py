@@ -1,9 +1,11 @@
-"""A small sound machine as files, for tests to spoil."""
+"""A small sound machine as files, for tests to spoil; a runtime, and what runs beside a test."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from fake_runtime import FakeRuntime
 
 from numapin_api.topology import Topology
 from numapin_enforcer.sysfs import discover
@@ -81,3 +83,23 @@ def discovered(
         return discover(tmp_path / "sys", tmp_path / "proc")
 
     return build
+
+
+@pytest.fixture
+def runtime() -> FakeRuntime:
+    return FakeRuntime()
+
+
+@pytest.fixture
+def wake() -> asyncio.Event:
+    return asyncio.Event()
+
+
+@pytest.fixture
+async def start() -> AsyncIterator[Callable[[Awaitable[None]], None]]:
+    """Run something beside the test, and end it with the test."""
+    tasks: list[asyncio.Future[None]] = []
+    yield lambda waiting: tasks.append(asyncio.ensure_future(waiting))
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

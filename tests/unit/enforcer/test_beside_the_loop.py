@@ -47,11 +47,6 @@ class SlowTree:
 
 
 @pytest.fixture
-def wake() -> asyncio.Event:
-    return asyncio.Event()
-
-
-@pytest.fixture
 async def mover(wake: asyncio.Event) -> AsyncIterator[Mover]:
     made = Mover(wake, patience_seconds=0.05)
     task = asyncio.create_task(made.run())
