@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups import Step, Tree, Version, Write
-from numapin_enforcer.desired import Desired
+from numapin_enforcer.desired import Desired, owned_cpus
 from numapin_enforcer.ledger import Change, Ledger
 
 
@@ -79,9 +79,7 @@ class _Stages:
         self._paths = tuple(tree.cgroups)
         self._wanted = {path: wanted[path].cpus.mask for path in self._paths}
         self._owner = {path: wanted[path].owner for path in self._paths}
-        self._owned = 0
-        for path, owner in self._owner.items():
-            self._owned |= self._wanted[path] if owner else 0
+        self._owned = owned_cpus(wanted[path] for path in self._paths).mask
         self._parked: dict[str, int] = {}
 
     def ordered(self) -> Iterator[tuple[Step, Stage]]:
