@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from operator_values import condition, enforcer_status
@@ -35,6 +36,15 @@ async def says(world: RealWorld, kind: str, status: str, reason: str, what: str 
     return (kind, status, reason) in {
         (one["type"], one["status"], one["reason"]) for one in conditions
     }
+
+
+async def until_gone(world: RealWorld, node: str, log: Path) -> None:
+    """Wait until a node has no NodeAssignment any more."""
+
+    async def gone() -> bool:
+        return not await world.assignment(node)
+
+    await until(gone, log)
 
 
 async def test_a_policy_becomes_an_assignment(world: RealWorld, operator: OperatorProcess) -> None:
@@ -177,11 +187,7 @@ async def test_a_policy_deleted_gives_everything_back_before_the_assignment_goes
     await until(released, operator.log)
     assert (await world.spec(node))["containers"] == []
     await world.enforce(node, pod.uid)
-
-    async def gone() -> bool:
-        return not await world.assignment(node)
-
-    await until(gone, operator.log)
+    await until_gone(world, node, operator.log)
 
 
 async def test_a_node_that_goes_takes_its_assignment_along(
@@ -189,11 +195,7 @@ async def test_a_node_that_goes_takes_its_assignment_along(
 ) -> None:
     node = await plan(world)
     await world.admin.delete(NODES, Key(node))
-
-    async def gone() -> bool:
-        return not await world.assignment(node)
-
-    await until(gone, operator.log)
+    await until_gone(world, node, operator.log)
 
 
 async def test_an_assignment_deleted_by_hand_comes_back(
