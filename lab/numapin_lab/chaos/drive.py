@@ -148,8 +148,8 @@ def carry_out(driver: Driver, killer: Killer, overwriter: Overwriter) -> None:
             driver.tick()
             for lane in lanes:
                 lane.check()
-            if ended := killer.ended_by_themselves():
-                raise LabError(f"ended though nobody killed it: {', '.join(ended)}; see its log")
+            for ended in killer.attendance.ended_by_themselves():
+                raise ended.failure(f"{ended.name} ended though nobody killed it")
             time.sleep(TICK_SECONDS)
 
 

@@ -1,17 +1,15 @@
 """Edge: parts of the lab are killed and come back."""
 
-import threading
 import time
 import urllib.error
 import urllib.request
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from numapin_lab.chaos.attendance import Attendance
 from numapin_lab.chaos.claims import Owner, Version
 from numapin_lab.chaos.plan import Fault, PlannedFault
-from numapin_lab.chaos.records import Downtime
 from numapin_lab.chaos.view import ASSIGNMENTS, persist
 from numapin_lab.processes import Watched, kill, stop, wait_until
 from numapin_lab.session import Session
@@ -28,10 +26,6 @@ class Killer:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self.downtimes: list[Downtime] = []
-        self.kills: Counter[str] = Counter()
-        self._held = threading.Lock()
-        self._down: set[str] = set()
         cluster = session.cluster
         self._actions: dict[Fault, Callable[[float], None]] = {
             Fault.KILL_ENFORCER: self._enforcer,
@@ -42,52 +36,30 @@ class Killer:
             Fault.KILL_KUBELET: self._kubelet,
             Fault.DARK: self._dark,
         }
-        self._daemons: dict[str, Watched] = {
-            "enforcer": session.agent("enforcer").daemon,
-            "operator": session.agent("operator").daemon,
-            "kube-apiserver": cluster.plane.apiserver,
-            "containerd": cluster.runtime.daemon,
-            "kubelet": cluster.kubelet.daemon,
-        }
+        self.attendance = Attendance(
+            {
+                "enforcer": session.agent("enforcer").daemon,
+                "operator": session.agent("operator").daemon,
+                "kube-apiserver": cluster.plane.apiserver,
+                "containerd": cluster.runtime.daemon,
+                "kubelet": cluster.kubelet.daemon,
+            }
+        )
 
     def commit(self, planned: PlannedFault) -> None:
         """Do it; returns when the part does its work again."""
         self._actions[planned.fault](planned.seconds)
 
-    def enforcer_was_up(self, since: float) -> bool:
-        """Whether the enforcer worked from `since` until now."""
-        with self._held:
-            hit = any(
-                one.part == "enforcer" and one.ready_at >= since for one in list(self.downtimes)
-            )
-            return not hit and "enforcer" not in self._down
-
-    def ended_by_themselves(self) -> list[str]:
-        """Parts that do not run though nobody killed them."""
-        with self._held:
-            down = set(self._down)
-        return [
-            name for name, one in self._daemons.items() if name not in down and one.pid() is None
-        ]
-
     @contextmanager
     def _away(self, part: str) -> Iterator[Watched]:
         """The part is dead in here, and works again at the end."""
-        daemon = self._daemons[part]
-        with self._held:
-            self._down.add(part)
-        killed_at = time.monotonic()
-        pid = daemon.pid()
-        if pid is not None:
-            self.kills[part] += 1
-            if part == "kube-apiserver":
-                stop(pid, STOP_SECONDS)
-            else:
-                kill(pid)
-        yield daemon
-        with self._held:
-            self.downtimes.append(Downtime(part, killed_at, time.monotonic()))
-            self._down.discard(part)
+        with self.attendance.away(part) as daemon:
+            if (pid := daemon.pid()) is not None:
+                if part == "kube-apiserver":
+                    stop(pid, STOP_SECONDS)
+                else:
+                    kill(pid)
+            yield daemon
 
     def _fresh(self, seconds: float) -> None:
         """Kill it as soon as it has told of an owner that is new, the worst of moments."""

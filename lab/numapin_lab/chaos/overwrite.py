@@ -123,7 +123,7 @@ class Overwriter:
                 written_at,
                 ended_at,
                 outcome or "Kept",
-                self.killer.enforcer_was_up(written_at),
+                self.killer.attendance.was_up("enforcer", written_at),
             )
         )
 

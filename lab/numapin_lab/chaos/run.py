@@ -91,7 +91,9 @@ def _act(driver: Driver, overwriter: Overwriter) -> Done:
 
 def _report(before: Before, done: Done, samples: Samples, given_back: Sequence[str]) -> Report:
     lines = {name: list(log.lines()) for name, log in before.logs.items()}
-    made, downtimes, versions = done.overwriter.made, done.killer.downtimes, samples.versions
+    made, versions = done.overwriter.made, samples.versions
+    attendance = done.killer.attendance
+    downtimes = attendance.downtimes
     evidence = Evidence(made, downtimes, taken(lines["enforcer"]), versions)
     logged = ending.complaints(complaints(each, downtimes) for each in lines.values())
     return Report(
@@ -100,7 +102,7 @@ def _report(before: Before, done: Done, samples: Samples, given_back: Sequence[s
         verdict=judge(samples.moments, evidence),
         overwrites=made,
         downtimes=downtimes,
-        kills=done.killer.kills,
+        kills=attendance.kills,
         ends=done.driver.ends,
         memory=done.driver.view.memory,
         drift_count=versions[-1].drifts - versions[0].drifts,

@@ -1,0 +1,95 @@
+"""Who is away because the run killed it, and who ended by itself."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from numapin_lab.chaos.attendance import Attendance
+from numapin_lab.errors import LabError
+
+
+@dataclass
+class Part:
+    """A process that is asked for its pid; `asked` runs in between."""
+
+    name: str
+    runs: bool = True
+    asked: Callable[[], object] = bool
+
+    def pid(self) -> int | None:
+        self.asked()
+        return 1 if self.runs else None
+
+    def start(self) -> object:
+        self.runs = True
+        return None
+
+    def failure(self, what: str) -> LabError:
+        return LabError(what)
+
+
+def test_a_part_that_does_not_run_ended_by_itself() -> None:
+    gone, there = Part("kubelet", runs=False), Part("containerd")
+    attendance = Attendance({"kubelet": gone, "containerd": there})
+    assert attendance.ended_by_themselves() == [gone]
+
+
+def test_a_part_that_was_taken_away_did_not() -> None:
+    part = Part("kubelet")
+    attendance = Attendance({"kubelet": part})
+    with attendance.away("kubelet"):
+        part.runs = False
+        assert attendance.ended_by_themselves() == []
+        assert not attendance.was_up("kubelet", 0)
+        part.start()
+    assert attendance.ended_by_themselves() == []
+    assert [one.part for one in attendance.downtimes] == ["kubelet"]
+    assert attendance.kills == {"kubelet": 1}
+
+
+def test_one_that_is_taken_away_while_we_look_did_not_end_by_itself() -> None:
+    part = Part("containerd")
+    attendance = Attendance({"containerd": part})
+    taken, over = threading.Event(), threading.Event()
+
+    def take_away() -> None:
+        with attendance.away("containerd"):
+            part.runs = False
+            taken.set()
+            assert over.wait(30)
+
+    other = threading.Thread(target=take_away)
+
+    def once() -> None:
+        part.asked = bool
+        other.start()
+        # As long as it could take; in vain, as nobody is taken away while we look.
+        taken.wait(0.2)
+
+    part.asked = once
+    try:
+        assert attendance.ended_by_themselves() == []
+    finally:
+        over.set()
+        other.join()
+
+
+def test_downtimes_tell_whether_a_part_was_up() -> None:
+    attendance = Attendance({"enforcer": Part("enforcer"), "operator": Part("operator")})
+    with attendance.away("operator"):
+        pass
+    assert attendance.was_up("enforcer", 0)
+    with attendance.away("enforcer"):
+        pass
+    down = attendance.downtimes[-1]
+    assert not attendance.was_up("enforcer", down.killed_at)
+    assert attendance.was_up("enforcer", down.ready_at + 1)
+
+
+def test_what_went_wrong_within_leaves_it_away() -> None:
+    attendance = Attendance({"enforcer": Part("enforcer")})
+    with pytest.raises(LabError), attendance.away("enforcer"):
+        raise LabError("it did not come back")
+    assert not attendance.was_up("enforcer", 0)
