@@ -1,5 +1,6 @@
 """Plays the kubelet on a real containerd: pods' cgroups, sandboxes, containers; nothing faked."""
 
+import asyncio
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ VERSION, CPUSET = next(
 )
 CPU = Path("/sys/fs/cgroup/cpu")
 QOS = ("burstable", "besteffort")
+FIRST_ACT = ("sh", "-c", "grep Cpus_allowed_list /proc/self/status; sleep 1000")
+"""A container's program that first says where it may run."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,7 @@ class Kubelet:
             metadata=pb.ContainerMetadata(name=name),
             image=pb.ImageSpec(image=self.runtime.image),
             command=command,
-            log_path=f"{pod.uid}-{name}.log",
+            log_path=_log_name(pod, name),
             linux=pb.LinuxContainerConfig(resources=resources, security_context=security),
         )
         answer = await self.stub.CreateContainer(
@@ -129,10 +132,13 @@ class Kubelet:
     ) -> str:
         """Create a container and start it; returns its id."""
         container_id = await self.create(pod, name, command, quota_us=quota_us)
-        await self.stub.StartContainer(
-            pb.StartContainerRequest(container_id=container_id), timeout=CALL_SECONDS
-        )
+        await self.begin(container_id)
         return container_id
+
+    async def begin(self, container_id: str) -> None:
+        """Start a container that was created."""
+        request = pb.StartContainerRequest(container_id=container_id)
+        await self.stub.StartContainer(request, timeout=CALL_SECONDS)
 
     async def update(self, container_id: str, linux: pb.LinuxContainerResources) -> None:
         """Update a container's resources, as an in-place resize does."""
@@ -145,6 +151,14 @@ class Kubelet:
         answer = await self.stub.ContainerStatus(request)
         cpus: str = answer.status.resources.linux.cpuset_cpus
         return cpus
+
+    async def until_remembered(self, container_id: str, cpus: str) -> None:
+        """Wait until the runtime was told a container's CPUs."""
+        async with asyncio.timeout(CALL_SECONDS):
+            while True:
+                if await self.remembered(container_id) == cpus:
+                    return
+                await asyncio.sleep(0.05)
 
     async def remove_container(self, container_id: str) -> None:
         stop = pb.StopContainerRequest(container_id=container_id, timeout=0)
@@ -161,11 +175,19 @@ class Kubelet:
         self.pods.remove(pod)
         self.unmake(pod.cgroup)
 
+    def log(self, pod: Pod, name: str) -> Path:
+        """Where the runtime writes what a container prints."""
+        return self.logs / _log_name(pod, name)
+
     def output(self, pod: Pod, name: str) -> str:
         """What a container printed, without the runtime's stamps. Source: CRI log format."""
-        path = self.logs / f"{pod.uid}-{name}.log"
+        path = self.log(pod, name)
         lines = path.read_text().splitlines() if path.exists() else []
         return "\n".join(line.split(" ", 3)[3] for line in lines)
+
+
+def _log_name(pod: Pod, name: str) -> str:
+    return f"{pod.uid}-{name}.log"
 
 
 def make_cgroup(path: str) -> None:

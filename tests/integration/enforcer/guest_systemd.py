@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from enforcer_node import Node, assigned, eventually, spec
-from played_kubelet import Pod, cpus_of, write_cpus
+from played_kubelet import FIRST_ACT, Pod, cpus_of, write_cpus
 from systemd_kubelet import SystemdKubelet, remembered, run, set_property
 
 from numapin_enforcer.__main__ import main
@@ -24,7 +24,6 @@ from numapin_lab.runtime import Runtime
 
 BEST_EFFORT = "kubepods.slice/kubepods-besteffort.slice"
 CLASSES = ("kubepods-burstable.slice", "kubepods-besteffort.slice")
-FIRST_ACT = ("sh", "-c", "grep Cpus_allowed_list /proc/self/status; sleep 1000")
 
 
 @pytest.fixture(scope="module")

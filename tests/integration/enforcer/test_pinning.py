@@ -4,7 +4,7 @@ import uuid
 from functools import partial
 
 from enforcer_node import Node, assigned, eventually, spec
-from played_kubelet import VERSION, Kubelet, cpus_of, make_cgroup
+from played_kubelet import FIRST_ACT, VERSION, Kubelet, cpus_of, make_cgroup
 
 from numapin_lab.cgroups import MOUNTS, hierarchies
 
@@ -35,11 +35,10 @@ async def test_a_running_container_gets_its_cpu_and_all_others_leave_it(
 async def test_pinned_before_the_first_instruction(node: Node, kubelet: Kubelet) -> None:
     uids = [str(uuid.uuid4()) for _ in range(20)]
     await node.start()
-    first_act = ("sh", "-c", "grep Cpus_allowed_list /proc/self/status; sleep 1000")
     for uid in uids:
         await node.applied(spec(assigned(uid, "main", "1"), shared="0"))
         pod = await kubelet.run_pod("owner", uid=uid)
-        await kubelet.run(pod, "main", first_act)
+        await kubelet.run(pod, "main", FIRST_ACT)
         said = await eventually(partial(kubelet.output, pod, "main"))
         assert said == "Cpus_allowed_list:\t1"
         await kubelet.remove_pod(pod)
@@ -71,9 +70,8 @@ async def test_a_container_beside_an_owner_shares(node: Node, kubelet: Kubelet) 
     pod = await kubelet.run_pod("two")
     await node.start()
     await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
-    first_act = ("sh", "-c", "grep Cpus_allowed_list /proc/self/status; sleep 1000")
-    await kubelet.run(pod, "sidecar", first_act)
-    await kubelet.run(pod, "main", first_act)
+    await kubelet.run(pod, "sidecar", FIRST_ACT)
+    await kubelet.run(pod, "main", FIRST_ACT)
     assert await eventually(partial(kubelet.output, pod, "sidecar")) == "Cpus_allowed_list:\t0"
     assert await eventually(partial(kubelet.output, pod, "main")) == "Cpus_allowed_list:\t1"
 
@@ -108,8 +106,7 @@ async def test_a_pod_is_fenced_at_birth(node: Node, kubelet: Kubelet) -> None:
     await node.applied(spec(assigned(str(uuid.uuid4()), "main", "1"), shared="0"))
     for qos in ("", "burstable", "besteffort"):
         pod = await kubelet.run_pod("newcomer", qos)
-        first_act = ("sh", "-c", "grep Cpus_allowed_list /proc/self/status; sleep 1000")
-        await kubelet.run(pod, "main", first_act)
+        await kubelet.run(pod, "main", FIRST_ACT)
         assert await eventually(partial(kubelet.output, pod, "main")) == "Cpus_allowed_list:\t0"
         assert cpus_of(pod.cgroup) == "0"
 

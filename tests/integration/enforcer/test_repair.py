@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import pytest
-from enforcer_node import PATIENCE_SECONDS, Node, assigned, eventually, spec
+from enforcer_node import Node, assigned, eventually, spec
 from grpclib.exceptions import GRPCError
 from played_kubelet import Kubelet, Pod, cpus_of, write_cpus
 
@@ -33,15 +33,6 @@ def sampled(cgroup: str) -> Iterator[set[str]]:
     finally:
         done.set()
         thread.join()
-
-
-async def told(kubelet: Kubelet, container_id: str, cpus: str) -> None:
-    """Wait until the runtime was told a container's CPUs."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while True:
-            if await kubelet.remembered(container_id) == cpus:
-                return
-            await asyncio.sleep(0.05)
 
 
 async def test_an_overwritten_owner_is_set_right_counted_and_told(
@@ -85,7 +76,7 @@ async def test_a_kubelet_start_changes_nothing(
 async def test_any_update_over_cri_keeps_the_pin(kubelet: Kubelet, owner: tuple[Pod, str]) -> None:
     _, cgroup = owner
     container_id = cgroup.rpartition("/")[2]
-    await told(kubelet, container_id, "1")
+    await kubelet.until_remembered(container_id, "1")
     with sampled(cgroup) as seen:
         await kubelet.update(container_id, pb.LinuxContainerResources(cpu_shares=512))
     assert seen == {"1"}
@@ -97,14 +88,14 @@ async def test_an_update_that_fails_half_done_is_set_right(
     """The runtime writes the CPUs, is refused the NUMA node, and writes the CPUs once more."""
     _, cgroup = owner
     container_id = cgroup.rpartition("/")[2]
-    await told(kubelet, container_id, "1")
+    await kubelet.until_remembered(container_id, "1")
     with pytest.raises(GRPCError, match="invalid argument"):
         await kubelet.update(
             container_id, pb.LinuxContainerResources(cpuset_cpus="0", cpuset_mems="7")
         )
     await eventually(lambda: cpus_of(cgroup) == "1", "the repair")
     await eventually(lambda: node.status["driftCount"] in {1, 2}, "the count")
-    await told(kubelet, container_id, "1")
+    await kubelet.until_remembered(container_id, "1")
 
 
 async def test_an_update_of_a_shared_container_leaves_it_in_the_pool(
@@ -125,9 +116,9 @@ async def test_a_former_owner_is_not_put_back_by_what_the_runtime_remembers(
 ) -> None:
     _, cgroup = owner
     container_id = cgroup.rpartition("/")[2]
-    await told(kubelet, container_id, "1")
+    await kubelet.until_remembered(container_id, "1")
     await node.applied(spec(shared="0"))
-    await told(kubelet, container_id, "0")
+    await kubelet.until_remembered(container_id, "0")
     with sampled(cgroup) as seen:
         await kubelet.update(container_id, pb.LinuxContainerResources(cpu_shares=512))
     assert seen == {"0"}
@@ -141,7 +132,7 @@ async def test_nobody_owns_a_cpu_that_the_runtime_may_give_its_former_owner_agai
     heir_cgroup = f"{heir.cgroup}/{await kubelet.run(heir, 'main')}"
     waits = assigned(heir.uid, "main", "0", exclusive=False)
     await node.applied(spec(assigned(former.uid, "main", "1"), waits, shared="0"))
-    await told(kubelet, cgroup.rpartition("/")[2], "1")
+    await kubelet.until_remembered(cgroup.rpartition("/")[2], "1")
     pid = kubelet.runtime.daemon.pid()
     assert pid is not None
     os.kill(pid, signal.SIGSTOP)
@@ -156,7 +147,7 @@ async def test_nobody_owns_a_cpu_that_the_runtime_may_give_its_former_owner_agai
     await eventually(node.in_force)
     (status,) = node.status["containers"]
     assert (status["cpus"], status["exclusive"]) == ("1", True)
-    await told(kubelet, cgroup.rpartition("/")[2], "0")
+    await kubelet.until_remembered(cgroup.rpartition("/")[2], "0")
 
 
 async def test_killed_and_started_again_it_changes_no_cpuset(

@@ -1,0 +1,160 @@
+"""An update over CRI that overtakes a container's start is acknowledged and never made.
+
+The runtime says then that the container is pinned, and it is not, for good: so it went with 22 of
+60 updates that were sent at containerd 2.4's event of the creation, the start following at once. A
+pin of ours is there all the same, and the status tells of the kernel's sets, not of the runtime's.
+"""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import ClassVar, Self
+
+import pytest
+from enforcer_node import Node, assigned, eventually, spec
+from held_start import held_start
+from played_kubelet import CPUSET, FIRST_ACT, Kubelet, Pod, cpus_of
+
+from numapin_api.cpuset import CpuSet
+from numapin_enforcer import cri_v1_pb2 as pb
+from numapin_enforcer.cri import CriClient, CriNotFoundError, EventKind, RuntimeRecord
+from numapin_enforcer.recorder import NOT_STARTED_SECONDS
+
+ROUNDS = 20
+CPU_1 = pb.LinuxContainerResources(cpuset_cpus="1")
+PINNED = "Cpus_allowed_list:\t1"
+
+
+async def test_an_update_that_overtakes_the_start_is_acknowledged_and_lost(
+    kubelet: Kubelet,
+) -> None:
+    """Why the kernel is written, and the runtime told only of containers that run."""
+    pod = await kubelet.run_pod("victim")
+    async with held_start(kubelet, pod, FIRST_ACT) as container_id:
+        await kubelet.update(container_id, CPU_1)
+    assert await kubelet.remembered(container_id) == "1"
+    assert cpus_of(f"{pod.cgroup}/{container_id}") == "0-1"
+
+
+async def test_a_container_whose_start_an_update_overtakes_gets_its_cpu(
+    node: Node, kubelet: Kubelet
+) -> None:
+    await node.start()
+    await node.applied(spec())
+    pod = await kubelet.run_pod("owner")
+    async with held_start(kubelet, pod, FIRST_ACT) as container_id:
+        await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
+        assert cpus_of(f"{pod.cgroup}/{container_id}") == "1"
+        await kubelet.update(container_id, CPU_1)
+    assert await eventually(partial(kubelet.output, pod, "main")) == PINNED
+    assert cpus_of(f"{pod.cgroup}/{container_id}") == "1"
+    assert node.status["containers"][0]["exclusive"] is True
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["that is being started", "not started yet"])
+async def test_the_runtime_is_told_nothing_of_a_container(
+    node: Node, kubelet: Kubelet, begun: bool
+) -> None:
+    """It would be told too early."""
+    pod = await kubelet.run_pod("owner")
+    await node.start()
+    await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
+    waiting = held_start(kubelet, pod, FIRST_ACT) if begun else _unstarted(kubelet, pod)
+    async with waiting as container_id:
+        for _ in range(5):
+            await asyncio.sleep(NOT_STARTED_SECONDS)
+            assert await kubelet.remembered(container_id) == ""
+    await eventually(lambda: cpus_of(f"{pod.cgroup}/{container_id}") == "1")
+    await kubelet.until_remembered(container_id, "1")
+
+
+@asynccontextmanager
+async def _unstarted(kubelet: Kubelet, pod: Pod) -> AsyncIterator[str]:
+    """A container that is created, and started at the end."""
+    container_id = await kubelet.create(pod, "main", FIRST_ACT)
+    yield container_id
+    await kubelet.begin(container_id)
+
+
+async def test_whatever_races_with_the_start_the_kernel_has_the_pin(
+    node: Node, kubelet: Kubelet
+) -> None:
+    """Somebody tells the runtime the set of each container that is created; most come too early."""
+    await node.start()
+    await node.applied(spec())
+    async with _eager(kubelet) as acknowledged:
+        with Witness(node, kubelet) as witness:
+            for _ in range(ROUNDS):
+                pod = await kubelet.run_pod("owner")
+                await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
+                container_id = await kubelet.run(pod, "main")
+                await eventually(partial(acknowledged.__contains__, container_id))
+                await eventually(partial(witness.owners.__contains__, pod.uid))
+                assert cpus_of(f"{pod.cgroup}/{container_id}") == "1"
+                await kubelet.remove_pod(pod)
+                await eventually(lambda: not node.status["containers"], "its end to be told")
+    assert witness.lies == []
+
+
+@asynccontextmanager
+async def _eager(kubelet: Kubelet) -> AsyncIterator[set[str]]:
+    """Tells the runtime CPU 1 for what it has created; the ids for which it said that it did."""
+    acknowledged: set[str] = set()
+
+    async def tell() -> None:
+        async for event in client.events():
+            if event.kind is EventKind.CREATED:
+                with suppress(CriNotFoundError):  # a sandbox
+                    await client.record(event.container_id, RuntimeRecord(CpuSet((1,))))
+                    acknowledged.add(event.container_id)
+
+    async with CriClient(kubelet.runtime.socket) as client:
+        telling = asyncio.create_task(tell())
+        yield acknowledged
+        telling.cancel()
+        await asyncio.gather(telling, return_exceptions=True)
+
+
+class Witness:
+    """Looks all the while, `with` it, whether who is told to own CPU 1 is alone there."""
+
+    MEANT: ClassVar[tuple[list[str], ...]] = ([], ["0"], ["0", "1"])
+    """What the sandbox and the container of the only pod have, as long as they are there."""
+
+    def __init__(self, node: Node, kubelet: Kubelet) -> None:
+        self._node, self._kubelet = node, kubelet
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._look)
+        self.owners: set[str] = set()
+        self.lies: list[str] = []
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._done.wait(0.002):
+            if owner := self._told():
+                sets = self._sets()
+                if sets not in self.MEANT and owner == self._told():
+                    self.lies.append(f"{owner} is told to own CPU 1, the sets are {sets}")
+                self.owners.add(owner)
+
+    def _told(self) -> str:
+        """The UID of the pod whose container owns CPU 1, by the enforcer's word."""
+        told = self._node.status.get("containers", ())
+        return next((str(one["podUID"]) for one in told if one["exclusive"]), "")
+
+    def _sets(self) -> list[str]:
+        """What each sandbox and container of a Guaranteed pod has."""
+        found = []
+        for folder in (CPUSET / self._kubelet.kubepods).glob("pod*/*/"):
+            with suppress(OSError):  # it is gone
+                found.append(cpus_of(str(folder.relative_to(CPUSET))))
+        return sorted(found)
