@@ -92,7 +92,10 @@ _STATES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class RuntimeContainer:
-    """One container that the runtime knows; it is listed before its cgroup appears."""
+    """One container that the runtime knows.
+
+    containerd lists it before its cgroup appears, CRI-O not until runc has created it.
+    """
 
     id: str
     name: str
@@ -134,6 +137,10 @@ class ContainerRuntime(Protocol):
 
     async def containers(self, container_id: str = "") -> tuple[RuntimeContainer, ...]:
         """The containers it knows; only the one with `container_id` when that is given."""
+        ...
+
+    async def sandboxes(self, sandbox_id: str = "") -> frozenset[str]:
+        """Ids of the pods' sandboxes; only `sandbox_id`, if it is one, when that is given."""
         ...
 
     async def record(self, container_id: str, record: "RuntimeRecord") -> None:
@@ -195,6 +202,13 @@ class CriClient:
         async with self._bounded(self._timeout_seconds):
             answer = await self._stub.ListContainers(asked)
         return tuple(_container(one) for one in answer.containers)
+
+    async def sandboxes(self, sandbox_id: str = "") -> frozenset[str]:
+        """All sandboxes; only the one with `sandbox_id` when that is given."""
+        asked = pb.ListPodSandboxRequest(filter=pb.PodSandboxFilter(id=sandbox_id))
+        async with self._bounded(self._timeout_seconds):
+            answer = await self._stub.ListPodSandbox(asked)
+        return frozenset(one.id for one in answer.items)
 
     async def record(self, container_id: str, record: RuntimeRecord) -> None:
         """Tell the runtime a container's sets, which its later updates will write again.

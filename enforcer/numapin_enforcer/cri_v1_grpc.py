@@ -27,6 +27,10 @@ class RuntimeServiceBase(abc.ABC):
         pass
 
     @abc.abstractmethod
+    async def ListPodSandbox(self, stream: 'grpclib.server.Stream[numapin_enforcer.cri_v1_pb2.ListPodSandboxRequest, numapin_enforcer.cri_v1_pb2.ListPodSandboxResponse]') -> None:
+        pass
+
+    @abc.abstractmethod
     async def UpdateContainerResources(self, stream: 'grpclib.server.Stream[numapin_enforcer.cri_v1_pb2.UpdateContainerResourcesRequest, numapin_enforcer.cri_v1_pb2.UpdateContainerResourcesResponse]') -> None:
         pass
 
@@ -85,6 +89,12 @@ class RuntimeServiceBase(abc.ABC):
                 grpclib.const.Cardinality.UNARY_UNARY,
                 numapin_enforcer.cri_v1_pb2.ListContainersRequest,
                 numapin_enforcer.cri_v1_pb2.ListContainersResponse,
+            ),
+            '/runtime.v1.RuntimeService/ListPodSandbox': grpclib.const.Handler(
+                self.ListPodSandbox,
+                grpclib.const.Cardinality.UNARY_UNARY,
+                numapin_enforcer.cri_v1_pb2.ListPodSandboxRequest,
+                numapin_enforcer.cri_v1_pb2.ListPodSandboxResponse,
             ),
             '/runtime.v1.RuntimeService/UpdateContainerResources': grpclib.const.Handler(
                 self.UpdateContainerResources,
@@ -169,6 +179,12 @@ class RuntimeServiceStub:
             '/runtime.v1.RuntimeService/ListContainers',
             numapin_enforcer.cri_v1_pb2.ListContainersRequest,
             numapin_enforcer.cri_v1_pb2.ListContainersResponse,
+        )
+        self.ListPodSandbox = grpclib.client.UnaryUnaryMethod(
+            channel,
+            '/runtime.v1.RuntimeService/ListPodSandbox',
+            numapin_enforcer.cri_v1_pb2.ListPodSandboxRequest,
+            numapin_enforcer.cri_v1_pb2.ListPodSandboxResponse,
         )
         self.UpdateContainerResources = grpclib.client.UnaryUnaryMethod(
             channel,

@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from typing import Final
 
 from numapin_client.backoff import Backoff
@@ -19,17 +21,25 @@ LOG: Final = logging.getLogger(__name__)
 FEW: Final = 4
 """Up to so many unknown ids are asked for one by one, more by one list of all."""
 
+SOONEST_SECONDS: Final = 0.01
+LATEST_SECONDS: Final = 5.0
+AGE_SHARE: Final = 20
+"""What is not listed yet is asked for again when it has waited this share longer."""
+
 
 class ContainerNames:
     """Container id to name, as far as it was needed; `known` is replaced, never changed.
 
-    A container is listed before its cgroup appears; an id that is not listed is a sandbox's, and
-    its name is empty.
+    A sandbox's name is empty. What is listed neither as a container nor as a sandbox is still being
+    created (CRI-O lists a container some 0.1 s after its cgroup appears, just before it is started,
+    and then there is little time), so it is asked for again.
     """
 
     def __init__(self, runtime: ContainerRuntime, wake: asyncio.Event) -> None:
         self._runtime, self._wake = runtime, wake
         self._wanted: set[str] = set()
+        self._unlisted: dict[str, float] = {}
+        """Of the wanted, those that the runtime did not list, and when that was first seen."""
         self._asked = asyncio.Event()
         self.known: dict[str, str] = {}
         self.problem: CriError | None = None
@@ -39,7 +49,8 @@ class ContainerNames:
     def need(self, ids: Iterable[str]) -> frozenset[str]:
         """Ask for the names of these containers; returns those not known yet."""
         self._wanted = set(ids) - self.known.keys()
-        if self._wanted:
+        self._unlisted = {id_: at for id_, at in self._unlisted.items() if id_ in self._wanted}
+        if self._wanted - self._unlisted.keys():
             self._asked.set()
         return frozenset(self._wanted)
 
@@ -60,7 +71,9 @@ class ContainerNames:
         """Answer what was asked for, until cancelled; a silent runtime is asked again."""
         backoff = Backoff(base_seconds=0.1, cap_seconds=5.0)
         while True:
-            await self._asked.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._pause_seconds()):
+                    await self._asked.wait()
             self._asked.clear()
             try:
                 await self._resolve(frozenset(self._wanted))
@@ -70,6 +83,13 @@ class ContainerNames:
                 self._asked.set()
             else:
                 backoff.reset()
+
+    def _pause_seconds(self) -> float | None:
+        """How long until the runtime may have listed what it had not; None if there is nothing."""
+        if not self._unlisted:
+            return None
+        waited_seconds = time.monotonic() - max(self._unlisted.values())
+        return min(max(waited_seconds / AGE_SHARE, SOONEST_SECONDS), LATEST_SECONDS)
 
     async def listen(self) -> None:
         """Follow the runtime's events as long as it tells any; they spare us the question."""
@@ -102,14 +122,19 @@ class ContainerNames:
             await asyncio.sleep(every_seconds)
 
     async def _resolve(self, ids: frozenset[str]) -> None:
-        if len(ids) > FEW:
-            found = await self._runtime.containers()
-        else:
-            found = tuple([one for id_ in ids for one in await self._runtime.containers(id_)])
-        self.known = self.known | dict.fromkeys(ids, "") | {one.id: one.name for one in found}
-        self._wanted -= ids
-        self._note(None)
+        each = ids if len(ids) <= FEW else ("",)
+        found: dict[str, str] = {}
+        for id_ in each:
+            found |= {one.id: one.name for one in await self._runtime.containers(id_)}
+        for id_ in each if ids - found.keys() else ():
+            found |= dict.fromkeys(await self._runtime.sandboxes(id_), "")
+        now = time.monotonic()
+        self._unlisted = {id_: self._unlisted.get(id_, now) for id_ in ids - found.keys()}
+        self._wanted -= found.keys()
         if ids:
+            self._note(None)
+        if not ids.isdisjoint(found):
+            self.known = self.known | found
             self._wake.set()
 
     def _note(self, error: CriError | None) -> None:

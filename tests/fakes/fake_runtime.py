@@ -16,10 +16,14 @@ from numapin_enforcer.cri import (
 
 
 class FakeRuntime:
-    """Knows `known`; fails with `failure` while that is set; remembers what it was told."""
+    """Knows `known` and the sandboxes `pods`; fails with `failure` while that is set.
+
+    It remembers what it was told.
+    """
 
     def __init__(self) -> None:
         self.known: dict[str, RuntimeContainer] = {}
+        self.pods: set[str] = set()
         self.told: list[tuple[str, RuntimeRecord]] = []
         self.asked: list[str] = []
         self.failure: CriError | None = None
@@ -44,6 +48,10 @@ class FakeRuntime:
         self._fail()
         found = self.known.values()
         return tuple(one for one in found if container_id in {"", one.id})
+
+    async def sandboxes(self, sandbox_id: str = "") -> frozenset[str]:
+        self._fail()
+        return frozenset(one for one in self.pods if sandbox_id in {"", one})
 
     async def record(self, container_id: str, record: RuntimeRecord) -> None:
         await self.records.wait()

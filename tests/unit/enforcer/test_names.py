@@ -41,10 +41,44 @@ async def test_a_name_is_asked_for_once_and_wakes_the_loop(
     assert runtime.asked == ["c1"]
 
 
-async def test_what_is_not_listed_is_a_sandbox(names: ContainerNames, wake: asyncio.Event) -> None:
+async def test_a_sandbox_has_no_name(
+    names: ContainerNames, runtime: FakeRuntime, wake: asyncio.Event
+) -> None:
+    runtime.pods.add("s1")
     names.need(["s1"])
     await wake.wait()
     assert names.known == {"s1": ""}
+
+
+@pytest.mark.parametrize("count", [1, FEW + 1])
+async def test_a_container_that_is_listed_after_its_cgroup_appeared_gets_its_name(
+    names: ContainerNames, runtime: FakeRuntime, wake: asyncio.Event, count: int
+) -> None:
+    """As CRI-O does: not before runc has created it."""
+    ids = [f"c{number}" for number in range(count)]
+    assert names.need(ids) == set(ids)
+    await eventually(lambda: len(runtime.asked) > 2 * count)
+    assert not wake.is_set()
+    assert names.need(ids) == set(ids)
+    for id_ in ids:
+        runtime.has(id_, "main", ContainerState.CREATED)
+    await wake.wait()
+    assert names.known == dict.fromkeys(ids, "main")
+
+
+async def test_what_is_never_listed_is_asked_for_until_it_is_gone(
+    names: ContainerNames, runtime: FakeRuntime, wake: asyncio.Event
+) -> None:
+    runtime.has("c1", "main")
+    names.need(["gone"])
+    await eventually(lambda: len(runtime.asked) > 2)
+    names.need(["c1"])
+    await wake.wait()
+    asked = len(runtime.asked)
+    for _ in range(5):
+        await asyncio.sleep(0.02)
+    assert len(runtime.asked) == asked
+    assert names.known == {"c1": "main"}
 
 
 async def test_many_are_asked_for_at_once(
@@ -149,7 +183,8 @@ async def test_what_has_no_cgroup_is_forgotten(
     names: ContainerNames, runtime: FakeRuntime, wake: asyncio.Event
 ) -> None:
     runtime.has("c1", "main")
+    runtime.pods.add("s1")
     names.need(["c1", "s1"])
-    await wake.wait()
+    await eventually(lambda: len(names.known) == 2)
     names.forget_all_but(["c1"])
     assert names.known == {"c1": "main"}
