@@ -1,5 +1,6 @@
 """Pure: what each cgroup should have, from the accepted spec and what runs."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -42,16 +43,18 @@ def desire(
 
     Sandboxes and containers that the spec does not list get the shared pool; pods and QoS classes
     the shared pool and what is exclusive below them; kubepods itself stays as found as long as it
-    holds all that. A cgroup whose container is not known gets the shared pool, unless it stands on
-    the very set of one of its pod's containers that no other cgroup is known to be: then it is that
-    container, and a runtime that does not answer unpins nobody. CPUs and NUMA nodes that went
-    offline are left out.
+    holds all that. A cgroup whose container is not known gets the shared pool, with two exceptions.
+    It is the only one of its pod that is not known, and there is but one owner that it may be: then
+    it waits on that one's CPUs, which are nobody else's, because CRI-O tells the name too late for
+    the container's first instruction. Or it stands on the very set of one of its pod's containers
+    that no other cgroup is known to be: then it is that container, and a runtime that does not
+    answer unpins nobody. CPUs and NUMA nodes that went offline are left out.
 
     Args:
         spec: an accepted spec, whose `pools` are set.
         tree: what runs.
         layout: how to read its paths.
-        names: container id to container name, as the runtime lists them (no sandboxes).
+        names: container id to container name, as the runtime lists them; a sandbox's is empty.
         topology: the machine now.
 
     Returns:
@@ -131,8 +134,14 @@ class _Scene:
         for one in spec.containers:
             self._pods.setdefault(one.pod_uid, {})[one.container] = one
         self._shared = Desired(self._shared_cpus(spec), self._mems)
-        ids = ((one.pod_uid, one.container_id) for one in self._places.values())
+        ids = [
+            (one.pod_uid, one.container_id)
+            for one in self._places.values()
+            if one.kind is Kind.CONTAINER
+        ]
         self._known = {(uid, names[each]) for uid, each in ids if each in names}
+        self._unnamed = Counter(uid for uid, each in ids if each not in names)
+        self._met = {uid for uid, _ in self._known}
 
     def want(self, cgroup: Cgroup, above: Desired | None) -> Desired:
         """What one cgroup should have before its children are counted in."""
@@ -175,11 +184,32 @@ class _Scene:
         name = self._names.get(place.container_id)
         if name is not None:
             return self._assigned(listed[name]) if name in listed else self._shared
+        if newborn := self._newborn(place.pod_uid, listed.values()):
+            return newborn
         for one in listed.values():
             known = (place.pod_uid, one.container) in self._known
             if one.exclusive and not known and one.cpus & self._online == cgroup.effective_cpus:
                 return self._assigned(one)
         return self._shared
+
+    def _newborn(self, pod_uid: str, listed: Iterable[ContainerAssignment]) -> Desired | None:
+        """What the one container of a pod waits on that has no name yet; None to go by what it has.
+
+        It is none of its pod's owners yet, and those who are there keep their CPUs to themselves.
+        """
+        if self._unnamed[pod_uid] != 1 or pod_uid not in self._met:
+            return None
+        there, missing = CpuSet(), set[tuple[CpuSet, MemSet]]()
+        for one in map(self._assigned, listed):
+            if one.exclusive and one.container is not None:
+                if (pod_uid, one.container.container) in self._known:
+                    there |= one.cpus
+                else:
+                    missing.add((one.cpus, one.mems))
+        if len(missing) != 1:
+            return None
+        cpus, mems = missing.pop()
+        return Desired(cpus, mems) if cpus.isdisjoint(there) else None
 
     def _nested(self, cgroup: Cgroup, above: Desired) -> Desired:
         """A cgroup inside a container: it goes with it, but keeps a narrower choice of its own."""

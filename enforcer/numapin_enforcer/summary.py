@@ -83,7 +83,10 @@ def summarize(
         )
         for key, one in sorted(found.items())
     )
-    pools = _pools(spec, containers, _shared(tree, desired, layout))
+    owned = CpuSet()
+    for each in spec.containers:
+        owned |= each.cpus if each.exclusive else CpuSet()
+    pools = _pools(spec, containers, _shared(tree, desired, layout, owned))
     return Summary(containers, pools, running, len(unkept))
 
 
@@ -103,11 +106,11 @@ def _running(spec: NodeAssignmentSpec, tree: Tree, layout: Layout) -> Iterator[s
     yield from sorted({one.pod_uid for one in places if one.kind is Kind.CONTAINER} & assigned)
 
 
-def _shared(tree: Tree, desired: Mapping[str, Desired], layout: Layout) -> CpuSet:
-    """What those may use who own nothing."""
+def _shared(tree: Tree, desired: Mapping[str, Desired], layout: Layout, owned: CpuSet) -> CpuSet:
+    """What those may use who own nothing and do not wait on an owner's CPUs for their name."""
     shared = CpuSet()
     for path, cgroup in tree.cgroups.items():
-        if not desired[path].owner and layout.place(path).kind in LEAVES:
+        if not desired[path].cpus <= owned and layout.place(path).kind in LEAVES:
             shared |= cgroup.effective_cpus
     return shared
 

@@ -113,6 +113,41 @@ def test_who_a_cgroup_is_comes_from_the_runtime(
     assert cpus_of(spec(assigned("owner", "5-6")), tree(owner=found), names)["owner"] == want
 
 
+@pytest.mark.parametrize(
+    ("owners", "names", "want"),
+    [
+        ({"owner": "5-6"}, {GUEST: "guest", SANDBOX: ""}, "5-6"),
+        ({"owner": "5-6", "guest": "7"}, {GUEST: "guest", SANDBOX: ""}, "5-6"),
+        ({"owner": "5-6"}, {SANDBOX: ""}, "0-3"),
+        ({"owner": "5-6"}, {GUEST: "owner", SANDBOX: ""}, "0-3"),
+        ({"owner": "5", "more": "6"}, {GUEST: "guest", SANDBOX: ""}, "0-3"),
+        ({"first": "5-6", "owner": "5-6"}, {GUEST: "guest", SANDBOX: ""}, "5-6"),
+        ({"guest": "5-6", "owner": "5-6"}, {GUEST: "guest", SANDBOX: ""}, "0-3"),
+    ],
+    ids=[
+        "it can only be the owner who is missing",
+        "another owner is there",
+        "another has no name either",
+        "no owner is missing",
+        "several owners are missing",
+        "several with the same CPUs are missing",
+        "who has the CPUs before him may still run",
+    ],
+)
+def test_a_newborn_waits_for_its_name_where_it_will_be(
+    owners: dict[str, str], names: dict[str, str], want: str
+) -> None:
+    one = spec(*(assigned(name, cpus) for name, cpus in owners.items()))
+    assert cpus_of(one, tree(), names)["owner"] == want
+
+
+def test_a_newborn_is_nobody_until_it_has_its_name() -> None:
+    one, names = spec(assigned("owner", "5-6")), {GUEST: "guest", SANDBOX: ""}
+    for found in ("0-7", "5-6"):
+        wanted = desire(one, tree(owner=found), LAYOUT, names, machine())[f"{POD}/{OWNER}"]
+        assert (str(wanted.cpus), wanted.container, wanted.owner) == ("5-6", None, "")
+
+
 def test_a_nested_cgroup_goes_with_its_container_but_keeps_a_choice_of_its_own() -> None:
     owner = spec(assigned("owner", "4-6"))
     assert cpus_of(owner, tree(owner="4-7", inner="4-7"), NAMES)["inner"] == "4-6"

@@ -89,6 +89,14 @@ def test_a_pool_that_was_not_reached_is_told_as_it_is() -> None:
     assert str(told.pools.shared) == "0-2"
 
 
+def test_who_waits_for_his_name_on_an_owners_cpus_widens_no_pool() -> None:
+    newborn = f"kubepods/podgone/{'c' * 64}"
+    tree = tree_of(Version.V2, "kubepods", (*TREE.cgroups.values(), cgroup(newborn, "2")))
+    told = summarize(SPEC, tree, DESIRED | {newborn: Desired(GONE.cpus, NODES)}, LAYOUT)
+    assert told.pools is not None
+    assert str(told.pools.shared) == "0-1"
+
+
 def test_while_nobody_shares_the_pool_is_as_the_spec_says() -> None:
     kept = {path: one for path, one in TREE.cgroups.items() if "burst" in path or "/" not in path}
     told = summarize(SPEC, tree_of(Version.V2, "kubepods", kept.values()), DESIRED, LAYOUT)
