@@ -1,16 +1,15 @@
 """Fixtures that every kind of test may use: the real components, started once for a session."""
 
 import os
-import secrets
 import shutil
 import signal
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from private_runtime import private_runtime
 
 from numapin_lab.build import provide, say
-from numapin_lab.cgroups import LabCgroup
 from numapin_lab.components import COMPONENTS as ALL
 from numapin_lab.components import CONTROL_PLANE, RUNTIME
 from numapin_lab.controlplane import GUEST_VIEW, ControlPlane, ControlPlanePorts
@@ -103,15 +102,8 @@ def containerd(root: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     `.socket` serves CRI, `.nri_socket` NRI; `.image` is there already; `.ctr(...)` looks inside.
     Put sandboxes below `.cgroup.path`: all of it is removed at the end, with whatever still runs.
     """
-    name = f"numapin-test-{secrets.token_hex(4)}"
-    programs = {name: found.path for name, found in provide(RUNTIME).items()}
-    folder = tmp_path_factory.mktemp("runtime") / "containerd"
-    runtime = Runtime(folder, Path("/run") / name, LabCgroup(name), programs)
-    try:
-        runtime.start()
+    with private_runtime(tmp_path_factory.mktemp("runtime")) as runtime:
         yield runtime
-    finally:
-        runtime.stop()
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from played_kubelet import CPUSET, Kubelet, Pod
+from played_kubelet import Kubelet, Pod, pids_of
 
 LAST_STAGE = "runc:[2:INIT]"
 """What runc's own process is called once it may become the program at any moment.
@@ -26,7 +26,7 @@ async def held_start(kubelet: Kubelet, pod: Pod, command: Sequence[str]) -> Asyn
     while True:
         container_id = await kubelet.create(pod, "main", command)
         start = asyncio.create_task(kubelet.begin(container_id))
-        stopped = await _stop_within(CPUSET / pod.cgroup / container_id, start)
+        stopped = await _stop_within(f"{pod.cgroup}/{container_id}", start)
         if stopped:
             break
         await start
@@ -39,7 +39,7 @@ async def held_start(kubelet: Kubelet, pod: Pod, command: Sequence[str]) -> Asyn
         await start
 
 
-async def _stop_within(cgroup: Path, start: "asyncio.Task[None]") -> tuple[int, ...]:
+async def _stop_within(cgroup: str, start: "asyncio.Task[None]") -> tuple[int, ...]:
     """Stop whatever comes into the cgroup first; nothing if that was already too late."""
     while not start.done():
         await asyncio.sleep(0.0005)
@@ -53,9 +53,9 @@ async def _stop_within(cgroup: Path, start: "asyncio.Task[None]") -> tuple[int, 
     return ()
 
 
-def _pids(cgroup: Path) -> tuple[int, ...]:
+def _pids(cgroup: str) -> tuple[int, ...]:
     try:
-        return tuple(map(int, (cgroup / "cgroup.procs").read_text().split()))
+        return pids_of(cgroup)
     except OSError:  # not there yet
         return ()
 

@@ -205,6 +205,11 @@ def cpus_of(cgroup: str) -> str:
     return (CPUSET / cgroup / EFFECTIVE[VERSION]).read_text().strip()
 
 
+def pids_of(cgroup: str) -> tuple[int, ...]:
+    """The processes in a cgroup."""
+    return tuple(map(int, (CPUSET / cgroup / "cgroup.procs").read_text().split()))
+
+
 def limit_of(cgroup: str) -> str:
     """The CFS limit that the kernel holds a cgroup to, in microseconds of each period."""
     return (CPU / cgroup / "cpu.cfs_quota_us").read_text().strip()

@@ -3,36 +3,18 @@
 import asyncio
 import os
 import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 
 import pytest
 from enforcer_node import Node, assigned, eventually, spec
 from grpclib.exceptions import GRPCError
-from played_kubelet import Kubelet, Pod, cpus_of, write_cpus
+from played_kubelet import Kubelet, Pod, cpus_of, pids_of, write_cpus
+from sampled_cpus import sampled
 
 from numapin_enforcer import cri_v1_pb2 as pb
-from numapin_lab.processes import kill
-
-
-@contextmanager
-def sampled(cgroup: str) -> Iterator[set[str]]:
-    """Every set that the kernel showed for a cgroup meanwhile, looking each millisecond."""
-    seen: set[str] = set()
-    done = threading.Event()
-
-    def look() -> None:
-        while not done.wait(0.001):
-            seen.add(cpus_of(cgroup))
-
-    thread = threading.Thread(target=look)
-    thread.start()
-    try:
-        yield seen
-    finally:
-        done.set()
-        thread.join()
+from numapin_lab.processes import kill, stop
 
 
 async def test_an_overwritten_owner_is_set_right_counted_and_told(
@@ -187,18 +169,23 @@ async def test_a_term_ends_it_cleanly_and_every_pin_stays(
     assert "Traceback" not in node.log
 
 
+@pytest.mark.parametrize("end", [kill, partial(stop, grace_seconds=60)], ids=["killed", "ended"])
 async def test_a_restarted_containerd_finds_its_pins(
-    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+    node: Node, kubelet: Kubelet, owner: tuple[Pod, str], end: Callable[[int], None]
 ) -> None:
     pod, cgroup = owner
+    container_id = cgroup.rpartition("/")[2]
+    await kubelet.until_remembered(container_id, "1")
+    inside = pids_of(cgroup)
     with sampled(cgroup) as seen:
         pid = kubelet.runtime.daemon.pid()
         assert pid is not None
-        kill(pid)
+        await asyncio.to_thread(end, pid)
         await asyncio.to_thread(kubelet.runtime.start)
         await kubelet.remove_container(await kubelet.run(pod, "later"))
-    assert seen == {"1"}
-    await kubelet.remove_container(cgroup.rpartition("/")[2])
+        await kubelet.update(container_id, pb.LinuxContainerResources(cpu_shares=512))
+    assert (seen, pids_of(cgroup)) == ({"1"}, inside)
+    await kubelet.remove_container(container_id)
     again = await kubelet.run(pod, "main")
     await eventually(lambda: cpus_of(f"{pod.cgroup}/{again}") == "1")
     await eventually(lambda: node.probe("readyz")[0] == 200)

@@ -1,0 +1,26 @@
+"""What the kernel shows for a cgroup while something else goes on."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from played_kubelet import cpus_of
+
+
+@contextmanager
+def sampled(cgroup: str) -> Iterator[set[str]]:
+    """Every set that the kernel showed for a cgroup meanwhile, looking each millisecond."""
+    seen: set[str] = set()
+    done = threading.Event()
+
+    def look() -> None:
+        while not done.wait(0.001):
+            seen.add(cpus_of(cgroup))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        done.set()
+        thread.join()
