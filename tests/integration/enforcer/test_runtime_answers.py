@@ -1,0 +1,66 @@
+"""What a real runtime answers when it is told sets, and what the kernel has then."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from grpclib.exceptions import GRPCError
+from played_kubelet import FIRST_ACT, Kubelet, cpus_of
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_enforcer.cri import CriClient, CriNotFoundError, CriRefusedError, RuntimeRecord
+
+NO_SUCH_CPU, NO_SUCH_NODE = CpuSet([60_000]), MemSet([7])
+
+
+@pytest.fixture
+async def runtime(kubelet: Kubelet) -> AsyncIterator[CriClient]:
+    async with CriClient(kubelet.runtime.socket) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("record", "told", "left"),
+    [
+        (RuntimeRecord(NO_SUCH_CPU), "numerical result out of range", "1"),
+        (RuntimeRecord(CpuSet(), NO_SUCH_NODE), "invalid argument", "1"),
+        (RuntimeRecord(CpuSet([0]), NO_SUCH_NODE), "invalid argument", "0"),
+    ],
+    ids=["CPUs that are not there", "a NUMA node that is not there", "half of it done"],
+)
+async def test_a_refusal_tells_why_and_not_what_was_done(
+    kubelet: Kubelet, runtime: CriClient, record: RuntimeRecord, told: str, left: str
+) -> None:
+    pod = await kubelet.run_pod("pod")
+    container_id = await kubelet.run(pod, "main")
+    await runtime.record(container_id, RuntimeRecord(CpuSet([1])))
+    with pytest.raises(CriRefusedError, match=told):
+        await runtime.record(container_id, record)
+    assert cpus_of(f"{pod.cgroup}/{container_id}") == left
+
+
+async def test_empty_sets_change_nothing(kubelet: Kubelet, runtime: CriClient) -> None:
+    pod = await kubelet.run_pod("pod")
+    container_id = await kubelet.run(pod, "main")
+    await runtime.record(container_id, RuntimeRecord(CpuSet([1])))
+    await runtime.record(container_id, RuntimeRecord(CpuSet()))
+    assert cpus_of(f"{pod.cgroup}/{container_id}") == "1"
+    assert await kubelet.remembered(container_id) == "1"
+
+
+async def test_a_container_that_is_gone(kubelet: Kubelet, runtime: CriClient) -> None:
+    pod = await kubelet.run_pod("pod")
+    container_id = await kubelet.run(pod, "main")
+    await kubelet.remove_container(container_id)
+    with pytest.raises(CriNotFoundError):
+        await runtime.record(container_id, RuntimeRecord(CpuSet([1])))
+
+
+async def test_what_is_told_before_the_start_can_keep_a_container_from_starting(
+    kubelet: Kubelet, runtime: CriClient
+) -> None:
+    """Why nothing is told then: the runtime takes anything, and fails later."""
+    pod = await kubelet.run_pod("pod")
+    container_id = await kubelet.create(pod, "main", FIRST_ACT)
+    await runtime.record(container_id, RuntimeRecord(NO_SUCH_CPU))
+    with pytest.raises(GRPCError, match="60000"):
+        await kubelet.begin(container_id)
