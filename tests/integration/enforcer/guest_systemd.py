@@ -4,7 +4,6 @@ Not collected on the host: test_vm_enforcer.py runs this in a virtual machine wi
 """
 
 import asyncio
-import secrets
 import signal
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
@@ -13,13 +12,11 @@ from pathlib import Path
 import pytest
 from enforcer_node import Node, assigned, eventually, spec
 from played_kubelet import FIRST_ACT, Pod, cpus_of, write_cpus
+from private_runtime import private_runtime
 from systemd_kubelet import SystemdKubelet, remembered, run, set_property
 
 from numapin_enforcer.__main__ import main
 from numapin_enforcer.slices import unit_name
-from numapin_lab.build import provide
-from numapin_lab.cgroups import LabCgroup
-from numapin_lab.components import RUNTIME
 from numapin_lab.runtime import Runtime
 
 BEST_EFFORT = "kubepods.slice/kubepods-besteffort.slice"
@@ -28,13 +25,8 @@ CLASSES = ("kubepods-burstable.slice", "kubepods-besteffort.slice")
 
 @pytest.fixture(scope="module")
 def containerd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
-    name = f"numapin-test-{secrets.token_hex(4)}"
-    programs = {name: found.path for name, found in provide(RUNTIME).items()}
-    folder = tmp_path_factory.mktemp("runtime") / "containerd"
-    runtime = Runtime(folder, Path("/run") / name, LabCgroup(name), programs, systemd=True)
-    runtime.start()
-    yield runtime
-    runtime.stop()
+    with private_runtime(tmp_path_factory.mktemp("runtime"), systemd=True) as runtime:
+        yield runtime
 
 
 @pytest.fixture
@@ -71,6 +63,7 @@ async def test_the_fence_is_systemds_own_word(node: Node, kubelet: SystemdKubele
     assert "systemd" not in node.condition("Ready")[2]
 
     await node.stop(signal.SIGKILL)
+    write_cpus(owned, "0")  # what systemd was told is written again
     for weight, unit in enumerate((*CLASSES, unit_name(owned)), 3):
         kubelet_sets_a_weight(unit, weight)
     run("systemctl", "daemon-reload")
@@ -81,6 +74,7 @@ async def test_the_fence_is_systemds_own_word(node: Node, kubelet: SystemdKubele
     assert first_words == "Cpus_allowed_list:\t0"
 
     await node.start()
+    await systemd_forgets_an_owner(node, owned)
     await node.applied({"mode": "None"})
     await eventually(lambda: free(cgroups), "all to be given back")
     await node.applied(wanted)
@@ -97,6 +91,14 @@ def loses_what_it_was_not_told() -> None:
     assert cpus_of(BEST_EFFORT) == "0"
     kubelet_sets_a_weight(unit_name(BEST_EFFORT), 2)
     assert cpus_of(BEST_EFFORT) == "0-1"
+
+
+async def systemd_forgets_an_owner(node: Node, owned: str) -> None:
+    """It would write the owner's set again, when somebody else has it."""
+    await node.applied(spec(shared="0"))
+    await eventually(lambda: remembered(unit_name(owned)) == "0", "the former owner's record")
+    kubelet_sets_a_weight(unit_name(owned), 7)
+    assert cpus_of(owned) == "0"
 
 
 def free(cgroups: tuple[str, ...]) -> bool:

@@ -1,0 +1,33 @@
+"""What becomes of a process that chose CPUs for itself when its cgroup loses them."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from real_cgroups import RealCgroups, memory_nodes, online_cpus
+
+from numapin_api.cpuset import CpuSet
+from numapin_enforcer.cgroups import Step, Write
+
+
+@pytest.fixture
+def real() -> Iterator[RealCgroups]:
+    with RealCgroups() as made:
+        yield made
+
+
+def test_nobody_stays_or_comes_back_on_a_cpu_by_choosing_it(real: RealCgroups) -> None:
+    """Narrowing a cgroup is enough: nothing that runs in it need be looked at."""
+    path, taken = f"{real.root}/choosy", CpuSet([max(online_cpus())])
+    real.make(path)
+    real.write(Write(path, online_cpus(), Step.PREPARE))
+    real.write(Write(path, memory_nodes(), Step.PREPARE))
+    real.enter(path)
+    (pid,) = map(int, (real.mounts.cpuset / path / "cgroup.procs").read_text().split())
+    os.sched_setaffinity(pid, taken)
+    left = online_cpus() - taken
+    real.write(Write(path, left, Step.NARROW))
+    assert os.sched_getaffinity(pid) == set(left)
+    with pytest.raises(OSError, match="Invalid argument"):
+        os.sched_setaffinity(pid, taken)
+    assert os.sched_getaffinity(pid) == set(left)
