@@ -34,6 +34,7 @@ from numapin_client.resources import NODE_ASSIGNMENTS, PODS, Key
 from numapin_client.store import Change
 from numapin_lab.folder import LabFolder
 from numapin_lab.session import Session, pod, policy
+from numapin_lab.usage import cpu_seconds, resident_mib
 
 STAGES = ("decided", "in force", "running")
 LIMITS = {"in force": "p50 < 30, p99 < 100 ms"}
@@ -147,20 +148,6 @@ def print_times(times: Sequence[Mapping[str, float]]) -> None:
         figures = (min(one), statistics.median(one), percentile(one, 0.99), max(one))
         row = "".join(f"{figure:9.1f}" for figure in figures)
         print(f"{stage:<12}{row}   {LIMITS.get(stage, '')}")
-
-
-def cpu_seconds(pid: int) -> float:
-    """CPU time of a process so far. Source: proc_pid_stat(5), utime and stime."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def resident_mib(pid: int) -> float:
-    """Resident memory of a process."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) / 1024
-    raise ProcessLookupError(pid)
 
 
 def print_costs(session: Session, seconds: float) -> None:

@@ -17,7 +17,7 @@ import argparse
 import asyncio
 import gc
 import json
-import resource
+import os
 import statistics
 import subprocess
 import sys
@@ -28,6 +28,8 @@ from pathlib import Path
 from typing import Any
 
 from pod_server import CHUNK, pod
+
+from numapin_lab.usage import resident_mib
 
 # Each part imports what it measures, and nothing that others do.
 # ruff: noqa: PLC0415
@@ -43,12 +45,6 @@ class Result:
     grown_mib: float
     events_per_second: float
     cpu_us_per_event: float
-
-
-def rss_mib() -> float:
-    """Memory of this process that is in use now."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize() / 2**20
 
 
 def slim(body: dict[str, Any]) -> tuple[str, ...]:
@@ -70,7 +66,7 @@ async def run_ours(port: int, pods: int, events: int, kind: str) -> Result:
 
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
     decode: Callable[[dict[str, Any]], Any] = slim if kind == "slim" else parse_pod
-    before = rss_mib()
+    before = resident_mib(os.getpid())
     taken, marks = 0, {}
     done = asyncio.Event()
 
@@ -78,7 +74,7 @@ async def run_ours(port: int, pods: int, events: int, kind: str) -> Result:
         nonlocal taken
         taken += 1
         if taken == pods + 1:
-            marks["events"] = time.perf_counter(), time.process_time(), rss_mib()
+            marks["events"] = time.perf_counter(), time.process_time(), resident_mib(os.getpid())
         if taken == pods + events:
             done.set()
         return decode(body)
@@ -122,7 +118,7 @@ def _run_official(port: int, pods: int, events: int) -> Result:
         version = body.metadata.resource_version
         return body.metadata.uid, body.spec.node_name, body.status.phase, version, image
 
-    before, begun, begun_cpu = rss_mib(), time.perf_counter(), time.process_time()
+    before, begun, begun_cpu = resident_mib(os.getpid()), time.perf_counter(), time.process_time()
     items: dict[tuple[str, str], tuple[str, ...]] = {}
     token = ""
     while True:
@@ -131,7 +127,7 @@ def _run_official(port: int, pods: int, events: int) -> Result:
         token = page.metadata._continue  # noqa: SLF001 (so it is called there)
         if not token:
             break
-    listed, rss = time.perf_counter() - begun, rss_mib()
+    listed, rss = time.perf_counter() - begun, resident_mib(os.getpid())
     started, started_cpu = time.perf_counter(), time.process_time()
     listed_cpu = started_cpu - begun_cpu
     stream = watch.Watch().stream(

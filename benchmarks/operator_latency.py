@@ -9,7 +9,6 @@ binding's own answer is printed beside it.
 
 import argparse
 import asyncio
-import os
 import random
 import secrets
 import signal
@@ -41,6 +40,7 @@ from numapin_lab.components import CONTROL_PLANE
 from numapin_lab.controlplane import ControlPlane, ControlPlanePorts
 from numapin_lab.identities import ServiceAccount, log_in
 from numapin_lab.ports import choose
+from numapin_lab.usage import cpu_seconds, resident_mib
 
 ROOT = Path(__file__).parents[1]
 NODE = "bench"
@@ -118,18 +118,6 @@ async def operating(plane: ControlPlane, folder: Path) -> AsyncIterator[int]:
     finally:
         process.send_signal(signal.SIGTERM)
         await process.wait()
-
-
-def resident_mib(pid: int) -> float:
-    """Resident memory of a process in MiB. Source: proc(5), statm."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
-
-
-def cpu_seconds(pid: int) -> float:
-    """CPU time that a process has used. Source: proc(5), stat."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def prepare(api: ApiClient, watcher: Watcher) -> None:

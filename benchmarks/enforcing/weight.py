@@ -4,7 +4,6 @@ Everything is real: etcd and kube-apiserver, containerd, this machine's cgroups.
 cgroups alone, with nobody in them: the enforcer treats them as it treats any others.
 """
 
-import os
 import secrets
 import signal
 import subprocess
@@ -16,11 +15,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from figures import Figure
 from labs import tell
 
+from numapin_lab import usage
 from numapin_lab.apiserver import AnswerError
 from numapin_lab.build import provide
 from numapin_lab.cgroups import MOUNTS, LabCgroup, hierarchies
@@ -34,32 +34,26 @@ ROOT = Path(__file__).parents[2]
 NODE = "bench"
 PATH = "/apis/numapin.io/v1alpha1/nodeassignments"
 WAIT_SECONDS = 60
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
 class Weight:
-    """Memory of a process in KiB; `cpu_seconds` since its start."""
+    """Memory of a process; `cpu_seconds` since its start."""
 
-    resident: int
-    peak: int
-    private: int
+    resident_mib: float
+    peak_mib: float
+    private_mib: float
     cpu_seconds: float
 
-
-def weigh(pid: int) -> Weight:
-    """Source: proc(5), "/proc/pid/status", "smaps_rollup" and "stat"."""
-    process = Path(f"/proc/{pid}")
-    status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
-    rollup = (process / "smaps_rollup").read_text().splitlines()[1:]
-    maps = {name: int(rest.split()[0]) for name, _, rest in (one.partition(":") for one in rollup)}
-    times = (process / "stat").read_text().rpartition(")")[2].split()
-    return Weight(
-        int(status["VmRSS"].split()[0]),
-        int(status["VmHWM"].split()[0]),
-        maps["Private_Clean"] + maps["Private_Dirty"],
-        (int(times[11]) + int(times[12])) / TICKS,
-    )
+    @classmethod
+    def of(cls, pid: int) -> Self:
+        """What it is now."""
+        return cls(
+            usage.resident_mib(pid),
+            usage.peak_mib(pid),
+            usage.private_mib(pid),
+            usage.cpu_seconds(pid),
+        )
 
 
 def make_pods(root: str, count: int) -> list[str]:
@@ -170,11 +164,11 @@ def measure(pods: int, assignments: int, idle_seconds: float) -> Iterator[Figure
     each = (found.busy.cpu_seconds - found.fresh.cpu_seconds) / max(1, found.assignments) * 1000
     idle = (found.idle.cpu_seconds - found.busy.cpu_seconds) / idle_seconds * 100
     told = f"enforcer, {pods} pods"
-    yield _one(f"{told}: RSS when fresh", "MiB", found.fresh.resident / 1024)
+    yield _one(f"{told}: RSS when fresh", "MiB", found.fresh.resident_mib)
     limit = f"budget 60, after {found.assignments} assignments"
-    yield _one(f"{told}: RSS", "MiB", found.idle.resident / 1024, limit)
-    yield _one(f"{told}: private memory", "MiB", found.idle.private / 1024)
-    yield _one(f"{told}: RSS at its peak", "MiB", found.idle.peak / 1024)
+    yield _one(f"{told}: RSS", "MiB", found.idle.resident_mib, limit)
+    yield _one(f"{told}: private memory", "MiB", found.idle.private_mib)
+    yield _one(f"{told}: RSS at its peak", "MiB", found.idle.peak_mib)
     yield _one(f"{told}: CPU for one assignment", "ms", each)
     yield _one(f"{told}: idle, of a CPU", "%", idle, f"budget 0.2, over {idle_seconds:.0f} s")
 
@@ -188,11 +182,11 @@ def weighed(plane: ControlPlane, uids: list[str], work: tuple[int, float], pid: 
     count, seconds = work
     first = assign(plane, uids[0])
     wait_until(lambda: observed(plane) >= first, "the first assignment", WAIT_SECONDS)
-    fresh, last = weigh(pid), first
+    fresh, last = Weight.of(pid), first
     for number in range(count):
         last = assign(plane, uids[number % len(uids)])
     wait_until(lambda: observed(plane) >= last, "the last assignment", WAIT_SECONDS)
     tell(f"  {last} assignments; now nothing for {seconds:.0f} s")
-    busy = weigh(pid)
+    busy = Weight.of(pid)
     time.sleep(seconds)
-    return Weighed(fresh, busy, weigh(pid), last - first, seconds)
+    return Weighed(fresh, busy, Weight.of(pid), last - first, seconds)

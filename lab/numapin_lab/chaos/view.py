@@ -13,6 +13,7 @@ from typing import Any, Final, Self, TypeVar
 from numapin_lab.apiserver import AnswerError
 from numapin_lab.errors import LabError
 from numapin_lab.session import Session
+from numapin_lab.usage import resident_mib
 
 LOOK_SECONDS: Final = 0.2
 PATIENCE_SECONDS: Final = 120.0
@@ -117,17 +118,9 @@ class ClusterView:
     def _measure(self) -> None:
         for name, readings in self.memory.items():
             pid = self._session.agent(name).daemon.pid()
-            if pid is not None and (mib := resident_mib(pid)):
-                readings.append(Memory(time.monotonic(), pid, mib))
-
-
-def resident_mib(pid: int) -> float:
-    """Resident memory of a process; 0 when it is gone."""
-    with suppress(OSError):
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) / 1024
-    return 0.0
+            if pid is not None:
+                with suppress(ProcessLookupError):
+                    readings.append(Memory(time.monotonic(), pid, resident_mib(pid)))
 
 
 def open_files(pid: int) -> tuple[int, int]:
