@@ -83,15 +83,14 @@ def main() -> int:
     parser.add_argument("--seed", default="1", help="what the scenarios are made from")
     parser.add_argument("--kubelet", type=Path, help="the Go program, if it is built already")
     options = parser.parse_args()
-    kubelet = Kubelet(options.kubelet or build(), timeout_seconds=10)
     seen: Counter[str] = Counter()
-    for number in range(options.count):
-        question = guess(f"{options.seed}-{number}")
-        came = outcome(kubelet, question)
-        if came.startswith("DIFFERENT"):
-            print(f"{question['name']}: {came}", flush=True)
-        seen[came.partition(":")[0]] += 1
-    kubelet.close()
+    with Kubelet(options.kubelet or build(), timeout_seconds=10) as kubelet:
+        for number in range(options.count):
+            question = guess(f"{options.seed}-{number}")
+            came = outcome(kubelet, question)
+            if came.startswith("DIFFERENT"):
+                print(f"{question['name']}: {came}", flush=True)
+            seen[came.partition(":")[0]] += 1
     print(", ".join(f"{count} {what}" for what, count in seen.most_common()))
     return 1 if seen["DIFFERENT"] else 0
 

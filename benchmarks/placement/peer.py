@@ -3,24 +3,37 @@
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import tempfile
 from hashlib import sha256
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 from workload import Json
 
 SOURCES = Path(__file__).with_name("kubelet")
+MEMORY = Path("/dev/shm")
 
 
 class Kubelet:
-    """The Go program; started anew when it does not answer in time or ends."""
+    """The Go program, `with` it; started anew when it does not answer in time or ends.
+
+    Its state files are in memory, and are gone with it however it ends.
+    """
 
     def __init__(self, program: Path, timeout_seconds: float = 600) -> None:
         self._program, self._timeout_seconds = program, timeout_seconds
-        self._process = self._start()
+
+    def __enter__(self) -> Self:
+        # A job that is cancelled must clear away, too.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        self._start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
 
     def ask(self, question: Json) -> Json | None:
         """Its answer, with the nanoseconds that each pod took; None if it hangs or ends."""
@@ -33,20 +46,24 @@ class Kubelet:
         line = stdout.readline() if ready else ""
         if line:
             return dict(json.loads(line))
-        self._process.kill()
-        self._process.wait()
-        self._process = self._start()
+        self._end()
+        self._start()
         return None
 
-    def close(self) -> None:
-        """End the program."""
-        _open(self._process.stdin).close()
-        self._process.wait()
-
-    def _start(self) -> "subprocess.Popen[str]":
-        return subprocess.Popen(
-            [self._program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    def _start(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="numapin-benchmark-", dir=MEMORY)
+        self._process = subprocess.Popen(
+            [self._program],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+            env={**os.environ, "TMPDIR": self._folder.name},
         )
+
+    def _end(self) -> None:
+        with self._folder, self._process:
+            self._process.kill()
 
 
 def build() -> Path:

@@ -131,15 +131,15 @@ WHO = ("kubelet", "numapin")
 
 def measure(options: argparse.Namespace, tell: Callable[[str], object]) -> Json:
     """Everything, told as it comes."""
-    kubelet = Kubelet(options.kubelet or build())
+    program = options.kubelet or build()
     tell(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}")
     tell("microseconds to place one pod: median and 95th percentile")
     tell(f"{'machine':<24}{'policy':<38}{'kubelet':>17}{'numapin':>17}{'ratio':>9}")
     found = []
-    for row in rows(kubelet, options):
-        found.append(row)
-        tell(show(row))
-    kubelet.close()
+    with Kubelet(program) as kubelet:
+        for row in rows(kubelet, options):
+            found.append(row)
+            tell(show(row))
     large = [row["ratio"] for row in found if row["cpus"] >= 64]
     tell(f"machines of 64 CPUs or more: at least {min(large):.0f} times shorter")
     tables = growth_tables()

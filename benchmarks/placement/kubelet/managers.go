@@ -76,7 +76,7 @@ func answer(ctx context.Context, asked scenario) (given answered) {
 			given.Steps, given.Error = nil, fmt.Sprint("the kubelet's code panicked: ", broken)
 		}
 	}()
-	folder, err := os.MkdirTemp("/dev/shm", "numapin-benchmark-")
+	folder, err := os.MkdirTemp("", "scenario-")
 	if err != nil {
 		given.Error = err.Error()
 		return given
