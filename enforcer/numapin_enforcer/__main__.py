@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Final
 
@@ -30,7 +30,9 @@ from numapin_enforcer.local_copy import LocalCopy
 from numapin_enforcer.machine import Machine
 from numapin_enforcer.mover import Mover
 from numapin_enforcer.names import ContainerNames
+from numapin_enforcer.node_lock import NodeLock
 from numapin_enforcer.parts import Parts
+from numapin_enforcer.priority import hurry
 from numapin_enforcer.recorder import Recorder
 from numapin_enforcer.reporter import Reporter
 from numapin_enforcer.settings import Settings, parse_settings
@@ -40,6 +42,9 @@ from numapin_enforcer.sysfs import DiscoveryError
 from numapin_enforcer.teller import EventTeller
 
 LOG: Final = logging.getLogger(__name__)
+
+TURN_POLL_SECONDS: Final = 0.002
+TURN_POLLS: Final = 1000
 
 _EXPECTED = (
     AddressError,
@@ -63,22 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(f"numapin-enforcer: {error}")
 
 
-def _hurry() -> None:
-    """Run before everybody else on the shared CPUs, where that is allowed (CAP_SYS_NICE).
-
-    A container is to be set between the making of its cgroup and its first instruction, some 20 ms
-    later; on CPUs that others keep busy an ordinary process is not even run in that time. Threads
-    do not inherit it: they move memory. Source: sched(7), "SCHED_RESET_ON_FORK".
-    """
-    try:
-        policy = os.SCHED_RR | os.SCHED_RESET_ON_FORK
-        os.sched_setscheduler(0, policy, os.sched_param(os.sched_get_priority_min(os.SCHED_RR)))
-    except PermissionError:
-        LOG.info("not allowed to run before others; on busy CPUs a container may start unpinned")
-
-
 async def _release(settings: Settings) -> None:
     async with _runtime(settings) as runtime:
+        await _have_to_ourselves(NodeLock(settings.state_dir))
         host = Host(settings.cgroupfs, settings.cgroup_root)
         machine = Machine(settings.sysfs, settings.procfs)
         systemd = partial(_systemd, settings)
@@ -86,10 +78,14 @@ async def _release(settings: Settings) -> None:
 
 
 async def _run(settings: Settings) -> None:
-    _hurry()
+    hurry()
     wake, ended = asyncio.Event(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    lock = NodeLock(settings.state_dir)
+    await _wait_for_our_turn(lock, ended)
+    if ended.is_set():
+        return
     async with AsyncExitStack() as stack:
         kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
         login = find_login(kubeconfig, os.environ)
@@ -117,6 +113,40 @@ async def _run(settings: Settings) -> None:
             await ended.wait()
             for task in born:
                 task.cancel()
+
+
+async def _wait_for_our_turn(lock: NodeLock, ended: asyncio.Event) -> None:
+    """Return when nobody else writes cgroups here, or we are to end.
+
+    Where the lock cannot be kept, the assignment cannot either, and no standby acts.
+    """
+    try:
+        lock.create()
+        while not ended.is_set() and not await _had(lock):
+            LOG.warning("another enforcer works on this node", extra={"lock": lock.path})
+    except OSError as error:
+        LOG.warning("the node's lock cannot be had", extra={"lock": lock.path, "error": error})
+
+
+async def _have_to_ourselves(lock: NodeLock) -> None:
+    """Make sure that no enforcer undoes what is given back.
+
+    Raises:
+        ReleaseError: one runs.
+    """
+    with suppress(FileNotFoundError):  # none ever ran
+        if not await _had(lock):
+            told = f"an enforcer runs on this node (it has {lock.path}) and would take it back"
+            raise ReleaseError(f"nothing was given back: {told}; stop it first")
+
+
+async def _had(lock: NodeLock) -> bool:
+    """Whether we have the lock now; a standby makes way in milliseconds, an enforcer does not."""
+    for _ in range(TURN_POLLS):
+        if lock.try_acquire():
+            return True
+        await asyncio.sleep(TURN_POLL_SECONDS)
+    return False
 
 
 def _runtime(settings: Settings) -> CriClient:

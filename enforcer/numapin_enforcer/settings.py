@@ -1,4 +1,4 @@
-"""One frozen Settings from flags and NUMAPIN_* variables; the only reader of the environment."""
+"""One frozen Settings a program, from flags and NUMAPIN_*; the only reader of the environment."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -21,6 +21,31 @@ NUMAPIN_CRI_SOCKET; the node's name also as NODE_NAME. An option on the command 
 
 In a pod the API server is found and logged in to by the service account; elsewhere --kubeconfig,
 or KUBECONFIG, or ~/.kube/config says how."""
+
+
+_STANDBY_DESCRIPTION: Final = """\
+Stands by for this node's enforcer. While that is away (it crashed, it is being replaced), new pods
+are kept off CPUs that others own, by the assignment that it left on the node; nobody is pinned,
+and nothing is reported. As soon as it is back, nothing is touched any more."""
+
+_STANDBY_EPILOG: Final = """\
+Every option can be set in the environment instead: NUMAPIN_ and its name in capitals, such as
+NUMAPIN_STATE_DIR; the node's name also as NODE_NAME. An option on the command line wins. The
+options have to be the enforcer's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandbySettings:
+    """How this node's standby is to run; see `--help` for what each option means."""
+
+    node_name: str
+    sysfs: Path
+    cgroupfs: Path
+    procfs: Path
+    cgroup_root: str
+    state_dir: Path
+    kubelet_state_dir: Path
+    log_format: Literal["text", "json"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,35 +75,63 @@ def parse_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> 
         SystemExit: `--help` and `--version` (0), or an option that makes no sense (2); the reason
             is on stderr.
     """
-    parser = _build_parser(environment)
-    options = vars(parser.parse_args(arguments))
-    if not options["node_name"] and not options["release"]:
-        parser.error(
-            f"the node's name is missing: give --node-name, or {NODE_NAME_VARIABLE} in the "
-            "environment (in a pod: fieldRef spec.nodeName)"
-        )
-    return Settings(**options)
-
-
-def _build_parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="numapin-enforcer",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {version('numapin')}")
+    parser = _parser("numapin-enforcer", _DESCRIPTION, _EPILOG)
     parser.add_argument(
         "--release",
         action="store_true",
         help="give every cgroup back to where it was, say what was done, and end; "
         "for uninstalling, with no enforcer running on the node",
     )
-    _add_cluster_options(_Options(parser.add_argument_group("the cluster"), environment))
+    cluster = _Options(parser.add_argument_group("the cluster"), environment)
+    _add_node_name(cluster)
+    cluster.add("--kubeconfig", None, "how to reach the API server", type=Path, metavar="FILE")
+    host = _Options(parser.add_argument_group("the host"), environment)
+    _add_sockets(host)
+    _add_host_options(host)
+    running = _Options(parser.add_argument_group("running"), environment)
+    _add_running_options(running)
+    _add_log_format(running)
+    options = vars(parser.parse_args(arguments))
+    if not options["release"]:
+        _need_node_name(parser, options)
+    return Settings(**options)
+
+
+def parse_standby_settings(
+    arguments: Sequence[str], environment: Mapping[str, str]
+) -> StandbySettings:
+    """Read the standby's command line and environment.
+
+    Raises:
+        SystemExit: as in `parse_settings`.
+    """
+    parser = _parser("numapin-standby", _STANDBY_DESCRIPTION, _STANDBY_EPILOG)
+    _add_node_name(_Options(parser.add_argument_group("the cluster"), environment))
     _add_host_options(_Options(parser.add_argument_group("the host"), environment))
-    _add_running_options(_Options(parser.add_argument_group("running"), environment))
+    _add_log_format(_Options(parser.add_argument_group("running"), environment))
+    options = vars(parser.parse_args(arguments))
+    _need_node_name(parser, options)
+    return StandbySettings(**options)
+
+
+def _parser(name: str, description: str, epilog: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=name,
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {version('numapin')}")
     return parser
+
+
+def _need_node_name(parser: argparse.ArgumentParser, options: Mapping[str, Any]) -> None:
+    if not options["node_name"]:
+        parser.error(
+            f"the node's name is missing: give --node-name, or {NODE_NAME_VARIABLE} in the "
+            "environment (in a pod: fieldRef spec.nodeName)"
+        )
 
 
 class _Options:
@@ -98,17 +151,16 @@ class _Options:
         return self._environment.get(name)
 
 
-def _add_cluster_options(options: _Options) -> None:
+def _add_node_name(options: _Options) -> None:
     options.add(
         "--node-name",
         options.variable(NODE_NAME_VARIABLE),
         f"this node's name in the cluster; {NODE_NAME_VARIABLE} in the environment gives it too",
         metavar="NAME",
     )
-    options.add("--kubeconfig", None, "how to reach the API server", type=Path, metavar="FILE")
 
 
-def _add_host_options(options: _Options) -> None:
+def _add_sockets(options: _Options) -> None:
     options.add(
         "--cri-socket",
         None,
@@ -124,6 +176,9 @@ def _add_host_options(options: _Options) -> None:
         type=Path,
         metavar="SOCKET",
     )
+
+
+def _add_host_options(options: _Options) -> None:
     options.add(
         "--cgroup-root",
         "/",
@@ -160,6 +215,9 @@ def _add_running_options(options: _Options) -> None:
         type=_seconds,
         metavar="SECONDS",
     )
+
+
+def _add_log_format(options: _Options) -> None:
     options.add("--log-format", "text", "text or json", choices=("text", "json"))
 
 

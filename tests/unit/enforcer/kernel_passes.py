@@ -1,5 +1,6 @@
 """One pass over the kernel model, and trees to make it on: as others left them, or as we did."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from hypothesis import HealthCheck, settings
@@ -11,6 +12,8 @@ from kernel_worlds import World, followers, scattered, specs
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_enforcer.apply import Outcome, apply
+from numapin_enforcer.cgroup_files import error_of
+from numapin_enforcer.cgroups import Write
 from numapin_enforcer.plan import plan
 
 patient = settings(
@@ -54,3 +57,17 @@ def copy_of(model: KernelModel) -> KernelModel:
     made.online = model.online
     made.groups = {path: replace(group) for path, group in model.groups.items()}
     return made
+
+
+def refuse(places: set[int], number: int, then: Callable[[Write], None]) -> Callable[[Write], None]:
+    """What a model does before each write: those at `places` fail with the errno `number`."""
+    seen = 0
+
+    def before(write: Write) -> None:
+        nonlocal seen
+        then(write)
+        seen += 1
+        if seen - 1 in places:
+            raise error_of(write.path, str(write.value), OSError(number, "injected"))
+
+    return before

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_laws import Watch, alone, assert_reached, held_now
-from kernel_passes import copy_of, enforce, holders, in_force, patient, some_tree
+from kernel_passes import copy_of, enforce, holders, in_force, patient, refuse, some_tree
 from kernel_worlds import (
     LAYOUT,
     World,
@@ -21,7 +21,6 @@ from kernel_worlds import (
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.topology import Topology
-from numapin_enforcer.cgroup_files import error_of
 from numapin_enforcer.cgroups import Write
 from numapin_enforcer.plan import plan
 
@@ -64,20 +63,6 @@ def test_owners_are_never_disturbed_while_one_spec_follows_another(
         Watch(world, model, holders(world, model, spec))
         assert enforce(world, model, spec).complete
         assert_reached(world, spec, model.read())
-
-
-def refuse(places: set[int], number: int, then: Callable[[Write], None]) -> Callable[[Write], None]:
-    """What a model does before each write: those at `places` fail with the errno `number`."""
-    seen = 0
-
-    def before(write: Write) -> None:
-        nonlocal seen
-        then(write)
-        seen += 1
-        if seen - 1 in places:
-            raise error_of(write.path, str(write.value), OSError(number, "injected"))
-
-    return before
 
 
 @settings(patient, max_examples=20)

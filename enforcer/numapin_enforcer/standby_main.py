@@ -1,0 +1,56 @@
+"""`numapin-standby`: read settings, build, run."""
+
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from numapin_client.logs import setup_logging
+from numapin_enforcer.cgroupfs import NoCpusetError
+from numapin_enforcer.cgroups import CgroupError
+from numapin_enforcer.kubelet import replaced
+from numapin_enforcer.layout import InvalidIdError
+from numapin_enforcer.priority import hurry
+from numapin_enforcer.settings import parse_standby_settings
+from numapin_enforcer.standby import Standby
+from numapin_enforcer.sysfs import DiscoveryError
+
+LOG: Final = logging.getLogger(__name__)
+
+OUTDATED_SECONDS: Final = 60.0
+"""How often to look whether the kubelet has replaced what is mounted here."""
+
+_EXPECTED: Final = (CgroupError, DiscoveryError, InvalidIdError, NoCpusetError, OSError)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run until SIGTERM or SIGINT; every cgroup stays as it is then."""
+    settings = parse_standby_settings(sys.argv[1:] if arguments is None else arguments, os.environ)
+    setup_logging("info", settings.log_format)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end)
+    signal.signal(signal.SIGALRM, partial(_check, settings.kubelet_state_dir))
+    signal.setitimer(signal.ITIMER_REAL, OUTDATED_SECONDS, OUTDATED_SECONDS)
+    hurry()
+    try:
+        Standby(settings).run()
+    except _EXPECTED as error:
+        sys.exit(f"numapin-standby: {error}")
+
+
+def _end(*_: object) -> None:
+    sys.exit(0)
+
+
+def _check(kubelet_state_dir: Path, *_: object) -> None:
+    """End when only a new start shows what the kubelet says now; the pod restarts us."""
+    if why := replaced(kubelet_state_dir):
+        sys.exit(f"numapin-standby: {why}")
+
+
+if __name__ == "__main__":
+    main()
