@@ -88,6 +88,7 @@ class Standby:
             InvalidIdError: the cgroup root is no cgroup's name.
             OSError: the lock cannot be opened, or inotify is not to be had.
         """
+        LOG.info("standing by")
         while True:
             try:
                 self._lock.acquire()

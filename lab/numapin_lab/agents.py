@@ -95,15 +95,24 @@ def operator(plane: ControlPlane, port: int) -> Agent:
 
 def enforcer(kubelet: Kubelet, port: int) -> Agent:
     """Acts on the node, beside its kubelet."""
-    folder = kubelet.plane.folder / "enforcer"
-    options = (
+    options = (*_node_options(kubelet), f"--cri-socket={kubelet.runtime.socket}")
+    return Agent("enforcer", port, kubelet.plane, enforcer_account(kubelet.node), options)
+
+
+def standby(kubelet: Kubelet) -> Daemon:
+    """Keeps new pods off owners' CPUs while the enforcer is dead; knows no API server."""
+    lab = kubelet.plane.folder
+    command = (sys.executable, "-m", "numapin_enforcer.standby_main", *_node_options(kubelet))
+    return Daemon("standby", lab / "standby", command, lab)
+
+
+def _node_options(kubelet: Kubelet) -> tuple[str, ...]:
+    return (
         *enforcer_options(kubelet.node),
-        f"--cri-socket={kubelet.runtime.socket}",
         f"--cgroup-root={kubelet.runtime.cgroup.path}",
-        f"--state-dir={folder / 'state'}",
+        f"--state-dir={kubelet.plane.folder / 'enforcer' / 'state'}",
         f"--kubelet-state-dir={kubelet.root}",
     )
-    return Agent("enforcer", port, kubelet.plane, enforcer_account(kubelet.node), options)
 
 
 def enforcer_account(node: str) -> ServiceAccount:

@@ -18,6 +18,7 @@ from numapin_lab.installation import install
 from numapin_lab.kernelview import ContainerView, read_containers
 from numapin_lab.kubectl import Kubectl
 from numapin_lab.kubelet import Kubelet, KubeletPorts
+from numapin_lab.processes import Daemon
 from numapin_lab.runtime import Runtime
 from numapin_lab.snapshot import Snapshot, provide_snapshot
 from numapin_lab.state import LabState
@@ -73,6 +74,11 @@ class Cluster:
             self._enforcer(ports.enforcer),
         )
 
+    @cached_property
+    def standby(self) -> Daemon:
+        """What stands in for the enforcer."""
+        return agents.standby(self.kubelet)
+
     @property
     def kubectl(self) -> Kubectl:
         """The administrator's kubectl."""
@@ -95,7 +101,8 @@ class Cluster:
         """Start what does not run; returns when the node is Ready and the agents are.
 
         Args:
-            without: names of agents to leave out (one that runs already is not touched).
+            without: names of agents to leave out (one that runs already is not touched); without
+                the enforcer there is no standby either.
             tell: takes one line of progress.
 
         Raises:
@@ -107,6 +114,13 @@ class Cluster:
 
     def _enforcer(self, port: int) -> Agent:
         return agents.enforcer(self.kubelet, port)
+
+    def _standby_steps(self) -> tuple[Step, ...]:
+        return (("standby", self._stand_by),)
+
+    def _stand_by(self) -> None:
+        if self.standby.pid() is None:
+            self.standby.start()
 
     def _node_steps(self) -> tuple[Step, Step, Step]:
         """What the node does: before there is an API server, to join it, and to be of use."""
@@ -127,6 +141,8 @@ class Cluster:
         steps += [(controller.name, controller.start) for controller in self.controllers]
         steps.append(join)
         steps += [(agent.name, agent.start) for agent in chosen]
+        if "enforcer" not in without:
+            steps += self._standby_steps()
         steps.append(wait)
         steps += [(f"waiting for the {agent.name}", agent.wait_ready) for agent in chosen]
         return steps
@@ -149,6 +165,10 @@ class VmCluster(Cluster):
 
     def _enforcer(self, port: int) -> Agent:
         return guest_enforcer(self.vm, port)
+
+    def _standby_steps(self) -> tuple[Step, ...]:
+        """None: here it is to be seen what the kernel keeps when nobody is there."""
+        return ()
 
     def _node_steps(self) -> tuple[Step, Step, Step]:
         return (

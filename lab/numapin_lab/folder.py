@@ -28,6 +28,7 @@ PARTS = (
     "kubelet",
     "operator",
     "enforcer",
+    "standby",
 )
 # What runs on this machine when the node does not.
 VM_PARTS = (
@@ -119,7 +120,7 @@ class LabFolder:
             state = self.state()
             if state is None:
                 return
-            for name in ("enforcer", "operator"):
+            for name in ("standby", "enforcer", "operator"):
                 pid = read_pid(self.path / name)
                 if pid is not None:
                     stop(pid, AGENT_STOP_SECONDS)

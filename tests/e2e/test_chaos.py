@@ -13,7 +13,7 @@ from numapin_lab.chaos.run import run
 from numapin_lab.session import Session
 
 PODS = 200
-PARTS = {"enforcer", "operator", "kube-apiserver", "containerd", "kubelet"}
+PARTS = {"enforcer", "standby", "operator", "kube-apiserver", "containerd", "kubelet"}
 
 
 @pytest.mark.timeout(1500)

@@ -129,6 +129,27 @@ class Node:
             )
         self.started.append(self.process)
 
+    async def stand_by(self, **options: str) -> subprocess.Popen[bytes]:
+        """Start the standby, and wait until it stands by; options replace the enforcer's."""
+        names = ("cgroup-root", "state-dir", "kubelet-state-dir")
+        given = {**{name: self.options[name] for name in names}, **options}
+        command = [sys.executable, "-m", "numapin_enforcer.standby_main"]
+        command += [f"--node-name={self.name}", *(f"--{key}={one}" for key, one in given.items())]
+        before = self.standby_log.count("standing by")
+        with self._standby_log.open("ab") as log:
+            process = await asyncio.to_thread(subprocess.Popen, command, stdout=log, stderr=log)
+        self.started.append(process)
+        await eventually(lambda: self.standby_log.count("standing by") > before, "the standby")
+        return process
+
+    @property
+    def _standby_log(self) -> Path:
+        return self.folder / "standby.log"
+
+    @property
+    def standby_log(self) -> str:
+        return self._standby_log.read_text() if self._standby_log.exists() else ""
+
     def ended(self) -> bool:
         return self.process is not None and self.process.poll() is not None
 

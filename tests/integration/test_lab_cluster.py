@@ -18,7 +18,7 @@ from numapin_lab.ports import is_free
 from numapin_lab.processes import kill, marked, wait_until
 
 WITHOUT = frozenset({"operator", "enforcer"})
-CLUSTER_PARTS = [part for part in PARTS if part not in WITHOUT]
+CLUSTER_PARTS = [part for part in PARTS if part not in {*WITHOUT, "standby"}]
 RUNNING_SECONDS = 60
 
 POD = """

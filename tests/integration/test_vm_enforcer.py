@@ -11,7 +11,7 @@ from numapin_lab.vm import Machine, NumaNode, VirtualMachine
 
 GUEST_SECONDS = 900
 # Each takes an enforcer, whose start alone is many seconds there; these need the kernel most.
-CHOSEN = "running_container or swap or fenced"
+CHOSEN = "running_container or swap or fenced or never_meet"
 FOLDER = Path("tests/integration/enforcer")
 PYTEST = (sys.executable, "-m", "pytest", "-q", "--color=no", "-p", "no:cacheprovider")
 # Some 1.5 s each in the guest: as many as fit in a minute.
@@ -39,7 +39,7 @@ def guest(vm: VirtualMachine, control_plane: ControlPlane) -> VirtualMachine:
 
 
 def test_containers_on_cgroup_v2(guest: VirtualMachine) -> None:
-    passes(guest, f"{FOLDER}/test_pinning.py", "-k", CHOSEN)
+    passes(guest, f"{FOLDER}/test_pinning.py", f"{FOLDER}/test_standby.py", "-k", CHOSEN)
 
 
 def test_memory_on_two_numa_nodes(guest: VirtualMachine) -> None:

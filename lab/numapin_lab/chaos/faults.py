@@ -5,10 +5,12 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 from numapin_lab.chaos.attendance import Attendance
 from numapin_lab.chaos.claims import Owner, Version
+from numapin_lab.chaos.logs import Log
 from numapin_lab.chaos.plan import Fault, PlannedFault
 from numapin_lab.chaos.view import ASSIGNMENTS, persist
 from numapin_lab.processes import Watched, kill, stop, wait_until
@@ -19,6 +21,7 @@ STOP_SECONDS: Final = 1.0
 NEWS_SECONDS: Final = 5.0
 NEWS_POLL_SECONDS: Final = 0.01
 FIRST_PASS: Final = b"first pass"
+STANDING_BY: Final = "standing by"
 
 
 class Killer:
@@ -30,6 +33,7 @@ class Killer:
         self._actions: dict[Fault, Callable[[float], None]] = {
             Fault.KILL_ENFORCER: self._enforcer,
             Fault.KILL_ENFORCER_AT_NEWS: self._fresh,
+            Fault.KILL_STANDBY: self._standby,
             Fault.KILL_OPERATOR: self._operator,
             Fault.RESTART_API_SERVER: self._api_server,
             Fault.KILL_CONTAINERD: self._containerd,
@@ -39,6 +43,7 @@ class Killer:
         self.attendance = Attendance(
             {
                 "enforcer": session.agent("enforcer").daemon,
+                "standby": cluster.standby,
                 "operator": session.agent("operator").daemon,
                 "kube-apiserver": cluster.plane.apiserver,
                 "containerd": cluster.runtime.daemon,
@@ -80,6 +85,14 @@ class Killer:
             daemon.start()
             wait_until(self._passed, "the enforcer's first pass", READY_SECONDS, daemon)
 
+    def _standby(self, seconds: float) -> None:
+        log = Log(self._session.cluster.standby.folder / "log")
+        with self._away("standby") as daemon:
+            time.sleep(seconds)
+            daemon.start()
+            ready = partial(_says, log, STANDING_BY)
+            wait_until(ready, "the standby", READY_SECONDS, daemon)
+
     def _operator(self, seconds: float) -> None:
         with self._away("operator") as daemon:
             time.sleep(seconds)
@@ -119,6 +132,10 @@ class Killer:
 
     def _kubelet_answers(self) -> bool:
         return _ask(self._session.cluster.kubelet.ports.health, "healthz") == b"ok"
+
+
+def _says(log: Log, text: str) -> bool:
+    return any(text in line.text for line in log.lines())
 
 
 def _ask(port: int, page: str) -> bytes:

@@ -39,6 +39,7 @@ class Fault(StrEnum):
     KILL_ENFORCER = "KillEnforcer"
     KILL_ENFORCER_AT_NEWS = "KillEnforcerAtNews"
     """As soon as it has reported a new owner."""
+    KILL_STANDBY = "KillStandby"
     KILL_OPERATOR = "KillOperator"
     RESTART_API_SERVER = "RestartApiServer"
     KILL_CONTAINERD = "KillContainerd"
@@ -66,6 +67,7 @@ _OTHER_ENDS: Final = {End.DELETED: 5, End.BY_ITSELF: 4, End.FORCED: 1}
 _EVERY: Final = {
     Fault.KILL_ENFORCER: 28,
     Fault.KILL_ENFORCER_AT_NEWS: 28,
+    Fault.KILL_STANDBY: 50,
     Fault.KILL_OPERATOR: 40,
     Fault.RESTART_API_SERVER: 90,
     Fault.KILL_CONTAINERD: 60,

@@ -35,6 +35,7 @@ class Report:
         memory: of operator and enforcer, each second.
         drift_count: by how much the NodeAssignment's grew.
         files: of the enforcer before and after: open files and inotify watches.
+        fenced: how many cpusets the standby wrote while the enforcer was dead.
         problems: what was not as it should be at the end, for people.
         warnings: what numapin warned of, and how often.
         seconds: from the first pod until everything was settled.
@@ -51,6 +52,7 @@ class Report:
     drift_count: int
     files: tuple[tuple[int, int], tuple[int, int]]
     problems: Sequence[str]
+    fenced: int = 0
     warnings: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
 
@@ -104,6 +106,7 @@ class Report:
                 one.outcome == "Repaired" and not one.enforcer_up for one in self.overwrites
             ),
             "driftCount": self.drift_count,
+            "fencedByTheStandby": self.fenced,
             "enforcerMiB": _memory(self.memory["enforcer"]),
             "operatorMiB": _memory(self.memory["operator"]),
             "enforcerFilesAndWatches": {"before": self.files[0], "after": self.files[1]},
@@ -162,6 +165,7 @@ def summary(report: Report) -> str:
         *(f"  {_line(one)}" for one in figures["violations"]),
         *(f"excused: {kind}: {_line(one)}" for kind, one in figures["excused"].items()),
         f"overwritten: {_line(figures['overwrites'])}; drift counted {figures['driftCount']}",
+        f"written by the standby: {figures['fencedByTheStandby']}",
         f"repaired after (ms): {_line(figures['repairMilliseconds'])}",
         f"enforcer MiB: {_line(figures['enforcerMiB'])}",
         f"operator MiB: {_line(figures['operatorMiB'])}",

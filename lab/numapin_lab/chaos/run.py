@@ -33,6 +33,7 @@ RESIDENTS: Final[Mapping[str, Mapping[str, str]]] = {
     "resident-burstable": {"memory": "16Mi"},
 }
 SAMPLER_SECONDS: Final = 60
+FENCED: Final = "numapin_enforcer.standby: fenced "
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,7 @@ def _report(before: Before, done: Done, samples: Samples, given_back: Sequence[s
         drift_count=versions[-1].drifts - versions[0].drifts,
         files=(before.files, done.files),
         problems=[*done.problems, *logged, *given_back],
+        fenced=sum(FENCED in line.text for line in lines["standby"]),
         warnings={f"{name} {text}": n for name in lines for text, n in warnings(lines[name])},
         seconds=done.seconds,
     )
@@ -127,7 +129,9 @@ def _prepare(session: Session) -> Before:
     cpusets = session.cpusets()
     session.apply(policy(POLICY))
     session.wait_settled()
-    logs = {name: Log(session.agent(name).folder / "log") for name in ("operator", "enforcer")}
+    folders = {name: session.agent(name).folder for name in ("operator", "enforcer")}
+    folders["standby"] = session.cluster.standby.folder
+    logs = {name: Log(folder / "log") for name, folder in folders.items()}
     return Before(cpusets, _enforcer_files(session), logs)
 
 

@@ -17,9 +17,9 @@ class Excuse(StrEnum):
     WITHDRAWN = "Withdrawn"
     """The enforcer had taken a spec that lists the owner no more; it had not been seen here yet."""
     UNFENCED_BIRTH = "UnfencedBirth"
-    """A cgroup of a Guaranteed pod, born while the enforcer was dead and not seen by it since.
+    """A cgroup of a Guaranteed pod, born while the enforcer was dead, whose program has not begun.
 
-    It stands beside the QoS classes, and cpusets alone cannot fence it (docs/enforcing.md).
+    It stands beside the QoS classes: it has what kubepods has until the standby has seen it.
     """
     NOT_BEGUN = "NotBegun"
     """A new container of the owner's own pod, in which the runtime's own process is and no other.
@@ -110,4 +110,5 @@ def _not_begun(moment: Moment) -> bool:
 def _unfenced(moment: Moment, down: Downtime) -> bool:
     guaranteed = moment.path.startswith("pod")
     born = down.killed_at <= moment.born_at <= down.ready_at
-    return down.part == "enforcer" and guaranteed and born and moment.at <= down.ready_at
+    seen = moment.begun or moment.at > down.ready_at
+    return down.part == "enforcer" and guaranteed and born and not seen

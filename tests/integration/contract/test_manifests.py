@@ -9,6 +9,7 @@ import yaml
 
 from numapin_api import names
 from numapin_enforcer.settings import parse_settings as parse_enforcer
+from numapin_enforcer.settings import parse_standby_settings
 from numapin_lab.kubectl import Kubectl
 from numapin_operator.settings import parse_settings as parse_operator
 
@@ -46,6 +47,25 @@ def test_the_programs_take_the_flags_they_are_given(
     assert str(settings.kubelet_state_dir / "cpu_manager_state") in mounted
 
 
+def test_the_standby_reads_what_the_enforcer_keeps(
+    rendered: dict[tuple[str, str], dict[str, Any]],
+) -> None:
+    both = ("numapin-enforcer", "numapin-standby")
+    pods = [rendered["DaemonSet", name]["spec"]["template"]["spec"] for name in both]
+    mounts = [{one["name"]: one for one in pod["containers"][0]["volumeMounts"]} for pod in pods]
+    enforcer, standby = (pod["containers"][0] for pod in pods)
+    settings = parse_standby_settings(standby["args"], {"NODE_NAME": "n"})
+    assert parse_enforcer(enforcer["args"], {"NODE_NAME": "n"}).state_dir == settings.state_dir
+    assert standby["image"] == enforcer["image"]
+    assert mounts[1].keys() == {"cgroup", "state", "cpu-manager-state"}
+    for volume in pods[1]["volumes"]:
+        assert volume in pods[0]["volumes"]
+    assert mounts[1]["state"]["mountPath"] == str(settings.state_dir)
+    assert mounts[1]["state"]["readOnly"]
+    assert mounts[1]["cgroup"]["mountPath"] == str(settings.cgroupfs)
+    assert not pods[1]["automountServiceAccountToken"]
+
+
 def test_the_names_are_those_of_the_contract(
     rendered: dict[tuple[str, str], dict[str, Any]],
 ) -> None:
@@ -64,6 +84,7 @@ def test_nothing_is_privileged(rendered: dict[tuple[str, str], dict[str, Any]]) 
     allowed = {
         ("Deployment", "numapin-operator"): [],
         ("DaemonSet", "numapin-enforcer"): ["SYS_NICE"],
+        ("DaemonSet", "numapin-standby"): ["SYS_NICE"],
     }
     for (kind, name), capabilities in allowed.items():
         pod = rendered[kind, name]["spec"]["template"]["spec"]

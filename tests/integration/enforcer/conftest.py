@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from enforcer_node import PATH, Node, assigned, spec
+from enforcer_node import PATH, Node, assigned, eventually, spec
 from played_kubelet import Kubelet, Pod
 
 from numapin_lab.apiserver import AnswerError
@@ -72,4 +72,5 @@ async def owner(node: Node, kubelet: Kubelet) -> tuple[Pod, str]:
     container_id = await kubelet.run(pod, "main")
     await node.start()
     await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
+    await eventually(lambda: node.status["containers"][0]["exclusive"], "the owner to be told so")
     return pod, f"{pod.cgroup}/{container_id}"

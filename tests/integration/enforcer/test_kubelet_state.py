@@ -2,12 +2,13 @@
 
 import asyncio
 import json
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from enforcer_node import Node, assigned, eventually, spec
+from enforcer_node import PATIENCE_SECONDS, Node, assigned, eventually, spec
 from played_kubelet import Kubelet, Pod, cpus_of, limit_of, write_cpus, write_limit
 
 from numapin_enforcer.kubelet import replaced, static_policy
@@ -37,6 +38,21 @@ def test_a_checkpoint_that_was_replaced_asks_for_a_restart(mounted: tuple[Path, 
     assert static_policy(pod) == ""
     assert "only a restart shows the new one" in replaced(pod)
     assert replaced(host) == ""
+
+
+async def test_a_standby_ends_then_and_its_pod_restarts_it(
+    node: Node, mounted: tuple[Path, Path]
+) -> None:
+    host, pod = mounted
+    standby = await node.stand_by(**{"kubelet-state-dir": str(pod)})
+    standby.send_signal(signal.SIGALRM)  # as its timer does once a minute
+    await asyncio.sleep(0.5)
+    assert standby.poll() is None
+    (host / "new").write_text(STATIC)
+    (host / "new").replace(host / "cpu_manager_state")
+    standby.send_signal(signal.SIGALRM)
+    assert await asyncio.to_thread(standby.wait, PATIENCE_SECONDS) == 1
+    assert "only a restart shows the new one" in node.standby_log
 
 
 def test_a_kubelet_without_a_checkpoint_asks_for_nothing(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from numapin_enforcer.settings import parse_settings
+from numapin_enforcer.settings import parse_settings, parse_standby_settings
 
 NODE = ["--node-name", "n1"]
 
@@ -85,3 +85,20 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse_settings(["--version"], {})
     assert capsys.readouterr().out.startswith("numapin-enforcer 0.")
+
+
+def test_a_standby_takes_the_options_of_the_enforcer_that_concern_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    environment = {"NODE_NAME": "n2", "NUMAPIN_STATE_DIR": "/kept", "NUMAPIN_LOG_FORMAT": "json"}
+    settings = parse_standby_settings(["--cgroup-root=/lab"], environment)
+    assert (settings.node_name, settings.cgroup_root, settings.log_format) == ("n2", "/lab", "json")
+    assert settings.state_dir == Path("/kept")
+    assert settings.kubelet_state_dir == parse_settings(NODE, {}).kubelet_state_dir
+    with pytest.raises(SystemExit) as ended:
+        parse_standby_settings([], {})
+    assert ended.value.code == 2
+    assert "the node's name is missing" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        parse_standby_settings([*NODE, "--cri-socket=/x"], {})
+    assert "unrecognized arguments: --cri-socket" in capsys.readouterr().err

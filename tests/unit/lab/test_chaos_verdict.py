@@ -25,8 +25,10 @@ def moment(
     return Moment(at, kind, OWNER, path, found, born_at)
 
 
-def newborn(path: str, kind: Suspicion = Suspicion.OVERLAP) -> Moment:
-    return Moment(5.5, kind, OWNER, path, ALL, 5.4, begun=False)
+def newborn(
+    path: str, kind: Suspicion = Suspicion.OVERLAP, at: float = 5.5, born_at: float = 5.4
+) -> Moment:
+    return Moment(at, kind, OWNER, path, ALL, born_at, begun=False)
 
 
 def overwrite(path: str = BUSY, ended_at: float | None = 6.0) -> Overwrite:
@@ -89,31 +91,37 @@ DOWN = Downtime("enforcer", 4.0, 7.0)
             id="a-generation-never-seen-is-as-the-next-one",
         ),
         pytest.param(
-            moment(5.5, BESIDE, born_at=4.5),
+            newborn(BESIDE),
             evidence(downtimes=(DOWN,)),
             Excuse.UNFENCED_BIRTH,
             id="guaranteed-and-born-while-the-enforcer-was-dead",
         ),
         pytest.param(
-            moment(5.5, born_at=4.5),
+            moment(5.5, BESIDE, born_at=4.5),
+            evidence(downtimes=(DOWN,)),
+            None,
+            id="its-program-had-begun-by-then",
+        ),
+        pytest.param(
+            newborn(BUSY),
             evidence(downtimes=(DOWN,)),
             None,
             id="a-best-effort-pod-is-born-fenced",
         ),
         pytest.param(
-            moment(5.5, BESIDE, born_at=3.5),
+            newborn(BESIDE, born_at=3.5),
             evidence(downtimes=(DOWN,)),
             None,
             id="born-before-the-enforcer-died",
         ),
         pytest.param(
-            moment(7.1, BESIDE, born_at=4.5),
+            newborn(BESIDE, at=7.1, born_at=4.5),
             evidence(downtimes=(DOWN,)),
             None,
             id="seen-by-the-next-enforcer",
         ),
         pytest.param(
-            moment(5.5, BESIDE, born_at=4.5),
+            newborn(BESIDE),
             evidence(downtimes=(Downtime("operator", 4.0, 7.0),)),
             None,
             id="the-operator-fences-nobody",

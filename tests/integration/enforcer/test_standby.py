@@ -1,0 +1,218 @@
+"""The enforcer dies, and pods come meanwhile: none is ever on a CPU that another owns."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from enforcer_node import PATIENCE_SECONDS, Node, assigned, eventually, spec
+from played_kubelet import CPUSET, Kubelet, Pod, cpus_of, write_cpus
+
+TELL = ("grep", "Cpus_allowed_list", "/proc/self/status")
+NEWCOMERS = 5
+AWAY, BACK = "the enforcer is away", "the enforcer is back"
+
+
+async def standing_in(node: Node) -> None:
+    await eventually(lambda: AWAY in node.standby_log, "the standby to see that it is needed")
+
+
+async def alone(node: Node) -> subprocess.Popen[bytes]:
+    """Only the standby is there any more, and stands in."""
+    standby = await node.stand_by()
+    await node.stop(signal.SIGKILL)
+    await standing_in(node)
+    return standby
+
+
+async def end(process: subprocess.Popen[bytes], number: int = signal.SIGTERM) -> int:
+    process.send_signal(number)
+    return await asyncio.to_thread(process.wait, PATIENCE_SECONDS)
+
+
+async def first_words(kubelet: Kubelet, pod: Pod) -> str:
+    """Where the first program of a new container may run, by its own word."""
+    await kubelet.run(pod, "main", TELL)
+    return str(await eventually(lambda: kubelet.output(pod, "main"))).split()[-1]
+
+
+async def test_pods_born_while_the_enforcer_is_dead_never_meet_the_owner(
+    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+) -> None:
+    _, cgroup = owner
+    await node.stand_by()
+    await node.stop(signal.SIGKILL)
+    for number in range(NEWCOMERS):
+        pod = await kubelet.run_pod(f"newcomer-{number}")
+        assert await first_words(kubelet, pod) == "0"
+        assert cpus_of(f"{pod.cgroup}/{pod.sandbox_id}") == "0"
+        assert cpus_of(pod.cgroup) == "0"
+    assert cpus_of(cgroup) == "1"
+
+
+async def test_a_sidecar_born_while_the_enforcer_is_dead_is_kept_off_its_own_pods_owner(
+    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+) -> None:
+    pod, cgroup = owner
+    await alone(node)
+    sidecar = await kubelet.run(pod, "sidecar")
+    await eventually(lambda: cpus_of(f"{pod.cgroup}/{sidecar}") == "0")
+    assert cpus_of(cgroup) == "1"
+
+
+async def test_the_enforcer_comes_back_and_the_standby_touches_nothing_more(
+    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+) -> None:
+    first, cgroup = owner
+    standby = await alone(node)
+    second = await kubelet.run_pod("second")
+    main = f"{second.cgroup}/{await kubelet.run(second, 'main')}"
+    await node.start()
+    await eventually(lambda: BACK in node.standby_log)
+    await node.applied(spec(assigned(second.uid, "main", "0"), shared="1", reserved="1"))
+    assert (cpus_of(main), cpus_of(cgroup)) == ("0", "1")
+    third = await kubelet.run_pod("third")
+    await eventually(lambda: cpus_of(third.cgroup) == "1")
+    assert node.standby_log.count(AWAY) == 1
+    assert first.uid != second.uid
+    assert await end(standby) == 0
+
+
+async def test_it_comes_and_goes_with_the_enforcer_again_and_again(
+    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+) -> None:
+    _, cgroup = owner
+    await node.stand_by()
+    for number in range(1, 4):
+        await node.stop(signal.SIGKILL)
+        await eventually(lambda: node.standby_log.count(AWAY) == number)  # noqa: B023
+        pod = await kubelet.run_pod(f"newcomer-{number}")
+        await eventually(lambda: cpus_of(pod.cgroup) == "0")  # noqa: B023
+        await node.start()
+        await eventually(lambda: node.standby_log.count(BACK) == number)  # noqa: B023
+        await eventually(node.in_force)
+    assert cpus_of(cgroup) == "1"
+
+
+async def test_a_standby_that_comes_after_the_enforcer_went_still_fences(
+    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+) -> None:
+    await node.stop(signal.SIGKILL)
+    pod = await kubelet.run_pod("newcomer")
+    assert cpus_of(pod.cgroup) == "0-1"
+    standby = await node.stand_by()
+    await eventually(lambda: cpus_of(pod.cgroup) == "0")
+    assert f"fenced cgroup={pod.cgroup} cpuset.cpus=0" in node.standby_log
+    assert await end(standby, signal.SIGKILL) == -signal.SIGKILL
+    later = await kubelet.run_pod("later")
+    await node.stand_by()
+    await eventually(lambda: cpus_of(later.cgroup) == "0")
+    assert cpus_of(owner[1]) == "1"
+
+
+async def test_what_others_open_meanwhile_is_closed_again(
+    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+) -> None:
+    await alone(node)
+    (_, best_effort) = kubelet.classes
+    write_cpus(best_effort, "0-1")
+    await eventually(lambda: cpus_of(best_effort) == "0")
+    assert cpus_of(owner[1]) == "1"
+
+
+def _foreign(state: Path) -> None:
+    copy = state / "assignment.json"
+    copy.write_text(json.dumps(json.loads(copy.read_text()) | {"node": "another"}))
+
+
+def _gone(state: Path) -> None:
+    (state / "assignment.json").unlink()
+
+
+def _static(state: Path) -> None:
+    (state.parent / "kubelet").mkdir()
+    (state.parent / "kubelet" / "cpu_manager_state").write_text('{"policyName": "static"}')
+
+
+@pytest.mark.parametrize(
+    "make", [_foreign, _gone, _static], ids=["another node's copy", "no copy", "a static kubelet"]
+)
+@pytest.mark.usefixtures("owner")
+async def test_without_a_word_that_counts_nothing_is_touched(
+    node: Node, kubelet: Kubelet, make: object
+) -> None:
+    await node.stop(signal.SIGKILL)
+    assert callable(make)
+    make(Path(node.options["state-dir"]))
+    standby = await node.stand_by()
+    await standing_in(node)
+    pod = await kubelet.run_pod("newcomer")
+    assert await first_words(kubelet, pod) == "0-1"
+    assert await end(standby) == 0
+    assert cpus_of(pod.cgroup) == "0-1"
+
+
+async def test_it_waits_for_an_enforcer_that_was_never_there(
+    node: Node, kubelet: Kubelet, tmp_path: Path
+) -> None:
+    standby = await node.stand_by()
+    pod = await kubelet.run_pod("owner")
+    cgroup = f"{pod.cgroup}/{await kubelet.run(pod, 'main')}"
+    assert not (tmp_path / "state").exists()
+    await node.start()
+    await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
+    await eventually(lambda: node.status["containers"][0]["exclusive"])
+    await node.stop()
+    await standing_in(node)
+    newcomer = await kubelet.run_pod("newcomer")
+    await eventually(lambda: cpus_of(newcomer.cgroup) == "0")
+    assert cpus_of(cgroup) == "1"
+    assert await end(standby, signal.SIGINT) == 0
+
+
+async def test_release_is_refused_beside_an_enforcer_and_goes_beside_a_standby(
+    node: Node, owner: tuple[Pod, str]
+) -> None:
+    _, cgroup = owner
+    await node.stand_by()
+    working = node.process
+    arguments = ["--release", *(f"--{name}={value}" for name, value in node.options.items())]
+    node.launch(arguments)
+    await eventually(node.ended)
+    assert "nothing was given back: an enforcer runs on this node" in node.log
+    assert "stop it first" in node.log
+    assert cpus_of(cgroup) == "1"
+    node.process = working
+    await node.stop()
+    await standing_in(node)
+    node.launch(arguments)
+    await eventually(node.ended)
+    assert node.process is not None
+    assert node.process.returncode == 0, node.log
+    everything = (CPUSET / cgroup).parents[1]
+    assert cpus_of(cgroup) == cpus_of(str(everything.relative_to(CPUSET))) == "0-1"
+
+
+async def test_a_second_enforcer_waits_for_the_first(node: Node, owner: tuple[Pod, str]) -> None:
+    _, cgroup = owner
+    first = node.process
+    assert first is not None
+    node.launch([f"--{name}={value}" for name, value in node.options.items()])
+    await eventually(lambda: "another enforcer works on this node" in node.log)
+    assert not node.ended()
+    os.kill(first.pid, signal.SIGTERM)
+    await asyncio.to_thread(first.wait, PATIENCE_SECONDS)
+    write_cpus(cgroup, "0-1")
+    await eventually(lambda: cpus_of(cgroup) == "1", "the second to enforce")
+
+
+def test_it_says_what_is_missing() -> None:
+    command = [sys.executable, "-m", "numapin_enforcer.standby_main", "--state-dir=/nowhere"]
+    environment = {"PATH": os.environ["PATH"]}
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert found.returncode == 2
+    assert "the node's name is missing: give --node-name, or NODE_NAME" in found.stderr
