@@ -1,4 +1,4 @@
-"""Pure: what of the desired state the kernel really has, for the status and to tell drift."""
+"""Pure: what of the desired state the kernel really has, for the status."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Final
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
-from numapin_enforcer.cgroups import Cgroup, Setting, Tree
+from numapin_enforcer.cgroups import Cgroup, Tree
 from numapin_enforcer.desired import Desired
 
 NOTHING: Final[Mapping[str, CpuSet]] = MappingProxyType({})
@@ -26,17 +26,6 @@ class InForce:
     cpus: CpuSet
     mems: MemSet
     exclusive: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Mismatch:
-    """A cgroup that has something else than it should; `container` is the spec's, if it is one."""
-
-    path: str
-    setting: Setting
-    found: CpuSet | MemSet
-    meant: CpuSet | MemSet
-    container: ContainerAssignment | None
 
 
 def in_force(
@@ -60,19 +49,6 @@ def in_force(
         if (container := wanted[path].container)
         and wanted[tree.parents.get(path, path)].container is None
     )
-
-
-def mismatches(tree: Tree, wanted: Mapping[str, Desired]) -> tuple[Mismatch, ...]:
-    """Everything that the kernel has otherwise than wanted, parents first."""
-    found: list[Mismatch] = []
-    for path, cgroup in tree.cgroups.items():
-        want = wanted[path]
-        cpus, mems = cgroup.effective_cpus, cgroup.effective_mems
-        if cpus != want.cpus:
-            found.append(Mismatch(path, Setting.CPUS, cpus, want.cpus, want.container))
-        if mems != want.mems:
-            found.append(Mismatch(path, Setting.MEMS, mems, want.mems, want.container))
-    return tuple(found)
 
 
 def _owns(found: Cgroup, want: Desired, intruded: CpuSet) -> bool:

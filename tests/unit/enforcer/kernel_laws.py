@@ -14,7 +14,7 @@ from kernel_worlds import World
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_enforcer.cgroups import CgroupTree, Tree, Write, parent
-from numapin_enforcer.inforce import in_force, mismatches
+from numapin_enforcer.inforce import in_force
 
 
 def related(one: str, other: str) -> bool:
@@ -77,9 +77,11 @@ def assert_reached(world: World, spec: NodeAssignmentSpec, tree: Tree) -> None:
 def assert_told(
     world: World, spec: NodeAssignmentSpec, tree: Tree, owning: Mapping[str, CpuSet]
 ) -> None:
-    """Our own report says just what the kernel has."""
+    """The kernel has what we want of it, and our own report says just that."""
     wanted = world.desired(spec, tree)
-    assert mismatches(tree, wanted) == ()
+    for path, cgroup in tree.cgroups.items():
+        meant = (wanted[path].cpus, wanted[path].mems)
+        assert (cgroup.effective_cpus, cgroup.effective_mems) == meant, path
     assert {one.path: one.cpus for one in in_force(tree, wanted) if one.exclusive} == owning
 
 

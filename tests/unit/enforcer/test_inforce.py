@@ -2,9 +2,9 @@ import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
-from numapin_enforcer.cgroups import Cgroup, Setting, Tree, Version, tree_of
+from numapin_enforcer.cgroups import Cgroup, Tree, Version, tree_of
 from numapin_enforcer.desired import Desired
-from numapin_enforcer.inforce import in_force, mismatches
+from numapin_enforcer.inforce import in_force
 
 MEMS = MemSet([0])
 OWNER = ContainerAssignment(
@@ -53,10 +53,3 @@ def test_an_owner_is_not_told_exclusive_while_somebody_may_be_given_its_cpus() -
     for path, cpus, exclusive in (("k/far", "3", False), ("k/far", "0-1", True), ("k", "2", True)):
         (told,) = in_force(observed(), WANTED, {path: CpuSet.parse(cpus)})
         assert told.exclusive is exclusive, path
-
-
-def test_what_differs_is_told_with_both_sets() -> None:
-    assert mismatches(observed(), WANTED) == ()
-    (one,) = mismatches(observed(own="1"), WANTED)
-    assert (one.path, one.setting, one.container) == ("k/pod/own", Setting.CPUS, OWNER)
-    assert (one.found, one.meant) == (CpuSet([1]), CpuSet([2, 3]))
