@@ -8,6 +8,7 @@ gone at the end. The parts, which all run if none is named:
     fence      100 shared containers leave a CPU, on cgroups alone; budget 20 ms on v1, 2 ms on v2
     drift      a cpuset is overwritten by hand until the kernel has the meant one; budget p99 50 ms
     start      a container's cgroup is made until it has its own CPUs: before its first process?
+    away       the enforcer is killed: until the standby is there, and keeps a new pod off
     sharing    how long an exclusive CPU is shared, how long a wrong set stays, two owners at once
     kubelet    start and sharing with the kubelet's static policy instead, on the same machine
     isolation  a small service's answers, CPU share and waiting: alone, with neighbours, pinned
@@ -31,6 +32,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import away
 import drift
 import fence
 import isolation
@@ -43,8 +45,8 @@ from sharing import Effort, compare
 from numapin_enforcer.cgroupfs import find_mounts
 from numapin_lab.errors import LabError
 
-PARTS = ("fence", "drift", "start", "sharing", "kubelet", "isolation", "weight")
-ON_NUMAPIN = ("drift", "start", "sharing", "isolation")
+PARTS = ("fence", "drift", "start", "away", "sharing", "kubelet", "isolation", "weight")
+ON_NUMAPIN = ("drift", "start", "away", "sharing", "isolation")
 KUBELET_STARTS = 10
 FENCE_ROUNDS = 20
 WEIGHED_PODS = 100
@@ -103,6 +105,7 @@ class Results:
         measured: dict[str, Callable[[], Iterator[Figure]]] = {
             "drift": lambda: drift.measure(bench, options.drifts),
             "start": lambda: start.measure(bench, options.starts),
+            "away": lambda: away.measure(bench, options.deaths),
             "sharing": lambda: compare(bench, Effort(2 * times, times, times)),
         }
         for name in (one for one in measured if one in options.parts):
@@ -166,6 +169,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--repetitions": (5, "of whatever takes seconds: sharing, kubelet, isolation"),
         "--drifts": (200, "cpusets overwritten, of an owner and of a neighbour each"),
         "--starts": (50, "pods started by numapin"),
+        "--deaths": (20, "of the enforcer, with a new pod each time"),
         "--assignments": (1000, "given to the enforcer before it is weighed"),
         "--idle-seconds": (60, "the enforcer is left alone"),
     }

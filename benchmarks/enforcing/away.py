@@ -1,0 +1,91 @@
+"""The enforcer is killed: until the standby is there, and new pods are off what others own."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from figures import Figure, in_runs
+from labs import Bench, tell
+from recording import Recording, recording
+from start import LOOK
+
+from numapin_lab.session import pod
+
+RUNS = 5
+WAIT_SECONDS = 60.0
+AWAY = "the enforcer is away"
+OWNER = "owner"
+
+
+@dataclass(frozen=True)
+class Death:
+    """One time that the enforcer was killed, and one pod that came while it was dead.
+
+    `away`: wall-clock seconds from the kill until the standby said so; `made` and `fenced`:
+    monotonic seconds; `printed`: the CPUs that the pod's program saw first, `shared` those it may.
+    """
+
+    away: float
+    made: float
+    fenced: float
+    printed: str
+    shared: str
+
+
+def measure(bench: Bench, deaths: int) -> Iterator[Figure]:
+    """Kill it `deaths` times."""
+    bench.create(pod(OWNER, cpu="1"))
+    with recording(bench.session.kubepods) as record:
+        found = [death(bench, record, number) for number in range(deaths)]
+    bench.clear()
+    away = [one.away * 1000 for one in found]
+    fenced = [(one.fenced - one.made) * 1000 for one in found]
+    right = sum(one.printed == one.shared for one in found)
+    yield Figure("killed until the standby stands in", "ms", in_runs(away, RUNS))
+    told = f"program saw no CPU of the owner: {right} of {deaths}"
+    yield Figure("newcomer: pod's cgroup made to fenced", "ms", in_runs(fenced, RUNS), told)
+
+
+def death(bench: Bench, record: Recording, number: int) -> Death:
+    """Kill the enforcer, start a pod that stands beside the QoS classes, and start it again."""
+    session = bench.session
+    bench.wait(lambda: _told(bench), "the owner to be reported exclusive")
+    log = session.cluster.standby.folder / "log"
+    before = len(_times(log))
+    pid = session.agent("enforcer").daemon.pid()
+    assert pid is not None
+    killed_at = time.time()
+    os.kill(pid, signal.SIGKILL)
+    bench.wait(lambda: len(_times(log)) > before, "the standby")
+    name = f"newcomer-{number}"
+    bench.create(pod(name, LOOK, cpu="500m"))
+    group = f"pod{bench.get(name)['metadata']['uid']}"
+    printed = bench.log(name)
+    bench.wait(lambda: printed.exists() and printed.stat().st_size > 0, "the program to print")
+    assignment = session.assignment()
+    assert assignment is not None
+    assert assignment.spec.pools is not None
+    shared = assignment.spec.pools.shared
+    fenced = record.wait(group, lambda one: one.cpus == shared, WAIT_SECONDS)
+    made = record.groups[group][0].at
+    session.restart("enforcer")
+    if (number + 1) % 5 == 0:
+        tell(f"  {number + 1} kills")
+    said = printed.read_text().split()[-1]
+    return Death(_times(log)[before] - killed_at, made, fenced, said, str(shared))
+
+
+def _told(bench: Bench) -> bool:
+    assignment = bench.session.assignment()
+    status = assignment.status if assignment else None
+    return status is not None and any(one.exclusive for one in status.containers)
+
+
+def _times(log: Path) -> list[float]:
+    """When the standby said that the enforcer is away; seconds since the epoch."""
+    lines = log.read_text().splitlines()
+    return [datetime.fromisoformat(line.split()[0]).timestamp() for line in lines if AWAY in line]
