@@ -1,49 +1,46 @@
 """Pure: who must leave whose CPUs while no enforcer is there to see to it."""
 
-from collections.abc import Set as AbstractSet
-
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
-from numapin_enforcer.cgroups import Tree
+from numapin_enforcer.cgroups import Cgroup, Tree, Version
 from numapin_enforcer.desired import Desired, contain, desire
 from numapin_enforcer.layout import Kind, Layout
 
 
 def fence(
-    spec: NodeAssignmentSpec,
-    tree: Tree,
-    layout: Layout,
-    topology: Topology,
-    elders: AbstractSet[str],
+    spec: NodeAssignmentSpec, tree: Tree, layout: Layout, topology: Topology
 ) -> dict[str, Desired]:
-    """What every cgroup of `tree` should have so that nobody has CPUs that another pod owns.
+    """What every cgroup of `tree` should have so that nobody has CPUs that another owns.
 
     Whoever has a CPU that another pod owns loses it; whoever has nothing yet, or nothing left, gets
     what an enforcer would give a container that it does not know: the shared pool. Nobody is
-    granted CPUs of his own. Which container a cgroup is for only the runtime could tell, so one of
-    an owner's pod keeps its pod's own CPUs if it was there before (it is in `elders`) or stands on
-    the very set of one of the pod's owners; a new one is taken off them, too.
+    granted CPUs of his own. Which container a cgroup is for only the runtime could tell. So one of
+    an owner's pod is taken off the pod's own CPUs only if it is as it was born, with all that its
+    pod has: any other was seen to by an enforcer, or set by hand, and may be the owner.
 
     Args:
         spec: the last accepted spec, whose `pools` are set.
         tree: what runs.
         layout: how to read its paths.
         topology: the machine now.
-        elders: the cgroups that an enforcer may have seen to.
 
     Returns:
         An entry for each cgroup of `tree`, parents containing their children.
     """
     unknown = desire(spec, tree, layout, {}, topology)
-    pods: dict[str, str] = {}
+    limits: dict[str, Desired] = {}
     wanted: dict[str, Desired] = {}
     for path, above in tree.parents.items():
-        is_pod = layout.place(path).kind is Kind.POD
-        pods[path] = path if is_pod else pods.get(above, path)
         cgroup, newcomer = tree.cgroups[path], unknown[path]
-        limit = unknown[pods[path]] if path in elders else newcomer
+        place = layout.place(path)
+        seen_to = place.kind is Kind.NESTED or (
+            place.kind is not Kind.POD
+            and bool(place.pod_uid)
+            and not _as_born(tree, cgroup, tree.cgroups[above])
+        )
+        limits[path] = limits[above] if seen_to else newcomer
         wanted[path] = Desired(
-            cgroup.effective_cpus & limit.cpus or newcomer.cpus,
+            cgroup.effective_cpus & limits[path].cpus or newcomer.cpus,
             cgroup.effective_mems or newcomer.mems,
         )
     return contain(tree, wanted, topology)
@@ -52,3 +49,8 @@ def fence(
 def breached(tree: Tree, wanted: dict[str, Desired]) -> bool:
     """Whether anybody has what he should not, or nothing yet."""
     return any(one.effective_cpus != wanted[path].cpus for path, one in tree.cgroups.items())
+
+
+def _as_born(tree: Tree, cgroup: Cgroup, above: Cgroup) -> bool:
+    """Whether nobody has set it: on v1 runc gives a new cgroup a copy of what is around it."""
+    return not cgroup.cpus or (tree.version is Version.V1 and cgroup.cpus == above.cpus)

@@ -120,12 +120,11 @@ class Standby:
 
 
 class Absence:
-    """One time that the enforcer is away: what was there when it went, and what came since."""
+    """One time that the enforcer is away."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._view: CgroupView | None = None
-        self._elders: frozenset[str] = frozenset()
         self._looked_at = -math.inf
         self._failed_passes = 0
 
@@ -143,16 +142,14 @@ class Absence:
         return min(RESYNC_SECONDS, RETRY_SECONDS * 2.0 ** min(self._failed_passes - 1, 10))
 
     def _observed(self, pods: PodTree) -> CgroupView:
-        """The tree as it is; what is there at first are the elders."""
-        view, now = self._view, time.monotonic()
-        if view is None:
-            view = CgroupView(pods.files, pods.watch)
+        """The tree as it is."""
+        if self._view is None:
+            self._view = CgroupView(pods.files, pods.watch)
+        now = time.monotonic()
         everything = now - self._looked_at >= RESYNC_SECONDS
-        tree = view.observe(everything=everything)
+        self._view.observe(everything=everything)
         self._looked_at = now if everything else self._looked_at
-        if self._view is None and tree is not None:
-            self._view, self._elders = view, frozenset(tree.cgroups)
-        return view
+        return self._view
 
     def _fenced(self, pods: PodTree, spec: NodeAssignmentSpec, view: CgroupView) -> bool:
         """Take everybody off what others own; says whether nobody is on it any more.
@@ -164,8 +161,7 @@ class Absence:
             tree = view.tree
             if tree is None:
                 return True
-            topology = self._machine.topology
-            wanted = fence(spec, tree, pods.layout, topology, self._elders)
+            wanted = fence(spec, tree, pods.layout, self._machine.topology)
             if not breached(tree, wanted):
                 return True
             steps = plan(tree, wanted)

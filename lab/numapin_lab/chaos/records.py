@@ -23,7 +23,7 @@ class Moment:
     """One sample in which the kernel was not as reported.
 
     Attributes:
-        at: monotonic seconds.
+        at: monotonic seconds, just before it was looked.
         kind: what it looks like.
         owner: whose CPUs these are.
         path: the cgroup that is not as it should be, below kubepods.
@@ -32,6 +32,7 @@ class Moment:
         other: for two owners: the other cgroup.
         begun: whether the container's program has begun; before, only the runtime's own process is
             in the cgroup, which sets the container up.
+        until: just after it was looked: the kernel was so at some time from `at` to then.
     """
 
     at: float
@@ -42,6 +43,7 @@ class Moment:
     born_at: float
     other: str = ""
     begun: bool = True
+    until: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,9 +161,11 @@ class Sampler:
         return None
 
     def _check_pin(self, owner: Owner, leaf: Leaf, mask: int) -> None:
+        since = time.monotonic()
         found = self._tree.cpus(leaf)
         if found not in {mask, 0} and self._tree.runs(leaf):
-            self._note(Suspicion.LOST_PIN, owner, leaf, found)
+            lost = Moment(since, Suspicion.LOST_PIN, owner, leaf.path, found, leaf.born_at)
+            self._note(lost, leaf)
 
     def _check_others(
         self, owner: Owner, leaf: Leaf, mask: int, sets: Iterable[tuple[Leaf, int]]
@@ -171,9 +173,11 @@ class Sampler:
         for other, cpus in sets:
             if not cpus & mask or f"{other.path}/".startswith(f"{leaf.path}/"):
                 continue
+            since = time.monotonic()
             found = self._tree.cpus(other) if self._tree.runs(other) else 0
             if found & mask and self._tree.runs(leaf):
-                self._note(Suspicion.OVERLAP, owner, other, found)
+                both = Moment(since, Suspicion.OVERLAP, owner, other.path, found, other.born_at)
+                self._note(both, other)
 
     def _check_owners(self, alone: Sequence[Leaf], version: Version) -> None:
         """By the kernel alone: whoever stands outside the shared pool stands there alone."""
@@ -187,16 +191,17 @@ class Sampler:
         tree = self._tree
         if not (tree.runs(one) and tree.runs(other)):
             return
+        since = time.monotonic()
         first, second = tree.cpus(one), tree.cpus(other)
         if first & second and not (first | second) & shared and tree.runs(one):
             owner = (one.pod_uid, tree.container(one) or "")
-            self._note(Suspicion.TWO_OWNERS, owner, other, second, one.path)
+            found = Moment(since, Suspicion.TWO_OWNERS, owner, other.path, second, other.born_at)
+            self._note(replace(found, other=one.path), other)
 
-    def _note(self, kind: Suspicion, owner: Owner, leaf: Leaf, found: int, other: str = "") -> None:
+    def _note(self, moment: Moment, leaf: Leaf) -> None:
         if len(self._moments) < MOST_MOMENTS:
-            at, begun = time.monotonic(), self._tree.has_begun(leaf)
-            where = (owner, leaf.path, found, leaf.born_at)
-            self._moments.append(Moment(at, kind, *where, other, begun))
+            until, begun = time.monotonic(), self._tree.has_begun(leaf)
+            self._moments.append(replace(moment, until=until, begun=begun))
 
 
 def main() -> None:

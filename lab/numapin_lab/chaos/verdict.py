@@ -77,7 +77,7 @@ def _excuse(
 
 def _by_hand(moment: Moment, one: Overwrite) -> bool:
     end = float("inf") if one.ended_at is None else one.ended_at
-    if not one.written_at <= moment.at <= end:
+    if moment.at > end or max(moment.at, moment.until) < one.written_at:
         return False
     if moment.path == one.path:
         return moment.found == one.value

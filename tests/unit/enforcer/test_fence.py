@@ -24,12 +24,10 @@ POD = Pod("1", Qos.GUARANTEED, ("container-a",), frozenset(), stranger=False)
 SIDECAR = POD.container_path("container-b")
 
 
-def stand_in(
-    world: World, model: KernelModel, spec: NodeAssignmentSpec, elders: frozenset[str]
-) -> Outcome:
+def stand_in(world: World, model: KernelModel, spec: NodeAssignmentSpec) -> Outcome:
     """One pass of a standby."""
     tree = model.read()
-    return apply(plan(tree, fence(spec, tree, LAYOUT, world.topology, elders)).quick, model)
+    return apply(plan(tree, fence(spec, tree, LAYOUT, world.topology)).quick, model)
 
 
 def foreign(world: World, spec: NodeAssignmentSpec, path: str) -> CpuSet:
@@ -61,12 +59,11 @@ def test_from_any_tree_everybody_leaves_what_another_pod_owns(
     data: st.DataObject, world: World
 ) -> None:
     model, spec = data.draw(scattered(world)), data.draw(specs(world))
-    elders = frozenset(data.draw(st.sets(st.sampled_from(world.paths()))))
     Watch(world, model, holders(world, model, spec))
-    assert stand_in(world, model, spec, elders).complete
+    assert stand_in(world, model, spec).complete
     tree = model.read()
     assert_nobody_is_on_anothers(world, spec, tree)
-    wanted = fence(spec, tree, LAYOUT, world.topology, elders)
+    wanted = fence(spec, tree, LAYOUT, world.topology)
     assert not breached(tree, wanted)
     assert plan(tree, wanted).quick == ()
 
@@ -76,8 +73,7 @@ def test_from_any_tree_everybody_leaves_what_another_pod_owns(
 def test_what_an_enforcer_left_stays_as_it_is(data: st.DataObject, world: World) -> None:
     model, spec = in_force(data, world)
     before = model.read()
-    elders = frozenset(before.cgroups)
-    assert not breached(before, fence(spec, before, LAYOUT, world.topology, elders))
+    assert not breached(before, fence(spec, before, LAYOUT, world.topology))
 
 
 @patient
@@ -89,7 +85,7 @@ def test_newcomers_are_fenced_and_nobody_else_is_touched(data: st.DataObject, wo
     come = data.draw(pods("pod-9", LAYOUT), label="who comes").paths()
     come_in(model, come)
     watch.unseen = set(come)
-    assert stand_in(world, model, spec, frozenset(before.cgroups)).complete
+    assert stand_in(world, model, spec).complete
     after = model.read()
     assert_nobody_is_on_anothers(world, spec, after)
     for path, cgroup in before.cgroups.items():
@@ -102,15 +98,14 @@ def test_what_is_refused_leaves_owners_alone_and_is_done_the_next_time(
     data: st.DataObject, world: World, place: int
 ) -> None:
     model, spec = in_force(data, world)
-    elders = frozenset(model.read().cgroups)
     watch = Watch(world, model, holders(world, model, spec))
     come = data.draw(pods("pod-9", LAYOUT), label="who comes").paths()
     come_in(model, come)
     watch.unseen = set(come)
     model.before_write = refuse({place}, errno.EBUSY, watch.before)
-    stand_in(world, model, spec, elders)
+    stand_in(world, model, spec)
     model.before_write = watch.before
-    assert stand_in(world, model, spec, elders).complete
+    assert stand_in(world, model, spec).complete
     assert_nobody_is_on_anothers(world, spec, model.read())
 
 
@@ -134,25 +129,31 @@ def test_a_sidecar_that_is_born_meanwhile_does_not_join_the_owner_of_its_pod(
     version: Version,
 ) -> None:
     world, model, spec = owned(version)
-    elders = frozenset(model.groups)
     born(model, SIDECAR)
     assert cpus_of(model, SIDECAR) == "0-5"
-    assert stand_in(world, model, spec, elders).complete
+    assert stand_in(world, model, spec).complete
     assert cpus_of(model, SIDECAR) == "0-3"
     assert cpus_of(model, POD.container_path("container-a")) == "4-5"
 
 
 @pytest.mark.parametrize("version", Version)
-def test_who_was_there_before_keeps_what_its_own_pod_has(version: Version) -> None:
+@pytest.mark.parametrize(
+    ("found", "left"), [("0-4", "0-4"), ("3", "3"), ("4", "4"), ("4-5", "4-5")]
+)
+def test_who_was_set_by_somebody_keeps_what_its_own_pod_has(
+    version: Version, found: str, left: str
+) -> None:
+    """It may be the owner, which others have moved."""
     world, model, spec = owned(version)
-    born(model, SIDECAR)
-    assert stand_in(world, model, spec, frozenset(model.groups)).made == ()
-    assert cpus_of(model, SIDECAR) == "0-5"
+    owner = POD.container_path("container-a")
+    model.write(Write(owner, CpuSet.parse(found), Step.WIDEN))
+    assert stand_in(world, model, spec).complete
+    assert cpus_of(model, owner) == left
 
 
 @pytest.mark.parametrize("version", Version)
 def test_a_class_that_was_opened_is_closed_again(version: Version) -> None:
     world, model, spec = owned(version)
     model.write(Write("kubepods/besteffort", CpuSet(range(8)), Step.WIDEN))
-    assert stand_in(world, model, spec, frozenset(model.groups)).complete
+    assert stand_in(world, model, spec).complete
     assert cpus_of(model, "kubepods/besteffort") == "0-3"

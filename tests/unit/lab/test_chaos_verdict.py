@@ -1,5 +1,7 @@
 """Which moments of a chaos run are let go, and which are not."""
 
+from dataclasses import replace
+
 import pytest
 
 from numapin_lab.chaos.claims import Owner, Version
@@ -54,6 +56,12 @@ DOWN = Downtime("enforcer", 4.0, 7.0)
         pytest.param(moment(5.5), evidence(overwrite()), Excuse.BY_HAND, id="written-by-us"),
         pytest.param(moment(4.9), evidence(overwrite()), None, id="before-we-wrote"),
         pytest.param(moment(6.1), evidence(overwrite()), None, id="after-it-was-repaired"),
+        pytest.param(
+            replace(moment(4.9), until=5.1),
+            evidence(overwrite()),
+            Excuse.BY_HAND,
+            id="looked-while-we-wrote",
+        ),
         pytest.param(
             moment(99.0), evidence(overwrite(ended_at=None)), Excuse.BY_HAND, id="never-repaired"
         ),
