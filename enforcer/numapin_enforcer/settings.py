@@ -35,8 +35,8 @@ options have to be the enforcer's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StandbySettings:
-    """How this node's standby is to run; see `--help` for what each option means."""
+class NodeSettings:
+    """What enforcer and standby of a node are both told; see `--help` for what each means."""
 
     node_name: str
     sysfs: Path
@@ -49,23 +49,15 @@ class StandbySettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """How this enforcer is to run; see `--help` for what each option means."""
+class Settings(NodeSettings):
+    """How this enforcer is to run."""
 
-    node_name: str
     kubeconfig: Path | None
     cri_socket: Path | None
     systemd_socket: Path
-    sysfs: Path
-    cgroupfs: Path
-    procfs: Path
-    cgroup_root: str
-    state_dir: Path
-    kubelet_state_dir: Path
     health_address: tuple[str, int]
     resync_seconds: float
     release: bool
-    log_format: Literal["text", "json"]
 
 
 def parse_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
@@ -99,7 +91,7 @@ def parse_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> 
 
 def parse_standby_settings(
     arguments: Sequence[str], environment: Mapping[str, str]
-) -> StandbySettings:
+) -> NodeSettings:
     """Read the standby's command line and environment.
 
     Raises:
@@ -111,7 +103,7 @@ def parse_standby_settings(
     _add_log_format(_Options(parser.add_argument_group("running"), environment))
     options = vars(parser.parse_args(arguments))
     _need_node_name(parser, options)
-    return StandbySettings(**options)
+    return NodeSettings(**options)
 
 
 def _parser(name: str, description: str, epilog: str) -> argparse.ArgumentParser:

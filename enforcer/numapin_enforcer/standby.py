@@ -18,7 +18,7 @@ from numapin_enforcer.machine import Machine
 from numapin_enforcer.node_lock import NodeLock
 from numapin_enforcer.pace import Pace
 from numapin_enforcer.plan import plan
-from numapin_enforcer.settings import StandbySettings
+from numapin_enforcer.settings import NodeSettings
 from numapin_enforcer.view import CgroupView
 
 LOG: Final = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ class Standby:
         DiscoveryError: not one online CPU can be read.
     """
 
-    def __init__(self, settings: StandbySettings) -> None:
+    def __init__(self, settings: NodeSettings) -> None:
         self._settings = settings
         self._host = Host(settings.cgroupfs, settings.cgroup_root)
         self._machine = Machine(settings.sysfs, settings.procfs)
