@@ -11,8 +11,10 @@ _ROOT_PART: Final = re.compile(r"[A-Za-z0-9.-]*[A-Za-z0-9-][A-Za-z0-9.-]*", re.A
 _CGROUPFS_POD: Final = re.compile(r"pod([A-Za-z0-9][A-Za-z0-9-]{0,63})", re.ASCII)
 _SYSTEMD_POD: Final = re.compile(r"pod([A-Za-z0-9][A-Za-z0-9_]{0,63})", re.ASCII)
 _CGROUPFS_CONTAINER: Final = re.compile(r"(?:crio-)?([0-9a-f]{64})", re.ASCII)
+# The last is a sandbox in which nothing runs: CRI-O makes its cgroup itself, without systemd.
+# Source: CRI-O internal/config/cgmgr/systemd_linux.go, `CreateSandboxCgroup`.
 _SYSTEMD_CONTAINER: Final = re.compile(
-    r"(?:cri-containerd|crio|docker)-([0-9a-f]{64})\.scope", re.ASCII
+    r"(?:cri-containerd|crio|docker)-([0-9a-f]{64})\.scope|crio-([0-9a-f]{64})", re.ASCII
 )
 _SLICE: Final = ".slice"
 
@@ -151,7 +153,7 @@ class Layout:
         """The id in the name of a container's or sandbox's cgroup, or nothing."""
         pattern = _CGROUPFS_CONTAINER if self.driver is Driver.CGROUPFS else _SYSTEMD_CONTAINER
         found = pattern.fullmatch(name)
-        return found[1] if found else ""
+        return found[found.lastindex or 0] if found else ""
 
     def _path(self, *names: str) -> str:
         parts = (*self._root_parts, *names)

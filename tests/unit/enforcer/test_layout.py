@@ -88,6 +88,8 @@ def test_a_root_that_no_kubelet_has_is_refused(root: str) -> None:
             f"{_SYSTEMD_POD}/crio-{ID}.scope/container",
             Place(Kind.NESTED, Qos.BURSTABLE, UID, ID),
         ),
+        (SYSTEMD, f"{_SYSTEMD_POD}/crio-{ID}", Place(Kind.CONTAINER, Qos.BURSTABLE, UID, ID)),
+        (SYSTEMD, f"{_SYSTEMD_POD}/docker-{ID}", Place(Kind.OTHER, Qos.BURSTABLE, UID)),
         (
             SYSTEMD,
             f"{_SYSTEMD_POD}/crio-conmon-{ID}.scope",

@@ -1,0 +1,55 @@
+"""Cgroup paths as real container runtimes made them, and what they are read as."""
+
+from pathlib import Path
+
+import pytest
+
+from numapin_enforcer.cgroupfs import Mounts, find_layout
+from numapin_enforcer.cgroups import Version
+from numapin_enforcer.layout import Kind, Qos
+
+TREES = sorted((Path(__file__).parents[2] / "cgroups").glob("*.txt"))
+KINDS = {
+    "root": Kind.ROOT,
+    "class": Kind.QOS,
+    "pod": Kind.POD,
+    "sandbox": Kind.CONTAINER,
+    "container": Kind.CONTAINER,
+    "nested": Kind.NESTED,
+    "conmon": Kind.OTHER,
+}
+FILES = ("cpuset.cpus", "cpuset.mems", "cpuset.cpus.effective", "cpuset.mems.effective")
+
+
+@pytest.mark.parametrize("recorded", TREES, ids=lambda path: path.stem)
+def test_every_cgroup_of_a_real_node_is_known_for_what_it_is(
+    recorded: Path, tmp_path: Path
+) -> None:
+    lines = [line.split() for line in recorded.read_text().splitlines() if line[0] != "#"]
+    for _, path in lines:
+        (tmp_path / path).mkdir(parents=True)
+        for name in FILES:
+            (tmp_path / path / name).write_text("0\n")
+    layout = find_layout(Mounts(Version.V2, tmp_path, tmp_path))
+    assert layout.driver in recorded.stem
+    assert {path: layout.place(path).kind for _, path in lines} == {
+        path: KINDS[what] for what, path in lines
+    }
+    for what, path in lines:
+        place = layout.place(path)
+        assert place.qos is (Qos.BEST_EFFORT if "besteffort" in path else _class(what, path))
+        assert place.container_id in path
+        assert bool(place.container_id) == (what in {"sandbox", "container", "nested"})
+        assert bool(place.pod_uid) == (what not in {"root", "class"})
+
+
+def _class(what: str, path: str) -> Qos:
+    return Qos.BURSTABLE if what == "class" and "burstable" in path else Qos.GUARANTEED
+
+
+def test_there_are_recorded_trees() -> None:
+    assert {path.stem for path in TREES} >= {
+        "crio-1.34.0-cgroupfs-v1",
+        "crio-1.34.0-cgroupfs-v2",
+        "crio-1.34.0-systemd-v2",
+    }
