@@ -15,6 +15,7 @@ WANTED = {
     "k/pod": Desired(CpuSet(range(4)), MEMS),
     "k/pod/own": Desired(CpuSet([2, 3]), MEMS, OWNER, exclusive=True),
     "k/pod/own/in": Desired(CpuSet([2, 3]), MEMS, OWNER, exclusive=True),
+    "k/pod/own/narrow": Desired(CpuSet([2]), MEMS, OWNER, exclusive=True),
     "k/pod/other": Desired(CpuSet([0, 1]), MEMS),
     "k/far": Desired(CpuSet([0, 1]), MEMS),
 }
@@ -38,6 +39,7 @@ def observed(**found: str) -> Tree:
         ({"own": "2"}, False),
         ({"own": "1-3"}, False),
         ({"in": "2"}, True),
+        ({"narrow": "2-3"}, True),
         ({"far": "1"}, True),
     ],
 )
