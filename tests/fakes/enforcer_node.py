@@ -96,7 +96,7 @@ class Node:
     def notes(self, reason: str) -> list[str]:
         """What Events of that reason say about the NodeAssignment."""
         events = self.api.get("/apis/events.k8s.io/v1/namespaces/default/events")["items"]
-        mine = [one for one in events if one["regarding"]["name"] == self.name]
+        mine = [one for one in events if one["regarding"].get("name") == self.name]
         return [one["note"] for one in mine if one["reason"] == reason]
 
     def in_force(self) -> bool:

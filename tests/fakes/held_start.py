@@ -1,70 +1,42 @@
 """Holds a container's start at the point where its cgroup is there and its program is not yet."""
 
 import asyncio
-import os
-import signal
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+from enforcer_node import eventually
 from played_kubelet import Kubelet, Pod, pids_of
 
-LAST_STAGE = "runc:[2:INIT]"
-"""What runc's own process is called once it may become the program at any moment.
+from numapin_lab.cgroups import MOUNTS, hierarchies
 
-Source: opencontainers/runc libcontainer/nsenter/nsexec.c, prctl(PR_SET_NAME).
-"""
+FREEZERS = (("freezer.state", "FROZEN", "THAWED"), ("cgroup.freeze", "1", "0"))
+"""Of cgroup v1 and v2: the file, what freezes all below, what lets it go on."""
 
 
 @asynccontextmanager
 async def held_start(kubelet: Kubelet, pod: Pod, command: Sequence[str]) -> AsyncIterator[str]:
     """The id of a container named `main` that the runtime has begun to start; goes on at the end.
 
-    runc's process is stopped in the container's new cgroup: to the runtime the container is created
-    and not started for as long. Where that was missed it is tried with another one.
+    Its pod is frozen, and runc's process with it as soon as it has joined the container's new
+    cgroup: to the runtime the container is created and not started for as long.
     """
-    while True:
-        container_id = await kubelet.create(pod, "main", command)
-        start = asyncio.create_task(kubelet.begin(container_id))
-        stopped = await _stop_within(f"{pod.cgroup}/{container_id}", start)
-        if stopped:
-            break
-        await start
-        await kubelet.remove_container(container_id)
-        kubelet.log(pod, "main").unlink(missing_ok=True)
+    freezer, frozen, thawed = _freezer(pod)
+    container_id = await kubelet.create(pod, "main", command)
+    freezer.write_text(frozen)
+    start = asyncio.create_task(kubelet.begin(container_id))
     try:
+        await eventually(lambda: pids_of(f"{pod.cgroup}/{container_id}"), "runc in the cgroup")
         yield container_id
+        assert not start.done()
     finally:
-        _send(stopped, signal.SIGCONT)
+        freezer.write_text(thawed)
         await start
 
 
-async def _stop_within(cgroup: str, start: "asyncio.Task[None]") -> tuple[int, ...]:
-    """Stop whatever comes into the cgroup first; nothing if that was already too late."""
-    while not start.done():
-        await asyncio.sleep(0.0005)
-        if not (found := _pids(cgroup)):
-            continue
-        _send(found, signal.SIGSTOP)
-        if _pids(cgroup) == found and LAST_STAGE not in map(_name, found):
-            return found
-        _send(_pids(cgroup), signal.SIGCONT)
-        return ()
-    return ()
-
-
-def _pids(cgroup: str) -> tuple[int, ...]:
-    try:
-        return pids_of(cgroup)
-    except OSError:  # not there yet
-        return ()
-
-
-def _name(pid: int) -> str:
-    return Path(f"/proc/{pid}/comm").read_text().strip()
-
-
-def _send(pids: Sequence[int], number: signal.Signals) -> None:
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
+def _freezer(pod: Pod) -> tuple[Path, str, str]:
+    for name, frozen, thawed in FREEZERS:
+        for mount in hierarchies(MOUNTS.read_text()):
+            if (file := mount / pod.cgroup / name).exists():
+                return file, frozen, thawed
+    raise AssertionError(f"{pod.cgroup} cannot be frozen")
