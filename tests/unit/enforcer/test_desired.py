@@ -177,6 +177,13 @@ def test_what_went_offline_is_left_out(offline: str, owner: str, shared: str) ->
     assert str(wanted[f"{POD}/{GUEST}"].cpus) == shared
 
 
+def test_when_the_pool_is_offline_the_cpus_that_nobody_owns_take_its_place() -> None:
+    one = spec(assigned("owner", "5-6"), assigned("guest", "4,7", exclusive=False))
+    wanted = desire(one, tree(), LAYOUT, NAMES, machine("0-3"))
+    assert str(wanted[f"{POD}/{SANDBOX}"].cpus) == "4,7"
+    assert str(wanted[f"{POD}/{OWNER}"].cpus) == "5-6"
+
+
 def test_kubepods_stays_as_found_while_it_holds_what_is_wanted() -> None:
     one = spec(assigned("owner", "5"))
     assert cpus_of(one, tree(kubepods="0-6"), NAMES)["kubepods"] == "0-6"
@@ -232,15 +239,26 @@ def test_whoever_is_around_a_cgroup_holds_all_that_it_is_to_have() -> None:
         ("0-5", "0", "", ("0-7", "0-1")),
         ("", "0-1", "", ("0-7", "0-1")),
         ("7", "0-1", "7", ("0-6", "0-1")),
-        ("1-5", "0-1", "", ("0-7", "0-1")),
+        ("2-5", "0-1", "", ("0-7", "0-1")),
+        ("1-5", "0-1", "", ("1-5", "0-1")),
+        ("0-5", "0-2", "", ("0-5", "0-1")),
     ],
-    ids=["as found", "less what is offline", "no memory", "newborn", "all offline", "too narrow"],
+    ids=[
+        "as found",
+        "less what is offline",
+        "no memory",
+        "newborn",
+        "all offline",
+        "too narrow",
+        "wide enough without the first CPU",
+        "less a NUMA node without memory",
+    ],
 )
 def test_kubepods_is_as_found_or_has_everything(
     cpus: str, mems: str, offline: str, root: tuple[str, str]
 ) -> None:
     found = chain(cpus, mems)
-    below = dict.fromkeys(found.parents, Desired(CpuSet([0]), MemSet([0])))
+    below = dict.fromkeys(found.parents, Desired(CpuSet([1]), MemSet([0])))
     if cpus in {"", "7"}:
         found, below = tree_of(Version.V2, "kubepods", [found.cgroups["kubepods"]]), {}
     held = contain(found, below, machine(offline))["kubepods"]

@@ -81,6 +81,38 @@ def test_nobody_meets_an_owner(
     assert told(plan(tree(version, found), wanted)) == writes
 
 
+@pytest.mark.parametrize("version", Version)
+def test_what_is_inside_a_future_owner_is_parked_with_it(version: Version) -> None:
+    inside = f"{ONE}/in"
+    found = {ROOT: "0-3", SHARED: "0-1", ONE: "2", inside: "2"}
+    wanted = {SHARED: want("0,2"), ONE: want("1", "a"), inside: want("1", "a")}
+    assert told(plan(tree(version, found), {ROOT: want("0-3"), **wanted})) == [
+        "Narrow shared=0",
+        "Narrow one=0,2-3",
+        "Narrow one/in=0,3",
+        "Narrow one=0,3",
+        "Grant one=0-1,3",
+        "Grant one/in=1",
+        "Grant one=1",
+        "Widen shared=0,2",
+    ]
+
+
+def test_a_pod_that_keeps_nothing_gets_an_owners_cpus_only_with_the_owner() -> None:
+    """Else whoever is born in it meets the owner who is still there."""
+    newborn = f"{ONE}/new"
+    found = {ROOT: "0-3", ONE: "1", newborn: "", TWO: "3"}
+    wanted = {ONE: want("0,3"), newborn: want("3", "a"), TWO: want("2", "b")}
+    assert told(plan(tree(Version.V1, found), {ROOT: want("0-3"), **wanted})) == [
+        "Narrow two=0-1",
+        "Narrow one=0-1",
+        "Narrow one=0",
+        "Grant one=0,3",
+        "Grant one/new=3",
+        "Grant two=2",
+    ]
+
+
 def inheriting(count: int) -> tuple[Tree, dict[str, Desired]]:
     """A v2 class of `count` containers that never asked for anything."""
     paths = [ROOT, SHARED, *(f"{SHARED}/{index}" for index in range(count)), ONE]
