@@ -1,6 +1,7 @@
 """What tests and benchmarks do on a running lab: apply, wait, and ask the kernel."""
 
 import json
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -175,12 +176,13 @@ class Session:
         """The kernel's cpuset of every cgroup of pods, by its path below kubepods."""
         name = _SETS[2 if (self.kubepods / "cgroup.controllers").exists() else 1]
         found = {}
-        for path in sorted(self.kubepods.rglob(name)):
+        # Not rglob: a cgroup that goes while it looks would be an error.
+        for folder in sorted(map(Path, (path for path, _, _ in os.walk(self.kubepods)))):
             try:
-                cpus = CpuSet.parse(path.read_text(encoding="ascii").strip())
+                cpus = CpuSet.parse((folder / name).read_text(encoding="ascii").strip())
             except OSError:
                 continue
-            found[str(path.parent.relative_to(self.kubepods))] = cpus
+            found[str(folder.relative_to(self.kubepods))] = cpus
         return found
 
     def container_id(self, pod_name: str, container: str = "main") -> str:
