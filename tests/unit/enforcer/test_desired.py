@@ -88,6 +88,16 @@ def test_a_pod_has_room_for_an_owner_that_is_not_there_yet() -> None:
     assert cpus_of(spec(assigned("to-come", "7")), tree(), NAMES)["pod1"] == "0-3,7"
 
 
+def test_a_pod_of_a_class_has_room_as_well_and_the_class_around_it() -> None:
+    every, both = CpuSet(range(8)), MemSet([0, 1])
+    paths = ("kubepods", "kubepods/burstable", "kubepods/burstable/pod1")
+    observed = tree_of(
+        Version.V1, "kubepods", (Cgroup(one, every, both, every, both) for one in paths)
+    )
+    wanted = cpus_of(spec(assigned("to-come", "7")), observed, {})
+    assert wanted == {"kubepods": "0-7", "burstable": "0-3,7", "pod1": "0-3,7"}
+
+
 @pytest.mark.parametrize(
     ("found", "names", "want"),
     [

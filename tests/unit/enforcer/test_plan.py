@@ -98,6 +98,34 @@ def test_what_is_inside_a_future_owner_is_parked_with_it(version: Version) -> No
     ]
 
 
+@pytest.mark.parametrize("version", Version)
+def test_what_is_inside_a_parked_owner_stays_on_what_it_has_of_that(version: Version) -> None:
+    inside = f"{ONE}/in"
+    found = {ROOT: "0-3", SHARED: "0-1", ONE: "1-2", inside: "1"}
+    wanted = {SHARED: want("0-2"), ONE: want("3", "a"), inside: want("3", "a")}
+    assert told(plan(tree(version, found), {ROOT: want("0-3"), **wanted})) == [
+        "Narrow one=1",
+        "Narrow one=0-2",
+        "Grant one=0-3",
+        "Grant one/in=3",
+        "Grant one=3",
+        "Widen shared=0-2",
+    ]
+
+
+@pytest.mark.parametrize("version", Version)
+def test_one_that_has_no_other_place_is_parked_with_its_predecessor(version: Version) -> None:
+    """Everything shared is still somebody's own."""
+    successor = "k/zero"
+    found = {ROOT: "0-4", ONE: "2", TWO: "0", successor: "3"}
+    wanted = {ONE: want("1-2", "a"), TWO: want("4", "b"), successor: want("1-2", "a")}
+    assert told(plan(tree(version, found), {ROOT: want("0-4"), **wanted})) == [
+        "Narrow zero=1-2",
+        "Narrow two=4",
+        "Grant one=1-2",
+    ]
+
+
 def test_a_pod_that_keeps_nothing_gets_an_owners_cpus_only_with_the_owner() -> None:
     """Else whoever is born in it meets the owner who is still there."""
     newborn = f"{ONE}/new"
