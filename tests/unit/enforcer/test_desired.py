@@ -1,74 +1,22 @@
 import pytest
+from desired_values import (
+    GUEST,
+    LAYOUT,
+    NAMES,
+    OWNER,
+    POD,
+    SANDBOX,
+    assigned,
+    cpus_of,
+    machine,
+    spec,
+    tree,
+)
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
-from numapin_api.topology import Cpu, NumaNode, Topology
-from numapin_enforcer.cgroups import Cgroup, Tree, Version, tree_of
-from numapin_enforcer.desired import Desired, contain, desire, owned_cpus, release
-from numapin_enforcer.layout import Driver, Layout
-
-LAYOUT = Layout(Driver.CGROUPFS)
-OWNER, GUEST, SANDBOX = (letter * 64 for letter in "abf")
-POD = "kubepods/pod1"
-NAMES = {OWNER: "owner", GUEST: "guest"}
-
-
-def machine(offline: str = "") -> Topology:
-    gone = CpuSet.parse(offline)
-    cpus = tuple(Cpu(cpu, cpu, 0, 0, cpu // 4) for cpu in CpuSet(range(8)) - gone)
-    return Topology(cpus, (NumaNode(0, 2**30), NumaNode(1, 2**30)), gone)
-
-
-def assigned(
-    name: str, cpus: str, mems: str = "", *, exclusive: bool = True
-) -> ContainerAssignment:
-    return ContainerAssignment(
-        pod_uid="1",
-        namespace="d",
-        pod="p",
-        container=name,
-        cpus=CpuSet.parse(cpus),
-        mems=MemSet.parse(mems),
-        exclusive=exclusive,
-    )
-
-
-def spec(*containers: ContainerAssignment, shared: str = "0-3") -> NodeAssignmentSpec:
-    pools = Pools(reserved=CpuSet.parse("0"), shared=CpuSet.parse(shared))
-    return NodeAssignmentSpec(pools=pools, containers=containers)
-
-
-def tree(**found: str) -> Tree:
-    """kubepods with both classes, and a pod with an owner, a guest, its sandbox: all on 0-7."""
-    paths = {
-        "kubepods": "0-7",
-        "kubepods/burstable": "0-7",
-        "kubepods/besteffort": "0-7",
-        POD: "0-7",
-        f"{POD}/{OWNER}": found.get("owner", "0-7"),
-        f"{POD}/{GUEST}": found.get("guest", "0-7"),
-        f"{POD}/{SANDBOX}": found.get("sandbox", "0-7"),
-        f"{POD}/{OWNER}/inner": found.get("inner", found.get("owner", "0-7")),
-    }
-    paths["kubepods"] = found.get("kubepods", "0-7")
-    both = MemSet([0, 1])
-    return tree_of(
-        Version.V1,
-        "kubepods",
-        (
-            Cgroup(path, CpuSet.parse(cpus), both, CpuSet.parse(cpus), both)
-            for path, cpus in paths.items()
-        ),
-    )
-
-
-def cpus_of(one: NodeAssignmentSpec, observed: Tree, names: dict[str, str]) -> dict[str, str]:
-    wanted = desire(one, observed, LAYOUT, names, machine())
-    short = {OWNER: "owner", GUEST: "guest", SANDBOX: "sandbox"}
-    return {
-        short.get(path.rpartition("/")[2], path.rpartition("/")[2]): str(want.cpus)
-        for path, want in wanted.items()
-    }
+from numapin_api.topology import NumaNode, Topology
+from numapin_enforcer.cgroups import Cgroup, Version, tree_of
+from numapin_enforcer.desired import desire
 
 
 def test_owners_have_their_own_and_everybody_else_the_pool() -> None:
@@ -163,6 +111,24 @@ def test_a_nested_cgroup_goes_with_its_container_but_keeps_a_choice_of_its_own()
     assert cpus_of(owner, tree(owner="4-7", inner="4-7"), NAMES)["inner"] == "4-6"
     assert cpus_of(owner, tree(owner="4-7", inner="6-7"), NAMES)["inner"] == "6"
     assert cpus_of(owner, tree(owner="4-7", inner="7"), NAMES)["inner"] == "4-6"
+    assert cpus_of(owner, tree(owner="4", inner="4"), NAMES)["inner"] == "4-6"
+
+
+@pytest.mark.parametrize(
+    ("container", "inner", "want"), [("0", "0", "0-1"), ("0-1", "0", "0"), ("0-1", "0-1", "0-1")]
+)
+def test_a_nested_cgroups_memory_goes_with_its_containers(
+    container: str, inner: str, want: str
+) -> None:
+    every, path = CpuSet(range(8)), f"{POD}/{OWNER}"
+    mems = {"kubepods": "0-1", POD: "0-1", path: container, f"{path}/inner": inner}
+    sets = {each: (every, MemSet.parse(text)) for each, text in mems.items()}
+    observed = tree_of(
+        Version.V1, "kubepods", (Cgroup(each, *both, *both) for each, both in sets.items())
+    )
+    wanted = desire(spec(assigned("owner", "5")), observed, LAYOUT, NAMES, machine())
+    nested = wanted[f"{path}/inner"]
+    assert (str(nested.mems), nested.owner) == (want, "1/owner")
 
 
 def test_memory_is_where_the_spec_says_else_anywhere() -> None:
@@ -176,15 +142,40 @@ def test_memory_is_where_the_spec_says_else_anywhere() -> None:
 
 
 @pytest.mark.parametrize(
-    ("offline", "owner", "shared"),
-    [("5", "6", "0-3"), ("5-6", "0-3", "0-3"), ("0-3", "5-6", "4,7"), ("0-4,7", "5-6", "5-6")],
+    ("offline", "owner", "alone", "shared"),
+    [
+        ("5", "6", True, "0-3"),
+        ("5-6", "0-3", False, "0-3"),
+        ("0-3", "5-6", True, "4,7"),
+        ("0-4,7", "5-6", False, "5-6"),
+    ],
     ids=["part of an owner's", "all of an owner's", "the pool", "all but an owner's"],
 )
-def test_what_went_offline_is_left_out(offline: str, owner: str, shared: str) -> None:
+def test_what_went_offline_is_left_out(offline: str, owner: str, alone: bool, shared: str) -> None:
     one = spec(assigned("owner", "5-6"))
     wanted = desire(one, tree(), LAYOUT, NAMES, machine(offline))
-    assert str(wanted[f"{POD}/{OWNER}"].cpus) == owner
+    mine = wanted[f"{POD}/{OWNER}"]
+    assert (str(mine.cpus), mine.exclusive) == (owner, alone)
     assert str(wanted[f"{POD}/{GUEST}"].cpus) == shared
+
+
+def test_an_owner_is_known_by_what_is_left_of_its_cpus() -> None:
+    wanted = desire(spec(assigned("owner", "5-6")), tree(owner="6"), LAYOUT, {}, machine("5"))
+    assert wanted[f"{POD}/{OWNER}"].owner == "1/owner"
+
+
+def test_who_is_listed_and_owns_nothing_is_no_owner() -> None:
+    one = spec(assigned("owner", "5-6", exclusive=False))
+    wanted = desire(one, tree(), LAYOUT, NAMES, machine())[f"{POD}/{OWNER}"]
+    assert (str(wanted.cpus), wanted.exclusive, wanted.owner) == ("5-6", False, "")
+    assert cpus_of(one, tree(owner="5-6"), {})["owner"] == "0-3"
+
+
+def test_memory_that_went_is_left_out() -> None:
+    left = Topology(machine().cpus, (NumaNode(0, 2**30), NumaNode(1, 0)))
+    one = spec(assigned("owner", "5", "1"), assigned("guest", "", "0-1", exclusive=False))
+    wanted = desire(one, tree(), LAYOUT, NAMES, left)
+    assert [str(wanted[f"{POD}/{each}"].mems) for each in (OWNER, GUEST)] == ["0", "0"]
 
 
 def test_when_the_pool_is_offline_the_cpus_that_nobody_owns_take_its_place() -> None:
@@ -205,82 +196,3 @@ def test_a_container_and_the_one_that_replaces_it_are_one_owner() -> None:
     names = {OWNER: "owner", GUEST: "owner"}
     wanted = desire(spec(assigned("owner", "5-6")), observed, LAYOUT, names, machine())
     assert wanted[f"{POD}/{OWNER}"].owner == wanted[f"{POD}/{GUEST}"].owner == "1/owner"
-
-
-def test_released_everybody_has_what_kubepods_has() -> None:
-    observed = tree(kubepods="0-6", owner="5")
-    wanted = release(observed, machine())
-    assert list(wanted) == list(observed.cgroups)
-    assert {str(want.cpus) for want in wanted.values()} == {"0-6"}
-    assert {str(want.mems) for want in wanted.values()} == {"0-1"}
-
-
-def chain(cpus: str = "0-7", mems: str = "0-1") -> Tree:
-    """kubepods and three cgroups, each in the one before."""
-    sets = CpuSet.parse(cpus), MemSet.parse(mems)
-    paths = ("kubepods", "kubepods/a", "kubepods/a/b", "kubepods/a/b/c")
-    return tree_of(Version.V2, "kubepods", (Cgroup(path, *sets, *sets) for path in paths))
-
-
-def test_whoever_is_around_a_cgroup_holds_all_that_it_is_to_have() -> None:
-    one, node = assigned("owner", "3"), MemSet([0])
-    wanted = {
-        "kubepods/a": Desired(CpuSet([0]), node),
-        "kubepods/a/b": Desired(CpuSet([0, 1]), node, one, exclusive=True),
-        "kubepods/a/b/c": Desired(CpuSet([3]), MemSet([1])),
-    }
-    held = contain(chain(), wanted, machine())
-    found = {path: (str(want.cpus), str(want.mems)) for path, want in held.items()}
-    assert found == {
-        "kubepods": ("0-7", "0-1"),
-        "kubepods/a": ("0-1,3", "0-1"),
-        "kubepods/a/b": ("0-1,3", "0-1"),
-        "kubepods/a/b/c": ("3", "1"),
-    }
-    assert held["kubepods/a/b"].owner == "1/owner"
-    assert held["kubepods/a/b/c"] is wanted["kubepods/a/b/c"]
-
-
-@pytest.mark.parametrize(
-    ("cpus", "mems", "offline", "root"),
-    [
-        ("0-5", "0-1", "", ("0-5", "0-1")),
-        ("0-5", "0-1", "5", ("0-4", "0-1")),
-        ("0-5", "0", "", ("0-7", "0-1")),
-        ("", "0-1", "", ("0-7", "0-1")),
-        ("7", "0-1", "7", ("0-6", "0-1")),
-        ("2-5", "0-1", "", ("0-7", "0-1")),
-        ("1-5", "0-1", "", ("1-5", "0-1")),
-        ("0-5", "0-2", "", ("0-5", "0-1")),
-    ],
-    ids=[
-        "as found",
-        "less what is offline",
-        "no memory",
-        "newborn",
-        "all offline",
-        "too narrow",
-        "wide enough without the first CPU",
-        "less a NUMA node without memory",
-    ],
-)
-def test_kubepods_is_as_found_or_has_everything(
-    cpus: str, mems: str, offline: str, root: tuple[str, str]
-) -> None:
-    found = chain(cpus, mems)
-    below = dict.fromkeys(found.parents, Desired(CpuSet([1]), MemSet([0])))
-    if cpus in {"", "7"}:
-        found, below = tree_of(Version.V2, "kubepods", [found.cgroups["kubepods"]]), {}
-    held = contain(found, below, machine(offline))["kubepods"]
-    assert (str(held.cpus), str(held.mems)) == root
-
-
-def test_owned_are_the_cpus_of_owners_alone() -> None:
-    owner, guest = assigned("owner", "5"), assigned("guest", "6", exclusive=False)
-    wanted = [
-        Desired(CpuSet([5]), MemSet([0]), owner, exclusive=True),
-        Desired(CpuSet([6]), MemSet([0]), guest),
-        Desired(CpuSet([0]), MemSet([0])),
-    ]
-    assert owned_cpus(wanted) == CpuSet([5])
-    assert owned_cpus([]) == CpuSet()

@@ -1,6 +1,7 @@
 """Plans that people can read: which writes, in which order."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -239,6 +240,25 @@ def test_memory_moves_last_and_only_what_is_assigned_is_moved_on_v1() -> None:
     ]
     (move,) = plan(tree(Version.V2, sets, mems), wanted).moves
     assert (move.value, move.may_block) == (MemSet([1]), True)
+
+
+def test_on_v1_pages_of_what_is_assigned_nowhere_stay() -> None:
+    """Its NUMA nodes changed because the machine's did."""
+    sets = {ROOT: "0-3", SHARED: "0-1", ONE: "2-3"}
+    owner = replace(want("2-3", "a"), mems=MemSet([0]))
+    wanted = {ROOT: want("0-3"), SHARED: want("0-1", mems="0"), ONE: owner}
+    moves = told(plan(tree(Version.V1, sets), wanted))
+    assert sorted(moves) == ["MoveMemory one=0", "MoveMemory shared=0"]
+
+
+@pytest.mark.parametrize("version", Version)
+def test_kubepods_loses_nothing_and_grows_before_all_others(version: Version) -> None:
+    wanted = {ROOT: want("0-2", mems="0"), SHARED: want("0-2")}
+    assert told(plan(tree(version, {ROOT: "0-3", SHARED: "0-2"}), wanted)) == []
+    found = {ROOT: "0-1", SHARED: "0-1", ONE: "1"}
+    wanted = {ROOT: want("0-3"), SHARED: want("0"), ONE: want("3", "a")}
+    first, *_ = plan(tree(version, found), wanted).writes
+    assert (first.path, str(first.value)) == (ROOT, "0-3")
 
 
 def test_a_cgroup_that_has_nothing_yet_gets_both_sets_before_anybody_enters() -> None:

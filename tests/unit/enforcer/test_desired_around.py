@@ -1,0 +1,87 @@
+"""What is around the cgroups that get something, up to kubepods; and what owners own in all."""
+
+import pytest
+from desired_values import assigned, machine, tree
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_enforcer.cgroups import Cgroup, Tree, Version, tree_of
+from numapin_enforcer.desired import Desired, contain, owned_cpus, release
+
+
+def test_released_everybody_has_what_kubepods_has() -> None:
+    observed = tree(kubepods="0-6", owner="5")
+    wanted = release(observed, machine())
+    assert list(wanted) == list(observed.cgroups)
+    assert {str(want.cpus) for want in wanted.values()} == {"0-6"}
+    assert {str(want.mems) for want in wanted.values()} == {"0-1"}
+
+
+def chain(cpus: str = "0-7", mems: str = "0-1") -> Tree:
+    """kubepods and three cgroups, each in the one before."""
+    sets = CpuSet.parse(cpus), MemSet.parse(mems)
+    paths = ("kubepods", "kubepods/a", "kubepods/a/b", "kubepods/a/b/c")
+    return tree_of(Version.V2, "kubepods", (Cgroup(path, *sets, *sets) for path in paths))
+
+
+def test_whoever_is_around_a_cgroup_holds_all_that_it_is_to_have() -> None:
+    one, node = assigned("owner", "3"), MemSet([0])
+    wanted = {
+        "kubepods/a": Desired(CpuSet([0]), node),
+        "kubepods/a/b": Desired(CpuSet([0, 1]), node, one, exclusive=True),
+        "kubepods/a/b/c": Desired(CpuSet([3]), MemSet([1])),
+    }
+    held = contain(chain(), wanted, machine())
+    found = {path: (str(want.cpus), str(want.mems)) for path, want in held.items()}
+    assert found == {
+        "kubepods": ("0-7", "0-1"),
+        "kubepods/a": ("0-1,3", "0-1"),
+        "kubepods/a/b": ("0-1,3", "0-1"),
+        "kubepods/a/b/c": ("3", "1"),
+    }
+    assert held["kubepods/a/b"].owner == "1/owner"
+    assert held["kubepods/a/b/c"] is wanted["kubepods/a/b/c"]
+
+
+@pytest.mark.parametrize(
+    ("cpus", "mems", "offline", "root"),
+    [
+        ("0-5", "0-1", "", ("0-5", "0-1")),
+        ("0-5", "0-1", "5", ("0-4", "0-1")),
+        ("0-5", "0", "", ("0-7", "0-1")),
+        ("", "0-1", "", ("0-7", "0-1")),
+        ("7", "0-1", "7", ("0-6", "0-1")),
+        ("2-5", "0-1", "", ("0-7", "0-1")),
+        ("1-5", "0-1", "", ("1-5", "0-1")),
+        ("0-5", "0-2", "", ("0-5", "0-1")),
+    ],
+    ids=[
+        "as found",
+        "less what is offline",
+        "no memory",
+        "newborn",
+        "all offline",
+        "too narrow",
+        "wide enough without the first CPU",
+        "less a NUMA node without memory",
+    ],
+)
+def test_kubepods_is_as_found_or_has_everything(
+    cpus: str, mems: str, offline: str, root: tuple[str, str]
+) -> None:
+    found = chain(cpus, mems)
+    below = dict.fromkeys(found.parents, Desired(CpuSet([1]), MemSet([0])))
+    if cpus in {"", "7"}:
+        found, below = tree_of(Version.V2, "kubepods", [found.cgroups["kubepods"]]), {}
+    held = contain(found, below, machine(offline))["kubepods"]
+    assert (str(held.cpus), str(held.mems)) == root
+
+
+def test_owned_are_the_cpus_of_owners_alone() -> None:
+    owner, guest = assigned("owner", "5"), assigned("guest", "6", exclusive=False)
+    wanted = [
+        Desired(CpuSet([5]), MemSet([0]), owner, exclusive=True),
+        Desired(CpuSet([6]), MemSet([0]), guest),
+        Desired(CpuSet([0]), MemSet([0])),
+    ]
+    assert owned_cpus(wanted) == CpuSet([5])
+    assert owned_cpus([]) == CpuSet()
