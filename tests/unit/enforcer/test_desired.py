@@ -46,6 +46,15 @@ def test_a_pod_of_a_class_has_room_as_well_and_the_class_around_it() -> None:
     assert wanted == {"kubepods": "0-7", "burstable": "0-3,7", "pod1": "0-3,7"}
 
 
+def test_what_nobody_knows_shares_wherever_it_is() -> None:
+    every, both = CpuSet(range(8)), MemSet([0, 1])
+    paths = ("kubepods", "kubepods/odd", POD, f"{POD}/odd")
+    sets = (every, both, every, both)
+    observed = tree_of(Version.V1, "kubepods", (Cgroup(one, *sets) for one in paths))
+    wanted = desire(spec(assigned("owner", "5-6")), observed, LAYOUT, {}, machine())
+    assert {str(wanted[one].cpus) for one in ("kubepods/odd", f"{POD}/odd")} == {"0-3"}
+
+
 @pytest.mark.parametrize(
     ("found", "names", "want"),
     [
@@ -97,6 +106,16 @@ def test_a_newborn_waits_for_its_name_where_it_will_be(
 ) -> None:
     one = spec(*(assigned(name, cpus) for name, cpus in owners.items()))
     assert cpus_of(one, tree(), names)["owner"] == want
+
+
+def test_a_newborn_waits_only_for_an_owner_and_where_its_pod_was_met() -> None:
+    one = spec(assigned("owner", "5-6"), assigned("helper", "7", exclusive=False))
+    assert cpus_of(one, tree(), {GUEST: "guest", SANDBOX: ""})["owner"] == "5-6"
+    every, both = CpuSet(range(8)), MemSet([0, 1])
+    paths = ("kubepods", POD, f"{POD}/{OWNER}")
+    sets = (every, both, every, both)
+    alone = tree_of(Version.V1, "kubepods", (Cgroup(each, *sets) for each in paths))
+    assert cpus_of(one, alone, {})["owner"] == "0-3"
 
 
 def test_a_newborn_is_nobody_until_it_has_its_name() -> None:

@@ -115,6 +115,15 @@ def test_what_is_inside_a_parked_owner_stays_on_what_it_has_of_that(version: Ver
 
 
 @pytest.mark.parametrize("version", Version)
+def test_what_is_inside_an_owner_on_what_that_loses_goes_where_it_stays(version: Version) -> None:
+    inside = f"{ONE}/in"
+    found = {ROOT: "0-3", SHARED: "0-1", ONE: "2-3", inside: "3"}
+    wanted = {SHARED: want("0-1"), ONE: want("2", "a"), inside: want("2", "a")}
+    planned = plan(tree(version, found), {ROOT: want("0-3"), **wanted})
+    assert told(planned) == ["Narrow one/in=2", "Narrow one=2"]
+
+
+@pytest.mark.parametrize("version", Version)
 def test_one_that_has_no_other_place_is_parked_with_its_predecessor(version: Version) -> None:
     """Everything shared is still somebody's own."""
     successor = "k/zero"
