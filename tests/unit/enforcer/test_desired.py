@@ -134,10 +134,16 @@ def test_a_nested_cgroup_goes_with_its_container_but_keeps_a_choice_of_its_own()
 
 
 @pytest.mark.parametrize(
-    ("container", "inner", "want"), [("0", "0", "0-1"), ("0-1", "0", "0"), ("0-1", "0-1", "0-1")]
+    ("container", "inner", "assigns", "want"),
+    [
+        ("0", "0", "", "0-1"),
+        ("0-1", "0", "", "0"),
+        ("0-1", "0-1", "", "0-1"),
+        ("0-1", "0", "1", "1"),
+    ],
 )
 def test_a_nested_cgroups_memory_goes_with_its_containers(
-    container: str, inner: str, want: str
+    container: str, inner: str, assigns: str, want: str
 ) -> None:
     every, path = CpuSet(range(8)), f"{POD}/{OWNER}"
     mems = {"kubepods": "0-1", POD: "0-1", path: container, f"{path}/inner": inner}
@@ -145,7 +151,7 @@ def test_a_nested_cgroups_memory_goes_with_its_containers(
     observed = tree_of(
         Version.V1, "kubepods", (Cgroup(each, *both, *both) for each, both in sets.items())
     )
-    wanted = desire(spec(assigned("owner", "5")), observed, LAYOUT, NAMES, machine())
+    wanted = desire(spec(assigned("owner", "5", assigns)), observed, LAYOUT, NAMES, machine())
     nested = wanted[f"{path}/inner"]
     assert (str(nested.mems), nested.owner) == (want, "1/owner")
 
