@@ -20,6 +20,7 @@ from numapin_enforcer.drift import DriftCount
 from numapin_enforcer.enforce import Enforced, Goal
 from numapin_enforcer.host import PodTree
 from numapin_enforcer.kubelet import replaced, static_policy
+from numapin_enforcer.layout import Kind
 from numapin_enforcer.pace import Pace
 from numapin_enforcer.parts import Parts
 from numapin_enforcer.quota import freed
@@ -133,6 +134,9 @@ class Agent:
         for drift in enforced.drifts:
             self._drifts.add(drift)
             self._parts.slices.doubt(drift.path)
+            place = pods.layout.place(drift.path)
+            if place.kind is Kind.CONTAINER:
+                self._parts.recorder.doubt(place.container_id, drift.found[0])
             self._parts.teller.drifted(drift, self._parts.assignments.body)
         if enforced.tree is not None:
             self._parts.mover.move(enforced.moves, pods.files)

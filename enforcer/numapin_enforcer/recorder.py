@@ -38,6 +38,8 @@ class Recorder:
         """What the runtime may remember: as `told`, and what it is being told."""
         self._remembered: dict[str, CpuSet] = {}
         """What it may write at a container's next update, whoever asks for that."""
+        self._doubted: set[str] = set()
+        """Containers that others may have told it of since we last did."""
         self.problems: dict[str, CriError] = {}
         """Container id to why the runtime could not be told; tried again."""
 
@@ -56,9 +58,16 @@ class Recorder:
         for known in (self.told, self.tried, self._remembered, self.problems):
             for id_ in known.keys() - records.keys():
                 del known[id_]
+        self._doubted &= records.keys()
         self._wanted = records
         if any(self.told.get(id_) != record for id_, record in records.items()):
             self._changed.set()
+
+    def doubt(self, id_: str, found: CpuSet) -> None:
+        """Tell this container again: others have set `found`, maybe by telling the runtime."""
+        if self.told.pop(id_, None) or id_ in self.tried:
+            self._doubted.add(id_)
+            self._remembered[id_] = self._remembered.get(id_, found) | found
 
     def rest(self) -> None:
         """Tell nothing for now; what the runtime was told stays known."""
@@ -94,6 +103,7 @@ class Recorder:
                 return True
             if any(one.state is ContainerState.RUNNING for one in found):
                 self.tried[id_] = record
+                self._doubted.discard(id_)
                 self._remembered[id_] = self._remembered.get(id_, record.cpus) | record.cpus
                 await self._runtime.record(id_, record)
         except CriNotFoundError:
@@ -106,6 +116,9 @@ class Recorder:
 
     def _succeeded(self, id_: str, record: RuntimeRecord) -> None:
         """It remembers this and nothing else, or the container ended."""
+        if id_ in self._doubted:
+            self._changed.set()
+            return
         before = self._remembered.pop(id_, record.cpus)
         if id_ in self._wanted:
             self._remembered[id_] = record.cpus

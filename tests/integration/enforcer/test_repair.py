@@ -80,6 +80,22 @@ async def test_an_update_that_fails_half_done_is_set_right(
     await kubelet.until_remembered(container_id, "1")
 
 
+async def test_a_set_that_others_told_the_runtime_is_not_kept_there(
+    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+) -> None:
+    """It would come back with the next update, whoever asks for that."""
+    _, cgroup = owner
+    container_id = cgroup.rpartition("/")[2]
+    await kubelet.until_remembered(container_id, "1")
+    await kubelet.update(container_id, pb.LinuxContainerResources(cpuset_cpus="0"))
+    await eventually(lambda: node.status["driftCount"] > 0, "the repair")
+    await kubelet.until_remembered(container_id, "1")
+    await eventually(node.in_force)
+    with sampled(cgroup) as seen:
+        await kubelet.update(container_id, pb.LinuxContainerResources(cpu_shares=512))
+    assert seen == {"1"}
+
+
 async def test_an_update_of_a_shared_container_leaves_it_in_the_pool(
     kubelet: Kubelet, owner: tuple[Pod, str]
 ) -> None:

@@ -143,6 +143,41 @@ async def test_what_was_being_told_lingers_when_something_else_is_wanted(
     assert (recorder.lingering, runtime.told) == ({}, [("c1", ONE), ("c1", TWO)])
 
 
+async def test_what_others_may_have_told_it_lingers_until_it_was_told_again(
+    recorder: Recorder, runtime: FakeRuntime, wake: asyncio.Event
+) -> None:
+    runtime.has("c1", "main")
+    recorder.want({"c1": ONE})
+    await eventually(lambda: recorder.told)
+    recorder.doubt("c1", TWO.cpus)
+    recorder.want({"c1": ONE})
+    assert recorder.lingering == {"c1": TWO.cpus | ONE.cpus}
+    await wake.wait()
+    assert (recorder.lingering, runtime.told) == ({}, [("c1", ONE), ("c1", ONE)])
+
+
+async def test_what_comes_while_it_is_being_told_is_told_again(
+    recorder: Recorder, runtime: FakeRuntime, wake: asyncio.Event
+) -> None:
+    """Nobody knows which of the two it heard last."""
+    runtime.has("c1", "main")
+    runtime.records.clear()
+    recorder.want({"c1": ONE})
+    await eventually(lambda: recorder.tried)
+    recorder.doubt("c1", TWO.cpus)
+    runtime.records.set()
+    await wake.wait()
+    assert (recorder.lingering, runtime.told) == ({}, [("c1", ONE), ("c1", ONE)])
+
+
+async def test_a_container_of_which_it_was_never_told_is_not_doubted(
+    recorder: Recorder, runtime: FakeRuntime
+) -> None:
+    recorder.doubt("c1", TWO.cpus)
+    recorder.want({})
+    assert (recorder.lingering, runtime.asked) == ({}, [])
+
+
 async def test_at_rest_nothing_is_told_and_nothing_forgotten(
     recorder: Recorder, runtime: FakeRuntime, wake: asyncio.Event
 ) -> None:
