@@ -179,16 +179,19 @@ class Agent:
         """Ask the runtime for what is not known, and have it told what is in force."""
         found = dict(containers(tree, pods.layout))
         recorder, intake, limits = self._parts.recorder, self._parts.intake, self._parts.limits
+        unnamed: frozenset[str] = frozenset()
         if goal.spec is not None:
             assigned = {one.pod_uid for one in goal.spec.containers}
             wanted = (id_ for id_, (_, uid) in found.items() if uid in assigned)
-            self._parts.names.need(wanted)
+            unnamed = self._parts.names.need(wanted)
         elif enforced.complete and intake.accepted is not None:
             self._holding = False
             self._parts.slices.want(dict.fromkeys(told_slices(tree, pods.layout), SliceSets()))
             self._parts.keeper.keep(intake.accepted)
         records = {}
         for id_, (path, _) in found.items():
+            if id_ in unnamed:
+                continue  # it may be an owner, which must not be told the set of one who shares
             told = recorder.tried.get(id_) or limits.told_before(path)
             if (one := record(enforced, tree, path, told)) is not None:
                 quota_us = limits.to_record(path, told.quota_us if told else 0)

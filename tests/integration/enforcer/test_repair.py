@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 from enforcer_node import Node, assigned, eventually, spec
 from grpclib.exceptions import GRPCError
-from played_kubelet import Kubelet, Pod, cpus_of, pids_of, write_cpus
+from played_kubelet import Kubelet, Pod, cpus_of, limit_of, pids_of, write_cpus
 from sampled_cpus import sampled
 
 from numapin_enforcer import cri_v1_pb2 as pb
@@ -146,6 +146,30 @@ async def test_nobody_owns_a_cpu_that_the_runtime_may_give_its_former_owner_agai
     (status,) = node.status["containers"]
     assert (status["cpus"], status["exclusive"]) == ("1", True)
     await kubelet.until_remembered(cgroup.rpartition("/")[2], "0")
+
+
+async def test_an_owner_that_was_moved_while_the_enforcer_was_dead_is_put_back_once(
+    node: Node, kubelet: Kubelet
+) -> None:
+    """The runtime is not told meanwhile that it shares: it would write that over the pin."""
+    pod = await kubelet.run_pod("owner")
+    container_id = await kubelet.run(pod, "main", quota_us=100_000)
+    cgroup = f"{pod.cgroup}/{container_id}"
+    await node.start()
+    await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
+    await kubelet.until_remembered(container_id, "1")
+    await eventually(lambda: limit_of(cgroup) == "-1")
+    for _ in range(5):
+        await node.stop(signal.SIGKILL)
+        write_cpus(cgroup, "0")
+        await node.start()
+        await eventually(lambda: cpus_of(cgroup) == "1")
+        with sampled(cgroup) as seen:
+            await eventually(lambda: node.probe("readyz")[0] == 200)
+            await kubelet.until_remembered(container_id, "1")
+            await asyncio.sleep(0.2)
+        assert seen == {"1"}
+        assert node.status["driftCount"] == 0
 
 
 async def test_killed_and_started_again_it_changes_no_cpuset(
