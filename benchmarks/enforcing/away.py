@@ -62,7 +62,8 @@ def death(bench: Bench, record: Recording, number: int) -> Death:
     os.kill(pid, signal.SIGKILL)
     bench.wait(lambda: len(_times(log)) > before, "the standby")
     name = f"newcomer-{number}"
-    bench.create(pod(name, LOOK, cpu="500m"))
+    # Little: the kubelet counts those that have just ended for a moment more.
+    bench.create(pod(name, LOOK, cpu="50m"))
     group = f"pod{bench.get(name)['metadata']['uid']}"
     printed = bench.log(name)
     bench.wait(lambda: printed.exists() and printed.stat().st_size > 0, "the program to print")
