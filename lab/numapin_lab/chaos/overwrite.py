@@ -1,5 +1,6 @@
 """Edge: cpusets are overwritten by hand, and it is measured how long that lasts."""
 
+import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -73,13 +74,20 @@ class Overwriter:
             yield from ((one, wide) for one in (*above[1:], path))  # children are inside parents
 
     def _containers(self) -> set[Path]:
-        return {path for pod in self._root.glob("**/pod*") for path in pod.iterdir() if _is(path)}
+        return {path for path in self._folders() if path.parent.name.startswith("pod")}
 
     def _find(self, uid: str, container: str) -> Path | None:
-        for path in self._root.glob(f"**/pod{uid}/*"):
-            if _is(path) and read_name(self._bundles, path.name) == container:
+        for path in self._folders():
+            if path.parent.name == f"pod{uid}" and read_name(self._bundles, path.name) == container:
                 return path
         return None
+
+    def _folders(self) -> Iterator[Path]:
+        """Whatever is named as a container's cgroup; one that goes meanwhile is left out."""
+        for folder, _, _ in os.walk(self._root):
+            path = Path(folder)
+            if len(path.name) == 64:
+                yield path
 
     def _assignment(self) -> dict[str, Any] | None:
         try:
@@ -136,10 +144,6 @@ class Overwriter:
         owners = {found for owner in version.owners() if (found := self._find(*owner))}
         holds_owner = any(one.is_relative_to(path) for one in owners)
         return version.shared == value.mask and not holds_owner
-
-
-def _is(path: Path) -> bool:
-    return path.is_dir() and len(path.name) == 64
 
 
 def _choose(among: Sequence[Path], choice: float) -> tuple[Path, ...]:
