@@ -53,7 +53,7 @@ def measure(bench: Bench, deaths: int) -> Iterator[Figure]:
 def death(bench: Bench, record: Recording, number: int) -> Death:
     """Kill the enforcer, start a pod that stands beside the QoS classes, and start it again."""
     session = bench.session
-    bench.wait(lambda: _told(bench), "the owner to be reported exclusive")
+    bench.wait(lambda: any(session.told_exclusive()), "the owner to be reported exclusive")
     log = session.cluster.standby.folder / "log"
     before = len(_times(log))
     pid = session.agent("enforcer").daemon.pid()
@@ -78,12 +78,6 @@ def death(bench: Bench, record: Recording, number: int) -> Death:
         tell(f"  {number + 1} kills")
     said = printed.read_text().split()[-1]
     return Death(_times(log)[before] - killed_at, made, fenced, said, str(shared))
-
-
-def _told(bench: Bench) -> bool:
-    assignment = bench.session.assignment()
-    status = assignment.status if assignment else None
-    return status is not None and any(one.exclusive for one in status.containers)
 
 
 def _times(log: Path) -> list[float]:

@@ -18,6 +18,7 @@ class PodTree:
     layout: Layout
     files: Cgroupfs
     watch: CgroupWatch
+    view: CgroupView
     enforcement: Enforcement
 
 
@@ -68,4 +69,4 @@ class Host:
         files = Cgroupfs(self._mounts, layout.root)
         watch = CgroupWatch(self._mounts.cpuset, layout.root)
         view = CgroupView(files, watch)
-        return PodTree(layout, files, watch, Enforcement(files, view, layout))
+        return PodTree(layout, files, watch, view, Enforcement(files, view, layout))

@@ -124,7 +124,6 @@ class Absence:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._view: CgroupView | None = None
         self._looked_at = -math.inf
         self._failed_passes = 0
 
@@ -132,7 +131,8 @@ class Absence:
         """Make one pass; says how many seconds nothing need be done unless something happens."""
         self._machine.look()
         try:
-            fenced = self._fenced(pods, spec, self._observed(pods))
+            self._observe(pods.view)
+            fenced = self._fenced(pods, spec)
         except CgroupError as error:
             LOG.warning("the cgroups could not be read", extra={"error": error})
             fenced, self._looked_at = False, -math.inf
@@ -141,24 +141,20 @@ class Absence:
             return RESYNC_SECONDS
         return min(RESYNC_SECONDS, RETRY_SECONDS * 2.0 ** min(self._failed_passes - 1, 10))
 
-    def _observed(self, pods: PodTree) -> CgroupView:
-        """The tree as it is."""
-        if self._view is None:
-            self._view = CgroupView(pods.files, pods.watch)
+    def _observe(self, view: CgroupView) -> None:
         now = time.monotonic()
         everything = now - self._looked_at >= RESYNC_SECONDS
-        self._view.observe(everything=everything)
+        view.observe(everything=everything)
         self._looked_at = now if everything else self._looked_at
-        return self._view
 
-    def _fenced(self, pods: PodTree, spec: NodeAssignmentSpec, view: CgroupView) -> bool:
+    def _fenced(self, pods: PodTree, spec: NodeAssignmentSpec) -> bool:
         """Take everybody off what others own; says whether nobody is on it any more.
 
         Raises:
             CgroupError: a file could not be read.
         """
         for _ in range(MOST_ROUNDS):
-            tree = view.tree
+            tree = pods.view.tree
             if tree is None:
                 return True
             wanted = fence(spec, tree, pods.layout, self._machine.topology)
@@ -167,7 +163,7 @@ class Absence:
             steps = plan(tree, wanted)
             outcome = apply(steps.quick, pods.files)
             self._tell(outcome)
-            view.read_back(write.path for write in steps.quick)
+            pods.view.read_back(write.path for write in steps.quick)
         return False
 
     def _tell(self, outcome: Outcome) -> None:

@@ -158,6 +158,12 @@ class Session:
         assert assignment is not None
         return assignment
 
+    def told_exclusive(self) -> list[bool]:
+        """Of each container in the status, whether it is reported to own its CPUs."""
+        assignment = self.assignment()
+        status = assignment.status if assignment else None
+        return [one.exclusive for one in status.containers] if status else []
+
     def patch_assignment(self, spec: Mapping[str, Any]) -> None:
         """Write fields of the NodeAssignment's spec in the operator's place."""
         patch = json.dumps({"spec": spec})

@@ -72,7 +72,7 @@ def test_a_new_pod_is_born_off_the_owned_cpu_while_the_enforcer_is_away(
     pinned: Session, cpu: str | None
 ) -> None:
     """In its class if it has one, and else by the standby."""
-    pinned.wait(partial(_told, pinned), "the owner to be reported exclusive")
+    eventually(pinned.told_exclusive, [True])
     pinned.kill("enforcer")
     tell = ("sh", "-c", "grep Cpus_allowed_list /proc/self/status; exec sleep 1000000")
     pinned.apply(pod("late", tell, cpu=cpu))
@@ -80,12 +80,6 @@ def test_a_new_pod_is_born_off_the_owned_cpu_while_the_enforcer_is_away(
     eventually(lambda: pinned.kubectl("logs", "late").split(), ["Cpus_allowed_list:", str(SHARED)])
     assert pinned.allowed("late") == SHARED
     pinned.restart("enforcer")
-
-
-def _told(session: Session) -> bool:
-    assignment = session.assignment()
-    status = assignment.status if assignment else None
-    return status is not None and [one.exclusive for one in status.containers] == [True]
 
 
 def test_a_cpuset_overwritten_by_hand_is_repaired_counted_and_told(pinned: Session) -> None:
