@@ -15,18 +15,18 @@ from numapin_client.login import find_login
 from numapin_client.logs import setup_logging
 from numapin_client.objects import ApiClient, connect
 from numapin_enforcer.agent import Agent
-from numapin_enforcer.assignments import Assignments
+from numapin_enforcer.assignment.acceptance import Intake
+from numapin_enforcer.assignment.keeper import Keeper
+from numapin_enforcer.assignment.local_copy import LocalCopy
+from numapin_enforcer.assignment.watch import Assignments
 from numapin_enforcer.cgroupfs import NoCpusetError
 from numapin_enforcer.cgroups import CgroupError
 from numapin_enforcer.cri import SOCKETS, CriClient, CriUnavailableError, find_socket
 from numapin_enforcer.giveback import ReleaseError, give_back
 from numapin_enforcer.health import AddressError, Health, build_application, serve
 from numapin_enforcer.host import Host
-from numapin_enforcer.intake import Intake
-from numapin_enforcer.keeper import Keeper
 from numapin_enforcer.layout import InvalidIdError
 from numapin_enforcer.limits import Limits
-from numapin_enforcer.local_copy import LocalCopy
 from numapin_enforcer.machine import Machine
 from numapin_enforcer.mover import Mover
 from numapin_enforcer.names import ContainerNames

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Final
 
 from numapin_enforcer.apply import Outcome, apply
+from numapin_enforcer.assignment.local_copy import FILE_NAME
 from numapin_enforcer.cgroups import Tree
 from numapin_enforcer.cri import ContainerRuntime, CriError, CriNotFoundError, RuntimeRecord
 from numapin_enforcer.desired import release
 from numapin_enforcer.host import Host, PodTree
 from numapin_enforcer.layout import Kind
-from numapin_enforcer.local_copy import FILE_NAME
 from numapin_enforcer.machine import Machine
 from numapin_enforcer.plan import plan
 from numapin_enforcer.quota_keeper import QuotaKeeper

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from numapin_enforcer.assignments import Assignments
+from numapin_enforcer.assignment.acceptance import Intake
+from numapin_enforcer.assignment.keeper import Keeper
+from numapin_enforcer.assignment.watch import Assignments
 from numapin_enforcer.health import Health
 from numapin_enforcer.host import Host
-from numapin_enforcer.intake import Intake
-from numapin_enforcer.keeper import Keeper
 from numapin_enforcer.limits import Limits
 from numapin_enforcer.machine import Machine
 from numapin_enforcer.mover import Mover

@@ -9,11 +9,11 @@ from typing import Final, NoReturn
 
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_enforcer.apply import Outcome, apply
+from numapin_enforcer.assignment.local_copy import LocalCopy, LocalCopyError
 from numapin_enforcer.cgroups import CgroupError
 from numapin_enforcer.fence import breached, fence
 from numapin_enforcer.host import Host, PodTree
 from numapin_enforcer.kubelet import static_policy
-from numapin_enforcer.local_copy import LocalCopy, LocalCopyError
 from numapin_enforcer.machine import Machine
 from numapin_enforcer.node_lock import NodeLock
 from numapin_enforcer.pace import Pace

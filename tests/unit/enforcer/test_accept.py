@@ -6,7 +6,7 @@ from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Cpu, NumaNode, Topology
-from numapin_enforcer.accept import accept
+from numapin_enforcer.assignment.validation import accept
 
 MACHINE = Topology(
     tuple(Cpu(cpu, cpu, 0, 0, cpu // 4) for cpu in range(7)),

@@ -14,11 +14,11 @@ from enforcer_node import eventually
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import NodeAssignmentSpec, Pools
-from numapin_enforcer import keeper as keeper_module
+from numapin_enforcer.assignment import keeper as keeper_module
+from numapin_enforcer.assignment.keeper import Keeper
+from numapin_enforcer.assignment.local_copy import Assignment, LocalCopy
 from numapin_enforcer.cgroups import CgroupRefusedError, Step, Tree, Write
-from numapin_enforcer.keeper import Keeper
 from numapin_enforcer.kubelet import static_policy
-from numapin_enforcer.local_copy import Assignment, LocalCopy
 from numapin_enforcer.machine import Machine
 from numapin_enforcer.mover import Mover
 

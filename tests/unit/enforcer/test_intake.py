@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
-from numapin_enforcer.intake import Intake
-from numapin_enforcer.local_copy import LocalCopy
+from numapin_enforcer.assignment.acceptance import Intake
+from numapin_enforcer.assignment.local_copy import LocalCopy
 
 CPUS = tuple(Cpu(cpu, cpu, 0, NO_CACHE, 0) for cpu in range(4))
 MACHINE = Topology(cpus=CPUS, numa_nodes=(NumaNode(0, 1 << 30),))

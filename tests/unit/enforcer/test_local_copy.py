@@ -8,8 +8,8 @@ import pytest
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
-from numapin_enforcer import local_copy
-from numapin_enforcer.local_copy import Assignment, LocalCopy, LocalCopyError
+from numapin_enforcer.assignment import local_copy
+from numapin_enforcer.assignment.local_copy import Assignment, LocalCopy, LocalCopyError
 
 SPEC = NodeAssignmentSpec(
     pools=Pools(reserved=CpuSet.parse("0"), shared=CpuSet.parse("0-2")),

@@ -6,7 +6,7 @@ from typing import Final
 
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_client.backoff import Backoff
-from numapin_enforcer.local_copy import Assignment, LocalCopy
+from numapin_enforcer.assignment.local_copy import Assignment, LocalCopy
 
 LOG: Final = logging.getLogger(__name__)
 

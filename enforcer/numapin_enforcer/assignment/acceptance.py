@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from numapin_api.conditions import Reason
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
-from numapin_enforcer.accept import accept
-from numapin_enforcer.local_copy import Assignment, LocalCopy, LocalCopyError
+from numapin_enforcer.assignment.local_copy import Assignment, LocalCopy, LocalCopyError
+from numapin_enforcer.assignment.validation import accept
 from numapin_enforcer.status import Obstacle
 
 MESSAGE_LIMIT = 4096
