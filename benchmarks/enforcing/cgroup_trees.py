@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from numapin_api.topology import Topology
-from numapin_enforcer.cgroupfs import Mounts
-from numapin_enforcer.cgroups import Version
-from numapin_enforcer.layout import Driver, Layout, Qos
+from numapin_enforcer.cgroups.filesystem import Mounts
+from numapin_enforcer.cgroups.naming import Driver, Layout, Qos
+from numapin_enforcer.cgroups.tree import Version
 
 PODS = 50
 OWNER = "f" * 64

@@ -18,12 +18,12 @@ from observer import hurried
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import Topology
-from numapin_enforcer.apply import apply
-from numapin_enforcer.cgroupfs import Cgroupfs, Mounts, find_mounts
-from numapin_enforcer.cgroups import Cgroup, Step, Tree, Version, Write, tree_of
-from numapin_enforcer.desired import Desired, desire, release
-from numapin_enforcer.layout import Layout, Qos
-from numapin_enforcer.plan import plan
+from numapin_enforcer.cgroups.apply import apply
+from numapin_enforcer.cgroups.filesystem import Cgroupfs, Mounts, find_mounts
+from numapin_enforcer.cgroups.naming import Layout, Qos
+from numapin_enforcer.cgroups.tree import Cgroup, Step, Tree, Version, Write, tree_of
+from numapin_enforcer.plan.desired import Desired, desire, release
+from numapin_enforcer.plan.writes import plan
 from numapin_enforcer.sysfs import discover
 from numapin_lab.errors import LabError
 

@@ -42,7 +42,7 @@ from figures import HEADER, Figure
 from labs import Bench, numapin, static_kubelet, tell
 from sharing import Effort, compare
 
-from numapin_enforcer.cgroupfs import find_mounts
+from numapin_enforcer.cgroups.filesystem import find_mounts
 from numapin_lab.errors import LabError
 
 PARTS = ("fence", "drift", "start", "away", "sharing", "kubelet", "isolation", "weight")

@@ -19,16 +19,16 @@ from numapin_enforcer.assignment.acceptance import Intake
 from numapin_enforcer.assignment.keeper import Keeper
 from numapin_enforcer.assignment.local_copy import LocalCopy
 from numapin_enforcer.assignment.watch import Assignments
-from numapin_enforcer.cgroupfs import NoCpusetError
-from numapin_enforcer.cgroups import CgroupError
+from numapin_enforcer.cgroups.filesystem import NoCpusetError
+from numapin_enforcer.cgroups.kubepods import Host
+from numapin_enforcer.cgroups.memory_mover import Mover
+from numapin_enforcer.cgroups.naming import InvalidIdError
+from numapin_enforcer.cgroups.tree import CgroupError
 from numapin_enforcer.cri import SOCKETS, CriClient, CriUnavailableError, find_socket
 from numapin_enforcer.giveback import ReleaseError, give_back
 from numapin_enforcer.health import AddressError, Health, build_application, serve
-from numapin_enforcer.host import Host
-from numapin_enforcer.layout import InvalidIdError
 from numapin_enforcer.limits import Limits
 from numapin_enforcer.machine import Machine
-from numapin_enforcer.mover import Mover
 from numapin_enforcer.names import ContainerNames
 from numapin_enforcer.node_lock import NodeLock
 from numapin_enforcer.parts import Parts

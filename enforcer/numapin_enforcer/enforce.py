@@ -7,13 +7,13 @@ from typing import Final
 
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
-from numapin_enforcer.apply import Failure, apply
-from numapin_enforcer.cgroups import Cgroup, CgroupVanishedError, Tree, Write, parent
-from numapin_enforcer.desired import Desired, desire, owned_cpus, release
-from numapin_enforcer.drift import Drift
-from numapin_enforcer.layout import Layout
-from numapin_enforcer.plan import plan
-from numapin_enforcer.view import CgroupFiles, CgroupView
+from numapin_enforcer.cgroups.apply import Failure, apply
+from numapin_enforcer.cgroups.naming import Layout
+from numapin_enforcer.cgroups.snapshot import CgroupFiles, CgroupView
+from numapin_enforcer.cgroups.tree import Cgroup, CgroupVanishedError, Tree, Write, parent
+from numapin_enforcer.plan.desired import Desired, desire, owned_cpus, release
+from numapin_enforcer.plan.drift import Drift
+from numapin_enforcer.plan.writes import plan
 
 MOST_ROUNDS: Final = 8
 """So often is a tree planned for in one pass while it keeps changing."""

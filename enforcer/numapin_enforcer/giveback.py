@@ -5,15 +5,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from numapin_enforcer.apply import Outcome, apply
 from numapin_enforcer.assignment.local_copy import FILE_NAME
-from numapin_enforcer.cgroups import Tree
+from numapin_enforcer.cgroups.apply import Outcome, apply
+from numapin_enforcer.cgroups.kubepods import Host, PodTree
+from numapin_enforcer.cgroups.naming import Kind
+from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.cri import ContainerRuntime, CriError, CriNotFoundError, RuntimeRecord
-from numapin_enforcer.desired import release
-from numapin_enforcer.host import Host, PodTree
-from numapin_enforcer.layout import Kind
 from numapin_enforcer.machine import Machine
-from numapin_enforcer.plan import plan
+from numapin_enforcer.plan.desired import release
+from numapin_enforcer.plan.writes import plan
 from numapin_enforcer.quota_keeper import QuotaKeeper
 from numapin_enforcer.slices import (
     ServiceManager,

@@ -7,8 +7,8 @@ from typing import Final
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
-from numapin_enforcer.cgroups import Cgroup, Tree
-from numapin_enforcer.desired import Desired
+from numapin_enforcer.cgroups.tree import Cgroup, Tree
+from numapin_enforcer.plan.desired import Desired
 
 NOTHING: Final[Mapping[str, CpuSet]] = MappingProxyType({})
 

@@ -10,7 +10,7 @@ from typing import Final
 from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet
 from numapin_client.backoff import Backoff
-from numapin_enforcer.cgroups import CgroupError, Quota
+from numapin_enforcer.cgroups.tree import CgroupError, Quota
 from numapin_enforcer.cri import UNLIMITED_QUOTA, RuntimeRecord
 from numapin_enforcer.quota_keeper import QuotaFiles, QuotaKeeper
 from numapin_enforcer.status import Obstacle

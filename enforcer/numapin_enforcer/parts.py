@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from numapin_enforcer.assignment.acceptance import Intake
 from numapin_enforcer.assignment.keeper import Keeper
 from numapin_enforcer.assignment.watch import Assignments
+from numapin_enforcer.cgroups.kubepods import Host
+from numapin_enforcer.cgroups.memory_mover import Mover
 from numapin_enforcer.health import Health
-from numapin_enforcer.host import Host
 from numapin_enforcer.limits import Limits
 from numapin_enforcer.machine import Machine
-from numapin_enforcer.mover import Mover
 from numapin_enforcer.names import ContainerNames
 from numapin_enforcer.recorder import Recorder
 from numapin_enforcer.reporter import Reporter

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from numapin_enforcer.cgroups import Quota, Step, Write, parent
-from numapin_enforcer.desired import Desired
-from numapin_enforcer.layout import Kind, Layout
+from numapin_enforcer.cgroups.naming import Kind, Layout
+from numapin_enforcer.cgroups.tree import Quota, Step, Write, parent
+from numapin_enforcer.plan.desired import Desired
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
-from numapin_enforcer.apply import Outcome, apply
-from numapin_enforcer.cgroups import CgroupTree, CgroupVanishedError, Quota
+from numapin_enforcer.cgroups.apply import Outcome, apply
+from numapin_enforcer.cgroups.tree import CgroupTree, CgroupVanishedError, Quota
 from numapin_enforcer.quota import plan_quotas
 
 LOG: Final = logging.getLogger(__name__)

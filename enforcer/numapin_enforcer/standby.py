@@ -8,18 +8,18 @@ from contextlib import closing
 from typing import Final, NoReturn
 
 from numapin_api.nodeassignment import NodeAssignmentSpec
-from numapin_enforcer.apply import Outcome, apply
 from numapin_enforcer.assignment.local_copy import LocalCopy, LocalCopyError
-from numapin_enforcer.cgroups import CgroupError
-from numapin_enforcer.fence import breached, fence
-from numapin_enforcer.host import Host, PodTree
+from numapin_enforcer.cgroups.apply import Outcome, apply
+from numapin_enforcer.cgroups.kubepods import Host, PodTree
+from numapin_enforcer.cgroups.snapshot import CgroupView
+from numapin_enforcer.cgroups.tree import CgroupError
 from numapin_enforcer.kubelet import static_policy
 from numapin_enforcer.machine import Machine
 from numapin_enforcer.node_lock import NodeLock
 from numapin_enforcer.pace import Pace
-from numapin_enforcer.plan import plan
+from numapin_enforcer.plan.fence import breached, fence
+from numapin_enforcer.plan.writes import plan
 from numapin_enforcer.settings import NodeSettings
-from numapin_enforcer.view import CgroupView
 
 LOG: Final = logging.getLogger(__name__)
 

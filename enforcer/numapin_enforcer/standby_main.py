@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from numapin_client.logs import setup_logging
-from numapin_enforcer.cgroupfs import NoCpusetError
-from numapin_enforcer.cgroups import CgroupError
+from numapin_enforcer.cgroups.filesystem import NoCpusetError
+from numapin_enforcer.cgroups.naming import InvalidIdError
+from numapin_enforcer.cgroups.tree import CgroupError
 from numapin_enforcer.kubelet import replaced
-from numapin_enforcer.layout import InvalidIdError
 from numapin_enforcer.priority import hurry
 from numapin_enforcer.settings import parse_standby_settings
 from numapin_enforcer.standby import Standby

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from numapin_api.conditions import Reason
 from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
-from numapin_enforcer.apply import Failure
-from numapin_enforcer.cgroups import CgroupReadOnlyError, Write
+from numapin_enforcer.cgroups.apply import Failure
+from numapin_enforcer.cgroups.tree import CgroupReadOnlyError, Write
 from numapin_enforcer.status import Obstacle, Report, judge
 from numapin_enforcer.summary import Summary
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Self
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cgroupfs import Cgroupfs, find_mounts
-from numapin_enforcer.cgroups import Tree, Version, Write, parent
-from numapin_enforcer.layout import Driver, Layout
+from numapin_enforcer.cgroups.filesystem import Cgroupfs, find_mounts
+from numapin_enforcer.cgroups.naming import Driver, Layout
+from numapin_enforcer.cgroups.tree import Tree, Version, Write, parent
 
 CGROUPFS = Path("/sys/fs/cgroup")
 SYSTEM = Path("/sys/devices/system")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from played_kubelet import Kubelet
 
-from numapin_enforcer.layout import Driver, Layout, Qos
+from numapin_enforcer.cgroups.naming import Driver, Layout, Qos
 from numapin_lab.processes import wait_until
 
 CGROUPS = Path("/sys/fs/cgroup")

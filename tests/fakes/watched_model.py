@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 from kernel_model import KernelModel
 
-from numapin_enforcer.cgroups import Cgroup, CgroupVanishedError, Tree, Write
-from numapin_enforcer.inotify import Changes
+from numapin_enforcer.cgroups.inotify import Changes
+from numapin_enforcer.cgroups.tree import Cgroup, CgroupVanishedError, Tree, Write
 
 
 class WatchedModel(KernelModel):

@@ -12,13 +12,13 @@ from real_cgroups import RealCgroups, online_cpus
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
-from numapin_enforcer.cgroupfs import Cgroupfs
+from numapin_enforcer.cgroups.filesystem import Cgroupfs
+from numapin_enforcer.cgroups.inotify import CgroupWatch
+from numapin_enforcer.cgroups.naming import Qos
+from numapin_enforcer.cgroups.snapshot import CgroupView
 from numapin_enforcer.enforce import Enforcement, Goal
-from numapin_enforcer.inotify import CgroupWatch
-from numapin_enforcer.layout import Qos
 from numapin_enforcer.summary import summarize
 from numapin_enforcer.sysfs import discover
-from numapin_enforcer.view import CgroupView
 
 PARTITION = Path("/sys/fs/cgroup/partition")
 ID = "a" * 64

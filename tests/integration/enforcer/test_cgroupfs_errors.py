@@ -8,9 +8,9 @@ import pytest
 from real_cgroups import RealCgroups, memory_nodes, online_cpus
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.apply import apply
-from numapin_enforcer.cgroupfs import Cgroupfs, Mounts
-from numapin_enforcer.cgroups import (
+from numapin_enforcer.cgroups.apply import apply
+from numapin_enforcer.cgroups.filesystem import Cgroupfs, Mounts
+from numapin_enforcer.cgroups.tree import (
     CgroupReadOnlyError,
     CgroupRefusedError,
     CgroupVanishedError,

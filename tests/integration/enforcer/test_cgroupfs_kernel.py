@@ -17,7 +17,7 @@ from real_cgroups import (
 )
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cgroups import CgroupError, Step, Tree, Write
+from numapin_enforcer.cgroups.tree import CgroupError, Step, Tree, Write
 
 NAMES = ("a", "a/b", "a/b/c", "a/d", "e")
 

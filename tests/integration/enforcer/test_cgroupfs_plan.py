@@ -11,10 +11,10 @@ from kernel_worlds import followers, scattered, specs, worlds_on
 from real_cgroups import RealCgroups, examples, memory_nodes, online_cpus
 
 from numapin_api.topology import Cpu, NumaNode, Topology
-from numapin_enforcer.apply import apply
-from numapin_enforcer.cgroups import Step, Version, Write
-from numapin_enforcer.desired import release
-from numapin_enforcer.plan import plan
+from numapin_enforcer.cgroups.apply import apply
+from numapin_enforcer.cgroups.tree import Step, Version, Write
+from numapin_enforcer.plan.desired import release
+from numapin_enforcer.plan.writes import plan
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from numapin_enforcer.cgroupfs import Cgroupfs, Mounts, find_mounts
-from numapin_enforcer.cgroups import CgroupRefusedError, Quota, Step, Version, Write
+from numapin_enforcer.cgroups.filesystem import Cgroupfs, Mounts, find_mounts
+from numapin_enforcer.cgroups.tree import CgroupRefusedError, Quota, Step, Version, Write
 from numapin_enforcer.quota_keeper import QuotaKeeper
 
 INNER = "pod1/container"

@@ -7,7 +7,7 @@ import pytest
 from real_cgroups import RealCgroups, memory_nodes, online_cpus
 
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.cgroups import Step, Write
+from numapin_enforcer.cgroups.tree import Step, Write
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from played_kubelet import CPUSET, Kubelet
 
-from numapin_enforcer.inotify import CgroupWatch
+from numapin_enforcer.cgroups.inotify import CgroupWatch
 
 
 def _kernel_watches(watch: CgroupWatch) -> int:

@@ -3,9 +3,9 @@
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import Cpu, NumaNode, Topology
-from numapin_enforcer.cgroups import Cgroup, Tree, Version, tree_of
-from numapin_enforcer.desired import desire
-from numapin_enforcer.layout import Driver, Layout
+from numapin_enforcer.cgroups.naming import Driver, Layout
+from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
+from numapin_enforcer.plan.desired import desire
 
 LAYOUT = Layout(Driver.CGROUPFS)
 OWNER, GUEST, SANDBOX = (letter * 64 for letter in "abf")

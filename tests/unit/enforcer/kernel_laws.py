@@ -13,7 +13,7 @@ from kernel_worlds import World
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
-from numapin_enforcer.cgroups import CgroupTree, Tree, Write, parent
+from numapin_enforcer.cgroups.tree import CgroupTree, Tree, Write, parent
 from numapin_enforcer.inforce import in_force
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cgroups import (
+from numapin_enforcer.cgroups.tree import (
     Cgroup,
     CgroupRefusedError,
     CgroupVanishedError,

@@ -11,10 +11,10 @@ from kernel_worlds import World, followers, scattered, specs
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
-from numapin_enforcer.apply import Outcome, apply
-from numapin_enforcer.cgroup_files import error_of
-from numapin_enforcer.cgroups import Write
-from numapin_enforcer.plan import plan
+from numapin_enforcer.cgroups.apply import Outcome, apply
+from numapin_enforcer.cgroups.files import error_of
+from numapin_enforcer.cgroups.tree import Write
+from numapin_enforcer.plan.writes import plan
 
 patient = settings(
     max_examples=50,

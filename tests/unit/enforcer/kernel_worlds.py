@@ -8,9 +8,9 @@ from kernel_model import Group, KernelModel
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import Cpu, NumaNode, Topology
-from numapin_enforcer.cgroups import Tree, Version, parent
-from numapin_enforcer.desired import Desired, desire
-from numapin_enforcer.layout import Driver, Layout, Qos
+from numapin_enforcer.cgroups.naming import Driver, Layout, Qos
+from numapin_enforcer.cgroups.tree import Tree, Version, parent
+from numapin_enforcer.plan.desired import Desired, desire
 
 LAYOUT = Layout(Driver.CGROUPFS)
 

@@ -11,10 +11,10 @@ from kernel_worlds import LAYOUT, Pod, World, assigned
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import NodeAssignmentSpec, Pools
 from numapin_api.topology import Cpu, NumaNode, Topology
-from numapin_enforcer.cgroup_files import error_of
-from numapin_enforcer.cgroups import Version, Write
-from numapin_enforcer.layout import Qos
-from numapin_enforcer.plan import plan
+from numapin_enforcer.cgroups.files import error_of
+from numapin_enforcer.cgroups.naming import Qos
+from numapin_enforcer.cgroups.tree import Version, Write
+from numapin_enforcer.plan.writes import plan
 
 ONE_NODE = MemSet([0])
 CPUS = tuple(Cpu(cpu, cpu, 0, 0, 0) for cpu in range(5))

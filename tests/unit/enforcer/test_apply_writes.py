@@ -5,8 +5,8 @@ import errno
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.apply import Failure, Outcome, Skipped, apply
-from numapin_enforcer.cgroups import (
+from numapin_enforcer.cgroups.apply import Failure, Outcome, Skipped, apply
+from numapin_enforcer.cgroups.tree import (
     CgroupError,
     CgroupReadOnlyError,
     CgroupRefusedError,

@@ -17,10 +17,10 @@ from numapin_api.nodeassignment import NodeAssignmentSpec, Pools
 from numapin_enforcer.assignment import keeper as keeper_module
 from numapin_enforcer.assignment.keeper import Keeper
 from numapin_enforcer.assignment.local_copy import Assignment, LocalCopy
-from numapin_enforcer.cgroups import CgroupRefusedError, Step, Tree, Write
+from numapin_enforcer.cgroups.memory_mover import Mover
+from numapin_enforcer.cgroups.tree import CgroupRefusedError, Step, Tree, Write
 from numapin_enforcer.kubelet import static_policy
 from numapin_enforcer.machine import Machine
-from numapin_enforcer.mover import Mover
 
 SPEC = NodeAssignmentSpec(pools=Pools(reserved=CpuSet((0,)), shared=CpuSet((0, 1))))
 MOVE = Write("kubepods/pod1/c", MemSet((1,)), Step.MOVE_MEMORY, may_block=True)
@@ -135,7 +135,7 @@ def test_a_move_that_hangs_holds_up_no_end() -> None:
     script = """
 import asyncio, threading
 from test_beside_the_loop import MOVE, SlowTree
-from numapin_enforcer.mover import Mover
+from numapin_enforcer.cgroups.memory_mover import Mover
 
 class Stuck(SlowTree):
     def write(self, write):

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cgroupfs import (
+from numapin_enforcer.cgroups.filesystem import (
     Cgroupfs,
     Mounts,
     NoCpusetError,
@@ -11,7 +11,8 @@ from numapin_enforcer.cgroupfs import (
     find_layout,
     find_mounts,
 )
-from numapin_enforcer.cgroups import (
+from numapin_enforcer.cgroups.naming import Driver
+from numapin_enforcer.cgroups.tree import (
     Cgroup,
     CgroupError,
     CgroupVanishedError,
@@ -20,7 +21,6 @@ from numapin_enforcer.cgroups import (
     Version,
     Write,
 )
-from numapin_enforcer.layout import Driver
 
 FILES = {
     Version.V1: ("cpuset.cpus", "cpuset.mems", "cpuset.effective_cpus", "cpuset.effective_mems"),

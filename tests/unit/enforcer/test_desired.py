@@ -15,8 +15,8 @@ from desired_values import (
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.topology import NumaNode, Topology
-from numapin_enforcer.cgroups import Cgroup, Version, tree_of
-from numapin_enforcer.desired import desire
+from numapin_enforcer.cgroups.tree import Cgroup, Version, tree_of
+from numapin_enforcer.plan.desired import desire
 
 
 def test_owners_have_their_own_and_everybody_else_the_pool() -> None:

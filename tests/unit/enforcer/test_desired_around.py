@@ -4,8 +4,8 @@ import pytest
 from desired_values import assigned, machine, tree
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cgroups import Cgroup, Tree, Version, tree_of
-from numapin_enforcer.desired import Desired, contain, owned_cpus, release
+from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
+from numapin_enforcer.plan.desired import Desired, contain, owned_cpus, release
 
 
 def test_released_everybody_has_what_kubepods_has() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
-from numapin_enforcer.drift import (
+from numapin_enforcer.plan.drift import (
     BURST,
     MOST_REMEMBERED,
     QUIET_SECONDS,

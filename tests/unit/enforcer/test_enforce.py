@@ -8,12 +8,12 @@ from watched_model import ModelWatch, WatchedModel
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
-from numapin_enforcer.cgroups import CgroupReadOnlyError, Step, Version, Write
-from numapin_enforcer.drift import Cause
+from numapin_enforcer.cgroups.naming import Driver, Layout
+from numapin_enforcer.cgroups.snapshot import CgroupView
+from numapin_enforcer.cgroups.tree import CgroupReadOnlyError, Step, Version, Write
 from numapin_enforcer.enforce import Enforced, Enforcement, Goal
-from numapin_enforcer.layout import Driver, Layout
+from numapin_enforcer.plan.drift import Cause
 from numapin_enforcer.summary import summarize
-from numapin_enforcer.view import CgroupView
 
 LAYOUT = Layout(Driver.CGROUPFS)
 MACHINE = Topology(

@@ -13,11 +13,11 @@ from kernel_worlds import LAYOUT, Pod, World, assigned, born, pods, scattered, s
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import NodeAssignmentSpec, Pools
 from numapin_api.topology import Cpu, NumaNode, Topology
-from numapin_enforcer.apply import Outcome, apply
-from numapin_enforcer.cgroups import Step, Tree, Version, Write, parent
-from numapin_enforcer.fence import breached, fence
-from numapin_enforcer.layout import Qos
-from numapin_enforcer.plan import plan
+from numapin_enforcer.cgroups.apply import Outcome, apply
+from numapin_enforcer.cgroups.naming import Qos
+from numapin_enforcer.cgroups.tree import Step, Tree, Version, Write, parent
+from numapin_enforcer.plan.fence import breached, fence
+from numapin_enforcer.plan.writes import plan
 
 EIGHT = Topology(tuple(Cpu(cpu, cpu, 0, 0, 0) for cpu in range(8)), (NumaNode(0, 2**30),))
 POD = Pod("1", Qos.GUARANTEED, ("container-a",), frozenset(), stranger=False)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from numapin_enforcer.inotify import MOST_READS, CgroupWatch
+from numapin_enforcer.cgroups.inotify import MOST_READS, CgroupWatch
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numapin_enforcer.layout import Driver, InvalidIdError, Kind, Layout, Place, Qos
+from numapin_enforcer.cgroups.naming import Driver, InvalidIdError, Kind, Layout, Place, Qos
 
 UID = "0c86c441-7f4c-4c5b-8d7e-1a8d3f1b2c3d"
 HASHED = "5e8f9b0c1d2e3f405162738495a6b7c8"

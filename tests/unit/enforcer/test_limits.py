@@ -10,7 +10,7 @@ from kernel_model import KernelModel
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer import limits as limits_module
-from numapin_enforcer.cgroups import CgroupRefusedError, Quota, Version, Write
+from numapin_enforcer.cgroups.tree import CgroupRefusedError, Quota, Version, Write
 from numapin_enforcer.limits import Limits
 
 PATH = "kubepods/pod1"

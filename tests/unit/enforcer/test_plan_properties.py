@@ -21,8 +21,8 @@ from kernel_worlds import (
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.topology import Topology
-from numapin_enforcer.cgroups import Write
-from numapin_enforcer.plan import plan
+from numapin_enforcer.cgroups.tree import Write
+from numapin_enforcer.plan.writes import plan
 
 ERRNOS = (
     errno.ERANGE,

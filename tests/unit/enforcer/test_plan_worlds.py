@@ -10,8 +10,8 @@ from kernel_passes import holders, patient, some_tree
 from kernel_worlds import LAYOUT, World, worlds
 
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.cgroups import Setting, Step, Write
-from numapin_enforcer.plan import plan
+from numapin_enforcer.cgroups.tree import Setting, Step, Write
+from numapin_enforcer.plan.writes import plan
 
 OFTEN = 3
 """In so many of 100 worlds at least."""

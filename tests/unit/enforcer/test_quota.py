@@ -6,9 +6,9 @@ from kernel_model import KernelModel
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
-from numapin_enforcer.cgroups import CgroupRefusedError, Quota, Version, Write
-from numapin_enforcer.desired import Desired
-from numapin_enforcer.layout import Driver, Layout
+from numapin_enforcer.cgroups.naming import Driver, Layout
+from numapin_enforcer.cgroups.tree import CgroupRefusedError, Quota, Version, Write
+from numapin_enforcer.plan.desired import Desired
 from numapin_enforcer.quota import freed, plan_quotas
 from numapin_enforcer.quota_keeper import FILE_NAME, QuotaKeeper
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from numapin_enforcer.cgroupfs import Mounts, find_layout
-from numapin_enforcer.cgroups import Version
-from numapin_enforcer.layout import Kind, Qos
+from numapin_enforcer.cgroups.filesystem import Mounts, find_layout
+from numapin_enforcer.cgroups.naming import Kind, Qos
+from numapin_enforcer.cgroups.tree import Version
 
 TREES = sorted((Path(__file__).parents[2] / "cgroups").glob("*.txt"))
 KINDS = {

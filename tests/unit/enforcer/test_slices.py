@@ -9,10 +9,10 @@ from fake_systemd import FakeSystemd
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer import slice_recorder
-from numapin_enforcer.cgroups import Cgroup, Tree, Version
-from numapin_enforcer.desired import Desired
+from numapin_enforcer.cgroups.naming import Driver, Layout
+from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version
 from numapin_enforcer.enforce import Enforced
-from numapin_enforcer.layout import Driver, Layout
+from numapin_enforcer.plan.desired import Desired
 from numapin_enforcer.slice_recorder import SliceRecorder
 from numapin_enforcer.slices import (
     SliceSets,

@@ -6,9 +6,9 @@ import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
-from numapin_enforcer.cgroups import Cgroup, Version, tree_of
-from numapin_enforcer.desired import Desired
-from numapin_enforcer.layout import Driver, Layout
+from numapin_enforcer.cgroups.naming import Driver, Layout
+from numapin_enforcer.cgroups.tree import Cgroup, Version, tree_of
+from numapin_enforcer.plan.desired import Desired
 from numapin_enforcer.summary import Summary, summarize
 
 LAYOUT = Layout(Driver.CGROUPFS)

@@ -12,8 +12,8 @@ from numapin_api.nodeassignment import (
     NodeAssignmentStatus,
     PoolsInForce,
 )
-from numapin_enforcer.apply import Failure
-from numapin_enforcer.cgroups import (
+from numapin_enforcer.cgroups.apply import Failure
+from numapin_enforcer.cgroups.tree import (
     CgroupError,
     CgroupReadOnlyError,
     CgroupRefusedError,

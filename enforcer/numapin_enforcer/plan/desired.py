@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.topology import Topology
-from numapin_enforcer.cgroups import Cgroup, Tree
-from numapin_enforcer.layout import Kind, Layout, Place
+from numapin_enforcer.cgroups.naming import Kind, Layout, Place
+from numapin_enforcer.cgroups.tree import Cgroup, Tree
 
 
 @dataclass(frozen=True, slots=True)

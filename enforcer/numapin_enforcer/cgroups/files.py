@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from numapin_enforcer.cgroups import (
+from numapin_enforcer.cgroups.tree import (
     CgroupError,
     CgroupReadOnlyError,
     CgroupRefusedError,

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import Protocol
 
-from numapin_enforcer.cgroups import (
+from numapin_enforcer.cgroups.inotify import Changes
+from numapin_enforcer.cgroups.tree import (
     Cgroup,
     CgroupTree,
     CgroupVanishedError,
@@ -12,7 +13,6 @@ from numapin_enforcer.cgroups import (
     parent,
     tree_of,
 )
-from numapin_enforcer.inotify import Changes
 
 
 class CgroupFiles(CgroupTree, Protocol):

@@ -10,8 +10,9 @@ from typing import Final
 
 from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cgroup_files import list_folders, read_file, write_file
-from numapin_enforcer.cgroups import (
+from numapin_enforcer.cgroups.files import list_folders, read_file, write_file
+from numapin_enforcer.cgroups.naming import Driver, Kind, Layout
+from numapin_enforcer.cgroups.tree import (
     Cgroup,
     CgroupReadOnlyError,
     CgroupVanishedError,
@@ -20,7 +21,6 @@ from numapin_enforcer.cgroups import (
     Version,
     Write,
 )
-from numapin_enforcer.layout import Driver, Kind, Layout
 
 _ASKED: Final = ("cpuset.cpus", "cpuset.mems")
 _EFFECTIVE: Final = {

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cgroups import (
+from numapin_enforcer.cgroups.tree import (
     CgroupError,
     CgroupReadOnlyError,
     CgroupTree,

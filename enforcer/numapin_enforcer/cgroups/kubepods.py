@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from numapin_api.nodeassignment import CgroupStatus
-from numapin_enforcer.cgroupfs import Cgroupfs, NoKubepodsError, find_layout, find_mounts
+from numapin_enforcer.cgroups.filesystem import Cgroupfs, NoKubepodsError, find_layout, find_mounts
+from numapin_enforcer.cgroups.inotify import CgroupWatch
+from numapin_enforcer.cgroups.naming import Layout
+from numapin_enforcer.cgroups.snapshot import CgroupView
 from numapin_enforcer.enforce import Enforcement
-from numapin_enforcer.inotify import CgroupWatch
-from numapin_enforcer.layout import Layout
-from numapin_enforcer.view import CgroupView
 
 
 @dataclass(frozen=True)

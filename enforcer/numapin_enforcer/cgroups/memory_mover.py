@@ -9,8 +9,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from numapin_enforcer.apply import Failure, Outcome, apply
-from numapin_enforcer.cgroups import CgroupTree, Value, Write
+from numapin_enforcer.cgroups.apply import Failure, Outcome, apply
+from numapin_enforcer.cgroups.tree import CgroupTree, Value, Write
 
 LOG: Final = logging.getLogger(__name__)
 

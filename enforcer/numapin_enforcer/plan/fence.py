@@ -2,9 +2,9 @@
 
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
-from numapin_enforcer.cgroups import Cgroup, Tree, Version
-from numapin_enforcer.desired import Desired, contain, desire
-from numapin_enforcer.layout import Kind, Layout
+from numapin_enforcer.cgroups.naming import Kind, Layout
+from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version
+from numapin_enforcer.plan.desired import Desired, contain, desire
 
 
 def fence(

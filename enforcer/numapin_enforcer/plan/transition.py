@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from numapin_enforcer.cgroups import Tree, Version
+from numapin_enforcer.cgroups.tree import Tree, Version
 
 Masks = Mapping[str, int]
 """A set for each cgroup of the tree, as a bit mask; every parent holds its children's."""

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cgroups import Step, Tree, Version, Write
-from numapin_enforcer.desired import Desired, owned_cpus
-from numapin_enforcer.ledger import Change, Ledger
+from numapin_enforcer.cgroups.tree import Step, Tree, Version, Write
+from numapin_enforcer.plan.desired import Desired, owned_cpus
+from numapin_enforcer.plan.transition import Change, Ledger
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""The kernel's cgroups: names, values, files, events. Decides nothing."""

@@ -1,0 +1,1 @@
+"""What each cgroup should have, and the ordered writes that lead there. Does no I/O."""
