@@ -19,6 +19,7 @@ from numapin_enforcer.assignment.acceptance import Intake
 from numapin_enforcer.assignment.keeper import Keeper
 from numapin_enforcer.assignment.local_copy import LocalCopy
 from numapin_enforcer.assignment.watch import Assignments
+from numapin_enforcer.cfs_quota.updater import Limits
 from numapin_enforcer.cgroups.filesystem import NoCpusetError
 from numapin_enforcer.cgroups.kubepods import Host
 from numapin_enforcer.cgroups.memory_mover import Mover
@@ -27,7 +28,6 @@ from numapin_enforcer.cgroups.tree import CgroupError
 from numapin_enforcer.cri import SOCKETS, CriClient, CriUnavailableError, find_socket
 from numapin_enforcer.giveback import ReleaseError, give_back
 from numapin_enforcer.health import AddressError, Health, build_application, serve
-from numapin_enforcer.limits import Limits
 from numapin_enforcer.machine import Machine
 from numapin_enforcer.names import ContainerNames
 from numapin_enforcer.node_lock import NodeLock

@@ -15,6 +15,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.hardware import compact_topology
 from numapin_api.nodeassignment import NodeAssignmentStatus, RuntimeStatus
 from numapin_client.events import WARNING, Happening
+from numapin_enforcer.cfs_quota.plan import freed
 from numapin_enforcer.cgroups.kubepods import PodTree
 from numapin_enforcer.cgroups.naming import Kind
 from numapin_enforcer.cgroups.tree import CgroupError, Tree
@@ -23,7 +24,6 @@ from numapin_enforcer.kubelet import replaced, static_policy
 from numapin_enforcer.pace import Pace
 from numapin_enforcer.parts import Parts
 from numapin_enforcer.plan.drift import DriftCount
-from numapin_enforcer.quota import freed
 from numapin_enforcer.records import containers, record
 from numapin_enforcer.slices import SliceSets, slice_sets, told_slices
 from numapin_enforcer.status import Obstacle, Report

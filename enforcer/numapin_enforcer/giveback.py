@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from numapin_enforcer.assignment.local_copy import FILE_NAME
+from numapin_enforcer.cfs_quota.lifted import QuotaKeeper
 from numapin_enforcer.cgroups.apply import Outcome, apply
 from numapin_enforcer.cgroups.kubepods import Host, PodTree
 from numapin_enforcer.cgroups.naming import Kind
@@ -14,7 +15,6 @@ from numapin_enforcer.cri import ContainerRuntime, CriError, CriNotFoundError, R
 from numapin_enforcer.machine import Machine
 from numapin_enforcer.plan.desired import release
 from numapin_enforcer.plan.writes import plan
-from numapin_enforcer.quota_keeper import QuotaKeeper
 from numapin_enforcer.slices import (
     ServiceManager,
     SliceSets,

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from numapin_enforcer.assignment.acceptance import Intake
 from numapin_enforcer.assignment.keeper import Keeper
 from numapin_enforcer.assignment.watch import Assignments
+from numapin_enforcer.cfs_quota.updater import Limits
 from numapin_enforcer.cgroups.kubepods import Host
 from numapin_enforcer.cgroups.memory_mover import Mover
 from numapin_enforcer.health import Health
-from numapin_enforcer.limits import Limits
 from numapin_enforcer.machine import Machine
 from numapin_enforcer.names import ContainerNames
 from numapin_enforcer.recorder import Recorder

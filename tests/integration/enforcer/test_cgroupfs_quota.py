@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from numapin_enforcer.cfs_quota.lifted import QuotaKeeper
 from numapin_enforcer.cgroups.filesystem import Cgroupfs, Mounts, find_mounts
 from numapin_enforcer.cgroups.tree import CgroupRefusedError, Quota, Step, Version, Write
-from numapin_enforcer.quota_keeper import QuotaKeeper
 
 INNER = "pod1/container"
 

@@ -9,9 +9,9 @@ from enforcer_node import eventually
 from kernel_model import KernelModel
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer import limits as limits_module
+from numapin_enforcer.cfs_quota import updater as limits_module
+from numapin_enforcer.cfs_quota.updater import Limits
 from numapin_enforcer.cgroups.tree import CgroupRefusedError, Quota, Version, Write
-from numapin_enforcer.limits import Limits
 
 PATH = "kubepods/pod1"
 TWO, NONE = Quota(200_000), Quota(None)

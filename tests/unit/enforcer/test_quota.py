@@ -6,11 +6,11 @@ from kernel_model import KernelModel
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
+from numapin_enforcer.cfs_quota.lifted import FILE_NAME, QuotaKeeper
+from numapin_enforcer.cfs_quota.plan import freed, plan_quotas
 from numapin_enforcer.cgroups.naming import Driver, Layout
 from numapin_enforcer.cgroups.tree import CgroupRefusedError, Quota, Version, Write
 from numapin_enforcer.plan.desired import Desired
-from numapin_enforcer.quota import freed, plan_quotas
-from numapin_enforcer.quota_keeper import FILE_NAME, QuotaKeeper
 
 POD, OWNER = "kubepods/pod1", "kubepods/pod1/" + "a" * 64
 TWO, NONE = Quota(200_000), Quota(None)

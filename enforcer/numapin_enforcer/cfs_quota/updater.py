@@ -10,9 +10,9 @@ from typing import Final
 from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet
 from numapin_client.backoff import Backoff
+from numapin_enforcer.cfs_quota.lifted import QuotaFiles, QuotaKeeper
 from numapin_enforcer.cgroups.tree import CgroupError, Quota
 from numapin_enforcer.cri import UNLIMITED_QUOTA, RuntimeRecord
-from numapin_enforcer.quota_keeper import QuotaFiles, QuotaKeeper
 from numapin_enforcer.status import Obstacle
 
 LOG: Final = logging.getLogger(__name__)

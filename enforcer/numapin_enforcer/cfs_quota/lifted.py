@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
+from numapin_enforcer.cfs_quota.plan import plan_quotas
 from numapin_enforcer.cgroups.apply import Outcome, apply
 from numapin_enforcer.cgroups.tree import CgroupTree, CgroupVanishedError, Quota
-from numapin_enforcer.quota import plan_quotas
 
 LOG: Final = logging.getLogger(__name__)
 

@@ -1,0 +1,1 @@
+"""CFS quotas of exclusive containers: removed, remembered, given back."""
