@@ -25,16 +25,16 @@ from numapin_enforcer.cgroups.kubepods import Host
 from numapin_enforcer.cgroups.memory_mover import Mover
 from numapin_enforcer.cgroups.naming import InvalidIdError
 from numapin_enforcer.cgroups.tree import CgroupError
-from numapin_enforcer.cri import SOCKETS, CriClient, CriUnavailableError, find_socket
 from numapin_enforcer.giveback import ReleaseError, give_back
 from numapin_enforcer.health import AddressError, Health, build_application, serve
 from numapin_enforcer.machine import Machine
-from numapin_enforcer.names import ContainerNames
 from numapin_enforcer.node_lock import NodeLock
 from numapin_enforcer.parts import Parts
 from numapin_enforcer.priority import hurry
-from numapin_enforcer.recorder import Recorder
 from numapin_enforcer.reporter import Reporter
+from numapin_enforcer.runtime.client import SOCKETS, CriClient, CriUnavailableError, find_socket
+from numapin_enforcer.runtime.container_names import ContainerNames
+from numapin_enforcer.runtime.updater import Recorder
 from numapin_enforcer.settings import Settings, parse_settings
 from numapin_enforcer.slice_recorder import SliceRecorder
 from numapin_enforcer.slices import ServiceManager

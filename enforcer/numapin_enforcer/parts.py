@@ -10,9 +10,9 @@ from numapin_enforcer.cgroups.kubepods import Host
 from numapin_enforcer.cgroups.memory_mover import Mover
 from numapin_enforcer.health import Health
 from numapin_enforcer.machine import Machine
-from numapin_enforcer.names import ContainerNames
-from numapin_enforcer.recorder import Recorder
 from numapin_enforcer.reporter import Reporter
+from numapin_enforcer.runtime.container_names import ContainerNames
+from numapin_enforcer.runtime.updater import Recorder
 from numapin_enforcer.slice_recorder import SliceRecorder
 from numapin_enforcer.teller import EventTeller
 

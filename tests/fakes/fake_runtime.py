@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from numapin_enforcer.cri import (
+from numapin_enforcer.runtime.client import (
     ContainerState,
     CriError,
     CriNotFoundError,

@@ -19,8 +19,8 @@ from played_kubelet import CPUSET, FIRST_ACT, Kubelet, Pod, cpus_of
 
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer import cri_v1_pb2 as pb
-from numapin_enforcer.cri import CriClient, CriNotFoundError, EventKind, RuntimeRecord
-from numapin_enforcer.recorder import NOT_STARTED_SECONDS
+from numapin_enforcer.runtime.client import CriClient, CriNotFoundError, EventKind, RuntimeRecord
+from numapin_enforcer.runtime.updater import NOT_STARTED_SECONDS
 
 ROUNDS = 20
 CPU_1 = pb.LinuxContainerResources(cpuset_cpus="1")

@@ -7,7 +7,12 @@ from grpclib.exceptions import GRPCError
 from played_kubelet import FIRST_ACT, Kubelet, cpus_of
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cri import CriClient, CriNotFoundError, CriRefusedError, RuntimeRecord
+from numapin_enforcer.runtime.client import (
+    CriClient,
+    CriNotFoundError,
+    CriRefusedError,
+    RuntimeRecord,
+)
 
 NO_SUCH_CPU, NO_SUCH_NODE = CpuSet([60_000]), MemSet([7])
 

@@ -12,7 +12,7 @@ from grpclib.server import Server, Stream
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer import cri_v1_pb2 as pb
-from numapin_enforcer.cri import (
+from numapin_enforcer.runtime.client import (
     ContainerState,
     CriClient,
     CriNotFoundError,

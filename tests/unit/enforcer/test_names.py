@@ -8,7 +8,7 @@ import pytest
 from enforcer_node import eventually
 from fake_runtime import FakeRuntime
 
-from numapin_enforcer.cri import (
+from numapin_enforcer.runtime.client import (
     ContainerState,
     CriUnavailableError,
     EventKind,
@@ -16,7 +16,7 @@ from numapin_enforcer.cri import (
     RuntimeEvent,
     RuntimeVersion,
 )
-from numapin_enforcer.names import FEW, ContainerNames
+from numapin_enforcer.runtime.container_names import FEW, ContainerNames
 
 AWAY = CriUnavailableError(Path("/run/x.sock"), "no answer in 5 s")
 

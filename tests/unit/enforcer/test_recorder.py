@@ -9,14 +9,14 @@ from enforcer_node import eventually
 from fake_runtime import FakeRuntime
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer import recorder as recorder_module
-from numapin_enforcer.cri import (
+from numapin_enforcer.runtime import updater as recorder_module
+from numapin_enforcer.runtime.client import (
     ContainerState,
     CriRefusedError,
     CriUnavailableError,
     RuntimeRecord,
 )
-from numapin_enforcer.recorder import Recorder
+from numapin_enforcer.runtime.updater import Recorder
 
 ONE = RuntimeRecord(CpuSet.parse("1"))
 TWO = RuntimeRecord(CpuSet.parse("2"), MemSet.parse("0"))

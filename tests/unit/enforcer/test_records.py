@@ -6,10 +6,10 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
 from numapin_enforcer.cgroups.naming import Driver, Layout
 from numapin_enforcer.cgroups.tree import Cgroup, Version, tree_of
-from numapin_enforcer.cri import RuntimeRecord
 from numapin_enforcer.enforce import Enforced
 from numapin_enforcer.plan.desired import Desired
-from numapin_enforcer.records import containers, record
+from numapin_enforcer.runtime.client import RuntimeRecord
+from numapin_enforcer.runtime.records import containers, record
 
 ROOT, POD = "kubepods", "kubepods/pod1"
 A, B = f"{POD}/{'a' * 64}", f"{POD}/{'b' * 64}"

@@ -11,7 +11,7 @@ from typing import Final
 
 from numapin_api.cpuset import CpuSet
 from numapin_client.backoff import Backoff
-from numapin_enforcer.cri import (
+from numapin_enforcer.runtime.client import (
     ContainerRuntime,
     ContainerState,
     CriError,

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Final
 
 from numapin_client.backoff import Backoff
-from numapin_enforcer.cri import (
+from numapin_enforcer.runtime.client import (
     ContainerRuntime,
     CriError,
     CriUnsupportedError,
