@@ -36,9 +36,9 @@ from numapin_enforcer.runtime.client import SOCKETS, CriClient, CriUnavailableEr
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.updater import Recorder
 from numapin_enforcer.settings import Settings, parse_settings
-from numapin_enforcer.slice_recorder import SliceRecorder
-from numapin_enforcer.slices import ServiceManager
 from numapin_enforcer.sysfs import DiscoveryError
+from numapin_enforcer.systemd.slices import ServiceManager
+from numapin_enforcer.systemd.updater import SliceRecorder
 from numapin_enforcer.teller import EventTeller
 
 LOG: Final = logging.getLogger(__name__)
@@ -161,7 +161,7 @@ def _runtime(settings: Settings) -> CriClient:
 
 def _systemd(settings: Settings) -> ServiceManager:
     """Where nothing is told to systemd, its bus is not even spoken here: that is 1 MiB."""
-    from numapin_enforcer.systemd import SystemdClient  # noqa: PLC0415
+    from numapin_enforcer.systemd.bus import SystemdClient  # noqa: PLC0415
 
     return SystemdClient(settings.systemd_socket)
 

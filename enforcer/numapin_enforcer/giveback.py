@@ -20,7 +20,7 @@ from numapin_enforcer.runtime.client import (
     CriNotFoundError,
     RuntimeRecord,
 )
-from numapin_enforcer.slices import (
+from numapin_enforcer.systemd.slices import (
     ServiceManager,
     SliceSets,
     SystemdAbsentError,

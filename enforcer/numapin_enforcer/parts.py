@@ -13,7 +13,7 @@ from numapin_enforcer.machine import Machine
 from numapin_enforcer.reporter import Reporter
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.updater import Recorder
-from numapin_enforcer.slice_recorder import SliceRecorder
+from numapin_enforcer.systemd.updater import SliceRecorder
 from numapin_enforcer.teller import EventTeller
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from numapin_enforcer.slices import SliceSets, SystemdError
+from numapin_enforcer.systemd.slices import SliceSets, SystemdError
 
 
 class FakeSystemd:

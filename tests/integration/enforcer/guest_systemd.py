@@ -16,7 +16,7 @@ from private_runtime import private_runtime
 from systemd_kubelet import SystemdKubelet, remembered, run, set_property
 
 from numapin_enforcer.__main__ import main
-from numapin_enforcer.slices import unit_name
+from numapin_enforcer.systemd.slices import unit_name
 from numapin_lab.runtime import Runtime
 
 BEST_EFFORT = "kubepods.slice/kubepods-besteffort.slice"

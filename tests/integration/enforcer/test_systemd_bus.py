@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer import systemd as systemd_module
-from numapin_enforcer.slices import SliceSets, SystemdAbsentError, SystemdUnavailableError
-from numapin_enforcer.systemd import SystemdClient
+from numapin_enforcer.systemd import bus as systemd_module
+from numapin_enforcer.systemd.bus import SystemdClient
+from numapin_enforcer.systemd.slices import SliceSets, SystemdAbsentError, SystemdUnavailableError
 from numapin_lab.processes import wait_until
 
 SLICE = "kubepods.slice/kubepods-besteffort.slice"

@@ -8,13 +8,12 @@ from enforcer_node import eventually
 from fake_systemd import FakeSystemd
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer import slice_recorder
 from numapin_enforcer.cgroups.naming import Driver, Layout
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version
 from numapin_enforcer.enforce import Enforced
 from numapin_enforcer.plan.desired import Desired
-from numapin_enforcer.slice_recorder import SliceRecorder
-from numapin_enforcer.slices import (
+from numapin_enforcer.systemd import updater as slice_recorder
+from numapin_enforcer.systemd.slices import (
     SliceSets,
     SystemdAbsentError,
     SystemdRefusedError,
@@ -23,6 +22,7 @@ from numapin_enforcer.slices import (
     told_slices,
     unit_name,
 )
+from numapin_enforcer.systemd.updater import SliceRecorder
 
 LAYOUT = Layout(Driver.SYSTEMD)
 ROOT = "kubepods.slice"

@@ -14,7 +14,8 @@ from typing import Final
 from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet
 from numapin_client.backoff import Backoff
-from numapin_enforcer.slices import (
+from numapin_enforcer.status import Obstacle
+from numapin_enforcer.systemd.slices import (
     ServiceManager,
     SliceSets,
     SystemdAbsentError,
@@ -22,7 +23,6 @@ from numapin_enforcer.slices import (
     SystemdRefusedError,
     unit_name,
 )
-from numapin_enforcer.status import Obstacle
 
 LOG: Final = logging.getLogger(__name__)
 

@@ -1,0 +1,1 @@
+"""systemd as cgroup driver: what it remembers of the kubelet's slices."""
