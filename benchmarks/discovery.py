@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from numapin_enforcer.sysfs import discover
+from numapin_enforcer.hardware.discovery import discover
 
 CAPTURED = Path(__file__).parents[1] / "tests" / "machines"
 PEER = "lstopo-no-graphics"

@@ -22,9 +22,9 @@ from numapin_enforcer.cgroups.apply import apply
 from numapin_enforcer.cgroups.filesystem import Cgroupfs, Mounts, find_mounts
 from numapin_enforcer.cgroups.naming import Layout, Qos
 from numapin_enforcer.cgroups.tree import Cgroup, Step, Tree, Version, Write, tree_of
+from numapin_enforcer.hardware.discovery import discover
 from numapin_enforcer.plan.desired import Desired, desire, release
 from numapin_enforcer.plan.writes import plan
-from numapin_enforcer.sysfs import discover
 from numapin_lab.errors import LabError
 
 CGROUPFS = Path("/sys/fs/cgroup")

@@ -10,7 +10,7 @@ from numapin_api.topology import Topology
 from numapin_cli.drawing import draw_machine
 from numapin_cli.drawing_text import terminal
 from numapin_cli.subcommand import CommandError, Subcommand
-from numapin_enforcer.sysfs import DiscoveryError, discover
+from numapin_enforcer.hardware.discovery import DiscoveryError, discover
 
 _DESCRIPTION: Final = """\
 Show the sockets, NUMA nodes, L3 caches, cores, memory, huge pages, distances and PCI devices of

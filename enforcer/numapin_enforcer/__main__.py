@@ -26,8 +26,9 @@ from numapin_enforcer.cgroups.memory_mover import Mover
 from numapin_enforcer.cgroups.naming import InvalidIdError
 from numapin_enforcer.cgroups.tree import CgroupError
 from numapin_enforcer.giveback import ReleaseError, give_back
+from numapin_enforcer.hardware.discovery import DiscoveryError
+from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.health import AddressError, Health, build_application, serve
-from numapin_enforcer.machine import Machine
 from numapin_enforcer.node_lock import NodeLock
 from numapin_enforcer.parts import Parts
 from numapin_enforcer.priority import hurry
@@ -36,7 +37,6 @@ from numapin_enforcer.runtime.client import SOCKETS, CriClient, CriUnavailableEr
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.updater import Recorder
 from numapin_enforcer.settings import Settings, parse_settings
-from numapin_enforcer.sysfs import DiscoveryError
 from numapin_enforcer.systemd.slices import ServiceManager
 from numapin_enforcer.systemd.updater import SliceRecorder
 from numapin_enforcer.teller import EventTeller

@@ -11,7 +11,7 @@ from numapin_enforcer.cgroups.apply import Outcome, apply
 from numapin_enforcer.cgroups.kubepods import Host, PodTree
 from numapin_enforcer.cgroups.naming import Kind
 from numapin_enforcer.cgroups.tree import Tree
-from numapin_enforcer.machine import Machine
+from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.plan.desired import release
 from numapin_enforcer.plan.writes import plan
 from numapin_enforcer.runtime.client import (

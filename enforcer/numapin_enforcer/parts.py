@@ -8,8 +8,8 @@ from numapin_enforcer.assignment.watch import Assignments
 from numapin_enforcer.cfs_quota.updater import Limits
 from numapin_enforcer.cgroups.kubepods import Host
 from numapin_enforcer.cgroups.memory_mover import Mover
+from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.health import Health
-from numapin_enforcer.machine import Machine
 from numapin_enforcer.reporter import Reporter
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.updater import Recorder

@@ -13,11 +13,11 @@ from numapin_client.logs import setup_logging
 from numapin_enforcer.cgroups.filesystem import NoCpusetError
 from numapin_enforcer.cgroups.naming import InvalidIdError
 from numapin_enforcer.cgroups.tree import CgroupError
+from numapin_enforcer.hardware.discovery import DiscoveryError
 from numapin_enforcer.kubelet import replaced
 from numapin_enforcer.priority import hurry
 from numapin_enforcer.settings import parse_standby_settings
 from numapin_enforcer.standby import Standby
-from numapin_enforcer.sysfs import DiscoveryError
 
 LOG: Final = logging.getLogger(__name__)
 

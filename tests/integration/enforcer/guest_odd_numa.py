@@ -13,7 +13,7 @@ import pytest
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_enforcer.assignment.validation import accept
-from numapin_enforcer.sysfs import discover
+from numapin_enforcer.hardware.discovery import discover
 
 GROUP = Path("/sys/fs/cgroup/odd")
 TOPOLOGY = discover()

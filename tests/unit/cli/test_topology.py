@@ -10,7 +10,7 @@ from numapin_api.topology import PciDevice, Topology
 from numapin_cli import main as cli
 from numapin_cli.drawing import draw_machine
 from numapin_cli.drawing_pci import class_name
-from numapin_enforcer.sysfs import discover
+from numapin_enforcer.hardware.discovery import discover
 
 
 @pytest.fixture(autouse=True)

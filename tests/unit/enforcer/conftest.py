@@ -8,7 +8,7 @@ import pytest
 from fake_runtime import FakeRuntime
 
 from numapin_api.topology import Topology
-from numapin_enforcer.sysfs import discover
+from numapin_enforcer.hardware.discovery import discover
 
 CPU = "sys/devices/system/cpu"
 NODE = "sys/devices/system/node"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from numapin_api.machine import machine_document
-from numapin_enforcer.sysfs import discover
+from numapin_enforcer.hardware.discovery import discover
 
 TESTS = Path(__file__).parents[2]
 RECORDED = sorted((TESTS / "conformance" / "machines").glob("*.json"))

@@ -14,7 +14,7 @@ import pytest
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.topology import Topology, page_size_bytes
-from numapin_enforcer.sysfs import discover
+from numapin_enforcer.hardware.discovery import discover
 
 HERE = Path(__file__).parents[2] / "machines"
 
@@ -170,7 +170,7 @@ def test_no_file_is_read_twice(
         opened[path] += 1
         return real_open(path, flags)
 
-    monkeypatch.setattr("numapin_enforcer.sysfs_files.os.open", counting_open)
+    monkeypatch.setattr("numapin_enforcer.hardware.files.os.open", counting_open)
     root = captured_machines / captured_machine
     discover(root / "sys", root / "proc")
     assert opened[f"{root}/sys/devices/system/cpu/isolated"] == 1

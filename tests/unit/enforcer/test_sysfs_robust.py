@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from numapin_api.machine import format_machine, machine_document, parse_machine
 from numapin_api.topology import Topology
-from numapin_enforcer.sysfs import DiscoveryError, discover
+from numapin_enforcer.hardware.discovery import DiscoveryError, discover
 
 CPU = "sys/devices/system/cpu"
 NODE = "sys/devices/system/node"

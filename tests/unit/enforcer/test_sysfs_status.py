@@ -9,7 +9,7 @@ import pytest
 from numapin_api.hardware import LOCAL_CLASSES, compact_topology, restore_topology
 from numapin_api.nodeassignment import NodeAssignmentStatus
 from numapin_api.topology import Topology
-from numapin_enforcer.sysfs import discover
+from numapin_enforcer.hardware.discovery import discover
 
 LIMIT_BYTES = 6000
 """An object of etcd may have 1.5 MiB; 5,000 of these pass through one API server."""

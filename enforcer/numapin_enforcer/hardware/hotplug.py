@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from numapin_api.topology import Topology
-from numapin_enforcer.sysfs import discover
+from numapin_enforcer.hardware.discovery import discover
 
 WATCHED: Final = (
     "devices/system/cpu/online",

@@ -15,8 +15,8 @@ from numapin_api.topology import (
     default_distances,
     page_size_name,
 )
-from numapin_enforcer.sysfs_cpus import CpuFacts
-from numapin_enforcer.sysfs_files import NODE_FOLDER, SysfsTree
+from numapin_enforcer.hardware.cpus import CpuFacts
+from numapin_enforcer.hardware.files import NODE_FOLDER, SysfsTree
 
 _HUGEPAGES: Final = "hugepages"
 _MEM_TOTAL = re.compile(r"\bMemTotal:\s*([0-9]{1,15}) kB", re.ASCII)

@@ -6,16 +6,16 @@ from typing import ClassVar
 from numapin_api.conditions import Reason
 from numapin_api.cpuset import MemSet
 from numapin_api.topology import NO_CACHE, Cpu, Topology
-from numapin_enforcer.sysfs_cpus import CpuFacts, read_cpus
-from numapin_enforcer.sysfs_files import CPU_FOLDER, Remarks, SysfsTree
-from numapin_enforcer.sysfs_numa import (
+from numapin_enforcer.hardware.cpus import CpuFacts, read_cpus
+from numapin_enforcer.hardware.files import CPU_FOLDER, Remarks, SysfsTree
+from numapin_enforcer.hardware.numa import (
     assign_cpus,
     note_empty_nodes,
     read_nodes,
     read_online_nodes,
     read_single_node,
 )
-from numapin_enforcer.sysfs_pci import read_pci
+from numapin_enforcer.hardware.pci import read_pci
 
 
 class DiscoveryError(Exception):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.sysfs_files import CPU_FOLDER, SysfsTree
-from numapin_enforcer.sysfs_groups import merge_groups
+from numapin_enforcer.hardware.files import CPU_FOLDER, SysfsTree
+from numapin_enforcer.hardware.groups import merge_groups
 
 _TOPOLOGY: Final = f"{CPU_FOLDER}/cpu{{}}/topology"
 _CACHE: Final = f"{CPU_FOLDER}/cpu{{}}/cache"
