@@ -29,9 +29,9 @@ from numapin_enforcer.giveback import ReleaseError, give_back
 from numapin_enforcer.hardware.discovery import DiscoveryError
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.health import AddressError, Health, build_application, serve
-from numapin_enforcer.node_lock import NodeLock
+from numapin_enforcer.node.lock import NodeLock
+from numapin_enforcer.node.realtime import hurry
 from numapin_enforcer.parts import Parts
-from numapin_enforcer.priority import hurry
 from numapin_enforcer.reporter import Reporter
 from numapin_enforcer.runtime.client import SOCKETS, CriClient, CriUnavailableError, find_socket
 from numapin_enforcer.runtime.container_names import ContainerNames

@@ -20,7 +20,7 @@ from numapin_enforcer.cgroups.kubepods import PodTree
 from numapin_enforcer.cgroups.naming import Kind
 from numapin_enforcer.cgroups.tree import CgroupError, Tree
 from numapin_enforcer.enforce import Enforced, Goal
-from numapin_enforcer.kubelet import replaced, static_policy
+from numapin_enforcer.node.kubelet_checkpoint import replaced, static_policy
 from numapin_enforcer.pace import Pace
 from numapin_enforcer.parts import Parts
 from numapin_enforcer.plan.drift import DriftCount

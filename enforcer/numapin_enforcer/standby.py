@@ -14,8 +14,8 @@ from numapin_enforcer.cgroups.kubepods import Host, PodTree
 from numapin_enforcer.cgroups.snapshot import CgroupView
 from numapin_enforcer.cgroups.tree import CgroupError
 from numapin_enforcer.hardware.hotplug import Machine
-from numapin_enforcer.kubelet import static_policy
-from numapin_enforcer.node_lock import NodeLock
+from numapin_enforcer.node.kubelet_checkpoint import static_policy
+from numapin_enforcer.node.lock import NodeLock
 from numapin_enforcer.pace import Pace
 from numapin_enforcer.plan.fence import breached, fence
 from numapin_enforcer.plan.writes import plan

@@ -14,8 +14,8 @@ from numapin_enforcer.cgroups.filesystem import NoCpusetError
 from numapin_enforcer.cgroups.naming import InvalidIdError
 from numapin_enforcer.cgroups.tree import CgroupError
 from numapin_enforcer.hardware.discovery import DiscoveryError
-from numapin_enforcer.kubelet import replaced
-from numapin_enforcer.priority import hurry
+from numapin_enforcer.node.kubelet_checkpoint import replaced
+from numapin_enforcer.node.realtime import hurry
 from numapin_enforcer.settings import parse_standby_settings
 from numapin_enforcer.standby import Standby
 

@@ -11,7 +11,7 @@ import pytest
 from enforcer_node import PATIENCE_SECONDS, Node, assigned, eventually, spec
 from played_kubelet import Kubelet, Pod, cpus_of, limit_of, write_cpus, write_limit
 
-from numapin_enforcer.kubelet import replaced, static_policy
+from numapin_enforcer.node.kubelet_checkpoint import replaced, static_policy
 
 NONE, STATIC = '{"policyName":"none"}', '{"policyName":"static"}'
 

@@ -1,0 +1,1 @@
+"""This node as a machine: its lock, its kubelet's checkpoint, our priority."""
