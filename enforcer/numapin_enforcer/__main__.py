@@ -32,14 +32,14 @@ from numapin_enforcer.health import AddressError, Health, build_application, ser
 from numapin_enforcer.node.lock import NodeLock
 from numapin_enforcer.node.realtime import hurry
 from numapin_enforcer.parts import Parts
-from numapin_enforcer.reporter import Reporter
 from numapin_enforcer.runtime.client import SOCKETS, CriClient, CriUnavailableError, find_socket
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.updater import Recorder
 from numapin_enforcer.settings import Settings, parse_settings
+from numapin_enforcer.status.events import EventTeller
+from numapin_enforcer.status.publisher import Reporter
 from numapin_enforcer.systemd.slices import ServiceManager
 from numapin_enforcer.systemd.updater import SliceRecorder
-from numapin_enforcer.teller import EventTeller
 
 LOG: Final = logging.getLogger(__name__)
 

@@ -25,10 +25,16 @@ from numapin_enforcer.pace import Pace
 from numapin_enforcer.parts import Parts
 from numapin_enforcer.plan.drift import DriftCount
 from numapin_enforcer.runtime.records import containers, record
-from numapin_enforcer.status import Obstacle, Report
-from numapin_enforcer.summary import Doubt, Summary, summarize
+from numapin_enforcer.status.conditions import Obstacle, Report
+from numapin_enforcer.status.summary import Doubt, Summary, summarize
+from numapin_enforcer.status.verdict import (
+    Scene,
+    build_report,
+    cgroup_obstacles,
+    moving,
+    remembered,
+)
 from numapin_enforcer.systemd.slices import SliceSets, slice_sets, told_slices
-from numapin_enforcer.verdict import Scene, build_report, cgroup_obstacles, moving, remembered
 
 LOG: Final = logging.getLogger(__name__)
 

@@ -10,11 +10,11 @@ from numapin_enforcer.cgroups.kubepods import Host
 from numapin_enforcer.cgroups.memory_mover import Mover
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.health import Health
-from numapin_enforcer.reporter import Reporter
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.updater import Recorder
+from numapin_enforcer.status.events import EventTeller
+from numapin_enforcer.status.publisher import Reporter
 from numapin_enforcer.systemd.updater import SliceRecorder
-from numapin_enforcer.teller import EventTeller
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from numapin_client.backoff import Backoff
 from numapin_enforcer.cfs_quota.lifted import QuotaFiles, QuotaKeeper
 from numapin_enforcer.cgroups.tree import CgroupError, Quota
 from numapin_enforcer.runtime.client import UNLIMITED_QUOTA, RuntimeRecord
-from numapin_enforcer.status import Obstacle
+from numapin_enforcer.status.conditions import Obstacle
 
 LOG: Final = logging.getLogger(__name__)
 

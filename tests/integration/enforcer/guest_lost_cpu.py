@@ -18,7 +18,7 @@ from numapin_enforcer.cgroups.naming import Qos
 from numapin_enforcer.cgroups.snapshot import CgroupView
 from numapin_enforcer.enforce import Enforcement, Goal
 from numapin_enforcer.hardware.discovery import discover
-from numapin_enforcer.summary import summarize
+from numapin_enforcer.status.summary import summarize
 
 PARTITION = Path("/sys/fs/cgroup/partition")
 ID = "a" * 64

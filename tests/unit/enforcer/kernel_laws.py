@@ -14,7 +14,7 @@ from kernel_worlds import World
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_enforcer.cgroups.tree import CgroupTree, Tree, Write, parent
-from numapin_enforcer.inforce import in_force
+from numapin_enforcer.status.in_force import in_force
 
 
 def related(one: str, other: str) -> bool:

@@ -13,7 +13,7 @@ from numapin_enforcer.cgroups.snapshot import CgroupView
 from numapin_enforcer.cgroups.tree import CgroupReadOnlyError, Step, Version, Write
 from numapin_enforcer.enforce import Enforced, Enforcement, Goal
 from numapin_enforcer.plan.drift import Cause
-from numapin_enforcer.summary import summarize
+from numapin_enforcer.status.summary import summarize
 
 LAYOUT = Layout(Driver.CGROUPFS)
 MACHINE = Topology(

@@ -3,8 +3,8 @@ import pytest
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
-from numapin_enforcer.inforce import in_force
 from numapin_enforcer.plan.desired import Desired
+from numapin_enforcer.status.in_force import in_force
 
 MEMS = MemSet([0])
 OWNER = ContainerAssignment(

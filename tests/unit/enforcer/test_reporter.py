@@ -17,8 +17,8 @@ from numapin_client.errors import (
     UnavailableError,
 )
 from numapin_client.resources import Json, Key, Resource
-from numapin_enforcer.reporter import Reporter
-from numapin_enforcer.status import Obstacle, Report, judge, merge_patch
+from numapin_enforcer.status.conditions import Obstacle, Report, judge, merge_patch
+from numapin_enforcer.status.publisher import Reporter
 
 NOW = "2030-01-01T00:00:00Z"
 

@@ -9,7 +9,7 @@ from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, 
 from numapin_enforcer.cgroups.naming import Driver, Layout
 from numapin_enforcer.cgroups.tree import Cgroup, Version, tree_of
 from numapin_enforcer.plan.desired import Desired
-from numapin_enforcer.summary import Summary, summarize
+from numapin_enforcer.status.summary import Summary, summarize
 
 LAYOUT = Layout(Driver.CGROUPFS)
 A, B, SANDBOX = (letter * 64 for letter in "abf")

@@ -7,8 +7,8 @@ from numapin_api.conditions import Reason
 from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.tree import CgroupReadOnlyError, Write
-from numapin_enforcer.status import Obstacle, Report, judge
-from numapin_enforcer.summary import Summary
+from numapin_enforcer.status.conditions import Obstacle, Report, judge
+from numapin_enforcer.status.summary import Summary
 
 PASSES_TO_STALL = 5
 """So many failed passes in a row, and somebody should look."""

@@ -8,8 +8,8 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerStatus, NodeAssignmentSpec, PoolsInForce
 from numapin_enforcer.cgroups.naming import Kind, Layout
 from numapin_enforcer.cgroups.tree import Tree
-from numapin_enforcer.inforce import InForce, in_force
 from numapin_enforcer.plan.desired import Desired
+from numapin_enforcer.status.in_force import InForce, in_force
 
 LEAVES: Final = frozenset({Kind.CONTAINER, Kind.NESTED, Kind.OTHER})
 

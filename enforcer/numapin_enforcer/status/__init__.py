@@ -1,0 +1,1 @@
+"""What is reported of the node: summary, conditions, Events."""
