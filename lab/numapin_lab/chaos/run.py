@@ -33,7 +33,7 @@ RESIDENTS: Final[Mapping[str, Mapping[str, str]]] = {
     "resident-burstable": {"memory": "16Mi"},
 }
 SAMPLER_SECONDS: Final = 60
-FENCED: Final = "numapin_enforcer.standby: fenced "
+FENCED: Final = "numapin_enforcer.standby.fencing: fenced "
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from numapin_enforcer.hardware.discovery import DiscoveryError
 from numapin_enforcer.node.kubelet_checkpoint import replaced
 from numapin_enforcer.node.realtime import hurry
 from numapin_enforcer.settings import parse_standby_settings
-from numapin_enforcer.standby import Standby
+from numapin_enforcer.standby.fencing import Standby
 
 LOG: Final = logging.getLogger(__name__)
 

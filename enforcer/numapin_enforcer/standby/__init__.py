@@ -1,0 +1,1 @@
+"""The second process of a node: fences new containers while the enforcer is down."""
