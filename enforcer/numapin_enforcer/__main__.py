@@ -25,13 +25,13 @@ from numapin_enforcer.cgroups.kubepods import Host
 from numapin_enforcer.cgroups.memory_mover import Mover
 from numapin_enforcer.cgroups.naming import InvalidIdError
 from numapin_enforcer.cgroups.tree import CgroupError
-from numapin_enforcer.giveback import ReleaseError, give_back
 from numapin_enforcer.hardware.discovery import DiscoveryError
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.health import AddressError, Health, build_application, serve
 from numapin_enforcer.node.lock import NodeLock
 from numapin_enforcer.node.realtime import hurry
 from numapin_enforcer.parts import Parts
+from numapin_enforcer.release import ReleaseError, give_back
 from numapin_enforcer.runtime.client import SOCKETS, CriClient, CriUnavailableError, find_socket
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.updater import Recorder

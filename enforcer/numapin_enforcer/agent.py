@@ -19,11 +19,11 @@ from numapin_enforcer.cfs_quota.plan import freed
 from numapin_enforcer.cgroups.kubepods import PodTree
 from numapin_enforcer.cgroups.naming import Kind
 from numapin_enforcer.cgroups.tree import CgroupError, Tree
-from numapin_enforcer.enforce import Enforced, Goal
 from numapin_enforcer.node.kubelet_checkpoint import replaced, static_policy
 from numapin_enforcer.pace import Pace
 from numapin_enforcer.parts import Parts
 from numapin_enforcer.plan.drift import DriftCount
+from numapin_enforcer.reconciler import Enforced, Goal
 from numapin_enforcer.runtime.records import containers, record
 from numapin_enforcer.status.conditions import Obstacle, Report
 from numapin_enforcer.status.summary import Doubt, Summary, summarize

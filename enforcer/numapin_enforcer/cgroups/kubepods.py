@@ -8,7 +8,7 @@ from numapin_enforcer.cgroups.filesystem import Cgroupfs, NoKubepodsError, find_
 from numapin_enforcer.cgroups.inotify import CgroupWatch
 from numapin_enforcer.cgroups.naming import Layout
 from numapin_enforcer.cgroups.snapshot import CgroupView
-from numapin_enforcer.enforce import Enforcement
+from numapin_enforcer.reconciler import Enforcement
 
 
 @dataclass(frozen=True)

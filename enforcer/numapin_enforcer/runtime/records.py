@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from numapin_api.cpuset import MemSet
 from numapin_enforcer.cgroups.naming import Kind, Layout
 from numapin_enforcer.cgroups.tree import Tree
-from numapin_enforcer.enforce import Enforced
+from numapin_enforcer.reconciler import Enforced
 from numapin_enforcer.runtime.client import RuntimeRecord
 
 

@@ -16,7 +16,7 @@ from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.naming import Driver, Layout, Qos
 from numapin_enforcer.cgroups.tree import Tree, Version
-from numapin_enforcer.enforce import Enforced
+from numapin_enforcer.reconciler import Enforced
 
 _CLASSES: Final = (Qos.BURSTABLE, Qos.BEST_EFFORT)
 

@@ -16,8 +16,8 @@ from numapin_enforcer.cgroups.filesystem import Cgroupfs
 from numapin_enforcer.cgroups.inotify import CgroupWatch
 from numapin_enforcer.cgroups.naming import Qos
 from numapin_enforcer.cgroups.snapshot import CgroupView
-from numapin_enforcer.enforce import Enforcement, Goal
 from numapin_enforcer.hardware.discovery import discover
+from numapin_enforcer.reconciler import Enforcement, Goal
 from numapin_enforcer.status.summary import summarize
 
 PARTITION = Path("/sys/fs/cgroup/partition")

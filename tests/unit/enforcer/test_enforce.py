@@ -11,8 +11,8 @@ from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_enforcer.cgroups.naming import Driver, Layout
 from numapin_enforcer.cgroups.snapshot import CgroupView
 from numapin_enforcer.cgroups.tree import CgroupReadOnlyError, Step, Version, Write
-from numapin_enforcer.enforce import Enforced, Enforcement, Goal
 from numapin_enforcer.plan.drift import Cause
+from numapin_enforcer.reconciler import Enforced, Enforcement, Goal
 from numapin_enforcer.status.summary import summarize
 
 LAYOUT = Layout(Driver.CGROUPFS)

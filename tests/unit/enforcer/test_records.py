@@ -6,8 +6,8 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
 from numapin_enforcer.cgroups.naming import Driver, Layout
 from numapin_enforcer.cgroups.tree import Cgroup, Version, tree_of
-from numapin_enforcer.enforce import Enforced
 from numapin_enforcer.plan.desired import Desired
+from numapin_enforcer.reconciler import Enforced
 from numapin_enforcer.runtime.client import RuntimeRecord
 from numapin_enforcer.runtime.records import containers, record
 

@@ -10,8 +10,8 @@ from fake_systemd import FakeSystemd
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.naming import Driver, Layout
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version
-from numapin_enforcer.enforce import Enforced
 from numapin_enforcer.plan.desired import Desired
+from numapin_enforcer.reconciler import Enforced
 from numapin_enforcer.systemd import updater as slice_recorder
 from numapin_enforcer.systemd.slices import (
     SliceSets,
