@@ -102,7 +102,7 @@ def enforcer(kubelet: Kubelet, port: int) -> Agent:
 def standby(kubelet: Kubelet) -> Daemon:
     """Keeps new pods off owners' CPUs while the enforcer is dead; knows no API server."""
     lab = kubelet.plane.folder
-    command = (sys.executable, "-m", "numapin_enforcer.standby.__main__", *_node_options(kubelet))
+    command = (sys.executable, "-m", "numapin_enforcer.standby", *_node_options(kubelet))
     return Daemon("standby", lab / "standby", command, lab)
 
 

@@ -133,7 +133,7 @@ class Node:
         """Start the standby, and wait until it stands by; options replace the enforcer's."""
         names = ("cgroup-root", "state-dir", "kubelet-state-dir")
         given = {**{name: self.options[name] for name in names}, **options}
-        command = [sys.executable, "-m", "numapin_enforcer.standby.__main__"]
+        command = [sys.executable, "-m", "numapin_enforcer.standby"]
         command += [f"--node-name={self.name}", *(f"--{key}={one}" for key, one in given.items())]
         before = self.standby_log.count("standing by")
         with self._standby_log.open("ab") as log:

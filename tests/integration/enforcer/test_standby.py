@@ -211,7 +211,7 @@ async def test_a_second_enforcer_waits_for_the_first(node: Node, owner: tuple[Po
 
 
 def test_it_says_what_is_missing() -> None:
-    command = [sys.executable, "-m", "numapin_enforcer.standby.__main__", "--state-dir=/nowhere"]
+    command = [sys.executable, "-m", "numapin_enforcer.standby", "--state-dir=/nowhere"]
     environment = {"PATH": os.environ["PATH"]}
     found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert found.returncode == 2
