@@ -30,10 +30,10 @@ format: setup  ## let ruff rewrite the sources
 schema: setup  ## write the CRDs from the models into crds/
 	$(BIN)/python -m numapin_api.schema --write crds
 
-proto: setup  ## generate the CRI messages from enforcer/numapin_enforcer/cri_v1.proto
+proto: setup  ## generate the CRI messages from enforcer/numapin_enforcer/runtime/generated/cri_v1.proto
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I enforcer \
 		--python_out=enforcer --mypy_out=quiet:enforcer --grpclib_python_out=enforcer \
-		numapin_enforcer/cri_v1.proto
+		numapin_enforcer/runtime/generated/cri_v1.proto
 
 system:
 	@lab/system-packages

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from grpclib.client import Channel
 
-from numapin_enforcer import cri_v1_pb2 as pb
-from numapin_enforcer.cri_v1_grpc import RuntimeServiceStub
+from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
+from numapin_enforcer.runtime.generated.cri_v1_grpc import RuntimeServiceStub
 from numapin_lab.cgroups import MOUNTS, hierarchies, open_to_children
 from numapin_lab.runtime import Runtime
 

@@ -15,8 +15,8 @@ from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
 
 from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer import cri_v1_pb2 as pb
-from numapin_enforcer.cri_v1_grpc import RuntimeServiceStub
+from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
+from numapin_enforcer.runtime.generated.cri_v1_grpc import RuntimeServiceStub
 
 CALL_TIMEOUT_SECONDS: Final = 5.0
 """How long a question may take; containerd answers in milliseconds."""

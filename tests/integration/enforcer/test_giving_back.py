@@ -3,7 +3,7 @@
 from enforcer_node import Node, assigned, eventually, spec
 from played_kubelet import CPUSET, Kubelet, cpus_of, write_cpus
 
-from numapin_enforcer import cri_v1_pb2 as pb
+from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
 
 
 def sets(kubelet: Kubelet) -> dict[str, str]:

@@ -13,7 +13,7 @@ from grpclib.exceptions import GRPCError
 from played_kubelet import Kubelet, Pod, cpus_of, limit_of, pids_of, write_cpus
 from sampled_cpus import sampled
 
-from numapin_enforcer import cri_v1_pb2 as pb
+from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
 from numapin_lab.processes import kill, stop
 
 

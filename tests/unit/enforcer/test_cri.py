@@ -11,7 +11,7 @@ from grpclib.exceptions import GRPCError
 from grpclib.server import Server, Stream
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer import cri_v1_pb2 as pb
+from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
 from numapin_enforcer.runtime.client import (
     ContainerState,
     CriClient,

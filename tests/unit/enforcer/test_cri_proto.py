@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from numapin_enforcer import cri_v1_pb2 as pb
+from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
 
 ENFORCER = Path(__file__).parents[3] / "enforcer"
-PACKAGE = ENFORCER / "numapin_enforcer"
+PACKAGE = ENFORCER / "numapin_enforcer/runtime/generated"
 GENERATED = ("cri_v1_pb2.py", "cri_v1_pb2.pyi", "cri_v1_grpc.py")
 
 FIELD_NUMBERS = [
@@ -34,9 +34,9 @@ def regenerated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plugins = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{ENFORCER}"]
     command += [f"--python_out={out}", f"--mypy_out=quiet:{out}", f"--grpclib_python_out={out}"]
-    command.append("numapin_enforcer/cri_v1.proto")
+    command.append("numapin_enforcer/runtime/generated/cri_v1.proto")
     subprocess.run(command, check=True, env=os.environ | {"PATH": plugins})
-    return out / "numapin_enforcer"
+    return out / "numapin_enforcer/runtime/generated"
 
 
 @pytest.mark.parametrize("name", GENERATED)
