@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Final
 
+from numapin_operator.placement.cpumanager.cpu_groups import Layout
 from numapin_operator.placement.demand import MEMORY
 from numapin_operator.placement.errors import (
     NotEnoughCpusError,
@@ -15,8 +16,7 @@ from numapin_operator.placement.errors import (
     counted,
 )
 from numapin_operator.placement.holdings import CpuPool
-from numapin_operator.placement.layout import Layout
-from numapin_operator.placement.memory import MemoryTables
+from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.rules import Rules
 
 _MOST_NODES: Final = 16

@@ -5,7 +5,7 @@ from numapin_operator.placement.demand import PodView
 from numapin_operator.placement.errors import PlacementError
 from numapin_operator.placement.explain import arithmetic
 from numapin_operator.placement.holdings import CpuPool, Holding
-from numapin_operator.placement.memory import MemoryTables
+from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.placing import Placing
 from numapin_operator.placement.rules import Rules
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from numapin_api.cpuset import CpuSet
-from numapin_operator.placement.binder import MemoryBinder, divide
 from numapin_operator.placement.demand import (
     Amounts,
     ContainerView,
@@ -23,13 +22,20 @@ from numapin_operator.placement.errors import (
     TopologyAffinityError,
 )
 from numapin_operator.placement.explain import readable
-from numapin_operator.placement.hints import NOWHERE, CpuHints, Impossible, MemoryHints, cpu_hints
 from numapin_operator.placement.holdings import Binding, Block, CpuPool, Holding, cpus_of, mems_of
-from numapin_operator.placement.memory import MemoryTables
-from numapin_operator.placement.merge import Affinity
-from numapin_operator.placement.nearby_memory import NearbyBinder
+from numapin_operator.placement.memorymanager.binder import MemoryBinder, divide
+from numapin_operator.placement.memorymanager.nearest import NearbyBinder
+from numapin_operator.placement.memorymanager.static import StaticBinder
+from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.rules import Rules
-from numapin_operator.placement.static_memory import StaticBinder
+from numapin_operator.placement.topologymanager.hints import (
+    NOWHERE,
+    CpuHints,
+    Impossible,
+    MemoryHints,
+    cpu_hints,
+)
+from numapin_operator.placement.topologymanager.merge import Affinity
 from numapin_operator.placement.whole_pod import (
     Shares,
     share_cpus,

@@ -18,8 +18,8 @@ from held_start import held_start
 from played_kubelet import CPUSET, FIRST_ACT, Kubelet, Pod, cpus_of
 
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
 from numapin_enforcer.runtime.client import CriClient, CriNotFoundError, EventKind, RuntimeRecord
+from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
 from numapin_enforcer.runtime.updater import NOT_STARTED_SECONDS
 
 ROUNDS = 20

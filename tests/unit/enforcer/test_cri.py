@@ -11,7 +11,6 @@ from grpclib.exceptions import GRPCError
 from grpclib.server import Server, Stream
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
 from numapin_enforcer.runtime.client import (
     ContainerState,
     CriClient,
@@ -25,6 +24,7 @@ from numapin_enforcer.runtime.client import (
     RuntimeRecord,
     find_socket,
 )
+from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
 
 SERVICE = "/runtime.v1.RuntimeService"
 

@@ -13,10 +13,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from numapin_api.topology import Cpu, NumaNode, Topology
-from numapin_operator.placement.distribute import take_distributed
+from numapin_operator.placement.cpumanager.cpu_groups import Layout, layout_of
+from numapin_operator.placement.cpumanager.distributed import take_distributed
+from numapin_operator.placement.cpumanager.packed import Packing, sorted_numa_nodes, take_packed
 from numapin_operator.placement.errors import NotEnoughCpusError
-from numapin_operator.placement.layout import Layout, layout_of
-from numapin_operator.placement.take import Packing, sorted_numa_nodes, take_packed
 
 KUBELET = Packing(as_kubelet=True)
 

@@ -9,11 +9,16 @@ from hypothesis import strategies as st
 
 from numapin_api.topology import Cpu, NumaNode, Topology
 from numapin_operator.placement.bits import mask_of, members
-from numapin_operator.placement.hints import CpuHints, Impossible, MemoryHints, cpu_hints
+from numapin_operator.placement.cpumanager.cpu_groups import layout_of
 from numapin_operator.placement.holdings import Block
-from numapin_operator.placement.layout import layout_of
-from numapin_operator.placement.memory import MemoryTables
-from numapin_operator.placement.merge import Merging
+from numapin_operator.placement.memorymanager.tables import MemoryTables
+from numapin_operator.placement.topologymanager.hints import (
+    CpuHints,
+    Impossible,
+    MemoryHints,
+    cpu_hints,
+)
+from numapin_operator.placement.topologymanager.merge import Merging
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from numapin_operator.placement.bits import mask_of, members
-from numapin_operator.placement.hints import NOWHERE, CpuHints, Impossible, MemoryHints
-from numapin_operator.placement.intersections import is_intersection
-from numapin_operator.placement.subsets import Cover, Distances, Weights
+from numapin_operator.placement.topologymanager.hints import (
+    NOWHERE,
+    CpuHints,
+    Impossible,
+    MemoryHints,
+)
+from numapin_operator.placement.topologymanager.intersections import is_intersection
+from numapin_operator.placement.topologymanager.subset_search import Cover, Distances, Weights
 
 
 class Affinity(NamedTuple):

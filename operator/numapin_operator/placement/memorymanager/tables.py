@@ -9,10 +9,10 @@ from typing import Final
 
 from numapin_operator.placement.bits import mask_of, members
 from numapin_operator.placement.demand import Amounts
-from numapin_operator.placement.hints import MemoryHints, Reusable
 from numapin_operator.placement.holdings import Block
 from numapin_operator.placement.rules import Capacity
-from numapin_operator.placement.subsets import Cover
+from numapin_operator.placement.topologymanager.hints import MemoryHints, Reusable
+from numapin_operator.placement.topologymanager.subset_search import Cover
 
 _NOTHING: Final[Mapping[int, int]] = {}
 _NONE_LEFT: Final[Mapping[str, int]] = {}

@@ -10,9 +10,9 @@ from enum import Enum
 from typing import NamedTuple
 
 from numapin_operator.placement.bits import members
+from numapin_operator.placement.cpumanager.cpu_groups import Layout
 from numapin_operator.placement.demand import Amounts
-from numapin_operator.placement.layout import Layout
-from numapin_operator.placement.subsets import Cover, Distances, Weights
+from numapin_operator.placement.topologymanager.subset_search import Cover, Distances, Weights
 
 Reusable = Mapping[int, Mapping[str, int]]
 """What init containers leave to those that follow: NUMA nodes (a mask) to resource to bytes."""

@@ -1,8 +1,8 @@
 """Whole cores on machines whose cores differ in their number of threads (hybrid processors)."""
 
+from numapin_operator.placement.cpumanager.cpu_groups import Layout
+from numapin_operator.placement.cpumanager.packed import Packing, sorted_inner, take_packed
 from numapin_operator.placement.errors import SmtAlignmentError
-from numapin_operator.placement.layout import Layout
-from numapin_operator.placement.take import Packing, sorted_inner, take_packed
 
 
 def take_whole_cores(layout: Layout, free: int, count: int, packing: Packing) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from numapin_operator.placement.hints import CpuHints, MemoryHints
+from numapin_operator.placement.topologymanager.hints import CpuHints, MemoryHints
 
 _MOST_STEPS: Final = 4096
 

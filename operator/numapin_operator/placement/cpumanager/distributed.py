@@ -13,10 +13,19 @@ from itertools import combinations
 from math import comb
 from typing import Final
 
+from numapin_operator.placement.cpumanager.cpu_groups import Layout
+from numapin_operator.placement.cpumanager.packed import (
+    Packing,
+    Ranked,
+    sorted_numa_nodes,
+    take_packed,
+)
+from numapin_operator.placement.cpumanager.remainder import (
+    Leftover,
+    as_left_by_appends,
+    best_leftover,
+)
 from numapin_operator.placement.errors import NotEnoughCpusError
-from numapin_operator.placement.layout import Layout
-from numapin_operator.placement.shares import Leftover, as_left_by_appends, best_leftover
-from numapin_operator.placement.take import Packing, Ranked, sorted_numa_nodes, take_packed
 
 _MOST_TRIED: Final = 4096
 """Combinations worth trying one by one where the order of NUMA nodes decides about remainders."""

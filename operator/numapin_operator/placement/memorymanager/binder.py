@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from numapin_operator.placement.demand import Amounts, ContainerView, Kind
-from numapin_operator.placement.hints import MemoryHints
 from numapin_operator.placement.holdings import Block
-from numapin_operator.placement.memory import MemoryTables
-from numapin_operator.placement.merge import Affinity
+from numapin_operator.placement.memorymanager.tables import MemoryTables
+from numapin_operator.placement.topologymanager.hints import MemoryHints
+from numapin_operator.placement.topologymanager.merge import Affinity
 
 
 class MemoryBinder(Protocol):

@@ -1,0 +1,1 @@
+"""Which CPUs: the static policy's packing, after the kubelet's CPU Manager."""

@@ -1,0 +1,1 @@
+"""Which memory: after the kubelet's Memory Manager."""

@@ -1,0 +1,1 @@
+"""Which NUMA nodes serve every resource: after the kubelet's Topology Manager."""
