@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from numapin_client.resources import Key
 from numapin_operator.mirror import Mirror
 from numapin_operator.observed import AssignmentView, NodeView, PolicyView
-from numapin_operator.placement.demand import PodView
+from numapin_operator.placement.requests import PodView
 
 NOTHING: Mapping[str, str] = {}
 

@@ -5,13 +5,13 @@ Read it in this order: `demand` (what a pod asks), `hints` (which NUMA nodes cou
 bound to). `node` does these for one pod after the other, `plan` for a whole NodeAssignment.
 """
 
-from numapin_operator.placement.demand import ContainerView, Kind, PodLevel, PodView
+from numapin_operator.placement.allocations import Binding, Block, Holding
 from numapin_operator.placement.errors import PlacementError, PodFormatError, PolicyError
-from numapin_operator.placement.holdings import Binding, Block, Holding
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.plan import Plan, Waiting, plan_node, plan_with
 from numapin_operator.placement.pods import parse_pod
-from numapin_operator.placement.rules import Rules, resolve, with_reserved
+from numapin_operator.placement.policy import Rules, resolve, with_reserved
+from numapin_operator.placement.requests import ContainerView, Kind, PodLevel, PodView
 
 __all__ = [
     "Binding",

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Final
 
+from numapin_operator.placement.allocations import CpuPool
 from numapin_operator.placement.cpumanager.cpu_groups import Layout
-from numapin_operator.placement.demand import MEMORY
 from numapin_operator.placement.errors import (
     NotEnoughCpusError,
     NotEnoughMemoryError,
@@ -15,9 +15,9 @@ from numapin_operator.placement.errors import (
     TopologyAffinityError,
     counted,
 )
-from numapin_operator.placement.holdings import CpuPool
 from numapin_operator.placement.memorymanager.tables import MemoryTables
-from numapin_operator.placement.rules import Rules
+from numapin_operator.placement.policy import Rules
+from numapin_operator.placement.requests import MEMORY
 
 _MOST_NODES: Final = 16
 """NUMA nodes listed in one message."""

@@ -1,13 +1,13 @@
 """Node: places pods on one machine one after the other, and lets them go."""
 
 from numapin_api.cpuset import CpuSet
-from numapin_operator.placement.demand import PodView
+from numapin_operator.placement.allocations import CpuPool, Holding
 from numapin_operator.placement.errors import PlacementError
 from numapin_operator.placement.explain import arithmetic
-from numapin_operator.placement.holdings import CpuPool, Holding
 from numapin_operator.placement.memorymanager.tables import MemoryTables
-from numapin_operator.placement.placing import Placing
-from numapin_operator.placement.rules import Rules
+from numapin_operator.placement.pod import Placing
+from numapin_operator.placement.policy import Rules
+from numapin_operator.placement.requests import PodView
 
 
 class Node:

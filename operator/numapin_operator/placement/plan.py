@@ -14,11 +14,11 @@ from numapin_api.nodeassignment import (
     Refusal,
 )
 from numapin_api.topology import Topology
-from numapin_operator.placement.demand import PodView
-from numapin_operator.placement.entries import entries_of, holding_of, on_this_machine
+from numapin_operator.placement.assignment_entries import entries_of, holding_of, on_this_machine
 from numapin_operator.placement.errors import PlacementError, PolicyError
 from numapin_operator.placement.node import Node
-from numapin_operator.placement.rules import Rules, resolve
+from numapin_operator.placement.policy import Rules, resolve
+from numapin_operator.placement.requests import PodView
 
 _LONGEST_MESSAGE: Final = 2048
 

@@ -6,7 +6,9 @@ from math import ceil
 from sys import intern
 from typing import Any, Final
 
-from numapin_operator.placement.demand import (
+from numapin_operator.placement.errors import PodFormatError
+from numapin_operator.placement.quantity import QuantityError, parse_quantity
+from numapin_operator.placement.requests import (
     CPU,
     HUGEPAGES_PREFIX,
     MEMORY,
@@ -16,8 +18,6 @@ from numapin_operator.placement.demand import (
     PodView,
     amounts,
 )
-from numapin_operator.placement.errors import PodFormatError
-from numapin_operator.placement.quantity import QuantityError, parse_quantity
 
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
 """On the API server's copy of a static pod: the UID under which the kubelet runs it."""

@@ -1,6 +1,6 @@
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.topology import Cpu, NumaNode, Topology
-from numapin_operator.placement.rules import resolve
+from numapin_operator.placement.policy import resolve
 
 GIB = 1 << 30
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from numapin_api.topology import Cpu, NumaNode, Topology
-from numapin_operator.placement.bits import mask_of, members
+from numapin_operator.placement.allocations import Block
 from numapin_operator.placement.cpumanager.cpu_groups import layout_of
-from numapin_operator.placement.holdings import Block
+from numapin_operator.placement.masks import mask_of, members
 from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.topologymanager.hints import (
     CpuHints,

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from numapin_operator.placement import Kind, PodFormatError, parse_pod
-from numapin_operator.placement.demand import pod_cpus, pod_memory
 from numapin_operator.placement.quantity import QuantityError, millis, parse_quantity, whole
+from numapin_operator.placement.requests import pod_cpus, pod_memory
 
 MIB = 1 << 20
 

@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import Final
 
 from numapin_api.topology import NO_CACHE, Cpu, Topology
-from numapin_operator.placement.bits import mask_of, members
+from numapin_operator.placement.masks import mask_of, members
 
 Units = Mapping[int, int]
 """Groups of one level: id of the group to the mask of its CPUs, lowest id first."""

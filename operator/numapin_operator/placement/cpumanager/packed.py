@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from numapin_operator.placement.bits import lowest
 from numapin_operator.placement.cpumanager.cpu_groups import Layout, Units
 from numapin_operator.placement.errors import NotEnoughCpusError
+from numapin_operator.placement.masks import lowest
 
 Ranked = tuple[int, int, int]
 """Free CPUs in a unit, the unit's id, its mask: what units are sorted by."""

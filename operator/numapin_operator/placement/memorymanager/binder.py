@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from numapin_operator.placement.demand import Amounts, ContainerView, Kind
-from numapin_operator.placement.holdings import Block
+from numapin_operator.placement.allocations import Block
 from numapin_operator.placement.memorymanager.tables import MemoryTables
+from numapin_operator.placement.requests import Amounts, ContainerView, Kind
 from numapin_operator.placement.topologymanager.hints import MemoryHints
 from numapin_operator.placement.topologymanager.merge import Affinity
 

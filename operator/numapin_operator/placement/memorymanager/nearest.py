@@ -5,14 +5,14 @@ it can, else the fewest, and refuses only what the whole machine does not have. 
 kubelet's groups: what each NUMA node gives is accounted to that node.
 """
 
-from numapin_operator.placement.bits import members
+from numapin_operator.placement.allocations import Block
 from numapin_operator.placement.cpumanager.cpu_groups import Layout
-from numapin_operator.placement.demand import Amounts, ContainerView
 from numapin_operator.placement.errors import NotEnoughMemoryError
 from numapin_operator.placement.explain import readable
-from numapin_operator.placement.holdings import Block
+from numapin_operator.placement.masks import members
 from numapin_operator.placement.memorymanager.binder import PodBlocks
 from numapin_operator.placement.memorymanager.tables import MemoryTables
+from numapin_operator.placement.requests import Amounts, ContainerView
 from numapin_operator.placement.topologymanager.hints import MemoryHints
 from numapin_operator.placement.topologymanager.merge import Affinity
 from numapin_operator.placement.topologymanager.subset_search import Cover

@@ -1,12 +1,12 @@
 """Static memory: bound by the kubelet's rules. Source: Kubernetes v1.36, memorymanager."""
 
-from numapin_operator.placement.bits import members
-from numapin_operator.placement.demand import Amounts, ContainerView, Kind
+from numapin_operator.placement.allocations import Block
 from numapin_operator.placement.errors import NotEnoughMemoryError
 from numapin_operator.placement.explain import readable
-from numapin_operator.placement.holdings import Block
+from numapin_operator.placement.masks import members
 from numapin_operator.placement.memorymanager.binder import PodBlocks
 from numapin_operator.placement.memorymanager.tables import MemoryTables
+from numapin_operator.placement.requests import Amounts, ContainerView, Kind
 from numapin_operator.placement.topologymanager.hints import MemoryHints
 from numapin_operator.placement.topologymanager.merge import Affinity
 

@@ -7,10 +7,10 @@ to it alone or those bound to one group of nodes; the first binding decides, the
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from numapin_operator.placement.bits import mask_of, members
-from numapin_operator.placement.demand import Amounts
-from numapin_operator.placement.holdings import Block
-from numapin_operator.placement.rules import Capacity
+from numapin_operator.placement.allocations import Block
+from numapin_operator.placement.masks import mask_of, members
+from numapin_operator.placement.policy import Capacity
+from numapin_operator.placement.requests import Amounts
 from numapin_operator.placement.topologymanager.hints import MemoryHints, Reusable
 from numapin_operator.placement.topologymanager.subset_search import Cover
 

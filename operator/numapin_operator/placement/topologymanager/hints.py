@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from numapin_operator.placement.bits import members
 from numapin_operator.placement.cpumanager.cpu_groups import Layout
-from numapin_operator.placement.demand import Amounts
+from numapin_operator.placement.masks import members
+from numapin_operator.placement.requests import Amounts
 from numapin_operator.placement.topologymanager.subset_search import Cover, Distances, Weights
 
 Reusable = Mapping[int, Mapping[str, int]]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from numapin_operator.placement.bits import mask_of, members
+from numapin_operator.placement.masks import mask_of, members
 from numapin_operator.placement.topologymanager.hints import (
     NOWHERE,
     CpuHints,

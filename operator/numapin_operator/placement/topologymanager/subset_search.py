@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final
 
-from numapin_operator.placement.bits import mask_of
+from numapin_operator.placement.masks import mask_of
 
 Weights = Mapping[int, int]
 """NUMA node to what it holds of one resource; a node that is not there holds nothing."""

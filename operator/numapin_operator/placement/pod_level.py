@@ -6,7 +6,7 @@ Source: Kubernetes v1.36, `AllocatePod` of cpumanager and memorymanager.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from numapin_operator.placement.demand import (
+from numapin_operator.placement.requests import (
     Amounts,
     ContainerView,
     Kind,

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from numapin_api.nodeassignment import ContainerAssignment, MemoryBlock
 from numapin_api.topology import Topology
-from numapin_operator.placement.bits import mask_of
-from numapin_operator.placement.holdings import Binding, Block, Holding
+from numapin_operator.placement.allocations import Binding, Block, Holding
+from numapin_operator.placement.masks import mask_of
 
 
 def holding_of(uid: str, entries: Sequence[ContainerAssignment]) -> Holding:

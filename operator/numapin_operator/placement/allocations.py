@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_operator.placement.bits import members
-from numapin_operator.placement.rules import Rules
+from numapin_operator.placement.masks import members
+from numapin_operator.placement.policy import Rules
 
 
 class Block(NamedTuple):

@@ -3,15 +3,13 @@
 from collections.abc import Callable
 
 from numapin_api.cpuset import CpuSet
-from numapin_operator.placement.demand import (
-    Amounts,
-    ContainerView,
-    Kind,
-    PodView,
-    container_memory,
-    exclusive_cpus,
-    pod_cpus,
-    pod_memory,
+from numapin_operator.placement.allocations import (
+    Binding,
+    Block,
+    CpuPool,
+    Holding,
+    cpus_of,
+    mems_of,
 )
 from numapin_operator.placement.errors import (
     EmptyPodSharedPoolError,
@@ -22,12 +20,28 @@ from numapin_operator.placement.errors import (
     TopologyAffinityError,
 )
 from numapin_operator.placement.explain import readable
-from numapin_operator.placement.holdings import Binding, Block, CpuPool, Holding, cpus_of, mems_of
 from numapin_operator.placement.memorymanager.binder import MemoryBinder, divide
 from numapin_operator.placement.memorymanager.nearest import NearbyBinder
 from numapin_operator.placement.memorymanager.static import StaticBinder
 from numapin_operator.placement.memorymanager.tables import MemoryTables
-from numapin_operator.placement.rules import Rules
+from numapin_operator.placement.pod_level import (
+    Shares,
+    share_cpus,
+    share_memory,
+    starves_of_cpus,
+    starves_of_memory,
+)
+from numapin_operator.placement.policy import Rules
+from numapin_operator.placement.requests import (
+    Amounts,
+    ContainerView,
+    Kind,
+    PodView,
+    container_memory,
+    exclusive_cpus,
+    pod_cpus,
+    pod_memory,
+)
 from numapin_operator.placement.topologymanager.hints import (
     NOWHERE,
     CpuHints,
@@ -36,13 +50,6 @@ from numapin_operator.placement.topologymanager.hints import (
     cpu_hints,
 )
 from numapin_operator.placement.topologymanager.merge import Affinity
-from numapin_operator.placement.whole_pod import (
-    Shares,
-    share_cpus,
-    share_memory,
-    starves_of_cpus,
-    starves_of_memory,
-)
 
 
 class Placing:
