@@ -14,7 +14,8 @@ from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.names import API_VERSION, CPU_POLICY_KIND
 from numapin_cli.places import describe_invalid
 from numapin_cli.subcommand import CommandError
-from numapin_operator.placement import PodFormatError, PodView, parse_pod
+from numapin_operator.observe.pods import parse_pod
+from numapin_operator.placement import PodFormatError, PodView
 
 STDIN: Final = Path("-")
 _LISTS: Final = frozenset({"List", "PodList", "CpuPolicyList"})

@@ -12,7 +12,8 @@ from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.machine import MachineFormatError, parse_machine
 from numapin_api.topology import Topology
 from numapin_cli.places import describe_invalid
-from numapin_operator.placement import PodFormatError, PodView, parse_pod
+from numapin_operator.observe.pods import parse_pod
+from numapin_operator.placement import PodFormatError, PodView
 
 _FIELDS: Final = frozenset({"name", "machine", "policy", "steps"})
 

@@ -17,7 +17,7 @@ from numapin_client.resources import (
     Key,
     Resource,
 )
-from numapin_operator.observed import AssignmentView, NodeView, PolicyView
+from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
 
 LIST_ATTEMPTS: Final = 5
 

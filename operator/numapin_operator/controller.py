@@ -14,12 +14,12 @@ from numapin_client.errors import (
 )
 from numapin_operator.cluster import Cluster
 from numapin_operator.eviction import Evictor
-from numapin_operator.observed import AssignmentView
+from numapin_operator.observe.cache import ClusterState
+from numapin_operator.observe.records import AssignmentView
 from numapin_operator.reconcile import Decision, NodePicture, Write, decide
 from numapin_operator.report import stalled
 from numapin_operator.reporter import Reporter
 from numapin_operator.selection import mark_selected, rank_policies
-from numapin_operator.state import ClusterState
 from numapin_operator.telling import Teller, fresh_refusals
 from numapin_operator.workqueue import WorkQueue
 

@@ -9,7 +9,7 @@ from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.policystatus import CpuPolicyStatus
 from numapin_client.errors import AlreadyExistsError, ConflictError, NotFoundError
 from numapin_operator.cluster import Cluster, PodNews
-from numapin_operator.observed import NodeView
+from numapin_operator.observe.records import NodeView
 
 WAITING = NodeAssignmentSpec.model_validate({"policy": {"name": "p", "generation": 1}})
 PLANNED = NodeAssignmentSpec.model_validate(

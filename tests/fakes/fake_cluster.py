@@ -14,7 +14,7 @@ from numapin_client.errors import (
     TooManyRequestsError,
 )
 from numapin_operator.cluster import Listed, PodNews
-from numapin_operator.observed import AssignmentView, NodeView, PolicyView
+from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
 
 Body = dict[str, Any]
 

@@ -31,7 +31,7 @@ from numapin_lab.apiserver import AnswerError
 from numapin_lab.controlplane import ControlPlane
 from numapin_lab.identities import ServiceAccount, log_in
 from numapin_operator.cluster import ApiCluster, PodNews
-from numapin_operator.observed import NodeView
+from numapin_operator.observe.records import NodeView
 
 STOP_SECONDS = 20
 

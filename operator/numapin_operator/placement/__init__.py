@@ -9,7 +9,6 @@ from numapin_operator.placement.allocations import Binding, Block, Holding
 from numapin_operator.placement.errors import PlacementError, PodFormatError, PolicyError
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.plan import Plan, Waiting, plan_node, plan_with
-from numapin_operator.placement.pods import parse_pod
 from numapin_operator.placement.policy import Rules, resolve, with_reserved
 from numapin_operator.placement.requests import ContainerView, Kind, PodLevel, PodView
 
@@ -28,7 +27,6 @@ __all__ = [
     "PolicyError",
     "Rules",
     "Waiting",
-    "parse_pod",
     "plan_node",
     "plan_with",
     "resolve",

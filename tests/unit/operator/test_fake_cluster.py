@@ -9,7 +9,7 @@ from fake_cluster import FakeCluster
 from operator_values import node_view
 
 from numapin_operator.cluster import PodNews
-from numapin_operator.observed import NodeView
+from numapin_operator.observe.records import NodeView
 
 
 class FakeWorld:

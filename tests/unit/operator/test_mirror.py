@@ -3,7 +3,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numapin_operator.mirror import REMEMBERED_DELETIONS, Mirror
+from numapin_operator.observe.versioned_cache import REMEMBERED_DELETIONS, Mirror
 
 
 @dataclass(frozen=True)

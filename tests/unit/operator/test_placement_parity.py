@@ -8,7 +8,8 @@ from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Cpu, NumaNode, Topology
-from numapin_operator.placement import Node, PlacementError, PodView, parse_pod, plan_node, resolve
+from numapin_operator.observe.pods import parse_pod
+from numapin_operator.placement import Node, PlacementError, PodView, plan_node, resolve
 
 NOBODY: frozenset[str] = frozenset()
 GIB = 1 << 30

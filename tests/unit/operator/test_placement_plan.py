@@ -8,7 +8,8 @@ import pytest
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Cpu, NumaNode, Topology
-from numapin_operator.placement import PodView, PolicyError, parse_pod, plan_node, with_reserved
+from numapin_operator.observe.pods import parse_pod
+from numapin_operator.placement import PodView, PolicyError, plan_node, with_reserved
 
 NOBODY: frozenset[str] = frozenset()
 

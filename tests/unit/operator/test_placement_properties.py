@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from numapin_api.cpupolicy import CpuPolicySpec, MemoryPolicy
 from numapin_api.cpuset import CpuSet
 from numapin_api.topology import Cpu, NumaNode, Topology
+from numapin_operator.observe.pods import parse_pod
 from numapin_operator.placement import (
     Holding,
     Node,
     PlacementError,
     PodView,
     PolicyError,
-    parse_pod,
     plan_node,
     resolve,
 )

@@ -18,7 +18,7 @@ from operator_values import (
     policy_view,
 )
 
-from numapin_operator.observed import AssignmentView
+from numapin_operator.observe.records import AssignmentView
 from numapin_operator.reconcile import NodePicture, Write, decide
 from numapin_operator.report import Phase
 

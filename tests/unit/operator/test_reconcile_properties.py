@@ -14,7 +14,7 @@ from operator_values import (
     pod_view,
 )
 
-from numapin_operator.observed import AssignmentView
+from numapin_operator.observe.records import AssignmentView
 from numapin_operator.placement import PodView
 from numapin_operator.reconcile import Decision, Write, decide
 

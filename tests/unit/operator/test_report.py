@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from operator_values import policy_view
 
 from numapin_api.policystatus import CpuPolicyStatus
-from numapin_operator.observed import PolicyView
+from numapin_operator.observe.records import PolicyView
 from numapin_operator.report import (
     NodeOutcome,
     Phase,

@@ -9,9 +9,14 @@ from aiohttp import web
 from running import eventually, running
 
 from numapin_client.credentials import Login
-from numapin_operator.handlers import Receivers, build_registry
-from numapin_operator.kopf_import import kopf
-from numapin_operator.serving import EndlessBackoffs, build_settings, open_session, serve
+from numapin_operator.observe.kopf_handlers import Receivers, build_registry
+from numapin_operator.observe.kopf_import import kopf
+from numapin_operator.observe.kopf_source import (
+    EndlessBackoffs,
+    build_settings,
+    open_session,
+    serve,
+)
 
 COLLECTION = "/apis/numapin.io/v1alpha1/cpupolicies"
 

@@ -4,7 +4,7 @@ from operator_values import assignment_view, node_view, pod_body, pod_view, poli
 
 from numapin_client.resources import Key
 from numapin_operator.application import decode_pod
-from numapin_operator.state import ClusterState
+from numapin_operator.observe.cache import ClusterState
 
 
 def test_a_pod_that_cannot_be_read_shares() -> None:

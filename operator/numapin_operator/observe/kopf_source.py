@@ -14,7 +14,7 @@ import aiohttp
 
 from numapin_client.backoff import Backoff
 from numapin_client.credentials import Login
-from numapin_operator.kopf_import import kopf
+from numapin_operator.observe.kopf_import import kopf
 
 WORKER_IDLE_SECONDS: Final = 0.02
 """kopf keeps a task for each object for this long after its last event."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from numapin_api import names
-from numapin_operator.kopf_import import kopf
+from numapin_operator.observe.kopf_import import kopf
 
 Deliver = Callable[[Mapping[str, Any], bool], None]
 """Takes an object and whether it is gone; runs in the operator's own event loop."""

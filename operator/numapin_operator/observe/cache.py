@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from numapin_client.resources import Key
-from numapin_operator.mirror import Mirror
-from numapin_operator.observed import AssignmentView, NodeView, PolicyView
+from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
+from numapin_operator.observe.versioned_cache import Mirror
 from numapin_operator.placement.requests import PodView
 
 NOTHING: Mapping[str, str] = {}
