@@ -14,7 +14,7 @@ from numapin_cli.manifests import Wishes, read_wishes
 from numapin_cli.subcommand import CommandError, Subcommand
 from numapin_cli.topology import discover_below
 from numapin_operator.placement import Plan, PodView, PolicyError, plan_node
-from numapin_operator.selection import selects
+from numapin_operator.policies.selection import selects
 
 _DESCRIPTION: Final = """\
 Show what a CpuPolicy would give pods on a machine: a table of containers with their CPUs and NUMA

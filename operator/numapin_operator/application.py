@@ -20,16 +20,16 @@ from numapin_client.resources import (
 )
 from numapin_client.store import Change
 from numapin_operator.cluster import Cluster
-from numapin_operator.controller import Controller
 from numapin_operator.health import Health
+from numapin_operator.nodes.controller import Controller
+from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.kopf_handlers import Receivers, build_registry
 from numapin_operator.observe.kopf_source import build_settings, open_session, serve
 from numapin_operator.observe.pods import parse_pod
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView, slim_labels
 from numapin_operator.placement import PodFormatError, PodView
-from numapin_operator.reporter import Reporter
-from numapin_operator.workqueue import WorkQueue
+from numapin_operator.policies.status_writer import Reporter
 
 WORKERS: Final = 16
 """Nodes planned and written at the same time."""

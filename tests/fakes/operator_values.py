@@ -5,10 +5,10 @@ from typing import Any
 
 from numapin_api.hardware import compact_topology
 from numapin_api.topology import Cpu, NumaNode, Topology
+from numapin_operator.nodes.decide import NodePicture
 from numapin_operator.observe.pods import parse_pod
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
 from numapin_operator.placement import PodView
-from numapin_operator.reconcile import NodePicture
 
 Body = dict[str, Any]
 

@@ -10,13 +10,13 @@ from operator_values import enforcer_status, pod_body
 
 from numapin_api.machine import parse_machine
 from numapin_client.resources import Key
-from numapin_operator.controller import Controller
+from numapin_operator.nodes.controller import Controller
+from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods import parse_pod
 from numapin_operator.observe.records import NodeView
 from numapin_operator.placement.quantity import millis
-from numapin_operator.reporter import Reporter
-from numapin_operator.workqueue import WorkQueue
+from numapin_operator.policies.status_writer import Reporter
 
 HERE = Path(__file__).parent
 MACHINES = HERE.parent / "conformance" / "machines"

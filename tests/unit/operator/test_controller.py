@@ -10,11 +10,11 @@ from running import eventually, running
 
 from numapin_client.errors import ConnectionFailedError, InvalidError
 from numapin_client.resources import Key
-from numapin_operator.controller import Controller
+from numapin_operator.nodes.controller import Controller
+from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.records import AssignmentView, PolicyView
-from numapin_operator.reporter import Reporter
-from numapin_operator.workqueue import WorkQueue
+from numapin_operator.policies.status_writer import Reporter
 
 
 class Operator:

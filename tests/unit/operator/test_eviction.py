@@ -2,7 +2,7 @@ from fake_cluster import FakeCluster
 from running import eventually, running
 
 from numapin_api.nodeassignment import Refusal
-from numapin_operator.eviction import Evictor
+from numapin_operator.nodes.eviction import Evictor
 
 
 def refusal(pod: str) -> Refusal:

@@ -18,9 +18,9 @@ from operator_values import (
     policy_view,
 )
 
+from numapin_operator.nodes.decide import NodePicture, Write, decide
 from numapin_operator.observe.records import AssignmentView
-from numapin_operator.reconcile import NodePicture, Write, decide
-from numapin_operator.report import Phase
+from numapin_operator.policies.status import Phase
 
 RELEASED = {"mode": "None"}
 

@@ -14,9 +14,9 @@ from operator_values import (
     pod_view,
 )
 
+from numapin_operator.nodes.decide import Decision, Write, decide
 from numapin_operator.observe.records import AssignmentView
 from numapin_operator.placement import PodView
-from numapin_operator.reconcile import Decision, Write, decide
 
 PODS = st.lists(
     st.builds(

@@ -7,7 +7,7 @@ from operator_values import policy_view
 
 from numapin_api.policystatus import CpuPolicyStatus
 from numapin_operator.observe.records import PolicyView
-from numapin_operator.report import (
+from numapin_operator.policies.status import (
     NodeOutcome,
     Phase,
     PolicyNodes,

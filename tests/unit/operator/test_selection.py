@@ -7,7 +7,12 @@ from operator_values import pod_view, policy_view
 
 from numapin_api.cpupolicy import CpuPolicySpec, PodSelection
 from numapin_api.selectors import LabelSelector
-from numapin_operator.selection import mark_selected, rank_policies, selects, unsupported_fields
+from numapin_operator.policies.selection import (
+    mark_selected,
+    rank_policies,
+    selects,
+    unsupported_fields,
+)
 
 OLD, NEW = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 

@@ -5,7 +5,12 @@ from running import eventually, running
 
 from numapin_api.nodeassignment import Refusal
 from numapin_client.errors import ConnectionFailedError
-from numapin_operator.telling import QUIET_SECONDS, WAITING_NEWS, Teller, fresh_refusals
+from numapin_operator.nodes.refusal_events import (
+    QUIET_SECONDS,
+    WAITING_NEWS,
+    Teller,
+    fresh_refusals,
+)
 
 
 def refusal(pod: str, reason: str = "NotEnoughCPUs", message: str = "wanted 4") -> Refusal:

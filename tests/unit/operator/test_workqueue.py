@@ -3,8 +3,8 @@ from contextlib import suppress
 
 import pytest
 
-from numapin_operator import workqueue
-from numapin_operator.workqueue import WorkQueue
+from numapin_operator.nodes import workqueue
+from numapin_operator.nodes.workqueue import WorkQueue
 
 
 async def test_a_key_added_twice_is_given_out_once() -> None:

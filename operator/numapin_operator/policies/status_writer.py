@@ -10,8 +10,8 @@ from typing import Final
 from numapin_client.errors import ClientError
 from numapin_operator.cluster import Cluster
 from numapin_operator.observe.cache import ClusterState
-from numapin_operator.report import NodeOutcome, policy_status, sort_nodes
-from numapin_operator.selection import rank_policies
+from numapin_operator.policies.selection import rank_policies
+from numapin_operator.policies.status import NodeOutcome, policy_status, sort_nodes
 
 GATHER_SECONDS: Final = 0.2
 """News of many nodes come in bursts; a status is written once for all that come together."""

@@ -9,7 +9,13 @@ from numapin_api.conditions import ConditionType, Reason, find
 from numapin_api.nodeassignment import NodeAssignmentSpec, PolicyRef
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
 from numapin_operator.placement import Plan, PodView, PolicyError, Waiting, plan_node, with_reserved
-from numapin_operator.report import NodeOutcome, judge_enforcer, policy_fault, stalled, waiting
+from numapin_operator.policies.status import (
+    NodeOutcome,
+    judge_enforcer,
+    policy_fault,
+    stalled,
+    waiting,
+)
 
 NAMED: Final = 5
 

@@ -13,15 +13,15 @@ from numapin_client.errors import (
     NotFoundError,
 )
 from numapin_operator.cluster import Cluster
-from numapin_operator.eviction import Evictor
+from numapin_operator.nodes.decide import Decision, NodePicture, Write, decide
+from numapin_operator.nodes.eviction import Evictor
+from numapin_operator.nodes.refusal_events import Teller, fresh_refusals
+from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.records import AssignmentView
-from numapin_operator.reconcile import Decision, NodePicture, Write, decide
-from numapin_operator.report import stalled
-from numapin_operator.reporter import Reporter
-from numapin_operator.selection import mark_selected, rank_policies
-from numapin_operator.telling import Teller, fresh_refusals
-from numapin_operator.workqueue import WorkQueue
+from numapin_operator.policies.selection import mark_selected, rank_policies
+from numapin_operator.policies.status import stalled
+from numapin_operator.policies.status_writer import Reporter
 
 ATTEMPTS: Final = 5
 """How often a write that came too late is planned anew at once, before the node has to wait."""

@@ -9,7 +9,7 @@ from typing import Final
 from numapin_api.conditions import ConditionType, Reason, Verdict, find, merge
 from numapin_api.policystatus import CpuPolicyStatus, PolicyConflict, StalledNode
 from numapin_operator.observe.records import AssignmentView, PolicyView
-from numapin_operator.selection import unsupported_fields
+from numapin_operator.policies.selection import unsupported_fields
 
 STALLED_NAMED: Final = 20
 CONFLICTS_NAMED: Final = 20

@@ -1,0 +1,1 @@
+"""One node's assignment: decided, written, refused pods reported or evicted."""
