@@ -21,7 +21,7 @@ from numapin_client.resources import Key
 from numapin_operator.application import Application, Standalone
 from numapin_operator.cluster import ApiCluster
 from numapin_operator.health import CannotListenError, build_application, serve
-from numapin_operator.leader import Candidate, candidacy
+from numapin_operator.leader_election import Candidate, candidacy
 from numapin_operator.settings import Settings, parse_settings
 
 EXIT_UNUSABLE: Final = 2

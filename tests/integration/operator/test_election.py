@@ -13,7 +13,7 @@ from numapin_client.kubeconfig import kubeconfig_login
 from numapin_client.objects import ApiClient, connect
 from numapin_client.resources import LEASES, Key
 from numapin_lab.controlplane import ControlPlane
-from numapin_operator.leader import Candidate, LeaseTiming, candidacy
+from numapin_operator.leader_election import Candidate, LeaseTiming, candidacy
 
 FAST = LeaseTiming(lease_seconds=3.0, renew_deadline_seconds=1.5, retry_seconds=0.1)
 

@@ -10,7 +10,7 @@ from running import eventually, running
 
 from numapin_client.objects import ApiClient, connect
 from numapin_client.resources import LEASES, Json, Key
-from numapin_operator.leader import Candidate, LeaseTiming, candidacy
+from numapin_operator.leader_election import Candidate, LeaseTiming, candidacy
 
 LEASE = Key("numapin-operator", "numapin-system")
 FAST = LeaseTiming(lease_seconds=1.0, renew_deadline_seconds=0.4, retry_seconds=0.02)
