@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any
 
 from numapin_api.nodeassignment import NodeAssignment
+from numapin_client.client import ApiClient, Source, connect
 from numapin_client.informer import Informer
-from numapin_client.login import find_login
-from numapin_client.objects import ApiClient, Source, connect
+from numapin_client.login.find import find_login
 from numapin_client.resources import NODE_ASSIGNMENTS, PODS, Key
 from numapin_client.store import Change
 from numapin_lab.folder import LabFolder

@@ -23,9 +23,9 @@ from pathlib import Path
 from numapin_api import names
 from numapin_api.hardware import compact_topology
 from numapin_api.topology import Cpu, NumaNode, Topology
+from numapin_client.client import ApiClient, Source, connect
 from numapin_client.informer import Informer
-from numapin_client.kubeconfig import kubeconfig_login
-from numapin_client.objects import ApiClient, Source, connect
+from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import (
     CPU_POLICIES,
     NODE_ASSIGNMENTS,

@@ -13,7 +13,7 @@ from numapin_client.connection import (
     Request,
     Timeouts,
 )
-from numapin_client.credentials import Login
+from numapin_client.login.credentials import Login
 from numapin_client.resources import Json, Key, Resource
 
 CHUNK_LIMIT: Final = 500

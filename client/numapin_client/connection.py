@@ -16,7 +16,6 @@ from aiohappyeyeballs import AddrInfoType as AddressInfo
 from pydantic_core import from_json
 from yarl import URL
 
-from numapin_client.credentials import Login
 from numapin_client.errors import (
     ClientError,
     ConnectionFailedError,
@@ -24,6 +23,7 @@ from numapin_client.errors import (
     MalformedAnswerError,
     error_of,
 )
+from numapin_client.login.credentials import Login
 from numapin_client.resources import Json
 
 JSON: Final = "application/json"

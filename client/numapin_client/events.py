@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from numapin_client.objects import ApiClient
+from numapin_client.client import ApiClient
 from numapin_client.resources import EVENTS, Json
 
 NORMAL: Final = "Normal"

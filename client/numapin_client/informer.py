@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, Generic, NoReturn, TypeVar
 
 from numapin_client.backoff import Backoff
+from numapin_client.client import CHUNK_LIMIT, ApiClient, Source
 from numapin_client.errors import (
     ClientError,
     ConnectionFailedError,
@@ -17,7 +18,6 @@ from numapin_client.errors import (
     TooManyRequestsError,
     UnavailableError,
 )
-from numapin_client.objects import CHUNK_LIMIT, ApiClient, Source
 from numapin_client.resources import Json, Key
 from numapin_client.store import Change, Store
 from numapin_client.watch import BOOKMARK, DELETED, WatchEvent, WatchTiming, watch

@@ -4,9 +4,9 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequen
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from numapin_client.client import Source
 from numapin_client.connection import Connection, Request, parse_json
 from numapin_client.errors import ConnectionFailedError, MalformedAnswerError, error_of
-from numapin_client.objects import Source
 from numapin_client.resources import Json
 
 BOOKMARK: Final = "BOOKMARK"

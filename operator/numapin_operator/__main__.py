@@ -12,11 +12,11 @@ from contextlib import AsyncExitStack
 from typing import Final
 
 from numapin_api import names
-from numapin_client.credentials import Login
+from numapin_client.client import ApiClient, connect
 from numapin_client.errors import LoginError
-from numapin_client.login import find_login
+from numapin_client.login.credentials import Login
+from numapin_client.login.find import find_login
 from numapin_client.logs import setup_logging
-from numapin_client.objects import ApiClient, connect
 from numapin_client.resources import Key
 from numapin_operator.application import Application, Standalone
 from numapin_operator.cluster import ApiCluster

@@ -6,10 +6,10 @@ from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Final, Self
 
 from numapin_client.backoff import Backoff
-from numapin_client.credentials import Login
+from numapin_client.client import ApiClient, Source
 from numapin_client.errors import ClientError, NotFoundError
 from numapin_client.informer import Informer
-from numapin_client.objects import ApiClient, Source
+from numapin_client.login.credentials import Login
 from numapin_client.resources import (
     CPU_POLICIES,
     NAMESPACES,

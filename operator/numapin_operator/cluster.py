@@ -7,9 +7,9 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from numapin_api import names
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.policystatus import CpuPolicyStatus
+from numapin_client.client import ApiClient, Source
 from numapin_client.errors import GoneError, NotFoundError
 from numapin_client.events import WARNING, Happening, Reporter, post_event
-from numapin_client.objects import ApiClient, Source
 from numapin_client.resources import (
     CPU_POLICIES,
     NODE_ASSIGNMENTS,

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, NoReturn
 
+from numapin_client.client import ApiClient
 from numapin_client.errors import AlreadyExistsError, ClientError, ConflictError, NotFoundError
-from numapin_client.objects import ApiClient
 from numapin_client.resources import LEASES, Json, Key
 
 RELEASE_SECONDS: Final = 3.0

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 from aiohttp import web
 from fake_answers import Answer, refusal, status
 
-from numapin_client.credentials import Login
+from numapin_client.login.credentials import Login
 from numapin_client.resources import Json, Resource
 
 _PATH = re.compile(

@@ -15,9 +15,9 @@ from operator_values import enforcer_status, pod_body
 from running import WAIT_SECONDS
 
 from numapin_api import names
+from numapin_client.client import ApiClient, Source, connect
 from numapin_client.errors import ConflictError, NotFoundError
-from numapin_client.kubeconfig import kubeconfig_login
-from numapin_client.objects import ApiClient, Source, connect
+from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import (
     CPU_POLICIES,
     EVENTS,

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
-from numapin_client.kubeconfig import kubeconfig_login
-from numapin_client.objects import ApiClient, connect
+from numapin_client.client import ApiClient, connect
+from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_lab.controlplane import ControlPlane
 
 

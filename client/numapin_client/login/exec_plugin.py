@@ -16,8 +16,8 @@ from kubernetes.config import ConfigException, load_kube_config
 from kubernetes.config.exec_provider import ExecProvider
 from kubernetes.config.kube_config import ConfigNode
 
-from numapin_client.credentials import load_client_certificate_data
 from numapin_client.errors import LoginError
+from numapin_client.login.credentials import load_client_certificate_data
 
 PLUGIN_SECONDS: Final = 60.0
 """How long a plug-in may take; some ask a person to log in."""

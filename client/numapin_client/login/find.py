@@ -6,9 +6,9 @@ from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Final
 
-from numapin_client.credentials import AuthorityFile, Login, TokenFile, tls_context
 from numapin_client.errors import LoginError
-from numapin_client.proxies import proxy_for
+from numapin_client.login.credentials import AuthorityFile, Login, TokenFile, tls_context
+from numapin_client.login.proxies import proxy_for
 
 SERVICE_ACCOUNT_DIR: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -50,7 +50,7 @@ def _find(kubeconfig: str | None, environ: Mapping[str, str], context: str | Non
 
 
 def _kubeconfig_login(paths: str, context: str | None) -> Login:
-    from numapin_client.kubeconfig import kubeconfig_login  # noqa: PLC0415 (YAML: none in a pod)
+    from numapin_client.login.kubeconfig import kubeconfig_login  # noqa: PLC0415 (YAML: none in a pod)
 
     return kubeconfig_login(paths, context)
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import yaml
 
-from numapin_client.credentials import (
+from numapin_client.errors import LoginError
+from numapin_client.login.credentials import (
     AuthorityFile,
     CertificateFiles,
     Credential,
@@ -25,7 +26,6 @@ from numapin_client.credentials import (
     load_client_certificate_data,
     tls_context,
 )
-from numapin_client.errors import LoginError
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def _plugin(
     if user is None or not (user.values.get("exec") or user.values.get("auth-provider")):
         return ()
     try:
-        from numapin_client import plugins  # noqa: PLC0415 (19 MiB that few need)
+        from numapin_client.login import exec_plugin  # noqa: PLC0415 (19 MiB that few need)
     except ImportError as error:
         raise LoginError(
             f"{user.place}: exec and auth-provider need the Python package `kubernetes`; install "
@@ -169,8 +169,8 @@ def _plugin(
         ) from error
     if plugin := user.values.get("exec"):
         place = f"{user.place}.exec"
-        return (plugins.ExecCredential(place, plugin, cluster.values, user.path.parent, tls),)
-    return (plugins.AuthProviderCredential(f"{user.place}.auth-provider", *source),)
+        return (exec_plugin.ExecCredential(place, plugin, cluster.values, user.path.parent, tls),)
+    return (exec_plugin.AuthProviderCredential(f"{user.place}.auth-provider", *source),)
 
 
 def _client_certificate(user: Entry, tls: ssl.SSLContext) -> list[Credential]:

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 
+from numapin_client.client import ApiClient, Source
 from numapin_client.informer import Informer
-from numapin_client.objects import ApiClient, Source
 from numapin_client.resources import NODE_ASSIGNMENTS, Json
 from numapin_client.store import Change
 from numapin_enforcer.status.publisher import Reporter

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from numapin_api.names import API_VERSION, GROUP, NODE_ASSIGNMENT_KIND
+from numapin_client.client import ApiClient
 from numapin_client.errors import ClientError
 from numapin_client.events import WARNING, Happening, Reporter, object_reference, post_event
-from numapin_client.objects import ApiClient
 from numapin_enforcer.plan.drift import Drift, DriftTeller
 
 LOG: Final = logging.getLogger(__name__)

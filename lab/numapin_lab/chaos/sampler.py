@@ -33,9 +33,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from numapin_client.client import Source, connect
 from numapin_client.informer import Informer, InformerTiming
-from numapin_client.login import find_login
-from numapin_client.objects import Source, connect
+from numapin_client.login.find import find_login
 from numapin_client.resources import NODE_ASSIGNMENTS
 from numapin_client.store import Change
 from numapin_lab.chaos.claims import Owner, Version

@@ -7,8 +7,8 @@ from contextlib import AsyncExitStack
 import pytest
 from fake_apiserver import FakeApiServer
 
-from numapin_client.kubeconfig import kubeconfig_login
-from numapin_client.objects import ApiClient, connect
+from numapin_client.client import ApiClient, connect
+from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import NAMESPACES, Key, Resource
 from numapin_lab.controlplane import ControlPlane
 

@@ -7,8 +7,8 @@ from running import eventually, running
 from tcp_proxy import Wire, wired_client
 
 from numapin_client import errors
+from numapin_client.client import ApiClient, Source
 from numapin_client.informer import Informer, InformerTiming
-from numapin_client.objects import ApiClient, Source
 from numapin_client.resources import CONFIG_MAPS, PODS, Json, Key
 from numapin_client.watch import WatchEvent, WatchTiming, watch
 from numapin_lab.controlplane import ControlPlane

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from numapin_client import errors
-from numapin_client.kubeconfig import kubeconfig_login
-from numapin_client.login import in_cluster_login
-from numapin_client.objects import ApiClient, connect
+from numapin_client.client import ApiClient, connect
+from numapin_client.login.find import in_cluster_login
+from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import Json, Key, Resource
 from numapin_lab.certificates import Identity
 from numapin_lab.controlplane import ControlPlane

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from numapin_client import errors
+from numapin_client.client import ApiClient, Source, connect
 from numapin_client.events import WARNING, Happening, Reporter, object_reference, post_event
-from numapin_client.kubeconfig import kubeconfig_login
-from numapin_client.objects import ApiClient, Source, connect
+from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import (
     CONFIG_MAPS,
     CPU_POLICIES,

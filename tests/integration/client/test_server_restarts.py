@@ -9,9 +9,9 @@ import pytest
 from running import eventually, running
 from tcp_proxy import Wire, wired_client
 
+from numapin_client.client import ApiClient, Source, connect
 from numapin_client.informer import Informer, InformerTiming
-from numapin_client.kubeconfig import kubeconfig_login
-from numapin_client.objects import ApiClient, Source, connect
+from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import CONFIG_MAPS, Json, Key
 from numapin_lab.controlplane import ControlPlane, ControlPlanePorts
 from numapin_lab.ports import choose

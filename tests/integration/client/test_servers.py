@@ -6,8 +6,8 @@ import pytest
 from running import eventually, running
 
 from numapin_client import errors
+from numapin_client.client import ApiClient, Source
 from numapin_client.informer import Informer, InformerTiming
-from numapin_client.objects import ApiClient, Source
 from numapin_client.resources import CONFIG_MAPS, Json, Key
 from numapin_client.store import Change
 

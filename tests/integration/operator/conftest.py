@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from real_world import OperatorProcess, RealWorld
 
-from numapin_client.kubeconfig import kubeconfig_login
-from numapin_client.objects import connect
+from numapin_client.client import connect
+from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_lab.controlplane import ControlPlane
 from numapin_operator.cluster import ApiCluster
 

@@ -9,8 +9,8 @@ import pytest
 from running import eventually
 from tcp_proxy import Wire, wired_client
 
-from numapin_client.kubeconfig import kubeconfig_login
-from numapin_client.objects import ApiClient, connect
+from numapin_client.client import ApiClient, connect
+from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import LEASES, Key
 from numapin_lab.controlplane import ControlPlane
 from numapin_operator.leader_election import Candidate, LeaseTiming, candidacy

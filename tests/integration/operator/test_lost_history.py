@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from real_world import OperatorProcess, RealWorld, until
 
-from numapin_client.kubeconfig import kubeconfig_login
-from numapin_client.objects import connect
+from numapin_client.client import connect
+from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import NODE_ASSIGNMENTS, Key
 from numapin_lab.controlplane import ControlPlane, ControlPlanePorts
 from numapin_lab.ports import choose

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 from fake_apiserver import FakeApiServer
 
+from numapin_client.client import ApiClient, connect
 from numapin_client.connection import Timeouts
-from numapin_client.objects import ApiClient, connect
 
 
 @pytest.fixture

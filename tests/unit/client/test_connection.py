@@ -13,9 +13,9 @@ from fake_answers import Answer
 from fake_apiserver import FakeApiServer
 
 from numapin_client import errors
+from numapin_client.client import ApiClient, connect
 from numapin_client.connection import Connection, Timeouts
-from numapin_client.credentials import Login, TokenFile
-from numapin_client.objects import ApiClient, connect
+from numapin_client.login.credentials import Login, TokenFile
 from numapin_client.resources import NODES, PODS, Key, Resource
 
 NODE = Key("node-1")

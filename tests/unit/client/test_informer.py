@@ -7,8 +7,8 @@ from fake_answers import gone
 from fake_apiserver import FakeApiServer
 from running import eventually, running
 
+from numapin_client.client import ApiClient, Source
 from numapin_client.informer import Informer, InformerTiming
-from numapin_client.objects import ApiClient, Source
 from numapin_client.resources import CONFIG_MAPS, NODE_ASSIGNMENTS, Json, Key
 from numapin_client.store import Change
 

@@ -8,9 +8,9 @@ from fake_apiserver import FakeApiServer
 from running import eventually, running
 
 from numapin_client import errors
+from numapin_client.client import ApiClient, Source, connect
 from numapin_client.connection import Timeouts
 from numapin_client.informer import Informer, InformerTiming
-from numapin_client.objects import ApiClient, Source, connect
 from numapin_client.resources import CONFIG_MAPS, Json, Key
 
 FAST = InformerTiming(backoff_base_seconds=0.01, backoff_cap_seconds=0.02)

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from running import eventually, running
 
+from numapin_client.client import Source, connect
 from numapin_client.informer import Informer, InformerTiming
-from numapin_client.objects import Source, connect
 from numapin_client.resources import CONFIG_MAPS, Json, Key
 from numapin_client.store import Change
 

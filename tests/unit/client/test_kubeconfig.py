@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from numapin_client.credentials import Login
 from numapin_client.errors import LoginError
-from numapin_client.kubeconfig import kubeconfig_login
+from numapin_client.login.credentials import Login
+from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import Json
 from numapin_lab.certificates import Authority, Identity
 

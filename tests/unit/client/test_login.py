@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from numapin_client.credentials import (
+from numapin_client.errors import LoginError
+from numapin_client.login.credentials import (
     REREAD_SECONDS,
     AuthorityFile,
     CertificateFiles,
     TokenFile,
     tls_context,
 )
-from numapin_client.errors import LoginError
-from numapin_client.login import find_login, in_cluster_login
+from numapin_client.login.find import find_login, in_cluster_login
 from numapin_lab.certificates import Authority, Identity
 
 POD = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
@@ -163,10 +163,10 @@ def test_the_client_stays_small(unwanted: str, tmp_path: Path) -> None:
     path = kubeconfig(tmp_path / "config", "https://h")
     code = f"""
 import importlib, pkgutil, sys, numapin_client
-for module in pkgutil.iter_modules(numapin_client.__path__):
-    if module.name != "plugins":
-        importlib.import_module(f"numapin_client.{{module.name}}")
-from numapin_client.login import find_login
+for module in pkgutil.walk_packages(numapin_client.__path__, "numapin_client."):
+    if module.name != "numapin_client.login.exec_plugin":
+        importlib.import_module(module.name)
+from numapin_client.login.find import find_login
 find_login({path!r}, {{}})
 sys.exit({unwanted!r} in sys.modules)
 """

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from numapin_client.client import connect
 from numapin_client.errors import LoginError
-from numapin_client.login import find_login
-from numapin_client.objects import connect
-from numapin_client.proxies import proxy_for
+from numapin_client.login.find import find_login
+from numapin_client.login.proxies import proxy_for
 
 PROXY = "http://proxy:3128"
 

@@ -8,7 +8,7 @@ from fake_answers import Answer
 from fake_apiserver import FakeApiServer
 from running import eventually, running
 
-from numapin_client.objects import ApiClient, connect
+from numapin_client.client import ApiClient, connect
 from numapin_client.resources import LEASES, Json, Key
 from numapin_operator.leader_election import Candidate, LeaseTiming, candidacy
 

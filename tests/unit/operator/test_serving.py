@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 from running import eventually, running
 
-from numapin_client.credentials import Login
+from numapin_client.login.credentials import Login
 from numapin_operator.observe.kopf_handlers import Receivers, build_registry
 from numapin_operator.observe.kopf_import import kopf
 from numapin_operator.observe.kopf_source import (
