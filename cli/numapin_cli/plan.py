@@ -8,8 +8,8 @@ from typing import Final
 
 from numapin_api.machine import MachineFormatError, parse_machine
 from numapin_api.topology import Topology
-from numapin_cli.drawing_plan import draw_plan
-from numapin_cli.drawing_text import terminal
+from numapin_cli.drawing.plan import draw_plan
+from numapin_cli.drawing.text import terminal
 from numapin_cli.manifests import Wishes, read_wishes
 from numapin_cli.subcommand import CommandError, Subcommand
 from numapin_cli.topology import discover_below

@@ -7,8 +7,8 @@ from typing import Final
 
 from numapin_api.machine import format_machine
 from numapin_api.topology import Topology
-from numapin_cli.drawing import draw_machine
-from numapin_cli.drawing_text import terminal
+from numapin_cli.drawing.machine import draw_machine
+from numapin_cli.drawing.text import terminal
 from numapin_cli.subcommand import CommandError, Subcommand
 from numapin_enforcer.hardware.discovery import DiscoveryError, discover
 

@@ -8,8 +8,8 @@ from rich.console import Console
 from numapin_api.machine import machine_document, parse_machine
 from numapin_api.topology import PciDevice, Topology
 from numapin_cli import main as cli
-from numapin_cli.drawing import draw_machine
-from numapin_cli.drawing_pci import class_name
+from numapin_cli.drawing.machine import draw_machine
+from numapin_cli.drawing.pci import class_name
 from numapin_enforcer.hardware.discovery import discover
 
 

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from numapin_api.hardware import LOCAL_CLASSES
 from numapin_api.topology import PciDevice
-from numapin_cli.drawing_text import section
+from numapin_cli.drawing.text import section
 
 _CLASS_NAMES: Final = {
     "0106": "SATA",

@@ -12,8 +12,8 @@ from rich.text import Text
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.topology import NumaNode, Topology
-from numapin_cli.drawing_pci import draw_pci
-from numapin_cli.drawing_text import count, format_bytes, section
+from numapin_cli.drawing.pci import draw_pci
+from numapin_cli.drawing.text import count, format_bytes, section
 
 CoreText = Callable[[CpuSet], Text]
 """How one core is written, given the CPUs that are its threads."""
