@@ -33,8 +33,8 @@ from numapin_client.login.find import find_login
 from numapin_client.resources import NODE_ASSIGNMENTS, PODS, Key
 from numapin_client.store import Change
 from numapin_lab.folder import LabFolder
+from numapin_lab.processes.usage import cpu_seconds, resident_mib
 from numapin_lab.session import Session, pod, policy
-from numapin_lab.usage import cpu_seconds, resident_mib
 
 STAGES = ("decided", "in force", "running")
 LIMITS = {"in force": "p50 < 30, p99 < 100 ms"}

@@ -29,7 +29,7 @@ from typing import Any
 
 from pod_server import CHUNK, pod
 
-from numapin_lab.usage import resident_mib
+from numapin_lab.processes.usage import resident_mib
 
 # Each part imports what it measures, and nothing that others do.
 # ruff: noqa: PLC0415

@@ -35,12 +35,12 @@ from numapin_client.resources import (
     Key,
 )
 from numapin_client.store import Change
-from numapin_lab.build import provide
-from numapin_lab.components import CONTROL_PLANE
-from numapin_lab.controlplane import ControlPlane, ControlPlanePorts
-from numapin_lab.identities import ServiceAccount, log_in
-from numapin_lab.ports import choose
-from numapin_lab.usage import cpu_seconds, resident_mib
+from numapin_lab.components.build import provide
+from numapin_lab.components.catalog import CONTROL_PLANE
+from numapin_lab.controlplane.identities import ServiceAccount, log_in
+from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
+from numapin_lab.processes.ports import choose
+from numapin_lab.processes.usage import cpu_seconds, resident_mib
 
 ROOT = Path(__file__).parents[1]
 NODE = "bench"

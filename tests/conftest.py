@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from private_runtime import private_runtime
 
-from numapin_lab.build import provide, say
-from numapin_lab.components import COMPONENTS as ALL
-from numapin_lab.components import CONTROL_PLANE, RUNTIME
-from numapin_lab.controlplane import GUEST_VIEW, ControlPlane, ControlPlanePorts
+from numapin_lab.components.build import provide, say
+from numapin_lab.components.catalog import COMPONENTS as ALL
+from numapin_lab.components.catalog import CONTROL_PLANE, RUNTIME
+from numapin_lab.controlplane.servers import GUEST_VIEW, ControlPlane, ControlPlanePorts
 from numapin_lab.folder import LabFolder
-from numapin_lab.kernel import provide_kernel
-from numapin_lab.ports import choose
-from numapin_lab.runtime import Runtime
-from numapin_lab.snapshot import provide_snapshot
-from numapin_lab.vm import QEMU, QEMU_REMEDY, VirtualMachine
+from numapin_lab.node.containerd import Runtime
+from numapin_lab.processes.ports import choose
+from numapin_lab.vm.kernel import provide_kernel
+from numapin_lab.vm.machine import QEMU, QEMU_REMEDY, VirtualMachine
+from numapin_lab.vm.snapshot import provide_snapshot
 
 # Where the control plane is that runs outside the virtual machine: folder and port.
 OUTSIDE = "NUMAPIN_TEST_CONTROL_PLANE"

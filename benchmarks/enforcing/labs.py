@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from numapin_lab.apiserver import AnswerError
-from numapin_lab.cgroups import LabCgroup
+from numapin_lab.controlplane.api import AnswerError
 from numapin_lab.errors import LabError
 from numapin_lab.folder import LabFolder
+from numapin_lab.node.cgroups import LabCgroup
 from numapin_lab.session import Session, policy
 
 PODS = "/api/v1/namespaces/default/pods"

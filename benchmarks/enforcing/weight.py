@@ -20,15 +20,15 @@ from typing import Any, Self
 from figures import Figure
 from labs import tell
 
-from numapin_lab import usage
-from numapin_lab.apiserver import AnswerError
-from numapin_lab.build import provide
-from numapin_lab.cgroups import MOUNTS, LabCgroup, hierarchies
-from numapin_lab.components import CONTROL_PLANE, RUNTIME
-from numapin_lab.controlplane import ControlPlane, ControlPlanePorts
-from numapin_lab.ports import choose
-from numapin_lab.processes import wait_until
-from numapin_lab.runtime import Runtime
+from numapin_lab.components.build import provide
+from numapin_lab.components.catalog import CONTROL_PLANE, RUNTIME
+from numapin_lab.controlplane.api import AnswerError
+from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
+from numapin_lab.node.cgroups import MOUNTS, LabCgroup, hierarchies
+from numapin_lab.node.containerd import Runtime
+from numapin_lab.processes import usage
+from numapin_lab.processes.daemons import wait_until
+from numapin_lab.processes.ports import choose
 
 ROOT = Path(__file__).parents[2]
 NODE = "bench"

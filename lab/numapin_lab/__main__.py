@@ -12,13 +12,13 @@ from typing import Any
 import yaml
 
 from numapin_lab import demo
-from numapin_lab.build import provide, say
 from numapin_lab.chaos import command as chaos
-from numapin_lab.components import COMPONENTS
+from numapin_lab.components.build import provide, say
+from numapin_lab.components.catalog import COMPONENTS
 from numapin_lab.errors import LabError
 from numapin_lab.folder import LabFolder
 from numapin_lab.requirements import check
-from numapin_lab.vm import Machine, VirtualMachine
+from numapin_lab.vm.machine import Machine, VirtualMachine
 
 DEFAULT_FOLDER = ".lab"
 INTERRUPTED = 130

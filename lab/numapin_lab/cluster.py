@@ -7,22 +7,23 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from numapin_lab import agents, controllers
-from numapin_lab.agents import Agent
-from numapin_lab.apiserver import ApiServer
-from numapin_lab.build import Say, say
-from numapin_lab.cgroups import LabCgroup
-from numapin_lab.controllers import Controller
-from numapin_lab.controlplane import ControlPlane, ControlPlanePorts
-from numapin_lab.installation import install
-from numapin_lab.kernelview import ContainerView, read_containers
-from numapin_lab.kubectl import Kubectl
-from numapin_lab.kubelet import Kubelet, KubeletPorts
-from numapin_lab.processes import Daemon
-from numapin_lab.runtime import Runtime
-from numapin_lab.snapshot import Snapshot, provide_snapshot
+from numapin_lab.components.build import Say, say
+from numapin_lab.controlplane import controllers
+from numapin_lab.controlplane.api import ApiServer
+from numapin_lab.controlplane.controllers import Controller
+from numapin_lab.controlplane.installation import install
+from numapin_lab.controlplane.kubectl import Kubectl
+from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
+from numapin_lab.node import agents
+from numapin_lab.node.agents import Agent
+from numapin_lab.node.cgroups import LabCgroup
+from numapin_lab.node.containerd import Runtime
+from numapin_lab.node.kernelview import ContainerView, read_containers
+from numapin_lab.node.kubelet import Kubelet, KubeletPorts
+from numapin_lab.processes.daemons import Daemon
 from numapin_lab.state import LabState
-from numapin_lab.vmnode import VmNode, continued, guest_enforcer, take_over_authority
+from numapin_lab.vm.node import VmNode, continued, guest_enforcer, take_over_authority
+from numapin_lab.vm.snapshot import Snapshot, provide_snapshot
 
 Step = tuple[str, Callable[[], None]]
 

@@ -9,12 +9,12 @@ from typing import Any
 import yaml
 
 from numapin_api.cpuset import CpuSet
-from numapin_lab.build import Say, say
 from numapin_lab.cluster import Cluster
+from numapin_lab.components.build import Say, say
 from numapin_lab.errors import LabError
 from numapin_lab.folder import LabFolder
-from numapin_lab.kernelview import ContainerView
-from numapin_lab.processes import wait_until
+from numapin_lab.node.kernelview import ContainerView
+from numapin_lab.processes.daemons import wait_until
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 REFUSED = r'jsonpath={range .spec.refused[*]}{.pod}: {.reason}: {.message}{"\n"}{end}'

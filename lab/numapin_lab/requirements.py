@@ -3,13 +3,13 @@
 import os
 from collections.abc import Callable, Mapping
 
-from numapin_lab.build import find_go
-from numapin_lab.cgroups import MOUNTS, hierarchies
-from numapin_lab.components import COMPONENTS, find
+from numapin_lab.components.build import find_go
+from numapin_lab.components.catalog import COMPONENTS, find
 from numapin_lab.errors import LabError, MissingError
-from numapin_lab.image import find_busybox
-from numapin_lab.kubelet import node_address
-from numapin_lab.runtime import SEARCH_PATH, find_runc
+from numapin_lab.node.cgroups import MOUNTS, hierarchies
+from numapin_lab.node.containerd import SEARCH_PATH, find_runc
+from numapin_lab.node.image import find_busybox
+from numapin_lab.node.kubelet import node_address
 
 ROOT_REMEDY = "sudo --preserve-env=PATH,NUMAPIN_LAB_CACHE "
 

@@ -13,12 +13,12 @@ import yaml
 from numapin_api.cpuset import CpuSet
 from numapin_api.names import API_VERSION, CPU_POLICY_KIND
 from numapin_api.nodeassignment import NodeAssignment
-from numapin_lab.agents import Agent
 from numapin_lab.cluster import Cluster
+from numapin_lab.controlplane.kubectl import Kubectl
 from numapin_lab.errors import LabError
-from numapin_lab.image import IMAGE
-from numapin_lab.kubectl import Kubectl
-from numapin_lab.processes import POLL_SECONDS, wait_until
+from numapin_lab.node.agents import Agent
+from numapin_lab.node.image import IMAGE
+from numapin_lab.processes.daemons import POLL_SECONDS, wait_until
 
 WAIT_SECONDS = 60.0
 NODE_ASSIGNMENTS = f"/apis/{API_VERSION}/nodeassignments"

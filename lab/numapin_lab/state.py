@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from numapin_lab.errors import LabError
-from numapin_lab.ports import choose
+from numapin_lab.processes.ports import choose
 
 NODE, VM_NODE = "lab", "numa"
 

@@ -3,10 +3,10 @@
 import shutil
 from pathlib import Path
 
-from numapin_lab import mounts
-from numapin_lab.cgroups import LabCgroup
 from numapin_lab.errors import LabError
-from numapin_lab.processes import kill, marked
+from numapin_lab.node import mounts
+from numapin_lab.node.cgroups import LabCgroup
+from numapin_lab.processes.daemons import kill, marked
 
 
 def clear(lab: Path, run: Path, cgroup: LabCgroup) -> None:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from numapin_lab.build import say
 from numapin_lab.chaos.command import write
 from numapin_lab.chaos.plan import make_plan
 from numapin_lab.chaos.report import Report, summary
 from numapin_lab.chaos.run import run
+from numapin_lab.components.build import say
 from numapin_lab.session import Session
 
 PODS = 200

@@ -19,7 +19,7 @@ from numapin_api.nodeassignment import NodeAssignment
 from numapin_lab.cluster import VmCluster
 from numapin_lab.folder import LabFolder
 from numapin_lab.session import pod, policy
-from numapin_lab.vmsession import KUBEPODS, Task, VmSession
+from numapin_lab.vm.session import KUBEPODS, Task, VmSession
 
 pytestmark = pytest.mark.timeout(1200)  # for a machine with much else to do
 

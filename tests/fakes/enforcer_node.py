@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from numapin_lab.apiserver import ApiServer
+from numapin_lab.controlplane.api import ApiServer
 
 PATIENCE_SECONDS = 120.0
 POLL_SECONDS = 0.02

@@ -8,7 +8,7 @@ from pathlib import Path
 from enforcer_node import eventually
 from played_kubelet import Kubelet, Pod, pids_of
 
-from numapin_lab.cgroups import MOUNTS, hierarchies
+from numapin_lab.node.cgroups import MOUNTS, hierarchies
 
 FREEZERS = (("freezer.state", "FROZEN", "THAWED"), ("cgroup.freeze", "1", "0"))
 """Of cgroup v1 and v2: the file, what freezes all below, what lets it go on."""

@@ -10,8 +10,8 @@ from grpclib.client import Channel
 
 from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
 from numapin_enforcer.runtime.generated.cri_v1_grpc import RuntimeServiceStub
-from numapin_lab.cgroups import MOUNTS, hierarchies, open_to_children
-from numapin_lab.runtime import Runtime
+from numapin_lab.node.cgroups import MOUNTS, hierarchies, open_to_children
+from numapin_lab.node.containerd import Runtime
 
 CALL_SECONDS = 60
 EFFECTIVE = {1: "cpuset.effective_cpus", 2: "cpuset.cpus.effective"}

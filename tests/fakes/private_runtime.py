@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from numapin_lab.build import provide
-from numapin_lab.cgroups import LabCgroup
-from numapin_lab.components import RUNTIME
-from numapin_lab.runtime import Runtime
+from numapin_lab.components.build import provide
+from numapin_lab.components.catalog import RUNTIME
+from numapin_lab.node.cgroups import LabCgroup
+from numapin_lab.node.containerd import Runtime
 
 
 @contextmanager

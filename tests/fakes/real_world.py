@@ -27,9 +27,9 @@ from numapin_client.resources import (
     Json,
     Key,
 )
-from numapin_lab.apiserver import AnswerError
-from numapin_lab.controlplane import ControlPlane
-from numapin_lab.identities import ServiceAccount, log_in
+from numapin_lab.controlplane.api import AnswerError
+from numapin_lab.controlplane.identities import ServiceAccount, log_in
+from numapin_lab.controlplane.servers import ControlPlane
 from numapin_operator.cluster import ApiCluster, PodNews
 from numapin_operator.observe.records import NodeView
 

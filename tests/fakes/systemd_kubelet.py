@@ -6,7 +6,7 @@ from pathlib import Path
 from played_kubelet import Kubelet
 
 from numapin_enforcer.cgroups.naming import Driver, Layout, Qos
-from numapin_lab.processes import wait_until
+from numapin_lab.processes.daemons import wait_until
 
 CGROUPS = Path("/sys/fs/cgroup")
 CLASSES = {"": Qos.GUARANTEED, "burstable": Qos.BURSTABLE, "besteffort": Qos.BEST_EFFORT}

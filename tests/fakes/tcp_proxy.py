@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from numapin_client.client import ApiClient, connect
 from numapin_client.login.kubeconfig import kubeconfig_login
-from numapin_lab.controlplane import ControlPlane
+from numapin_lab.controlplane.servers import ControlPlane
 
 
 class Wire:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from numapin_lab.cgroups import LabCgroup
 from numapin_lab.cluster import Cluster
-from numapin_lab.enclosure import WANTED_SETTINGS
 from numapin_lab.errors import LabError
 from numapin_lab.folder import PARTS, LabFolder
-from numapin_lab.mounts import MOUNTS, below
-from numapin_lab.ports import is_free
-from numapin_lab.processes import kill, marked, wait_until
+from numapin_lab.node.cgroups import LabCgroup
+from numapin_lab.node.enclosure import WANTED_SETTINGS
+from numapin_lab.node.mounts import MOUNTS, below
+from numapin_lab.processes.daemons import kill, marked, wait_until
+from numapin_lab.processes.ports import is_free
 
 WITHOUT = frozenset({"operator", "enforcer"})
 CLUSTER_PARTS = [part for part in PARTS if part not in {*WITHOUT, "standby"}]

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from numapin_lab.apiserver import AnswerError, ApiServer
-from numapin_lab.controlplane import ControlPlane, ControlPlanePorts
+from numapin_lab.controlplane.api import AnswerError, ApiServer
+from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
 from numapin_lab.errors import LabError
-from numapin_lab.ports import choose
-from numapin_lab.processes import kill
+from numapin_lab.processes.daemons import kill
+from numapin_lab.processes.ports import choose
 
 
 def test_the_default_service_account_is_there(control_plane: ControlPlane) -> None:

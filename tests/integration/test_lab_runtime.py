@@ -1,7 +1,7 @@
 """The private containerd as the lab starts it."""
 
-from numapin_lab.processes import kill
-from numapin_lab.runtime import Runtime
+from numapin_lab.node.containerd import Runtime
+from numapin_lab.processes.daemons import kill
 
 
 def test_the_image_is_there_under_every_name(containerd: Runtime) -> None:

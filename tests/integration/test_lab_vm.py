@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from numapin_lab.errors import LabError
-from numapin_lab.vm import Machine, VirtualMachine
+from numapin_lab.vm.machine import Machine, VirtualMachine
 
 LOOK = """
 import json, os, pathlib

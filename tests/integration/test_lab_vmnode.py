@@ -10,8 +10,8 @@ import pytest
 from numapin_lab.cluster import VmCluster
 from numapin_lab.errors import LabError
 from numapin_lab.folder import VM_PARTS, LabFolder
-from numapin_lab.processes import kill, marked
-from numapin_lab.snapshot import provide_snapshot
+from numapin_lab.processes.daemons import kill, marked
+from numapin_lab.vm.snapshot import provide_snapshot
 
 WITHOUT = frozenset({"operator", "enforcer"})
 PARTS = [part for part in VM_PARTS if part not in WITHOUT]

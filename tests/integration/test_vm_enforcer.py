@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from numapin_lab.controlplane import ControlPlane
-from numapin_lab.vm import Machine, NumaNode, VirtualMachine
+from numapin_lab.controlplane.servers import ControlPlane
+from numapin_lab.vm.machine import Machine, NumaNode, VirtualMachine
 
 GUEST_SECONDS = 900
 # Each takes an enforcer, whose start alone is many seconds there; these need the kernel most.

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from numapin_lab.chaos.records import Downtime
-from numapin_lab.processes import Watched
+from numapin_lab.processes.daemons import Watched
 
 
 class Attendance:

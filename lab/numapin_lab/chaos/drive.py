@@ -8,12 +8,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from numapin_lab.build import Say
 from numapin_lab.chaos.faults import Killer
 from numapin_lab.chaos.overwrite import Overwriter
 from numapin_lab.chaos.plan import OVERWRITES, ChaosPlan, End, PlannedFault, PlannedPod
 from numapin_lab.chaos.pods import manifest
 from numapin_lab.chaos.view import PODS, ClusterView, PodNow, persist
+from numapin_lab.components.build import Say
 from numapin_lab.errors import LabError
 from numapin_lab.session import Session
 

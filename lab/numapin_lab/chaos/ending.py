@@ -6,7 +6,7 @@ from typing import Any, Final
 from numapin_api.cpuset import CpuSet
 from numapin_lab.chaos.view import persist
 from numapin_lab.errors import LabError
-from numapin_lab.processes import wait_until
+from numapin_lab.processes.daemons import wait_until
 from numapin_lab.session import BUSY, Session, pod
 
 SETTLE_SECONDS: Final = 300.0

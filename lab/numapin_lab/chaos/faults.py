@@ -13,7 +13,7 @@ from numapin_lab.chaos.claims import Owner, Version
 from numapin_lab.chaos.logs import Log
 from numapin_lab.chaos.plan import Fault, PlannedFault
 from numapin_lab.chaos.view import ASSIGNMENTS, persist
-from numapin_lab.processes import Watched, kill, stop, wait_until
+from numapin_lab.processes.daemons import Watched, kill, stop, wait_until
 from numapin_lab.session import Session
 
 READY_SECONDS: Final = 300.0

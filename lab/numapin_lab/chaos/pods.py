@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from numapin_lab.chaos.plan import End, PlannedPod, PodKind
-from numapin_lab.image import IMAGE
+from numapin_lab.node.image import IMAGE
 
 LABEL: Final = "numapin-chaos"
 GRACE_SECONDS: Final = 2

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from numapin_api.cpuset import CpuSet
-from numapin_lab.build import Say
 from numapin_lab.chaos import ending
 from numapin_lab.chaos.drive import Driver, carry_out
 from numapin_lab.chaos.faults import Killer
@@ -24,6 +23,7 @@ from numapin_lab.chaos.records import Samples
 from numapin_lab.chaos.report import Report
 from numapin_lab.chaos.verdict import Evidence, judge
 from numapin_lab.chaos.view import ClusterView, open_files
+from numapin_lab.components.build import Say
 from numapin_lab.errors import LabError
 from numapin_lab.session import Session, policy
 

@@ -11,7 +11,7 @@ from recording import Change, recording, seconds_shared
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cgroups.filesystem import find_mounts
 from numapin_enforcer.cgroups.tree import Version
-from numapin_lab.cgroups import LabCgroup, open_to_children
+from numapin_lab.node.cgroups import LabCgroup, open_to_children
 
 WAIT_SECONDS = 60.0
 

@@ -10,7 +10,7 @@ from fake_apiserver import FakeApiServer
 from numapin_client.client import ApiClient, connect
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import NAMESPACES, Key, Resource
-from numapin_lab.controlplane import ControlPlane
+from numapin_lab.controlplane.servers import ControlPlane
 
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount", namespaced=True)
 

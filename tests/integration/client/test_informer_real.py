@@ -11,7 +11,7 @@ from numapin_client.client import ApiClient, Source
 from numapin_client.informer import Informer, InformerTiming
 from numapin_client.resources import CONFIG_MAPS, PODS, Json, Key
 from numapin_client.watch import WatchEvent, WatchTiming, watch
-from numapin_lab.controlplane import ControlPlane
+from numapin_lab.controlplane.servers import ControlPlane
 
 
 @pytest.fixture

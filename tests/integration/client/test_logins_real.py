@@ -14,8 +14,8 @@ from numapin_client.client import ApiClient, connect
 from numapin_client.login.find import in_cluster_login
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import Json, Key, Resource
-from numapin_lab.certificates import Identity
-from numapin_lab.controlplane import ControlPlane
+from numapin_lab.controlplane.certificates import Identity
+from numapin_lab.controlplane.servers import ControlPlane
 
 REVIEWS = Resource(
     "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", namespaced=False

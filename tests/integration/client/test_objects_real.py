@@ -19,7 +19,7 @@ from numapin_client.resources import (
     Json,
     Key,
 )
-from numapin_lab.controlplane import ControlPlane
+from numapin_lab.controlplane.servers import ControlPlane
 
 
 def config_map(namespace: str, name: str, **data: str) -> Json:

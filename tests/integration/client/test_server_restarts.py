@@ -13,8 +13,8 @@ from numapin_client.client import ApiClient, Source, connect
 from numapin_client.informer import Informer, InformerTiming
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import CONFIG_MAPS, Json, Key
-from numapin_lab.controlplane import ControlPlane, ControlPlanePorts
-from numapin_lab.ports import choose
+from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
+from numapin_lab.processes.ports import choose
 
 TIMING = InformerTiming(backoff_base_seconds=0.05, backoff_cap_seconds=0.5)
 SOURCE = Source(CONFIG_MAPS, "default")

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from numapin_lab.controlplane import ControlPlane
-from numapin_lab.kubectl import Kubectl
+from numapin_lab.controlplane.kubectl import Kubectl
+from numapin_lab.controlplane.servers import ControlPlane
 
 ROOT = Path(__file__).parents[3]
 

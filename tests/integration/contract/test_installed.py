@@ -11,8 +11,8 @@ import yaml
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.names import ENFORCER_SERVICE_ACCOUNT, NAMESPACE, OPERATOR_SERVICE_ACCOUNT
 from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_lab.controlplane.kubectl import Kubectl
 from numapin_lab.errors import LabError
-from numapin_lab.kubectl import Kubectl
 
 ROOT = Path(__file__).parents[3]
 SPEC = {

@@ -10,7 +10,7 @@ import yaml
 from numapin_api import names
 from numapin_enforcer.settings import parse_settings as parse_enforcer
 from numapin_enforcer.settings import parse_standby_settings
-from numapin_lab.kubectl import Kubectl
+from numapin_lab.controlplane.kubectl import Kubectl
 from numapin_operator.settings import parse_settings as parse_operator
 
 ROOT = Path(__file__).parents[3]

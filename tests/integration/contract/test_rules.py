@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import yaml
 
+from numapin_lab.controlplane.kubectl import Kubectl
 from numapin_lab.errors import LabError
-from numapin_lab.kubectl import Kubectl
 
 LONG = ",".join(str(cpu) for cpu in range(0, 448, 2))
 

@@ -8,11 +8,11 @@ import pytest
 from enforcer_node import PATH, Node, assigned, eventually, spec
 from played_kubelet import Kubelet, Pod
 
-from numapin_lab.apiserver import AnswerError
-from numapin_lab.controlplane import ControlPlane
-from numapin_lab.ports import choose
-from numapin_lab.processes import wait_until
-from numapin_lab.runtime import Runtime
+from numapin_lab.controlplane.api import AnswerError
+from numapin_lab.controlplane.servers import ControlPlane
+from numapin_lab.node.containerd import Runtime
+from numapin_lab.processes.daemons import wait_until
+from numapin_lab.processes.ports import choose
 
 CRDS = Path(__file__).parents[3] / "crds"
 SERVED_SECONDS = 30

@@ -17,7 +17,7 @@ from systemd_kubelet import SystemdKubelet, remembered, run, set_property
 
 from numapin_enforcer.__main__ import main
 from numapin_enforcer.systemd.slices import unit_name
-from numapin_lab.runtime import Runtime
+from numapin_lab.node.containerd import Runtime
 
 BEST_EFFORT = "kubepods.slice/kubepods-besteffort.slice"
 CLASSES = ("kubepods-burstable.slice", "kubepods-besteffort.slice")

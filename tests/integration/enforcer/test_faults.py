@@ -20,8 +20,8 @@ from played_kubelet import (
     write_cpus,
 )
 
-from numapin_lab.cgroups import MOUNTS, hierarchies
-from numapin_lab.ports import choose
+from numapin_lab.node.cgroups import MOUNTS, hierarchies
+from numapin_lab.processes.ports import choose
 
 
 def _edited(node: Node, tmp_path: Path, old: str, new: str) -> str:

@@ -14,7 +14,7 @@ from played_kubelet import Kubelet, Pod, cpus_of, limit_of, pids_of, write_cpus
 from sampled_cpus import sampled
 
 from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
-from numapin_lab.processes import kill, stop
+from numapin_lab.processes.daemons import kill, stop
 
 
 async def test_an_overwritten_owner_is_set_right_counted_and_told(

@@ -11,7 +11,7 @@ from played_kubelet import Kubelet, Pod, cpus_of, pids_of
 from private_runtime import private_runtime
 from sampled_cpus import sampled
 
-from numapin_lab.runtime import Runtime
+from numapin_lab.node.containerd import Runtime
 
 MACHINES = Path("/run/containerd")
 """The folder of the machine's own containerd, and of whoever is told no other."""

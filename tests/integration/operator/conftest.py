@@ -8,7 +8,7 @@ from real_world import OperatorProcess, RealWorld
 
 from numapin_client.client import connect
 from numapin_client.login.kubeconfig import kubeconfig_login
-from numapin_lab.controlplane import ControlPlane
+from numapin_lab.controlplane.servers import ControlPlane
 from numapin_operator.cluster import ApiCluster
 
 ROOT = Path(__file__).parents[3]

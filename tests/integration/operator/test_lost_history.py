@@ -15,9 +15,9 @@ from real_world import OperatorProcess, RealWorld, until
 from numapin_client.client import connect
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import NODE_ASSIGNMENTS, Key
-from numapin_lab.controlplane import ControlPlane, ControlPlanePorts
-from numapin_lab.ports import choose
-from numapin_lab.processes import kill
+from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
+from numapin_lab.processes.daemons import kill
+from numapin_lab.processes.ports import choose
 
 ROOT = Path(__file__).parents[3]
 

@@ -11,7 +11,7 @@ from numapin_client.errors import LoginError
 from numapin_client.login.credentials import Login
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import Json
-from numapin_lab.certificates import Authority, Identity
+from numapin_lab.controlplane.certificates import Authority, Identity
 
 
 @pytest.fixture(scope="module")

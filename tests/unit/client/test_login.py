@@ -16,7 +16,7 @@ from numapin_client.login.credentials import (
     tls_context,
 )
 from numapin_client.login.find import find_login, in_cluster_login
-from numapin_lab.certificates import Authority, Identity
+from numapin_lab.controlplane.certificates import Authority, Identity
 
 POD = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 

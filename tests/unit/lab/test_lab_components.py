@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from numapin_lab.build import go_arguments, provide
-from numapin_lab.components import COMPONENTS, Component, cache_folder, find, parse_version
+from numapin_lab.components.build import go_arguments, provide
+from numapin_lab.components.catalog import COMPONENTS, Component, cache_folder, find, parse_version
 from numapin_lab.errors import LabError, MissingError
 
 KUBELET = COMPONENTS["kubelet"]

@@ -14,14 +14,15 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from numapin_api.cpuset import CpuSet
-from numapin_lab import image, kubeconfig
 from numapin_lab.__main__ import main
-from numapin_lab.certificates import Authority, Identity
-from numapin_lab.cgroups import LabCgroup
+from numapin_lab.controlplane import kubeconfig
+from numapin_lab.controlplane.certificates import Authority, Identity
+from numapin_lab.controlplane.installation import MANIFESTS, without_workloads
 from numapin_lab.errors import LabError
 from numapin_lab.folder import LabFolder
-from numapin_lab.installation import MANIFESTS, without_workloads
-from numapin_lab.kernelview import ContainerView, container_names, read_containers
+from numapin_lab.node import image
+from numapin_lab.node.cgroups import LabCgroup
+from numapin_lab.node.kernelview import ContainerView, container_names, read_containers
 from numapin_lab.state import LabState
 
 

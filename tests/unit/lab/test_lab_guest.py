@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from numapin_lab.controlplane import ControlPlane, ControlPlanePorts
+from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
 from numapin_lab.errors import LabError
-from numapin_lab.guestshell import Answer, GuestShell
-from numapin_lab.kernel import Kernel
-from numapin_lab.monitor import Monitor
-from numapin_lab.nodefiles import NodeFiles, libraries
-from numapin_lab.snapshot import Snapshot
-from numapin_lab.vmnode import take_over_authority
+from numapin_lab.vm.kernel import Kernel
+from numapin_lab.vm.monitor import Monitor
+from numapin_lab.vm.node import take_over_authority
+from numapin_lab.vm.node_files import NodeFiles, libraries
+from numapin_lab.vm.shell import Answer, GuestShell
+from numapin_lab.vm.snapshot import Snapshot
 
 Play = Callable[[socket.socket], None]
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from numapin_lab import requirements
-from numapin_lab.cgroups import hierarchies
 from numapin_lab.errors import LabError, MissingError
-from numapin_lab.image import find_busybox, is_static
-from numapin_lab.mounts import below, file_system
-from numapin_lab.ports import choose
+from numapin_lab.node.cgroups import hierarchies
+from numapin_lab.node.image import find_busybox, is_static
+from numapin_lab.node.mounts import below, file_system
+from numapin_lab.processes.ports import choose
 
 V1 = """\
 tmpfs /sys/fs/cgroup tmpfs rw 0 0

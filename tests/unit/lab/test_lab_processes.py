@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from numapin_lab import processes
 from numapin_lab.errors import LabError
-from numapin_lab.processes import Daemon, kill, marked, read_pid, stop, wait_until
+from numapin_lab.processes import daemons as processes
+from numapin_lab.processes.daemons import Daemon, kill, marked, read_pid, stop, wait_until
 
 STUBBORN = (
     "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from numapin_lab.usage import cpu_seconds, peak_mib, private_mib, resident_mib
+from numapin_lab.processes.usage import cpu_seconds, peak_mib, private_mib, resident_mib
 
 READINGS = [resident_mib, peak_mib, private_mib, cpu_seconds]
 

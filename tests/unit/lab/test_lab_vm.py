@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from numapin_lab.errors import LabError
-from numapin_lab.guest import command_script, cpio
-from numapin_lab.image import find_busybox
-from numapin_lab.kernel import module_files, unpack
-from numapin_lab.runtime import SEARCH_PATH
-from numapin_lab.vm import Machine
+from numapin_lab.node.containerd import SEARCH_PATH
+from numapin_lab.node.image import find_busybox
+from numapin_lab.vm.initramfs import command_script, cpio
+from numapin_lab.vm.kernel import module_files, unpack
+from numapin_lab.vm.machine import Machine
 
 DEPENDENCIES = """\
 kernel/fs/9p/9p.ko: kernel/net/9p/9pnet.ko kernel/fs/fscache/fscache.ko kernel/fs/netfs/netfs.ko

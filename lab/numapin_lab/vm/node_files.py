@@ -14,15 +14,15 @@ from typing import Any
 
 import yaml
 
-from numapin_lab import kubeconfig
-from numapin_lab.certificates import Authority, Identity
-from numapin_lab.controlplane import GUEST_PORT, GUEST_SERVER
+from numapin_lab.controlplane import kubeconfig
+from numapin_lab.controlplane.certificates import Authority, Identity
+from numapin_lab.controlplane.servers import GUEST_PORT, GUEST_SERVER
 from numapin_lab.errors import LabError, MissingError
-from numapin_lab.guestshell import SHELL
-from numapin_lab.image import IMAGE, applets_of, find_busybox, write_image
-from numapin_lab.kubelet import EVERYWHERE, guarded
-from numapin_lab.runtime import CNI_NETWORK, CNI_PLUGIN, CONFIG, SEARCH_PATH, find_runc
+from numapin_lab.node.containerd import CNI_NETWORK, CNI_PLUGIN, CONFIG, SEARCH_PATH, find_runc
+from numapin_lab.node.image import IMAGE, applets_of, find_busybox, write_image
+from numapin_lab.node.kubelet import EVERYWHERE, guarded
 from numapin_lab.state import VM_NODE as NODE
+from numapin_lab.vm.shell import SHELL
 
 ADDRESS = "10.0.2.15"
 KUBELET_PORT = 10250

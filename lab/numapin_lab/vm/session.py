@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 from numapin_api.cpuset import CpuSet
 from numapin_lab.cluster import VmCluster
 from numapin_lab.errors import LabError
-from numapin_lab.nodemachine import NodeMachine
 from numapin_lab.session import Session
+from numapin_lab.vm.node_machine import NodeMachine
 
 KUBEPODS = Path("/sys/fs/cgroup/kubepods")
 ONLINE = "/sys/devices/system/cpu/cpu{cpu}/online"

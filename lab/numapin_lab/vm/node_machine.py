@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from numapin_lab.controlplane import GUEST_PORT, GUEST_SERVER
+from numapin_lab.controlplane.servers import GUEST_PORT, GUEST_SERVER
 from numapin_lab.errors import LabError
-from numapin_lab.guest import DISK_MODULES, MODULES, Init
-from numapin_lab.guestshell import COMMAND_SECONDS, Answer, GuestShell
-from numapin_lab.kernel import Kernel
-from numapin_lab.monitor import Monitor
-from numapin_lab.processes import Daemon, wait_until
-from numapin_lab.vm import Machine, find_qemu, hardware
+from numapin_lab.processes.daemons import Daemon, wait_until
+from numapin_lab.vm.initramfs import DISK_MODULES, MODULES, Init
+from numapin_lab.vm.kernel import Kernel
+from numapin_lab.vm.machine import Machine, find_qemu, hardware
+from numapin_lab.vm.monitor import Monitor
+from numapin_lab.vm.shell import COMMAND_SECONDS, Answer, GuestShell
 
 CONSOLE = "ttyS0"
 MACHINE = Machine()

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from numapin_api.names import ENFORCER_SERVICE_ACCOUNT, NAMESPACE, OPERATOR_SERVICE_ACCOUNT
-from numapin_lab.controlplane import ControlPlane
-from numapin_lab.identities import ServiceAccount, log_in
-from numapin_lab.kubelet import Kubelet
-from numapin_lab.processes import Daemon, Watched, kill, stop, wait_until
+from numapin_lab.controlplane.identities import ServiceAccount, log_in
+from numapin_lab.controlplane.servers import ControlPlane
+from numapin_lab.node.kubelet import Kubelet
+from numapin_lab.processes.daemons import Daemon, Watched, kill, stop, wait_until
 
 READY_SECONDS = 300
 STOP_SECONDS = 10.0

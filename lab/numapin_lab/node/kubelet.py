@@ -8,12 +8,12 @@ from typing import Any
 
 import yaml
 
-from numapin_lab import kubeconfig
-from numapin_lab.certificates import Identity
-from numapin_lab.controlplane import ControlPlane
+from numapin_lab.controlplane import kubeconfig
+from numapin_lab.controlplane.certificates import Identity
+from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.errors import MissingError
-from numapin_lab.processes import Daemon, wait_until
-from numapin_lab.runtime import Runtime
+from numapin_lab.node.containerd import Runtime
+from numapin_lab.processes.daemons import Daemon, wait_until
 
 REGISTER_SECONDS = 300
 READY_SECONDS = 300

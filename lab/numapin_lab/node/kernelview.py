@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from numapin_api.cpuset import CpuSet
-from numapin_lab.cgroups import LabCgroup
+from numapin_lab.node.cgroups import LabCgroup
 
 PROC = Path("/proc")
 SANDBOX = "(sandbox)"

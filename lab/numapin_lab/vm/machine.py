@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from numapin_lab.errors import LabError, MissingError
-from numapin_lab.guest import CONSOLE, RUN_COMMAND, command_script, initramfs
-from numapin_lab.image import find_busybox
-from numapin_lab.kernel import Kernel, provide_kernel
-from numapin_lab.runtime import SEARCH_PATH
-from numapin_lab.systemd import under_systemd
+from numapin_lab.node.containerd import SEARCH_PATH
+from numapin_lab.node.image import find_busybox
+from numapin_lab.vm.initramfs import CONSOLE, RUN_COMMAND, command_script, initramfs
+from numapin_lab.vm.kernel import Kernel, provide_kernel
+from numapin_lab.vm.systemd import under_systemd
 
 QEMU = "qemu-system-x86_64"
 QEMU_REMEDY = "apt-get install -y --no-install-recommends qemu-system-x86"

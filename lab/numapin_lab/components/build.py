@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from numapin_lab.components import COMPONENTS, Component, Found, cache_folder, find
+from numapin_lab.components.catalog import COMPONENTS, Component, Found, cache_folder, find
 from numapin_lab.errors import LabError, MissingError
-from numapin_lab.locks import locked
+from numapin_lab.processes.locks import locked
 
 ATTEMPTS = 3  # the first build fetches several hundred modules: one of them may fail to arrive
 REPORT_SECONDS = 20

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from numapin_lab.errors import LabError
-from numapin_lab.ports import is_free
+from numapin_lab.processes.ports import is_free
 
 MARK = "NUMAPIN_LAB_FOLDER"
 POLL_SECONDS = 0.05

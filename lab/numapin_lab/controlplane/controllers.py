@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from numapin_lab import kubeconfig
-from numapin_lab.certificates import Identity
-from numapin_lab.controlplane import ControlPlane
-from numapin_lab.processes import Daemon
+from numapin_lab.controlplane import kubeconfig
+from numapin_lab.controlplane.certificates import Identity
+from numapin_lab.controlplane.servers import ControlPlane
+from numapin_lab.processes.daemons import Daemon
 
 
 @dataclass(frozen=True)

@@ -16,19 +16,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from numapin_lab.build import Say, say
-from numapin_lab.certificates import LIFETIME, Authority
-from numapin_lab.components import cache_root
-from numapin_lab.guest import initramfs
-from numapin_lab.image import ALIASES, IMAGE, find_busybox
-from numapin_lab.kernel import Kernel, provide_kernel
-from numapin_lab.locks import locked
-from numapin_lab.nodefiles import SOCKET, NodeFiles, certificates
-from numapin_lab.nodemachine import MACHINE, NODE_INIT, NodeMachine, incoming, machine_options
-from numapin_lab.processes import kill, wait_until
-from numapin_lab.runtime import NAMESPACE, SEARCH_PATH
+from numapin_lab.components.build import Say, say
+from numapin_lab.components.catalog import cache_root
+from numapin_lab.controlplane.certificates import LIFETIME, Authority
+from numapin_lab.node.containerd import NAMESPACE, SEARCH_PATH
+from numapin_lab.node.image import ALIASES, IMAGE, find_busybox
+from numapin_lab.processes.daemons import kill, wait_until
+from numapin_lab.processes.locks import locked
 from numapin_lab.state import VM_NODE as NODE
-from numapin_lab.vm import find_qemu
+from numapin_lab.vm.initramfs import initramfs
+from numapin_lab.vm.kernel import Kernel, provide_kernel
+from numapin_lab.vm.machine import find_qemu
+from numapin_lab.vm.node_files import SOCKET, NodeFiles, certificates
+from numapin_lab.vm.node_machine import MACHINE, NODE_INIT, NodeMachine, incoming, machine_options
 
 START_SECONDS = 300.0
 SAVE_SECONDS = 300.0

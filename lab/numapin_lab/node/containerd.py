@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from numapin_lab import mounts, teardown
-from numapin_lab.cgroups import LabCgroup
-from numapin_lab.enclosure import Enclosure
+from numapin_lab import teardown
 from numapin_lab.errors import LabError, MissingError
-from numapin_lab.image import ALIASES, IMAGE, find_busybox, write_image
-from numapin_lab.processes import Daemon, wait_until
+from numapin_lab.node import mounts
+from numapin_lab.node.cgroups import LabCgroup
+from numapin_lab.node.enclosure import Enclosure
+from numapin_lab.node.image import ALIASES, IMAGE, find_busybox, write_image
+from numapin_lab.processes.daemons import Daemon, wait_until
 
 START_SECONDS = 300
 COMMAND_SECONDS = 60

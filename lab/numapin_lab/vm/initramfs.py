@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from numapin_lab.kernel import Kernel, module_files
+from numapin_lab.vm.kernel import Kernel, module_files
 
 MODULES = ("9p", "9pnet_virtio", "virtio_pci", "overlay", "virtio_net")
 DISK_MODULES = ("virtio_blk", "crc32c_generic", "ext4")

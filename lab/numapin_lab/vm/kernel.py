@@ -14,10 +14,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from numapin_lab.build import Say, say
-from numapin_lab.components import cache_root
+from numapin_lab.components.build import Say, say
+from numapin_lab.components.catalog import cache_root
 from numapin_lab.errors import LabError, MissingError
-from numapin_lab.locks import locked
+from numapin_lab.processes.locks import locked
 
 PACKAGE = "linux-image-amd64"
 FETCH_SECONDS = 600

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from numapin_lab import kubeconfig
-from numapin_lab.apiserver import AnswerError, ApiServer
-from numapin_lab.certificates import Authority, Identity, write_key
-from numapin_lab.kubectl import Kubectl
-from numapin_lab.processes import Daemon, stop, wait_until
+from numapin_lab.controlplane import kubeconfig
+from numapin_lab.controlplane.api import AnswerError, ApiServer
+from numapin_lab.controlplane.certificates import Authority, Identity, write_key
+from numapin_lab.controlplane.kubectl import Kubectl
+from numapin_lab.processes.daemons import Daemon, stop, wait_until
 
 ETCD_SECONDS = 300
 APISERVER_SECONDS = 300

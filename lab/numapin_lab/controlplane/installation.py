@@ -7,11 +7,11 @@ from typing import Any
 
 import yaml
 
-from numapin_lab.apiserver import AnswerError
-from numapin_lab.controlplane import ControlPlane
-from numapin_lab.processes import wait_until
+from numapin_lab.controlplane.api import AnswerError
+from numapin_lab.controlplane.servers import ControlPlane
+from numapin_lab.processes.daemons import wait_until
 
-MANIFESTS = Path(__file__).resolve().parents[2] / "manifests" / "base"
+MANIFESTS = Path(__file__).resolve().parents[3] / "manifests" / "base"
 WORKLOADS = frozenset({"Deployment", "DaemonSet"})
 ESTABLISH_SECONDS = 30
 

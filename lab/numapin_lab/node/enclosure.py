@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from numapin_lab import mounts
 from numapin_lab.errors import LabError
+from numapin_lab.node import mounts
 
 MOUNT_SECONDS = 60
 

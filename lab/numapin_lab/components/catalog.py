@@ -16,7 +16,7 @@ from pathlib import Path
 
 Version = tuple[int, int, int]
 
-KUBERNETES_MODULE = Path(__file__).resolve().parent.parent
+KUBERNETES_MODULE = Path(__file__).resolve().parents[2]
 CONTAINERD_MODULE = KUBERNETES_MODULE / "containerd"
 VERSION_SECONDS = 20
 

@@ -14,17 +14,17 @@ from typing import Any
 
 import yaml
 
-from numapin_lab import kubeconfig
-from numapin_lab.agents import Agent, enforcer_account, enforcer_options
-from numapin_lab.controlplane import GUEST_VIEW, ControlPlane
+from numapin_lab.controlplane import kubeconfig
+from numapin_lab.controlplane.servers import GUEST_VIEW, ControlPlane
 from numapin_lab.errors import LabError
-from numapin_lab.guest import mount_host
-from numapin_lab.kubelet import READY_SECONDS, REGISTER_SECONDS
-from numapin_lab.nodefiles import KUBELET_ROOT, SOCKET, kubelet_config
-from numapin_lab.nodemachine import NodeMachine
-from numapin_lab.processes import LOG_LINES, wait_until
-from numapin_lab.snapshot import Snapshot
+from numapin_lab.node.agents import Agent, enforcer_account, enforcer_options
+from numapin_lab.node.kubelet import READY_SECONDS, REGISTER_SECONDS
+from numapin_lab.processes.daemons import LOG_LINES, wait_until
 from numapin_lab.state import VM_NODE as NODE
+from numapin_lab.vm.initramfs import mount_host
+from numapin_lab.vm.node_files import KUBELET_ROOT, SOCKET, kubelet_config
+from numapin_lab.vm.node_machine import NodeMachine
+from numapin_lab.vm.snapshot import Snapshot
 
 HOST = "/host"
 ENFORCER = Path("/run/enforcer")

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from numapin_lab import kubeconfig
-from numapin_lab.controlplane import ControlPlane
+from numapin_lab.controlplane import kubeconfig
+from numapin_lab.controlplane.servers import ControlPlane
 
 LIFETIME_SECONDS = 7 * 24 * 3600
 

@@ -1,0 +1,1 @@
+"""Processes that the lab starts: their folders, ports, locks and resource use."""

@@ -1,0 +1,1 @@
+"""A virtual machine with NUMA nodes, and a node in it."""
