@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from private_runtime import private_runtime
 
 from numapin_lab.components.build import provide, say
 from numapin_lab.components.catalog import COMPONENTS as ALL
@@ -19,6 +18,7 @@ from numapin_lab.processes.ports import choose
 from numapin_lab.vm.kernel import provide_kernel
 from numapin_lab.vm.machine import QEMU, QEMU_REMEDY, VirtualMachine
 from numapin_lab.vm.snapshot import provide_snapshot
+from support.real.containerd import private_runtime
 
 # Where the control plane is that runs outside the virtual machine: folder and port.
 OUTSIDE = "NUMAPIN_TEST_CONTROL_PLANE"

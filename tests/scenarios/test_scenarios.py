@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 import yaml
-from fake_cluster import FakeCluster
-from operator_values import enforcer_status, pod_body
 
 from numapin_api.machine import parse_machine
 from numapin_client.resources import Key
@@ -17,6 +15,8 @@ from numapin_operator.observe.pods import parse_pod
 from numapin_operator.observe.records import NodeView
 from numapin_operator.placement.quantity import millis
 from numapin_operator.policies.status_writer import Reporter
+from support.fakes.cluster import FakeCluster
+from support.values.operator import enforcer_status, pod_body
 
 HERE = Path(__file__).parent
 MACHINES = HERE.parent / "conformance" / "machines"

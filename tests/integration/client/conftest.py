@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
 import pytest
-from fake_apiserver import FakeApiServer
 
 from numapin_client.client import ApiClient, connect
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import NAMESPACES, Key, Resource
 from numapin_lab.controlplane.servers import ControlPlane
+from support.fakes.apiserver import FakeApiServer
 
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount", namespaced=True)
 

@@ -3,8 +3,6 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from running import eventually, running
-from tcp_proxy import Wire, wired_client
 
 from numapin_client import errors
 from numapin_client.client import ApiClient, Source
@@ -12,6 +10,8 @@ from numapin_client.informer import Informer, InformerTiming
 from numapin_client.resources import CONFIG_MAPS, PODS, Json, Key
 from numapin_client.watch import WatchEvent, WatchTiming, watch
 from numapin_lab.controlplane.servers import ControlPlane
+from support.real.tcp_proxy import Wire, wired_client
+from support.real.waiting import eventually, running
 
 
 @pytest.fixture

@@ -6,8 +6,6 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from running import eventually, running
-from tcp_proxy import Wire, wired_client
 
 from numapin_client.client import ApiClient, Source, connect
 from numapin_client.informer import Informer, InformerTiming
@@ -15,6 +13,8 @@ from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import CONFIG_MAPS, Json, Key
 from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
 from numapin_lab.processes.ports import choose
+from support.real.tcp_proxy import Wire, wired_client
+from support.real.waiting import eventually, running
 
 TIMING = InformerTiming(backoff_base_seconds=0.05, backoff_cap_seconds=0.5)
 SOURCE = Source(CONFIG_MAPS, "default")

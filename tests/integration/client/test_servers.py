@@ -3,13 +3,13 @@
 import asyncio
 
 import pytest
-from running import eventually, running
 
 from numapin_client import errors
 from numapin_client.client import ApiClient, Source
 from numapin_client.informer import Informer, InformerTiming
 from numapin_client.resources import CONFIG_MAPS, Json, Key
 from numapin_client.store import Change
+from support.real.waiting import eventually, running
 
 FAST = InformerTiming(backoff_base_seconds=0.05, chunk_limit=3)
 

@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from enforcer_node import PATH, Node, assigned, eventually, spec
-from played_kubelet import Kubelet, Pod
 
 from numapin_lab.controlplane.api import AnswerError
 from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.node.containerd import Runtime
 from numapin_lab.processes.daemons import wait_until
 from numapin_lab.processes.ports import choose
+from support.fakes.kubelet import Kubelet, Pod
+from support.real.enforcer_node import PATH, Node, assigned, eventually, spec
 
 CRDS = Path(__file__).parents[3] / "crds"
 SERVED_SECONDS = 30

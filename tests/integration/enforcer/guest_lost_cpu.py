@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
-from real_cgroups import RealCgroups, online_cpus
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
@@ -19,6 +18,7 @@ from numapin_enforcer.cgroups.snapshot import CgroupView
 from numapin_enforcer.hardware.discovery import discover
 from numapin_enforcer.reconciler import Enforcement, Goal
 from numapin_enforcer.status.summary import summarize
+from support.real.cgroups import RealCgroups, online_cpus
 
 PARTITION = Path("/sys/fs/cgroup/partition")
 ID = "a" * 64

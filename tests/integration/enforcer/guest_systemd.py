@@ -10,14 +10,14 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from enforcer_node import Node, assigned, eventually, spec
-from played_kubelet import FIRST_ACT, Pod, cpus_of, write_cpus
-from private_runtime import private_runtime
-from systemd_kubelet import SystemdKubelet, remembered, run, set_property
 
 from numapin_enforcer.__main__ import main
 from numapin_enforcer.systemd.slices import unit_name
 from numapin_lab.node.containerd import Runtime
+from support.fakes.kubelet import FIRST_ACT, Pod, cpus_of, write_cpus
+from support.real.containerd import private_runtime
+from support.real.enforcer_node import Node, assigned, eventually, spec
+from support.real.systemd_kubelet import SystemdKubelet, remembered, run, set_property
 
 BEST_EFFORT = "kubepods.slice/kubepods-besteffort.slice"
 CLASSES = ("kubepods-burstable.slice", "kubepods-besteffort.slice")

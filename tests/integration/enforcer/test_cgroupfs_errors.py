@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from real_cgroups import RealCgroups, memory_nodes, online_cpus
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.apply import apply
@@ -17,6 +16,7 @@ from numapin_enforcer.cgroups.tree import (
     Step,
     Write,
 )
+from support.real.cgroups import RealCgroups, memory_nodes, online_cpus
 
 
 @pytest.fixture(scope="module")

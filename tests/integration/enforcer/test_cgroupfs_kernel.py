@@ -6,8 +6,11 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kernel_model import KernelModel
-from real_cgroups import (
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_enforcer.cgroups.tree import CgroupError, Step, Tree, Write
+from support.fakes.kernel import KernelModel
+from support.real.cgroups import (
     RealCgroups,
     examples,
     may_hotplug,
@@ -15,9 +18,6 @@ from real_cgroups import (
     online_cpus,
     possible_cpus,
 )
-
-from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cgroups.tree import CgroupError, Step, Tree, Write
 
 NAMES = ("a", "a/b", "a/b/c", "a/d", "e")
 

@@ -5,16 +5,16 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kernel_laws import Watch, assert_reached, held_now
-from kernel_model import KernelModel
-from kernel_worlds import followers, scattered, specs, worlds_on
-from real_cgroups import RealCgroups, examples, memory_nodes, online_cpus
 
 from numapin_api.topology import Cpu, NumaNode, Topology
 from numapin_enforcer.cgroups.apply import apply
 from numapin_enforcer.cgroups.tree import Step, Version, Write
 from numapin_enforcer.plan.desired import release
 from numapin_enforcer.plan.writes import plan
+from support.fakes.kernel import KernelModel
+from support.real.cgroups import RealCgroups, examples, memory_nodes, online_cpus
+from support.values.kernel_laws import Watch, assert_reached, held_now
+from support.values.kernel_worlds import followers, scattered, specs, worlds_on
 
 
 @pytest.fixture(scope="module")

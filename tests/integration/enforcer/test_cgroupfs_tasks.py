@@ -4,10 +4,10 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from real_cgroups import RealCgroups, memory_nodes, online_cpus
 
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cgroups.tree import Step, Write
+from support.real.cgroups import RealCgroups, memory_nodes, online_cpus
 
 
 @pytest.fixture

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from enforcer_node import Node, assigned, eventually, spec
-from played_kubelet import (
+
+from numapin_lab.node.cgroups import MOUNTS, hierarchies
+from numapin_lab.processes.ports import choose
+from support.fakes.kubelet import (
     CPUSET,
     Kubelet,
     Pod,
@@ -19,9 +21,7 @@ from played_kubelet import (
     make_cgroup,
     write_cpus,
 )
-
-from numapin_lab.node.cgroups import MOUNTS, hierarchies
-from numapin_lab.processes.ports import choose
+from support.real.enforcer_node import Node, assigned, eventually, spec
 
 
 def _edited(node: Node, tmp_path: Path, old: str, new: str) -> str:

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from played_kubelet import CPUSET, Kubelet
-
 from numapin_enforcer.cgroups.inotify import CgroupWatch
+from support.fakes.kubelet import CPUSET, Kubelet
 
 
 def _kernel_watches(watch: CgroupWatch) -> int:

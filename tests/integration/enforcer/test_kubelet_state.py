@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from enforcer_node import PATIENCE_SECONDS, Node, assigned, eventually, spec
-from played_kubelet import Kubelet, Pod, cpus_of, limit_of, write_cpus, write_limit
 
 from numapin_enforcer.node.kubelet_checkpoint import replaced, static_policy
+from support.fakes.kubelet import Kubelet, Pod, cpus_of, limit_of, write_cpus, write_limit
+from support.real.enforcer_node import PATIENCE_SECONDS, Node, assigned, eventually, spec
 
 NONE, STATIC = '{"policyName":"none"}', '{"policyName":"static"}'
 

@@ -2,10 +2,9 @@
 
 from functools import partial
 
-from enforcer_node import Node, assigned, eventually, spec
-from played_kubelet import Kubelet, Pod, limit_of, write_limit
-
 from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
+from support.fakes.kubelet import Kubelet, Pod, limit_of, write_limit
+from support.real.enforcer_node import Node, assigned, eventually, spec
 
 LIFTED = "-1"
 

@@ -13,14 +13,14 @@ from functools import partial
 from typing import ClassVar, Self
 
 import pytest
-from enforcer_node import Node, assigned, eventually, spec
-from held_start import held_start
-from played_kubelet import CPUSET, FIRST_ACT, Kubelet, Pod, cpus_of
 
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.runtime.client import CriClient, CriNotFoundError, EventKind, RuntimeRecord
 from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
 from numapin_enforcer.runtime.updater import NOT_STARTED_SECONDS
+from support.fakes.kubelet import CPUSET, FIRST_ACT, Kubelet, Pod, cpus_of
+from support.real.enforcer_node import Node, assigned, eventually, spec
+from support.real.held_start import held_start
 
 ROUNDS = 20
 CPU_1 = pb.LinuxContainerResources(cpuset_cpus="1")

@@ -8,13 +8,13 @@ from contextlib import suppress
 from functools import partial
 
 import pytest
-from enforcer_node import Node, assigned, eventually, spec
 from grpclib.exceptions import GRPCError
-from played_kubelet import Kubelet, Pod, cpus_of, limit_of, pids_of, write_cpus
-from sampled_cpus import sampled
 
 from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
 from numapin_lab.processes.daemons import kill, stop
+from support.fakes.kubelet import Kubelet, Pod, cpus_of, limit_of, pids_of, write_cpus
+from support.real.enforcer_node import Node, assigned, eventually, spec
+from support.real.sampled_cpus import sampled
 
 
 async def test_an_overwritten_owner_is_set_right_counted_and_told(

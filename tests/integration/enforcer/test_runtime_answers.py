@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 
 import pytest
 from grpclib.exceptions import GRPCError
-from played_kubelet import FIRST_ACT, Kubelet, cpus_of
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.runtime.client import (
@@ -13,6 +12,7 @@ from numapin_enforcer.runtime.client import (
     CriRefusedError,
     RuntimeRecord,
 )
+from support.fakes.kubelet import FIRST_ACT, Kubelet, cpus_of
 
 NO_SUCH_CPU, NO_SUCH_NODE = CpuSet([60_000]), MemSet([7])
 

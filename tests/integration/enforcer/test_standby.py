@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from enforcer_node import PATIENCE_SECONDS, Node, assigned, eventually, spec
-from played_kubelet import CPUSET, Kubelet, Pod, cpus_of, write_cpus
+
+from support.fakes.kubelet import CPUSET, Kubelet, Pod, cpus_of, write_cpus
+from support.real.enforcer_node import PATIENCE_SECONDS, Node, assigned, eventually, spec
 
 TELL = ("grep", "Cpus_allowed_list", "/proc/self/status")
 NEWCOMERS = 5

@@ -7,11 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from played_kubelet import Kubelet, Pod, cpus_of, pids_of
-from private_runtime import private_runtime
-from sampled_cpus import sampled
 
 from numapin_lab.node.containerd import Runtime
+from support.fakes.kubelet import Kubelet, Pod, cpus_of, pids_of
+from support.real.containerd import private_runtime
+from support.real.sampled_cpus import sampled
 
 MACHINES = Path("/run/containerd")
 """The folder of the machine's own containerd, and of whoever is told no other."""

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from real_cgroups import RealCgroups, online_cpus
 
 from numapin_api.cpuset import CpuSet
 from numapin_lab.chaos.claims import Owner, Version
 from numapin_lab.chaos.records import Samples
 from numapin_lab.chaos.sampler import Reported, Sampler
 from numapin_lab.chaos.tree import NAME, PodsTree
+from support.real.cgroups import RealCgroups, online_cpus
 
 OWNER: Owner = ("owner", "main")
 OWNERS, SIDE, OTHERS = (

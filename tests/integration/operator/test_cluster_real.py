@@ -1,6 +1,6 @@
 """The one implementation of `Cluster` passes the fake's tests on a real API server."""
 
-from cluster_contract import ClusterContract
+from support.fakes.cluster_contract import ClusterContract
 
 
 class TestApiCluster(ClusterContract):

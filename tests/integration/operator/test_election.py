@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
 import pytest
-from running import eventually
-from tcp_proxy import Wire, wired_client
 
 from numapin_client.client import ApiClient, connect
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import LEASES, Key
 from numapin_lab.controlplane.servers import ControlPlane
 from numapin_operator.leader_election import Candidate, LeaseTiming, candidacy
+from support.real.tcp_proxy import Wire, wired_client
+from support.real.waiting import eventually
 
 FAST = LeaseTiming(lease_seconds=3.0, renew_deadline_seconds=1.5, retry_seconds=0.1)
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from real_world import OperatorProcess, RealWorld, until
 
 from numapin_client.client import connect
 from numapin_client.login.kubeconfig import kubeconfig_login
@@ -18,6 +17,7 @@ from numapin_client.resources import NODE_ASSIGNMENTS, Key
 from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
 from numapin_lab.processes.daemons import kill
 from numapin_lab.processes.ports import choose
+from support.real.world import OperatorProcess, RealWorld, until
 
 ROOT = Path(__file__).parents[3]
 

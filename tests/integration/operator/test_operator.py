@@ -6,10 +6,10 @@ import signal
 from pathlib import Path
 
 import pytest
-from operator_values import condition, enforcer_status
-from real_world import OperatorProcess, RealWorld, until
 
 from numapin_client.resources import NODE_ASSIGNMENTS, NODES, Json, Key
+from support.real.world import OperatorProcess, RealWorld, until
+from support.values.operator import condition, enforcer_status
 
 
 async def plan(world: RealWorld, spec: Json | None = None) -> str:

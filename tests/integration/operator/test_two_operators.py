@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from real_world import OperatorProcess, RealWorld, until
 
 from numapin_api import names
 from numapin_client.resources import LEASES, Json, Key
+from support.real.world import OperatorProcess, RealWorld, until
 
 LEASE = Key(names.LEADER_LEASE, names.NAMESPACE)
 

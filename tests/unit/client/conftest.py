@@ -3,10 +3,10 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from fake_apiserver import FakeApiServer
 
 from numapin_client.client import ApiClient, connect
 from numapin_client.connection import Timeouts
+from support.fakes.apiserver import FakeApiServer
 
 
 @pytest.fixture

@@ -9,14 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fake_answers import Answer
-from fake_apiserver import FakeApiServer
 
 from numapin_client import errors
 from numapin_client.client import ApiClient, connect
 from numapin_client.connection import Connection, Timeouts
 from numapin_client.login.credentials import Login, TokenFile
 from numapin_client.resources import NODES, PODS, Key, Resource
+from support.fakes.answers import Answer
+from support.fakes.apiserver import FakeApiServer
 
 NODE = Key("node-1")
 

@@ -3,15 +3,15 @@
 import asyncio
 
 import pytest
-from fake_answers import Answer
-from fake_apiserver import FakeApiServer
-from running import eventually, running
 
 from numapin_client import errors
 from numapin_client.client import ApiClient, Source, connect
 from numapin_client.connection import Timeouts
 from numapin_client.informer import Informer, InformerTiming
 from numapin_client.resources import CONFIG_MAPS, Json, Key
+from support.fakes.answers import Answer
+from support.fakes.apiserver import FakeApiServer
+from support.real.waiting import eventually, running
 
 FAST = InformerTiming(backoff_base_seconds=0.01, backoff_cap_seconds=0.02)
 ALL = Source(CONFIG_MAPS)

@@ -4,16 +4,16 @@ import asyncio
 import itertools
 from collections.abc import Callable, Sequence
 
-from fake_answers import Answer, gone
-from fake_apiserver import FakeApiServer
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from running import eventually, running
 
 from numapin_client.client import Source, connect
 from numapin_client.informer import Informer, InformerTiming
 from numapin_client.resources import CONFIG_MAPS, Json, Key
 from numapin_client.store import Change
+from support.fakes.answers import Answer, gone
+from support.fakes.apiserver import FakeApiServer
+from support.real.waiting import eventually, running
 
 FAST = InformerTiming(
     session_seconds=(0.2, 0.2),

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from fake_runtime import FakeRuntime
 
 from numapin_api.topology import Topology
 from numapin_enforcer.hardware.discovery import discover
+from support.fakes.runtime import FakeRuntime
 
 CPU = "sys/devices/system/cpu"
 NODE = "sys/devices/system/node"

@@ -4,9 +4,6 @@ import errno
 from collections.abc import Callable
 
 import pytest
-from kernel_laws import Watch, assert_reached, held_now
-from kernel_passes import copy_of, enforce
-from kernel_worlds import LAYOUT, Pod, World, assigned
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import NodeAssignmentSpec, Pools
@@ -15,6 +12,9 @@ from numapin_enforcer.cgroups.files import error_of
 from numapin_enforcer.cgroups.naming import Qos
 from numapin_enforcer.cgroups.tree import Version, Write
 from numapin_enforcer.plan.writes import plan
+from support.values.kernel_laws import Watch, assert_reached, held_now
+from support.values.kernel_passes import copy_of, enforce
+from support.values.kernel_worlds import LAYOUT, Pod, World, assigned
 
 ONE_NODE = MemSet([0])
 CPUS = tuple(Cpu(cpu, cpu, 0, 0, 0) for cpu in range(5))

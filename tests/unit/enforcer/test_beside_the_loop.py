@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from enforcer_node import eventually
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import NodeAssignmentSpec, Pools
@@ -21,6 +20,7 @@ from numapin_enforcer.cgroups.memory_mover import Mover
 from numapin_enforcer.cgroups.tree import CgroupRefusedError, Step, Tree, Write
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.kubelet_checkpoint import static_policy
+from support.real.enforcer_node import eventually
 
 SPEC = NodeAssignmentSpec(pools=Pools(reserved=CpuSet((0,)), shared=CpuSet((0, 1))))
 MOVE = Write("kubepods/pod1/c", MemSet((1,)), Step.MOVE_MEMORY, may_block=True)

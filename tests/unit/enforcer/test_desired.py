@@ -1,5 +1,10 @@
 import pytest
-from desired_values import (
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.topology import NumaNode, Topology
+from numapin_enforcer.cgroups.tree import Cgroup, Version, tree_of
+from numapin_enforcer.plan.desired import desire
+from support.values.desired import (
     GUEST,
     LAYOUT,
     NAMES,
@@ -12,11 +17,6 @@ from desired_values import (
     spec,
     tree,
 )
-
-from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.topology import NumaNode, Topology
-from numapin_enforcer.cgroups.tree import Cgroup, Version, tree_of
-from numapin_enforcer.plan.desired import desire
 
 
 def test_owners_have_their_own_and_everybody_else_the_pool() -> None:

@@ -1,11 +1,11 @@
 """What is around the cgroups that get something, up to kubepods; and what owners own in all."""
 
 import pytest
-from desired_values import assigned, machine, tree
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
 from numapin_enforcer.plan.desired import Desired, contain, owned_cpus, release
+from support.values.desired import assigned, machine, tree
 
 
 def test_released_everybody_has_what_kubepods_has() -> None:

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from watched_model import ModelWatch, WatchedModel
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
@@ -14,6 +13,7 @@ from numapin_enforcer.cgroups.tree import CgroupReadOnlyError, Step, Version, Wr
 from numapin_enforcer.plan.drift import Cause
 from numapin_enforcer.reconciler import Enforced, Enforcement, Goal
 from numapin_enforcer.status.summary import summarize
+from support.fakes.watched_kernel import ModelWatch, WatchedModel
 
 LAYOUT = Layout(Driver.CGROUPFS)
 MACHINE = Topology(

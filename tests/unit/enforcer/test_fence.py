@@ -5,10 +5,6 @@ import errno
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kernel_laws import Watch, owners
-from kernel_model import KernelModel
-from kernel_passes import enforce, holders, in_force, patient, refuse
-from kernel_worlds import LAYOUT, Pod, World, assigned, born, pods, scattered, specs, worlds
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import NodeAssignmentSpec, Pools
@@ -18,6 +14,20 @@ from numapin_enforcer.cgroups.naming import Qos
 from numapin_enforcer.cgroups.tree import Step, Tree, Version, Write, parent
 from numapin_enforcer.plan.fence import breached, fence
 from numapin_enforcer.plan.writes import plan
+from support.fakes.kernel import KernelModel
+from support.values.kernel_laws import Watch, owners
+from support.values.kernel_passes import enforce, holders, in_force, patient, refuse
+from support.values.kernel_worlds import (
+    LAYOUT,
+    Pod,
+    World,
+    assigned,
+    born,
+    pods,
+    scattered,
+    specs,
+    worlds,
+)
 
 EIGHT = Topology(tuple(Cpu(cpu, cpu, 0, 0, 0) for cpu in range(8)), (NumaNode(0, 2**30),))
 POD = Pod("1", Qos.GUARANTEED, ("container-a",), frozenset(), stranger=False)

@@ -5,13 +5,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from enforcer_node import eventually
-from kernel_model import KernelModel
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cfs_quota import updater as limits_module
 from numapin_enforcer.cfs_quota.updater import Limits
 from numapin_enforcer.cgroups.tree import CgroupRefusedError, Quota, Version, Write
+from support.fakes.kernel import KernelModel
+from support.real.enforcer_node import eventually
 
 PATH = "kubepods/pod1"
 TWO, NONE = Quota(200_000), Quota(None)

@@ -5,8 +5,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from enforcer_node import eventually
-from fake_runtime import FakeRuntime
 
 from numapin_enforcer.runtime.client import (
     ContainerState,
@@ -17,6 +15,8 @@ from numapin_enforcer.runtime.client import (
     RuntimeVersion,
 )
 from numapin_enforcer.runtime.container_names import FEW, ContainerNames
+from support.fakes.runtime import FakeRuntime
+from support.real.enforcer_node import eventually
 
 AWAY = CriUnavailableError(Path("/run/x.sock"), "no answer in 5 s")
 

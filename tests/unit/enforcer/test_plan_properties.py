@@ -6,9 +6,22 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernel_laws import Watch, alone, assert_reached, held_now
-from kernel_passes import copy_of, enforce, holders, in_force, patient, refuse, some_tree
-from kernel_worlds import (
+
+from numapin_api.cpuset import CpuSet
+from numapin_api.topology import Topology
+from numapin_enforcer.cgroups.tree import Write
+from numapin_enforcer.plan.writes import plan
+from support.values.kernel_laws import Watch, alone, assert_reached, held_now
+from support.values.kernel_passes import (
+    copy_of,
+    enforce,
+    holders,
+    in_force,
+    patient,
+    refuse,
+    some_tree,
+)
+from support.values.kernel_worlds import (
     LAYOUT,
     World,
     born,
@@ -18,11 +31,6 @@ from kernel_worlds import (
     specs,
     worlds,
 )
-
-from numapin_api.cpuset import CpuSet
-from numapin_api.topology import Topology
-from numapin_enforcer.cgroups.tree import Write
-from numapin_enforcer.plan.writes import plan
 
 ERRNOS = (
     errno.ERANGE,

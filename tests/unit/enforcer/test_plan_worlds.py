@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernel_laws import owners
-from kernel_passes import holders, patient, some_tree
-from kernel_worlds import LAYOUT, World, worlds
 
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cgroups.tree import Setting, Step, Write
 from numapin_enforcer.plan.writes import plan
+from support.values.kernel_laws import owners
+from support.values.kernel_passes import holders, patient, some_tree
+from support.values.kernel_worlds import LAYOUT, World, worlds
 
 OFTEN = 3
 """In so many of 100 worlds at least."""

@@ -2,7 +2,6 @@ import errno
 from pathlib import Path
 
 import pytest
-from kernel_model import KernelModel
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
@@ -11,6 +10,7 @@ from numapin_enforcer.cfs_quota.plan import freed, plan_quotas
 from numapin_enforcer.cgroups.naming import Driver, Layout
 from numapin_enforcer.cgroups.tree import CgroupRefusedError, Quota, Version, Write
 from numapin_enforcer.plan.desired import Desired
+from support.fakes.kernel import KernelModel
 
 POD, OWNER = "kubepods/pod1", "kubepods/pod1/" + "a" * 64
 TWO, NONE = Quota(200_000), Quota(None)

@@ -5,8 +5,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from enforcer_node import eventually
-from fake_runtime import FakeRuntime
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.runtime import updater as recorder_module
@@ -17,6 +15,8 @@ from numapin_enforcer.runtime.client import (
     RuntimeRecord,
 )
 from numapin_enforcer.runtime.updater import Recorder
+from support.fakes.runtime import FakeRuntime
+from support.real.enforcer_node import eventually
 
 ONE = RuntimeRecord(CpuSet.parse("1"))
 TWO = RuntimeRecord(CpuSet.parse("2"), MemSet.parse("0"))

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from enforcer_node import eventually
 
 from numapin_api.conditions import ConditionType, Verdict
 from numapin_api.nodeassignment import NodeAssignmentStatus
@@ -19,6 +18,7 @@ from numapin_client.errors import (
 from numapin_client.resources import Json, Key, Resource
 from numapin_enforcer.status.conditions import Obstacle, Report, judge, merge_patch
 from numapin_enforcer.status.publisher import Reporter
+from support.real.enforcer_node import eventually
 
 NOW = "2030-01-01T00:00:00Z"
 

@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from enforcer_node import eventually
-from fake_systemd import FakeSystemd
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.naming import Driver, Layout
@@ -23,6 +21,8 @@ from numapin_enforcer.systemd.slices import (
     unit_name,
 )
 from numapin_enforcer.systemd.updater import SliceRecorder
+from support.fakes.systemd import FakeSystemd
+from support.real.enforcer_node import eventually
 
 LAYOUT = Layout(Driver.SYSTEMD)
 ROOT = "kubepods.slice"

@@ -4,9 +4,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from fake_cluster import FakeCluster
-from operator_values import enforcer_status, node_view, pod_view
-from running import eventually, running
 
 from numapin_client.errors import ConnectionFailedError, InvalidError
 from numapin_client.resources import Key
@@ -15,6 +12,9 @@ from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.records import AssignmentView, PolicyView
 from numapin_operator.policies.status_writer import Reporter
+from support.fakes.cluster import FakeCluster
+from support.real.waiting import eventually, running
+from support.values.operator import enforcer_status, node_view, pod_view
 
 
 class Operator:

@@ -1,8 +1,7 @@
-from fake_cluster import FakeCluster
-from running import eventually, running
-
 from numapin_api.nodeassignment import Refusal
 from numapin_operator.nodes.eviction import Evictor
+from support.fakes.cluster import FakeCluster
+from support.real.waiting import eventually, running
 
 
 def refusal(pod: str) -> Refusal:

@@ -4,12 +4,12 @@ from itertools import count
 from typing import Any
 
 import pytest
-from cluster_contract import ClusterContract
-from fake_cluster import FakeCluster
-from operator_values import node_view
 
 from numapin_operator.cluster import PodNews
 from numapin_operator.observe.records import NodeView
+from support.fakes.cluster import FakeCluster
+from support.fakes.cluster_contract import ClusterContract
+from support.values.operator import node_view
 
 
 class FakeWorld:

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from fake_answers import Answer
-from fake_apiserver import FakeApiServer
-from running import eventually, running
 
 from numapin_client.client import ApiClient, connect
 from numapin_client.resources import LEASES, Json, Key
 from numapin_operator.leader_election import Candidate, LeaseTiming, candidacy
+from support.fakes.answers import Answer
+from support.fakes.apiserver import FakeApiServer
+from support.real.waiting import eventually, running
 
 LEASE = Key("numapin-operator", "numapin-system")
 FAST = LeaseTiming(lease_seconds=1.0, renew_deadline_seconds=0.4, retry_seconds=0.02)

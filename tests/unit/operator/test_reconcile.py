@@ -4,7 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from operator_values import (
+
+from numapin_operator.nodes.decide import NodePicture, Write, decide
+from numapin_operator.observe.records import AssignmentView
+from numapin_operator.policies.status import Phase
+from support.values.operator import (
     EMPTY,
     PLANNED,
     POLICY,
@@ -17,10 +21,6 @@ from operator_values import (
     pod_view,
     policy_view,
 )
-
-from numapin_operator.nodes.decide import NodePicture, Write, decide
-from numapin_operator.observe.records import AssignmentView
-from numapin_operator.policies.status import Phase
 
 RELEASED = {"mode": "None"}
 

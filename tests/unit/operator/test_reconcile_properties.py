@@ -4,7 +4,11 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from operator_values import (
+
+from numapin_operator.nodes.decide import Decision, Write, decide
+from numapin_operator.observe.records import AssignmentView
+from numapin_operator.placement import PodView
+from support.values.operator import (
     EMPTY,
     PLANNED,
     REPORTED,
@@ -13,10 +17,6 @@ from operator_values import (
     picture,
     pod_view,
 )
-
-from numapin_operator.nodes.decide import Decision, Write, decide
-from numapin_operator.observe.records import AssignmentView
-from numapin_operator.placement import PodView
 
 PODS = st.lists(
     st.builds(

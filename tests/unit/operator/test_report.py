@@ -3,7 +3,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from operator_values import policy_view
 
 from numapin_api.policystatus import CpuPolicyStatus
 from numapin_operator.observe.records import PolicyView
@@ -16,6 +15,7 @@ from numapin_operator.policies.status import (
     stalled,
     waiting,
 )
+from support.values.operator import policy_view
 
 NOW = "2026-02-02T00:00:00Z"
 POLICY = policy_view("mine")

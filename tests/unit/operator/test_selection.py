@@ -3,7 +3,6 @@ from itertools import permutations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from operator_values import pod_view, policy_view
 
 from numapin_api.cpupolicy import CpuPolicySpec, PodSelection
 from numapin_api.selectors import LabelSelector
@@ -13,6 +12,7 @@ from numapin_operator.policies.selection import (
     selects,
     unsupported_fields,
 )
+from support.values.operator import pod_view, policy_view
 
 OLD, NEW = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 

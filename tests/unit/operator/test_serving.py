@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from running import eventually, running
 
 from numapin_client.login.credentials import Login
 from numapin_operator.observe.kopf_handlers import Receivers, build_registry
@@ -17,6 +16,7 @@ from numapin_operator.observe.kopf_source import (
     open_session,
     serve,
 )
+from support.real.waiting import eventually, running
 
 COLLECTION = "/apis/numapin.io/v1alpha1/cpupolicies"
 

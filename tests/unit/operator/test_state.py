@@ -1,10 +1,9 @@
 """An event concerns the nodes it concerns, and no others."""
 
-from operator_values import assignment_view, node_view, pod_body, pod_view, policy_view
-
 from numapin_client.resources import Key
 from numapin_operator.application import decode_pod
 from numapin_operator.observe.cache import ClusterState
+from support.values.operator import assignment_view, node_view, pod_body, pod_view, policy_view
 
 
 def test_a_pod_that_cannot_be_read_shares() -> None:

@@ -1,8 +1,5 @@
 import asyncio
 
-from fake_cluster import FakeCluster
-from running import eventually, running
-
 from numapin_api.nodeassignment import Refusal
 from numapin_client.errors import ConnectionFailedError
 from numapin_operator.nodes.refusal_events import (
@@ -11,6 +8,8 @@ from numapin_operator.nodes.refusal_events import (
     Teller,
     fresh_refusals,
 )
+from support.fakes.cluster import FakeCluster
+from support.real.waiting import eventually, running
 
 
 def refusal(pod: str, reason: str = "NotEnoughCPUs", message: str = "wanted 4") -> Refusal:

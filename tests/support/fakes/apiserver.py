@@ -12,10 +12,10 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from aiohttp import web
-from fake_answers import Answer, refusal, status
 
 from numapin_client.login.credentials import Login
 from numapin_client.resources import Json, Resource
+from support.fakes.answers import Answer, refusal, status
 
 _PATH = re.compile(
     r"/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)"

@@ -3,10 +3,9 @@
 import subprocess
 from pathlib import Path
 
-from played_kubelet import Kubelet
-
 from numapin_enforcer.cgroups.naming import Driver, Layout, Qos
 from numapin_lab.processes.daemons import wait_until
+from support.fakes.kubelet import Kubelet
 
 CGROUPS = Path("/sys/fs/cgroup")
 CLASSES = {"": Qos.GUARANTEED, "burstable": Qos.BURSTABLE, "besteffort": Qos.BEST_EFFORT}

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from operator_values import enforcer_status, pod_body
-from running import WAIT_SECONDS
 
 from numapin_api import names
 from numapin_client.client import ApiClient, Source, connect
@@ -32,6 +30,8 @@ from numapin_lab.controlplane.identities import ServiceAccount, log_in
 from numapin_lab.controlplane.servers import ControlPlane
 from numapin_operator.cluster import ApiCluster, PodNews
 from numapin_operator.observe.records import NodeView
+from support.real.waiting import WAIT_SECONDS
+from support.values.operator import enforcer_status, pod_body
 
 STOP_SECONDS = 20
 

@@ -3,13 +3,13 @@
 from typing import Any, Protocol
 
 import pytest
-from operator_values import enforcer_status
 
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.policystatus import CpuPolicyStatus
 from numapin_client.errors import AlreadyExistsError, ConflictError, NotFoundError
 from numapin_operator.cluster import Cluster, PodNews
 from numapin_operator.observe.records import NodeView
+from support.values.operator import enforcer_status
 
 WAITING = NodeAssignmentSpec.model_validate({"policy": {"name": "p", "generation": 1}})
 PLANNED = NodeAssignmentSpec.model_validate(

@@ -8,13 +8,12 @@ is inside what its parent has, so it is what it gets.
 
 from collections.abc import Mapping
 
-from kernel_model import KernelModel
-from kernel_worlds import World
-
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_enforcer.cgroups.tree import CgroupTree, Tree, Write, parent
 from numapin_enforcer.status.in_force import in_force
+from support.fakes.kernel import KernelModel
+from support.values.kernel_worlds import World
 
 
 def related(one: str, other: str) -> bool:

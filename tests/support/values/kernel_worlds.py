@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
-from kernel_model import Group, KernelModel
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
@@ -11,6 +10,7 @@ from numapin_api.topology import Cpu, NumaNode, Topology
 from numapin_enforcer.cgroups.naming import Driver, Layout, Qos
 from numapin_enforcer.cgroups.tree import Tree, Version, parent
 from numapin_enforcer.plan.desired import Desired, desire
+from support.fakes.kernel import Group, KernelModel
 
 LAYOUT = Layout(Driver.CGROUPFS)
 

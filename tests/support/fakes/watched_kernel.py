@@ -3,10 +3,9 @@
 import errno
 from collections.abc import Iterable
 
-from kernel_model import KernelModel
-
 from numapin_enforcer.cgroups.inotify import Changes
 from numapin_enforcer.cgroups.tree import Cgroup, CgroupVanishedError, Tree, Write
+from support.fakes.kernel import KernelModel
 
 
 class WatchedModel(KernelModel):

@@ -5,9 +5,6 @@ from dataclasses import replace
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from kernel_laws import held_now
-from kernel_model import KernelModel
-from kernel_worlds import World, followers, scattered, specs
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
@@ -15,6 +12,9 @@ from numapin_enforcer.cgroups.apply import Outcome, apply
 from numapin_enforcer.cgroups.files import error_of
 from numapin_enforcer.cgroups.tree import Write
 from numapin_enforcer.plan.writes import plan
+from support.fakes.kernel import KernelModel
+from support.values.kernel_laws import held_now
+from support.values.kernel_worlds import World, followers, scattered, specs
 
 patient = settings(
     max_examples=50,
