@@ -8,7 +8,7 @@ import pytest
 from numapin_api.machine import machine_document
 from numapin_enforcer.hardware.discovery import discover
 
-TESTS = Path(__file__).parents[2]
+TESTS = Path(__file__).parents[3]
 RECORDED = sorted((TESTS / "conformance" / "machines").glob("*.json"))
 DERIVED = [path.stem for path in RECORDED if (TESTS / "machines" / f"{path.stem}.tar.xz").exists()]
 

@@ -16,7 +16,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.topology import Topology, page_size_bytes
 from numapin_enforcer.hardware.discovery import discover
 
-HERE = Path(__file__).parents[2] / "machines"
+HERE = Path(__file__).parents[3] / "machines"
 
 PACKAGES_DOUBTFUL = {"power7-256cpu-8n"}
 """Every package id is -1 and core_siblings has only the core: nobody knows the packages."""

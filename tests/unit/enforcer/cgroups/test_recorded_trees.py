@@ -8,7 +8,7 @@ from numapin_enforcer.cgroups.filesystem import Mounts, find_layout
 from numapin_enforcer.cgroups.naming import Kind, Qos
 from numapin_enforcer.cgroups.tree import Version
 
-TREES = sorted((Path(__file__).parents[2] / "cgroups").glob("*.txt"))
+TREES = sorted((Path(__file__).parents[3] / "cgroups").glob("*.txt"))
 KINDS = {
     "root": Kind.ROOT,
     "class": Kind.QOS,

@@ -9,7 +9,7 @@ import pytest
 
 from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
 
-ENFORCER = Path(__file__).parents[3] / "enforcer"
+ENFORCER = Path(__file__).parents[4] / "enforcer"
 PACKAGE = ENFORCER / "numapin_enforcer/runtime/generated"
 GENERATED = ("cri_v1_pb2.py", "cri_v1_pb2.pyi", "cri_v1_grpc.py")
 
