@@ -20,7 +20,7 @@ $(VENV)/.ready: pyproject.toml
 check: setup  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy crds client operator enforcer cli lab tests benchmarks/enforcing
+	$(BIN)/mypy crds daemon client operator enforcer cli lab tests benchmarks/enforcing
 	$(BIN)/lint-imports
 
 format: setup  ## let ruff rewrite the sources

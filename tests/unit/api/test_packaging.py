@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-SOURCE_ROOTS = ("crds", "client", "operator", "enforcer", "cli", "lab")
+SOURCE_ROOTS = ("crds", "daemon", "client", "operator", "enforcer", "cli", "lab")
 
 
 @pytest.mark.parametrize("root", SOURCE_ROOTS)
@@ -26,12 +26,14 @@ def test_the_standard_operator_module_is_found_from_the_checkout() -> None:
     assert Path(run.stdout.strip()).name == "operator.py"
 
 
-@pytest.mark.parametrize("package", ["numapin_api", "numapin_client", "numapin_enforcer"])
+@pytest.mark.parametrize(
+    "package", ["numapin_api", "numapin_daemon", "numapin_client", "numapin_enforcer"]
+)
 def test_importing_the_light_packages_loads_neither_kopf_nor_kubernetes(package: str) -> None:
     """`plugins` is the one module that is there to load `kubernetes`, when it is asked to."""
     script = f"""
 import importlib, pkgutil, sys, {package}
-for found in pkgutil.iter_modules({package}.__path__, "{package}."):
+for found in pkgutil.walk_packages({package}.__path__, "{package}."):
     if not found.name.endswith(("__main__", ".plugins")):
         importlib.import_module(found.name)
 print([name for name in ("kopf", "kubernetes", "rich") if name in sys.modules])

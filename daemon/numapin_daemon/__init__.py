@@ -1,0 +1,1 @@
+"""What both daemons are made of; knows neither CPUs nor Kubernetes, and imports nothing of ours."""
