@@ -8,7 +8,6 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Final, Generic, NoReturn, TypeVar
 
-from numapin_client.backoff import Backoff
 from numapin_client.client import CHUNK_LIMIT, ApiClient, Source
 from numapin_client.errors import (
     ClientError,
@@ -21,6 +20,7 @@ from numapin_client.errors import (
 from numapin_client.resources import Json, Key
 from numapin_client.store import Change, Store
 from numapin_client.watch import BOOKMARK, DELETED, WatchEvent, WatchTiming, watch
+from numapin_daemon.backoff import Backoff
 
 T = TypeVar("T")
 

@@ -5,7 +5,6 @@ import logging
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Final, Self
 
-from numapin_client.backoff import Backoff
 from numapin_client.client import ApiClient, Source
 from numapin_client.errors import ClientError, NotFoundError
 from numapin_client.informer import Informer
@@ -19,6 +18,7 @@ from numapin_client.resources import (
     Json,
 )
 from numapin_client.store import Change
+from numapin_daemon.backoff import Backoff
 from numapin_operator.cluster import Cluster
 from numapin_operator.health import Health
 from numapin_operator.nodes.controller import Controller

@@ -5,7 +5,7 @@ import logging
 from typing import Final
 
 from numapin_api.nodeassignment import NodeAssignmentSpec
-from numapin_client.backoff import Backoff
+from numapin_daemon.backoff import Backoff
 from numapin_enforcer.assignment.local_copy import Assignment, LocalCopy
 
 LOG: Final = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from typing import Final
 
 from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet
-from numapin_client.backoff import Backoff
+from numapin_daemon.backoff import Backoff
 from numapin_enforcer.cfs_quota.lifted import QuotaFiles, QuotaKeeper
 from numapin_enforcer.cgroups.tree import CgroupError, Quota
 from numapin_enforcer.runtime.client import UNLIMITED_QUOTA, RuntimeRecord

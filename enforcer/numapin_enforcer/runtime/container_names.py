@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import Final
 
-from numapin_client.backoff import Backoff
+from numapin_daemon.backoff import Backoff
 from numapin_enforcer.runtime.client import (
     ContainerRuntime,
     CriError,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from numapin_api.cpuset import CpuSet
-from numapin_client.backoff import Backoff
+from numapin_daemon.backoff import Backoff
 from numapin_enforcer.runtime.client import (
     ContainerRuntime,
     ContainerState,

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
 from numapin_api.names import ENFORCER_FIELD_MANAGER
-from numapin_client.backoff import Backoff
 from numapin_client.errors import ClientError, NotFoundError
 from numapin_client.resources import NODE_ASSIGNMENTS, Json, Key, Resource
+from numapin_daemon.backoff import Backoff
 from numapin_enforcer.status.conditions import Report, merge_patch
 
 LOG: Final = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from typing import Final
 
 from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet
-from numapin_client.backoff import Backoff
+from numapin_daemon.backoff import Backoff
 from numapin_enforcer.status.conditions import Obstacle
 from numapin_enforcer.systemd.slices import (
     ServiceManager,

@@ -12,8 +12,8 @@ from typing import Any, Final, NoReturn
 
 import aiohttp
 
-from numapin_client.backoff import Backoff
 from numapin_client.login.credentials import Login
+from numapin_daemon.backoff import Backoff
 from numapin_operator.observe.kopf_import import kopf
 
 WORKER_IDLE_SECONDS: Final = 0.02

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from numapin_client import watch
-from numapin_client.backoff import Backoff
 from numapin_client.errors import ConnectionFailedError, MalformedAnswerError
 from numapin_client.events import NORMAL, Happening, Reporter, build_event, object_reference
 from numapin_client.resources import Json
@@ -86,17 +85,3 @@ def test_the_name_of_an_event_is_a_valid_one(name: str) -> None:
     written = event(name=name)["metadata"]["name"]
     assert len(written) <= 253
     assert all(part and part[0].isalnum() and part[-1].isalnum() for part in written.split("."))
-
-
-def test_back_off_grows_to_its_cap_with_full_jitter() -> None:
-    backoff = Backoff(base_seconds=1, cap_seconds=8)
-    bounds = [1, 2, 4, 8, 8, 8]
-    assert all(0 <= backoff.next_seconds() <= bound for bound in bounds)
-    assert backoff.failures == len(bounds)
-    assert backoff.next_seconds(retry_after_seconds=60) >= 60
-    backoff.reset()
-    assert backoff.next_seconds() <= 1
-
-
-def test_back_off_bears_any_number_of_failures() -> None:
-    assert Backoff(failures=10**6).next_seconds() <= 30

@@ -22,11 +22,11 @@ class Backoff:
     failures: int = 0
 
     def next_seconds(self, retry_after_seconds: float | None = None) -> float:
-        """Count a failure; say how long to wait, and never less than the server asked for."""
+        """Count a failure; return how long to wait, never less than the server asked for."""
         bound = min(self.cap_seconds, self.base_seconds * 2.0 ** min(self.failures, 30))
         self.failures += 1
         return (retry_after_seconds or 0.0) + self.jitter.uniform(0.0, bound)
 
     def reset(self) -> None:
-        """Start anew: it worked."""
+        """The attempt succeeded: start again with the shortest wait."""
         self.failures = 0

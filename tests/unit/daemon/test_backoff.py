@@ -1,0 +1,17 @@
+"""The time between two attempts grows up to a cap, with jitter."""
+
+from numapin_daemon.backoff import Backoff
+
+
+def test_back_off_grows_to_its_cap_with_full_jitter() -> None:
+    backoff = Backoff(base_seconds=1, cap_seconds=8)
+    bounds = [1, 2, 4, 8, 8, 8]
+    assert all(0 <= backoff.next_seconds() <= bound for bound in bounds)
+    assert backoff.failures == len(bounds)
+    assert backoff.next_seconds(retry_after_seconds=60) >= 60
+    backoff.reset()
+    assert backoff.next_seconds() <= 1
+
+
+def test_back_off_accepts_any_number_of_failures() -> None:
+    assert Backoff(failures=10**6).next_seconds() <= 30
