@@ -13,7 +13,7 @@ from typing import Final
 from numapin_client.client import ApiClient, connect
 from numapin_client.errors import LoginError
 from numapin_client.login.find import find_login
-from numapin_client.logs import setup_logging
+from numapin_daemon.logs import setup_logging
 from numapin_enforcer.agent import Agent
 from numapin_enforcer.assignment.acceptance import Intake
 from numapin_enforcer.assignment.keeper import Keeper

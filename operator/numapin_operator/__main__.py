@@ -16,8 +16,8 @@ from numapin_client.client import ApiClient, connect
 from numapin_client.errors import LoginError
 from numapin_client.login.credentials import Login
 from numapin_client.login.find import find_login
-from numapin_client.logs import setup_logging
 from numapin_client.resources import Key
+from numapin_daemon.logs import setup_logging
 from numapin_operator.application import Application, Standalone
 from numapin_operator.cluster import ApiCluster
 from numapin_operator.health import CannotListenError, build_application, serve

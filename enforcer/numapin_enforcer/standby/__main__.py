@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from numapin_client.logs import setup_logging
+from numapin_daemon.logs import setup_logging
 from numapin_enforcer.cgroups.filesystem import NoCpusetError
 from numapin_enforcer.cgroups.naming import InvalidIdError
 from numapin_enforcer.cgroups.tree import CgroupError

@@ -8,7 +8,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from numapin_client.logs import JsonLines, TextLines, setup_logging
+from numapin_daemon.logs import JsonLines, TextLines, setup_logging
 from numapin_operator.__main__ import main
 from numapin_operator.health import CannotListenError, Health, build_application, serve
 from numapin_operator.settings import Address
