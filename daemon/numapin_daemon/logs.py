@@ -3,39 +3,59 @@
 import json
 import logging
 import sys
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Final, Literal
 
 STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 """What every record has; anything else was given as a field (`extra`)."""
 
-CHATTY: Final = ("kopf", "kubernetes", "aiohttp.access")
 
-
-def setup_logging(level: str, shape: Literal["text", "json"]) -> None:
+def setup_logging(
+    level: str, shape: Literal["text", "json"], *, chatty: Collection[str] = ()
+) -> None:
     """Write lines of `level` and above to standard error.
 
-    kopf tells each event it sees and each login; only its warnings are ours to show.
+    Args:
+        level: debug, info, warning or error.
+        shape: lines for people or for machines.
+        chatty: names of loggers of which only warnings and errors are shown, unless `level` is
+            debug. Their fields are never shown.
     """
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines() if shape == "json" else TextLines())
+    handler.setFormatter(JsonLines(chatty) if shape == "json" else TextLines(chatty))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     if level != "debug":
-        for name in CHATTY:
+        for name in chatty:
             logging.getLogger(name).setLevel(logging.WARNING)
 
 
-class TextLines(logging.Formatter):
+class _Lines(logging.Formatter):
+    """One line for each record."""
+
+    def __init__(self, chatty: Collection[str] = ()) -> None:
+        """Args: `chatty` are the loggers whose fields are left out, with those below them."""
+        super().__init__()
+        self._chatty = frozenset(chatty)
+        self._below = tuple(f"{name}." for name in chatty)
+
+    def _fields(self, record: logging.LogRecord) -> dict[str, object]:
+        if record.name in self._chatty or record.name.startswith(self._below):
+            return {}
+        return {name: value for name, value in vars(record).items() if name not in STANDARD}
+
+
+class TextLines(_Lines):
     """`time LEVEL logger: text field=value ...`."""
 
     def format(self, record: logging.LogRecord) -> str:
         """One line, and the traceback where there is one."""
-        fields = "".join(f" {name}={_word(value)}" for name, value in _fields(record).items())
+        fields = "".join(f" {name}={_word(value)}" for name, value in self._fields(record).items())
         line = f"{_time(record)} {record.levelname} {record.name}: {record.getMessage()}{fields}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
-class JsonLines(logging.Formatter):
+class JsonLines(_Lines):
     """One JSON object on each line."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -48,7 +68,7 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line | _fields(record), default=str)
+        return json.dumps(line | self._fields(record), default=str)
 
 
 def _word(value: object) -> str:
@@ -60,9 +80,3 @@ def _word(value: object) -> str:
 
 def _time(record: logging.LogRecord) -> str:
     return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-
-
-def _fields(record: logging.LogRecord) -> dict[str, object]:
-    if record.name.startswith("kopf."):
-        return {}  # it gives its whole settings along with each line
-    return {name: value for name, value in vars(record).items() if name not in STANDARD}

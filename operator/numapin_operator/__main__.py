@@ -26,6 +26,10 @@ from numapin_operator.settings import Settings, parse_settings
 
 EXIT_UNUSABLE: Final = 2
 
+CHATTY: Final = ("kopf", "kubernetes", "aiohttp.access")
+"""Loggers of which only warnings are shown: kopf logs each event and each login, and attaches its
+whole settings to each line."""
+
 COLLECTOR_THRESHOLDS: Final = (100_000, 50, 100)
 """How rarely Python looks for cycles. What the API server sends has none, and comes by 100,000
 objects at a time: by default two fifths of the time of listing all pods go into the search."""
@@ -36,7 +40,7 @@ _log = logging.getLogger("numapin_operator")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the operator; the exit status is 0 after SIGTERM or SIGINT."""
     settings = parse_settings(arguments)
-    setup_logging(settings.log_level, settings.log_format)
+    setup_logging(settings.log_level, settings.log_format, chatty=CHATTY)
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
     try:
         login = find_login(str(settings.kubeconfig or ""), os.environ)

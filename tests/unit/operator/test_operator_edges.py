@@ -1,6 +1,5 @@
-"""The operator's small edges: probe pages, log lines, what starts wrongly."""
+"""The operator's small edges: probe pages, what starts wrongly."""
 
-import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +7,6 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from numapin_daemon.logs import JsonLines, TextLines, setup_logging
 from numapin_operator.__main__ import main
 from numapin_operator.health import CannotListenError, Health, build_application, serve
 from numapin_operator.settings import Address
@@ -50,35 +48,6 @@ async def test_an_address_that_is_taken_is_named() -> None:
         await runner.cleanup()
 
 
-def record(name: str = "numapin_operator", **fields: object) -> logging.LogRecord:
-    return logging.makeLogRecord(
-        {"name": name, "levelname": "INFO", "levelno": 20, "msg": "wrote", "created": 0.0} | fields
-    )
-
-
-def test_text_lines_hold_the_fields() -> None:
-    line = TextLines().format(record(node="node-1", error='two words, "quoted"\nand a line'))
-    assert line == (
-        "1970-01-01T00:00:00.000+00:00 INFO numapin_operator: wrote node=node-1 "
-        'error="two words, \\"quoted\\"\\nand a line"'
-    )
-
-
-def test_json_lines_hold_the_fields() -> None:
-    assert json.loads(JsonLines().format(record(node="node-1", count=3))) == {
-        "time": "1970-01-01T00:00:00.000+00:00",
-        "level": "info",
-        "logger": "numapin_operator",
-        "text": "wrote",
-        "node": "node-1",
-        "count": 3,
-    }
-
-
-def test_kopfs_own_fields_are_left_out() -> None:
-    assert TextLines().format(record("kopf.objects", settings="long")).endswith(": wrote")
-
-
 @pytest.fixture
 def logging_restored() -> Iterator[None]:
     """Logging belongs to the process; what a test sets up ends with it."""
@@ -107,6 +76,11 @@ def test_a_bad_kubeconfig_ends_it_with_a_reason(
 
 
 @pytest.mark.usefixtures("logging_restored")
-def test_kopf_is_quiet_unless_asked() -> None:
-    setup_logging("info", "text")
+def test_kopf_is_quiet_unless_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([f"--kubeconfig={tmp_path / 'none'}"]) == 2
+    logging.getLogger("kopf.objects").warning("kopf says", extra={"memo": "long"})
+    logging.getLogger("kopf.objects").info("kopf saw an event")
     assert logging.getLogger("kopf").level == logging.WARNING
+    written = capsys.readouterr().err
+    assert "kopf says\n" in written
+    assert "kopf saw an event" not in written
