@@ -1,0 +1,65 @@
+"""The clock and the waits, as something that tests can replace."""
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """What a loop needs to know of time.
+
+    `SystemClock` is the real one; tests use `ManualClock` of tests/support/fakes.
+    """
+
+    def monotonic(self) -> float:
+        """Seconds on a clock that only goes forward; only differences have a meaning."""
+        ...
+
+    def now(self) -> datetime:
+        """The date and time, in UTC."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait for so many seconds."""
+        ...
+
+    async def wait(self, event: asyncio.Event, timeout_seconds: float | None = None) -> bool:
+        """Wait until `event` is set, for `timeout_seconds` at most; None waits without a limit.
+
+        Returns:
+            Whether the event was set in time. It stays set.
+        """
+        ...
+
+    def now_text(self, *, microseconds: bool = False) -> str:
+        """The date and time as Kubernetes writes it: RFC 3339, UTC.
+
+        Source: apimachinery `metav1.Time` (whole seconds), `metav1.MicroTime` (microseconds).
+        """
+        form = "%Y-%m-%dT%H:%M:%S.%fZ" if microseconds else "%Y-%m-%dT%H:%M:%SZ"
+        return self.now().strftime(form)
+
+
+class SystemClock(Clock):
+    """The machine's clock and the running event loop's timers."""
+
+    def monotonic(self) -> float:
+        """Source: `time.monotonic`."""
+        return time.monotonic()
+
+    def now(self) -> datetime:
+        """The machine's date and time, in UTC."""
+        return datetime.now(UTC)
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait for so many seconds."""
+        await asyncio.sleep(seconds)
+
+    async def wait(self, event: asyncio.Event, timeout_seconds: float | None = None) -> bool:
+        """Wait for `event`; see `Clock.wait`."""
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                return await event.wait()
+        except TimeoutError:
+            return False
