@@ -1,0 +1,91 @@
+"""A file is replaced as a whole, or left as it is."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from numapin_daemon import atomic_file
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "content.json"
+
+
+@pytest.mark.parametrize("before", [None, b"", b"something much longer"])
+def test_the_new_content_is_there_and_nothing_else(path: Path, before: bytes | None) -> None:
+    if before is not None:
+        path.write_bytes(before)
+    atomic_file.replace(path, b"new\n")
+    assert path.read_bytes() == b"new\n"
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(("given", "mode"), [({}, 0o644), ({"mode": 0o600}, 0o600)])
+def test_the_mode_does_not_depend_on_the_umask(
+    path: Path, given: dict[str, int], mode: int
+) -> None:
+    before = os.umask(0o077)
+    try:
+        atomic_file.replace(path, b"new", **given)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+def test_a_reader_of_the_old_content_keeps_it(path: Path) -> None:
+    path.write_bytes(b"old")
+    with path.open("rb") as reader:
+        atomic_file.replace(path, b"new")
+        assert reader.read() == b"old"
+
+
+def test_what_a_crash_left_is_overwritten(path: Path) -> None:
+    path.with_suffix(".new").write_bytes(b"half of something long")
+    atomic_file.replace(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_failed_rename_leaves_nothing_behind(path: Path) -> None:
+    path.mkdir()
+    with pytest.raises(IsADirectoryError):
+        atomic_file.replace(path, b"new")
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_folder_that_is_missing_is_an_error(path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        atomic_file.replace(path.parent / "missing" / "file", b"new")
+
+
+def test_a_full_disk_leaves_the_old_content(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.write_bytes(b"old")
+
+    def refuse(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(OSError, match="No space left"):
+        atomic_file.replace(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_the_file_is_on_disk_before_its_name_and_its_name_before_the_end(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path.write_bytes(b"old")
+    synced: list[tuple[str, bytes]] = []
+    sync = os.fsync
+
+    def note(descriptor: int) -> None:
+        is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        synced.append(("folder" if is_folder else "file", path.read_bytes()))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    atomic_file.replace(path, b"new")
+    assert synced == [("file", b"old"), ("folder", b"new")]
