@@ -1,0 +1,116 @@
+"""The probe pages over real HTTP on a free port of the loopback."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import ClientSession
+
+from numapin_daemon.options import Address
+from numapin_daemon.probes import AddressError, Health, LoopHealth, serve_probes
+from support.fakes.manual_clock import ManualClock
+
+ANY_PORT = Address("127.0.0.1", 0)
+
+
+async def get(address: Address, page: str) -> tuple[int, str]:
+    async with ClientSession() as session, session.get(f"http://{address}{page}") as answer:
+        return answer.status, await answer.text()
+
+
+async def ask(health: Health, page: str) -> tuple[int, str]:
+    async with serve_probes(health, ANY_PORT) as address:
+        return await get(address, page)
+
+
+async def test_a_daemon_that_lacks_nothing_is_ready() -> None:
+    assert await ask(Health(missing=dict), "/readyz") == (200, "ok\n")
+    assert await ask(Health(missing=dict), "/healthz") == (200, "ok\n")
+
+
+async def test_ready_says_its_role() -> None:
+    health = Health(missing=dict, role=lambda: "standing by")
+    assert await ask(health, "/readyz") == (200, "ok: standing by\n")
+    assert await ask(health, "/healthz") == (200, "ok\n")
+
+
+async def test_not_ready_says_what_is_missing() -> None:
+    health = Health(lambda: {"pods": "not listed yet", "nodes": "refused"}, role=lambda: "leading")
+    assert await ask(health, "/readyz") == (503, "nodes: refused\npods: not listed yet\n")
+    assert await ask(health, "/healthz") == (200, "ok\n"), "a restart would not help"
+
+
+async def test_an_address_that_is_taken_is_an_error_with_a_remedy() -> None:
+    async with serve_probes(Health(dict), ANY_PORT) as address:
+        said = f"cannot listen on 127.0.0.1:{address.port}: .*choose another.*--health-address"
+        with pytest.raises(AddressError, match=said):
+            async with serve_probes(Health(dict), address):
+                pass
+
+
+async def test_an_address_is_free_again_afterwards() -> None:
+    async with serve_probes(Health(dict), ANY_PORT) as address:
+        pass
+    async with serve_probes(Health(dict), address) as again:
+        assert again == address
+
+
+async def test_an_empty_host_is_every_address() -> None:
+    async with serve_probes(Health(dict), ANY_PORT) as free:
+        pass
+    async with serve_probes(Health(dict), Address("", free.port)) as address:
+        assert address == Address("", free.port)
+        assert await get(free, "/healthz") == (200, "ok\n")
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def loop_health(clock: ManualClock) -> LoopHealth:
+    return LoopHealth(stale_after_seconds=30, clock=clock)
+
+
+@pytest.fixture
+async def address(loop_health: LoopHealth) -> AsyncIterator[Address]:
+    async with serve_probes(loop_health.health(), ANY_PORT) as address:
+        yield address
+
+
+async def test_a_loop_that_makes_passes_is_healthy(address: Address, clock: ManualClock) -> None:
+    await clock.advance(30)
+    assert await get(address, "/healthz") == (200, "ok\n")
+
+
+async def test_a_loop_that_stands_still_is_not(
+    address: Address, loop_health: LoopHealth, clock: ManualClock
+) -> None:
+    loop_health.outdated = "less telling"
+    await clock.advance(31)
+    assert await get(address, "/healthz") == (503, "the last pass ended 31 s ago\n")
+    loop_health.outdated = ""
+    loop_health.passed({})
+    assert await get(address, "/healthz") == (200, "ok\n")
+
+
+async def test_an_outdated_loop_asks_for_a_restart(
+    address: Address, loop_health: LoopHealth
+) -> None:
+    loop_health.passed({})
+    loop_health.outdated = "the kubelet has replaced a file"
+    assert await get(address, "/healthz") == (503, "the kubelet has replaced a file\n")
+    assert await get(address, "/readyz") == (200, "ok\n")
+
+
+async def test_a_loop_is_ready_when_its_last_pass_lacked_nothing(
+    address: Address, loop_health: LoopHealth
+) -> None:
+    assert await get(address, "/readyz") == (503, "first pass: not ended yet\n")
+    loop_health.passed({"runtime": "does not answer", "assignment": "none yet"})
+    assert await get(address, "/readyz") == (
+        503,
+        "assignment: none yet\nruntime: does not answer\n",
+    )
+    loop_health.passed({})
+    assert await get(address, "/readyz") == (200, "ok\n")
