@@ -156,7 +156,7 @@ asked = threading.Event()
 asyncio.run(main())
 print("ended")
 """
-    path = os.pathsep.join(sys.path)
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     ended = subprocess.run(
         [sys.executable, "-c", script],
         env={**os.environ, "PYTHONPATH": path},
