@@ -1,6 +1,7 @@
 """Condition types, reasons, and how to merge them."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
@@ -90,6 +91,19 @@ class Verdict(NamedTuple):
     holds: bool
     reason: str
     message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """A reason why an object is not as it should be yet; becomes a condition.
+
+    Attributes:
+        reason: one CamelCase word.
+        message: the same for people, with the numbers.
+    """
+
+    reason: str
+    message: str
 
 
 def merge(

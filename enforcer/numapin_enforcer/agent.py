@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions import Obstacle, Reason
 from numapin_api.cpuset import CpuSet
 from numapin_api.hardware import compact_topology
 from numapin_api.nodeassignment import NodeAssignmentStatus, RuntimeStatus
@@ -25,7 +25,7 @@ from numapin_enforcer.parts import Parts
 from numapin_enforcer.plan.drift import DriftCount
 from numapin_enforcer.reconciler import Enforced, Goal
 from numapin_enforcer.runtime.records import containers, record
-from numapin_enforcer.status.conditions import Obstacle, Report
+from numapin_enforcer.status.conditions import Report
 from numapin_enforcer.status.summary import Doubt, Summary, summarize
 from numapin_enforcer.status.verdict import (
     Scene,

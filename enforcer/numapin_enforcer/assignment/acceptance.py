@@ -6,12 +6,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions import Obstacle, Reason
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_enforcer.assignment.local_copy import Assignment, LocalCopy, LocalCopyError
 from numapin_enforcer.assignment.validation import accept
-from numapin_enforcer.status.conditions import Obstacle
 
 MESSAGE_LIMIT = 4096
 """Characters of a refusal; enough for dozens of problems."""

@@ -7,13 +7,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions import Obstacle, Reason
 from numapin_api.cpuset import CpuSet
 from numapin_daemon.backoff import Backoff
 from numapin_enforcer.cfs_quota.lifted import QuotaFiles, QuotaKeeper
 from numapin_enforcer.cgroups.tree import CgroupError, Quota
 from numapin_enforcer.runtime.client import UNLIMITED_QUOTA, RuntimeRecord
-from numapin_enforcer.status.conditions import Obstacle
 
 LOG: Final = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from numapin_api.conditions import Condition, ConditionType, Reason, Verdict, merge
+from numapin_api.conditions import Condition, ConditionType, Obstacle, Reason, Verdict, merge
 from numapin_api.nodeassignment import NodeAssignmentStatus
 
 KERNELS_WORD: Final = ("containers", "pools", "running")
@@ -37,14 +37,6 @@ class Report:
             made = {key: value for key, value in made.items() if key not in KERNELS_WORD}
             made |= {key: before[key] for key in KERNELS_WORD if key in before}
         return made
-
-
-@dataclass(frozen=True, slots=True)
-class Obstacle:
-    """Something that keeps the node from doing as it should, as a condition tells it."""
-
-    reason: str
-    message: str
 
 
 def judge(stalled: Obstacle | None, working: Obstacle | None, fine: str) -> tuple[Verdict, ...]:

@@ -3,11 +3,11 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions import Obstacle, Reason
 from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.tree import CgroupReadOnlyError, Write
-from numapin_enforcer.status.conditions import Obstacle, Report, judge
+from numapin_enforcer.status.conditions import Report, judge
 from numapin_enforcer.status.summary import Summary
 
 PASSES_TO_STALL = 5

@@ -11,10 +11,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions import Obstacle, Reason
 from numapin_api.cpuset import CpuSet
 from numapin_daemon.backoff import Backoff
-from numapin_enforcer.status.conditions import Obstacle
 from numapin_enforcer.systemd.slices import (
     ServiceManager,
     SliceSets,

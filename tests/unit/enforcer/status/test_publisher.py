@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from numapin_api.conditions import ConditionType, Verdict
+from numapin_api.conditions import ConditionType, Obstacle, Verdict
 from numapin_api.nodeassignment import NodeAssignmentStatus
 from numapin_client.errors import (
     ClientError,
@@ -16,7 +16,7 @@ from numapin_client.errors import (
     UnavailableError,
 )
 from numapin_client.resources import Json, Key, Resource
-from numapin_enforcer.status.conditions import Obstacle, Report, judge, merge_patch
+from numapin_enforcer.status.conditions import Report, judge, merge_patch
 from numapin_enforcer.status.publisher import Reporter
 from support.real.enforcer_node import eventually
 

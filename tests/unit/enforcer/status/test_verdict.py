@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from numapin_api.conditions import Obstacle
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import (
     ContainerStatus,
@@ -20,7 +21,6 @@ from numapin_enforcer.cgroups.tree import (
     Step,
     Write,
 )
-from numapin_enforcer.status.conditions import Obstacle
 from numapin_enforcer.status.summary import Summary
 from numapin_enforcer.status.verdict import (
     PASSES_TO_STALL,
