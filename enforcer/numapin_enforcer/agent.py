@@ -4,7 +4,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from numapin_enforcer.pace import Pace
 from numapin_enforcer.parts import Parts
 from numapin_enforcer.plan.drift import DriftCount
 from numapin_enforcer.reconciler import Enforced, Goal
+from numapin_enforcer.runtime.previous import PreviousRecords
 from numapin_enforcer.runtime.records import containers, record
 from numapin_enforcer.status.conditions import Report
 from numapin_enforcer.status.summary import Doubt, Summary, summarize
@@ -58,6 +59,8 @@ class Agent:
         self._holding = parts.intake.enforces
         self._failed_passes = 0
         self._pace = Pace()
+        kept = parts.intake.accepted
+        self._previous = PreviousRecords(kept.spec if kept and self._holding else None)
         self._remembered: dict[str, CpuSet] = {}
         self._told: tuple[Enforced, Doubt, Summary] | None = None
         self._looked_at = -math.inf
@@ -184,29 +187,31 @@ class Agent:
     def _follow(self, goal: Goal, pods: PodTree, enforced: Enforced, tree: Tree) -> None:
         """Ask the runtime for what is not known, and have it told what is in force."""
         found = dict(containers(tree, pods.layout))
-        recorder, intake, limits = self._parts.recorder, self._parts.intake, self._parts.limits
-        unnamed: frozenset[str] = frozenset()
-        if goal.spec is not None:
-            assigned = {one.pod_uid for one in goal.spec.containers}
-            wanted = (id_ for id_, (_, uid) in found.items() if uid in assigned)
-            unnamed = self._parts.names.need(wanted)
-        elif enforced.complete and intake.accepted is not None:
+        recorder, intake, names = self._parts.recorder, self._parts.intake, self._parts.names
+        self._previous.update(found, names.known, recorder.tried.keys() | names.unlisted)
+        assigned = {one.pod_uid for one in goal.spec.containers} if goal.spec else ()
+        wanted = (id_ for id_, (_, uid) in found.items() if uid in assigned)
+        unnamed = names.need({*wanted, *self._previous.ids})
+        if goal.spec is None and enforced.complete and not unnamed and intake.accepted is not None:
             self._holding = False
             self._parts.slices.want(dict.fromkeys(told_slices(tree, pods.layout), SliceSets()))
             self._parts.keeper.keep(intake.accepted)
-        records = {}
-        for id_, (path, _) in found.items():
-            if id_ in unnamed:
-                continue  # it may be an owner, which must not be told the set of one who shares
-            told = recorder.tried.get(id_) or limits.told_before(path)
-            if (one := record(enforced, tree, path, told)) is not None:
-                quota_us = limits.to_record(path, told.quota_us if told else 0)
-                records[id_] = replace(one, quota_us=quota_us)
-        recorder.want(records)
-        lingering = recorder.lingering.items()
-        self._remembered = {found[id_][0]: cpus for id_, cpus in lingering}
+        self._record(enforced, tree, {id_: found[id_][0] for id_ in found.keys() - unnamed})
+        self._remembered = {found[id_][0]: cpus for id_, cpus in recorder.lingering.items()}
+        self._remembered |= self._previous.unnamed(goal.spec, names.known)
         if goal.spec is not None:
             self._parts.slices.want(slice_sets(enforced, tree, pods.layout))
+
+    def _record(self, enforced: Enforced, tree: Tree, named: Mapping[str, str]) -> None:
+        """Tell the runtime what the containers in `named` have; any other may be an owner."""
+        recorder, limits = self._parts.recorder, self._parts.limits
+        sent, records = self._previous.records(self._parts.names.known), {}
+        for id_, path in named.items():
+            told = recorder.tried.get(id_) or sent.get(id_) or limits.told_before(path)
+            if (one := record(enforced, tree, path, told)) is not None and one is not sent.get(id_):
+                quota_us = limits.to_record(path, told.quota_us if told else 0)
+                records[id_] = replace(one, quota_us=quota_us)
+        recorder.want(records, sent)
 
     def _scene(self, enforced: Enforced, broken: Obstacle | None) -> Scene:
         parts = self._parts

@@ -54,6 +54,11 @@ class ContainerNames:
             self._asked.set()
         return frozenset(self._wanted)
 
+    @property
+    def unlisted(self) -> frozenset[str]:
+        """The containers asked for that the runtime did not list when it last answered."""
+        return frozenset(self._unlisted)
+
     def learn(self, containers: Iterable[RuntimeContainer]) -> None:
         """Take in what an event said; the loop is woken when it waits for that."""
         told = {one.id: one.name for one in containers}

@@ -7,6 +7,7 @@ what the kernel already has, and told again when that changes.
 import asyncio
 import logging
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from numapin_api.cpuset import CpuSet
@@ -24,6 +25,8 @@ LOG: Final = logging.getLogger(__name__)
 NOT_STARTED_SECONDS: Final = 0.25
 """How long to wait for a container that was created and not started: an update that overtakes
 its start is acknowledged, and lost."""
+
+NOTHING: Final[Mapping[str, RuntimeRecord]] = MappingProxyType({})
 
 
 class Recorder:
@@ -53,8 +56,15 @@ class Recorder:
             if remembered[id_] - wanted[id_].cpus
         }
 
-    def want(self, records: Mapping[str, RuntimeRecord]) -> None:
-        """Have the runtime remember these, by container id; it forgets the others by itself."""
+    def want(
+        self, records: Mapping[str, RuntimeRecord], previous: Mapping[str, RuntimeRecord] = NOTHING
+    ) -> None:
+        """Have the runtime remember these, by container id; it forgets the others by itself.
+
+        `previous` is what an earlier process told it of containers that this one did not tell of.
+        """
+        for id_ in previous.keys() - self.tried.keys():
+            self._remembered.setdefault(id_, previous[id_].cpus)
         for known in (self.told, self.tried, self._remembered, self.problems):
             for id_ in known.keys() - records.keys():
                 del known[id_]

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 import pytest
 from grpclib.exceptions import GRPCError
@@ -170,6 +171,34 @@ async def test_an_owner_that_was_moved_while_the_enforcer_was_dead_is_put_back_o
             await asyncio.sleep(0.2)
         assert seen == {"1"}
         assert node.status["driftCount"] == 0
+
+
+@pytest.mark.parametrize(
+    "newer", [spec(shared="0"), {"mode": "None"}], ids=["shares", "given back"]
+)
+async def test_an_owner_that_shares_since_the_enforcer_died_is_not_put_back(
+    node: Node, kubelet: Kubelet, owner: tuple[Pod, str], newer: dict[str, Any]
+) -> None:
+    """The enforcer hears of the new assignment before the runtime tells it any name."""
+    _, cgroup = owner
+    container_id = cgroup.rpartition("/")[2]
+    await kubelet.until_remembered(container_id, "1")
+    await node.stop(signal.SIGKILL)
+    node.assign(newer)
+    pid = kubelet.runtime.daemon.pid()
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        await node.start()
+        shared = newer.get("pools", {"shared": "0-1"})["shared"]
+        await eventually(lambda: cpus_of(cgroup) == shared)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    await eventually(node.in_force)
+    await kubelet.until_remembered(container_id, shared)
+    with sampled(cgroup) as seen:
+        await kubelet.update(container_id, pb.LinuxContainerResources(cpu_shares=512))
+    assert seen == {shared}
 
 
 async def test_killed_and_started_again_it_changes_no_cpuset(

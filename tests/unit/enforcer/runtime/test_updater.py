@@ -178,6 +178,29 @@ async def test_a_container_of_which_it_was_never_told_is_not_doubted(
     assert (recorder.lingering, runtime.asked) == ({}, [])
 
 
+async def test_what_an_earlier_process_told_it_lingers_until_it_was_told_again(
+    recorder: Recorder, runtime: FakeRuntime, wake: asyncio.Event
+) -> None:
+    runtime.has("c1", "main")
+    recorder.want({"c1": TWO}, {"c1": ONE})
+    assert recorder.lingering == {"c1": ONE.cpus}
+    await wake.wait()
+    assert (recorder.lingering, runtime.told) == ({}, [("c1", TWO)])
+    recorder.want({"c1": TWO}, {"c1": ONE})
+    assert recorder.lingering == {}
+
+
+async def test_what_an_earlier_process_told_it_is_told_again_though_it_is_the_same(
+    recorder: Recorder, runtime: FakeRuntime
+) -> None:
+    """The earlier process may have ended before it did."""
+    runtime.has("c1", "main")
+    recorder.want({"c1": ONE}, {"c1": ONE})
+    assert recorder.lingering == {}
+    await eventually(lambda: recorder.told)
+    assert runtime.told == [("c1", ONE)]
+
+
 async def test_at_rest_nothing_is_told_and_nothing_forgotten(
     recorder: Recorder, runtime: FakeRuntime, wake: asyncio.Event
 ) -> None:
