@@ -174,7 +174,7 @@ def _build_parts(
     intake.restore(copy)
     reporter = Reporter(api, settings.node_name)
     return Parts(
-        assignments=Assignments(api, settings.node_name, reporter, wake),
+        assignments=Assignments(api, settings.node_name, reporter.observe, wake),
         machine=Machine(settings.sysfs, settings.procfs),
         host=Host(settings.cgroupfs, settings.cgroup_root),
         intake=intake,

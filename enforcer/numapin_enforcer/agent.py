@@ -23,7 +23,7 @@ from numapin_enforcer.node.kubelet_checkpoint import replaced, static_policy
 from numapin_enforcer.pace import Pace
 from numapin_enforcer.parts import Parts
 from numapin_enforcer.plan.drift import DriftCount
-from numapin_enforcer.reconciler import Enforced, Goal
+from numapin_enforcer.reconciler import Enforced, Enforcement, Goal
 from numapin_enforcer.runtime.previous import PreviousRecords
 from numapin_enforcer.runtime.records import containers, record
 from numapin_enforcer.status.conditions import Report
@@ -62,6 +62,7 @@ class Agent:
         kept = parts.intake.accepted
         self._previous = PreviousRecords(kept.spec if kept and self._holding else None)
         self._remembered: dict[str, CpuSet] = {}
+        self._enforcement: Enforcement | None = None
         self._told: tuple[Enforced, Doubt, Summary] | None = None
         self._looked_at = -math.inf
         self._hardware = compact_topology(parts.machine.topology)
@@ -136,8 +137,8 @@ class Agent:
         goal = self._goal()
         if goal is None:
             self._rest(pods, look=everything)
-            return pods.enforcement.look(everything=everything)
-        enforced = pods.enforcement.run(goal, everything=everything)
+            return self._enforcement_of(pods).look(everything=everything)
+        enforced = self._enforcement_of(pods).run(goal, everything=everything)
         lifts = goal.spec is not None and goal.spec.cpu_quota == "Unlimited"
         self._limit(pods, freed(enforced.desired, pods.layout) if lifts else (), look=everything)
         for drift in enforced.drifts:
@@ -200,7 +201,7 @@ class Agent:
         self._remembered = {found[id_][0]: cpus for id_, cpus in recorder.lingering.items()}
         self._remembered |= self._previous.unnamed(goal.spec, names.known)
         if goal.spec is not None:
-            self._parts.slices.want(slice_sets(enforced, tree, pods.layout))
+            self._parts.slices.want(slice_sets(enforced.desired, tree, pods.layout))
 
     def _record(self, enforced: Enforced, tree: Tree, named: Mapping[str, str]) -> None:
         """Tell the runtime what the containers in `named` have; any other may be an owner."""
@@ -208,7 +209,9 @@ class Agent:
         sent, records = self._previous.records(self._parts.names.known), {}
         for id_, path in named.items():
             told = recorder.tried.get(id_) or sent.get(id_) or limits.told_before(path)
-            if (one := record(enforced, tree, path, told)) is not None and one is not sent.get(id_):
+            if (
+                one := record(enforced.desired, tree, path, told)
+            ) is not None and one is not sent.get(id_):
                 quota_us = limits.to_record(path, told.quota_us if told else 0)
                 records[id_] = replace(one, quota_us=quota_us)
         recorder.want(records, sent)
@@ -304,3 +307,9 @@ class Agent:
         if host.tree is not None:
             asyncio.get_running_loop().remove_reader(host.tree.watch.fileno())
             host.close()
+            self._enforcement = None
+
+    def _enforcement_of(self, pods: PodTree) -> Enforcement:
+        if self._enforcement is None:
+            self._enforcement = Enforcement(pods.files, pods.view, pods.layout)
+        return self._enforcement

@@ -1,24 +1,28 @@
 """Edge: our own NodeAssignment as the API server has it, kept up to date by a watch."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from numapin_client.client import ApiClient, Source
 from numapin_client.informer import Informer
 from numapin_client.resources import NODE_ASSIGNMENTS, Json
 from numapin_client.store import Change
-from numapin_enforcer.status.publisher import Reporter
 
 
 class Assignments:
     """The newest object, and whether we would know of a newer one."""
 
     def __init__(
-        self, api: ApiClient, node_name: str, reporter: Reporter, wake: asyncio.Event
+        self,
+        api: ApiClient,
+        node_name: str,
+        observe: Callable[[Json | None], None],
+        wake: asyncio.Event,
     ) -> None:
+        """Args: `observe` is called with each new version of the object, None once it is gone."""
         source = Source(NODE_ASSIGNMENTS, field_selector=f"metadata.name={node_name}")
         self._informer: Informer[Json] = Informer(api, source, lambda body: body, self._take)
-        self._reporter, self._wake = reporter, wake
+        self._observe, self._wake = observe, wake
         self.body: Json | None = None
         """The object as the API server has it; None while it has none, or nobody knows."""
 
@@ -41,7 +45,7 @@ class Assignments:
 
     def _take(self, changes: Sequence[Change[Json]]) -> None:
         before, self.body = self.body, changes[-1].new
-        self._reporter.observe(self.body)
+        self._observe(self.body)
         if _spec_of(before) != _spec_of(self.body):
             self._wake.set()
 

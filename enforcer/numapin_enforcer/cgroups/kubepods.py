@@ -8,18 +8,16 @@ from numapin_enforcer.cgroups.filesystem import Cgroupfs, NoKubepodsError, find_
 from numapin_enforcer.cgroups.inotify import CgroupWatch
 from numapin_enforcer.cgroups.naming import Layout
 from numapin_enforcer.cgroups.snapshot import CgroupView
-from numapin_enforcer.reconciler import Enforcement
 
 
 @dataclass(frozen=True)
 class PodTree:
-    """The kubelet's cgroups on this node, and what is done with them."""
+    """The kubelet's cgroups on this node."""
 
     layout: Layout
     files: Cgroupfs
     watch: CgroupWatch
     view: CgroupView
-    enforcement: Enforcement
 
 
 class Host:
@@ -68,5 +66,4 @@ class Host:
     def _build(self, layout: Layout) -> PodTree:
         files = Cgroupfs(self._mounts, layout.root)
         watch = CgroupWatch(self._mounts.cpuset, layout.root)
-        view = CgroupView(files, watch)
-        return PodTree(layout, files, watch, view, Enforcement(files, view, layout))
+        return PodTree(layout, files, watch, CgroupView(files, watch))

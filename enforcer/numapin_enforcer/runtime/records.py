@@ -1,11 +1,11 @@
 """Pure: which containers there are, and what the runtime should remember of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from numapin_api.cpuset import MemSet
 from numapin_enforcer.cgroups.naming import Kind, Layout
 from numapin_enforcer.cgroups.tree import Tree
-from numapin_enforcer.reconciler import Enforced
+from numapin_enforcer.plan.desired import Desired
 from numapin_enforcer.runtime.client import RuntimeRecord
 
 
@@ -18,17 +18,17 @@ def containers(tree: Tree, layout: Layout) -> Iterator[tuple[str, tuple[str, str
 
 
 def record(
-    enforced: Enforced, tree: Tree, path: str, told: RuntimeRecord | None
+    desired: Mapping[str, Desired], tree: Tree, path: str, told: RuntimeRecord | None
 ) -> RuntimeRecord | None:
     """What the runtime should remember of a container: what an owner has, and then what it had.
 
     Args:
-        enforced: what the pass came to.
-        tree: its tree.
+        desired: what each cgroup of `tree` should have.
+        tree: what the kernel has.
         path: the container's cgroup.
         told: what the runtime was told before; None for most, of which it is never told.
     """
-    wanted = enforced.desired.get(path)
+    wanted = desired.get(path)
     if wanted is None or (not wanted.owner and told is None):
         return None
     if tree.cgroups[path].effective_cpus != wanted.cpus:

@@ -8,7 +8,7 @@ has its processes from its beginning to its end, and scopes are the runtime's to
 Source: systemd src/core/cgroup.c, `unit_update_cgroup` and `cgroup_context_apply`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol
 
@@ -16,7 +16,7 @@ from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.naming import Driver, Layout, Qos
 from numapin_enforcer.cgroups.tree import Tree, Version
-from numapin_enforcer.reconciler import Enforced
+from numapin_enforcer.plan.desired import Desired
 
 _CLASSES: Final = (Qos.BURSTABLE, Qos.BEST_EFFORT)
 
@@ -88,14 +88,16 @@ def told_slices(tree: Tree, layout: Layout) -> Iterator[str]:
         yield from (path for path in paths if path in tree.cgroups)
 
 
-def slice_sets(enforced: Enforced, tree: Tree, layout: Layout) -> dict[str, SliceSets | None]:
+def slice_sets(
+    desired: Mapping[str, Desired], tree: Tree, layout: Layout
+) -> dict[str, SliceSets | None]:
     """What systemd should remember of each slice: what the kernel was asked for and has.
 
     None is "as before": the kernel does not have there yet what it should.
     """
     sets: dict[str, SliceSets | None] = {}
     for path in told_slices(tree, layout):
-        found, meant = tree.cgroups[path], enforced.desired[path]
+        found, meant = tree.cgroups[path], desired[path]
         has = (found.effective_cpus, found.effective_mems) == (meant.cpus, meant.mems)
         sets[path] = SliceSets(found.cpus, found.mems) if has else None
     return sets

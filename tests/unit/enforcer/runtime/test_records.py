@@ -7,7 +7,6 @@ from numapin_api.nodeassignment import ContainerAssignment
 from numapin_enforcer.cgroups.naming import Driver, Layout
 from numapin_enforcer.cgroups.tree import Cgroup, Version, tree_of
 from numapin_enforcer.plan.desired import Desired
-from numapin_enforcer.reconciler import Enforced
 from numapin_enforcer.runtime.client import RuntimeRecord
 from numapin_enforcer.runtime.records import containers, record
 
@@ -34,7 +33,7 @@ def told(
         Version.V1, ROOT, [Cgroup(path, cpus, BOTH, cpus, BOTH) for path in (ROOT, POD, A)]
     )
     wanted = Desired(ONE, nodes or BOTH, container, exclusive=exclusive)
-    return record(Enforced(tree, {A: wanted}), tree, A, before)
+    return record({A: wanted}, tree, A, before)
 
 
 OLD = RuntimeRecord(CpuSet([3]))
@@ -70,7 +69,7 @@ def test_what_is_told(expected: RuntimeRecord | None, found: RuntimeRecord | Non
 
 def test_of_a_cgroup_that_nothing_is_wanted_of_nothing_is_told() -> None:
     tree = tree_of(Version.V1, ROOT, [Cgroup(ROOT, ONE, BOTH, ONE, BOTH)])
-    assert record(Enforced(tree, {}), tree, ROOT, OLD) is None
+    assert record({}, tree, ROOT, OLD) is None
 
 
 def test_containers_are_found_by_their_ids() -> None:

@@ -9,7 +9,6 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.naming import Driver, Layout
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version
 from numapin_enforcer.plan.desired import Desired
-from numapin_enforcer.reconciler import Enforced
 from numapin_enforcer.systemd import updater as slice_recorder
 from numapin_enforcer.systemd.slices import (
     SliceSets,
@@ -34,16 +33,17 @@ MEMS = MemSet((0,))
 NARROW, WIDE = SliceSets(SHARED, MEMS), SliceSets(ALL, MEMS)
 
 
-def enforced(version: Version = Version.V2, **effective: str) -> tuple[Enforced, Tree]:
+def enforced(version: Version = Version.V2, **effective: str) -> tuple[dict[str, Desired], Tree]:
     """A tree in which everything but the root is to have the shared CPUs, and asked for them."""
-    cgroups, desired = {}, {}
+    cgroups: dict[str, Cgroup] = {}
+    desired: dict[str, Desired] = {}
     for path in (ROOT, BURSTABLE, BEST_EFFORT, POD):
         word = path.removesuffix(".slice").rpartition("-")[2]
         has = CpuSet.parse(effective[word]) if word in effective else SHARED
         cgroups[path] = Cgroup(path, SHARED, MEMS, has, MEMS)
         desired[path] = Desired(SHARED, MEMS)
     tree = Tree(version, ROOT, cgroups)
-    return Enforced(tree, desired), tree
+    return desired, tree
 
 
 def test_both_classes_are_told_what_they_asked_for_and_have() -> None:
