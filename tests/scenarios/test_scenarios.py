@@ -13,7 +13,7 @@ from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods import parse_pod
 from numapin_operator.observe.records import NodeView
-from numapin_operator.placement.quantity import millis
+from numapin_operator.placement import millis
 from numapin_operator.policies.status_writer import Reporter
 from support.fakes.cluster import FakeCluster
 from support.values.operator import enforcer_status, pod_body

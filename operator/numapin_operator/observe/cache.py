@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from numapin_client.resources import Key
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
 from numapin_operator.observe.versioned_cache import Mirror
-from numapin_operator.placement.requests import PodView
+from numapin_operator.placement import PodView
 
 NOTHING: Mapping[str, str] = {}
 

@@ -6,17 +6,18 @@ from math import ceil
 from sys import intern
 from typing import Any, Final
 
-from numapin_operator.placement.errors import PodFormatError
-from numapin_operator.placement.quantity import QuantityError, parse_quantity
-from numapin_operator.placement.requests import (
+from numapin_operator.placement import (
     CPU,
     HUGEPAGES_PREFIX,
     MEMORY,
     ContainerView,
     Kind,
+    PodFormatError,
     PodLevel,
     PodView,
+    QuantityError,
     amounts,
+    parse_quantity,
 )
 
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"

@@ -10,9 +10,22 @@ from numapin_operator.placement.errors import PlacementError, PodFormatError, Po
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.plan import Plan, Waiting, plan_node, plan_with
 from numapin_operator.placement.policy import Rules, resolve, with_reserved
-from numapin_operator.placement.requests import ContainerView, Kind, PodLevel, PodView
+from numapin_operator.placement.quantity import QuantityError, millis, parse_quantity
+from numapin_operator.placement.requests import (
+    CPU,
+    HUGEPAGES_PREFIX,
+    MEMORY,
+    ContainerView,
+    Kind,
+    PodLevel,
+    PodView,
+    amounts,
+)
 
 __all__ = [
+    "CPU",
+    "HUGEPAGES_PREFIX",
+    "MEMORY",
     "Binding",
     "Block",
     "ContainerView",
@@ -25,8 +38,12 @@ __all__ = [
     "PodLevel",
     "PodView",
     "PolicyError",
+    "QuantityError",
     "Rules",
     "Waiting",
+    "amounts",
+    "millis",
+    "parse_quantity",
     "plan_node",
     "plan_with",
     "resolve",

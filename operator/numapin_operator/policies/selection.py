@@ -6,7 +6,7 @@ from dataclasses import replace
 from numapin_api.cpupolicy import CpuPolicySpec, PodSelection
 from numapin_api.selectors import LabelSelector, LabelSelectorRequirement
 from numapin_operator.observe.records import PolicyView
-from numapin_operator.placement.requests import PodView
+from numapin_operator.placement import PodView
 
 Labels = Mapping[str, str]
 
