@@ -15,11 +15,11 @@ from numapin_client.errors import LoginError
 from numapin_client.login.find import find_login
 from numapin_daemon.logs import setup_logging
 from numapin_enforcer.agent import Agent
-from numapin_enforcer.assignment.acceptance import Intake
-from numapin_enforcer.assignment.keeper import Keeper
+from numapin_enforcer.assignment.acceptance import Acceptance
+from numapin_enforcer.assignment.keeper import LocalCopyWriter
 from numapin_enforcer.assignment.local_copy import LocalCopy
-from numapin_enforcer.assignment.watch import Assignments
-from numapin_enforcer.cfs_quota.updater import Limits
+from numapin_enforcer.assignment.watch import AssignmentWatch
+from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
 from numapin_enforcer.cgroups.filesystem import NoCpusetError
 from numapin_enforcer.cgroups.kubepods import Host
 from numapin_enforcer.cgroups.memory_mover import Mover
@@ -29,17 +29,17 @@ from numapin_enforcer.hardware.discovery import DiscoveryError
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.health import AddressError, Health, build_application, serve
 from numapin_enforcer.node.lock import NodeLock
-from numapin_enforcer.node.realtime import hurry
+from numapin_enforcer.node.realtime import raise_priority
 from numapin_enforcer.parts import Parts
 from numapin_enforcer.release import ReleaseError, give_back
 from numapin_enforcer.runtime.client import SOCKETS, CriClient, CriUnavailableError, find_socket
 from numapin_enforcer.runtime.container_names import ContainerNames
-from numapin_enforcer.runtime.updater import Recorder
+from numapin_enforcer.runtime.updater import RuntimeUpdater
 from numapin_enforcer.settings import Settings, parse_settings
 from numapin_enforcer.status.events import EventTeller
 from numapin_enforcer.status.publisher import Reporter
 from numapin_enforcer.systemd.slices import ServiceManager
-from numapin_enforcer.systemd.updater import SliceRecorder
+from numapin_enforcer.systemd.updater import SliceUpdater
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ async def _release(settings: Settings) -> None:
 
 
 async def _run(settings: Settings) -> None:
-    hurry()
+    raise_priority()
     wake, ended = asyncio.Event(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
@@ -170,20 +170,20 @@ def _build_parts(
     settings: Settings, api: ApiClient, runtime: CriClient, wake: asyncio.Event
 ) -> Parts:
     copy = LocalCopy(settings.state_dir, settings.node_name)
-    intake = Intake(settings.node_name)
+    intake = Acceptance(settings.node_name)
     intake.restore(copy)
     reporter = Reporter(api, settings.node_name)
     return Parts(
-        assignments=Assignments(api, settings.node_name, reporter.observe, wake),
+        assignments=AssignmentWatch(api, settings.node_name, reporter.observe, wake),
         machine=Machine(settings.sysfs, settings.procfs),
         host=Host(settings.cgroupfs, settings.cgroup_root),
         intake=intake,
-        keeper=Keeper(copy, intake.accepted, wake),
+        keeper=LocalCopyWriter(copy, intake.accepted, wake),
         names=ContainerNames(runtime, wake),
-        recorder=Recorder(runtime, wake),
-        limits=Limits(settings.state_dir, wake),
+        recorder=RuntimeUpdater(runtime, wake),
+        limits=CfsQuotaUpdater(settings.state_dir, wake),
         mover=Mover(wake),
-        slices=SliceRecorder(partial(_systemd, settings), wake),
+        slices=SliceUpdater(partial(_systemd, settings), wake),
         reporter=reporter,
         teller=EventTeller(api, settings.node_name),
         health=Health(stale_after_seconds=3 * settings.resync_seconds + 20),

@@ -15,17 +15,17 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.hardware import compact_topology
 from numapin_api.nodeassignment import NodeAssignmentStatus, RuntimeStatus
 from numapin_client.events import WARNING, Happening
-from numapin_enforcer.cfs_quota.plan import freed
+from numapin_enforcer.cfs_quota.plan import cgroups_without_limit
 from numapin_enforcer.cgroups.kubepods import PodTree
 from numapin_enforcer.cgroups.naming import Kind
 from numapin_enforcer.cgroups.tree import CgroupError, Tree
-from numapin_enforcer.node.kubelet_checkpoint import replaced, static_policy
+from numapin_enforcer.node.kubelet_checkpoint import checkpoint_replaced, static_policy_conflict
 from numapin_enforcer.pace import Pace
 from numapin_enforcer.parts import Parts
 from numapin_enforcer.plan.drift import DriftCount
 from numapin_enforcer.reconciler import Enforced, Enforcement, Goal
-from numapin_enforcer.runtime.previous import PreviousRecords
-from numapin_enforcer.runtime.records import containers, record
+from numapin_enforcer.runtime.previous import PreviousUpdates
+from numapin_enforcer.runtime.records import QUOTA_LIFTED, find_containers, resources_to_send
 from numapin_enforcer.status.conditions import Report
 from numapin_enforcer.status.summary import Doubt, Summary, summarize
 from numapin_enforcer.status.verdict import (
@@ -35,7 +35,7 @@ from numapin_enforcer.status.verdict import (
     moving,
     remembered,
 )
-from numapin_enforcer.systemd.slices import SliceSets, slice_sets, told_slices
+from numapin_enforcer.systemd.slices import SliceSets, qos_slices, slice_sets
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class Agent:
         self._failed_passes = 0
         self._pace = Pace()
         kept = parts.intake.accepted
-        self._previous = PreviousRecords(kept.spec if kept and self._holding else None)
+        self._previous = PreviousUpdates(kept.spec if kept and self._holding else None)
         self._remembered: dict[str, CpuSet] = {}
         self._enforcement: Enforcement | None = None
         self._told: tuple[Enforced, Doubt, Summary] | None = None
@@ -96,13 +96,13 @@ class Agent:
 
     def _pass(self, *, everything: bool) -> None:
         parts = self._parts
-        if parts.machine.look():
+        if parts.machine.rescan():
             self._hardware = compact_topology(parts.machine.topology)
             LOG.info("the hardware changed", extra={"online": parts.machine.topology.online})
         if everything:
             self._looked_at = time.monotonic()
-            self._kubelet_policy = static_policy(self._kubelet_state_dir)
-            parts.health.outdated = replaced(self._kubelet_state_dir)
+            self._kubelet_policy = static_policy_conflict(self._kubelet_state_dir)
+            parts.health.outdated = checkpoint_replaced(self._kubelet_state_dir)
         self._take_in()
         enforced, broken = Enforced(), None
         try:
@@ -113,7 +113,7 @@ class Agent:
             broken, self._looked_at = Obstacle(error.reason, str(error)), -math.inf
         self._failed_passes = 0 if enforced.complete and not broken else self._failed_passes + 1
         report = build_report(self._scene(enforced, broken))
-        if not (parts.slices.settling or parts.mover.settling):
+        if not (parts.slices.finishes_soon or parts.mover.settling):
             parts.reporter.tell(report)
         parts.health.passed(dict(self._missing(report)))
 
@@ -121,7 +121,7 @@ class Agent:
         """Judge what the API server says now; the count of drifts goes on from its last word."""
         body = self._parts.assignments.body
         if body is not None:
-            if problem := self._parts.intake.take_copy_problem():
+            if problem := self._parts.intake.pop_copy_problem():
                 happening = Happening(WARNING, problem.reason, "Ignore", problem.message)
                 self._parts.teller.tell(happening, body)
             self._drifts.resume(body)
@@ -140,20 +140,21 @@ class Agent:
             return self._enforcement_of(pods).look(everything=everything)
         enforced = self._enforcement_of(pods).run(goal, everything=everything)
         lifts = goal.spec is not None and goal.spec.cpu_quota == "Unlimited"
-        self._limit(pods, freed(enforced.desired, pods.layout) if lifts else (), look=everything)
+        free = cgroups_without_limit(enforced.desired, pods.layout) if lifts else ()
+        self._limit(pods, free, look=everything)
         for drift in enforced.drifts:
             self._drifts.add(drift)
-            self._parts.slices.doubt(drift.path)
+            self._parts.slices.note_external_change(drift.path)
             place = pods.layout.place(drift.path)
             if place.kind is Kind.CONTAINER:
-                self._parts.recorder.doubt(place.container_id, drift.found[0])
+                self._parts.recorder.note_external_change(place.container_id, drift.found[0])
             self._parts.teller.drifted(drift, self._parts.assignments.body)
         if enforced.tree is not None:
             self._parts.mover.move(enforced.moves, pods.files)
             self._follow(goal, pods, enforced, enforced.tree)
             if everything:
-                ids = {id_ for id_, _ in containers(enforced.tree, pods.layout)}
-                self._parts.names.forget_all_but(ids)
+                ids = {id_ for id_, _ in find_containers(enforced.tree, pods.layout)}
+                self._parts.names.forget_except(ids)
         elif enforced.settled:
             self._close_host()
         for failure in enforced.failures if not self._failed_passes else ():
@@ -164,15 +165,15 @@ class Agent:
         """Touch nothing; without a kubelet that does it itself, give limits back still."""
         self._parts.mover.move((), pods.files)
         if self._kubelet_policy:
-            self._parts.recorder.rest()
-            self._parts.slices.rest()
-            self._parts.limits.rest()
+            self._parts.recorder.pause()
+            self._parts.slices.pause()
+            self._parts.limits.pause()
         self._limit(pods, (), look=look)
 
     def _limit(self, pods: PodTree, free: tuple[str, ...], *, look: bool) -> None:
         """See to CFS limits, where they are ours to see to."""
         if not self._kubelet_policy and self._parts.intake.accepted is not None:
-            self._parts.limits.want(free, pods.files, pods.layout.root, look=look)
+            self._parts.limits.want(free, pods.files, pods.layout.root, full_resync=look)
 
     def _goal(self) -> Goal | None:
         """What to enforce; None where nothing is to be touched."""
@@ -181,24 +182,24 @@ class Agent:
             return None
         if intake.enforces:
             self._holding = True
-            self._parts.keeper.keep(intake.accepted)
+            self._parts.keeper.want(intake.accepted)
             return Goal(intake.accepted.spec, self._parts.machine.topology, names)
         return Goal(None, self._parts.machine.topology, names) if self._holding else None
 
     def _follow(self, goal: Goal, pods: PodTree, enforced: Enforced, tree: Tree) -> None:
         """Ask the runtime for what is not known, and have it told what is in force."""
-        found = dict(containers(tree, pods.layout))
+        found = dict(find_containers(tree, pods.layout))
         recorder, intake, names = self._parts.recorder, self._parts.intake, self._parts.names
-        self._previous.update(found, names.known, recorder.tried.keys() | names.unlisted)
+        self._previous.update(found, names.known, recorder.sent_ids | names.unlisted)
         assigned = {one.pod_uid for one in goal.spec.containers} if goal.spec else ()
         wanted = (id_ for id_, (_, uid) in found.items() if uid in assigned)
         unnamed = names.need({*wanted, *self._previous.ids})
         if goal.spec is None and enforced.complete and not unnamed and intake.accepted is not None:
             self._holding = False
-            self._parts.slices.want(dict.fromkeys(told_slices(tree, pods.layout), SliceSets()))
-            self._parts.keeper.keep(intake.accepted)
+            self._parts.slices.want(dict.fromkeys(qos_slices(tree, pods.layout), SliceSets()))
+            self._parts.keeper.want(intake.accepted)
         self._record(enforced, tree, {id_: found[id_][0] for id_ in found.keys() - unnamed})
-        self._remembered = {found[id_][0]: cpus for id_, cpus in recorder.lingering.items()}
+        self._remembered = {found[id_][0]: cpus for id_, cpus in recorder.stale_cpus.items()}
         self._remembered |= self._previous.unnamed(goal.spec, names.known)
         if goal.spec is not None:
             self._parts.slices.want(slice_sets(enforced.desired, tree, pods.layout))
@@ -208,11 +209,12 @@ class Agent:
         recorder, limits = self._parts.recorder, self._parts.limits
         sent, records = self._previous.records(self._parts.names.known), {}
         for id_, path in named.items():
-            told = recorder.tried.get(id_) or sent.get(id_) or limits.told_before(path)
-            if (
-                one := record(enforced.desired, tree, path, told)
-            ) is not None and one is not sent.get(id_):
-                quota_us = limits.to_record(path, told.quota_us if told else 0)
+            told = recorder.sent(id_) or sent.get(id_)
+            if told is None and limits.was_lifted(path):
+                told = QUOTA_LIFTED
+            one = resources_to_send(enforced.desired, tree, path, told)
+            if one is not None and one is not sent.get(id_):
+                quota_us = limits.runtime_quota_us(path, told.quota_us if told else 0)
                 records[id_] = replace(one, quota_us=quota_us)
         recorder.want(records, sent)
 
@@ -223,7 +225,7 @@ class Agent:
         before = (self._hands_off(), parts.intake.refusal, broken)
         problem = parts.names.problem
         blind = parts.host.tree.watch.problem if parts.host.tree else ""
-        told = next(iter(parts.recorder.problems.values()), None)
+        told = parts.recorder.problem
         return Scene(
             self._facts(),
             parts.intake.accepted.spec if parts.intake.accepted else None,
@@ -255,8 +257,8 @@ class Agent:
             return None
         if accepted is None:
             return Summary()
-        lingering = {**self._parts.slices.lingering, **self._remembered}
-        doubt = Doubt(self._parts.keeper.until_kept, lingering)
+        lingering = {**self._parts.slices.stale_cpus, **self._remembered}
+        doubt = Doubt(self._parts.keeper.restart_spec, lingering)
         if self._told is None or self._told[0] is not enforced or self._told[1] != doubt:
             told = summarize(accepted.spec, enforced.tree, enforced.desired, pods.layout, doubt)
             self._told = (enforced, doubt, told)
@@ -267,7 +269,7 @@ class Agent:
         return Obstacle(Reason.KUBELET_STATIC_POLICY, why) if why else None
 
     def _facts(self) -> NodeAssignmentStatus:
-        version = self._parts.names.version
+        version = self._parts.names.runtime_version
         return NodeAssignmentStatus(
             observed_generation=self._parts.intake.generation,
             topology=self._hardware,

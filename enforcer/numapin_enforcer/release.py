@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from numapin_enforcer.assignment.local_copy import FILE_NAME
-from numapin_enforcer.cfs_quota.lifted import QuotaKeeper
+from numapin_enforcer.cfs_quota.lifted import LiftedQuotas
 from numapin_enforcer.cgroups.apply import Outcome, apply
 from numapin_enforcer.cgroups.kubepods import Host, PodTree
 from numapin_enforcer.cgroups.naming import Kind
@@ -15,17 +15,17 @@ from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.plan.desired import release
 from numapin_enforcer.plan.writes import plan
 from numapin_enforcer.runtime.client import (
+    ContainerResources,
     ContainerRuntime,
     CriError,
     CriNotFoundError,
-    RuntimeRecord,
 )
 from numapin_enforcer.systemd.slices import (
     ServiceManager,
     SliceSets,
     SystemdAbsentError,
     SystemdError,
-    told_slices,
+    qos_slices,
 )
 
 LOG: Final = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ async def give_back(
         return
     before = pods.files.read()
     outcome = _release(machine, pods, before)
-    keeper = QuotaKeeper(pods.files, pods.layout.root, state_dir)
+    keeper = LiftedQuotas(pods.files, pods.layout.root, state_dir)
     lifted = keeper.remembered
     limits = keeper.run(())
     after = pods.files.read()
@@ -72,7 +72,7 @@ async def give_back(
     for path in changed:
         limit = lifted[path].quota_us if path in lifted else None
         cgroup = after.cgroups[path]
-        record = RuntimeRecord(cgroup.effective_cpus, cgroup.effective_mems, limit or 0)
+        record = ContainerResources(cgroup.effective_cpus, cgroup.effective_mems, limit or 0)
         left += await _tell(pods, runtime, path, record)
     left += await _forget(pods, after, connect)
     if left:
@@ -86,7 +86,7 @@ def _release(machine: Machine, pods: PodTree, tree: Tree) -> Outcome:
 
 async def _forget(pods: PodTree, tree: Tree, connect: Callable[[], ServiceManager]) -> list[str]:
     """Have systemd remember no sets of the kubelet's slices; says why it still does."""
-    paths = tuple(told_slices(tree, pods.layout))
+    paths = tuple(qos_slices(tree, pods.layout))
     if not paths:
         return []
     systemd = connect()
@@ -106,7 +106,7 @@ async def _forget(pods: PodTree, tree: Tree, connect: Callable[[], ServiceManage
 
 
 async def _tell(
-    pods: PodTree, runtime: ContainerRuntime, path: str, record: RuntimeRecord
+    pods: PodTree, runtime: ContainerRuntime, path: str, record: ContainerResources
 ) -> list[str]:
     """Have the runtime remember what is given back; says why not, where it should have."""
     place = pods.layout.place(path)
@@ -114,7 +114,7 @@ async def _tell(
         return []
     try:
         if await runtime.containers(place.container_id):
-            await runtime.record(place.container_id, record)
+            await runtime.update_resources(place.container_id, record)
     except CriNotFoundError:
         return []  # it ended
     except CriError as error:

@@ -17,7 +17,7 @@ MESSAGE_LIMIT = 4096
 
 
 @dataclass(slots=True)
-class Intake:
+class Acceptance:
     """Takes a spec whole or refuses it whole.
 
     Attributes:
@@ -48,7 +48,7 @@ class Intake:
         except LocalCopyError as error:
             self.refusal = self._copy_problem = Obstacle(error.reason, str(error))
 
-    def take_copy_problem(self) -> Obstacle | None:
+    def pop_copy_problem(self) -> Obstacle | None:
         """What was wrong with the kept assignment, once: it soon counts no more."""
         problem, self._copy_problem = self._copy_problem, None
         return problem

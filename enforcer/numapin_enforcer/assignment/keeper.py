@@ -14,7 +14,7 @@ FIRST_WAIT_SECONDS: Final = 1.0
 """How long to wait at most before a disk that refused is tried again; doubles."""
 
 
-class Keeper:
+class LocalCopyWriter:
     """Writes the newest assignment in force to the node."""
 
     def __init__(self, copy: LocalCopy, kept: Assignment | None, wake: asyncio.Event) -> None:
@@ -23,14 +23,14 @@ class Keeper:
         self.problem = ""
         """Why the copy is not up to date; empty when it is."""
 
-    def keep(self, assignment: Assignment) -> None:
+    def want(self, assignment: Assignment) -> None:
         """Have it kept; returns at once."""
         if assignment is not self._newest:
             self._newest = assignment
             self._changed.set()
 
     @property
-    def until_kept(self) -> NodeAssignmentSpec | None:
+    def restart_spec(self) -> NodeAssignmentSpec | None:
         """What a restart begins with while the newest is being written; None once it is kept.
 
         None as well while the disk refuses: then that is the problem, and told as such.

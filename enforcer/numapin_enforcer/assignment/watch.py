@@ -9,7 +9,7 @@ from numapin_client.resources import NODE_ASSIGNMENTS, Json
 from numapin_client.store import Change
 
 
-class Assignments:
+class AssignmentWatch:
     """The newest object, and whether we would know of a newer one."""
 
     def __init__(

@@ -28,7 +28,7 @@ class QuotaFiles(CgroupTree, Protocol):
         ...
 
 
-class QuotaKeeper:
+class LiftedQuotas:
     """Makes the CFS limits match; a limit is on disk before it is lifted, so none is ever lost.
 
     The kernel has no better memory of it: from a container's weight its limit cannot be told.

@@ -17,7 +17,7 @@ class QuotaPlan:
     keep: Mapping[str, Quota]
 
 
-def freed(wanted: Mapping[str, Desired], layout: Layout) -> tuple[str, ...]:
+def cgroups_without_limit(wanted: Mapping[str, Desired], layout: Layout) -> tuple[str, ...]:
     """The cgroups whose CFS limit is lifted: containers that own CPUs, and their pods.
 
     A limit throttles: a container that is alone on 4 CPUs and has a limit of 4 is still stopped

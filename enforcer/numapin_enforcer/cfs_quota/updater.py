@@ -8,20 +8,21 @@ from pathlib import Path
 from typing import Final
 
 from numapin_api.conditions import Obstacle, Reason
-from numapin_api.cpuset import CpuSet
 from numapin_daemon.backoff import Backoff
-from numapin_enforcer.cfs_quota.lifted import QuotaFiles, QuotaKeeper
+from numapin_enforcer.cfs_quota.lifted import LiftedQuotas, QuotaFiles
 from numapin_enforcer.cgroups.tree import CgroupError, Quota
-from numapin_enforcer.runtime.client import UNLIMITED_QUOTA, RuntimeRecord
 
 LOG: Final = logging.getLogger(__name__)
+
+UNLIMITED_US: Final = -1
+"""No limit, as CRI and the kernel write it; in CRI 0 is "no change"."""
 
 SETTLING_SECONDS: Final = (0.2, 1.0, 3.0)
 """How long after a change limits are looked at again: a runtime that is just making a container
 sets its limit after its cgroup is there."""
 
 
-class Limits:
+class CfsQuotaUpdater:
     """Whose limits are to be lifted, and which limits are known to be given back."""
 
     def __init__(self, state_dir: Path, wake: asyncio.Event) -> None:
@@ -29,7 +30,7 @@ class Limits:
         self._changed = asyncio.Event()
         self._free: tuple[str, ...] = ()
         self._settling = False
-        self._keeper: QuotaKeeper | None = None
+        self._keeper: LiftedQuotas | None = None
         self._files: QuotaFiles | None = None
         self.lifted: Mapping[str, Quota] = {}
         """The limits that cgroups had before theirs were lifted."""
@@ -37,28 +38,30 @@ class Limits:
         self.problem: CgroupError | OSError | None = None
         """Why limits are not as they should be; tried again."""
 
-    def want(self, free: tuple[str, ...], files: QuotaFiles, root: str, *, look: bool) -> None:
+    def want(
+        self, free: tuple[str, ...], files: QuotaFiles, root: str, *, full_resync: bool
+    ) -> None:
         """Have the limits of `free` lifted and all others given back; returns at once.
 
         Args:
             free: the cgroups that are to have no limit.
             files: the tree below `root`.
             root: the kubelet's cgroup.
-            look: see to it although nothing changed on our side.
+            full_resync: see to it although nothing changed on our side.
         """
         if self._files is not files:
-            self._files, self._keeper = files, QuotaKeeper(files, root, self._state_dir)
+            self._files, self._keeper = files, LiftedQuotas(files, root, self._state_dir)
         self._settling |= free != self._free
-        if look or free != self._free:
+        if full_resync or free != self._free:
             self._free = free
             self._changed.set()
 
-    def rest(self) -> None:
+    def pause(self) -> None:
         """Lift and give back nothing until something is wanted again."""
         self._keeper, self._files = None, None
         self._changed.set()
 
-    def to_record(self, path: str, told_us: int) -> int:
+    def runtime_quota_us(self, path: str, told_us: int) -> int:
         """The limit that the runtime is to remember of a container; 0 is "no change".
 
         With its next update it writes what it remembers. It is told to lift only what is known
@@ -70,14 +73,13 @@ class Limits:
                 lift the limit.
         """
         if path in self._free:
-            return UNLIMITED_QUOTA if path in self.lifted else told_us
+            return UNLIMITED_US if path in self.lifted else told_us
         limit = self.lifted.get(path) or self._given_back.get(path)
         return told_us if told_us > 0 or limit is None else limit.quota_us or 0
 
-    def told_before(self, path: str) -> RuntimeRecord | None:
-        """What the runtime may remember of an owner since an earlier life of ours."""
-        known = path in self.lifted or path in self._given_back
-        return RuntimeRecord(CpuSet(), quota_us=UNLIMITED_QUOTA) if known else None
+    def was_lifted(self, path: str) -> bool:
+        """Whether the runtime may have no limit for this container, from an earlier process."""
+        return path in self.lifted or path in self._given_back
 
     def obstacles(self) -> tuple[Obstacle, ...]:
         """What a status says of it."""

@@ -26,7 +26,7 @@ class Machine:
         self._seen = self._online()
         self.topology: Topology = discover(sysfs, procfs)
 
-    def look(self) -> bool:
+    def rescan(self) -> bool:
         """Discover anew if something came or went; says whether the topology is another one."""
         seen = self._online()
         if seen == self._seen:

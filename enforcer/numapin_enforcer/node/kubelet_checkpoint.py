@@ -8,7 +8,7 @@ STATE_FILE: Final = "cpu_manager_state"
 STATIC: Final = "static"
 
 
-def static_policy(kubelet_state_dir: Path) -> str:
+def static_policy_conflict(kubelet_state_dir: Path) -> str:
     """Why numapin must not act beside this kubelet, or nothing.
 
     The kubelet's CPU manager keeps its policy in a checkpoint; one that is not there or does not
@@ -29,7 +29,7 @@ def static_policy(kubelet_state_dir: Path) -> str:
     )
 
 
-def replaced(kubelet_state_dir: Path) -> str:
+def checkpoint_replaced(kubelet_state_dir: Path) -> str:
     """Why only a restart shows what the kubelet says now, or nothing.
 
     The kubelet replaces its checkpoint instead of writing into it. A pod that mounts that one file

@@ -7,7 +7,7 @@ from typing import Final
 LOG: Final = logging.getLogger(__name__)
 
 
-def hurry() -> None:
+def raise_priority() -> None:
     """Take the lowest real-time priority (needs CAP_SYS_NICE).
 
     A container is to be set between the making of its cgroup and its first instruction, some 20 ms

@@ -143,7 +143,7 @@ class ContainerRuntime(Protocol):
         """Ids of the pods' sandboxes; only `sandbox_id`, if it is one, when that is given."""
         ...
 
-    async def record(self, container_id: str, record: "RuntimeRecord") -> None:
+    async def update_resources(self, container_id: str, record: "ContainerResources") -> None:
         """Make it remember a container's sets, so that its later updates repeat them."""
         ...
 
@@ -153,7 +153,7 @@ class ContainerRuntime(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RuntimeRecord:
+class ContainerResources:
     """What the runtime is told of a container; an empty set and no quota mean "no change" to it.
 
     `quota_us` is a CFS limit in the container's own period, or `UNLIMITED_QUOTA`.
@@ -210,7 +210,7 @@ class CriClient:
             answer = await self._stub.ListPodSandbox(asked)
         return frozenset(one.id for one in answer.items)
 
-    async def record(self, container_id: str, record: RuntimeRecord) -> None:
+    async def update_resources(self, container_id: str, record: ContainerResources) -> None:
         """Tell the runtime a container's sets, which its later updates will write again.
 
         An answer without error does not mean that the kernel's cpuset is as told, and an error

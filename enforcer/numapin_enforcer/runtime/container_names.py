@@ -44,7 +44,7 @@ class ContainerNames:
         self.known: dict[str, str] = {}
         self.problem: CriError | None = None
         """Why the runtime does not say what it was asked; None while it does."""
-        self.version: RuntimeVersion | None = None
+        self.runtime_version: RuntimeVersion | None = None
 
     def need(self, ids: Iterable[str]) -> frozenset[str]:
         """Ask for the names of these containers; returns those not known yet."""
@@ -67,7 +67,7 @@ class ContainerNames:
             self._wanted -= told.keys()
             self._wake.set()
 
-    def forget_all_but(self, ids: Collection[str]) -> None:
+    def forget_except(self, ids: Collection[str]) -> None:
         """Drop what has no cgroup; one that is yet to come is asked for when it does."""
         if not self.known.keys() <= set(ids):
             self.known = {id_: name for id_, name in self.known.items() if id_ in ids}
@@ -121,8 +121,8 @@ class ContainerNames:
                 self._note(error)
             else:
                 self._note(None)
-                if version != self.version:
-                    self.version = version
+                if version != self.runtime_version:
+                    self.runtime_version = version
                     self._wake.set()
             await asyncio.sleep(every_seconds)
 

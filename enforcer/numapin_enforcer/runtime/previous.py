@@ -11,10 +11,10 @@ from collections.abc import Collection, Mapping
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_enforcer.cgroups.tree import parent
-from numapin_enforcer.runtime.client import RuntimeRecord
+from numapin_enforcer.runtime.client import ContainerResources
 
 
-class PreviousRecords:
+class PreviousUpdates:
     """What the previous enforcer told the runtime, until this one tells it something itself.
 
     The copy has names and no container ids. A container of one of its pods can be any of that pod's
@@ -23,10 +23,10 @@ class PreviousRecords:
 
     def __init__(self, kept: NodeAssignmentSpec | None) -> None:
         """Args: `kept` is what the previous enforcer enforced; None if it enforced nothing."""
-        self._pods: dict[str, dict[str, RuntimeRecord]] = {}
+        self._pods: dict[str, dict[str, ContainerResources]] = {}
         for one in kept.containers if kept is not None else ():
             if one.exclusive:
-                record = RuntimeRecord(one.cpus, one.mems)
+                record = ContainerResources(one.cpus, one.mems)
                 self._pods.setdefault(one.pod_uid, {})[one.container] = record
         self._left: dict[str, tuple[str, str]] | None = None
         """Container id to its cgroup's path and its pod's UID; None before there was a tree."""
@@ -61,7 +61,7 @@ class PreviousRecords:
     def _may_be_told(self, uid: str, name: str | None) -> bool:
         return uid in self._pods and (name is None or name in self._pods[uid])
 
-    def records(self, names: Mapping[str, str]) -> dict[str, RuntimeRecord]:
+    def records(self, names: Mapping[str, str]) -> dict[str, ContainerResources]:
         """What the runtime was told of each of `ids` whose name is known."""
         left = self._left or {}
         return {id_: self._pods[uid][names[id_]] for id_, (_, uid) in left.items() if id_ in names}

@@ -13,11 +13,11 @@ from typing import Final
 from numapin_api.cpuset import CpuSet
 from numapin_daemon.backoff import Backoff
 from numapin_enforcer.runtime.client import (
+    ContainerResources,
     ContainerRuntime,
     ContainerState,
     CriError,
     CriNotFoundError,
-    RuntimeRecord,
 )
 
 LOG: Final = logging.getLogger(__name__)
@@ -26,18 +26,18 @@ NOT_STARTED_SECONDS: Final = 0.25
 """How long to wait for a container that was created and not started: an update that overtakes
 its start is acknowledged, and lost."""
 
-NOTHING: Final[Mapping[str, RuntimeRecord]] = MappingProxyType({})
+NOTHING: Final[Mapping[str, ContainerResources]] = MappingProxyType({})
 
 
-class Recorder:
+class RuntimeUpdater:
     """What the runtime should remember, and what it was told."""
 
     def __init__(self, runtime: ContainerRuntime, wake: asyncio.Event) -> None:
         self._runtime, self._wake = runtime, wake
-        self._wanted: Mapping[str, RuntimeRecord] = {}
+        self._wanted: Mapping[str, ContainerResources] = {}
         self._changed = asyncio.Event()
-        self.told: dict[str, RuntimeRecord] = {}
-        self.tried: dict[str, RuntimeRecord] = {}
+        self.told: dict[str, ContainerResources] = {}
+        self.tried: dict[str, ContainerResources] = {}
         """What the runtime may remember: as `told`, and what it is being told."""
         self._remembered: dict[str, CpuSet] = {}
         """What it may write at a container's next update, whoever asks for that."""
@@ -47,7 +47,21 @@ class Recorder:
         """Container id to why the runtime could not be told; tried again."""
 
     @property
-    def lingering(self) -> dict[str, CpuSet]:
+    def sent_ids(self) -> frozenset[str]:
+        """The containers that this process sent an update of, acknowledged or not."""
+        return frozenset(self.tried)
+
+    def sent(self, id_: str) -> ContainerResources | None:
+        """What this process sent last of a container, acknowledged or not; None if nothing."""
+        return self.tried.get(id_)
+
+    @property
+    def problem(self) -> CriError | None:
+        """Why the runtime could not be updated, of the first container that it is true of."""
+        return next(iter(self.problems.values()), None)
+
+    @property
+    def stale_cpus(self) -> dict[str, CpuSet]:
         """Container id to the CPUs that the runtime may give it again, and it is not to have."""
         wanted, remembered = self._wanted, self._remembered
         return {
@@ -57,7 +71,9 @@ class Recorder:
         }
 
     def want(
-        self, records: Mapping[str, RuntimeRecord], previous: Mapping[str, RuntimeRecord] = NOTHING
+        self,
+        records: Mapping[str, ContainerResources],
+        previous: Mapping[str, ContainerResources] = NOTHING,
     ) -> None:
         """Have the runtime remember these, by container id; it forgets the others by itself.
 
@@ -73,13 +89,13 @@ class Recorder:
         if any(self.told.get(id_) != record for id_, record in records.items()):
             self._changed.set()
 
-    def doubt(self, id_: str, found: CpuSet) -> None:
+    def note_external_change(self, id_: str, found: CpuSet) -> None:
         """Tell this container again: others have set `found`, maybe by telling the runtime."""
         if self.told.pop(id_, None) or id_ in self.tried:
             self._doubted.add(id_)
             self._remembered[id_] = self._remembered.get(id_, found) | found
 
-    def rest(self) -> None:
+    def pause(self) -> None:
         """Tell nothing for now; what the runtime was told stays known."""
         self._wanted = {}
         self.problems.clear()
@@ -100,10 +116,10 @@ class Recorder:
                 await asyncio.sleep(NOT_STARTED_SECONDS)
                 self._changed.set()
 
-    def _pending(self) -> list[tuple[str, RuntimeRecord]]:
+    def _pending(self) -> list[tuple[str, ContainerResources]]:
         return [item for item in self._wanted.items() if self.told.get(item[0]) != item[1]]
 
-    async def _tell(self, id_: str, record: RuntimeRecord) -> bool:
+    async def _tell(self, id_: str, record: ContainerResources) -> bool:
         """Tell one; says whether it is too early for that."""
         try:
             found = await self._runtime.containers(id_)
@@ -115,7 +131,7 @@ class Recorder:
                 self.tried[id_] = record
                 self._doubted.discard(id_)
                 self._remembered[id_] = self._remembered.get(id_, record.cpus) | record.cpus
-                await self._runtime.record(id_, record)
+                await self._runtime.update_resources(id_, record)
         except CriNotFoundError:
             self.problems.pop(id_, None)  # it ended meanwhile
         except CriError as error:
@@ -124,7 +140,7 @@ class Recorder:
         self._succeeded(id_, record)
         return False
 
-    def _succeeded(self, id_: str, record: RuntimeRecord) -> None:
+    def _succeeded(self, id_: str, record: ContainerResources) -> None:
         """It remembers this and nothing else, or the container ended."""
         if id_ in self._doubted:
             self._changed.set()
@@ -137,7 +153,7 @@ class Recorder:
         if self.problems.pop(id_, None) or before - record.cpus:
             self._wake.set()
 
-    def _failed(self, id_: str, record: RuntimeRecord, error: CriError) -> None:
+    def _failed(self, id_: str, record: ContainerResources, error: CriError) -> None:
         if id_ not in self._wanted:
             return
         if id_ not in self.problems:

@@ -14,8 +14,8 @@ from numapin_enforcer.cgroups.filesystem import NoCpusetError
 from numapin_enforcer.cgroups.naming import InvalidIdError
 from numapin_enforcer.cgroups.tree import CgroupError
 from numapin_enforcer.hardware.discovery import DiscoveryError
-from numapin_enforcer.node.kubelet_checkpoint import replaced
-from numapin_enforcer.node.realtime import hurry
+from numapin_enforcer.node.kubelet_checkpoint import checkpoint_replaced
+from numapin_enforcer.node.realtime import raise_priority
 from numapin_enforcer.settings import parse_standby_settings
 from numapin_enforcer.standby.fencing import Standby
 
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         signal.signal(number, _end)
     signal.signal(signal.SIGALRM, partial(_check, settings.kubelet_state_dir))
     signal.setitimer(signal.ITIMER_REAL, OUTDATED_SECONDS, OUTDATED_SECONDS)
-    hurry()
+    raise_priority()
     try:
         Standby(settings).run()
     except _EXPECTED as error:
@@ -48,7 +48,7 @@ def _end(*_: object) -> None:
 
 def _check(kubelet_state_dir: Path, *_: object) -> None:
     """End when only a new start shows what the kubelet says now; the pod restarts us."""
-    if why := replaced(kubelet_state_dir):
+    if why := checkpoint_replaced(kubelet_state_dir):
         sys.exit(f"numapin-standby: {why}")
 
 

@@ -14,7 +14,7 @@ from numapin_enforcer.cgroups.kubepods import Host, PodTree
 from numapin_enforcer.cgroups.snapshot import CgroupView
 from numapin_enforcer.cgroups.tree import CgroupError
 from numapin_enforcer.hardware.hotplug import Machine
-from numapin_enforcer.node.kubelet_checkpoint import static_policy
+from numapin_enforcer.node.kubelet_checkpoint import static_policy_conflict
 from numapin_enforcer.node.lock import NodeLock
 from numapin_enforcer.pace import Pace
 from numapin_enforcer.plan.fence import breached, fence
@@ -116,7 +116,9 @@ class Standby:
                 return
 
     def _to_enforce(self) -> NodeAssignmentSpec | None:
-        return None if static_policy(self._settings.kubelet_state_dir) else self._kept.spec()
+        return (
+            None if static_policy_conflict(self._settings.kubelet_state_dir) else self._kept.spec()
+        )
 
 
 class Absence:
@@ -129,7 +131,7 @@ class Absence:
 
     def see_to(self, pods: PodTree, spec: NodeAssignmentSpec) -> float:
         """Make one pass; says how many seconds nothing need be done unless something happens."""
-        self._machine.look()
+        self._machine.rescan()
         try:
             self._observe(pods.view)
             fenced = self._fenced(pods, spec)

@@ -81,7 +81,7 @@ def unit_name(cgroup: str) -> str:
     return cgroup.rpartition("/")[2]
 
 
-def told_slices(tree: Tree, layout: Layout) -> Iterator[str]:
+def qos_slices(tree: Tree, layout: Layout) -> Iterator[str]:
     """The cgroups of which systemd is to be told; on v1 it has no part in cpusets."""
     if layout.driver is Driver.SYSTEMD and tree.version is Version.V2:
         paths = (layout.qos_path(qos) for qos in _CLASSES)
@@ -96,7 +96,7 @@ def slice_sets(
     None is "as before": the kernel does not have there yet what it should.
     """
     sets: dict[str, SliceSets | None] = {}
-    for path in told_slices(tree, layout):
+    for path in qos_slices(tree, layout):
         found, meant = tree.cgroups[path], desired[path]
         has = (found.effective_cpus, found.effective_mems) == (meant.cpus, meant.mems)
         sets[path] = SliceSets(found.cpus, found.mems) if has else None

@@ -1,7 +1,7 @@
 """Edge: has systemd remember what the kubelet's slices have, in the background.
 
 The cgroup is always written first and by us; systemd then writes the same. While it remembers
-something older it may write that at any moment: `lingering` says what, and nobody is reported to
+something older it may write that at any moment: `stale_cpus` says what, and nobody is reported to
 own a CPU that is in it.
 """
 
@@ -32,7 +32,7 @@ FIRST_RETRY_SECONDS: Final = 0.5
 """How long to wait at most before systemd is asked again; doubles."""
 
 
-class SliceRecorder:
+class SliceUpdater:
     """What systemd should remember, and what it does."""
 
     def __init__(self, connect: Callable[[], ServiceManager], wake: asyncio.Event) -> None:
@@ -43,13 +43,13 @@ class SliceRecorder:
         self._told: dict[str, SliceSets] = {}
         self._changed = asyncio.Event()
         self._patient = False
-        self.lingering: Mapping[str, CpuSet] = {}
+        self.stale_cpus: Mapping[str, CpuSet] = {}
         """Cgroup to the CPUs that systemd may give it; another object whenever that changes."""
         self.problem: SystemdError | None = None
         """Why systemd does not remember what it should; tried again."""
 
     @property
-    def settling(self) -> bool:
+    def finishes_soon(self) -> bool:
         """Whether systemd is being told and will have been at once: what it is then is news."""
         return self._patient and self.problem is None
 
@@ -74,7 +74,7 @@ class SliceRecorder:
         """Have systemd remember these, by cgroup; None leaves what was wanted before."""
         for gone in self._wanted.keys() - sets.keys():
             del self._wanted[gone]
-            self.doubt(gone)
+            self.note_external_change(gone)
         fresh = {path: one for path, one in sets.items() if one is not None}
         news = any(self._wanted.get(path) != one for path, one in fresh.items())
         self._patient |= news
@@ -84,13 +84,13 @@ class SliceRecorder:
         elif news or self.problem is None:
             self._changed.set()
 
-    def doubt(self, cgroup: str) -> None:
+    def note_external_change(self, cgroup: str) -> None:
         """Somebody wrote this cgroup, or it went: systemd may remember something else by now."""
         self._told.pop(cgroup, None)
-        if cgroup not in self._wanted and cgroup in self.lingering:
+        if cgroup not in self._wanted and cgroup in self.stale_cpus:
             self._linger(cgroup, CpuSet())
 
-    def rest(self) -> None:
+    def pause(self) -> None:
         """Tell nothing more; what systemd remembers stays."""
         self._wanted, self._patient, self.problem = {}, False, None
 
@@ -154,8 +154,8 @@ class SliceRecorder:
         self._told[path] = sets
 
     def _linger(self, path: str, cpus: CpuSet) -> None:
-        if self.lingering.get(path, CpuSet()) != cpus:
-            self.lingering = {**self.lingering, path: cpus}
+        if self.stale_cpus.get(path, CpuSet()) != cpus:
+            self.stale_cpus = {**self.stale_cpus, path: cpus}
 
     def _lose_patience(self) -> None:
         self._patient = False

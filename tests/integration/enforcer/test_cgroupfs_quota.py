@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from numapin_enforcer.cfs_quota.lifted import QuotaKeeper
+from numapin_enforcer.cfs_quota.lifted import LiftedQuotas
 from numapin_enforcer.cgroups.filesystem import Cgroupfs, Mounts, find_mounts
 from numapin_enforcer.cgroups.tree import CgroupRefusedError, Quota, Step, Version, Write
 
@@ -40,7 +40,7 @@ def test_limits_are_read_lifted_and_given_back(mounts: Mounts, root: str, tmp_pa
     files = Cgroupfs(mounts, root)
     paths = (f"{root}/pod1", f"{root}/{INNER}")
     assert [files.read_quota(path) for path in paths] == [Quota(300_000), Quota(200_000)]
-    keeper = QuotaKeeper(files, root, tmp_path)
+    keeper = LiftedQuotas(files, root, tmp_path)
     assert keeper.run(paths).complete
     assert [files.read_quota(path) for path in paths] == [Quota(None), Quota(None)]
     assert keeper.run(()).complete

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from numapin_enforcer.node.kubelet_checkpoint import replaced, static_policy
+from numapin_enforcer.node.kubelet_checkpoint import checkpoint_replaced, static_policy_conflict
 from support.fakes.kubelet import Kubelet, Pod, cpus_of, limit_of, write_cpus, write_limit
 from support.real.enforcer_node import PATIENCE_SECONDS, Node, assigned, eventually, spec
 
@@ -31,13 +31,13 @@ def mounted(root: None, tmp_path: Path) -> Iterator[tuple[Path, Path]]:
 
 def test_a_checkpoint_that_was_replaced_asks_for_a_restart(mounted: tuple[Path, Path]) -> None:
     host, pod = mounted
-    assert replaced(pod) == ""
+    assert checkpoint_replaced(pod) == ""
     (host / "new").write_text(STATIC)
     (host / "new").replace(host / "cpu_manager_state")
-    assert static_policy(host)
-    assert static_policy(pod) == ""
-    assert "only a restart shows the new one" in replaced(pod)
-    assert replaced(host) == ""
+    assert static_policy_conflict(host)
+    assert static_policy_conflict(pod) == ""
+    assert "only a restart shows the new one" in checkpoint_replaced(pod)
+    assert checkpoint_replaced(host) == ""
 
 
 async def test_a_standby_ends_then_and_its_pod_restarts_it(
@@ -56,7 +56,7 @@ async def test_a_standby_ends_then_and_its_pod_restarts_it(
 
 
 def test_a_kubelet_without_a_checkpoint_asks_for_nothing(tmp_path: Path) -> None:
-    assert replaced(tmp_path) == ""
+    assert checkpoint_replaced(tmp_path) == ""
 
 
 def _kubelet_policy(node: Node, policy: str) -> None:

@@ -15,7 +15,12 @@ from typing import ClassVar, Self
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.runtime.client import CriClient, CriNotFoundError, EventKind, RuntimeRecord
+from numapin_enforcer.runtime.client import (
+    ContainerResources,
+    CriClient,
+    CriNotFoundError,
+    EventKind,
+)
 from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
 from numapin_enforcer.runtime.updater import NOT_STARTED_SECONDS
 from support.fakes.kubelet import CPUSET, FIRST_ACT, Kubelet, Pod, cpus_of
@@ -107,7 +112,9 @@ async def _eager(kubelet: Kubelet) -> AsyncIterator[set[str]]:
         async for event in client.events():
             if event.kind is EventKind.CREATED:
                 with suppress(CriNotFoundError):  # a sandbox
-                    await client.record(event.container_id, RuntimeRecord(CpuSet((1,))))
+                    await client.update_resources(
+                        event.container_id, ContainerResources(CpuSet((1,)))
+                    )
                     acknowledged.add(event.container_id)
 
     async with CriClient(kubelet.runtime.socket) as client:

@@ -7,10 +7,10 @@ from grpclib.exceptions import GRPCError
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.runtime.client import (
+    ContainerResources,
     CriClient,
     CriNotFoundError,
     CriRefusedError,
-    RuntimeRecord,
 )
 from support.fakes.kubelet import FIRST_ACT, Kubelet, cpus_of
 
@@ -26,28 +26,28 @@ async def runtime(kubelet: Kubelet) -> AsyncIterator[CriClient]:
 @pytest.mark.parametrize(
     ("record", "told", "left"),
     [
-        (RuntimeRecord(NO_SUCH_CPU), "numerical result out of range", "1"),
-        (RuntimeRecord(CpuSet(), NO_SUCH_NODE), "invalid argument", "1"),
-        (RuntimeRecord(CpuSet([0]), NO_SUCH_NODE), "invalid argument", "0"),
+        (ContainerResources(NO_SUCH_CPU), "numerical result out of range", "1"),
+        (ContainerResources(CpuSet(), NO_SUCH_NODE), "invalid argument", "1"),
+        (ContainerResources(CpuSet([0]), NO_SUCH_NODE), "invalid argument", "0"),
     ],
     ids=["CPUs that are not there", "a NUMA node that is not there", "half of it done"],
 )
 async def test_a_refusal_tells_why_and_not_what_was_done(
-    kubelet: Kubelet, runtime: CriClient, record: RuntimeRecord, told: str, left: str
+    kubelet: Kubelet, runtime: CriClient, record: ContainerResources, told: str, left: str
 ) -> None:
     pod = await kubelet.run_pod("pod")
     container_id = await kubelet.run(pod, "main")
-    await runtime.record(container_id, RuntimeRecord(CpuSet([1])))
+    await runtime.update_resources(container_id, ContainerResources(CpuSet([1])))
     with pytest.raises(CriRefusedError, match=told):
-        await runtime.record(container_id, record)
+        await runtime.update_resources(container_id, record)
     assert cpus_of(f"{pod.cgroup}/{container_id}") == left
 
 
 async def test_empty_sets_change_nothing(kubelet: Kubelet, runtime: CriClient) -> None:
     pod = await kubelet.run_pod("pod")
     container_id = await kubelet.run(pod, "main")
-    await runtime.record(container_id, RuntimeRecord(CpuSet([1])))
-    await runtime.record(container_id, RuntimeRecord(CpuSet()))
+    await runtime.update_resources(container_id, ContainerResources(CpuSet([1])))
+    await runtime.update_resources(container_id, ContainerResources(CpuSet()))
     assert cpus_of(f"{pod.cgroup}/{container_id}") == "1"
     assert await kubelet.remembered(container_id) == "1"
 
@@ -57,7 +57,7 @@ async def test_a_container_that_is_gone(kubelet: Kubelet, runtime: CriClient) ->
     container_id = await kubelet.run(pod, "main")
     await kubelet.remove_container(container_id)
     with pytest.raises(CriNotFoundError):
-        await runtime.record(container_id, RuntimeRecord(CpuSet([1])))
+        await runtime.update_resources(container_id, ContainerResources(CpuSet([1])))
 
 
 async def test_what_is_told_before_the_start_can_keep_a_container_from_starting(
@@ -66,6 +66,6 @@ async def test_what_is_told_before_the_start_can_keep_a_container_from_starting(
     """Why nothing is told then: the runtime takes anything, and fails later."""
     pod = await kubelet.run_pod("pod")
     container_id = await kubelet.create(pod, "main", FIRST_ACT)
-    await runtime.record(container_id, RuntimeRecord(NO_SUCH_CPU))
+    await runtime.update_resources(container_id, ContainerResources(NO_SUCH_CPU))
     with pytest.raises(GRPCError, match="60000"):
         await kubelet.begin(container_id)

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from numapin_enforcer.runtime.client import (
+    ContainerResources,
     ContainerState,
     CriError,
     CriNotFoundError,
     CriUnsupportedError,
     RuntimeContainer,
     RuntimeEvent,
-    RuntimeRecord,
     RuntimeVersion,
 )
 
@@ -24,7 +24,7 @@ class FakeRuntime:
     def __init__(self) -> None:
         self.known: dict[str, RuntimeContainer] = {}
         self.pods: set[str] = set()
-        self.told: list[tuple[str, RuntimeRecord]] = []
+        self.told: list[tuple[str, ContainerResources]] = []
         self.asked: list[str] = []
         self.failure: CriError | None = None
         self.answers = asyncio.Event()
@@ -53,7 +53,7 @@ class FakeRuntime:
         self._fail()
         return frozenset(one for one in self.pods if sandbox_id in {"", one})
 
-    async def record(self, container_id: str, record: RuntimeRecord) -> None:
+    async def update_resources(self, container_id: str, record: ContainerResources) -> None:
         await self.records.wait()
         self._fail()
         if container_id not in self.known:

@@ -14,12 +14,12 @@ import pytest
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import NodeAssignmentSpec, Pools
 from numapin_enforcer.assignment import keeper as keeper_module
-from numapin_enforcer.assignment.keeper import Keeper
+from numapin_enforcer.assignment.keeper import LocalCopyWriter
 from numapin_enforcer.assignment.local_copy import Assignment, LocalCopy
 from numapin_enforcer.cgroups.memory_mover import Mover
 from numapin_enforcer.cgroups.tree import CgroupRefusedError, Step, Tree, Write
 from numapin_enforcer.hardware.hotplug import Machine
-from numapin_enforcer.node.kubelet_checkpoint import static_policy
+from numapin_enforcer.node.kubelet_checkpoint import static_policy_conflict
 from support.real.enforcer_node import eventually
 
 SPEC = NodeAssignmentSpec(pools=Pools(reserved=CpuSet((0,)), shared=CpuSet((0, 1))))
@@ -205,13 +205,13 @@ async def test_the_newest_assignment_is_kept_once_the_disk_takes_it(
     monkeypatch.setattr(keeper_module, "FIRST_WAIT_SECONDS", 0.01)
     copy = LocalCopy(tmp_path / "state", "n")
     (tmp_path / "state").write_text("a file where the folder belongs")
-    keeper = Keeper(copy, None, wake)
+    keeper = LocalCopyWriter(copy, None, wake)
     task = asyncio.create_task(keeper.run())
-    keeper.keep(Assignment("n", "u", 1, SPEC))
+    keeper.want(Assignment("n", "u", 1, SPEC))
     await eventually(lambda: keeper.problem)
     assert "could not be kept" in keeper.problem
     newest = Assignment("n", "u", 2, SPEC)
-    keeper.keep(newest)
+    keeper.want(newest)
     (tmp_path / "state").unlink()
     await eventually(lambda: not keeper.problem)
     assert copy.read() == newest
@@ -225,9 +225,9 @@ def test_hardware_is_discovered_anew_when_a_cpu_goes(tmp_path: Path) -> None:
     (cpu / "online").write_text("0-1\n")
     machine = Machine(tmp_path, Path("/proc"))
     assert str(machine.topology.online) == "0-1"
-    assert not machine.look()
+    assert not machine.rescan()
     (cpu / "online").write_text("0\n")
-    assert machine.look()
+    assert machine.rescan()
     assert str(machine.topology.online) == "0"
 
 
@@ -245,4 +245,4 @@ def test_hardware_is_discovered_anew_when_a_cpu_goes(tmp_path: Path) -> None:
 def test_the_kubelets_policy(tmp_path: Path, content: str | None, stands_in_the_way: bool) -> None:
     if content is not None:
         (tmp_path / "cpu_manager_state").write_text(content)
-    assert bool(static_policy(tmp_path)) == stands_in_the_way
+    assert bool(static_policy_conflict(tmp_path)) == stands_in_the_way

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
-from numapin_enforcer.assignment.acceptance import Intake
+from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.assignment.local_copy import LocalCopy
 
 CPUS = tuple(Cpu(cpu, cpu, 0, NO_CACHE, 0) for cpu in range(4))
@@ -25,18 +25,18 @@ def body(spec: dict[str, Any], generation: int = 1, name: str = "n", uid: str = 
 
 
 @pytest.fixture
-def intake() -> Intake:
-    return Intake("n")
+def intake() -> Acceptance:
+    return Acceptance("n")
 
 
-def test_a_sound_spec_is_accepted_once(intake: Intake) -> None:
+def test_a_sound_spec_is_accepted_once(intake: Acceptance) -> None:
     assert intake.offer(body(GOOD), MACHINE)
     assert not intake.offer(body(GOOD), MACHINE)
     assert intake.accepted is not None
     assert (intake.accepted.generation, intake.generation, intake.enforces) == (1, 1, True)
 
 
-def test_an_object_made_anew_counts_as_new(intake: Intake) -> None:
+def test_an_object_made_anew_counts_as_new(intake: Acceptance) -> None:
     intake.offer(body(GOOD), MACHINE)
     assert intake.offer(body(GOOD, uid="u2"), MACHINE)
 
@@ -55,7 +55,7 @@ def test_an_object_made_anew_counts_as_new(intake: Intake) -> None:
     ids=["no such CPU", "bad list", "overlap", "empty pool", "foreign", "unbuilt", "bad mode"],
 )
 def test_a_bad_spec_leaves_the_last_good_one(
-    intake: Intake, spec: dict[str, Any], name: str, reason: str, message: str
+    intake: Acceptance, spec: dict[str, Any], name: str, reason: str, message: str
 ) -> None:
     intake.offer(body(GOOD), MACHINE)
     assert intake.offer(body(spec, 2, name), MACHINE)
@@ -68,7 +68,7 @@ def test_a_bad_spec_leaves_the_last_good_one(
     assert intake.refusal is None
 
 
-def test_without_pools_nothing_is_said_yet(intake: Intake) -> None:
+def test_without_pools_nothing_is_said_yet(intake: Acceptance) -> None:
     intake.offer(body(GOOD), MACHINE)
     intake.offer(body({}, 2), MACHINE)
     assert intake.waiting is not None
@@ -81,7 +81,7 @@ def test_without_pools_nothing_is_said_yet(intake: Intake) -> None:
 
 
 def test_what_was_accepted_before_stays_so_when_a_cpu_went_offline(
-    intake: Intake, tmp_path: Path
+    intake: Acceptance, tmp_path: Path
 ) -> None:
     wanted = GOOD | {"containers": [owner("3")]}
     intake.offer(body(wanted), MACHINE)
@@ -89,14 +89,14 @@ def test_what_was_accepted_before_stays_so_when_a_cpu_went_offline(
     copy = LocalCopy(tmp_path, "n")
     copy.write(intake.accepted)
     smaller = Topology(cpus=CPUS[:3], numa_nodes=MACHINE.numa_nodes)
-    restarted = Intake("n")
+    restarted = Acceptance("n")
     restarted.restore(copy)
     restarted.offer(body(wanted), smaller)
     assert (restarted.refusal, restarted.enforces) == (None, True)
 
 
 def test_a_bad_copy_is_a_refusal_until_the_api_server_speaks(
-    intake: Intake, tmp_path: Path
+    intake: Acceptance, tmp_path: Path
 ) -> None:
     copy = LocalCopy(tmp_path, "n")
     copy.path.write_text("{")
@@ -104,7 +104,7 @@ def test_a_bad_copy_is_a_refusal_until_the_api_server_speaks(
     assert intake.accepted is None
     assert intake.refusal is not None
     assert intake.refusal.reason == "InvalidLocalCopy"
-    assert intake.take_copy_problem() == intake.refusal
-    assert intake.take_copy_problem() is None
+    assert intake.pop_copy_problem() == intake.refusal
+    assert intake.pop_copy_problem() is None
     intake.offer(body(GOOD), MACHINE)
     assert intake.refusal is None

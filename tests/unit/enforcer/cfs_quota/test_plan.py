@@ -5,8 +5,8 @@ import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
-from numapin_enforcer.cfs_quota.lifted import FILE_NAME, QuotaKeeper
-from numapin_enforcer.cfs_quota.plan import freed, plan_quotas
+from numapin_enforcer.cfs_quota.lifted import FILE_NAME, LiftedQuotas
+from numapin_enforcer.cfs_quota.plan import cgroups_without_limit, plan_quotas
 from numapin_enforcer.cgroups.naming import Driver, Layout
 from numapin_enforcer.cgroups.tree import CgroupRefusedError, Quota, Version, Write
 from numapin_enforcer.plan.desired import Desired
@@ -42,12 +42,12 @@ def test_the_limits_of_owners_and_their_pods_are_lifted() -> None:
         f"{OWNER}/inner": Desired(cpus, mems, one, exclusive=True),
         f"{POD}/{'b' * 64}": shared,
     }
-    assert freed(wanted, Layout(Driver.CGROUPFS)) == (POD, OWNER)
+    assert cgroups_without_limit(wanted, Layout(Driver.CGROUPFS)) == (POD, OWNER)
 
 
 def test_a_limit_is_lifted_and_given_back(tmp_path: Path) -> None:
     model = node(pod=Quota(350_000), owner=TWO)
-    keeper = QuotaKeeper(model, "kubepods", tmp_path)
+    keeper = LiftedQuotas(model, "kubepods", tmp_path)
     assert keeper.run((POD, OWNER)).complete
     assert limits(model) == {POD: NONE, OWNER: NONE}
     assert keeper.run(()).complete
@@ -56,15 +56,15 @@ def test_a_limit_is_lifted_and_given_back(tmp_path: Path) -> None:
 
 def test_what_was_lifted_is_known_after_a_restart(tmp_path: Path) -> None:
     model = node()
-    QuotaKeeper(model, "kubepods", tmp_path).run((POD, OWNER))
-    QuotaKeeper(model, "kubepods", tmp_path).run((POD, OWNER))
-    QuotaKeeper(model, "kubepods", tmp_path).run(())
+    LiftedQuotas(model, "kubepods", tmp_path).run((POD, OWNER))
+    LiftedQuotas(model, "kubepods", tmp_path).run((POD, OWNER))
+    LiftedQuotas(model, "kubepods", tmp_path).run(())
     assert limits(model) == {POD: TWO, OWNER: TWO}
 
 
 def test_who_had_no_limit_gets_none_back(tmp_path: Path) -> None:
     model = node(owner=NONE)
-    keeper = QuotaKeeper(model, "kubepods", tmp_path)
+    keeper = LiftedQuotas(model, "kubepods", tmp_path)
     keeper.run((POD, OWNER))
     keeper.run(())
     assert limits(model) == {POD: TWO, OWNER: NONE}
@@ -72,7 +72,7 @@ def test_who_had_no_limit_gets_none_back(tmp_path: Path) -> None:
 
 def test_a_limit_that_somebody_set_meanwhile_stays(tmp_path: Path) -> None:
     model = node()
-    keeper = QuotaKeeper(model, "kubepods", tmp_path)
+    keeper = LiftedQuotas(model, "kubepods", tmp_path)
     keeper.run((POD, OWNER))
     model.groups[OWNER].quota = Quota(50_000)
     keeper.run(())
@@ -83,7 +83,7 @@ def test_a_limit_that_comes_back_is_lifted_again_and_the_newer_one_given_back(
     tmp_path: Path,
 ) -> None:
     model = node()
-    keeper = QuotaKeeper(model, "kubepods", tmp_path)
+    keeper = LiftedQuotas(model, "kubepods", tmp_path)
     keeper.run((POD, OWNER))
     model.groups[OWNER].quota = Quota(300_000)
     keeper.run((POD, OWNER))
@@ -94,7 +94,7 @@ def test_a_limit_that_comes_back_is_lifted_again_and_the_newer_one_given_back(
 
 def test_nothing_is_kept_of_a_cgroup_that_is_gone(tmp_path: Path) -> None:
     model = node()
-    keeper = QuotaKeeper(model, "kubepods", tmp_path)
+    keeper = LiftedQuotas(model, "kubepods", tmp_path)
     keeper.run((POD, OWNER))
     model.vanish(POD)
     assert keeper.run((POD, OWNER)).complete
@@ -103,7 +103,7 @@ def test_nothing_is_kept_of_a_cgroup_that_is_gone(tmp_path: Path) -> None:
 
 def test_what_could_not_be_given_back_is_tried_again(tmp_path: Path) -> None:
     model = node()
-    keeper = QuotaKeeper(model, "kubepods", tmp_path)
+    keeper = LiftedQuotas(model, "kubepods", tmp_path)
     keeper.run((POD, OWNER))
 
     def refuse(write: Write) -> None:
@@ -112,7 +112,7 @@ def test_what_could_not_be_given_back_is_tried_again(tmp_path: Path) -> None:
     model.before_write = refuse
     assert len(keeper.run(()).failed) == 2
     model.before_write = lambda write: None
-    assert QuotaKeeper(model, "kubepods", tmp_path).run(()).complete
+    assert LiftedQuotas(model, "kubepods", tmp_path).run(()).complete
     assert limits(model) == {POD: TWO, OWNER: TWO}
 
 
@@ -136,7 +136,7 @@ def test_a_damaged_memory_is_as_none_and_told(
 ) -> None:
     (tmp_path / FILE_NAME).write_text(text, encoding="latin-1")
     model = node(pod=NONE)
-    assert QuotaKeeper(model, "kubepods", tmp_path).run(()).complete
+    assert LiftedQuotas(model, "kubepods", tmp_path).run(()).complete
     assert limits(model) == {POD: NONE, OWNER: TWO}
     assert "which CFS limits were lifted is not known any more" in caplog.text
 
@@ -144,7 +144,7 @@ def test_a_damaged_memory_is_as_none_and_told(
 def test_the_first_start_has_nothing_to_tell(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    QuotaKeeper(node(), "kubepods", tmp_path)
+    LiftedQuotas(node(), "kubepods", tmp_path)
     assert caplog.text == ""
 
 
@@ -153,7 +153,7 @@ def test_what_is_outside_the_tree_is_not_touched(tmp_path: Path, path: str) -> N
     """Another driver's tree is named nearly alike, and its limits may be remembered still."""
     (tmp_path / FILE_NAME).write_text(f'{{"{path}": [100000, 100000], "{POD}": [50000, 100000]}}')
     model = node(pod=NONE)
-    keeper = QuotaKeeper(model, "kubepods", tmp_path)
+    keeper = LiftedQuotas(model, "kubepods", tmp_path)
     assert keeper.remembered == {POD: Quota(50_000)}
     assert keeper.run(()).complete
     assert limits(model)[POD] == Quota(50_000)
@@ -168,16 +168,16 @@ def test_a_kill_between_remembering_and_lifting_loses_nothing(tmp_path: Path) ->
 
     model.before_write = kill
     with pytest.raises(KeyboardInterrupt):
-        QuotaKeeper(model, "kubepods", tmp_path).run((POD, OWNER))
+        LiftedQuotas(model, "kubepods", tmp_path).run((POD, OWNER))
     model.before_write = lambda write: None
-    assert QuotaKeeper(model, "kubepods", tmp_path).remembered == {POD: TWO, OWNER: TWO}
-    QuotaKeeper(model, "kubepods", tmp_path).run((POD, OWNER))
+    assert LiftedQuotas(model, "kubepods", tmp_path).remembered == {POD: TWO, OWNER: TWO}
+    LiftedQuotas(model, "kubepods", tmp_path).run((POD, OWNER))
     assert limits(model) == {POD: NONE, OWNER: NONE}
     model.after_write = kill
     with pytest.raises(KeyboardInterrupt):
-        QuotaKeeper(model, "kubepods", tmp_path).run(())
+        LiftedQuotas(model, "kubepods", tmp_path).run(())
     model.after_write = lambda write: None
-    assert QuotaKeeper(model, "kubepods", tmp_path).run(()).complete
+    assert LiftedQuotas(model, "kubepods", tmp_path).run(()).complete
     assert limits(model) == {POD: TWO, OWNER: TWO}
     assert (tmp_path / FILE_NAME).read_text() == "{}"
 
@@ -186,7 +186,7 @@ def test_a_folder_where_the_memory_belongs_lifts_nothing(tmp_path: Path) -> None
     (tmp_path / FILE_NAME).mkdir()
     model = node()
     with pytest.raises(IsADirectoryError):
-        QuotaKeeper(model, "kubepods", tmp_path).run((POD, OWNER))
+        LiftedQuotas(model, "kubepods", tmp_path).run((POD, OWNER))
     assert limits(model) == {POD: TWO, OWNER: TWO}
 
 

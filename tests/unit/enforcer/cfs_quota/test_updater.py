@@ -8,7 +8,7 @@ import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cfs_quota import updater as limits_module
-from numapin_enforcer.cfs_quota.updater import Limits
+from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
 from numapin_enforcer.cgroups.tree import CgroupRefusedError, Quota, Version, Write
 from support.fakes.kernel import KernelModel
 from support.real.enforcer_node import eventually
@@ -32,8 +32,8 @@ def model() -> KernelModel:
 
 
 @asynccontextmanager
-async def running(folder: Path, wake: asyncio.Event) -> AsyncIterator[Limits]:
-    limits = Limits(folder, wake)
+async def running(folder: Path, wake: asyncio.Event) -> AsyncIterator[CfsQuotaUpdater]:
+    limits = CfsQuotaUpdater(folder, wake)
     task = asyncio.create_task(limits.run())
     try:
         yield limits
@@ -52,20 +52,20 @@ async def test_the_runtime_is_told_only_what_is_known_here(
 ) -> None:
     wake = asyncio.Event()
     async with running(tmp_path, wake) as limits:
-        limits.want((PATH,), model, "kubepods", look=False)
-        assert limits.to_record(PATH, 0) == 0
+        limits.want((PATH,), model, "kubepods", full_resync=False)
+        assert limits.runtime_quota_us(PATH, 0) == 0
         await until(wake)
         assert model.groups[PATH].quota == NONE
         assert limits.lifted == {PATH: TWO}
-        assert limits.to_record(PATH, 0) == LIFTED
-        limits.want((), model, "kubepods", look=False)
-        assert limits.to_record(PATH, LIFTED) == 200_000
+        assert limits.runtime_quota_us(PATH, 0) == LIFTED
+        limits.want((), model, "kubepods", full_resync=False)
+        assert limits.runtime_quota_us(PATH, LIFTED) == 200_000
         await until(wake)
         assert model.groups[PATH].quota == TWO
-        assert limits.to_record(PATH, LIFTED) == 200_000
-        assert limits.to_record(PATH, 150_000) == 150_000
-        assert limits.to_record(PATH, 0) == 200_000
-        assert limits.to_record("kubepods/other", 0) == 0
+        assert limits.runtime_quota_us(PATH, LIFTED) == 200_000
+        assert limits.runtime_quota_us(PATH, 150_000) == 150_000
+        assert limits.runtime_quota_us(PATH, 0) == 200_000
+        assert limits.runtime_quota_us("kubepods/other", 0) == 0
 
 
 async def test_a_limit_set_right_after_the_cgroup_came_is_lifted_too(
@@ -74,7 +74,7 @@ async def test_a_limit_set_right_after_the_cgroup_came_is_lifted_too(
     wake = asyncio.Event()
     model.groups[PATH].quota = NONE
     async with running(tmp_path, wake) as limits:
-        limits.want((PATH,), model, "kubepods", look=False)
+        limits.want((PATH,), model, "kubepods", full_resync=False)
         await asyncio.sleep(0)
         model.groups[PATH].quota = TWO
         await until(wake)
@@ -84,11 +84,11 @@ async def test_a_limit_set_right_after_the_cgroup_came_is_lifted_too(
 async def test_a_later_look_lifts_what_came_back(model: KernelModel, tmp_path: Path) -> None:
     wake = asyncio.Event()
     async with running(tmp_path, wake) as limits:
-        limits.want((PATH,), model, "kubepods", look=False)
+        limits.want((PATH,), model, "kubepods", full_resync=False)
         await until(wake)
         await asyncio.sleep(0.1)
         model.groups[PATH].quota = Quota(300_000)
-        limits.want((PATH,), model, "kubepods", look=True)
+        limits.want((PATH,), model, "kubepods", full_resync=True)
         await until(wake)
         assert (model.groups[PATH].quota, limits.lifted[PATH]) == (NONE, Quota(300_000))
 
@@ -103,7 +103,7 @@ async def test_what_the_kernel_refuses_is_told_and_tried_again(
 
     model.before_write = refuse
     async with running(tmp_path, wake) as limits:
-        limits.want((PATH,), model, "kubepods", look=False)
+        limits.want((PATH,), model, "kubepods", full_resync=False)
         await until(wake)
         (told,) = limits.obstacles()
         assert "CFS limits are not as they should be" in told.message
@@ -120,7 +120,7 @@ async def test_a_folder_that_cannot_be_written_lifts_nothing(
     wake = asyncio.Event()
     (tmp_path / "file").write_text("")
     async with running(tmp_path / "file", wake) as limits:
-        limits.want((PATH,), model, "kubepods", look=False)
+        limits.want((PATH,), model, "kubepods", full_resync=False)
         await until(wake)
         assert isinstance(limits.problem, OSError)
         assert model.groups[PATH].quota == TWO
@@ -131,11 +131,11 @@ async def test_at_rest_nothing_is_lifted_until_it_is_wanted_again(
 ) -> None:
     wake = asyncio.Event()
     async with running(tmp_path, wake) as limits:
-        limits.want((PATH,), model, "kubepods", look=False)
-        limits.rest()
+        limits.want((PATH,), model, "kubepods", full_resync=False)
+        limits.pause()
         await asyncio.sleep(0.1)
         assert (model.groups[PATH].quota, limits.lifted) == (TWO, {})
-        limits.want((PATH,), model, "kubepods", look=True)
+        limits.want((PATH,), model, "kubepods", full_resync=True)
         await until(wake)
         assert model.groups[PATH].quota == NONE
 
@@ -144,7 +144,7 @@ async def test_a_problem_is_none_any_more_at_rest(model: KernelModel, tmp_path: 
     wake = asyncio.Event()
     (tmp_path / "file").write_text("")
     async with running(tmp_path / "file", wake) as limits:
-        limits.want((PATH,), model, "kubepods", look=False)
+        limits.want((PATH,), model, "kubepods", full_resync=False)
         await until(wake)
-        limits.rest()
+        limits.pause()
         await eventually(lambda: limits.obstacles() == ())

@@ -12,6 +12,7 @@ from grpclib.server import Server, Stream
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.runtime.client import (
+    ContainerResources,
     ContainerState,
     CriClient,
     CriNotFoundError,
@@ -21,7 +22,6 @@ from numapin_enforcer.runtime.client import (
     EventKind,
     RuntimeContainer,
     RuntimeEvent,
-    RuntimeRecord,
     find_socket,
 )
 from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
@@ -120,8 +120,8 @@ async def test_containers_are_listed_by_name(client: CriClient) -> None:
 async def test_a_record_carries_both_sets_and_the_quota(
     client: CriClient, runtime: Runtime
 ) -> None:
-    record = RuntimeRecord(CpuSet.parse("2-3,8"), MemSet.parse("1"), quota_us=-1)
-    await client.record("a", record)
+    record = ContainerResources(CpuSet.parse("2-3,8"), MemSet.parse("1"), quota_us=-1)
+    await client.update_resources("a", record)
     (told,) = runtime.told
     assert (told.container_id, told.linux.cpuset_cpus, told.linux.cpuset_mems) == (
         "a",
@@ -132,20 +132,20 @@ async def test_a_record_carries_both_sets_and_the_quota(
 
 
 async def test_a_record_without_quota_leaves_it(client: CriClient, runtime: Runtime) -> None:
-    await client.record("a", RuntimeRecord(CpuSet.parse("1")))
+    await client.update_resources("a", ContainerResources(CpuSet.parse("1")))
     assert runtime.told[0].linux.cpu_quota == 0
 
 
 async def test_a_refusal_says_what_the_runtime_said(client: CriClient, runtime: Runtime) -> None:
     runtime.refusal = GRPCError(Status.UNKNOWN, 'failed to write "0-7": out of range')
     with pytest.raises(CriRefusedError, match="UNKNOWN: failed to write"):
-        await client.record("a", RuntimeRecord(CpuSet.parse("0-7")))
+        await client.update_resources("a", ContainerResources(CpuSet.parse("0-7")))
 
 
 async def test_a_container_that_is_gone(client: CriClient, runtime: Runtime) -> None:
     runtime.refusal = GRPCError(Status.NOT_FOUND, "failed to find container")
     with pytest.raises(CriNotFoundError, match="failed to find container"):
-        await client.record("a", RuntimeRecord(CpuSet.parse("1")))
+        await client.update_resources("a", ContainerResources(CpuSet.parse("1")))
 
 
 async def test_a_runtime_that_hangs_is_unavailable(client: CriClient, runtime: Runtime) -> None:
@@ -160,7 +160,7 @@ async def test_a_runtime_that_hangs_is_unavailable(client: CriClient, runtime: R
 async def test_a_call_the_runtime_does_not_know(client: CriClient, runtime: Runtime) -> None:
     runtime.refusal = GRPCError(Status.UNIMPLEMENTED, "unknown method UpdateContainerResources")
     with pytest.raises(CriUnsupportedError, match="unknown method"):
-        await client.record("a", RuntimeRecord(CpuSet.parse("1")))
+        await client.update_resources("a", ContainerResources(CpuSet.parse("1")))
 
 
 async def test_events_end_with_the_stream(client: CriClient) -> None:

@@ -156,7 +156,7 @@ async def test_who_answers_is_news_once(
     names: ContainerNames, wake: asyncio.Event, start: Callable[[Awaitable[None]], None]
 ) -> None:
     start(names.probe(0.01))
-    await eventually(lambda: names.version is not None)
+    await eventually(lambda: names.runtime_version is not None)
     assert wake.is_set()
     wake.clear()
     for _ in range(5):
@@ -171,8 +171,8 @@ async def test_the_probe_learns_who_answers_and_that_nobody_does(
     start: Callable[[Awaitable[None]], None],
 ) -> None:
     start(names.probe(0.01))
-    await eventually(lambda: names.version)
-    assert names.version == RuntimeVersion("fake", "v1")
+    await eventually(lambda: names.runtime_version)
+    assert names.runtime_version == RuntimeVersion("fake", "v1")
     runtime.failure = AWAY
     await eventually(lambda: names.problem)
     runtime.failure = None
@@ -186,5 +186,5 @@ async def test_what_has_no_cgroup_is_forgotten(
     runtime.pods.add("s1")
     names.need(["c1", "s1"])
     await eventually(lambda: len(names.known) == 2)
-    names.forget_all_but(["c1"])
+    names.forget_except(["c1"])
     assert names.known == {"c1": "main"}

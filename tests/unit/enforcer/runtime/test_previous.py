@@ -6,20 +6,20 @@ import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
-from numapin_enforcer.runtime.client import RuntimeRecord
-from numapin_enforcer.runtime.previous import PreviousRecords
+from numapin_enforcer.runtime.client import ContainerResources
+from numapin_enforcer.runtime.previous import PreviousUpdates
 from support.values.desired import GUEST, NAMES, OWNER, POD, SANDBOX, assigned, spec
 
 KEPT = spec(assigned("owner", "4-5", "1"), assigned("guest", "0-3", exclusive=False))
 FOUND = {id_: (f"{POD}/{id_}", "1") for id_ in (OWNER, GUEST, SANDBOX)}
 OTHER = {"e" * 64: ("kubepods/pod2/" + "e" * 64, "2")}
-SENT = RuntimeRecord(CpuSet.parse("4-5"), MemSet.parse("1"))
+SENT = ContainerResources(CpuSet.parse("4-5"), MemSet.parse("1"))
 
 
 def started(
     names: dict[str, str], kept: NodeAssignmentSpec | None = KEPT, done: Collection[str] = ()
-) -> PreviousRecords:
-    previous = PreviousRecords(kept)
+) -> PreviousUpdates:
+    previous = PreviousUpdates(kept)
     previous.update(FOUND | OTHER, names, done)
     return previous
 
@@ -68,7 +68,7 @@ def test_a_container_counts_no_more(
 
 
 def test_a_container_that_starts_later_was_never_told_of() -> None:
-    previous = PreviousRecords(KEPT)
+    previous = PreviousUpdates(KEPT)
     previous.update({OWNER: FOUND[OWNER]}, NAMES, ())
     previous.update(FOUND, {OWNER: "owner", GUEST: "owner"}, ())
     assert set(previous.ids) == {OWNER}

@@ -7,8 +7,8 @@ from numapin_api.nodeassignment import ContainerAssignment
 from numapin_enforcer.cgroups.naming import Driver, Layout
 from numapin_enforcer.cgroups.tree import Cgroup, Version, tree_of
 from numapin_enforcer.plan.desired import Desired
-from numapin_enforcer.runtime.client import RuntimeRecord
-from numapin_enforcer.runtime.records import containers, record
+from numapin_enforcer.runtime.client import ContainerResources
+from numapin_enforcer.runtime.records import find_containers, resources_to_send
 
 ROOT, POD = "kubepods", "kubepods/pod1"
 A, B = f"{POD}/{'a' * 64}", f"{POD}/{'b' * 64}"
@@ -16,8 +16,8 @@ BOTH, ONE = MemSet([0, 1]), CpuSet([1])
 
 
 def told(
-    found: str, *, exclusive: bool = True, mems: str = "", before: RuntimeRecord | None = None
-) -> RuntimeRecord | None:
+    found: str, *, exclusive: bool = True, mems: str = "", before: ContainerResources | None = None
+) -> ContainerResources | None:
     """What is to be told of a container that should have CPU 1."""
     cpus, nodes = CpuSet.parse(found), MemSet.parse(mems)
     container = ContainerAssignment(
@@ -33,24 +33,24 @@ def told(
         Version.V1, ROOT, [Cgroup(path, cpus, BOTH, cpus, BOTH) for path in (ROOT, POD, A)]
     )
     wanted = Desired(ONE, nodes or BOTH, container, exclusive=exclusive)
-    return record({A: wanted}, tree, A, before)
+    return resources_to_send({A: wanted}, tree, A, before)
 
 
-OLD = RuntimeRecord(CpuSet([3]))
+OLD = ContainerResources(CpuSet([3]))
 
 
 @pytest.mark.parametrize(
     ("expected", "found"),
     [
-        (RuntimeRecord(ONE), told("1")),
-        (RuntimeRecord(ONE, MemSet([0])), told("1", mems="0")),
+        (ContainerResources(ONE), told("1")),
+        (ContainerResources(ONE, MemSet([0])), told("1", mems="0")),
         (None, told("0")),
         (OLD, told("0", before=OLD)),
         (None, told("1", exclusive=False)),
-        (RuntimeRecord(ONE), told("1", exclusive=False, before=OLD)),
+        (ContainerResources(ONE), told("1", exclusive=False, before=OLD)),
         (
-            RuntimeRecord(ONE, BOTH),
-            told("1", exclusive=False, before=RuntimeRecord(CpuSet([3]), MemSet([0]))),
+            ContainerResources(ONE, BOTH),
+            told("1", exclusive=False, before=ContainerResources(CpuSet([3]), MemSet([0]))),
         ),
     ],
     ids=[
@@ -63,18 +63,20 @@ OLD = RuntimeRecord(CpuSet([3]))
         "a former owner with memory",
     ],
 )
-def test_what_is_told(expected: RuntimeRecord | None, found: RuntimeRecord | None) -> None:
+def test_what_is_told(
+    expected: ContainerResources | None, found: ContainerResources | None
+) -> None:
     assert found == expected
 
 
 def test_of_a_cgroup_that_nothing_is_wanted_of_nothing_is_told() -> None:
     tree = tree_of(Version.V1, ROOT, [Cgroup(ROOT, ONE, BOTH, ONE, BOTH)])
-    assert record({}, tree, ROOT, OLD) is None
+    assert resources_to_send({}, tree, ROOT, OLD) is None
 
 
 def test_containers_are_found_by_their_ids() -> None:
     tree = tree_of(
         Version.V1, ROOT, [Cgroup(path, ONE, BOTH, ONE, BOTH) for path in (ROOT, POD, A, B)]
     )
-    found = dict(containers(tree, Layout(Driver.CGROUPFS)))
+    found = dict(find_containers(tree, Layout(Driver.CGROUPFS)))
     assert found == {"a" * 64: (A, "1"), "b" * 64: (B, "1")}

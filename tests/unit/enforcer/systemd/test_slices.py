@@ -15,11 +15,11 @@ from numapin_enforcer.systemd.slices import (
     SystemdAbsentError,
     SystemdRefusedError,
     SystemdUnavailableError,
+    qos_slices,
     slice_sets,
-    told_slices,
     unit_name,
 )
-from numapin_enforcer.systemd.updater import SliceRecorder
+from numapin_enforcer.systemd.updater import SliceUpdater
 from support.fakes.systemd import FakeSystemd
 from support.real.enforcer_node import eventually
 
@@ -57,9 +57,9 @@ def test_what_the_kernel_does_not_have_yet_is_not_told() -> None:
 
 def test_nothing_is_told_where_systemd_has_no_part_in_cpusets() -> None:
     _, tree = enforced(Version.V1)
-    assert not list(told_slices(tree, LAYOUT))
+    assert not list(qos_slices(tree, LAYOUT))
     _, tree = enforced()
-    assert not list(told_slices(tree, Layout(Driver.CGROUPFS)))
+    assert not list(qos_slices(tree, Layout(Driver.CGROUPFS)))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_nothing_is_told_where_systemd_has_no_part_in_cpusets() -> None:
 def test_a_units_name_is_the_last_part_of_its_cgroup(root: str, unit: str) -> None:
     layout = Layout(Driver.SYSTEMD, root)
     tree = Tree(Version.V2, layout.root, dict.fromkeys([f"{layout.root}/{unit}"]))  # type: ignore[arg-type]
-    assert [unit_name(path) for path in told_slices(tree, layout)] == [unit]
+    assert [unit_name(path) for path in qos_slices(tree, layout)] == [unit]
 
 
 @pytest.fixture
@@ -89,32 +89,32 @@ def systemd() -> FakeSystemd:
 @pytest.fixture
 async def recorder(
     systemd: FakeSystemd, wake: asyncio.Event, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[SliceRecorder]:
+) -> AsyncIterator[SliceUpdater]:
     monkeypatch.setattr(slice_recorder, "FIRST_RETRY_SECONDS", 0.01)
-    made = SliceRecorder(lambda: systemd, wake)
+    made = SliceUpdater(lambda: systemd, wake)
     task = asyncio.create_task(made.run())
     yield made
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
 
-def is_settling(recorder: SliceRecorder) -> bool:
-    return recorder.settling
+def is_settling(recorder: SliceUpdater) -> bool:
+    return recorder.finishes_soon
 
 
-async def settled(recorder: SliceRecorder) -> None:
-    await eventually(lambda: not recorder.settling, "systemd to be told")
+async def settled(recorder: SliceUpdater) -> None:
+    await eventually(lambda: not recorder.finishes_soon, "systemd to be told")
 
 
 async def test_systemd_comes_to_remember_and_is_not_told_again(
-    recorder: SliceRecorder, systemd: FakeSystemd, wake: asyncio.Event
+    recorder: SliceUpdater, systemd: FakeSystemd, wake: asyncio.Event
 ) -> None:
     recorder.want({BEST_EFFORT: NARROW, BURSTABLE: WIDE})
     assert is_settling(recorder)
     await settled(recorder)
     assert systemd.known == {BEST_EFFORT: NARROW, BURSTABLE: WIDE}
     assert wake.is_set()
-    assert recorder.lingering == {BEST_EFFORT: SHARED, BURSTABLE: ALL}
+    assert recorder.stale_cpus == {BEST_EFFORT: SHARED, BURSTABLE: ALL}
     reads = systemd.reads
     recorder.want({BEST_EFFORT: NARROW, BURSTABLE: WIDE})
     assert not is_settling(recorder)
@@ -123,7 +123,7 @@ async def test_systemd_comes_to_remember_and_is_not_told_again(
 
 
 async def test_what_it_remembers_from_before_is_not_told_again(
-    recorder: SliceRecorder, systemd: FakeSystemd
+    recorder: SliceUpdater, systemd: FakeSystemd
 ) -> None:
     systemd.known[BEST_EFFORT] = NARROW
     recorder.want({BEST_EFFORT: NARROW})
@@ -132,38 +132,38 @@ async def test_what_it_remembers_from_before_is_not_told_again(
 
 
 async def test_what_it_may_still_write_lingers_until_it_is_told(
-    recorder: SliceRecorder, systemd: FakeSystemd
+    recorder: SliceUpdater, systemd: FakeSystemd
 ) -> None:
     recorder.want({BEST_EFFORT: WIDE})
     await settled(recorder)
     systemd.gate.clear()
     recorder.want({BEST_EFFORT: NARROW})
     await eventually(lambda: systemd.reads > 2)
-    assert recorder.lingering[BEST_EFFORT] == ALL
+    assert recorder.stale_cpus[BEST_EFFORT] == ALL
     systemd.gate.set()
     await settled(recorder)
-    assert recorder.lingering[BEST_EFFORT] == SHARED
+    assert recorder.stale_cpus[BEST_EFFORT] == SHARED
 
 
 async def test_what_is_wanted_while_it_is_told_has_the_last_word(
-    recorder: SliceRecorder, systemd: FakeSystemd
+    recorder: SliceUpdater, systemd: FakeSystemd
 ) -> None:
     seen: list[CpuSet] = []
 
     def narrow() -> None:
         recorder.want({BEST_EFFORT: NARROW})
-        seen.append(recorder.lingering[BEST_EFFORT])
+        seen.append(recorder.stale_cpus[BEST_EFFORT])
 
     systemd.before_write = narrow
     recorder.want({BEST_EFFORT: WIDE})
     await eventually(lambda: systemd.known[BEST_EFFORT] == NARROW)
     await settled(recorder)
     assert seen[0] == ALL
-    assert recorder.lingering[BEST_EFFORT] == SHARED
+    assert recorder.stale_cpus[BEST_EFFORT] == SHARED
     assert [sets for _, sets in systemd.told] == [WIDE, NARROW]
 
 
-async def test_none_leaves_what_was_wanted(recorder: SliceRecorder, systemd: FakeSystemd) -> None:
+async def test_none_leaves_what_was_wanted(recorder: SliceUpdater, systemd: FakeSystemd) -> None:
     recorder.want({BEST_EFFORT: NARROW, BURSTABLE: None})
     await settled(recorder)
     recorder.want({BEST_EFFORT: None, BURSTABLE: None})
@@ -172,32 +172,32 @@ async def test_none_leaves_what_was_wanted(recorder: SliceRecorder, systemd: Fak
 
 
 async def test_a_slice_that_somebody_wrote_is_asked_about_again(
-    recorder: SliceRecorder, systemd: FakeSystemd
+    recorder: SliceUpdater, systemd: FakeSystemd
 ) -> None:
     recorder.want({BEST_EFFORT: NARROW})
     await settled(recorder)
     systemd.known[BEST_EFFORT] = WIDE
-    recorder.doubt(BEST_EFFORT)
+    recorder.note_external_change(BEST_EFFORT)
     recorder.want({BEST_EFFORT: NARROW})
     await eventually(lambda: systemd.known[BEST_EFFORT] == NARROW)
 
 
 async def test_a_slice_that_went_lingers_no_more(
-    recorder: SliceRecorder, systemd: FakeSystemd
+    recorder: SliceUpdater, systemd: FakeSystemd
 ) -> None:
     recorder.want({BEST_EFFORT: NARROW})
     await settled(recorder)
     recorder.want({})
-    assert recorder.lingering[BEST_EFFORT] == CpuSet()
+    assert recorder.stale_cpus[BEST_EFFORT] == CpuSet()
     del systemd.known[BEST_EFFORT]
     recorder.want({BEST_EFFORT: WIDE})
     await settled(recorder)
-    assert recorder.lingering[BEST_EFFORT] == CpuSet()
+    assert recorder.stale_cpus[BEST_EFFORT] == CpuSet()
     assert not recorder.obstacles()
 
 
 async def test_a_failure_is_told_and_tried_again(
-    recorder: SliceRecorder, systemd: FakeSystemd, wake: asyncio.Event
+    recorder: SliceUpdater, systemd: FakeSystemd, wake: asyncio.Event
 ) -> None:
     systemd.failure = SystemdUnavailableError("no answer")
     recorder.want({BEST_EFFORT: NARROW})
@@ -207,33 +207,33 @@ async def test_a_failure_is_told_and_tried_again(
         "SystemdUnavailable",
         "systemd was not told: no answer",
     )
-    assert not recorder.settling
+    assert not recorder.finishes_soon
     systemd.failure = None
     await eventually(lambda: systemd.known[BEST_EFFORT] == NARROW)
     await eventually(lambda: not recorder.obstacles())
 
 
 async def test_a_word_that_is_not_kept_is_a_refusal(
-    recorder: SliceRecorder, systemd: FakeSystemd, wake: asyncio.Event
+    recorder: SliceUpdater, systemd: FakeSystemd, wake: asyncio.Event
 ) -> None:
     systemd.deaf = True
     recorder.want({BEST_EFFORT: NARROW})
     await wake.wait()
     assert isinstance(recorder.problem, SystemdRefusedError)
-    assert recorder.lingering[BEST_EFFORT] == SHARED
+    assert recorder.stale_cpus[BEST_EFFORT] == SHARED
     systemd.deaf = False
     await eventually(lambda: not recorder.obstacles())
 
 
 async def test_without_a_socket_the_status_says_so_and_nothing_is_in_the_way(
-    recorder: SliceRecorder, systemd: FakeSystemd, wake: asyncio.Event
+    recorder: SliceUpdater, systemd: FakeSystemd, wake: asyncio.Event
 ) -> None:
     systemd.failure = SystemdAbsentError("there is no socket")
     recorder.want({BEST_EFFORT: NARROW})
     await wake.wait()
     assert recorder.note == "systemd is not told: there is no socket"
     assert not recorder.obstacles()
-    recorder.rest()
+    recorder.pause()
     assert not recorder.note
 
 
@@ -241,7 +241,7 @@ async def test_one_that_does_not_answer_is_not_asked_at_every_pass(
     systemd: FakeSystemd, wake: asyncio.Event
 ) -> None:
     """Every failure wakes the loop, which wants the same again; the first wait is half a second."""
-    recorder = SliceRecorder(lambda: systemd, wake)
+    recorder = SliceUpdater(lambda: systemd, wake)
     task = asyncio.create_task(recorder.run())
     systemd.failure = SystemdAbsentError("there is no socket")
     recorder.want({BEST_EFFORT: NARROW})
@@ -259,7 +259,7 @@ async def test_one_that_does_not_answer_is_not_asked_at_every_pass(
 
 
 async def test_a_slow_systemd_holds_no_status_back(
-    recorder: SliceRecorder,
+    recorder: SliceUpdater,
     systemd: FakeSystemd,
     wake: asyncio.Event,
     monkeypatch: pytest.MonkeyPatch,
@@ -268,9 +268,9 @@ async def test_a_slow_systemd_holds_no_status_back(
     systemd.gate.clear()
     recorder.want({BEST_EFFORT: NARROW})
     await wake.wait()
-    assert not recorder.settling
+    assert not recorder.finishes_soon
     recorder.want({BEST_EFFORT: NARROW})
-    assert not recorder.settling
+    assert not recorder.finishes_soon
     (told,) = recorder.obstacles()
     assert (told.reason, told.message) == (
         "Applying",
@@ -281,7 +281,7 @@ async def test_a_slow_systemd_holds_no_status_back(
 
 
 async def test_its_connection_ends_with_us(systemd: FakeSystemd, wake: asyncio.Event) -> None:
-    recorder = SliceRecorder(lambda: systemd, wake)
+    recorder = SliceUpdater(lambda: systemd, wake)
     task = asyncio.create_task(recorder.run())
     recorder.want({BEST_EFFORT: NARROW})
     await settled(recorder)
