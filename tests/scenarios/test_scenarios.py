@@ -7,13 +7,13 @@ import pytest
 import yaml
 
 from numapin_api.machine import parse_machine
+from numapin_api.quantity import millis
 from numapin_client.resources import Key
 from numapin_operator.nodes.controller import Controller
 from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods import parse_pod
 from numapin_operator.observe.records import NodeView
-from numapin_operator.placement import millis
 from numapin_operator.policies.status_writer import Reporter
 from support.fakes.cluster import FakeCluster
 from support.values.operator import enforcer_status, pod_body

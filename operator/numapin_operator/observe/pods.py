@@ -6,6 +6,7 @@ from math import ceil
 from sys import intern
 from typing import Any, Final
 
+from numapin_api.quantity import QuantityError, parse_quantity
 from numapin_operator.placement import (
     CPU,
     HUGEPAGES_PREFIX,
@@ -15,9 +16,7 @@ from numapin_operator.placement import (
     PodFormatError,
     PodLevel,
     PodView,
-    QuantityError,
     amounts,
-    parse_quantity,
 )
 
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"

@@ -14,8 +14,8 @@ from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.hardware import restore_topology
 from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus, TopologyStatus
 from numapin_api.policystatus import CpuPolicyStatus
+from numapin_api.quantity import millis
 from numapin_api.topology import Topology
-from numapin_operator.placement import millis
 
 Json = Mapping[str, Any]
 

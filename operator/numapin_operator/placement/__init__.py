@@ -10,7 +10,6 @@ from numapin_operator.placement.errors import PlacementError, PodFormatError, Po
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.plan import Plan, Waiting, plan_node, plan_with
 from numapin_operator.placement.policy import Rules, resolve, with_reserved
-from numapin_operator.placement.quantity import QuantityError, millis, parse_quantity
 from numapin_operator.placement.requests import (
     CPU,
     HUGEPAGES_PREFIX,
@@ -38,12 +37,9 @@ __all__ = [
     "PodLevel",
     "PodView",
     "PolicyError",
-    "QuantityError",
     "Rules",
     "Waiting",
     "amounts",
-    "millis",
-    "parse_quantity",
     "plan_node",
     "plan_with",
     "resolve",

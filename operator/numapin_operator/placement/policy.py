@@ -7,6 +7,7 @@ from typing import Final
 
 from numapin_api.cpupolicy import CpuPolicySpec, Options
 from numapin_api.cpuset import CpuSet
+from numapin_api.quantity import QuantityError, whole
 from numapin_api.topology import NumaNode, Topology, default_distances, page_size_bytes
 from numapin_operator.placement.cpumanager.cpu_groups import Layout, layout_of
 from numapin_operator.placement.cpumanager.distributed import take_distributed
@@ -14,7 +15,6 @@ from numapin_operator.placement.cpumanager.packed import Packing, take_packed
 from numapin_operator.placement.cpumanager.whole_cores import take_whole_cores
 from numapin_operator.placement.errors import NotEnoughCpusError, PolicyError
 from numapin_operator.placement.masks import mask_of
-from numapin_operator.placement.quantity import QuantityError, whole
 from numapin_operator.placement.requests import HUGEPAGES_PREFIX, MEMORY
 from numapin_operator.placement.topologymanager.merge import Merging
 

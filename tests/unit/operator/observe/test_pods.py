@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from numapin_api.quantity import QuantityError, millis, parse_quantity, whole
 from numapin_operator.observe.pods import parse_pod
 from numapin_operator.placement import Kind, PodFormatError
-from numapin_operator.placement.quantity import QuantityError, millis, parse_quantity, whole
 from numapin_operator.placement.requests import pod_cpus, pod_memory
 
 MIB = 1 << 20
