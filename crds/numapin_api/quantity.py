@@ -1,4 +1,4 @@
-"""Quantities: Kubernetes' notation for amounts, such as 1500m, 2Gi or 1e3."""
+"""Amounts: Kubernetes' notation (1500m, 2Gi, 1e3), and how messages show bytes and counts."""
 
 import re
 from fractions import Fraction
@@ -63,6 +63,21 @@ def whole(value: object) -> int:
 def millis(value: object) -> int:
     """A quantity as thousandths, rounded up, as Kubernetes does (`Quantity.MilliValue`)."""
     return ceil(parse_quantity(value) * 1000)
+
+
+def format_bytes(size_bytes: int) -> str:
+    """A number of bytes in the largest binary unit that fits, with at most one decimal: 1.5 GiB."""
+    size, unit = float(size_bytes), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if size < 1024:
+            break
+        size, unit = size / 1024, larger
+    return f"{size:.1f}".removesuffix(".0") + f" {unit}"
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with its noun: `1 CPU`, `2 CPUs`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 @lru_cache(maxsize=8192)

@@ -11,9 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from numapin_api.cpuset import CpuSet
+from numapin_api.quantity import format_bytes, plural
 from numapin_api.topology import NumaNode, Topology
 from numapin_cli.drawing.pci import draw_pci
-from numapin_cli.drawing.text import count, format_bytes, section
+from numapin_cli.drawing.text import section
 
 CoreText = Callable[[CpuSet], Text]
 """How one core is written, given the CPUs that are its threads."""
@@ -63,8 +64,8 @@ def draw_boxes(topology: Topology, core_text: CoreText = core_list) -> Iterator[
 def _totals(topology: Topology) -> Text:
     parts = [
         _cpu_counts(topology, topology.online),
-        count(len(topology.socket_cpus), "socket"),
-        count(len(topology.numa_nodes), "NUMA node"),
+        plural(len(topology.socket_cpus), "socket"),
+        plural(len(topology.numa_nodes), "NUMA node"),
         format_bytes(sum(node.memory_bytes for node in topology.numa_nodes)),
     ]
     return Text(", ".join(parts), style="bold")
@@ -72,9 +73,9 @@ def _totals(topology: Topology) -> Text:
 
 def _cpu_counts(topology: Topology, cpus: CpuSet) -> str:
     widths = sorted({len(core) for core in _cores_in(topology, cpus)})
-    cores = count(len(_cores_in(topology, cpus)), "core")
+    cores = plural(len(_cores_in(topology, cpus)), "core")
     threads = f" of {' or '.join(map(str, widths))} threads" if widths != [1] else ""
-    return f"{count(len(cpus), 'CPU')} on {cores}{threads}"
+    return f"{plural(len(cpus), 'CPU')} on {cores}{threads}"
 
 
 def _box(title: str, facts: str, body: Iterable[RenderableType]) -> Panel:
@@ -91,7 +92,7 @@ def _node_in_socket(topology: Topology, node: NumaNode, core_text: CoreText) -> 
 
 def _node_facts(topology: Topology, node: NumaNode) -> str:
     cpus = topology.numa_cpus[node.id]
-    facts = [count(len(cpus), "CPU")] if cpus else []
+    facts = [plural(len(cpus), "CPU")] if cpus else []
     facts.append(format_bytes(node.memory_bytes))
     pages = [f"{number} x {size}" for size, number in node.hugepages.items() if number]
     return ", ".join([*facts, *([f"huge pages {' + '.join(pages)}"] if pages else [])])

@@ -12,9 +12,10 @@ from rich.text import Text
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Refusal
+from numapin_api.quantity import format_bytes
 from numapin_api.topology import Topology
 from numapin_cli.drawing.machine import core_list, draw_boxes
-from numapin_cli.drawing.text import format_bytes, section
+from numapin_cli.drawing.text import section
 from numapin_operator.placement import PodView
 
 _LETTERS: Final = ascii_uppercase + ascii_lowercase

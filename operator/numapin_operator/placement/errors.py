@@ -2,10 +2,7 @@
 
 from typing import ClassVar
 
-
-def counted(count: int, what: str) -> str:
-    """`1 CPU`, `2 CPUs`."""
-    return f"{count} {what}{'' if count == 1 else 's'}"
+from numapin_api.quantity import plural
 
 
 class PlacementError(Exception):
@@ -33,7 +30,7 @@ class NotEnoughCpusError(PlacementError):
     reason = "NotEnoughCPUs"
 
     def __init__(self, wanted: int, free: int, detail: str = "") -> None:
-        super().__init__(f"wanted {counted(wanted, 'CPU')}, {free or 'none'} free{detail}")
+        super().__init__(f"wanted {plural(wanted, 'CPU')}, {free or 'none'} free{detail}")
         self.wanted, self.free = wanted, free
 
 

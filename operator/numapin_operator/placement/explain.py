@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Final
 
+from numapin_api.quantity import format_bytes, plural
 from numapin_operator.placement.allocations import CpuPool
 from numapin_operator.placement.cpumanager.cpu_groups import Layout
 from numapin_operator.placement.errors import (
@@ -13,7 +14,6 @@ from numapin_operator.placement.errors import (
     SharedPoolEmptyError,
     SmtAlignmentError,
     TopologyAffinityError,
-    counted,
 )
 from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.policy import Rules
@@ -40,9 +40,9 @@ def arithmetic(
 def _free_on_nodes(rules: Rules, free: int, memory: MemoryTables | None) -> Iterator[str]:
     for numa_node in rules.topology.numa_nodes:
         count = (rules.layout.numa_nodes.get(numa_node.id, 0) & free).bit_count()
-        parts = [counted(count, "CPU")]
+        parts = [plural(count, "CPU")]
         for resource, at in sorted(memory.free.items() if memory else ()):
-            parts.append(f"{readable(at.get(numa_node.id, 0))} {resource}")
+            parts.append(f"{format_bytes(at.get(numa_node.id, 0))} {resource}")
         yield f"{numa_node.id}: {' + '.join(parts)}"
 
 
@@ -67,13 +67,14 @@ def _fitting(
 
 
 def _up_to(count: int, how: str = "") -> str:
-    return f"up to {counted(count, 'CPU')} would fit{how}" if count else "no CPU would fit"
+    return f"up to {plural(count, 'CPU')} would fit{how}" if count else "no CPU would fit"
 
 
 def _largest_memory(memory: MemoryTables | None) -> Iterator[str]:
     for resource, at in sorted(memory.free.items() if memory else ()):
         if resource == MEMORY or any(at.values()):
-            yield f"up to {readable(max(at.values(), default=0))} of {resource} on one NUMA node"
+            most = format_bytes(max(at.values(), default=0))
+            yield f"up to {most} of {resource} on one NUMA node"
 
 
 def largest_aligned(layout: Layout, free: int, policy: str) -> int:
@@ -90,13 +91,3 @@ def largest_aligned(layout: Layout, free: int, policy: str) -> int:
         (total for total, below in zip(accumulate(there), fewer, strict=False) if total > below),
         default=0,
     )
-
-
-def readable(size_bytes: int) -> str:
-    """An amount of bytes for people, such as 1.5 GiB."""
-    size, unit = float(size_bytes), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if size < 1024:
-            break
-        size, unit = size / 1024, larger
-    return f"{size:.1f}".removesuffix(".0") + f" {unit}"

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from numapin_api.cpuset import CpuSet
+from numapin_api.quantity import format_bytes
 from numapin_operator.placement.allocations import (
     Binding,
     Block,
@@ -19,7 +20,6 @@ from numapin_operator.placement.errors import (
     SmtAlignmentError,
     TopologyAffinityError,
 )
-from numapin_operator.placement.explain import readable
 from numapin_operator.placement.memorymanager.binder import MemoryBinder, divide
 from numapin_operator.placement.memorymanager.nearest import NearbyBinder
 from numapin_operator.placement.memorymanager.static import StaticBinder
@@ -211,7 +211,7 @@ class Placing:
     @staticmethod
     def _asks(cpus: int, memory: Amounts) -> str:
         parts = [f"{cpus} CPUs"] if cpus else []
-        return ", ".join([*parts, *(f"{readable(size)} of {name}" for name, size in memory)])
+        return ", ".join([*parts, *(f"{format_bytes(size)} of {name}" for name, size in memory)])
 
     def _give_cpus(self, container: ContainerView, count: int, numa_nodes: int | None) -> None:
         check_whole_cores(self._rules, self._pool, count)

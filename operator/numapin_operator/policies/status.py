@@ -8,6 +8,7 @@ from typing import Final
 
 from numapin_api.conditions import ConditionType, Reason, Verdict, find, merge
 from numapin_api.policystatus import CpuPolicyStatus, PolicyConflict, StalledNode
+from numapin_api.quantity import plural
 from numapin_operator.observe.records import AssignmentView, PolicyView
 from numapin_operator.policies.selection import unsupported_fields
 
@@ -183,11 +184,11 @@ def _verdicts(
 def _ready(nodes: PolicyNodes, judged: Sequence[NodeOutcome]) -> Verdict:
     if judged:
         return Verdict(
-            ConditionType.READY, True, Reason.IN_FORCE, f"in force on {_count(len(judged))}"
+            ConditionType.READY, True, Reason.IN_FORCE, f"in force on {plural(len(judged), 'node')}"
         )
     if nodes.overruled:
         lost = sum(map(len, nodes.overruled.values()))
-        said = f"{_count(lost)} selected, each governed by a policy of higher rank"
+        said = f"{plural(lost, 'node')} selected, each governed by a policy of higher rank"
         return Verdict(ConditionType.READY, True, Reason.OVERRULED, said)
     return Verdict(
         ConditionType.READY,
@@ -222,9 +223,5 @@ def _said(outcomes: Sequence[NodeOutcome]) -> str:
         named = ", ".join(one.node for one in some[:EXAMPLES_NAMED])
         more = ", ..." if len(some) > EXAMPLES_NAMED else ""
         why = f" ({some[0].message})" if some[0].message else ""
-        parts.append(f"{_count(len(some))} {reason}: {named}{more}{why}")
+        parts.append(f"{plural(len(some), 'node')} {reason}: {named}{more}{why}")
     return "; ".join(parts)
-
-
-def _count(nodes: int) -> str:
-    return f"{nodes} node" if nodes == 1 else f"{nodes} nodes"

@@ -61,7 +61,7 @@ def test_people_see_who_gets_what_where_and_why_not(
     drawn = capsys.readouterr().out
     assert "\x1b[" not in drawn, "no colours off a terminal"
     rows = [line.split() for line in drawn.splitlines()]
-    assert ["A", "web/first", "db", "1,5", "0", "1.0", "GiB"] in rows
+    assert ["A", "web/first", "db", "1,5", "0", "1", "GiB"] in rows
     assert ["web/first", "log", "shared", "0", "64", "MiB"] in rows
     assert ["default/odd", "x", "shared,", "refused"] in rows
     assert ["default/other", "x", "shared"] in rows

@@ -79,7 +79,7 @@ def test_sockets_hold_numa_nodes_with_their_caches(captured_machines: Path) -> N
 
 def test_a_numa_node_with_several_sockets_is_the_outer_box(captured_machines: Path) -> None:
     shown = _draw(captured_machines / "s390-books-nonuma")
-    assert "╭─ NUMA node 0  20 CPUs, 2.0 GiB ─" in shown
+    assert "╭─ NUMA node 0  20 CPUs, 2 GiB ─" in shown
     assert "│ socket 1    3 4 5 6 " in shown
 
 
@@ -89,7 +89,7 @@ def test_a_numa_node_with_several_sockets_is_the_outer_box(captured_machines: Pa
         (
             "knl-snc4-mcdram",
             [
-                "  NUMA node 4  2.0 GiB  distance 31 from 1",
+                "  NUMA node 4  2 GiB  distance 31 from 1",
                 "  4 41 31 41 41 10 41 41 41",
             ],
         ),
@@ -98,7 +98,7 @@ def test_a_numa_node_with_several_sockets_is_the_outer_box(captured_machines: Pa
         (
             "power9-smt4-gpu-nodes",
             [
-                "  NUMA node 250  15.0 GiB  distance 80 from 0,8  on a GPU, not for containers",
+                "  NUMA node 250  15 GiB  distance 80 from 0,8  on a GPU, not for containers",
                 "  NUMA node 8  3  display / GPU  0007:00:00.0 0035:04:00.0 0035:05:00.0",
             ],
         ),

@@ -5,10 +5,10 @@ it can, else the fewest, and refuses only what the whole machine does not have. 
 kubelet's groups: what each NUMA node gives is accounted to that node.
 """
 
+from numapin_api.quantity import format_bytes
 from numapin_operator.placement.allocations import Block
 from numapin_operator.placement.cpumanager.cpu_groups import Layout
 from numapin_operator.placement.errors import NotEnoughMemoryError
-from numapin_operator.placement.explain import readable
 from numapin_operator.placement.masks import members
 from numapin_operator.placement.memorymanager.binder import PodBlocks
 from numapin_operator.placement.memorymanager.tables import MemoryTables
@@ -89,7 +89,7 @@ class NearbyBinder:
                 ),
             )
             return 1 << best
-        wanted = ", ".join(f"{readable(size)} of {resource}" for resource, size in asked)
+        wanted = ", ".join(f"{format_bytes(size)} of {resource}" for resource, size in asked)
         if self._alone:
             raise NotEnoughMemoryError(f"wanted {wanted} on one NUMA node, none has so much")
         needs = self._tables.single_hints(asked, alone=False).needs

@@ -1,8 +1,8 @@
 """Static memory: bound by the kubelet's rules. Source: Kubernetes v1.36, memorymanager."""
 
+from numapin_api.quantity import format_bytes
 from numapin_operator.placement.allocations import Block
 from numapin_operator.placement.errors import NotEnoughMemoryError
-from numapin_operator.placement.explain import readable
 from numapin_operator.placement.masks import members
 from numapin_operator.placement.memorymanager.binder import PodBlocks
 from numapin_operator.placement.memorymanager.tables import MemoryTables
@@ -109,4 +109,4 @@ def _nodes(numa_nodes: int) -> str:
 
 
 def _amounts(asked: Amounts) -> str:
-    return ", ".join(f"{readable(size)} of {resource}" for resource, size in asked)
+    return ", ".join(f"{format_bytes(size)} of {resource}" for resource, size in asked)

@@ -1,11 +1,9 @@
 """Pods as the API server gives them, to what the planner needs; and what is said of bad ones."""
 
-from fractions import Fraction
 from typing import Any
 
 import pytest
 
-from numapin_api.quantity import QuantityError, millis, parse_quantity, whole
 from numapin_operator.observe.pods import parse_pod
 from numapin_operator.placement import Kind, PodFormatError
 from numapin_operator.placement.requests import pod_cpus, pod_memory
@@ -20,37 +18,6 @@ def pod(spec: dict[str, Any], **status: Any) -> dict[str, Any]:
 def container(name: str, cpu: str = "1", memory: str = "64Mi", **fields: Any) -> dict[str, Any]:
     amounts = {"cpu": cpu, "memory": memory}
     return {"name": name, "resources": {"requests": amounts, "limits": amounts}} | fields
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("2", Fraction(2)),
-        (3, Fraction(3)),
-        (0.5, Fraction(1, 2)),
-        ("1500m", Fraction(3, 2)),
-        ("1.5Gi", Fraction(3 << 29)),
-        ("64M", Fraction(64_000_000)),
-        ("1e3", Fraction(1000)),
-        ("12E-1", Fraction(6, 5)),
-        ("2E", Fraction(2 * 10**18)),
-        ("+.5", Fraction(1, 2)),
-        ("5.", Fraction(5)),
-        ("100n", Fraction(1, 10**7)),
-    ],
-)
-def test_quantities_are_read_exactly(text: str | float, value: Fraction) -> None:
-    assert parse_quantity(text) == value
-
-
-@pytest.mark.parametrize("text", ["", "Gi", "1 Gi", "1gi", "0x1", "1Zi", "--1", "1e", None, True])
-def test_what_is_no_quantity_is_refused_with_an_example(text: object) -> None:
-    with pytest.raises(QuantityError, match="write it like 2, 500m"):
-        parse_quantity(text)
-
-
-def test_amounts_are_rounded_up_as_kubernetes_does() -> None:
-    assert (whole("100m"), whole("1.5Gi"), millis("0.0001"), millis("2")) == (1, 3 << 29, 1, 2000)
 
 
 @pytest.mark.parametrize(
