@@ -11,8 +11,8 @@ import yaml
 from pydantic import ValidationError
 
 from numapin_api.cpupolicy import CpuPolicySpec
+from numapin_api.invalid import invalid_fields
 from numapin_api.names import API_VERSION, CPU_POLICY_KIND
-from numapin_cli.places import describe_invalid
 from numapin_cli.subcommand import CommandError
 from numapin_operator.observe.pods import parse_pod
 from numapin_operator.placement import PodFormatError, PodView
@@ -116,9 +116,8 @@ def _policy(manifest: Manifest) -> CpuPolicySpec:
     try:
         return CpuPolicySpec.model_validate(manifest.content.get("spec") or {}, extra="forbid")
     except ValidationError as refused:
-        place, problem = describe_invalid(refused)
-        field = ".".join(filter(None, ("spec", place)))
-        raise CommandError(f"{manifest.place}: {field}: {problem}") from refused
+        first = invalid_fields(refused, within="spec")[0]
+        raise CommandError(f"{manifest.place}: {first}") from refused
 
 
 def _pod(manifest: Manifest) -> PodView:

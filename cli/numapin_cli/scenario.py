@@ -9,9 +9,9 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from numapin_api.cpupolicy import CpuPolicySpec
+from numapin_api.invalid import invalid_fields
 from numapin_api.machine import MachineFormatError, parse_machine
 from numapin_api.topology import Topology
-from numapin_cli.places import describe_invalid
 from numapin_operator.observe.pods import parse_pod
 from numapin_operator.placement import PodFormatError, PodView
 
@@ -118,8 +118,7 @@ class _Reader:
         try:
             return CpuPolicySpec.model_validate(self._given.get("policy", {}), extra="forbid")
         except ValidationError as refused:
-            place, problem = describe_invalid(refused)
-            raise self._error(".".join(filter(None, ("policy", place))), problem) from refused
+            raise self._error(*invalid_fields(refused, within="policy")[0]) from refused
 
     def _steps(self) -> Iterator[Step]:
         steps = self._given.get("steps")

@@ -1,15 +1,15 @@
 """The machine format: a Topology as JSON that people keep in files and feed to the simulator."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
-from pydantic_core import ErrorDetails
 
 from numapin_api.cpuset import MAX_ID, CpuSet
+from numapin_api.invalid import invalid_fields
 from numapin_api.topology import (
     NO_CACHE,
     Cpu,
@@ -41,8 +41,7 @@ def parse_machine(text: str | bytes, source: str) -> Topology:
     try:
         machine = _Machine.model_validate_json(text)
     except ValidationError as refused:
-        first = refused.errors()[0]
-        raise MachineFormatError(source, _place(first["loc"]), _problem(first)) from refused
+        raise MachineFormatError(source, *invalid_fields(refused)[0]) from refused
     for place, problem in chain(_cpu_faults(machine), _numa_faults(machine)):
         raise MachineFormatError(source, place, problem)
     return machine.topology()
@@ -185,20 +184,3 @@ def _numa_faults(machine: _Machine) -> Iterator[tuple[str, str]]:
                 " of numaNodes, in that order",
             )
         seen.add(node.id)
-
-
-def _place(path: Sequence[int | str]) -> str:
-    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).lstrip(".")
-
-
-def _problem(error: ErrorDetails) -> str:
-    match error["type"]:
-        case "missing":
-            return "is missing; add it"
-        case "extra_forbidden":
-            return "is not a field of a machine; remove it or correct its name"
-        case "json_invalid":
-            return f"is not JSON ({error['ctx']['error']}); write one object with cpus, numaNodes"
-        case _:
-            text = error["msg"].removeprefix("Value error, ")
-            return f"{text[0].lower()}{text[1:]}, not {error['input']!r:.60}"

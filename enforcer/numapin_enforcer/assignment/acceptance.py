@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from numapin_api.conditions import Obstacle, Reason
+from numapin_api.invalid import invalid_fields
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_enforcer.assignment.local_copy import Assignment, LocalCopy, LocalCopyError
@@ -63,7 +64,8 @@ class Acceptance:
         try:
             spec = NodeAssignmentSpec.model_validate(body.get("spec") or {})
         except ValidationError as error:
-            self.refusal = Obstacle(Reason.INVALID_ASSIGNMENT, _shown(error))
+            message = "; ".join(map(str, invalid_fields(error, within="spec")))[:MESSAGE_LIMIT]
+            self.refusal = Obstacle(Reason.INVALID_ASSIGNMENT, message)
             return True
         offered = Assignment(self.node_name, *seen, spec)
         self.waiting = None
@@ -83,11 +85,3 @@ class Acceptance:
         """Whether it is in force already: a CPU that went offline since does not undo that."""
         known = self.accepted
         return known is not None and (known.node_name, known.spec) == (name, spec)
-
-
-def _shown(error: ValidationError) -> str:
-    parts = (
-        f"spec.{'.'.join(str(step) for step in one['loc'])}: {one['msg']}"
-        for one in error.errors(include_url=False)
-    )
-    return "; ".join(parts)[:MESSAGE_LIMIT]

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.hardware import restore_topology
+from numapin_api.invalid import invalid_fields
 from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus, TopologyStatus
 from numapin_api.policystatus import CpuPolicyStatus
 from numapin_api.quantity import millis
@@ -77,7 +78,7 @@ class PolicyView:
         try:
             spec = CpuPolicySpec.model_validate(raw)
         except ValidationError as error:
-            problem = _first_problem(error)
+            problem = str(invalid_fields(error)[0])
             spec = CpuPolicySpec.model_construct(
                 node_selector=raw.get("nodeSelector") or {}, priority=raw.get("priority") or 0
             )
@@ -154,7 +155,7 @@ class AssignmentView:
             )
             hardware = _read_hardware(raw.get("topology"), before)
         except ValidationError as error:
-            problem = _first_problem(error)
+            problem = str(invalid_fields(error)[0])
         return cls(
             name=metadata["name"],
             uid=metadata["uid"],
@@ -211,9 +212,3 @@ def _policy_status(raw: Json) -> CpuPolicyStatus:
         return CpuPolicyStatus.model_validate(raw)
     except ValidationError:
         return CpuPolicyStatus()
-
-
-def _first_problem(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_context=False)[0]
-    place = ".".join(str(part) for part in first["loc"])
-    return f"{place}: {first['msg']}"

@@ -71,7 +71,7 @@ NODE = {"id": 0, "memoryBytes": 1}
         (_document(cpus=[[1, 1, 0, 0, 3]]), "m.json: cpus[0]: NUMA node 3 is not in numaNodes"),
         (_document(offlineCPUs="3"), "m.json: cpus[3]: CPU 3 is in offlineCPUs too"),
         (_document(offlineCPUs="3-1"), "m.json: offlineCPUs: '3-1' is not a list of ids"),
-        (_document(memory=3), "m.json: memory: is not a field of a machine"),
+        (_document(memory=3), "m.json: memory: there is no such field; remove it"),
         (_document(numaNodes=[{"id": 0}]), "m.json: numaNodes[0].memoryBytes: is missing"),
         (
             _document(numaNodes=[NODE | {"hugepages": {"2MB": 1}}]),

@@ -1,0 +1,47 @@
+"""What pydantic found wrong with a document, as the place, the problem and the remedy."""
+
+from typing import NamedTuple
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+
+class InvalidField(NamedTuple):
+    """One field that is wrong: its place, such as `spec.topology.policy`, and what to do."""
+
+    place: str
+    problem: str
+
+    def __str__(self) -> str:
+        return ": ".join(filter(None, self))
+
+
+def invalid_fields(error: ValidationError, within: str = "") -> tuple[InvalidField, ...]:
+    """Every wrong field, in pydantic's order; there is at least one.
+
+    Args:
+        error: why a document was refused.
+        within: where that document stands in a larger one, such as `spec`.
+    """
+    return tuple(
+        InvalidField(_place(within, finding["loc"]), _problem(finding))
+        for finding in error.errors(include_url=False)
+    )
+
+
+def _place(within: str, path: tuple[int | str, ...]) -> str:
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return "".join((within, *steps)).lstrip(".")
+
+
+def _problem(finding: ErrorDetails) -> str:
+    match finding["type"]:
+        case "missing":
+            return "is missing; add it"
+        case "extra_forbidden":
+            return "there is no such field; remove it or correct its name"
+        case "json_invalid":
+            return f"is not JSON ({finding['ctx']['error']})"
+        case _:
+            text = finding["msg"].removeprefix("Value error, ")
+            return f"{text[0].lower()}{text[1:]}, not {finding['input']!r:.60}"
