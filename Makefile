@@ -27,8 +27,9 @@ format: setup  ## let ruff rewrite the sources
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-schema: setup  ## write the CRDs from the models into crds/
-	$(BIN)/python -m numapin_api.schema --write crds
+schema: setup  ## write the CRDs and docs/reasons.md from the models
+	$(BIN)/python -m numapin_api crds --write crds
+	$(BIN)/python -m numapin_api reasons > docs/reasons.md
 
 proto: setup  ## generate the CRI messages from enforcer/numapin_enforcer/runtime/generated/cri_v1.proto
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I enforcer \

@@ -3,13 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
+from numapin_api.conditions import Reason
+
 
 class ClientError(Exception):
     """The API server could not be asked, or did not do as asked."""
-
-    reason: ClassVar[str] = "ClientError"
-    transient: ClassVar[bool] = False
-    """Whether the same request may succeed later with nothing changed on our side."""
 
     retry_after_seconds: float | None = None
     """How long the server asked us to wait, when it did."""
@@ -18,14 +16,9 @@ class ClientError(Exception):
 class LoginError(ClientError):
     """There is no usable way to reach and be known to an API server: says where and the remedy."""
 
-    reason = "LoginFailed"
-
 
 class ConnectionFailedError(ClientError):
     """No answer: refused, cut, timed out, not trusted, or not a Kubernetes API at all."""
-
-    reason = "ConnectionFailed"
-    transient = True
 
     def __init__(self, request: str, why: str, remedy: str = "") -> None:
         super().__init__(f"{request}: {why}" + (f"; {remedy}" if remedy else ""))
@@ -35,13 +28,9 @@ class ConnectionFailedError(ClientError):
 class IdleTimeoutError(ConnectionFailedError):
     """The server was silent for longer than it may be."""
 
-    reason = "IdleTimeout"
-
 
 class MalformedAnswerError(ConnectionFailedError):
     """Something answered that does not speak as a Kubernetes API server does."""
-
-    reason = "MalformedAnswer"
 
 
 class Cause(NamedTuple):
@@ -59,8 +48,6 @@ class ApiError(ClientError):
 
     Source: apimachinery `metav1.Status`, "reason", "details.causes", "details.retryAfterSeconds".
     """
-
-    reason = "ApiError"
 
     def __init__(
         self,
@@ -95,69 +82,49 @@ class ApiError(ClientError):
 class BadRequestError(ApiError):
     """400: the request itself is malformed."""
 
-    reason = "BadRequest"
-
 
 class UnauthorizedError(ApiError):
     """401: the server does not know who we are, also after the credential was renewed."""
-
-    reason = "Unauthorized"
 
 
 class ForbiddenError(ApiError):
     """403: we are known, and RBAC or an admission policy says no."""
 
-    reason = "Forbidden"
+    reason: ClassVar[Reason] = Reason.FORBIDDEN
 
 
 class NotFoundError(ApiError):
     """404: no such object, or no such resource (its CRD is not installed)."""
 
-    reason = "NotFound"
-
 
 class ConflictError(ApiError):
     """409: the resourceVersion or a precondition is stale, or another manager owns a field."""
-
-    reason = "Conflict"
 
 
 class AlreadyExistsError(ApiError):
     """409 AlreadyExists: there is an object of that name."""
 
-    reason = "AlreadyExists"
-
 
 class GoneError(ApiError):
     """410: the resourceVersion or continue token is older than the server's history."""
-
-    reason = "Expired"
 
 
 class InvalidError(ApiError):
     """422: the object breaks its schema or a CEL rule; `causes` name the fields."""
 
-    reason = "Invalid"
+    reason: ClassVar[Reason] = Reason.INVALID
 
 
 class TooManyRequestsError(ApiError):
     """429: the server sheds load; wait `retry_after_seconds`."""
 
-    reason = "TooManyRequests"
-    transient = True
-
 
 class UnavailableError(ApiError):
     """5xx: the server, or what stands before it, cannot answer now."""
 
-    reason = "Unavailable"
-    transient = True
-
 
 class ServerTimeoutError(UnavailableError):
     """504, or reasons ServerTimeout and Timeout: not done within the server's own limit."""
-
-    reason = "ServerTimeout"
 
 
 _BY_REASON: Mapping[str, type[ApiError]] = {

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 from pydantic import Field
 
@@ -22,35 +22,113 @@ class ConditionType(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a condition is as it is; CamelCase words that scripts may match."""
+    """One CamelCase word that scripts may match; part of the API.
 
-    IN_FORCE = "InForce"
-    ENFORCED = "Enforced"
-    NOT_STALLED = "NotStalled"
-    SETTLED = "Settled"
-    NO_NODES_SELECTED = "NoNodesSelected"
-    WAITING_FOR_TOPOLOGY = "WaitingForTopology"
-    WAITING_FOR_ENFORCER = "WaitingForEnforcer"
-    WAITING_FOR_CONTAINERS = "WaitingForContainers"
-    WAITING_FOR_ASSIGNMENT = "WaitingForAssignment"
-    APPLYING = "Applying"
-    OVERRULED = "Overruled"
-    UNSUPPORTED_FIELD = "UnsupportedField"
-    INVALID_POLICY = "InvalidPolicy"
-    IMPOSSIBLE_ON_NODE = "ImpossibleOnNode"
-    NODES_STALLED = "NodesStalled"
-    INVALID_ASSIGNMENT = "InvalidAssignment"
-    INVALID_LOCAL_COPY = "InvalidLocalCopy"
-    KUBELET_STATIC_POLICY = "KubeletStaticPolicy"
-    CGROUP_WRITE_FAILED = "CgroupWriteFailed"
-    CGROUPS_READ_ONLY = "CgroupsReadOnly"
-    WATCH_INCOMPLETE = "WatchIncomplete"
-    RUNTIME_UNAVAILABLE = "RuntimeUnavailable"
-    RUNTIME_UNSUPPORTED = "RuntimeUnsupported"
-    RUNTIME_REFUSED = "RuntimeRefused"
-    SYSTEMD_UNAVAILABLE = "SystemdUnavailable"
-    SYSTEMD_REFUSED = "SystemdRefused"
-    TOPOLOGY_UNREADABLE = "TopologyUnreadable"
+    Each member carries its meaning, which docs/reasons.md prints.
+    """
+
+    meaning: str
+
+    def __new__(cls, word: str, meaning: str) -> Self:
+        """Make a member that is equal to its word."""
+        member = str.__new__(cls, word)
+        member._value_ = word
+        member.meaning = meaning
+        return member
+
+    # All is well.
+    IN_FORCE = "InForce", "The policy is in force on every node that it governs."
+    ENFORCED = "Enforced", "The kernel has what the spec says."
+    NOT_STALLED = "NotStalled", "Nothing needs an administrator."
+    SETTLED = "Settled", "No change is in progress."
+
+    # In progress: numapin completes it without help.
+    APPLYING = "Applying", "The change is being applied."
+    WAITING_FOR_TOPOLOGY = (
+        "WaitingForTopology",
+        "The node's enforcer has not reported the hardware yet.",
+    )
+    WAITING_FOR_ENFORCER = (
+        "WaitingForEnforcer",
+        "The node's enforcer has not reported on the newest spec yet.",
+    )
+    WAITING_FOR_ASSIGNMENT = (
+        "WaitingForAssignment",
+        "The operator has not assigned any CPUs on the node yet.",
+    )
+    WAITING_FOR_CONTAINERS = (
+        "WaitingForContainers",
+        "Running containers still use CPUs or memory that the policy or another pod needs.",
+    )
+
+    # What a CpuPolicy needs.
+    NO_NODES_SELECTED = "NoNodesSelected", "No node has the labels of nodeSelector."
+    OVERRULED = "Overruled", "Other policies take precedence on every node that this one selects."
+    INVALID_POLICY = "InvalidPolicy", "A field of the policy has an invalid value."
+    UNSUPPORTED_FIELD = "UnsupportedField", "The spec uses a feature that is not supported yet."
+    IMPOSSIBLE_ON_NODE = (
+        "ImpossibleOnNode",
+        "The policy cannot work on the node's hardware, or with the containers that run there.",
+    )
+    NODES_STALLED = "NodesStalled", "The policy cannot be put in force on some nodes."
+    INVALID = (
+        "Invalid",
+        "The API server rejected the NodeAssignment: its CRD does not match this operator.",
+    )
+    FORBIDDEN = "Forbidden", "The API server denied the operator permission to write."
+
+    # What a node needs.
+    INVALID_ASSIGNMENT = (
+        "InvalidAssignment",
+        "The NodeAssignment contradicts itself or the node's hardware; the last valid one is used.",
+    )
+    INVALID_LOCAL_COPY = (
+        "InvalidLocalCopy",
+        "The assignment stored on the node is damaged or belongs to another node; it is not used.",
+    )
+    KUBELET_STATIC_POLICY = (
+        "KubeletStaticPolicy",
+        "The kubelet's CPU manager pins containers itself; numapin leaves the node alone.",
+    )
+    KUBEPODS_NOT_FOUND = "KubepodsNotFound", "The kubelet's cgroup for pods does not exist."
+    CGROUPS_READ_ONLY = "CgroupsReadOnly", "The enforcer may not write to the cgroup file system."
+    CGROUP_WRITE_FAILED = "CgroupWriteFailed", "The kernel rejected a write to a cgroup."
+    WATCH_INCOMPLETE = (
+        "WatchIncomplete",
+        "The node is out of inotify watches; some changes are found only by the periodic rescan.",
+    )
+    TOPOLOGY_UNREADABLE = "TopologyUnreadable", "The node's hardware could not be discovered."
+    RUNTIME_UNAVAILABLE = "RuntimeUnavailable", "The container runtime does not answer."
+    RUNTIME_UNSUPPORTED = (
+        "RuntimeUnsupported",
+        "The container runtime lacks a CRI method that numapin needs.",
+    )
+    RUNTIME_REFUSED = "RuntimeRefused", "The container runtime rejected a request."
+    SYSTEMD_UNAVAILABLE = "SystemdUnavailable", "systemd does not answer on D-Bus."
+    SYSTEMD_REFUSED = "SystemdRefused", "systemd rejected a request."
+
+    # Why a pod got no CPUs or memory of its own.
+    NOT_ENOUGH_CPUS = "NotEnoughCPUs", "Fewer CPUs are free than the container requests."
+    NOT_ENOUGH_MEMORY = (
+        "NotEnoughMemory",
+        "No allowed set of NUMA nodes has enough free memory or huge pages.",
+    )
+    TOPOLOGY_AFFINITY_ERROR = (
+        "TopologyAffinityError",
+        "The request fits, but not aligned as topology.policy requires.",
+    )
+    SMT_ALIGNMENT_ERROR = (
+        "SMTAlignmentError",
+        "options.fullPCPUsOnly is set, and the request is not a number of whole free cores.",
+    )
+    SHARED_POOL_EMPTY = "SharedPoolEmpty", "No CPU would be left for the shared pool."
+    EMPTY_POD_SHARED_POOL_ERROR = (
+        "EmptyPodSharedPoolError",
+        "The pod's exclusive containers would leave no CPU for its other containers.",
+    )
+
+    # Events about a NodeAssignment.
+    CPUSET_DRIFT = "CpusetDrift", "A cpuset was changed by someone else and has been reverted."
 
 
 class Condition(WireModel):

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar, Final, Self
+from typing import Any, Final, Self
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
@@ -19,8 +19,6 @@ _LIST = re.compile(LIST_PATTERN, re.ASCII)
 
 class ListFormatError(ValueError):
     """A text is not a kernel list such as `0-3,8`."""
-
-    reason: ClassVar[str] = "InvalidList"
 
     def __init__(self, text: str, problem: str) -> None:
         super().__init__(f"{text!r} is not a list of ids: {problem}; write it like 0-3,8")

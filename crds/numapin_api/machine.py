@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from itertools import chain
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
@@ -23,8 +23,6 @@ from numapin_api.topology import (
 
 class MachineFormatError(ValueError):
     """A text is not a machine; the message names the place and what belongs there."""
-
-    reason: ClassVar[str] = "InvalidMachine"
 
     def __init__(self, source: str, place: str, problem: str) -> None:
         super().__init__(": ".join(filter(None, (source, place, problem))))

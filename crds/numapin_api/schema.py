@@ -1,15 +1,11 @@
-"""Models to structural schemas; `python -m numapin_api.schema` prints the CRDs as YAML.
+"""The CustomResourceDefinitions, made from the models.
 
 The pydantic models are the source of the API. What Kubernetes cannot express is refused here with
 the place, never guessed: unions other than "or null", recursion, `extra="forbid"`.
 Source: Kubernetes, "Extend the Kubernetes API with CustomResourceDefinitions", structural schemas.
 """
 
-import argparse
-from pathlib import Path
 from typing import Any, Final
-
-import yaml
 
 from numapin_api import names
 from numapin_api.cpupolicy import CpuPolicy
@@ -220,35 +216,3 @@ def definitions() -> dict[str, dict[str, Any]]:
             NodeAssignment, assignment, _ASSIGNMENT_COLUMNS
         ),
     }
-
-
-class _Dumper(yaml.SafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
-        return True
-
-
-def to_yaml(definition: dict[str, Any]) -> str:
-    """One definition as a YAML document, keys in the order given."""
-    return yaml.dump(definition, Dumper=_Dumper, sort_keys=False, width=100, allow_unicode=True)
-
-
-def main() -> None:
-    """Print every CRD, or write each into its file."""
-    parser = argparse.ArgumentParser(
-        prog="python -m numapin_api.schema",
-        description="Print the CustomResourceDefinitions of numapin as YAML.",
-    )
-    parser.add_argument(
-        "--write", metavar="DIR", type=Path, help="write each into its file in DIR instead"
-    )
-    directory: Path | None = parser.parse_args().write
-    for name, definition in definitions().items():
-        text = to_yaml(definition)
-        if directory is None:
-            print(f"---\n{text}", end="")  # noqa: T201
-        else:
-            (directory / name).write_text(text, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -61,8 +61,6 @@ class Place:
 class InvalidIdError(ValueError):
     """A name that must not become part of a path."""
 
-    reason = "InvalidId"
-
     def __init__(self, what: str, text: str, rule: str) -> None:
         super().__init__(f"{text!r} cannot be {what}: {rule}")
         self.what, self.text = what, text

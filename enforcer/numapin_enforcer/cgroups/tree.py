@@ -148,7 +148,7 @@ class CgroupError(Exception):
     `path` is the file, `value` what was written (None for a read), `number` the errno.
     """
 
-    reason: ClassVar[str] = Reason.CGROUP_WRITE_FAILED
+    reason: ClassVar[Reason] = Reason.CGROUP_WRITE_FAILED
 
     def __init__(self, path: str, value: str | None, number: int, meaning: str) -> None:
         doing = f"reading {path}" if value is None else f"writing {value!r} to {path}"

@@ -21,7 +21,7 @@ from numapin_enforcer.hardware.pci import read_pci
 class DiscoveryError(Exception):
     """A machine on which nothing can be placed, because no CPU of it can be read."""
 
-    reason: ClassVar[str] = Reason.TOPOLOGY_UNREADABLE
+    reason: ClassVar[Reason] = Reason.TOPOLOGY_UNREADABLE
 
     def __init__(self, place: Path, problem: str, remedy: str) -> None:
         super().__init__(f"{place}: {problem}; {remedy}")

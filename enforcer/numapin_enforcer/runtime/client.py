@@ -34,7 +34,7 @@ SOCKETS: Final = (Path("/run/containerd/containerd.sock"), Path("/run/crio/crio.
 class CriError(Exception):
     """The container runtime did not do what it was asked; `reason` goes into a condition."""
 
-    reason: ClassVar[str] = Reason.RUNTIME_REFUSED
+    reason: ClassVar[Reason] = Reason.RUNTIME_REFUSED
 
 
 class CriUnavailableError(CriError):

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
+from numapin_api.conditions import Reason
 from numapin_api.names import API_VERSION, GROUP, NODE_ASSIGNMENT_KIND
 from numapin_client.client import ApiClient
 from numapin_client.errors import ClientError
@@ -33,7 +34,7 @@ class EventTeller:
         LOG.warning("a cpuset was changed by others and set right", extra=extra)
         note = self._drifts.admit(drift, time.monotonic())
         if note:
-            self.tell(Happening(WARNING, "CpusetDrift", "Repair", note), assignment)
+            self.tell(Happening(WARNING, Reason.CPUSET_DRIFT, "Repair", note), assignment)
 
     def tell(self, happening: Happening, assignment: Mapping[str, Any] | None) -> None:
         """Tell something about the NodeAssignment, if there is one."""

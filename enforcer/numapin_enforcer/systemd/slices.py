@@ -35,7 +35,7 @@ class SliceSets:
 class SystemdError(Exception):
     """systemd did not do what it was asked; `reason` goes into a condition."""
 
-    reason: ClassVar[str] = Reason.SYSTEMD_REFUSED
+    reason: ClassVar[Reason] = Reason.SYSTEMD_REFUSED
 
 
 class SystemdUnavailableError(SystemdError):

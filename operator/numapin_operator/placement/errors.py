@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from numapin_api.conditions import Reason
 from numapin_api.quantity import plural
 
 
@@ -12,7 +13,7 @@ class PlacementError(Exception):
     the whole node, what was free where and what would have fitted.
     """
 
-    reason: ClassVar[str] = "Unplaceable"
+    reason: ClassVar[Reason]
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
@@ -27,7 +28,7 @@ class PlacementError(Exception):
 class NotEnoughCpusError(PlacementError):
     """Fewer CPUs are free than the request needs."""
 
-    reason = "NotEnoughCPUs"
+    reason = Reason.NOT_ENOUGH_CPUS
 
     def __init__(self, wanted: int, free: int, detail: str = "") -> None:
         super().__init__(f"wanted {plural(wanted, 'CPU')}, {free or 'none'} free{detail}")
@@ -37,37 +38,35 @@ class NotEnoughCpusError(PlacementError):
 class SmtAlignmentError(PlacementError):
     """Whole cores only, and the request is not made of whole free cores."""
 
-    reason = "SMTAlignmentError"
+    reason = Reason.SMT_ALIGNMENT_ERROR
 
 
 class TopologyAffinityError(PlacementError):
     """No set of NUMA nodes satisfies every resource as the topology policy demands."""
 
-    reason = "TopologyAffinityError"
+    reason = Reason.TOPOLOGY_AFFINITY_ERROR
 
 
 class EmptyPodSharedPoolError(PlacementError):
     """A pod's exclusive containers use up its whole budget, and others of it need a share."""
 
-    reason = "EmptyPodSharedPoolError"
+    reason = Reason.EMPTY_POD_SHARED_POOL_ERROR
 
 
 class NotEnoughMemoryError(PlacementError):
     """No allowed set of NUMA nodes has the memory or huge pages that the request needs."""
 
-    reason = "NotEnoughMemory"
+    reason = Reason.NOT_ENOUGH_MEMORY
 
 
 class SharedPoolEmptyError(PlacementError):
     """The placement would leave no CPU for everybody else."""
 
-    reason = "SharedPoolEmpty"
+    reason = Reason.SHARED_POOL_EMPTY
 
 
 class PolicyError(Exception):
     """A policy cannot work on this machine; the text names the field and the remedy."""
-
-    reason: ClassVar[str] = "InvalidPolicy"
 
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(f"{field}: {problem}")
@@ -76,8 +75,6 @@ class PolicyError(Exception):
 
 class PodFormatError(ValueError):
     """A pod cannot be read; the text names the pod, the field and what belongs there."""
-
-    reason: ClassVar[str] = "InvalidPod"
 
     def __init__(self, pod: str, field: str, problem: str) -> None:
         super().__init__(f"pod {pod}: {field}: {problem}")

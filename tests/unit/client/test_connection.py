@@ -106,7 +106,6 @@ async def test_refusals_have_types(
     assert (error.status, error.status_reason, error.message) == (status, reason, "because")
     assert error.causes == (errors.Cause("FieldValueInvalid", "spec.x", "no"),)
     assert error.retry_after_seconds == 3
-    assert error.transient == (status in (429, 500, 503, 504))
 
 
 async def test_the_header_says_how_long_to_wait(server: FakeApiServer, client: ApiClient) -> None:
@@ -159,7 +158,6 @@ async def test_nobody_listens() -> None:
             with pytest.raises(errors.ConnectionFailedError, match="cannot connect") as caught:
                 await client.server_version()
     assert "~/.kube/config names it" in str(caught.value)
-    assert caught.value.transient
 
 
 async def test_an_unknown_host() -> None:
