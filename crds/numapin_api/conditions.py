@@ -97,6 +97,10 @@ class Reason(StrEnum):
         "WatchIncomplete",
         "The node is out of inotify watches; some changes are found only by the periodic rescan.",
     )
+    INTERNAL_ERROR = (
+        "InternalError",
+        "A task of the enforcer failed unexpectedly; it is retried, and the log has the traceback.",
+    )
     TOPOLOGY_UNREADABLE = "TopologyUnreadable", "The node's hardware could not be discovered."
     RUNTIME_UNAVAILABLE = "RuntimeUnavailable", "The container runtime does not answer."
     RUNTIME_UNSUPPORTED = (
@@ -182,6 +186,17 @@ class Obstacle:
 
     reason: str
     message: str
+
+
+def internal_error(task: str, error: Exception) -> Obstacle:
+    """The obstacle for an exception that nobody expected, which is a defect of numapin.
+
+    Args:
+        task: what could not be done, e.g. `updating CFS quotas`.
+        error: the exception; the log has its traceback.
+    """
+    message = f"{task} failed unexpectedly, it will be retried: {type(error).__name__}: {error}"
+    return Obstacle(Reason.INTERNAL_ERROR, message)
 
 
 def merge(

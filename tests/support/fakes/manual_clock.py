@@ -1,9 +1,13 @@
 """A clock whose time passes only when a test says so."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from numapin_daemon.clock import Clock
+
+LIMIT_SECONDS = 30.0
+"""Real time after which `until` fails the test."""
 
 TURNS = 50
 """Turns of the event loop that tasks get between two moments: each may wake the next one."""
@@ -55,10 +59,16 @@ class ManualClock(Clock):
         for _ in range(TURNS):
             await asyncio.sleep(0)
 
+    async def until(self, holds: Callable[[], object]) -> None:
+        """Let tasks run and threads end until it holds; no time passes on this clock."""
+        async with asyncio.timeout(LIMIT_SECONDS):
+            while not holds():  # noqa: ASYNC110 (any condition, not one that we set)
+                await asyncio.sleep(0)
+
     async def advance(self, seconds: float) -> None:
         """Let time pass; each sleep ends at its own moment, and tasks run before the next one.
 
-        Work in threads takes real time: wait for its result instead.
+        Work in threads takes real time: wait for its result with `until` instead.
         """
         end_seconds = self._now_seconds + seconds
         await self.run_tasks()
