@@ -54,9 +54,9 @@ async def give_back(
         return
     before = pods.files.read()
     outcome = _release(machine, pods, before)
-    keeper = LiftedQuotas(pods.files, pods.layout.root, state_dir)
-    lifted = keeper.remembered
-    limits = keeper.run(())
+    quotas = LiftedQuotas(pods.files, pods.layout.root, state_dir)
+    lifted = quotas.lifted
+    limits = quotas.update(())
     after = pods.files.read()
     changed = [
         path

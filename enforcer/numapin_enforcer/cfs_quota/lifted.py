@@ -1,12 +1,12 @@
-"""Edge: lifts CFS limits and gives them back; what they were is kept in a file of the node."""
+"""Removes CFS limits and restores them; a file of the node records what they were."""
 
 import json
 import logging
-import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
+from numapin_daemon import atomic_file
 from numapin_enforcer.cfs_quota.plan import plan_quotas
 from numapin_enforcer.cgroups.apply import Outcome, apply
 from numapin_enforcer.cgroups.tree import CgroupTree, CgroupVanishedError, Quota
@@ -20,7 +20,7 @@ class QuotaFiles(CgroupTree, Protocol):
     """A cgroup tree whose CFS limits can be read."""
 
     def read_quota(self, path: str) -> Quota | None:
-        """The CFS limit of a cgroup; None where there is no cpu controller.
+        """The CFS limit of a cgroup; None if it has no cpu controller.
 
         Raises:
             CgroupVanishedError: the cgroup is gone.
@@ -29,44 +29,51 @@ class QuotaFiles(CgroupTree, Protocol):
 
 
 class LiftedQuotas:
-    """Makes the CFS limits match; a limit is on disk before it is lifted, so none is ever lost.
+    """The limits that were removed. Each is on disk before it is removed, so none is ever lost.
 
-    The kernel has no better memory of it: from a container's weight its limit cannot be told.
+    The kernel does not keep a removed limit, and it cannot be computed from a container's weight.
     """
 
     def __init__(self, files: QuotaFiles, root: str, state_dir: Path) -> None:
-        """Args: `files` are the cgroups below `root`; `state_dir` outlives this process."""
-        self._files, self._path = files, state_dir / FILE_NAME
-        self._remembered = _read(self._path, root)
-        self.given_back: Mapping[str, Quota] = {}
-        """The limits given back since this was made, of cgroups that are still there."""
+        """Read which limits earlier processes removed.
+
+        Args:
+            files: the cgroup tree.
+            root: only cgroups below it count.
+            state_dir: a folder that outlives this process.
+        """
+        self.files = files
+        self._path = state_dir / FILE_NAME
+        self._lifted = _read(self._path, root)
+        self.restored: Mapping[str, Quota] = {}
+        """The limits restored by this object, of cgroups that still exist."""
 
     @property
-    def remembered(self) -> Mapping[str, Quota]:
-        """The limits that were lifted and not given back."""
-        return dict(self._remembered)
+    def lifted(self) -> Mapping[str, Quota]:
+        """The limits that were removed and not restored, by cgroup."""
+        return dict(self._lifted)
 
-    def run(self, free: Collection[str]) -> Outcome:
-        """Lift the limits of `free`, give back those of everybody else; see `plan_quotas`.
+    def update(self, unlimited: Collection[str]) -> Outcome:
+        """Remove the limits of `unlimited` and restore all others; see `plan_quotas`.
 
-        A write that fails is tried again by the next run.
+        A write that fails is retried by the next call.
 
         Raises:
-            OSError: what is to be lifted cannot be remembered; then nothing is lifted.
+            OSError: a limit could not be saved; then none was removed.
             CgroupError: a limit could not be read.
         """
-        found = dict(self._found({*free, *self._remembered, *self.given_back}))
-        planned = plan_quotas(free, found, self._remembered)
-        self._remember(planned.remember)
-        outcome = apply(planned.writes, self._files)
-        missing = {write.path for write in outcome.missing}
-        kept = {path: limit for path, limit in planned.remember.items() if path in missing}
-        given = {**self.given_back, **planned.remember}
-        self._remember({**planned.keep, **kept})
-        self.given_back = {
+        found = dict(self._found({*unlimited, *self._lifted, *self.restored}))
+        planned = plan_quotas(unlimited, found, self._lifted)
+        self._save(planned.save_before)
+        outcome = apply(planned.writes, self.files)
+        vanished = {write.path for write in outcome.missing}
+        unwritten = {path: limit for path, limit in planned.save_before.items() if path in vanished}
+        restored = {**self.restored, **planned.save_before}
+        self._save({**planned.save_after, **unwritten})
+        self.restored = {
             path: limit
-            for path, limit in given.items()
-            if path in found and path not in self._remembered
+            for path, limit in restored.items()
+            if path in found and path not in self._lifted
         }
         return outcome
 
@@ -74,32 +81,27 @@ class LiftedQuotas:
         found: list[tuple[str, Quota]] = []
         for path in sorted(paths):
             try:
-                quota = self._files.read_quota(path)
+                quota = self.files.read_quota(path)
             except CgroupVanishedError:
                 continue
             if quota is not None:
                 found.append((path, quota))
         return found
 
-    def _remember(self, limits: Mapping[str, Quota]) -> None:
-        if limits == self._remembered:
+    def _save(self, limits: Mapping[str, Quota]) -> None:
+        if limits == self._lifted:
             return
         content = {path: [one.quota_us, one.period_us] for path, one in limits.items()}
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = self._path.with_suffix(".new")
-        with fresh.open("w", encoding="utf-8") as file:
-            json.dump(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(self._path)
-        self._remembered = dict(limits)
+        atomic_file.replace(self._path, json.dumps(content).encode())
+        self._lifted = dict(limits)
 
 
 def _read(path: Path, root: str) -> dict[str, Quota]:
-    """What was remembered of cgroups below `root`; a damaged file is as none, and told.
+    """The saved limits of cgroups below `root`; none, and a log line, if the file is damaged.
 
-    Its limits cannot be given back any more. Where the folder cannot be read, it cannot be written
-    either, and nothing will be lifted.
+    Limits of a damaged file cannot be restored. If the folder cannot be read, it cannot be written
+    either, and no limit will be removed.
     """
     try:
         content = json.loads(path.read_bytes())
@@ -108,7 +110,7 @@ def _read(path: Path, root: str) -> dict[str, Quota]:
         return {}
     except (OSError, ValueError, TypeError, AttributeError) as error:
         extra = {"file": path, "error": error}
-        LOG.warning("which CFS limits were lifted is not known any more", extra=extra)
+        LOG.warning("cannot read which CFS limits were removed; they stay removed", extra=extra)
         return {}
     return {one: limit for one, limit in found.items() if _below(root, one)}
 
@@ -120,5 +122,5 @@ def _quota(quota_us: int, period_us: int) -> Quota:
 
 
 def _below(root: str, path: str) -> bool:
-    """Whether a path from the file is in this node's tree; it may be of another driver's."""
+    """Whether a path from the file is in this node's tree; it may be of another cgroup driver."""
     return path.startswith(f"{root}/") and ".." not in path.split("/")

@@ -1,4 +1,4 @@
-"""Pure: which CFS limits are lifted, which are given back, and what must be remembered for that."""
+"""Which CFS limits are removed, which are restored, and what must be saved for that."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -10,22 +10,22 @@ from numapin_enforcer.plan.desired import Desired
 
 @dataclass(frozen=True, slots=True)
 class QuotaPlan:
-    """What to remember before the first write, the writes, and what to remember after the last."""
+    """What to write, and which limits to save before the first write and after the last."""
 
-    remember: Mapping[str, Quota]
+    save_before: Mapping[str, Quota]
     writes: tuple[Write, ...]
-    keep: Mapping[str, Quota]
+    save_after: Mapping[str, Quota]
 
 
-def cgroups_without_limit(wanted: Mapping[str, Desired], layout: Layout) -> tuple[str, ...]:
-    """The cgroups whose CFS limit is lifted: containers that own CPUs, and their pods.
+def cgroups_without_limit(desired: Mapping[str, Desired], layout: Layout) -> tuple[str, ...]:
+    """The cgroups whose CFS limit is removed: exclusive containers and their pods.
 
-    A limit throttles: a container that is alone on 4 CPUs and has a limit of 4 is still stopped
-    when its threads' time, counted in slices, goes over. The limits of what is nested in a
-    container are its own affair. Parents come first.
+    A limit throttles: a container that has 4 CPUs to itself and a limit of 4 is still stopped when
+    the time of its threads, counted in slices, exceeds it. Cgroups nested in a container keep their
+    limits. Parents come first.
     """
     found: dict[str, None] = {}
-    for path, want in wanted.items():
+    for path, want in desired.items():
         if want.owner and layout.place(path).kind is Kind.CONTAINER:
             found[parent(path)] = None
             found[path] = None
@@ -33,28 +33,28 @@ def cgroups_without_limit(wanted: Mapping[str, Desired], layout: Layout) -> tupl
 
 
 def plan_quotas(
-    free: Collection[str], found: Mapping[str, Quota], remembered: Mapping[str, Quota]
+    unlimited: Collection[str], found: Mapping[str, Quota], lifted: Mapping[str, Quota]
 ) -> QuotaPlan:
-    """How to lift the limits of `free` and to give back what was lifted from anybody else.
+    """Remove the limits of `unlimited` and restore those removed from all others.
 
-    A limit that somebody set meanwhile on a cgroup that is to be given back stays as set. Of
-    cgroups that are gone nothing is remembered.
+    A limit that was set externally after the removal is not overwritten. Limits of cgroups that no
+    longer exist are dropped.
 
     Args:
-        free: the cgroups that are to have no limit.
-        found: the limit of each cgroup in `free` or `remembered` that is still there.
-        remembered: the limits lifted before.
+        unlimited: the cgroups that must have no limit.
+        found: the limit of each cgroup in `unlimited` or `lifted` that exists.
+        lifted: the limits removed before.
     """
-    remember = {path: limit for path, limit in remembered.items() if path in found}
+    saved = {path: limit for path, limit in lifted.items() if path in found}
     writes: list[Write] = []
     for path, limit in found.items():
-        if path in free and limit.quota_us is not None:
-            remember[path] = limit
+        if path in unlimited and limit.quota_us is not None:
+            saved[path] = limit
             writes.append(Write(path, Quota(None, limit.period_us), Step.GRANT))
-    keep = dict(remember)
-    for path in sorted(remember, reverse=True):
-        if path not in free:
-            lifted = keep.pop(path)
+    left = dict(saved)
+    for path in sorted(saved, reverse=True):
+        if path not in unlimited:
+            limit = left.pop(path)
             if found[path].quota_us is None:
-                writes.append(Write(path, lifted, Step.WIDEN))
-    return QuotaPlan(remember, tuple(writes), keep)
+                writes.append(Write(path, limit, Step.WIDEN))
+    return QuotaPlan(saved, tuple(writes), left)

@@ -40,10 +40,10 @@ def test_limits_are_read_lifted_and_given_back(mounts: Mounts, root: str, tmp_pa
     files = Cgroupfs(mounts, root)
     paths = (f"{root}/pod1", f"{root}/{INNER}")
     assert [files.read_quota(path) for path in paths] == [Quota(300_000), Quota(200_000)]
-    keeper = LiftedQuotas(files, root, tmp_path)
-    assert keeper.run(paths).complete
+    quotas = LiftedQuotas(files, root, tmp_path)
+    assert quotas.update(paths).complete
     assert [files.read_quota(path) for path in paths] == [Quota(None), Quota(None)]
-    assert keeper.run(()).complete
+    assert quotas.update(()).complete
     assert [files.read_quota(path) for path in paths] == [Quota(300_000), Quota(200_000)]
 
 

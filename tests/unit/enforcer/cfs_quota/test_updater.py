@@ -1,26 +1,23 @@
+"""CFS limits are updated in the background, and a failure is retried."""
+
 import asyncio
 import errno
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cfs_quota import updater as limits_module
 from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
 from numapin_enforcer.cgroups.tree import CgroupRefusedError, Quota, Version, Write
 from support.fakes.kernel import KernelModel
-from support.real.enforcer_node import eventually
+from support.fakes.manual_clock import ManualClock
 
 PATH = "kubepods/pod1"
 TWO, NONE = Quota(200_000), Quota(None)
-LIFTED = -1
-
-
-@pytest.fixture(autouse=True)
-def quick_to_settle(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits_module, "SETTLING_SECONDS", (0.01, 0.01, 0.01))
+UNLIMITED = -1
 
 
 @pytest.fixture
@@ -31,14 +28,32 @@ def model() -> KernelModel:
     return made
 
 
-@asynccontextmanager
-async def running(folder: Path, wake: asyncio.Event) -> AsyncIterator[CfsQuotaUpdater]:
-    limits = CfsQuotaUpdater(folder, wake)
-    task = asyncio.create_task(limits.run())
-    try:
-        yield limits
-    finally:
-        task.cancel()
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def unwritable(folder: Path) -> None:
+    """There is a file in the folder's place."""
+    folder.write_text("")
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def updater(
+    folder: Path,
+    wake: asyncio.Event,
+    clock: ManualClock,
+    start: Callable[[Awaitable[None]], None],
+) -> CfsQuotaUpdater:
+    made = CfsQuotaUpdater(folder, wake, clock)
+    start(made.run())
+    return made
 
 
 async def until(wake: asyncio.Event) -> None:
@@ -47,104 +62,152 @@ async def until(wake: asyncio.Event) -> None:
     wake.clear()
 
 
-async def test_the_runtime_is_told_only_what_is_known_here(
-    model: KernelModel, tmp_path: Path
-) -> None:
-    wake = asyncio.Event()
-    async with running(tmp_path, wake) as limits:
-        limits.want((PATH,), model, "kubepods", full_resync=False)
-        assert limits.runtime_quota_us(PATH, 0) == 0
-        await until(wake)
-        assert model.groups[PATH].quota == NONE
-        assert limits.lifted == {PATH: TWO}
-        assert limits.runtime_quota_us(PATH, 0) == LIFTED
-        limits.want((), model, "kubepods", full_resync=False)
-        assert limits.runtime_quota_us(PATH, LIFTED) == 200_000
-        await until(wake)
-        assert model.groups[PATH].quota == TWO
-        assert limits.runtime_quota_us(PATH, LIFTED) == 200_000
-        assert limits.runtime_quota_us(PATH, 150_000) == 150_000
-        assert limits.runtime_quota_us(PATH, 0) == 200_000
-        assert limits.runtime_quota_us("kubepods/other", 0) == 0
+def waits_for(clock: ManualClock, seconds: float) -> bool:
+    return clock.pending_seconds() == pytest.approx((seconds,))
 
 
-async def test_a_limit_set_right_after_the_cgroup_came_is_lifted_too(
-    model: KernelModel, tmp_path: Path
+def refuse(write: Write) -> None:
+    raise CgroupRefusedError(write.path, str(write.value), errno.EINVAL, "injected")
+
+
+async def test_the_runtime_gets_no_limit_only_once_the_limit_is_recorded(
+    updater: CfsQuotaUpdater, model: KernelModel, wake: asyncio.Event
 ) -> None:
-    wake = asyncio.Event()
+    updater.want((PATH,), model, "kubepods", full_resync=False)
+    assert updater.runtime_quota_us(PATH, 0) == 0
+    await until(wake)
+    assert model.groups[PATH].quota == NONE
+    assert updater.lifted == {PATH: TWO}
+    assert updater.runtime_quota_us(PATH, 0) == UNLIMITED
+    updater.want((), model, "kubepods", full_resync=False)
+    assert updater.runtime_quota_us(PATH, UNLIMITED) == 200_000
+    await until(wake)
+    assert model.groups[PATH].quota == TWO
+    assert updater.runtime_quota_us(PATH, UNLIMITED) == 200_000
+    assert updater.runtime_quota_us(PATH, 150_000) == 150_000
+    assert updater.runtime_quota_us(PATH, 0) == 200_000
+    assert updater.runtime_quota_us("kubepods/other", 0) == 0
+
+
+@pytest.mark.parametrize("seconds", [0.2, 1.0, 3.0])
+async def test_a_limit_set_after_the_cgroup_was_created_is_lifted(
+    updater: CfsQuotaUpdater,
+    model: KernelModel,
+    wake: asyncio.Event,
+    clock: ManualClock,
+    seconds: float,
+) -> None:
     model.groups[PATH].quota = NONE
-    async with running(tmp_path, wake) as limits:
-        limits.want((PATH,), model, "kubepods", full_resync=False)
-        await asyncio.sleep(0)
-        model.groups[PATH].quota = TWO
-        await until(wake)
-        assert model.groups[PATH].quota == NONE
+    updater.want((PATH,), model, "kubepods", full_resync=False)
+    for recheck_seconds in (0.2, 1.0, 3.0):
+        await clock.until(partial(waits_for, clock, recheck_seconds))
+        if recheck_seconds == seconds:
+            model.groups[PATH].quota = TWO
+        await clock.advance(recheck_seconds)
+        if recheck_seconds == seconds:
+            break
+    await until(wake)
+    assert model.groups[PATH].quota == NONE
 
 
-async def test_a_later_look_lifts_what_came_back(model: KernelModel, tmp_path: Path) -> None:
-    wake = asyncio.Event()
-    async with running(tmp_path, wake) as limits:
-        limits.want((PATH,), model, "kubepods", full_resync=False)
-        await until(wake)
-        await asyncio.sleep(0.1)
-        model.groups[PATH].quota = Quota(300_000)
-        limits.want((PATH,), model, "kubepods", full_resync=True)
-        await until(wake)
-        assert (model.groups[PATH].quota, limits.lifted[PATH]) == (NONE, Quota(300_000))
-
-
-async def test_what_the_kernel_refuses_is_told_and_tried_again(
-    model: KernelModel, tmp_path: Path
+async def test_a_full_resync_lifts_a_limit_that_came_back(
+    updater: CfsQuotaUpdater, model: KernelModel, wake: asyncio.Event
 ) -> None:
-    wake = asyncio.Event()
+    updater.want((PATH,), model, "kubepods", full_resync=False)
+    await until(wake)
+    model.groups[PATH].quota = Quota(300_000)
+    updater.want((PATH,), model, "kubepods", full_resync=True)
+    await until(wake)
+    assert (model.groups[PATH].quota, updater.lifted[PATH]) == (NONE, Quota(300_000))
 
-    def refuse(write: Write) -> None:
-        raise CgroupRefusedError(write.path, str(write.value), errno.EINVAL, "injected")
 
+async def test_a_write_that_the_kernel_refuses_is_reported_and_retried(
+    updater: CfsQuotaUpdater, model: KernelModel, wake: asyncio.Event, clock: ManualClock
+) -> None:
     model.before_write = refuse
-    async with running(tmp_path, wake) as limits:
-        limits.want((PATH,), model, "kubepods", full_resync=False)
-        await until(wake)
-        (told,) = limits.obstacles()
-        assert "CFS limits are not as they should be" in told.message
-        model.before_write = lambda write: None
-        while limits.problem is not None:
-            await until(wake)
-        assert model.groups[PATH].quota == NONE
-        assert limits.obstacles() == ()
+    updater.want((PATH,), model, "kubepods", full_resync=False)
+    await clock.until(updater.obstacles)
+    (obstacle,) = updater.obstacles()
+    assert "CFS limits are not as they should be" in obstacle.message
+    model.before_write = lambda write: None
+    wake.clear()
+    await clock.advance(0.5)
+    await clock.until(lambda: not updater.obstacles())
+    assert model.groups[PATH].quota == NONE
+    assert wake.is_set()
 
 
-async def test_a_folder_that_cannot_be_written_lifts_nothing(
-    model: KernelModel, tmp_path: Path
+async def test_an_unexpected_exception_is_reported_and_retried(
+    updater: CfsQuotaUpdater, model: KernelModel, clock: ManualClock
 ) -> None:
-    wake = asyncio.Event()
-    (tmp_path / "file").write_text("")
-    async with running(tmp_path / "file", wake) as limits:
-        limits.want((PATH,), model, "kubepods", full_resync=False)
-        await until(wake)
-        assert isinstance(limits.problem, OSError)
-        assert model.groups[PATH].quota == TWO
+    def fail(write: Write) -> None:
+        raise ZeroDivisionError("injected")
+
+    model.before_write = fail
+    updater.want((PATH,), model, "kubepods", full_resync=False)
+    await clock.until(updater.obstacles)
+    (obstacle,) = updater.obstacles()
+    assert obstacle.reason == "InternalError"
+    assert "updating CFS limits failed unexpectedly" in obstacle.message
+    assert "ZeroDivisionError: injected" in obstacle.message
+    model.before_write = lambda write: None
+    await clock.advance(0.5)
+    await clock.until(lambda: not updater.obstacles())
+    assert model.groups[PATH].quota == NONE
 
 
-async def test_at_rest_nothing_is_lifted_until_it_is_wanted_again(
-    model: KernelModel, tmp_path: Path
+@pytest.mark.usefixtures("unwritable")
+async def test_nothing_is_lifted_if_the_folder_cannot_be_written(
+    updater: CfsQuotaUpdater, model: KernelModel, clock: ManualClock
 ) -> None:
-    wake = asyncio.Event()
-    async with running(tmp_path, wake) as limits:
-        limits.want((PATH,), model, "kubepods", full_resync=False)
-        limits.pause()
-        await asyncio.sleep(0.1)
-        assert (model.groups[PATH].quota, limits.lifted) == (TWO, {})
-        limits.want((PATH,), model, "kubepods", full_resync=True)
-        await until(wake)
-        assert model.groups[PATH].quota == NONE
+    updater.want((PATH,), model, "kubepods", full_resync=False)
+    await clock.until(lambda: updater.problem)
+    assert isinstance(updater.problem, OSError)
+    assert model.groups[PATH].quota == TWO
 
 
-async def test_a_problem_is_none_any_more_at_rest(model: KernelModel, tmp_path: Path) -> None:
-    wake = asyncio.Event()
-    (tmp_path / "file").write_text("")
-    async with running(tmp_path / "file", wake) as limits:
-        limits.want((PATH,), model, "kubepods", full_resync=False)
-        await until(wake)
-        limits.pause()
-        await eventually(lambda: limits.obstacles() == ())
+async def test_a_paused_updater_lifts_nothing_until_it_is_wanted_again(
+    updater: CfsQuotaUpdater, model: KernelModel, wake: asyncio.Event, clock: ManualClock
+) -> None:
+    updater.want((PATH,), model, "kubepods", full_resync=False)
+    updater.pause()
+    await clock.advance(10)
+    assert (model.groups[PATH].quota, updater.lifted) == (TWO, {})
+    updater.want((PATH,), model, "kubepods", full_resync=True)
+    await until(wake)
+    assert model.groups[PATH].quota == NONE
+
+
+async def test_an_update_may_be_paused_while_it_writes(
+    folder: Path, model: KernelModel, wake: asyncio.Event
+) -> None:
+    """The kubelet's policy turns static while a write is in flight."""
+    writing, may_write = threading.Event(), threading.Event()
+
+    def block(write: Write) -> None:
+        writing.set()
+        may_write.wait(20)
+
+    model.before_write = block
+    updater = CfsQuotaUpdater(folder, wake)
+    task = asyncio.create_task(updater.run())
+    updater.want((PATH,), model, "kubepods", full_resync=False)
+    await asyncio.to_thread(writing.wait, 20)
+    updater.pause()
+    may_write.set()
+    woken = asyncio.create_task(until(wake))
+    await asyncio.wait((task, woken), return_when=asyncio.FIRST_COMPLETED)
+    assert not task.done()
+    assert updater.lifted == {PATH: TWO}
+    task.cancel()
+    await asyncio.gather(task, woken, return_exceptions=True)
+
+
+@pytest.mark.usefixtures("unwritable")
+async def test_a_paused_updater_has_no_problem(
+    updater: CfsQuotaUpdater, model: KernelModel, clock: ManualClock
+) -> None:
+    updater.want((PATH,), model, "kubepods", full_resync=False)
+    await clock.until(updater.obstacles)
+    updater.pause()
+    await clock.until(lambda: not updater.obstacles())
