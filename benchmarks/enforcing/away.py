@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from figures import Figure, in_runs
 from labs import Bench, tell
-from recording import Recording, recording
 from start import LOOK
 
+from numapin_lab.measurement.figures import Figure, in_runs
+from numapin_lab.measurement.recording import Recording, recording
 from numapin_lab.session import pod
 
 RUNS = 5

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
-from figures import Figure, in_runs
 from labs import Bench
-from observer import Wakes, hurried
 
+from numapin_lab.measurement.figures import Figure, in_runs
+from numapin_lab.measurement.observer import Wakes, hurried
 from numapin_lab.session import BUSY, pod
 
 BUDGET = "budget p99 < 50"

@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from cgroup_trees import OWNER, others, pods
-from figures import Figure
 from labs import tell
-from observer import hurried
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
@@ -26,6 +24,8 @@ from numapin_enforcer.hardware.discovery import discover
 from numapin_enforcer.plan.desired import Desired, desire, release
 from numapin_enforcer.plan.writes import plan
 from numapin_lab.errors import LabError
+from numapin_lab.measurement.figures import Figure
+from numapin_lab.measurement.observer import hurried
 
 CGROUPFS = Path("/sys/fs/cgroup")
 RUNS = 5

@@ -14,9 +14,9 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from figures import Figure
 from labs import POLICY, Bench, tell
 
+from numapin_lab.measurement.figures import Figure
 from numapin_lab.session import BUSY, pod, policy
 
 SERVICE = Path(__file__).with_name("service.py")

@@ -38,12 +38,12 @@ import fence
 import isolation
 import start
 import weight
-from figures import HEADER, Figure
 from labs import Bench, numapin, static_kubelet, tell
 from sharing import Effort, compare
 
 from numapin_enforcer.cgroups.filesystem import find_mounts
 from numapin_lab.errors import LabError
+from numapin_lab.measurement.figures import HEADER, Figure
 
 PARTS = ("fence", "drift", "start", "away", "sharing", "kubelet", "isolation", "weight")
 ON_NUMAPIN = ("drift", "start", "away", "sharing", "isolation")

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drift import cpus_of, repair
-from figures import Figure
 from labs import Bench, tell
-from recording import Change, Recording, recording
 
 from numapin_api.cpuset import CpuSet
+from numapin_lab.measurement.figures import Figure
+from numapin_lab.measurement.recording import Change, Recording, recording
 from numapin_lab.session import BUSY, pod
 
 WAIT_SECONDS = 60.0

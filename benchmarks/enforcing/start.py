@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from figures import Figure, in_runs
 from labs import Bench, tell
-from recording import Recording, recording
 
+from numapin_lab.measurement.figures import Figure, in_runs
+from numapin_lab.measurement.recording import Recording, recording
 from numapin_lab.session import pod
 
 RUNS = 5

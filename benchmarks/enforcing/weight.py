@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from figures import Figure
 from labs import tell
 
 from numapin_lab.components.build import provide
 from numapin_lab.components.catalog import CONTROL_PLANE, RUNTIME
 from numapin_lab.controlplane.api import AnswerError
 from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
+from numapin_lab.measurement.figures import Figure
 from numapin_lab.node.cgroups import MOUNTS, LabCgroup, hierarchies
 from numapin_lab.node.containerd import Runtime
 from numapin_lab.processes import usage

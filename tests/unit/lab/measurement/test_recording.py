@@ -1,13 +1,11 @@
-"""What benchmarks/enforcing concludes from what its observer saw, and how it sums it up."""
+"""What a recording of cgroup changes says, and how long two containers shared a CPU."""
 
 import json
-import math
 
 import pytest
-from figures import Figure, in_runs
-from recording import Change, Recording, seconds_shared
 
 from numapin_api.cpuset import CpuSet
+from numapin_lab.measurement.recording import Change, Recording, seconds_shared
 
 OWN = CpuSet.parse("1")
 
@@ -70,16 +68,3 @@ def test_what_the_observer_tells_is_kept_by_cgroup() -> None:
     assert record.state("c") == Change(3.0, CpuSet(), runs=False)
     assert record.state("d") is None
     assert record.quality["samples"] == 9
-
-
-def test_a_figure_sums_up_its_runs() -> None:
-    figure = Figure("it", "ms", [[3.0, 1.0], [2.0, math.inf]], "budget 50")
-    found = figure.to_json()
-    assert found["summary"] == {"count": 4, "min": 1.0, "p50": 2.5, "p99": None, "max": None}
-    assert found["runs"] == [[3.0, 1.0], [2.0, None]]
-    assert " ".join(figure.row().split()) == "it, ms 4 1 2.5 never never 2 - never budget 50"
-
-
-def test_values_are_split_into_runs_in_their_order() -> None:
-    assert in_runs([1, 2, 3, 4, 5], 2) == [[1, 2], [3, 4, 5]]
-    assert [len(run) for run in in_runs(list(range(200)), 5)] == [40] * 5

@@ -1,4 +1,4 @@
-"""The observer that benchmarks/enforcing believe, on this machine's own cgroups."""
+"""The observer of cgroup changes, on the kernel of this machine."""
 
 import secrets
 import subprocess
@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from recording import Change, recording, seconds_shared
 
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cgroups.filesystem import find_mounts
 from numapin_enforcer.cgroups.tree import Version
+from numapin_lab.measurement.recording import Change, recording, seconds_shared
 from numapin_lab.node.cgroups import LabCgroup, open_to_children
 
 WAIT_SECONDS = 60.0

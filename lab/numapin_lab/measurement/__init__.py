@@ -1,0 +1,1 @@
+"""What benchmarks and tests measure: when cgroups change, and the figures of several runs."""
