@@ -32,9 +32,9 @@ from numapin_client.informer import Informer
 from numapin_client.login.find import find_login
 from numapin_client.resources import NODE_ASSIGNMENTS, PODS, Key
 from numapin_client.store import Change
-from numapin_lab.folder import LabFolder
+from numapin_lab.lifecycle import LabFolder
 from numapin_lab.processes.usage import cpu_seconds, resident_mib
-from numapin_lab.session import Session, pod, policy
+from numapin_lab.running_lab import Session, pod, policy
 
 STAGES = ("decided", "in force", "running")
 LIMITS = {"in force": "p50 < 30, p99 < 100 ms"}

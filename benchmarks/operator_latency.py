@@ -37,8 +37,8 @@ from numapin_client.resources import (
 from numapin_client.store import Change
 from numapin_lab.components.build import provide
 from numapin_lab.components.catalog import CONTROL_PLANE
-from numapin_lab.controlplane.identities import ServiceAccount, log_in
 from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
+from numapin_lab.controlplane.service_accounts import ServiceAccount, log_in
 from numapin_lab.processes.ports import choose
 from numapin_lab.processes.usage import cpu_seconds, resident_mib
 

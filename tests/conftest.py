@@ -12,7 +12,7 @@ from numapin_lab.components.build import provide, say
 from numapin_lab.components.catalog import COMPONENTS as ALL
 from numapin_lab.components.catalog import CONTROL_PLANE, RUNTIME
 from numapin_lab.controlplane.servers import GUEST_VIEW, ControlPlane, ControlPlanePorts
-from numapin_lab.folder import LabFolder
+from numapin_lab.lifecycle import LabFolder
 from numapin_lab.node.containerd import Runtime
 from numapin_lab.processes.ports import choose
 from numapin_lab.vm.kernel import provide_kernel

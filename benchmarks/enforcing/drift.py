@@ -11,7 +11,7 @@ from labs import Bench
 
 from numapin_lab.measurement.figures import Figure, in_runs
 from numapin_lab.measurement.observer import Wakes, hurried
-from numapin_lab.session import BUSY, pod
+from numapin_lab.running_lab import BUSY, pod
 
 BUDGET = "budget p99 < 50"
 LIMIT_SECONDS = 30.0

@@ -17,7 +17,7 @@ from typing import Any
 from labs import POLICY, Bench, tell
 
 from numapin_lab.measurement.figures import Figure
-from numapin_lab.session import BUSY, pod, policy
+from numapin_lab.running_lab import BUSY, pod, policy
 
 SERVICE = Path(__file__).with_name("service.py")
 NEIGHBOURS = 6

@@ -12,9 +12,9 @@ from typing import Any
 
 from numapin_lab.controlplane.api import AnswerError
 from numapin_lab.errors import LabError
-from numapin_lab.folder import LabFolder
+from numapin_lab.lifecycle import LabFolder
 from numapin_lab.node.cgroups import LabCgroup
-from numapin_lab.session import Session, policy
+from numapin_lab.running_lab import Session, policy
 
 PODS = "/api/v1/namespaces/default/pods"
 ASSIGNMENTS = "/apis/numapin.io/v1alpha1/nodeassignments"

@@ -20,7 +20,7 @@ from labs import Bench, tell
 from numapin_api.cpuset import CpuSet
 from numapin_lab.measurement.figures import Figure
 from numapin_lab.measurement.recording import Change, Recording, recording
-from numapin_lab.session import BUSY, pod
+from numapin_lab.running_lab import BUSY, pod
 
 WAIT_SECONDS = 60.0
 NEIGHBOURS = 5

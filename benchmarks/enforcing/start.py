@@ -8,7 +8,7 @@ from labs import Bench, tell
 
 from numapin_lab.measurement.figures import Figure, in_runs
 from numapin_lab.measurement.recording import Recording, recording
-from numapin_lab.session import pod
+from numapin_lab.running_lab import pod
 
 RUNS = 5
 WAIT_SECONDS = 60.0

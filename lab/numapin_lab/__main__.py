@@ -16,7 +16,7 @@ from numapin_lab.chaos import command as chaos
 from numapin_lab.components.build import provide, say
 from numapin_lab.components.catalog import COMPONENTS
 from numapin_lab.errors import LabError
-from numapin_lab.folder import LabFolder
+from numapin_lab.lifecycle import LabFolder
 from numapin_lab.requirements import check
 from numapin_lab.vm.machine import Machine, VirtualMachine
 

@@ -17,8 +17,8 @@ from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
 from numapin_lab.node import agents
 from numapin_lab.node.agents import Agent
 from numapin_lab.node.cgroups import LabCgroup
+from numapin_lab.node.container_cpus import ContainerView, read_containers
 from numapin_lab.node.containerd import Runtime
-from numapin_lab.node.kernelview import ContainerView, read_containers
 from numapin_lab.node.kubelet import Kubelet, KubeletPorts
 from numapin_lab.processes.daemons import Daemon
 from numapin_lab.state import LabState

@@ -12,8 +12,8 @@ from numapin_api.cpuset import CpuSet
 from numapin_lab.cluster import Cluster
 from numapin_lab.components.build import Say, say
 from numapin_lab.errors import LabError
-from numapin_lab.folder import LabFolder
-from numapin_lab.node.kernelview import ContainerView
+from numapin_lab.lifecycle import LabFolder
+from numapin_lab.node.container_cpus import ContainerView
 from numapin_lab.processes.daemons import wait_until
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

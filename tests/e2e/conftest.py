@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from numapin_lab.cluster import Cluster
-from numapin_lab.folder import LabFolder
-from numapin_lab.session import Session
+from numapin_lab.lifecycle import LabFolder
+from numapin_lab.running_lab import Session
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from numapin_lab.chaos.plan import make_plan
 from numapin_lab.chaos.report import Report, summary
 from numapin_lab.chaos.run import run
 from numapin_lab.components.build import say
-from numapin_lab.session import Session
+from numapin_lab.running_lab import Session
 
 PODS = 200
 PARTS = {"enforcer", "standby", "operator", "kube-apiserver", "containerd", "kubelet"}

@@ -2,7 +2,7 @@
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignment
-from numapin_lab.session import BUSY, Session, eventually, pod, policy
+from numapin_lab.running_lab import BUSY, Session, eventually, pod, policy
 
 OWN, SHARED = CpuSet.parse("1"), CpuSet.parse("0")
 EVERYTHING = CpuSet.parse("0-1")

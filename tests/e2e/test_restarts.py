@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_lab.session import BUSY, Session, eventually, pod, policy
+from numapin_lab.running_lab import BUSY, Session, eventually, pod, policy
 
 OWN, SHARED = CpuSet.parse("1"), CpuSet.parse("0")
 

@@ -16,9 +16,9 @@ import pytest
 
 from numapin_api.nodeassignment import NodeAssignment
 from numapin_lab.cluster import VmCluster
-from numapin_lab.folder import LabFolder
-from numapin_lab.session import pod, policy
-from numapin_lab.vm.session import KUBEPODS, Task, VmSession
+from numapin_lab.lifecycle import LabFolder
+from numapin_lab.running_lab import pod, policy
+from numapin_lab.vm.running_lab import KUBEPODS, Task, VmSession
 from support.real.vm_checks import problems
 
 pytestmark = pytest.mark.timeout(1200)  # for a machine with much else to do

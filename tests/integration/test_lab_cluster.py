@@ -10,9 +10,9 @@ import pytest
 
 from numapin_lab.cluster import Cluster
 from numapin_lab.errors import LabError
-from numapin_lab.folder import PARTS, LabFolder
+from numapin_lab.lifecycle import PARTS, LabFolder
 from numapin_lab.node.cgroups import LabCgroup
-from numapin_lab.node.enclosure import WANTED_SETTINGS
+from numapin_lab.node.mount_namespace import WANTED_SETTINGS
 from numapin_lab.node.mounts import MOUNTS, below
 from numapin_lab.processes.daemons import kill, marked, wait_until
 from numapin_lab.processes.ports import is_free

@@ -9,7 +9,7 @@ import pytest
 
 from numapin_lab.cluster import VmCluster
 from numapin_lab.errors import LabError
-from numapin_lab.folder import VM_PARTS, LabFolder
+from numapin_lab.lifecycle import VM_PARTS, LabFolder
 from numapin_lab.processes.daemons import kill, marked
 from numapin_lab.vm.snapshot import provide_snapshot
 

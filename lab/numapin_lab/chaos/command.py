@@ -10,8 +10,8 @@ from numapin_lab.chaos.plan import ChaosPlan, make_plan
 from numapin_lab.chaos.report import Report, summary
 from numapin_lab.chaos.run import run as carry_out
 from numapin_lab.components.build import Say, say
-from numapin_lab.folder import LabFolder
-from numapin_lab.session import Session
+from numapin_lab.lifecycle import LabFolder
+from numapin_lab.running_lab import Session
 
 FILE: Final = "chaos.json"
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
+from numapin_lab.chaos.observation.cluster_state import Memory
+from numapin_lab.chaos.observation.samples import Downtime, Moment, Overwrite, Samples
+from numapin_lab.chaos.observation.verdict import Verdict
 from numapin_lab.chaos.plan import ChaosPlan
-from numapin_lab.chaos.records import Downtime, Moment, Overwrite, Samples
-from numapin_lab.chaos.verdict import Verdict
-from numapin_lab.chaos.view import Memory
 
 SHOWN: Final = 20
 ROW_SECONDS: Final = 0.1

@@ -12,20 +12,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from numapin_api.cpuset import CpuSet
-from numapin_lab.chaos import ending
-from numapin_lab.chaos.drive import Driver, carry_out
-from numapin_lab.chaos.faults import Killer
-from numapin_lab.chaos.logs import Log, complaints, taken, warnings
-from numapin_lab.chaos.overwrite import Overwriter
+from numapin_lab.chaos.execution import Driver, carry_out
+from numapin_lab.chaos.injection.cpuset_overwrites import Overwriter
+from numapin_lab.chaos.injection.kills import Killer
+from numapin_lab.chaos.observation import final_checks
+from numapin_lab.chaos.observation.cluster_state import ClusterView, open_files
+from numapin_lab.chaos.observation.logs import Log, complaints, taken, warnings
+from numapin_lab.chaos.observation.samples import Samples
+from numapin_lab.chaos.observation.verdict import Evidence, judge
 from numapin_lab.chaos.plan import ChaosPlan
 from numapin_lab.chaos.pods import resident
-from numapin_lab.chaos.records import Samples
 from numapin_lab.chaos.report import Report
-from numapin_lab.chaos.verdict import Evidence, judge
-from numapin_lab.chaos.view import ClusterView, open_files
 from numapin_lab.components.build import Say
 from numapin_lab.errors import LabError
-from numapin_lab.session import Session, policy
+from numapin_lab.running_lab import Session, policy
 
 POLICY: Final = "chaos"
 RESIDENTS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -74,7 +74,7 @@ def run(session: Session, plan: ChaosPlan, output: Path, tell: Say) -> Report:
     with _sampling(session, overwriter, output) as sampler, ClusterView(session) as view:
         done = _act(Driver(session, view, plan, tell), overwriter)
     samples = _taken_out(sampler)
-    given_back = ending.given_back(session, POLICY, before.cpusets)
+    given_back = final_checks.given_back(session, POLICY, before.cpusets)
     return _report(before, done, samples, given_back)
 
 
@@ -84,7 +84,7 @@ def _act(driver: Driver, overwriter: Overwriter) -> Done:
     carry_out(driver, overwriter.killer, overwriter)
     overwriter.join()
     driver.tell("chaos: every pod has come and gone; waiting for everything to settle")
-    problems = ending.converged(session, RESIDENTS)
+    problems = final_checks.converged(session, RESIDENTS)
     seconds = time.monotonic() - began
     files = _enforcer_files(session)
     return Done(driver, overwriter.killer, overwriter, problems, files, seconds)
@@ -96,7 +96,7 @@ def _report(before: Before, done: Done, samples: Samples, given_back: Sequence[s
     attendance = done.killer.attendance
     downtimes = attendance.downtimes
     evidence = Evidence(made, downtimes, taken(lines["enforcer"]), versions)
-    logged = ending.complaints(complaints(each, downtimes) for each in lines.values())
+    logged = final_checks.complaints(complaints(each, downtimes) for each in lines.values())
     return Report(
         plan=done.driver.plan,
         samples=samples,
@@ -149,7 +149,7 @@ def _sampling(session: Session, overwriter: Overwriter, output: Path) -> Iterato
     command = [
         sys.executable,
         "-m",
-        "numapin_lab.chaos.sampler",
+        "numapin_lab.chaos.observation.sampler",
         f"--kubepods={session.kubepods}",
         f"--bundles={overwriter.bundles}",
         f"--kubeconfig={session.cluster.plane.kubeconfig}",

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from numapin_api.names import ENFORCER_SERVICE_ACCOUNT, NAMESPACE, OPERATOR_SERVICE_ACCOUNT
-from numapin_lab.controlplane.identities import ServiceAccount, log_in
 from numapin_lab.controlplane.servers import ControlPlane
+from numapin_lab.controlplane.service_accounts import ServiceAccount, log_in
 from numapin_lab.node.kubelet import Kubelet
 from numapin_lab.processes.daemons import Daemon, Watched, kill, stop, wait_until
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from numapin_lab import teardown
+from numapin_lab import cleanup
 from numapin_lab.errors import LabError, MissingError
 from numapin_lab.node import mounts
 from numapin_lab.node.cgroups import LabCgroup
-from numapin_lab.node.enclosure import Enclosure
 from numapin_lab.node.image import ALIASES, IMAGE, find_busybox, write_image
+from numapin_lab.node.mount_namespace import Enclosure
 from numapin_lab.processes.daemons import Daemon, wait_until
 
 START_SECONDS = 300
@@ -169,7 +169,7 @@ class Runtime:
 
     def stop(self) -> None:
         """End containerd, every container with its shim, and what they leave in the machine."""
-        teardown.clear(self.folder.parent, self.run, self.cgroup)
+        cleanup.clear(self.folder.parent, self.run, self.cgroup)
 
     def _write_files(self) -> None:
         for folder in ("cni/networks", "cni/bin", "nri/plugins", "nri/configuration"):

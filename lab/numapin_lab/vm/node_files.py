@@ -22,7 +22,7 @@ from numapin_lab.node.containerd import CNI_NETWORK, CNI_PLUGIN, CONFIG, SEARCH_
 from numapin_lab.node.image import IMAGE, applets_of, find_busybox, write_image
 from numapin_lab.node.kubelet import EVERYWHERE, guarded
 from numapin_lab.state import VM_NODE as NODE
-from numapin_lab.vm.shell import SHELL
+from numapin_lab.vm.guest_shell import SHELL
 
 ADDRESS = "10.0.2.15"
 KUBELET_PORT = 10250

@@ -10,11 +10,11 @@ from pathlib import Path
 from numapin_lab.controlplane.servers import GUEST_PORT, GUEST_SERVER
 from numapin_lab.errors import LabError
 from numapin_lab.processes.daemons import Daemon, wait_until
+from numapin_lab.vm.guest_shell import COMMAND_SECONDS, Answer, GuestShell
 from numapin_lab.vm.initramfs import DISK_MODULES, MODULES, Init
 from numapin_lab.vm.kernel import Kernel
 from numapin_lab.vm.machine import Machine, find_qemu, hardware
-from numapin_lab.vm.monitor import Monitor
-from numapin_lab.vm.shell import COMMAND_SECONDS, Answer, GuestShell
+from numapin_lab.vm.qemu_monitor import Monitor
 
 CONSOLE = "ttyS0"
 MACHINE = Machine()

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_lab.chaos.claims import Owner, Version
-from numapin_lab.chaos.records import Samples
-from numapin_lab.chaos.sampler import Reported, Sampler
-from numapin_lab.chaos.tree import NAME, PodsTree
+from numapin_lab.chaos.observation.assignment_versions import Owner, Version
+from numapin_lab.chaos.observation.cgroup_tree import NAME, PodsTree
+from numapin_lab.chaos.observation.sampler import Reported, Sampler
+from numapin_lab.chaos.observation.samples import Samples
 from support.real.cgroups import RealCgroups, online_cpus
 
 OWNER: Owner = ("owner", "main")

@@ -5,7 +5,7 @@ from typing import Any
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignment
-from numapin_lab.vm.session import Group, KernelState, Task, VmSession
+from numapin_lab.vm.running_lab import Group, KernelState, Task, VmSession
 
 
 def problems(session: VmSession) -> list[str]:

@@ -26,8 +26,8 @@ from numapin_client.resources import (
     Key,
 )
 from numapin_lab.controlplane.api import AnswerError
-from numapin_lab.controlplane.identities import ServiceAccount, log_in
 from numapin_lab.controlplane.servers import ControlPlane
+from numapin_lab.controlplane.service_accounts import ServiceAccount, log_in
 from numapin_operator.cluster import ApiCluster, PodNews
 from numapin_operator.observe.records import NodeView
 from support.real.waiting import WAIT_SECONDS

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from numapin_lab.chaos.attendance import Attendance
+from numapin_lab.chaos.injection.downtimes import Attendance
 from numapin_lab.errors import LabError
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numapin_lab.chaos.claims import Version
+from numapin_lab.chaos.observation.assignment_versions import Version
 from numapin_lab.chaos.plan import OWNERS, End, Fault, PodKind, make_plan
 from numapin_lab.chaos.pods import manifest
 

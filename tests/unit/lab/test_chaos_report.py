@@ -6,13 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from numapin_lab.chaos.claims import Owner, Version
-from numapin_lab.chaos.logs import Line, Log, complaints, taken, warnings
+from numapin_lab.chaos.observation.assignment_versions import Owner, Version
+from numapin_lab.chaos.observation.cluster_state import Memory
+from numapin_lab.chaos.observation.logs import Line, Log, complaints, taken, warnings
+from numapin_lab.chaos.observation.samples import (
+    Downtime,
+    Moment,
+    Overwrite,
+    Samples,
+    Seen,
+    Suspicion,
+)
+from numapin_lab.chaos.observation.verdict import Excuse, Verdict
 from numapin_lab.chaos.plan import make_plan
-from numapin_lab.chaos.records import Downtime, Moment, Overwrite, Samples, Seen, Suspicion
 from numapin_lab.chaos.report import Report, summary
-from numapin_lab.chaos.verdict import Excuse, Verdict
-from numapin_lab.chaos.view import Memory
 
 OWNER: Owner = ("uid-a", "main")
 CLAIM = ((OWNER, 0b10),)

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from numapin_lab.chaos.claims import Owner, Version
-from numapin_lab.chaos.records import Downtime, Moment, Overwrite, Suspicion
-from numapin_lab.chaos.verdict import Evidence, Excuse, judge
+from numapin_lab.chaos.observation.assignment_versions import Owner, Version
+from numapin_lab.chaos.observation.samples import Downtime, Moment, Overwrite, Suspicion
+from numapin_lab.chaos.observation.verdict import Evidence, Excuse, judge
 
 OWNER: Owner = ("uid-a", "main")
 OWN, SHARED, ALL = 0b10, 0b01, 0b11

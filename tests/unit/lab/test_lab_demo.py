@@ -5,7 +5,7 @@ import pytest
 from numapin_api.cpuset import CpuSet
 from numapin_lab.demo import check, kernel_table
 from numapin_lab.errors import LabError
-from numapin_lab.node.kernelview import ContainerView
+from numapin_lab.node.container_cpus import ContainerView
 
 OWNER = {("uid-a", "engine"): CpuSet.parse("2-3")}
 

@@ -19,10 +19,10 @@ from numapin_lab.controlplane import kubeconfig
 from numapin_lab.controlplane.certificates import Authority, Identity
 from numapin_lab.controlplane.installation import MANIFESTS, without_workloads
 from numapin_lab.errors import LabError
-from numapin_lab.folder import LabFolder
+from numapin_lab.lifecycle import LabFolder
 from numapin_lab.node import image
 from numapin_lab.node.cgroups import LabCgroup
-from numapin_lab.node.kernelview import ContainerView, container_names, read_containers
+from numapin_lab.node.container_cpus import ContainerView, container_names, read_containers
 from numapin_lab.state import LabState
 
 

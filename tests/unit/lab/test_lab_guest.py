@@ -11,11 +11,11 @@ import pytest
 
 from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
 from numapin_lab.errors import LabError
+from numapin_lab.vm.guest_shell import Answer, GuestShell
 from numapin_lab.vm.kernel import Kernel
-from numapin_lab.vm.monitor import Monitor
 from numapin_lab.vm.node import take_over_authority
 from numapin_lab.vm.node_files import NodeFiles, libraries
-from numapin_lab.vm.shell import Answer, GuestShell
+from numapin_lab.vm.qemu_monitor import Monitor
 from numapin_lab.vm.snapshot import Snapshot
 
 Play = Callable[[socket.socket], None]

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_lab.session import Session
+from numapin_lab.running_lab import Session
 
 list_folder = os.scandir
 

@@ -1,6 +1,6 @@
 """What is read of a virtual node's kernel."""
 
-from numapin_lab.vm.session import Group, Task, parse_look, parse_pages
+from numapin_lab.vm.running_lab import Group, Task, parse_look, parse_pages
 
 LOOKED = """\
 ./cpuset.cpus:0-7

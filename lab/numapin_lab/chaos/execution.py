@@ -8,14 +8,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from numapin_lab.chaos.faults import Killer
-from numapin_lab.chaos.overwrite import Overwriter
+from numapin_lab.chaos.injection.cpuset_overwrites import Overwriter
+from numapin_lab.chaos.injection.kills import Killer
+from numapin_lab.chaos.observation.cluster_state import PODS, ClusterView, PodNow, persist
 from numapin_lab.chaos.plan import OVERWRITES, ChaosPlan, End, PlannedFault, PlannedPod
 from numapin_lab.chaos.pods import manifest
-from numapin_lab.chaos.view import PODS, ClusterView, PodNow, persist
 from numapin_lab.components.build import Say
 from numapin_lab.errors import LabError
-from numapin_lab.session import Session
+from numapin_lab.running_lab import Session
 
 TICK_SECONDS: Final = 0.02
 OTHERS_AT_ONCE: Final = 5

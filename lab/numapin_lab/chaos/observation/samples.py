@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from numapin_lab.chaos.claims import Owner, Version
+from numapin_lab.chaos.observation.assignment_versions import Owner, Version
 
 
 class Suspicion(StrEnum):

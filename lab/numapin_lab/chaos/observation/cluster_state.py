@@ -13,7 +13,7 @@ from typing import Any, Final, Self, TypeVar
 from numapin_lab.controlplane.api import AnswerError
 from numapin_lab.errors import LabError
 from numapin_lab.processes.usage import resident_mib
-from numapin_lab.session import Session
+from numapin_lab.running_lab import Session
 
 LOOK_SECONDS: Final = 0.2
 PATIENCE_SECONDS: Final = 120.0

@@ -1,4 +1,4 @@
-"""Watch real cgroups and what is reported of them: `python -m numapin_lab.chaos.sampler`.
+"""Watch real cgroups and what is reported of them: `python -m numapin_lab.chaos.observation.sampler`.
 
 A process of its own reads the effective sets of all pods' cgroups about every millisecond, and
 follows the NodeAssignment by a watch. What it holds the kernel against is the claim of DESIGN I1:
@@ -38,9 +38,9 @@ from numapin_client.informer import Informer, InformerTiming
 from numapin_client.login.find import find_login
 from numapin_client.resources import NODE_ASSIGNMENTS
 from numapin_client.store import Change
-from numapin_lab.chaos.claims import Owner, Version
-from numapin_lab.chaos.records import Moment, Samples, Seen, Suspicion
-from numapin_lab.chaos.tree import Leaf, PodsTree
+from numapin_lab.chaos.observation.assignment_versions import Owner, Version
+from numapin_lab.chaos.observation.cgroup_tree import Leaf, PodsTree
+from numapin_lab.chaos.observation.samples import Moment, Samples, Seen, Suspicion
 
 PERIOD_SECONDS: Final = 0.001
 EVERYTHING_EVERY: Final = 20
@@ -206,7 +206,7 @@ class Sampler:
 
 def main() -> None:
     """Sample until SIGTERM."""
-    parser = argparse.ArgumentParser(prog="python -m numapin_lab.chaos.sampler")
+    parser = argparse.ArgumentParser(prog="python -m numapin_lab.chaos.observation.sampler")
     parser.add_argument("--kubepods", type=Path, required=True, help="the pods' cpuset folder")
     parser.add_argument("--bundles", type=Path, required=True, help="the runtime's containers")
     parser.add_argument("--kubeconfig", type=Path, required=True)

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from numapin_lab.chaos.records import Downtime
+from numapin_lab.chaos.observation.samples import Downtime
 
 _LINE: Final = re.compile(r"(\S+) (DEBUG|INFO|WARNING|ERROR|CRITICAL) (\S+): (.*)")
 _TAKEN: Final = re.compile(r"took an assignment generation=(\d+)")

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from numapin_lab.chaos.claims import Owner, Version
-from numapin_lab.chaos.records import Downtime, Moment, Overwrite, Suspicion
+from numapin_lab.chaos.observation.assignment_versions import Owner, Version
+from numapin_lab.chaos.observation.samples import Downtime, Moment, Overwrite, Suspicion
 
 
 class Excuse(StrEnum):

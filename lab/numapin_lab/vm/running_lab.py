@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from numapin_api.cpuset import CpuSet
 from numapin_lab.cluster import VmCluster
 from numapin_lab.errors import LabError
-from numapin_lab.session import Session
+from numapin_lab.running_lab import Session
 from numapin_lab.vm.node_machine import NodeMachine
 
 KUBEPODS = Path("/sys/fs/cgroup/kubepods")

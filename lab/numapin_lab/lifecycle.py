@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from numapin_lab.cleanup import clear
 from numapin_lab.cluster import Cluster, VmCluster
 from numapin_lab.components.build import Say, provide, say
 from numapin_lab.components.catalog import COMPONENTS
@@ -16,7 +17,6 @@ from numapin_lab.node.cgroups import LabCgroup
 from numapin_lab.processes.daemons import read_pid, stop
 from numapin_lab.processes.locks import locked
 from numapin_lab.state import LabState
-from numapin_lab.teardown import clear
 from numapin_lab.vm.node_machine import NodeMachine
 
 PARTS = (

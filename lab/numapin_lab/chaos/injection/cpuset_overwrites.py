@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from numapin_api.cpuset import CpuSet
-from numapin_lab.chaos.claims import Version
-from numapin_lab.chaos.faults import Killer
+from numapin_lab.chaos.injection.kills import Killer
+from numapin_lab.chaos.observation.assignment_versions import Version
+from numapin_lab.chaos.observation.cgroup_tree import read_name
+from numapin_lab.chaos.observation.cluster_state import ASSIGNMENTS, AWAY
+from numapin_lab.chaos.observation.samples import Overwrite
 from numapin_lab.chaos.plan import Fault, PlannedFault
-from numapin_lab.chaos.records import Overwrite
-from numapin_lab.chaos.tree import read_name
-from numapin_lab.chaos.view import ASSIGNMENTS, AWAY
 from numapin_lab.controlplane.api import AnswerError
-from numapin_lab.session import Session
+from numapin_lab.running_lab import Session
 
 POLL_SECONDS: Final = 0.0002
 SOON_SECONDS: Final = 0.2

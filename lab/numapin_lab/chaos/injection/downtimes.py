@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from numapin_lab.chaos.records import Downtime
+from numapin_lab.chaos.observation.samples import Downtime
 from numapin_lab.processes.daemons import Watched
 
 

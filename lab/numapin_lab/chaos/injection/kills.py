@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
-from numapin_lab.chaos.attendance import Attendance
-from numapin_lab.chaos.claims import Owner, Version
-from numapin_lab.chaos.logs import Log
+from numapin_lab.chaos.injection.downtimes import Attendance
+from numapin_lab.chaos.observation.assignment_versions import Owner, Version
+from numapin_lab.chaos.observation.cluster_state import ASSIGNMENTS, persist
+from numapin_lab.chaos.observation.logs import Log
 from numapin_lab.chaos.plan import Fault, PlannedFault
-from numapin_lab.chaos.view import ASSIGNMENTS, persist
 from numapin_lab.processes.daemons import Watched, kill, stop, wait_until
-from numapin_lab.session import Session
+from numapin_lab.running_lab import Session
 
 READY_SECONDS: Final = 300.0
 STOP_SECONDS: Final = 1.0

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from numapin_api.cpuset import CpuSet
-from numapin_lab.chaos.view import persist
+from numapin_lab.chaos.observation.cluster_state import persist
 from numapin_lab.errors import LabError
 from numapin_lab.processes.daemons import wait_until
-from numapin_lab.session import BUSY, Session, pod
+from numapin_lab.running_lab import BUSY, Session, pod
 
 SETTLE_SECONDS: Final = 300.0
 PROBE: Final = "chaos-probe"

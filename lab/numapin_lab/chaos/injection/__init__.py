@@ -1,0 +1,1 @@
+"""Faults that a chaos run injects: processes killed, cpusets overwritten."""
