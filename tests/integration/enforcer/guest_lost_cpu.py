@@ -1,6 +1,6 @@
 """An owner's CPU that goes, offline or into somebody's partition: cgroup v2 says no word of it.
 
-Not collected on the host: test_vm_enforcer.py runs this in a virtual machine.
+Not collected on the host: test_in_virtual_machine.py runs this.
 """
 
 from collections.abc import Callable, Iterator

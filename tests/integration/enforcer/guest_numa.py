@@ -1,6 +1,6 @@
 """Memory on a machine with two NUMA nodes: one CPU each, CPU 1 beside node 1.
 
-Not collected on the host, which has one node: test_vm_enforcer.py runs this in a virtual machine.
+Not collected on the host, which has one node: test_in_virtual_machine.py runs this.
 """
 
 import re

@@ -1,6 +1,6 @@
 """A machine whose node 0 has CPUs 0-1 and memory, node 1 CPUs 2-3 alone, node 2 memory alone.
 
-Not collected on the host: test_vm_enforcer.py runs this in a virtual machine.
+Not collected on the host: test_in_virtual_machine.py runs this.
 """
 
 import re

@@ -1,6 +1,6 @@
 """The enforcer beside a real systemd that makes the cgroups, as first process of the machine.
 
-Not collected on the host: test_vm_enforcer.py runs this in a virtual machine with two CPUs.
+Not collected on the host: test_in_virtual_machine.py runs this with two CPUs.
 """
 
 import asyncio

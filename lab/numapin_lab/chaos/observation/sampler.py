@@ -1,4 +1,4 @@
-"""Watch real cgroups and what is reported of them: `python -m numapin_lab.chaos.observation.sampler`.
+"""Watch real cgroups and what is reported of them, as a process of its own.
 
 A process of its own reads the effective sets of all pods' cgroups about every millisecond, and
 follows the NodeAssignment by a watch. What it holds the kernel against is the claim of DESIGN I1:
