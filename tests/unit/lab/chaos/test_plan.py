@@ -1,11 +1,10 @@
-"""The plan of a chaos run is decided by its seed and holds every kind of thing."""
+"""The plan of a chaos run follows from its seed and holds every kind of pod, end and fault."""
 
 from collections import Counter
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numapin_lab.chaos.observation.assignment_versions import Version
 from numapin_lab.chaos.plan import OWNERS, End, Fault, PodKind, make_plan
 from numapin_lab.chaos.pods import manifest
 
@@ -51,22 +50,3 @@ def test_every_pod_is_of_the_class_that_its_kind_says(seed: int) -> None:
         assert guaranteed == (planned.kind in {*OWNERS, PodKind.FRACTION})
         assert planned.owns == any(one.get("limits", {}).get("cpu") == "1" for one in asked)
         assert (spec["terminationGracePeriodSeconds"] == 30) == (planned.end is End.FORCED)
-
-
-def test_only_what_the_spec_of_the_same_version_gives_is_claimed() -> None:
-    def entry(uid: str, cpus: str, exclusive: bool = True) -> dict[str, object]:
-        return {"podUID": uid, "container": "main", "cpus": cpus, "exclusive": exclusive}
-
-    body = {
-        "metadata": {"generation": 7},
-        "spec": {"pools": {"shared": "0"}, "containers": [entry("a", "1"), entry("b", "2-3")]},
-        "status": {
-            "driftCount": 5,
-            "containers": [entry("a", "1"), entry("b", "2"), entry("gone", "4")],
-        },
-    }
-    version = Version.parse(body)
-    assert version.listed == ((("a", "main"), 0b10), (("b", "main"), 0b1100))
-    assert version.claims == ((("a", "main"), 0b10),)
-    assert (version.generation, version.shared, version.drifts) == (7, 1, 5)
-    assert Version.parse({"metadata": {"generation": 1}}).claims == ()

@@ -1,0 +1,22 @@
+"""What one version of a NodeAssignment reports."""
+
+from numapin_lab.chaos.observation.assignment_versions import Version
+
+
+def test_only_what_the_spec_of_the_same_version_gives_is_claimed() -> None:
+    def entry(uid: str, cpus: str, exclusive: bool = True) -> dict[str, object]:
+        return {"podUID": uid, "container": "main", "cpus": cpus, "exclusive": exclusive}
+
+    body = {
+        "metadata": {"generation": 7},
+        "spec": {"pools": {"shared": "0"}, "containers": [entry("a", "1"), entry("b", "2-3")]},
+        "status": {
+            "driftCount": 5,
+            "containers": [entry("a", "1"), entry("b", "2"), entry("gone", "4")],
+        },
+    }
+    version = Version.parse(body)
+    assert version.listed == ((("a", "main"), 0b10), (("b", "main"), 0b1100))
+    assert version.claims == ((("a", "main"), 0b10),)
+    assert (version.generation, version.shared, version.drifts) == (7, 1, 5)
+    assert Version.parse({"metadata": {"generation": 1}}).claims == ()

@@ -1,0 +1,46 @@
+"""What is read in the logs of operator, enforcer and standby."""
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from numapin_lab.chaos.observation.logs import Line, Log, complaints, taken, warnings
+from numapin_lab.chaos.observation.samples import (
+    Downtime,
+)
+
+
+def test_a_log_is_read_from_where_it_was(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    file.write_text("2026-11-22T04:00:00.000+00:00 ERROR old: was there before\n")
+    log = Log(file)
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    with file.open("a") as added:
+        added.write(f"{now} INFO numapin_enforcer.agent: took an assignment generation=7\n")
+        added.write(f'{now} WARNING a.b: the cat is away error="no cat" again=1\n')
+        added.write("Traceback (most recent call last):\n  File x\nValueError: y\n")
+    lines = list(log.lines())
+    ((at, generation),) = taken(lines)
+    assert generation == 7
+    assert abs(at - time.monotonic()) < 60
+    assert warnings(lines) == [("a.b: the cat is away", 1)]
+    assert complaints(lines, []) == ["Traceback (most recent call last):"]
+
+
+@pytest.mark.parametrize(
+    ("line", "complained"),
+    [
+        pytest.param(Line(20.0, "ERROR", "no answer"), False, id="while-the-api-server-is-away"),
+        pytest.param(Line(5.0, "ERROR", "no answer"), True, id="before"),
+        pytest.param(Line(200.0, "ERROR", "no answer"), True, id="long-after"),
+        pytest.param(
+            Line(20.0, "ERROR", "Traceback (most recent call last):"), True, id="a-trace-never"
+        ),
+        pytest.param(Line(5.0, "WARNING", "no answer"), False, id="a-warning-is-none"),
+    ],
+)
+def test_only_an_api_server_that_is_away_explains_an_error(line: Line, complained: bool) -> None:
+    away = [Downtime("kube-apiserver", 10.0, 30.0), Downtime("enforcer", 0.0, 300.0)]
+    assert bool(complaints([line], away)) == complained
