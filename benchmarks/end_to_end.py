@@ -34,7 +34,7 @@ from numapin_client.resources import NODE_ASSIGNMENTS, PODS, Key
 from numapin_client.store import Change
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.processes.usage import cpu_seconds, resident_mib
-from numapin_lab.running_lab import Session, pod, policy
+from numapin_lab.running_lab import RunningLab, pod, policy
 
 STAGES = ("decided", "in force", "running")
 LIMITS = {"in force": "p50 < 30, p99 < 100 ms"}
@@ -150,10 +150,10 @@ def print_times(times: Sequence[Mapping[str, float]]) -> None:
         print(f"{stage:<12}{row}   {LIMITS.get(stage, '')}")
 
 
-def print_costs(session: Session, seconds: float) -> None:
+def print_costs(lab: RunningLab, seconds: float) -> None:
     """Memory, and CPU time while nothing happens."""
     limits = {"enforcer": "RSS < 60 MiB, idle < 0.2 %", "operator": ""}
-    pids: dict[str, Any] = {name: session.agent(name).daemon.pid() for name in limits}
+    pids: dict[str, Any] = {name: lab.agent(name).daemon.pid() for name in limits}
     before = {name: cpu_seconds(pid) for name, pid in pids.items()}
     time.sleep(seconds)
     for name, pid in pids.items():
@@ -162,11 +162,11 @@ def print_costs(session: Session, seconds: float) -> None:
         print(f"{name:<12}{figures} over {seconds:.0f} s   {limits[name]}")
 
 
-async def measure(session: Session, count: int) -> None:
+async def measure(lab: RunningLab, count: int) -> None:
     """Pods one after the other."""
-    login = find_login(str(session.cluster.plane.kubeconfig), os.environ)
+    login = find_login(str(lab.cluster.plane.kubeconfig), os.environ)
     async with connect(login) as client:
-        print_times(await start_pods(client, session.node, count))
+        print_times(await start_pods(client, lab.node, count))
 
 
 def main() -> None:
@@ -181,13 +181,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = LabFolder((options.dir or Path(scratch)).absolute())
         try:
-            session = Session(folder.up())
-            session.clear()
-            session.apply(policy("bench"))
-            session.wait_settled()
-            asyncio.run(measure(session, options.pods))
-            print_costs(session, options.idle_seconds)
-            session.clear()
+            lab = RunningLab(folder.up())
+            lab.clear()
+            lab.apply(policy("bench"))
+            lab.wait_settled()
+            asyncio.run(measure(lab, options.pods))
+            print_costs(lab, options.idle_seconds)
+            lab.clear()
         finally:
             if options.dir is None:
                 folder.down()

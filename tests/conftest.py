@@ -29,7 +29,6 @@ COMPONENTS = {
     "control_plane": CONTROL_PLANE,
     "containerd": RUNTIME,
     "cluster": tuple(ALL),
-    "lab": tuple(ALL),
     "vm_lab": tuple(ALL),
 }
 

@@ -39,7 +39,7 @@ class Death:
 def measure(bench: Bench, deaths: int) -> Iterator[Figure]:
     """Kill it `deaths` times."""
     bench.create(pod(OWNER, cpu="1"))
-    with recording(bench.session.kubepods) as record:
+    with recording(bench.lab.kubepods) as record:
         found = [death(bench, record, number) for number in range(deaths)]
     bench.clear()
     away = [one.away * 1000 for one in found]
@@ -52,11 +52,11 @@ def measure(bench: Bench, deaths: int) -> Iterator[Figure]:
 
 def death(bench: Bench, record: Recording, number: int) -> Death:
     """Kill the enforcer, start a pod that stands beside the QoS classes, and start it again."""
-    session = bench.session
-    bench.wait(lambda: any(session.told_exclusive()), "the owner to be reported exclusive")
-    log = session.cluster.standby.folder / "log"
+    lab = bench.lab
+    bench.wait(lambda: any(lab.told_exclusive()), "the owner to be reported exclusive")
+    log = lab.cluster.standby.folder / "log"
     before = len(_times(log))
-    pid = session.agent("enforcer").daemon.pid()
+    pid = lab.agent("enforcer").daemon.pid()
     assert pid is not None
     killed_at = time.time()
     os.kill(pid, signal.SIGKILL)
@@ -67,13 +67,13 @@ def death(bench: Bench, record: Recording, number: int) -> Death:
     group = f"pod{bench.get(name)['metadata']['uid']}"
     printed = bench.log(name)
     bench.wait(lambda: printed.exists() and printed.stat().st_size > 0, "the program to print")
-    assignment = session.assignment()
+    assignment = lab.assignment()
     assert assignment is not None
     assert assignment.spec.pools is not None
     shared = assignment.spec.pools.shared
     fenced = record.wait(group, lambda one: one.cpus == shared, WAIT_SECONDS)
     made = record.groups[group][0].at
-    session.restart("enforcer")
+    lab.restart("enforcer")
     if (number + 1) % 5 == 0:
         tell(f"  {number + 1} kills")
     said = printed.read_text().split()[-1]

@@ -31,7 +31,7 @@ def measure(bench: Bench, times: int) -> Iterator[Figure]:
     for _ in range(times):
         for group, name in zip((owner, neighbour), rows, strict=True):
             time.sleep(pause.uniform(0.005, 0.05))
-            rows[name] += repair([group], bench.session.kubepods, LIMIT_SECONDS)
+            rows[name] += repair([group], bench.lab.kubepods, LIMIT_SECONDS)
     for name, found in rows.items():
         yield Figure(name, "ms", in_runs(found, RUNS), BUDGET)
     bench.clear()

@@ -61,7 +61,7 @@ Run = dict[str, list[Window]]
 
 def measure(bench: Bench, count: int) -> tuple[list[Figure], list[dict[str, list[Any]]]]:
     """`count` runs: their figures, and every window for the picture."""
-    bench.session.delete("cpupolicy", POLICY)
+    bench.lab.delete("cpupolicy", POLICY)
     runs = []
     for number in range(count):
         runs.append(run(bench))
@@ -69,9 +69,9 @@ def measure(bench: Bench, count: int) -> tuple[list[Figure], list[dict[str, list
         tell(f"  {number + 1} of {count}: {shown} of the CPU that it wanted")
         if share(runs[-1][ALONE]) < QUIET_SHARE:
             tell("  the machine is busy with something else: this says nothing")
-        bench.session.delete("cpupolicy", POLICY)
+        bench.lab.delete("cpupolicy", POLICY)
         bench.clear()
-    bench.session.apply(policy(POLICY))
+    bench.lab.apply(policy(POLICY))
     return list(_figures(runs)), [
         {phase: [to_json(one) for one in windows] for phase, windows in one.items()} for one in runs
     ]
@@ -121,7 +121,7 @@ def run(bench: Bench) -> Run:
     for name in names:
         bench.process(name)
     found[UNPINNED] = watch(process, log)
-    bench.session.apply(policy(POLICY))
+    bench.lab.apply(policy(POLICY))
     found[PINNED] = watch(process, log)
     return found
 

@@ -14,7 +14,7 @@ from numapin_lab.controlplane.api import AnswerError
 from numapin_lab.errors import LabError
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.node.cgroups import LabCgroup
-from numapin_lab.running_lab import Session, policy
+from numapin_lab.running_lab import RunningLab, policy
 
 PODS = "/api/v1/namespaces/default/pods"
 ASSIGNMENTS = "/apis/numapin.io/v1alpha1/nodeassignments"
@@ -33,20 +33,20 @@ def tell(line: str) -> None:
 class Bench:
     """A lab that is up. `peer`: numapin is not there, its kubelet has the static policy."""
 
-    session: Session
+    lab: RunningLab
     name: str
     peer: bool = False
 
     def create(self, body: Mapping[str, Any]) -> None:
         """Create a pod that is bound from birth."""
-        bound = {**body, "spec": {**body["spec"], "nodeName": self.session.node}}
-        self.session.cluster.api.request("POST", PODS, bound)
+        bound = {**body, "spec": {**body["spec"], "nodeName": self.lab.node}}
+        self.lab.cluster.api.request("POST", PODS, bound)
 
     def kill(self, *names: str) -> None:
         """Delete pods with grace period 0: they are gone from the API at once."""
         for name in names:
             grace = {"gracePeriodSeconds": 0}
-            self.session.cluster.api.request("DELETE", f"{PODS}/{name}", grace)
+            self.lab.cluster.api.request("DELETE", f"{PODS}/{name}", grace)
 
     def container(self, name: str) -> str:
         """The id of a pod's one container, as soon as its status has it."""
@@ -63,7 +63,7 @@ class Bench:
     def group(self, name: str) -> Path:
         """The cgroup of a pod's one container."""
         id_ = self.container(name)
-        return next(self.session.kubepods.rglob(id_))
+        return next(self.lab.kubepods.rglob(id_))
 
     def process(self, name: str) -> Path:
         """The first process of a pod's one container, in /proc."""
@@ -74,12 +74,12 @@ class Bench:
     def log(self, name: str) -> Path:
         """What a pod's one container prints."""
         uid = self.get(name)["metadata"]["uid"]
-        logs = self.session.cluster.kubelet.pod_logs
+        logs = self.lab.cluster.kubelet.pod_logs
         return logs / f"default_{name}_{uid}" / "main" / "0.log"
 
     def get(self, name: str) -> dict[str, Any]:
         """One pod."""
-        found: dict[str, Any] = self.session.cluster.api.get(f"{PODS}/{name}")
+        found: dict[str, Any] = self.lab.cluster.api.get(f"{PODS}/{name}")
         return found
 
     def wait(self, ready: Callable[[], bool], what: str, seconds: float = WAIT_SECONDS) -> None:
@@ -96,7 +96,7 @@ class Bench:
 
     def clear(self) -> None:
         """Delete every pod; returns when nothing of them is left and nobody owns anything."""
-        for one in self.session.cluster.pods():
+        for one in self.lab.cluster.pods():
             try:
                 self.kill(one["metadata"]["name"])
             except AnswerError as error:
@@ -107,12 +107,12 @@ class Bench:
             self.wait(self._free, "the NodeAssignment to be empty or gone")
 
     def _empty(self) -> bool:
-        return not any(self.session.kubepods.rglob("pod*/*/"))
+        return not any(self.lab.kubepods.rglob("pod*/*/"))
 
     def _free(self) -> bool:
-        if not self.session.cluster.api.exists(f"{ASSIGNMENTS}/{self.session.node}"):
+        if not self.lab.cluster.api.exists(f"{ASSIGNMENTS}/{self.lab.node}"):
             return True
-        found = self.session.cluster.api.get(f"{ASSIGNMENTS}/{self.session.node}")
+        found = self.lab.cluster.api.get(f"{ASSIGNMENTS}/{self.lab.node}")
         spec, status = found["spec"], found.get("status") or {}
         observed = status.get("observedGeneration") == found["metadata"]["generation"]
         return observed and not spec.get("containers") and not status.get("running")
@@ -121,10 +121,10 @@ class Bench:
 @contextmanager
 def numapin() -> Iterator[Bench]:
     """A lab with operator and enforcer, and a policy in force that reserves one CPU."""
-    with _lab("numapin", frozenset(), {}) as session:
-        session.apply(policy(POLICY))
-        session.wait_settled()
-        yield Bench(session, "numapin")
+    with _lab("numapin", frozenset(), {}) as lab:
+        lab.apply(policy(POLICY))
+        lab.wait_settled()
+        yield Bench(lab, "numapin")
 
 
 @contextmanager
@@ -136,12 +136,12 @@ def static_kubelet(reconcile_seconds: int) -> Iterator[Bench]:
         "reservedSystemCPUs": "0",
         "cpuManagerReconcilePeriod": f"{reconcile_seconds}s",
     }
-    with _lab(name, AGENTS, settings) as session:
-        yield Bench(session, name, peer=True)
+    with _lab(name, AGENTS, settings) as lab:
+        yield Bench(lab, name, peer=True)
 
 
 @contextmanager
-def _lab(name: str, without: frozenset[str], kubelet: Mapping[str, Any]) -> Iterator[Session]:
+def _lab(name: str, without: frozenset[str], kubelet: Mapping[str, Any]) -> Iterator[RunningLab]:
     """A lab of its own, gone at the end."""
     tell(f"a lab: {name}")
     with tempfile.TemporaryDirectory(prefix="numapin-bench-") as scratch:
@@ -149,7 +149,7 @@ def _lab(name: str, without: frozenset[str], kubelet: Mapping[str, Any]) -> Iter
         try:
             cluster = folder.up(without, tell=lambda _: None, kubelet=kubelet)
             _weigh(cluster.runtime.cgroup)
-            yield Session(cluster)
+            yield RunningLab(cluster)
         finally:
             folder.down()
 

@@ -41,7 +41,7 @@ class Effort:
 
 def compare(bench: Bench, effort: Effort) -> Iterator[Figure]:
     """The three things, on one lab."""
-    with recording(bench.session.kubepods) as record:
+    with recording(bench.lab.kubepods) as record:
         arrivals = _repeat(bench, effort.arrivals, lambda: arrive(bench, record, effort))
         deletions = _repeat(bench, effort.deletions, lambda: replace(bench, record))
     repairs = _repeat(bench, effort.overwritings, lambda: overwrite(bench, effort))
@@ -117,7 +117,7 @@ def overwrite(bench: Bench, effort: Effort) -> list[float]:
     bench.wait(lambda: _fenced(groups), "the neighbours to leave")
     # The kubelet writes the set of a new container once more at its first look, whatever it is.
     time.sleep(1.5 * effort.period_seconds)
-    return repair(groups, bench.session.kubepods, effort.repair_seconds)
+    return repair(groups, bench.lab.kubepods, effort.repair_seconds)
 
 
 def _fenced(groups: Sequence[Path]) -> bool:

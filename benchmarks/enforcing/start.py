@@ -29,7 +29,7 @@ class Start:
 
 def measure(bench: Bench, pods: int) -> Iterator[Figure]:
     """Start `pods` of them, one after the other."""
-    with recording(bench.session.kubepods) as record:
+    with recording(bench.lab.kubepods) as record:
         starts = [start(bench, record, number) for number in range(pods)]
     taken = [(one.pinned - one.made) * 1000 for one in starts]
     margin = [(one.first_process - one.pinned) * 1000 for one in starts]

@@ -17,7 +17,7 @@ from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
 from numapin_lab.node import agents
 from numapin_lab.node.agents import Agent
 from numapin_lab.node.cgroups import LabCgroup
-from numapin_lab.node.container_cpus import ContainerView, read_containers
+from numapin_lab.node.container_cpus import ContainerCpus, read_containers
 from numapin_lab.node.containerd import Runtime
 from numapin_lab.node.kubelet import Kubelet, KubeletPorts
 from numapin_lab.processes.daemons import Daemon
@@ -94,7 +94,7 @@ class Cluster:
         """Every pod of the cluster, as the API server has it."""
         return list(self.api.get("/api/v1/pods")["items"])
 
-    def containers(self) -> list[ContainerView]:
+    def containers(self) -> list[ContainerCpus]:
         """Every container of the node, as the kernel has it."""
         return read_containers(self.runtime.cgroup, self.pods())
 

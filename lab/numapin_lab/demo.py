@@ -13,7 +13,7 @@ from numapin_lab.cluster import Cluster
 from numapin_lab.components.build import Say, say
 from numapin_lab.errors import LabError
 from numapin_lab.lifecycle import LabFolder
-from numapin_lab.node.container_cpus import ContainerView
+from numapin_lab.node.container_cpus import ContainerCpus
 from numapin_lab.processes.daemons import wait_until
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -48,7 +48,7 @@ def run(folder: LabFolder, command: str, keep: bool, tell: Say = say) -> None:
         print(f"and remove it:                 {command} down --dir {folder.path}")
 
 
-def check(exclusive: Mapping[tuple[str, str], CpuSet], views: Sequence[ContainerView]) -> None:
+def check(exclusive: Mapping[tuple[str, str], CpuSet], views: Sequence[ContainerCpus]) -> None:
     """Hold the kernel's answer against what was reported.
 
     Args:
@@ -70,7 +70,7 @@ def check(exclusive: Mapping[tuple[str, str], CpuSet], views: Sequence[Container
                     raise LabError(f"{_name(view)}, process {pid}: on {allowed}; {cpus} is taken")
 
 
-def kernel_table(views: Sequence[ContainerView]) -> str:
+def kernel_table(views: Sequence[ContainerCpus]) -> str:
     """One line for each process."""
     rows = [("POD", "CONTAINER", "PID", "Cpus_allowed_list")]
     for view in views:
@@ -128,5 +128,5 @@ def _show(cluster: Cluster) -> None:
     print(kernel_table(cluster.containers()))
 
 
-def _name(view: ContainerView) -> str:
+def _name(view: ContainerCpus) -> str:
     return f"{view.namespace}/{view.pod} {view.container}"

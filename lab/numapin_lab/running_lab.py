@@ -64,7 +64,7 @@ def pod(
 
 
 @dataclass(frozen=True)
-class Session:
+class RunningLab:
     """A cluster that is up, and whoever works on it."""
 
     cluster: Cluster

@@ -6,7 +6,7 @@ import pytest
 
 from numapin_lab.cluster import Cluster
 from numapin_lab.lifecycle import LabFolder
-from numapin_lab.running_lab import Session
+from numapin_lab.running_lab import RunningLab
 
 
 @pytest.fixture(scope="session")
@@ -20,19 +20,19 @@ def lab_folder(root: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @pytest.fixture(scope="session")
-def lab(lab_folder: LabFolder) -> Cluster:
-    """A running lab with operator and enforcer.
-
-    `.kubectl(...)` and `.api` act as its administrator, `.containers()` is the kernel's view of all
-    that runs, `.agents` can be stopped and started. `lab.runtime.image` needs no pull.
-    """
+def cluster(lab_folder: LabFolder) -> Cluster:
+    """Every part of a lab that is up, operator and enforcer included."""
     return lab_folder.up()
 
 
 @pytest.fixture
-def session(lab: Cluster) -> Iterator[Session]:
-    """The lab with nothing on it, before and after."""
-    session = Session(lab)
-    session.clear()
-    yield session
-    session.clear()
+def lab(cluster: Cluster) -> Iterator[RunningLab]:
+    """The running lab with no pod and no policy on it, before and after the test.
+
+    `.apply(...)` and `.kubectl(...)` act as its administrator, `.allowed(pod)` and `.cpusets()`
+    read the kernel, `.kill(...)` and `.restart(...)` end and start operator and enforcer.
+    """
+    running = RunningLab(cluster)
+    running.clear()
+    yield running
+    running.clear()

@@ -10,7 +10,7 @@ from numapin_lab.chaos.plan import make_plan
 from numapin_lab.chaos.report import Report, summary
 from numapin_lab.chaos.run import run
 from numapin_lab.components.build import say
-from numapin_lab.running_lab import Session
+from numapin_lab.running_lab import RunningLab
 
 PODS = 200
 PARTS = {"enforcer", "standby", "operator", "kube-apiserver", "containerd", "kubelet"}
@@ -18,12 +18,12 @@ PARTS = {"enforcer", "standby", "operator", "kube-apiserver", "containerd", "kub
 
 @pytest.mark.timeout(1500)
 def test_no_exclusive_cpu_is_ever_shared_and_no_pin_is_lost(
-    session: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    lab: RunningLab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan = make_plan(secrets.randbelow(1_000_000), PODS)
     with capsys.disabled():
         say(f"\nchaos: python -m numapin_lab chaos --seed {plan.seed} --pods {PODS}")
-        report = run(session, plan, tmp_path, say)
+        report = run(lab, plan, tmp_path, say)
         write(report, tmp_path / "chaos.json")
         say(summary(report))
     _was_chaos(report)

@@ -7,24 +7,24 @@ from typing import Any
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_lab.running_lab import BUSY, Session, eventually, pod, policy
+from numapin_lab.running_lab import BUSY, RunningLab, eventually, pod, policy
 
 OWN, SHARED = CpuSet.parse("1"), CpuSet.parse("0")
 
 
 @pytest.fixture
-def pinned(session: Session) -> Session:
+def pinned(lab: RunningLab) -> RunningLab:
     """An owner, a neighbour, and everything in force."""
-    session.apply(policy(), pod("owner", cpu="1"), pod("neighbour", BUSY))
-    session.wait_running("owner", "neighbour")
-    eventually(lambda: session.allowed("owner"), OWN)
-    eventually(lambda: session.allowed("neighbour"), SHARED)
-    session.wait_settled()
-    return session
+    lab.apply(policy(), pod("owner", cpu="1"), pod("neighbour", BUSY))
+    lab.wait_running("owner", "neighbour")
+    eventually(lambda: lab.allowed("owner"), OWN)
+    eventually(lambda: lab.allowed("neighbour"), SHARED)
+    lab.wait_settled()
+    return lab
 
 
 @pytest.mark.parametrize("part", ["operator", "enforcer"])
-def test_a_part_that_is_killed_and_restarted_changes_nothing(pinned: Session, part: str) -> None:
+def test_a_part_that_is_killed_and_restarted_changes_nothing(pinned: RunningLab, part: str) -> None:
     before, spec = pinned.cpusets(), pinned.wait_settled().spec
     pinned.kill(part)
     assert pinned.cpusets() == before
@@ -36,7 +36,7 @@ def test_a_part_that_is_killed_and_restarted_changes_nothing(pinned: Session, pa
     assert after.status.drift_count == 0
 
 
-def test_both_killed_and_restarted_in_the_other_order(pinned: Session) -> None:
+def test_both_killed_and_restarted_in_the_other_order(pinned: RunningLab) -> None:
     before, spec = pinned.cpusets(), pinned.wait_settled().spec
     pinned.kill("operator")
     pinned.kill("enforcer")
@@ -47,7 +47,7 @@ def test_both_killed_and_restarted_in_the_other_order(pinned: Session) -> None:
     assert pinned.cpusets() == before
 
 
-def test_a_pod_that_ends_while_the_operator_is_away_is_released_later(pinned: Session) -> None:
+def test_a_pod_that_ends_while_the_operator_is_away_is_released_later(pinned: RunningLab) -> None:
     pinned.kill("operator")
     pinned.delete("pod", "owner")
     assert pinned.allowed("neighbour") == SHARED
@@ -55,21 +55,21 @@ def test_a_pod_that_ends_while_the_operator_is_away_is_released_later(pinned: Se
     eventually(lambda: pinned.allowed("neighbour"), OWN | SHARED)
 
 
-def test_a_pod_that_comes_while_the_enforcer_is_away_is_pinned_later(session: Session) -> None:
-    session.apply(policy(), pod("neighbour", BUSY))
-    session.wait_running("neighbour")
-    session.wait_settled()
-    session.kill("enforcer")
-    session.apply(pod("owner", cpu="1"))
-    session.wait_running("owner")
-    session.restart("enforcer")
-    eventually(lambda: session.allowed("owner"), OWN)
-    eventually(lambda: session.allowed("neighbour"), SHARED)
+def test_a_pod_that_comes_while_the_enforcer_is_away_is_pinned_later(lab: RunningLab) -> None:
+    lab.apply(policy(), pod("neighbour", BUSY))
+    lab.wait_running("neighbour")
+    lab.wait_settled()
+    lab.kill("enforcer")
+    lab.apply(pod("owner", cpu="1"))
+    lab.wait_running("owner")
+    lab.restart("enforcer")
+    eventually(lambda: lab.allowed("owner"), OWN)
+    eventually(lambda: lab.allowed("neighbour"), SHARED)
 
 
 @pytest.mark.parametrize("cpu", [None, "500m"], ids=["BestEffort", "Guaranteed"])
 def test_a_new_pod_is_born_off_the_owned_cpu_while_the_enforcer_is_away(
-    pinned: Session, cpu: str | None
+    pinned: RunningLab, cpu: str | None
 ) -> None:
     """In its class if it has one, and else by the standby."""
     eventually(pinned.told_exclusive, [True])
@@ -82,7 +82,7 @@ def test_a_new_pod_is_born_off_the_owned_cpu_while_the_enforcer_is_away(
     pinned.restart("enforcer")
 
 
-def test_a_cpuset_overwritten_by_hand_is_repaired_counted_and_told(pinned: Session) -> None:
+def test_a_cpuset_overwritten_by_hand_is_repaired_counted_and_told(pinned: RunningLab) -> None:
     group = pinned.container("neighbour")
     for each in (group.parent.parent, group.parent, group):  # a child holds no more than its parent
         with suppress(PermissionError):  # narrowed again by then: that is what is tested
@@ -96,15 +96,15 @@ def test_a_cpuset_overwritten_by_hand_is_repaired_counted_and_told(pinned: Sessi
     eventually(counted, True)
 
 
-def _owner(session: Session) -> dict[str, Any]:
-    return session.wait_settled().spec.containers[0].to_wire()
+def _owner(lab: RunningLab) -> dict[str, Any]:
+    return lab.wait_settled().spec.containers[0].to_wire()
 
 
-def _refused(session: Session, told: str) -> bool:
-    return told in session.stalled("InvalidAssignment")
+def _refused(lab: RunningLab, told: str) -> bool:
+    return told in lab.stalled("InvalidAssignment")
 
 
-def test_an_assignment_that_is_wrong_is_refused_and_the_last_good_stays(pinned: Session) -> None:
+def test_an_assignment_that_is_wrong_is_refused_and_the_last_good_stays(pinned: RunningLab) -> None:
     """The operator is away, so that it does not mend what is written in its place."""
     before = pinned.cpusets()
     pinned.kill("operator")

@@ -18,7 +18,7 @@ from numapin_api.nodeassignment import NodeAssignment
 from numapin_lab.cluster import VmCluster
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.running_lab import pod, policy
-from numapin_lab.vm.running_lab import KUBEPODS, Task, VmSession
+from numapin_lab.vm.running_lab import KUBEPODS, RunningVmLab, Task
 from support.real.vm_checks import problems
 
 pytestmark = pytest.mark.timeout(1200)  # for a machine with much else to do
@@ -39,18 +39,18 @@ FIRST_ACT = ("sh", "-c", "grep Cpus_allowed_list /proc/self/status; sleep 100000
 
 
 @pytest.fixture(scope="module")
-def empty(vm_lab: LabFolder) -> VmSession:
+def empty(vm_lab: LabFolder) -> RunningVmLab:
     """The node before there is a policy or a pod."""
     cluster = vm_lab.up()
     assert isinstance(cluster, VmCluster)
-    session = VmSession(cluster)
+    lab = RunningVmLab(cluster)
     # Large pages move at once: there would be nothing to wait for.
-    session.write("/sys/kernel/mm/transparent_hugepage/enabled", "never")
-    return session
+    lab.write("/sys/kernel/mm/transparent_hugepage/enabled", "never")
+    return lab
 
 
 @pytest.fixture(scope="module")
-def node(empty: VmSession) -> VmSession:
+def node(empty: RunningVmLab) -> RunningVmLab:
     """Two owners, one who cannot be served, and two who share."""
     burst = pod("burst")
     burst["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
@@ -67,7 +67,7 @@ def node(empty: VmSession) -> VmSession:
 
 
 @pytest.fixture
-def settled(node: VmSession) -> Iterator[VmSession]:
+def settled(node: RunningVmLab) -> Iterator[RunningVmLab]:
     """The same, and it is the same again after the test."""
     groups = node.look().groups
     yield node
@@ -75,44 +75,44 @@ def settled(node: VmSession) -> Iterator[VmSession]:
     assert node.look().groups == groups
 
 
-def status_of(session: VmSession) -> dict[str, Any]:
-    assignment = session.assignment()
+def status_of(lab: RunningVmLab) -> dict[str, Any]:
+    assignment = lab.assignment()
     return assignment.status.to_wire() if assignment and assignment.status else {}
 
 
-def uid(session: VmSession, name: str) -> str:
-    return str(session.pod(name)["metadata"]["uid"])
+def uid(lab: RunningVmLab, name: str) -> str:
+    return str(lab.pod(name)["metadata"]["uid"])
 
 
-def told(session: VmSession, name: str) -> tuple[str, str, bool] | None:
+def told(lab: RunningVmLab, name: str) -> tuple[str, str, bool] | None:
     """CPUs, NUMA nodes and whether alone, as the status says of a pod's container."""
-    wanted = uid(session, name)
-    for one in status_of(session).get("containers", ()):
+    wanted = uid(lab, name)
+    for one in status_of(lab).get("containers", ()):
         if one["podUID"] == wanted:
             return one["cpus"], one["mems"], one["exclusive"]
     return None
 
 
-def of(session: VmSession, name: str) -> tuple[str, str, set[tuple[str, str]]]:
+def of(lab: RunningVmLab, name: str) -> tuple[str, str, set[tuple[str, str]]]:
     """CPUs and NUMA nodes of a pod's container: its cgroup's effective ones, its processes'."""
-    group, tasks = session.look().of(session.container_id(name))
+    group, tasks = lab.look().of(lab.container_id(name))
     return group.cpus_effective, group.mems_effective, {(one.cpus, one.mems) for one in tasks}
 
 
-def pages(session: VmSession, name: str) -> dict[int, int]:
-    group, _ = session.look().of(session.container_id(name))
-    return session.pages(group.pids)
+def pages(lab: RunningVmLab, name: str) -> dict[int, int]:
+    group, _ = lab.look().of(lab.container_id(name))
+    return lab.pages(group.pids)
 
 
-def held_on(session: VmSession, name: str) -> int | None:
+def held_on(lab: RunningVmLab, name: str) -> int | None:
     """The NUMA node that has all but a trace of a pod's memory."""
-    for numa_node, count in (found := pages(session, name)).items():
+    for numa_node, count in (found := pages(lab, name)).items():
         if count >= HELD_PAGES and sum(found.values()) - count < TRACE_PAGES:
             return numa_node
     return None
 
 
-def test_owners_get_whole_cores_of_one_numa_node(settled: VmSession) -> None:
+def test_owners_get_whole_cores_of_one_numa_node(settled: RunningVmLab) -> None:
     own = {name: told(settled, name) for name in ("owner", "other")}
     assert set(own.values()) == {("2-3", "0", True), ("4-5", "1", True)}
     for name, answer in own.items():
@@ -123,24 +123,24 @@ def test_owners_get_whole_cores_of_one_numa_node(settled: VmSession) -> None:
     assert [(one.pod, one.reason) for one in refused] == [("odd", "TopologyAffinityError")]
 
 
-def test_everybody_else_is_off_their_cpus(settled: VmSession) -> None:
+def test_everybody_else_is_off_their_cpus(settled: RunningVmLab) -> None:
     for name in ("odd", "neighbour", "burst"):
         assert of(settled, name) == ("0-1,6-7", "0-1", {("0-1,6-7", "0-1")})
     pools = status_of(settled)["pools"]
     assert pools == {"reserved": "0-1", "shared": "0-1,6-7", "exclusive": "2-5"}
 
 
-def test_memory_is_on_the_bound_numa_node(settled: VmSession) -> None:
+def test_memory_is_on_the_bound_numa_node(settled: RunningVmLab) -> None:
     own = told(settled, "owner")
     assert own is not None
     settled.eventually(lambda: held_on(settled, "owner"), int(own[1]))
 
 
 @contextmanager
-def watched(session: VmSession, file: Path) -> Iterator[list[NodeAssignment]]:
+def watched(lab: RunningVmLab, file: Path) -> Iterator[list[NodeAssignment]]:
     """Every state of the NodeAssignment that the API server had meanwhile, filled in at the end."""
-    kubectl, seen = session.kubectl, list[NodeAssignment]()
-    arguments = ["get", "nodeassignment", session.node, "--watch", "--output=json"]
+    kubectl, seen = lab.kubectl, list[NodeAssignment]()
+    arguments = ["get", "nodeassignment", lab.node, "--watch", "--output=json"]
     with (
         file.open("w") as output,
         subprocess.Popen(
@@ -148,7 +148,7 @@ def watched(session: VmSession, file: Path) -> Iterator[list[NodeAssignment]]:
         ) as process,
     ):
         try:
-            session.eventually(lambda: file.stat().st_size > 0, True)
+            lab.eventually(lambda: file.stat().st_size > 0, True)
             yield seen
         finally:
             process.terminate()
@@ -159,15 +159,15 @@ def watched(session: VmSession, file: Path) -> Iterator[list[NodeAssignment]]:
         at += len(text[at:]) - len(text[at:].lstrip())
 
 
-def move(session: VmSession, name: str, mems: str) -> None:
+def move(lab: RunningVmLab, name: str, mems: str) -> None:
     """Have a pod's memory moved by a spec written in the operator's place, who never does that."""
-    wire = session.wait_settled().spec.to_wire()["containers"]
-    session.patch_assignment(
+    wire = lab.wait_settled().spec.to_wire()["containers"]
+    lab.patch_assignment(
         {"containers": [one | ({"mems": mems} if one["pod"] == name else {}) for one in wire]}
     )
-    session.eventually(lambda: told(session, name), ("2-3", mems, True))
-    session.eventually(lambda: held_on(session, name), int(mems))
-    session.eventually(partial(problems, session), [])
+    lab.eventually(lambda: told(lab, name), ("2-3", mems, True))
+    lab.eventually(lambda: held_on(lab, name), int(mems))
+    lab.eventually(partial(problems, lab), [])
 
 
 def honest(told: NodeAssignment) -> bool:
@@ -183,7 +183,7 @@ def honest(told: NodeAssignment) -> bool:
 
 
 def test_memory_follows_a_change_of_numa_nodes_and_only_then_all_is_ready(
-    settled: VmSession, tmp_path: Path
+    settled: RunningVmLab, tmp_path: Path
 ) -> None:
     settled.eventually(lambda: held_on(settled, "owner"), 0)
     settled.kill("operator")
@@ -195,7 +195,7 @@ def test_memory_follows_a_change_of_numa_nodes_and_only_then_all_is_ready(
     assert [one for one in seen if not honest(one)] == []
 
 
-def test_the_fence_holds_while_the_enforcer_is_dead(settled: VmSession) -> None:
+def test_the_fence_holds_while_the_enforcer_is_dead(settled: RunningVmLab) -> None:
     groups = settled.look().groups
     settled.kill("enforcer")
     settled.apply(pod("late", FIRST_ACT))
@@ -213,7 +213,7 @@ def test_the_fence_holds_while_the_enforcer_is_dead(settled: VmSession) -> None:
     settled.eventually(lambda: settled.look().groups, groups)
 
 
-def test_a_restarted_kubelet_changes_nothing(settled: VmSession) -> None:
+def test_a_restarted_kubelet_changes_nothing(settled: RunningVmLab) -> None:
     """It writes all CPUs to its own cgroup at each start."""
     state = settled.look()
     registrations = settled.machine("grep -c 'Successfully registered' /run/kubelet.log")
@@ -229,7 +229,7 @@ def test_a_restarted_kubelet_changes_nothing(settled: VmSession) -> None:
     assert status_of(settled)["driftCount"] == 0
 
 
-def test_a_shared_cpu_goes_offline_and_comes_back(settled: VmSession) -> None:
+def test_a_shared_cpu_goes_offline_and_comes_back(settled: RunningVmLab) -> None:
     settled.set_online(7, online=False)
     settled.eventually(lambda: status_of(settled)["topology"]["offline"], "7")
     settled.eventually(lambda: status_of(settled)["pools"]["shared"], "0-1,6")
@@ -240,7 +240,7 @@ def test_a_shared_cpu_goes_offline_and_comes_back(settled: VmSession) -> None:
     settled.eventually(lambda: of(settled, "neighbour")[0], "0-1,6-7")
 
 
-def test_sets_overwritten_by_hand_are_repaired_counted_and_told(settled: VmSession) -> None:
+def test_sets_overwritten_by_hand_are_repaired_counted_and_told(settled: RunningVmLab) -> None:
     owner = settled.container("owner")
     drifts = status_of(settled)["driftCount"]
     settled.write(f"{owner}/cpuset.cpus", "0-3")
@@ -256,7 +256,7 @@ def test_sets_overwritten_by_hand_are_repaired_counted_and_told(settled: VmSessi
     settled.eventually(lambda: wanted in notes(), True)
 
 
-def test_an_owned_cpu_that_goes_offline_is_nobodys_and_then_everybodys(node: VmSession) -> None:
+def test_an_owned_cpu_that_goes_offline_is_nobodys_and_then_everybodys(node: RunningVmLab) -> None:
     """An assignment names online CPUs only: an owner does not get back what it lost."""
     assert told(node, "other") == ("4-5", "1", True)
     node.set_online(5, online=False)
@@ -272,7 +272,7 @@ def test_an_owned_cpu_that_goes_offline_is_nobodys_and_then_everybodys(node: VmS
     assert told(node, "other") == ("4", "1", True)
 
 
-def test_without_the_policy_every_cgroup_has_all_as_it_was_found(node: VmSession) -> None:
+def test_without_the_policy_every_cgroup_has_all_as_it_was_found(node: RunningVmLab) -> None:
     """A set can be widened again, but the kernel lets nobody empty one that has processes."""
     node.delete("cpupolicy", "e2e")
     node.eventually(node.assignment, None)

@@ -11,7 +11,7 @@ from numapin_lab.chaos.report import Report, summary
 from numapin_lab.chaos.run import run as carry_out
 from numapin_lab.components.build import Say, say
 from numapin_lab.lifecycle import LabFolder
-from numapin_lab.running_lab import Session
+from numapin_lab.running_lab import RunningLab
 
 FILE: Final = "chaos.json"
 
@@ -42,12 +42,12 @@ def run(folder: LabFolder, plan: ChaosPlan, keep: bool, tell: Say = say) -> bool
         LabError: the run did not come to its end; the lab is left for looking at its logs.
     """
     tell(f"chaos: {plan.pods} pods; this run again: --seed {plan.seed} --pods {plan.pods}")
-    session = Session(folder.up())
-    session.clear()
-    report = carry_out(session, plan, folder.path, tell)
+    lab = RunningLab(folder.up())
+    lab.clear()
+    report = carry_out(lab, plan, folder.path, tell)
     write(report, folder.path / FILE)
     print(summary(report))
-    session.clear()
+    lab.clear()
     if not keep:
         folder.down()
     return not (report.verdict.violations or report.problems or report.unrepaired)

@@ -10,12 +10,12 @@ from typing import Any, Final, Self
 
 from numapin_lab.chaos.injection.cpuset_overwrites import Overwriter
 from numapin_lab.chaos.injection.kills import Killer
-from numapin_lab.chaos.observation.cluster_state import PODS, ClusterView, PodNow, persist
+from numapin_lab.chaos.observation.cluster_state import PODS, ClusterState, PodNow, persist
 from numapin_lab.chaos.plan import OVERWRITES, ChaosPlan, End, PlannedFault, PlannedPod
 from numapin_lab.chaos.pods import manifest
 from numapin_lab.components.build import Say
 from numapin_lab.errors import LabError
-from numapin_lab.running_lab import Session
+from numapin_lab.running_lab import RunningLab
 
 TICK_SECONDS: Final = 0.02
 OTHERS_AT_ONCE: Final = 5
@@ -43,8 +43,8 @@ class Driver:
     run by the API server, `ends` the ways in which they went.
     """
 
-    session: Session
-    view: ClusterView
+    lab: RunningLab
+    view: ClusterState
     plan: ChaosPlan
     tell: Say
     starts: int = 0
@@ -86,9 +86,9 @@ class Driver:
 
     def _start(self, pod: PlannedPod) -> None:
         body = manifest(pod)
-        created = persist(lambda: self.session.cluster.api.create(PODS, body), None)
+        created = persist(lambda: self.lab.cluster.api.create(PODS, body), None)
         if created is None:  # it was created, but the answer was lost
-            created = persist(lambda: self.session.cluster.api.get(f"{PODS}/{pod.name}"), None)
+            created = persist(lambda: self.lab.cluster.api.get(f"{PODS}/{pod.name}"), None)
         uid = created["metadata"]["uid"] if created else ""
         self._living[pod.name] = Living(pod, uid, time.monotonic())
         self.starts += 1
@@ -125,7 +125,7 @@ class Driver:
         forced = living.pod.end is End.FORCED
         body: dict[str, Any] | None = {"gracePeriodSeconds": 0} if forced else None
         path = f"{PODS}/{living.pod.name}"
-        persist(lambda: self.session.cluster.api.request("DELETE", path, body), None)
+        persist(lambda: self.lab.cluster.api.request("DELETE", path, body), None)
         living.ended_at = self._moved_at = time.monotonic()
         self.ends[living.pod.end.value] += 1
 
@@ -148,7 +148,7 @@ def carry_out(driver: Driver, killer: Killer, overwriter: Overwriter) -> None:
             driver.tick()
             for lane in lanes:
                 lane.check()
-            for ended in killer.attendance.ended_by_themselves():
+            for ended in killer.downtimes.ended_by_themselves():
                 raise ended.failure(f"{ended.name} ended though nobody killed it")
             time.sleep(TICK_SECONDS)
 

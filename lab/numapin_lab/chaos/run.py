@@ -16,7 +16,7 @@ from numapin_lab.chaos.execution import Driver, carry_out
 from numapin_lab.chaos.injection.cpuset_overwrites import Overwriter
 from numapin_lab.chaos.injection.kills import Killer
 from numapin_lab.chaos.observation import final_checks
-from numapin_lab.chaos.observation.cluster_state import ClusterView, open_files
+from numapin_lab.chaos.observation.cluster_state import ClusterState, open_files
 from numapin_lab.chaos.observation.logs import Log, complaints, taken, warnings
 from numapin_lab.chaos.observation.samples import Samples
 from numapin_lab.chaos.observation.verdict import Evidence, judge
@@ -25,7 +25,7 @@ from numapin_lab.chaos.pods import resident
 from numapin_lab.chaos.report import Report
 from numapin_lab.components.build import Say
 from numapin_lab.errors import LabError
-from numapin_lab.running_lab import Session, policy
+from numapin_lab.running_lab import RunningLab, policy
 
 POLICY: Final = "chaos"
 RESIDENTS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -57,11 +57,11 @@ class Done:
     seconds: float
 
 
-def run(session: Session, plan: ChaosPlan, output: Path, tell: Say) -> Report:
+def run(lab: RunningLab, plan: ChaosPlan, output: Path, tell: Say) -> Report:
     """Carry a plan out on a lab with nothing on it.
 
     Args:
-        session: the lab.
+        lab: a running lab with nothing on it.
         plan: what to do.
         output: a folder for what the sampler writes.
         tell: takes a line of progress now and then.
@@ -69,32 +69,31 @@ def run(session: Session, plan: ChaosPlan, output: Path, tell: Say) -> Report:
     Raises:
         LabError: a part did not come back, or pods got stuck.
     """
-    before = _prepare(session)
-    overwriter = Overwriter(session, Killer(session))
-    with _sampling(session, overwriter, output) as sampler, ClusterView(session) as view:
-        done = _act(Driver(session, view, plan, tell), overwriter)
+    before = _prepare(lab)
+    overwriter = Overwriter(lab, Killer(lab))
+    with _sampling(lab, overwriter, output) as sampler, ClusterState(lab) as view:
+        done = _act(Driver(lab, view, plan, tell), overwriter)
     samples = _taken_out(sampler)
-    given_back = final_checks.given_back(session, POLICY, before.cpusets)
+    given_back = final_checks.given_back(lab, POLICY, before.cpusets)
     return _report(before, done, samples, given_back)
 
 
 def _act(driver: Driver, overwriter: Overwriter) -> Done:
     """All that happens, until everything has settled."""
-    began, session = time.monotonic(), driver.session
+    began, lab = time.monotonic(), driver.lab
     carry_out(driver, overwriter.killer, overwriter)
     overwriter.join()
     driver.tell("chaos: every pod has come and gone; waiting for everything to settle")
-    problems = final_checks.converged(session, RESIDENTS)
+    problems = final_checks.converged(lab, RESIDENTS)
     seconds = time.monotonic() - began
-    files = _enforcer_files(session)
+    files = _enforcer_files(lab)
     return Done(driver, overwriter.killer, overwriter, problems, files, seconds)
 
 
 def _report(before: Before, done: Done, samples: Samples, given_back: Sequence[str]) -> Report:
     lines = {name: list(log.lines()) for name, log in before.logs.items()}
     made, versions = done.overwriter.made, samples.versions
-    attendance = done.killer.attendance
-    downtimes = attendance.downtimes
+    downtimes = done.killer.downtimes.completed
     evidence = Evidence(made, downtimes, taken(lines["enforcer"]), versions)
     logged = final_checks.complaints(complaints(each, downtimes) for each in lines.values())
     return Report(
@@ -103,7 +102,7 @@ def _report(before: Before, done: Done, samples: Samples, given_back: Sequence[s
         verdict=judge(samples.moments, evidence),
         overwrites=made,
         downtimes=downtimes,
-        kills=attendance.kills,
+        kills=done.killer.downtimes.kills,
         ends=done.driver.ends,
         memory=done.driver.view.memory,
         drift_count=versions[-1].drifts - versions[0].drifts,
@@ -121,39 +120,39 @@ def _taken_out(file: Path) -> Samples:
     return samples
 
 
-def _prepare(session: Session) -> Before:
+def _prepare(lab: RunningLab) -> Before:
     """Residents first, so that there is something to be given back; then the policy."""
     pods: list[dict[str, Any]] = [resident(name, asked) for name, asked in RESIDENTS.items()]
-    session.apply(*pods)
-    session.wait_running(*RESIDENTS)
-    cpusets = session.cpusets()
-    session.apply(policy(POLICY))
-    session.wait_settled()
-    folders = {name: session.agent(name).folder for name in ("operator", "enforcer")}
-    folders["standby"] = session.cluster.standby.folder
+    lab.apply(*pods)
+    lab.wait_running(*RESIDENTS)
+    cpusets = lab.cpusets()
+    lab.apply(policy(POLICY))
+    lab.wait_settled()
+    folders = {name: lab.agent(name).folder for name in ("operator", "enforcer")}
+    folders["standby"] = lab.cluster.standby.folder
     logs = {name: Log(folder / "log") for name, folder in folders.items()}
-    return Before(cpusets, _enforcer_files(session), logs)
+    return Before(cpusets, _enforcer_files(lab), logs)
 
 
-def _enforcer_files(session: Session) -> tuple[int, int]:
-    pid = session.agent("enforcer").daemon.pid()
+def _enforcer_files(lab: RunningLab) -> tuple[int, int]:
+    pid = lab.agent("enforcer").daemon.pid()
     if pid is None:
         raise LabError("the enforcer does not run")
     return open_files(pid)
 
 
 @contextmanager
-def _sampling(session: Session, overwriter: Overwriter, output: Path) -> Iterator[Path]:
+def _sampling(lab: RunningLab, overwriter: Overwriter, output: Path) -> Iterator[Path]:
     """The sampler runs in here; what it saw is in the file afterwards."""
     file = output / "samples.pickle"
     command = [
         sys.executable,
         "-m",
         "numapin_lab.chaos.observation.sampler",
-        f"--kubepods={session.kubepods}",
+        f"--kubepods={lab.kubepods}",
         f"--bundles={overwriter.bundles}",
-        f"--kubeconfig={session.cluster.plane.kubeconfig}",
-        f"--node={session.node}",
+        f"--kubeconfig={lab.cluster.plane.kubeconfig}",
+        f"--node={lab.node}",
         f"--output={file}",
     ]
     with subprocess.Popen(command) as sampler:

@@ -16,7 +16,7 @@ EFFECTIVE = ("cpuset.effective_cpus", "cpuset.cpus.effective")
 
 
 @dataclass(frozen=True)
-class ContainerView:
+class ContainerCpus:
     """One container as the kernel has it.
 
     `cpus` is the effective set of its cgroup; `allowed` gives for each process the CPUs that any of
@@ -31,7 +31,7 @@ class ContainerView:
     allowed: Mapping[int, CpuSet]
 
 
-def read_containers(cgroup: LabCgroup, pods: Sequence[Mapping[str, Any]]) -> list[ContainerView]:
+def read_containers(cgroup: LabCgroup, pods: Sequence[Mapping[str, Any]]) -> list[ContainerCpus]:
     """Every container with a cgroup, sandboxes too; `pods` (from the API) give the names.
 
     What ends while it is read is left out.
@@ -43,7 +43,7 @@ def read_containers(cgroup: LabCgroup, pods: Sequence[Mapping[str, Any]]) -> lis
         uid = folder.parent.name.removeprefix("pod")
         pod = by_uid.get(uid, {})
         with contextlib.suppress(FileNotFoundError):
-            view = ContainerView(
+            view = ContainerCpus(
                 pod_uid=uid,
                 namespace=pod.get("namespace", "?"),
                 pod=pod.get("name", uid),

@@ -11,7 +11,7 @@ from numapin_lab.errors import LabError, MissingError
 from numapin_lab.node import mounts
 from numapin_lab.node.cgroups import LabCgroup
 from numapin_lab.node.image import ALIASES, IMAGE, find_busybox, write_image
-from numapin_lab.node.mount_namespace import Enclosure
+from numapin_lab.node.mount_namespace import MountNamespace
 from numapin_lab.processes.daemons import Daemon, wait_until
 
 START_SECONDS = 300
@@ -116,16 +116,16 @@ class Runtime:
         return IMAGE
 
     @property
-    def enclosure(self) -> Enclosure:
+    def mount_namespace(self) -> MountNamespace:
         """The mount namespace that containerd, its shims and the kubelet live in."""
-        return Enclosure(self.run)
+        return MountNamespace(self.run)
 
     @property
     def daemon(self) -> Daemon:
         """The containerd process. Shims outlive it."""
         config = self.folder / "config.toml"
         command = (str(self.programs["containerd"]), f"--config={config}")
-        inside = self.enclosure.inside(command)
+        inside = self.mount_namespace.inside(command)
         return Daemon("containerd", self.folder, inside, self.folder.parent)
 
     def config(self) -> str:
@@ -150,7 +150,7 @@ class Runtime:
         """
         self.cgroup.create()
         self._write_files()
-        self.enclosure.create()
+        self.mount_namespace.create()
         if self.daemon.pid() is None:
             self.daemon.start()
         wait_until(self._answers, "containerd", START_SECONDS, self.daemon)

@@ -91,7 +91,7 @@ class Kubelet:
             f"--node-ip={node_address()}",
         )
         ports = (self.ports.api, self.ports.health)
-        inside = self.runtime.enclosure.inside(command)
+        inside = self.runtime.mount_namespace.inside(command)
         return Daemon("kubelet", self.folder, inside, self.folder.parent, ports=ports)
 
     def start(self) -> None:

@@ -57,7 +57,7 @@ done
 
 
 @dataclass(frozen=True)
-class Enclosure:
+class MountNamespace:
     """The namespace, kept by a file in `run`, a folder that exists while the lab is up."""
 
     run: Path

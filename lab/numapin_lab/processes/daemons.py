@@ -62,7 +62,7 @@ class Daemon:
         return read_pid(self.folder)
 
     def start(self) -> int:
-        """Start it, detached from our terminal and session.
+        """Start it, detached from the terminal and the session of this process.
 
         Raises:
             LabError: one of its ports is taken, and stays so.

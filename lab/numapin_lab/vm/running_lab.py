@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from numapin_api.cpuset import CpuSet
 from numapin_lab.cluster import VmCluster
 from numapin_lab.errors import LabError
-from numapin_lab.running_lab import Session
+from numapin_lab.running_lab import RunningLab
 from numapin_lab.vm.node_machine import NodeMachine
 
 KUBEPODS = Path("/sys/fs/cgroup/kubepods")
@@ -116,7 +116,7 @@ def parse_pages(numa_maps: str) -> dict[int, int]:
 
 
 @dataclass(frozen=True)
-class VmSession(Session):
+class RunningVmLab(RunningLab):
     """A cluster whose node is a virtual machine, and whoever works on it."""
 
     cluster: VmCluster

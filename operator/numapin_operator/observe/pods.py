@@ -11,7 +11,7 @@ from numapin_operator.placement import (
     CPU,
     HUGEPAGES_PREFIX,
     MEMORY,
-    ContainerView,
+    ContainerCpus,
     Kind,
     PodFormatError,
     PodLevel,
@@ -74,7 +74,7 @@ class _PodReader:
             raise self._error("metadata.uid", "is missing; give the pod a uid")
         return uid
 
-    def containers(self) -> Iterator[ContainerView]:
+    def containers(self) -> Iterator[ContainerCpus]:
         """Init containers, then app containers."""
         for key in ("initContainers", "containers"):
             place = f"spec.{key}"
@@ -115,7 +115,7 @@ class _PodReader:
             raise self._error(place, f"must be an object, not {found!r:.40}")
         return found
 
-    def _container(self, container: Any, place: str, *, init: bool) -> ContainerView:
+    def _container(self, container: Any, place: str, *, init: bool) -> ContainerCpus:
         if not isinstance(container, Mapping):
             raise self._error(place, f"must be an object, not {container!r:.40}")
         name = container.get("name")
@@ -127,7 +127,7 @@ class _PodReader:
             kind = Kind.SIDECAR if container.get("restartPolicy") == "Always" else Kind.INIT
         self._asked.append((requests, limits))
         self._parts.append((kind, requests))
-        return ContainerView(
+        return ContainerCpus(
             name=intern(name),
             kind=kind,
             cpu_millis=_cpu_millis(requests),

@@ -34,7 +34,7 @@ from numapin_operator.placement.pod_level import (
 from numapin_operator.placement.policy import Rules
 from numapin_operator.placement.requests import (
     Amounts,
-    ContainerView,
+    ContainerCpus,
     Kind,
     PodView,
     container_memory,
@@ -142,7 +142,7 @@ class Placing:
             whole = whole._replace(cpus=used)
         return Holding(self._pod.uid, self._pod.namespace, self._pod.name, bindings, whole)
 
-    def _place_each(self, affinity_of: Callable[[ContainerView], Affinity]) -> None:
+    def _place_each(self, affinity_of: Callable[[ContainerCpus], Affinity]) -> None:
         for container in self._pod.containers:
             if container.ended:
                 continue
@@ -169,7 +169,7 @@ class Placing:
                 bindings.append(bound)
         return Holding(self._pod.uid, self._pod.namespace, self._pod.name, tuple(bindings))
 
-    def _affinity_of_container(self, container: ContainerView) -> Affinity:
+    def _affinity_of_container(self, container: ContainerCpus) -> Affinity:
         return self._affinity(
             exclusive_cpus(self._pod, container), container_memory(self._pod, container)
         )
@@ -213,7 +213,7 @@ class Placing:
         parts = [f"{cpus} CPUs"] if cpus else []
         return ", ".join([*parts, *(f"{format_bytes(size)} of {name}" for name, size in memory)])
 
-    def _give_cpus(self, container: ContainerView, count: int, numa_nodes: int | None) -> None:
+    def _give_cpus(self, container: ContainerCpus, count: int, numa_nodes: int | None) -> None:
         check_whole_cores(self._rules, self._pool, count)
         cpus = self._take(self._pool.free | self._reusable, count, numa_nodes)
         self._claim(cpus)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from numapin_operator.placement.requests import (
     Amounts,
-    ContainerView,
+    ContainerCpus,
     Kind,
     PodView,
     amounts,
@@ -57,8 +57,8 @@ def starves_of_memory(pod: PodView) -> str | None:
 
 def _starves(
     pod: PodView,
-    shares: Callable[[ContainerView], bool],
-    asks: Callable[[ContainerView], Amounts],
+    shares: Callable[[ContainerCpus], bool],
+    asks: Callable[[ContainerCpus], Amounts],
     budget: Mapping[str, int],
 ) -> str | None:
     used = dict.fromkeys(budget, 0)
@@ -125,7 +125,7 @@ def share_memory(pod: PodView) -> Mapping[str, Amounts]:
     return {c.name: shared.get(c.name, rest) for c in pod.containers}
 
 
-def _of_kind(pod: PodView, *kinds: Kind) -> Iterable[ContainerView]:
+def _of_kind(pod: PodView, *kinds: Kind) -> Iterable[ContainerCpus]:
     return (container for container in pod.containers if container.kind in kinds)
 
 

@@ -22,7 +22,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerView:
+class ContainerCpus:
     """One container's requests.
 
     `matched` says that its requests for CPU and memory are set and equal its limits; `ended` that
@@ -63,7 +63,7 @@ class PodView:
     namespace: str
     name: str
     qos: str
-    containers: tuple[ContainerView, ...]
+    containers: tuple[ContainerCpus, ...]
     pod_level: PodLevel | None = None
     node: str = ""
     bound: str = ""
@@ -78,7 +78,7 @@ class PodView:
         return self.bound, self.namespace, self.name
 
 
-def exclusive_cpus(pod: PodView, container: ContainerView) -> int:
+def exclusive_cpus(pod: PodView, container: ContainerCpus) -> int:
     """How many CPUs of its own an eligible pod's container gets; 0 means that it shares.
 
     Source: Kubernetes v1.36, cpumanager, `guaranteedCPUs`.
@@ -108,7 +108,7 @@ def pod_cpus(pod: PodView) -> int:
     return max(peak, sidecars + apps)
 
 
-def container_memory(pod: PodView, container: ContainerView) -> Amounts:
+def container_memory(pod: PodView, container: ContainerCpus) -> Amounts:
     """The memory and huge pages that an eligible pod's container is bound with.
 
     Source: Kubernetes v1.36, memorymanager, `getContainerRequestedResources`.

@@ -93,7 +93,7 @@ def test_kubectl_reaches_into_the_node(cluster: Cluster) -> None:
 
 def test_the_machine_outside_is_left_alone(cluster: Cluster) -> None:
     """The kubelet set none of the kernel's settings: it found them, inside, as it wants them."""
-    inside = cluster.runtime.enclosure.inside(["cat"])
+    inside = cluster.runtime.mount_namespace.inside(["cat"])
     for name, wanted in WANTED_SETTINGS.items():
         setting = f"/proc/sys/{name}"
         seen = subprocess.run([*inside, setting], capture_output=True, text=True, check=True)

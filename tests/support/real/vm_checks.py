@@ -5,15 +5,15 @@ from typing import Any
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignment
-from numapin_lab.vm.running_lab import Group, KernelState, Task, VmSession
+from numapin_lab.vm.running_lab import Group, KernelState, RunningVmLab, Task
 
 
-def problems(session: VmSession) -> list[str]:
+def problems(lab: RunningVmLab) -> list[str]:
     """Where NodeAssignment, cgroups and processes do not agree; empty when all is in force."""
-    assignment = session.assignment()
-    if assignment is None or assignment.status is None or not session.settled():
+    assignment = lab.assignment()
+    if assignment is None or assignment.status is None or not lab.settled():
         return ["the NodeAssignment is not in force"]
-    state, pods = session.look(), session.cluster.pods()
+    state, pods = lab.look(), lab.cluster.pods()
     ids = dict(_container_ids(pods))
     found = [
         *_reported(assignment),

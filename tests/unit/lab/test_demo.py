@@ -5,14 +5,14 @@ import pytest
 from numapin_api.cpuset import CpuSet
 from numapin_lab.demo import check, kernel_table
 from numapin_lab.errors import LabError
-from numapin_lab.node.container_cpus import ContainerView
+from numapin_lab.node.container_cpus import ContainerCpus
 
 OWNER = {("uid-a", "engine"): CpuSet.parse("2-3")}
 
 
-def view(uid: str, container: str, **processes: str) -> ContainerView:
+def view(uid: str, container: str, **processes: str) -> ContainerCpus:
     allowed = {int(pid[1:]): CpuSet.parse(cpus) for pid, cpus in processes.items()}
-    return ContainerView(uid, "default", f"pod-of-{uid}", container, CpuSet(), allowed)
+    return ContainerCpus(uid, "default", f"pod-of-{uid}", container, CpuSet(), allowed)
 
 
 def test_an_owner_alone_on_its_cpus_passes() -> None:
@@ -46,7 +46,7 @@ def test_an_owner_alone_on_its_cpus_passes() -> None:
         pytest.param([], "does not run", id="the-owner-is-gone"),
     ],
 )
-def test_anything_else_fails(views: list[ContainerView], complaint: str) -> None:
+def test_anything_else_fails(views: list[ContainerCpus], complaint: str) -> None:
     with pytest.raises(LabError, match=complaint):
         check(OWNER, views)
 

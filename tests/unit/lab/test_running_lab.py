@@ -1,4 +1,4 @@
-"""What a session reads of the kernel while it changes."""
+"""What a running lab reads of the kernel while cgroups come and go."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_lab.running_lab import Session
+from numapin_lab.running_lab import RunningLab
 
 list_folder = os.scandir
 
@@ -45,8 +45,8 @@ def test_a_cgroup_that_goes_while_it_looks_is_left_out(
         return found
 
     cgroup = SimpleNamespace(name="lab", folders=lambda: [tmp_path])
-    session = Session(SimpleNamespace(runtime=SimpleNamespace(cgroup=cgroup)))  # type: ignore[arg-type]
+    lab = RunningLab(SimpleNamespace(runtime=SimpleNamespace(cgroup=cgroup)))  # type: ignore[arg-type]
     with monkeypatch.context() as patched:
         patched.setattr(os, "scandir", scandir)
-        found = session.cpusets()
+        found = lab.cpusets()
     assert found == {".": CpuSet([0, 1]), "staying": CpuSet([0, 1])}

@@ -15,7 +15,7 @@ from numapin_lab.chaos.observation.cluster_state import ASSIGNMENTS, AWAY
 from numapin_lab.chaos.observation.samples import Overwrite
 from numapin_lab.chaos.plan import Fault, PlannedFault
 from numapin_lab.controlplane.api import AnswerError
-from numapin_lab.running_lab import Session
+from numapin_lab.running_lab import RunningLab
 
 POLL_SECONDS: Final = 0.0002
 SOON_SECONDS: Final = 0.2
@@ -28,10 +28,10 @@ SETTING: Final = "cpuset.cpus"
 class Overwriter:
     """Writes into cgroups, each time in a thread that waits for the repair."""
 
-    def __init__(self, session: Session, killer: Killer) -> None:
-        self._session, self.killer = session, killer
-        self._root = session.kubepods
-        run = session.cluster.runtime.run
+    def __init__(self, lab: RunningLab, killer: Killer) -> None:
+        self._session, self.killer = lab, killer
+        self._root = lab.kubepods
+        run = lab.cluster.runtime.run
         self._bundles = run / "containerd/io.containerd.runtime.v2.task/k8s.io"
         self._all = CpuSet.parse(_text(self._root).strip())
         self._threads: list[threading.Thread] = []
@@ -131,7 +131,7 @@ class Overwriter:
                 written_at,
                 ended_at,
                 outcome or "Kept",
-                self.killer.attendance.was_up("enforcer", written_at),
+                self.killer.downtimes.was_up("enforcer", written_at),
             )
         )
 

@@ -10,14 +10,14 @@ from numapin_lab.chaos.observation.samples import Downtime
 from numapin_lab.processes.daemons import Watched
 
 
-class Attendance:
+class Downtimes:
     """Remembers what was away when; any thread may ask, one at a time takes a part away."""
 
     def __init__(self, daemons: Mapping[str, Watched]) -> None:
         self._daemons = dict(daemons)
         self._down: set[str] = set()
         self._held = threading.Lock()
-        self.downtimes: list[Downtime] = []
+        self.completed: list[Downtime] = []
         self.kills: Counter[str] = Counter()
 
     @contextmanager
@@ -30,13 +30,13 @@ class Attendance:
         self.kills[part] += daemon.pid() is not None
         yield daemon
         with self._held:
-            self.downtimes.append(Downtime(part, killed_at, time.monotonic()))
+            self.completed.append(Downtime(part, killed_at, time.monotonic()))
             self._down.discard(part)
 
     def was_up(self, part: str, since: float) -> bool:
         """Whether the part worked from `since` until now."""
         with self._held:
-            hit = any(one.part == part and one.ready_at >= since for one in self.downtimes)
+            hit = any(one.part == part and one.ready_at >= since for one in self.completed)
             return not hit and part not in self._down
 
     def ended_by_themselves(self) -> list[Watched]:

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
-from numapin_lab.chaos.injection.downtimes import Attendance
+from numapin_lab.chaos.injection.downtimes import Downtimes
 from numapin_lab.chaos.observation.assignment_versions import Owner, Version
 from numapin_lab.chaos.observation.cluster_state import ASSIGNMENTS, persist
 from numapin_lab.chaos.observation.logs import Log
 from numapin_lab.chaos.plan import Fault, PlannedFault
 from numapin_lab.processes.daemons import Watched, kill, stop, wait_until
-from numapin_lab.running_lab import Session
+from numapin_lab.running_lab import RunningLab
 
 READY_SECONDS: Final = 300.0
 STOP_SECONDS: Final = 1.0
@@ -27,9 +27,9 @@ STANDING_BY: Final = "standing by"
 class Killer:
     """Kills, waits, starts again, and remembers when what was away."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        cluster = session.cluster
+    def __init__(self, lab: RunningLab) -> None:
+        self._session = lab
+        cluster = lab.cluster
         self._actions: dict[Fault, Callable[[float], None]] = {
             Fault.KILL_ENFORCER: self._enforcer,
             Fault.KILL_ENFORCER_AT_NEWS: self._fresh,
@@ -40,11 +40,11 @@ class Killer:
             Fault.KILL_KUBELET: self._kubelet,
             Fault.DARK: self._dark,
         }
-        self.attendance = Attendance(
+        self.downtimes = Downtimes(
             {
-                "enforcer": session.agent("enforcer").daemon,
+                "enforcer": lab.agent("enforcer").daemon,
                 "standby": cluster.standby,
-                "operator": session.agent("operator").daemon,
+                "operator": lab.agent("operator").daemon,
                 "kube-apiserver": cluster.plane.apiserver,
                 "containerd": cluster.runtime.daemon,
                 "kubelet": cluster.kubelet.daemon,
@@ -58,7 +58,7 @@ class Killer:
     @contextmanager
     def _away(self, part: str) -> Iterator[Watched]:
         """The part is dead in here, and works again at the end."""
-        with self.attendance.away(part) as daemon:
+        with self.downtimes.away(part) as daemon:
             if (pid := daemon.pid()) is not None:
                 if part == "kube-apiserver":
                     stop(pid, STOP_SECONDS)

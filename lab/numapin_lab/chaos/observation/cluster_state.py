@@ -13,7 +13,7 @@ from typing import Any, Final, Self, TypeVar
 from numapin_lab.controlplane.api import AnswerError
 from numapin_lab.errors import LabError
 from numapin_lab.processes.usage import resident_mib
-from numapin_lab.running_lab import Session
+from numapin_lab.running_lab import RunningLab
 
 LOOK_SECONDS: Final = 0.2
 PATIENCE_SECONDS: Final = 120.0
@@ -81,11 +81,11 @@ class Memory:
     mib: float
 
 
-class ClusterView:
+class ClusterState:
     """Pods and memory, as they were a moment ago; `with` it a thread looks."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, lab: RunningLab) -> None:
+        self._session = lab
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="view")
         self.pods: Mapping[str, PodNow] = {}

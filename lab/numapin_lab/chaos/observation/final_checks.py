@@ -7,7 +7,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_lab.chaos.observation.cluster_state import persist
 from numapin_lab.errors import LabError
 from numapin_lab.processes.daemons import wait_until
-from numapin_lab.running_lab import BUSY, Session, pod
+from numapin_lab.running_lab import BUSY, RunningLab, pod
 
 SETTLE_SECONDS: Final = 300.0
 PROBE: Final = "chaos-probe"
@@ -15,7 +15,7 @@ NEIGHBOUR: Final = "chaos-neighbour"
 POLICIES: Final = "/apis/numapin.io/v1alpha1/cpupolicies"
 
 
-def converged(session: Session, residents: Iterable[str]) -> list[str]:
+def converged(lab: RunningLab, residents: Iterable[str]) -> list[str]:
     """Wait until nothing is left of the pods that went, and one more owner gets its CPU.
 
     Returns:
@@ -23,23 +23,23 @@ def converged(session: Session, residents: Iterable[str]) -> list[str]:
     """
     names = set(residents)
     goals: dict[str, Callable[[], bool]] = {
-        "the NodeAssignment is Ready": lambda: persist(session.settled, False),
-        "only the residents' cgroups are left": lambda: _pods_with_cgroups(session) == len(names),
-        "no pod is assigned or refused that is gone": lambda: _nothing_held(session),
-        "every policy is in force": lambda: _policies_ready(session),
+        "the NodeAssignment is Ready": lambda: persist(lab.settled, False),
+        "only the residents' cgroups are left": lambda: _pods_with_cgroups(lab) == len(names),
+        "no pod is assigned or refused that is gone": lambda: _nothing_held(lab),
+        "every policy is in force": lambda: _policies_ready(lab),
     }
     problems = [one for name, goal in goals.items() for one in _reach(name, goal)]
-    problems += _probe(session)
+    problems += _probe(lab)
     left = "the probe's cgroups are gone"
-    return problems + _reach(left, lambda: _pods_with_cgroups(session) == len(names))
+    return problems + _reach(left, lambda: _pods_with_cgroups(lab) == len(names))
 
 
-def given_back(session: Session, policy: str, before: Mapping[str, CpuSet]) -> list[str]:
+def given_back(lab: RunningLab, policy: str, before: Mapping[str, CpuSet]) -> list[str]:
     """Delete the policy: every cgroup has again what it had before there was one."""
-    session.delete("cpupolicy", policy)
-    problems = _reach("the NodeAssignment goes with its policy", lambda: not session.assignment())
-    problems += _reach("every cpuset is as found", lambda: session.cpusets() == before)
-    return [f"{one}: {session.cpusets()}, before {before}" for one in problems]
+    lab.delete("cpupolicy", policy)
+    problems = _reach("the NodeAssignment goes with its policy", lambda: not lab.assignment())
+    problems += _reach("every cpuset is as found", lambda: lab.cpusets() == before)
+    return [f"{one}: {lab.cpusets()}, before {before}" for one in problems]
 
 
 def complaints(logs: Iterable[Iterable[str]]) -> list[str]:
@@ -47,18 +47,18 @@ def complaints(logs: Iterable[Iterable[str]]) -> list[str]:
     return [f"logged: {line}" for log in logs for line in log]
 
 
-def _probe(session: Session) -> list[str]:
+def _probe(lab: RunningLab) -> list[str]:
     """One more owner and a neighbour, to see that all of it works."""
-    session.apply(pod(NEIGHBOUR, BUSY), pod(PROBE, cpu="1"))
-    session.wait_running(NEIGHBOUR, PROBE)
+    lab.apply(pod(NEIGHBOUR, BUSY), pod(PROBE, cpu="1"))
+    lab.wait_running(NEIGHBOUR, PROBE)
 
     def apart() -> bool:
-        owned = session.allowed(PROBE)
-        return len(owned) == 1 and owned.isdisjoint(session.allowed(NEIGHBOUR))
+        owned = lab.allowed(PROBE)
+        return len(owned) == 1 and owned.isdisjoint(lab.allowed(NEIGHBOUR))
 
     problems = _reach("a new owner has its CPU alone", apart)
-    session.delete("pod", PROBE, NEIGHBOUR)
-    gone = _reach("a CPU is free again", lambda: _nothing_held(session) and session.settled())
+    lab.delete("pod", PROBE, NEIGHBOUR)
+    gone = _reach("a CPU is free again", lambda: _nothing_held(lab) and lab.settled())
     return problems + gone
 
 
@@ -70,20 +70,20 @@ def _reach(what: str, goal: Callable[[], bool]) -> list[str]:
     return []
 
 
-def _pods_with_cgroups(session: Session) -> int:
-    return sum(path.rpartition("/")[2].startswith("pod") for path in session.cpusets())
+def _pods_with_cgroups(lab: RunningLab) -> int:
+    return sum(path.rpartition("/")[2].startswith("pod") for path in lab.cpusets())
 
 
-def _nothing_held(session: Session) -> bool:
-    assignment = session.assignment()
+def _nothing_held(lab: RunningLab) -> bool:
+    assignment = lab.assignment()
     if assignment is None or assignment.status is None:
         return False
     spec, status = assignment.spec, assignment.status
     return not (spec.containers or spec.refused or status.containers or status.running)
 
 
-def _policies_ready(session: Session) -> bool:
-    found: list[dict[str, Any]] = persist(lambda: session.cluster.api.get(POLICIES)["items"], [])
+def _policies_ready(lab: RunningLab) -> bool:
+    found: list[dict[str, Any]] = persist(lambda: lab.cluster.api.get(POLICIES)["items"], [])
     return bool(found) and all(_ready(one) for one in found)
 
 

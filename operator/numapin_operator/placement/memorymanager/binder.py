@@ -5,7 +5,7 @@ from typing import Protocol
 
 from numapin_operator.placement.allocations import Block
 from numapin_operator.placement.memorymanager.tables import MemoryTables
-from numapin_operator.placement.requests import Amounts, ContainerView, Kind
+from numapin_operator.placement.requests import Amounts, ContainerCpus, Kind
 from numapin_operator.placement.topologymanager.hints import MemoryHints
 from numapin_operator.placement.topologymanager.merge import Affinity
 
@@ -16,7 +16,7 @@ class MemoryBinder(Protocol):
     def hints(self, asked: Amounts) -> MemoryHints | None:
         """Where memory could be bound; None where the merge should not care."""
 
-    def bind(self, container: ContainerView, asked: Amounts, affinity: Affinity, cpus: int) -> None:
+    def bind(self, container: ContainerCpus, asked: Amounts, affinity: Affinity, cpus: int) -> None:
         """Bind a container's memory, near its CPUs.
 
         Raises:
@@ -45,7 +45,7 @@ class PodBlocks:
         self._of: dict[str, list[Block]] = {}
         self._init: list[str] = []
 
-    def add(self, container: ContainerView, blocks: Sequence[Block]) -> None:
+    def add(self, container: ContainerCpus, blocks: Sequence[Block]) -> None:
         """Note a container's blocks and shrink the init containers' whose memory it uses again."""
         self._of[container.name] = list(blocks)
         for block in blocks:

@@ -12,7 +12,7 @@ from numapin_operator.placement.errors import NotEnoughMemoryError
 from numapin_operator.placement.masks import members
 from numapin_operator.placement.memorymanager.binder import PodBlocks
 from numapin_operator.placement.memorymanager.tables import MemoryTables
-from numapin_operator.placement.requests import Amounts, ContainerView
+from numapin_operator.placement.requests import Amounts, ContainerCpus
 from numapin_operator.placement.topologymanager.hints import MemoryHints
 from numapin_operator.placement.topologymanager.merge import Affinity
 from numapin_operator.placement.topologymanager.subset_search import Cover
@@ -34,7 +34,7 @@ class NearbyBinder:
         found = tables.single_hints(asked, alone=self._alone)
         return found if found.best() else None
 
-    def bind(self, container: ContainerView, asked: Amounts, affinity: Affinity, cpus: int) -> None:
+    def bind(self, container: ContainerCpus, asked: Amounts, affinity: Affinity, cpus: int) -> None:
         """Bind a container's memory near its CPUs."""
         if not asked:
             return

@@ -6,7 +6,7 @@ from numapin_operator.placement.errors import NotEnoughMemoryError
 from numapin_operator.placement.masks import members
 from numapin_operator.placement.memorymanager.binder import PodBlocks
 from numapin_operator.placement.memorymanager.tables import MemoryTables
-from numapin_operator.placement.requests import Amounts, ContainerView, Kind
+from numapin_operator.placement.requests import Amounts, ContainerCpus, Kind
 from numapin_operator.placement.topologymanager.hints import MemoryHints
 from numapin_operator.placement.topologymanager.merge import Affinity
 
@@ -30,7 +30,7 @@ class StaticBinder:
         return found if found.best() else None
 
     def bind(
-        self, container: ContainerView, asked: Amounts, affinity: Affinity, _cpus: int
+        self, container: ContainerCpus, asked: Amounts, affinity: Affinity, _cpus: int
     ) -> None:
         """Bind a container's memory on the NUMA nodes of the merge, or on more of them."""
         if not asked and not self._as_kubelet:
@@ -82,7 +82,7 @@ class StaticBinder:
             )
         return numa_nodes
 
-    def _leave_or_use(self, container: ContainerView, blocks: list[Block]) -> None:
+    def _leave_or_use(self, container: ContainerCpus, blocks: list[Block]) -> None:
         """Note what an init container leaves behind, or what another takes of that."""
         for block in blocks:
             there = self._reusable.setdefault(block.numa_nodes, {})

@@ -6,7 +6,7 @@ import pytest
 
 from numapin_api.cpuset import CpuSet
 from numapin_lab.node.cgroups import LabCgroup
-from numapin_lab.node.container_cpus import ContainerView, container_names, read_containers
+from numapin_lab.node.container_cpus import ContainerCpus, container_names, read_containers
 
 POD = {
     "metadata": {"uid": "u-1", "namespace": "default", "name": "web"},
@@ -37,6 +37,6 @@ def test_every_cgroup_of_a_pod_is_seen(
     (root / "cpuset.cpus").write_text("")
     monkeypatch.setattr(LabCgroup, "folders", lambda _: [tmp_path / "freezer", root])
     assert read_containers(LabCgroup("x"), [POD]) == [
-        ContainerView("u-1", "default", "web", "(sandbox)", CpuSet.parse("0-1"), {}),
-        ContainerView("u-1", "default", "web", "main", CpuSet.parse("1"), {}),
+        ContainerCpus("u-1", "default", "web", "(sandbox)", CpuSet.parse("0-1"), {}),
+        ContainerCpus("u-1", "default", "web", "main", CpuSet.parse("1"), {}),
     ]

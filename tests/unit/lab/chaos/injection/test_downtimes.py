@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from numapin_lab.chaos.injection.downtimes import Attendance
+from numapin_lab.chaos.injection.downtimes import Downtimes
 from numapin_lab.errors import LabError
 
 
@@ -32,30 +32,30 @@ class Part:
 
 def test_a_part_that_does_not_run_ended_by_itself() -> None:
     gone, there = Part("kubelet", runs=False), Part("containerd")
-    attendance = Attendance({"kubelet": gone, "containerd": there})
-    assert attendance.ended_by_themselves() == [gone]
+    downtimes = Downtimes({"kubelet": gone, "containerd": there})
+    assert downtimes.ended_by_themselves() == [gone]
 
 
 def test_a_part_that_was_taken_away_did_not() -> None:
     part = Part("kubelet")
-    attendance = Attendance({"kubelet": part})
-    with attendance.away("kubelet"):
+    downtimes = Downtimes({"kubelet": part})
+    with downtimes.away("kubelet"):
         part.runs = False
-        assert attendance.ended_by_themselves() == []
-        assert not attendance.was_up("kubelet", 0)
+        assert downtimes.ended_by_themselves() == []
+        assert not downtimes.was_up("kubelet", 0)
         part.start()
-    assert attendance.ended_by_themselves() == []
-    assert [one.part for one in attendance.downtimes] == ["kubelet"]
-    assert attendance.kills == {"kubelet": 1}
+    assert downtimes.ended_by_themselves() == []
+    assert [one.part for one in downtimes.completed] == ["kubelet"]
+    assert downtimes.kills == {"kubelet": 1}
 
 
 def test_one_that_is_taken_away_while_we_look_did_not_end_by_itself() -> None:
     part = Part("containerd")
-    attendance = Attendance({"containerd": part})
+    downtimes = Downtimes({"containerd": part})
     taken, over = threading.Event(), threading.Event()
 
     def take_away() -> None:
-        with attendance.away("containerd"):
+        with downtimes.away("containerd"):
             part.runs = False
             taken.set()
             assert over.wait(30)
@@ -70,26 +70,26 @@ def test_one_that_is_taken_away_while_we_look_did_not_end_by_itself() -> None:
 
     part.asked = once
     try:
-        assert attendance.ended_by_themselves() == []
+        assert downtimes.ended_by_themselves() == []
     finally:
         over.set()
         other.join()
 
 
 def test_downtimes_tell_whether_a_part_was_up() -> None:
-    attendance = Attendance({"enforcer": Part("enforcer"), "operator": Part("operator")})
-    with attendance.away("operator"):
+    downtimes = Downtimes({"enforcer": Part("enforcer"), "operator": Part("operator")})
+    with downtimes.away("operator"):
         pass
-    assert attendance.was_up("enforcer", 0)
-    with attendance.away("enforcer"):
+    assert downtimes.was_up("enforcer", 0)
+    with downtimes.away("enforcer"):
         pass
-    down = attendance.downtimes[-1]
-    assert not attendance.was_up("enforcer", down.killed_at)
-    assert attendance.was_up("enforcer", down.ready_at + 1)
+    down = downtimes.completed[-1]
+    assert not downtimes.was_up("enforcer", down.killed_at)
+    assert downtimes.was_up("enforcer", down.ready_at + 1)
 
 
 def test_what_went_wrong_within_leaves_it_away() -> None:
-    attendance = Attendance({"enforcer": Part("enforcer")})
-    with pytest.raises(LabError), attendance.away("enforcer"):
+    downtimes = Downtimes({"enforcer": Part("enforcer")})
+    with pytest.raises(LabError), downtimes.away("enforcer"):
         raise LabError("it did not come back")
-    assert not attendance.was_up("enforcer", 0)
+    assert not downtimes.was_up("enforcer", 0)
