@@ -19,7 +19,7 @@ from numapin_lab.cluster import VmCluster
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.running_lab import pod, policy
 from numapin_lab.vm.running_lab import KUBEPODS, RunningVmLab, Task
-from support.real.vm_checks import problems
+from support.real.vm_invariants import problems
 
 pytestmark = pytest.mark.timeout(1200)  # for a machine with much else to do
 

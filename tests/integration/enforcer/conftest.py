@@ -11,8 +11,8 @@ from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.node.containerd import Runtime
 from numapin_lab.processes.daemons import wait_until
 from numapin_lab.processes.ports import choose
-from support.fakes.kubelet import Kubelet, Pod
 from support.real.enforcer_node import PATH, Node, assigned, eventually, spec
+from support.real.played_kubelet import Kubelet, Pod
 
 CRDS = Path(__file__).parents[3] / "crds"
 SERVED_SECONDS = 30

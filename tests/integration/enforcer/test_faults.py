@@ -13,7 +13,8 @@ import pytest
 
 from numapin_lab.node.cgroups import MOUNTS, hierarchies
 from numapin_lab.processes.ports import choose
-from support.fakes.kubelet import (
+from support.real.enforcer_node import Node, assigned, eventually, spec
+from support.real.played_kubelet import (
     CPUSET,
     Kubelet,
     Pod,
@@ -21,7 +22,6 @@ from support.fakes.kubelet import (
     make_cgroup,
     write_cpus,
 )
-from support.real.enforcer_node import Node, assigned, eventually, spec
 
 
 def _edited(node: Node, tmp_path: Path, old: str, new: str) -> str:

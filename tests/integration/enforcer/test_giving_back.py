@@ -1,8 +1,8 @@
 """mode None and --release: every cgroup as it was found."""
 
 from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
-from support.fakes.kubelet import CPUSET, Kubelet, cpus_of, write_cpus
 from support.real.enforcer_node import Node, assigned, eventually, spec
+from support.real.played_kubelet import CPUSET, Kubelet, cpus_of, write_cpus
 
 
 def sets(kubelet: Kubelet) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from numapin_enforcer.cgroups.inotify import CgroupWatch
-from support.fakes.kubelet import CPUSET, Kubelet
+from support.real.played_kubelet import CPUSET, Kubelet
 
 
 def _kernel_watches(watch: CgroupWatch) -> int:

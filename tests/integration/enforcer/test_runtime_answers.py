@@ -12,7 +12,7 @@ from numapin_enforcer.runtime.client import (
     CriNotFoundError,
     CriRefusedError,
 )
-from support.fakes.kubelet import FIRST_ACT, Kubelet, cpus_of
+from support.real.played_kubelet import FIRST_ACT, Kubelet, cpus_of
 
 NO_SUCH_CPU, NO_SUCH_NODE = CpuSet([60_000]), MemSet([7])
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from support.fakes.kubelet import CPUSET, Kubelet, Pod, cpus_of, write_cpus
 from support.real.enforcer_node import PATIENCE_SECONDS, Node, assigned, eventually, spec
+from support.real.played_kubelet import CPUSET, Kubelet, Pod, cpus_of, write_cpus
 
 TELL = ("grep", "Cpus_allowed_list", "/proc/self/status")
 NEWCOMERS = 5

@@ -9,7 +9,7 @@ from numapin_client.client import connect
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_lab.controlplane.servers import ControlPlane
 from numapin_operator.cluster import ApiCluster
-from support.real.world import OperatorProcess, RealWorld
+from support.real.operator_world import OperatorProcess, RealWorld
 
 ROOT = Path(__file__).parents[3]
 

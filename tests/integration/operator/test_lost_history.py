@@ -17,7 +17,7 @@ from numapin_client.resources import NODE_ASSIGNMENTS, Key
 from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
 from numapin_lab.processes.daemons import kill
 from numapin_lab.processes.ports import choose
-from support.real.world import OperatorProcess, RealWorld, until
+from support.real.operator_world import OperatorProcess, RealWorld, until
 
 ROOT = Path(__file__).parents[3]
 

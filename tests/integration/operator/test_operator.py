@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from numapin_client.resources import NODE_ASSIGNMENTS, NODES, Json, Key
-from support.real.world import OperatorProcess, RealWorld, until
+from support.real.operator_world import OperatorProcess, RealWorld, until
 from support.values.operator import condition, enforcer_status
 
 

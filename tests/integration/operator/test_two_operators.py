@@ -6,7 +6,7 @@ import pytest
 
 from numapin_api import names
 from numapin_client.resources import LEASES, Json, Key
-from support.real.world import OperatorProcess, RealWorld, until
+from support.real.operator_world import OperatorProcess, RealWorld, until
 
 LEASE = Key(names.LEADER_LEASE, names.NAMESPACE)
 

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from numapin_client.login.credentials import Login
 from numapin_client.resources import Json, Resource
-from support.fakes.answers import Answer, refusal, status
+from support.fakes.apiserver_answers import Answer, refusal, status
 
 _PATH = re.compile(
     r"/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from numapin_enforcer.cgroups.naming import Driver, Layout, Qos
 from numapin_lab.processes.daemons import wait_until
-from support.fakes.kubelet import Kubelet
+from support.real.played_kubelet import Kubelet
 
 CGROUPS = Path("/sys/fs/cgroup")
 CLASSES = {"": Qos.GUARANTEED, "burstable": Qos.BURSTABLE, "besteffort": Qos.BEST_EFFORT}

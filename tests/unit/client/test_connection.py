@@ -15,8 +15,8 @@ from numapin_client.client import ApiClient, connect
 from numapin_client.connection import Connection, Timeouts
 from numapin_client.login.credentials import Login, TokenFile
 from numapin_client.resources import NODES, PODS, Key, Resource
-from support.fakes.answers import Answer
 from support.fakes.apiserver import FakeApiServer
+from support.fakes.apiserver_answers import Answer
 
 NODE = Key("node-1")
 

@@ -8,8 +8,8 @@ from numapin_client.client import ApiClient, Source
 from numapin_client.informer import Informer, InformerTiming
 from numapin_client.resources import CONFIG_MAPS, NODE_ASSIGNMENTS, Json, Key
 from numapin_client.store import Change
-from support.fakes.answers import gone
 from support.fakes.apiserver import FakeApiServer
+from support.fakes.apiserver_answers import gone
 from support.real.waiting import eventually, running
 
 FAST = InformerTiming(backoff_base_seconds=0.01, backoff_cap_seconds=0.02, chunk_limit=3)

@@ -9,8 +9,8 @@ from numapin_client.client import ApiClient, Source, connect
 from numapin_client.connection import Timeouts
 from numapin_client.informer import Informer, InformerTiming
 from numapin_client.resources import CONFIG_MAPS, Json, Key
-from support.fakes.answers import Answer
 from support.fakes.apiserver import FakeApiServer
+from support.fakes.apiserver_answers import Answer
 from support.real.waiting import eventually, running
 
 FAST = InformerTiming(backoff_base_seconds=0.01, backoff_cap_seconds=0.02)

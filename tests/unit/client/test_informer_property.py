@@ -11,8 +11,8 @@ from numapin_client.client import Source, connect
 from numapin_client.informer import Informer, InformerTiming
 from numapin_client.resources import CONFIG_MAPS, Json, Key
 from numapin_client.store import Change
-from support.fakes.answers import Answer, gone
 from support.fakes.apiserver import FakeApiServer
+from support.fakes.apiserver_answers import Answer, gone
 from support.real.waiting import eventually, running
 
 FAST = InformerTiming(

@@ -8,8 +8,8 @@ import pytest
 from numapin_client.client import ApiClient, connect
 from numapin_client.resources import LEASES, Json, Key
 from numapin_operator.leader_election import Candidate, LeaseTiming, candidacy
-from support.fakes.answers import Answer
 from support.fakes.apiserver import FakeApiServer
+from support.fakes.apiserver_answers import Answer
 from support.real.waiting import eventually, running
 
 LEASE = Key("numapin-operator", "numapin-system")

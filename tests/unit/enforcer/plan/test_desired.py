@@ -4,7 +4,7 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.topology import NumaNode, Topology
 from numapin_enforcer.cgroups.tree import Cgroup, Version, tree_of
 from numapin_enforcer.plan.desired import desire
-from support.values.desired import (
+from support.values.specs_and_trees import (
     GUEST,
     LAYOUT,
     NAMES,

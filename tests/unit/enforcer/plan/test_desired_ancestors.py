@@ -5,7 +5,7 @@ import pytest
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
 from numapin_enforcer.plan.desired import Desired, contain, owned_cpus, release
-from support.values.desired import assigned, machine, tree
+from support.values.specs_and_trees import assigned, machine, tree
 
 
 def test_released_everybody_has_what_kubepods_has() -> None:

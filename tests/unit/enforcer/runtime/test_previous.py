@@ -8,7 +8,7 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_enforcer.runtime.client import ContainerResources
 from numapin_enforcer.runtime.previous import PreviousUpdates
-from support.values.desired import GUEST, NAMES, OWNER, POD, SANDBOX, assigned, spec
+from support.values.specs_and_trees import GUEST, NAMES, OWNER, POD, SANDBOX, assigned, spec
 
 KEPT = spec(assigned("owner", "4-5", "1"), assigned("guest", "0-3", exclusive=False))
 FOUND = {id_: (f"{POD}/{id_}", "1") for id_ in (OWNER, GUEST, SANDBOX)}
