@@ -1,15 +1,18 @@
 """Files that are replaced as a whole, also when the power fails."""
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
 def replace(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     """Replace a file, or create it; its folder must exist.
 
-    After a power cut there is the old content or the new one, never a part. Readers never see a
-    part either. Only one writer may replace the same file at a time: the new content is written to
-    a file of the same name with the suffix `.new`, which no crash can make more than one of.
+    After a power cut the file has the old content or the new one, never a part of it. A reader
+    never sees a part of it either. The new content is first written to a file of the same name
+    with the suffix `.new`, so a crash leaves one such file at most; it is locked meanwhile.
 
     Args:
         path: the file.
@@ -17,25 +20,45 @@ def replace(path: Path, data: bytes, *, mode: int = 0o644) -> None:
         mode: its permission bits, whatever the umask.
 
     Raises:
-        OSError: it could not be written, and the old content is there; or the new content is
-            there, and a power cut may still bring the old one back.
+        BlockingIOError: another process is replacing the file at this moment.
+        OSError: the file could not be written and has the old content; or it has the new content,
+            and a power cut may still bring the old one back.
     """
-    fresh = path.with_suffix(".new")
-    try:
-        _write(fresh, data, mode)
-        fresh.replace(path)
-    except OSError:
-        fresh.unlink(missing_ok=True)
-        raise
+    temporary = path.with_suffix(".new")
+    with _locked(temporary) as descriptor:
+        try:
+            os.ftruncate(descriptor, 0)
+            os.fchmod(descriptor, mode)
+            with open(descriptor, "wb", closefd=False) as file:
+                file.write(data)
+            os.fsync(descriptor)
+            temporary.replace(path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
     _sync_folder(path.parent)
 
 
-def _write(path: Path, data: bytes, mode: int) -> None:
-    with path.open("wb") as file:
-        os.fchmod(file.fileno(), mode)
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+@contextmanager
+def _locked(path: Path) -> Iterator[int]:
+    """Open a file for writing, or create it, and lock it; the kernel unlocks it if we die."""
+    while True:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_open_as(path, descriptor):
+                yield descriptor
+                return
+        finally:
+            os.close(descriptor)
+
+
+def _is_open_as(path: Path, descriptor: int) -> bool:
+    """False if another process has renamed or deleted the file since it was opened."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 def _sync_folder(folder: Path) -> None:

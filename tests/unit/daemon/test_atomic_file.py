@@ -1,5 +1,6 @@
 """A file is replaced as a whole, or left as it is."""
 
+import fcntl
 import os
 import stat
 from pathlib import Path
@@ -89,3 +90,35 @@ def test_the_file_is_on_disk_before_its_name_and_its_name_before_the_end(
     monkeypatch.setattr(os, "fsync", note)
     atomic_file.replace(path, b"new")
     assert synced == [("file", b"old"), ("folder", b"new")]
+
+
+def test_a_second_process_is_refused_while_the_first_one_writes(path: Path) -> None:
+    path.write_bytes(b"old")
+    with path.with_suffix(".new").open("wb") as first:
+        fcntl.flock(first, fcntl.LOCK_EX)
+        first.write(b"half")
+        first.flush()
+        with pytest.raises(BlockingIOError):
+            atomic_file.replace(path, b"new")
+        assert path.with_suffix(".new").read_bytes() == b"half"
+    assert path.read_bytes() == b"old"
+
+
+def test_a_file_that_the_first_process_has_renamed_is_not_written(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second process opened the file just before the first one finished."""
+    temporary = path.with_suffix(".new")
+    temporary.write_bytes(b"first")
+    lock = fcntl.flock
+
+    def lock_too_late(descriptor: int, operation: int) -> None:
+        if not path.exists():
+            temporary.rename(path)
+        lock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", lock_too_late)
+    with temporary.open("rb") as first:
+        atomic_file.replace(path, b"second")
+        assert first.read() == b"first"
+    assert path.read_bytes() == b"second"
