@@ -1,4 +1,4 @@
-"""The clock and the waits, as something that tests can replace."""
+"""The clock and the waits, behind an interface that tests can replace."""
 
 import asyncio
 import time
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What a loop needs to know of time.
+    """Time, and waiting for it to pass.
 
     `SystemClock` is the real one; tests use `ManualClock` of tests/support/fakes.
     """
@@ -28,7 +28,7 @@ class Clock(Protocol):
         """Wait until `event` is set, for `timeout_seconds` at most; None waits without a limit.
 
         Returns:
-            Whether the event was set in time. It stays set.
+            Whether the event is set. It stays set.
         """
         ...
 
@@ -62,4 +62,4 @@ class SystemClock(Clock):
             async with asyncio.timeout(timeout_seconds):
                 return await event.wait()
         except TimeoutError:
-            return False
+            return event.is_set()  # it may have been set in the moment in which the time was over

@@ -1,4 +1,4 @@
-"""One background task: runs when it is asked to, and again after a back-off when it failed."""
+"""A background task that runs on request, and again after a back-off if it failed."""
 
 import asyncio
 import logging
@@ -12,28 +12,31 @@ from numapin_daemon.clock import Clock, SystemClock
 LOG: Final = logging.getLogger(__name__)
 
 
-def _wake_nobody() -> None:
+def _no_wake() -> None:
     """Do nothing."""
 
 
 @dataclass(eq=False, slots=True)
 class Worker:
-    """Runs `work` in the background, once for all requests that came before it starts.
+    """Runs `work` in the background, once for all requests made before it starts.
 
-    `work` brings the outside world to the newest wanted state, which its caller keeps. It returns
+    `work` brings the outside world to the newest wanted state, which the caller stores. It returns
     None, or the seconds after which it must run again unless it is requested earlier. A pause that
-    a request must not shorten is a sleep inside `work`.
+    no request may shorten is a sleep inside `work`.
 
-    A queue needs no other kind of worker: the caller appends the item and calls `request`, and
-    `work` takes items until none is left. An item that must be tried again stays in the queue.
+    For a queue, the caller appends an item and calls `request`, and `work` takes items until none
+    is left. An item to be tried again stays in the queue.
+
+    All methods must be called in the event loop's thread, and `run` by one task at a time.
 
     Attributes:
-        name: what logs call the task.
+        name: identifies the task in logs.
         work: see above; never runs twice at the same time.
-        expected: errors of the outside world that explain themselves. Any other exception is a
-            defect: it is logged with its traceback. Both are retried.
-        failure: the log line of an expected error when it first occurs; empty if `work` logs it.
-        wake: called whenever `problem` has changed.
+        expected: errors of the outside world. Any other exception is a defect and is logged with
+            its traceback. Both are retried.
+        failure: the log line for an expected error, written when its type differs from the last
+            one's; empty if `work` logs it.
+        wake: called after each change of `problem`; must not raise.
         backoff: how long to wait after a failure; by default 0.5 s at most, growing to 30 s. An
             error's `retry_after_seconds` is added to it.
         clock: the machine's clock by default.
@@ -45,7 +48,7 @@ class Worker:
     _: KW_ONLY
     expected: tuple[type[Exception], ...] = ()
     failure: str = "a background task failed, it will be retried"
-    wake: Callable[[], object] = _wake_nobody
+    wake: Callable[[], object] = _no_wake
     backoff: Backoff = field(default_factory=Backoff)
     clock: Clock = field(default_factory=SystemClock)
     problem: Exception | None = field(default=None, init=False)
@@ -56,15 +59,18 @@ class Worker:
         """Ask for a run; returns at once. A request during a run leads to one more run.
 
         Args:
-            skip_backoff: run although the last run failed a moment ago, because what is wanted
-                now is something else.
+            skip_backoff: run even if the last run failed a moment ago, because the wanted state is
+                a different one now. Ends a wait that the server asked for as well.
         """
         self._requested.set()
         if skip_backoff:
             self._urgent.set()
 
     async def run(self) -> None:
-        """Serve requests until cancelled."""
+        """Serve requests until cancelled.
+
+        A run that the cancellation interrupts is repeated if `run` is called again.
+        """
         pause_seconds: float | None = None
         while True:
             await self.clock.wait(self._requested, pause_seconds)
@@ -72,10 +78,13 @@ class Worker:
             self._urgent.clear()
             try:
                 pause_seconds = await self.work()
+            except asyncio.CancelledError:
+                self._requested.set()
+                raise
             except Exception as error:  # noqa: BLE001 - a background task is one unit of work
+                self._requested.set()
                 self._note_failure(error)
                 await self.clock.wait(self._urgent, self._backoff_seconds(error))
-                self._requested.set()
             else:
                 self.backoff.reset()
                 self._note(None)

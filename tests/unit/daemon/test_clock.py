@@ -64,6 +64,12 @@ async def test_an_event_that_is_set_ends_the_wait(
     assert await clock.wait(event, timeout_seconds)
 
 
+async def test_an_event_that_is_set_as_the_time_ends_is_seen(clock: Clock) -> None:
+    event = asyncio.Event()
+    asyncio.get_running_loop().call_soon(event.set)
+    assert await clock.wait(event, 0)
+
+
 @pytest.mark.parametrize("timeout_seconds", [SHORT, 0, -1])
 async def test_a_wait_ends_in_time(clock: Clock, timeout_seconds: float) -> None:
     before = clock.monotonic()

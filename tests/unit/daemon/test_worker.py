@@ -182,6 +182,25 @@ async def test_a_run_serves_the_requests_made_during_the_back_off(
     assert work.ran_at == [0, 1]
 
 
+@pytest.mark.parametrize("failures", [[], [BusyError("busy", retry_after_seconds=100)]])
+async def test_a_run_that_a_cancellation_interrupts_is_repeated(
+    clock: ManualClock, work: Work, failures: list[Exception]
+) -> None:
+    """Cancelled during the run, or during the back-off after it."""
+    work.lasts_seconds = 5
+    work.script.extend(failures)
+    worker = Worker("interrupted", work, expected=(BusyError,), clock=clock)
+    worker.request()
+    task = asyncio.create_task(worker.run())
+    await clock.advance(6 if failures else 1)
+    task.cancel()
+    await clock.advance(0)
+    task = asyncio.create_task(worker.run())
+    await clock.advance(10)
+    assert len(work.ran_at) == 2
+    task.cancel()
+
+
 async def test_the_problem_is_known_until_a_run_succeeds(
     worker: Worker, work: Work, clock: ManualClock, problems: list[str]
 ) -> None:
