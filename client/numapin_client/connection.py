@@ -3,7 +3,7 @@
 import json
 import socket
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -32,6 +32,7 @@ APPLY_PATCH: Final = "application/apply-patch+yaml"
 """Server-side apply; JSON is YAML."""
 
 _REDIRECTS: Final = range(300, 400)
+_Handler = Callable[[aiohttp.ClientRequest], Awaitable[aiohttp.ClientResponse]]
 _WRONG_SERVER: Final = "check that the server's URL is that of a Kubernetes API server"
 
 
@@ -193,6 +194,34 @@ class Connection:
         milliseconds = int(self._timeouts.dead_peer_seconds * 1000)
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
         return opened
+
+
+def open_session(
+    login: Login, answered: Callable[[str, Mapping[str, str]], object]
+) -> aiohttp.ClientSession:
+    """A session that logs in, for a library; `answered` gets the path and query of each answer."""
+
+    async def send(request: aiohttp.ClientRequest, handler: _Handler) -> aiohttp.ClientResponse:
+        for credential in login.credentials:
+            if header := await credential.authorization():
+                request.headers["Authorization"] = header
+                break
+        return await handler(request)
+
+    async def log_in(request: aiohttp.ClientRequest, handler: _Handler) -> aiohttp.ClientResponse:
+        if login.tls_server_name is not None:
+            request.server_hostname = login.tls_server_name
+        response = await send(request, handler)
+        if response.status == HTTPStatus.UNAUTHORIZED:
+            response.close()
+            for credential in login.credentials:
+                await credential.renew()
+            response = await send(request, handler)
+        answered(request.url.path, request.url.query)
+        return response
+
+    connector = aiohttp.TCPConnector(limit=0, ssl=login.tls or True)
+    return aiohttp.ClientSession(connector=connector, middlewares=(log_in,), proxy=login.proxy)
 
 
 def parse_json(body: bytes, asked: str) -> Json:

@@ -22,13 +22,10 @@ from numapin_operator.application import Application, Standalone
 from numapin_operator.cluster import ApiCluster
 from numapin_operator.health import CannotListenError, build_application, serve
 from numapin_operator.leader_election import Candidate, candidacy
+from numapin_operator.observe.kopf_source import CHATTY_LOGGERS
 from numapin_operator.settings import Settings, parse_settings
 
 EXIT_UNUSABLE: Final = 2
-
-CHATTY: Final = ("kopf", "kubernetes", "aiohttp.access")
-"""Loggers of which only warnings are shown: kopf logs each event and each login, and attaches its
-whole settings to each line."""
 
 COLLECTOR_THRESHOLDS: Final = (100_000, 50, 100)
 """How rarely Python looks for cycles. What the API server sends has none, and comes by 100,000
@@ -40,7 +37,7 @@ _log = logging.getLogger("numapin_operator")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the operator; the exit status is 0 after SIGTERM or SIGINT."""
     settings = parse_settings(arguments)
-    setup_logging(settings.log_level, settings.log_format, chatty=CHATTY)
+    setup_logging(settings.log_level, settings.log_format, chatty=CHATTY_LOGGERS)
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
     try:
         login = find_login(str(settings.kubeconfig or ""), os.environ)

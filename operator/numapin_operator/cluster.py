@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Protocol
 
 from numapin_api import names
 from numapin_api.nodeassignment import NodeAssignmentSpec
@@ -18,18 +18,9 @@ from numapin_client.resources import (
     Resource,
 )
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
+from numapin_operator.observe.versioned_cache import Listed
 
 LIST_ATTEMPTS: Final = 5
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Listed(Generic[T]):
-    """All objects of a kind at one moment."""
-
-    states: tuple[T, ...]
-    version: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,10 +89,8 @@ class Story:
         self.state.put_pod(Key(pod.name, pod.namespace), pod)
 
     async def _see(self) -> None:
-        policies, seen = await self.cluster.list_policies(), await self.cluster.list_assignments()
-        state = self.state
-        state.policies_changed(state.policies.settle(policies.states, policies.version))
-        state.assignments_changed(state.assignments.settle(seen.states, seen.version))
+        self.state.replace_policies(await self.cluster.list_policies())
+        self.state.replace_assignments(await self.cluster.list_assignments())
 
     def _enforce(self) -> None:
         """Have the spec in force at once."""

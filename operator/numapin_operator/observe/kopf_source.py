@@ -1,30 +1,145 @@
-"""Run kopf beside us: its settings, its session to the API server, its own thread and loop."""
+"""Events of CpuPolicies and NodeAssignments from kopf; no other module touches kopf.
+
+kopf runs in a thread with an event loop of its own, because its end cancels every task of its loop.
+It is used for its events alone: it remembers nothing in objects and never writes to them.
+
+kopf imports the `kubernetes` package where that is installed; we let it, because the 10 MiB are
+little beside the 400 MiB that an operator of 5,000 nodes needs.
+"""
 
 import asyncio
 import logging
-import time
-from collections.abc import Awaitable, Callable, Iterator
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, Final, NoReturn
 
-import aiohttp
+import kopf
 
+from numapin_api import names
+from numapin_client.connection import open_session
 from numapin_client.login.credentials import Login
+from numapin_client.resources import CPU_POLICIES, NODE_ASSIGNMENTS
 from numapin_daemon.backoff import Backoff
-from numapin_operator.observe.kopf_import import kopf
+from numapin_daemon.clock import Clock, SystemClock
+
+CHATTY_LOGGERS: Final = ("kopf",)
+"""Loggers that log each event and each login, and attach kopf's whole settings to each line."""
 
 WORKER_IDLE_SECONDS: Final = 0.02
-"""kopf keeps a task for each object for this long after its last event."""
+"""How long kopf keeps a task for an object after its last event."""
 
 LIST_CHUNK: Final = 500
 STOP_SECONDS: Final = 2.0
 
+_COLLECTIONS: Final = frozenset(kind.collection_path() for kind in (CPU_POLICIES, NODE_ASSIGNMENTS))
+
 _log = logging.getLogger(__name__)
 
-Handler = Callable[[aiohttp.ClientRequest], Awaitable[aiohttp.ClientResponse]]
+ObjectHandler = Callable[[Mapping[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class KindHandlers:
+    """What is called with an object of one kind: when it exists, and when it was deleted."""
+
+    put: ObjectHandler
+    drop: ObjectHandler
+
+
+@dataclass(frozen=True, slots=True)
+class EventHandlers:
+    """What is called for each event, always in the operator's own event loop.
+
+    Attributes:
+        policy: for CpuPolicies.
+        assignment: for NodeAssignments.
+        listed: kopf has listed one of both kinds, at its start or because its watch expired.
+    """
+
+    policy: KindHandlers
+    assignment: KindHandlers
+    listed: Callable[[], object]
+
+
+class KopfSource:
+    """Runs kopf, and starts it again whenever it ends.
+
+    Attributes:
+        problem: why kopf ended; None while it runs.
+    """
+
+    def __init__(self, login: Login, handlers: EventHandlers, clock: Clock | None = None) -> None:
+        """Start nothing yet.
+
+        Args:
+            login: how kopf logs in to the API server.
+            handlers: what takes the events.
+            clock: the machine's clock by default.
+        """
+        self._login, self._handlers = login, handlers
+        self._clock = clock or SystemClock()
+        self.problem: BaseException | None = None
+
+    async def run(self) -> NoReturn:
+        """Run kopf until cancelled.
+
+        Both kinds must be served by now: kopf does not notice a CRD that is installed later. It
+        ends when it gets an answer that it does not expect, such as an error amid a watch. It
+        lists everything when it starts, so its absence costs only time.
+        """
+        registry = build_registry(self._login, self._handlers, asyncio.get_running_loop())
+        backoff = Backoff()
+        while True:
+            started_at = self._clock.monotonic()
+            error = await _run_once(registry)
+            if self._clock.monotonic() - started_at > backoff.cap_seconds:
+                backoff.reset()
+            wait_seconds = backoff.next_seconds()
+            _log.warning(
+                "kopf ended, it will be started again",
+                extra={"error": repr(error), "again_in_seconds": round(wait_seconds, 1)},
+            )
+            self.problem = error
+            await self._clock.sleep(wait_seconds)
+            self.problem = None
+
+    def missing(self) -> dict[str, str]:
+        """What is not ready, to why; for the readiness probe."""
+        return {"kopf": f"ended, starts again: {self.problem!r}"} if self.problem else {}
+
+
+def build_registry(
+    login: Login, handlers: EventHandlers, loop: asyncio.AbstractEventLoop
+) -> kopf.OperatorRegistry:
+    """A fresh registry with handlers for both kinds; `handlers` are called in `loop`."""
+    registry = kopf.OperatorRegistry()
+
+    def answered(path: str, query: Mapping[str, str]) -> None:
+        if path in _COLLECTIONS and "watch" not in query:
+            loop.call_soon_threadsafe(handlers.listed)
+
+    def event_handler(kind: KindHandlers) -> Callable[..., Any]:
+        async def handle(event: kopf.RawEvent, **_: Any) -> None:
+            handler = kind.drop if event["type"] == "DELETED" else kind.put
+            loop.call_soon_threadsafe(handler, event["object"])
+
+        return handle
+
+    async def log_in(**_: Any) -> kopf.AiohttpSession:
+        session = open_session(login, answered)
+        return kopf.AiohttpSession(server=login.server, aiohttp_session=session)
+
+    kopf.on.login(registry=registry, id="log-in")(log_in)
+    for plural, kind in (
+        (names.CPU_POLICY_PLURAL, handlers.policy),
+        (names.NODE_ASSIGNMENT_PLURAL, handlers.assignment),
+    ):
+        on_event = kopf.on.event(names.GROUP, names.VERSION, plural, registry=registry, id=plural)
+        on_event(event_handler(kind))
+    return registry
 
 
 class EndlessBackoffs:
@@ -36,36 +151,36 @@ class EndlessBackoffs:
 
 
 class NoDiffBase(kopf.DiffBaseStorage):
-    """Remembers nothing in objects: we compare whole states ourselves."""
+    """Stores nothing in objects: we compare whole states ourselves."""
 
     def build(self, **_: Any) -> kopf.BodyEssence:
-        """Nothing is worth comparing; this also spares kopf a deep copy of every object."""
+        """Return nothing to compare, which spares kopf a deep copy of every object."""
         return kopf.BodyEssence()
 
     def fetch(self, **_: Any) -> None:
-        """Nothing was remembered."""
+        """Find nothing."""
 
     def store(self, **_: Any) -> None:
-        """Remember nothing."""
+        """Store nothing."""
 
 
 class NoProgress(kopf.ProgressStorage):
-    """Remembers no progress in objects: our handlers end at once."""
+    """Stores no progress in objects: our handlers end at once."""
 
     def fetch(self, **_: Any) -> None:
-        """Nothing was remembered."""
+        """Find nothing."""
 
     def store(self, **_: Any) -> None:
-        """Remember nothing."""
+        """Store nothing."""
 
     def purge(self, **_: Any) -> None:
-        """Nothing to forget."""
+        """Remove nothing."""
 
     def touch(self, **_: Any) -> None:
-        """Leave objects alone."""
+        """Do not touch the object."""
 
     def clear(self, *, essence: kopf.BodyEssence) -> kopf.BodyEssence:
-        """Nothing of ours is in there."""
+        """Return it unchanged: nothing of ours is in it."""
         return essence
 
 
@@ -85,120 +200,37 @@ def build_settings() -> kopf.OperatorSettings:
     return settings
 
 
-def open_session(
-    login: Login, collections: AbstractSet[str], listed: Callable[[], object]
-) -> kopf.AiohttpSession:
-    """A session for kopf that logs in as we do and tells when a whole list was read.
-
-    kopf lists when it starts and whenever its watch has expired. What was deleted in between it
-    never tells, so whoever keeps state must then compare.
-
-    Args:
-        login: how to be known to the API server.
-        collections: URL paths whose lists matter.
-        listed: called after the API server began to answer such a list.
-    """
-
-    async def known(request: aiohttp.ClientRequest, handler: Handler) -> aiohttp.ClientResponse:
-        if login.tls_server_name is not None:
-            request.server_hostname = login.tls_server_name
-        response = await _send(request, handler, login)
-        if response.status == 401:
-            response.close()
-            for credential in login.credentials:
-                await credential.renew()
-            response = await _send(request, handler, login)
-        if request.url.path in collections and "watch" not in request.url.query:
-            listed()
-        return response
-
-    session = aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, ssl=login.tls or True),
-        middlewares=(known,),
-        proxy=login.proxy,
-    )
-    return kopf.AiohttpSession(server=login.server, aiohttp_session=session)
-
-
-async def _send(
-    request: aiohttp.ClientRequest, handler: Handler, login: Login
-) -> aiohttp.ClientResponse:
-    for credential in login.credentials:
-        if header := await credential.authorization():
-            request.headers["Authorization"] = header
-            break
-    return await handler(request)
-
-
-async def serve(
-    registry: kopf.OperatorRegistry,
-    settings: kopf.OperatorSettings,
-    told: Callable[[BaseException | None], object] = lambda _: None,
-) -> NoReturn:
-    """Run kopf until cancelled, and start it again whenever it ends.
-
-    It ends for answers that it does not expect, such as an error amid a watch. When it starts it
-    lists everything, so nothing is lost by its absence but time.
-
-    Args:
-        registry: who is told of which events.
-        settings: see `build_settings`.
-        told: called with why it ended, and with None when it starts again.
-    """
-    backoff = Backoff()
-    while True:
-        started_at = time.monotonic()
-        error = await _serve_once(registry, settings)
-        if time.monotonic() - started_at > backoff.cap_seconds:
-            backoff.reset()
-        wait_seconds = backoff.next_seconds()
-        _log.warning(
-            "kopf ended, starting it again",
-            extra={"error": repr(error), "again_in_seconds": round(wait_seconds, 1)},
-        )
-        told(error)
-        await asyncio.sleep(wait_seconds)
-        told(None)
-
-
-async def _serve_once(
-    registry: kopf.OperatorRegistry, settings: kopf.OperatorSettings
-) -> BaseException | None:
-    """Run kopf in a thread, and say why it ended.
-
-    Its end cancels every task of its event loop, so that loop is not ours.
-    """
+async def _run_once(registry: kopf.OperatorRegistry) -> BaseException | None:
+    """Run kopf in a thread until it ends; return why."""
     stop: Future[None] = Future()
-    running = asyncio.create_task(
-        asyncio.to_thread(_run, registry, settings, stop), name="kopf thread"
+    thread = asyncio.create_task(
+        asyncio.to_thread(_run_in_thread, registry, stop), name="kopf thread"
     )
     try:
-        await asyncio.wait((running,))
+        await asyncio.wait((thread,))
     finally:
-        _raise_flag(stop)
-        await asyncio.wait((running,))
-    return running.exception()
+        _set(stop)
+        await asyncio.wait((thread,))
+    return thread.exception()
 
 
-def _run(
-    registry: kopf.OperatorRegistry, settings: kopf.OperatorSettings, stop: "Future[None]"
-) -> None:
-    # It warns that signals do not reach a thread; they are ours to take.
+def _run_in_thread(registry: kopf.OperatorRegistry, stop: "Future[None]") -> None:
+    # It warns that signals do not reach a thread; the operator takes them itself.
     logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)
     with suppress(asyncio.CancelledError):
-        asyncio.run(_operate(registry, settings, stop))
+        asyncio.run(_operate(registry, stop))
 
 
-async def _operate(
-    registry: kopf.OperatorRegistry, settings: kopf.OperatorSettings, stop: "Future[None]"
-) -> None:
+async def _operate(registry: kopf.OperatorRegistry, stop: "Future[None]") -> None:
     try:
-        await kopf.operator(registry=registry, settings=settings, clusterwide=True, stop_flag=stop)
+        await kopf.operator(
+            registry=registry, settings=build_settings(), clusterwide=True, stop_flag=stop
+        )
     finally:
         # A thread of the loop's executor waits for the flag, and the loop waits for the thread.
-        _raise_flag(stop)
+        _set(stop)
 
 
-def _raise_flag(flag: "Future[None]") -> None:
+def _set(flag: "Future[None]") -> None:
     if not flag.done():
         flag.set_result(None)

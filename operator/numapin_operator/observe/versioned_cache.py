@@ -1,13 +1,29 @@
-"""Objects of one kind by name: the newest state of each wins, and no ghost stays."""
+"""The objects of one kind by name, and their comparison with whole lists.
 
-from collections.abc import Iterable, Iterator, Mapping
+kopf does not say when its first list is complete, and it never reports what was deleted while its
+watch was interrupted. So its events and the answers to our own writes go into a cache in which the
+newest version wins, and that is compared with a whole list at the start and whenever kopf lists.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
+
+from numapin_client.errors import ClientError, NotFoundError
+from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.worker import Worker
 
 REMEMBERED_DELETIONS: Final = 4096
 
+NO_CRDS: Final = "; install numapin's CRDs: kubectl apply -k crds"
+
+_log = logging.getLogger(__name__)
+
 
 class Versioned(Protocol):
-    """What a mirror can hold; `version` is the resourceVersion as a number.
+    """What the cache can hold; `version` is the resourceVersion as a number.
 
     Source: Kubernetes API concepts, "Resource versions": they compare as integers within one kind.
     """
@@ -24,59 +40,111 @@ class Versioned(Protocol):
 T = TypeVar("T", bound=Versioned)
 
 
-class Mirror(Mapping[str, T], Generic[T]):
-    """Objects by name, fed from several sources that may be late or repeat themselves.
+@dataclass(frozen=True, slots=True)
+class Listed(Generic[T]):
+    """All objects of a kind at one version."""
 
-    Watch events, answers to our own writes and whole lists all go in; whichever is newest stands.
-    Every method returns the names that changed.
+    states: tuple[T, ...]
+    version: int
+
+
+class VersionedCache(Mapping[str, T], Generic[T]):
+    """Objects by name, fed from sources that may be late or repeat themselves.
+
+    Every method that takes something in returns the names that changed.
     """
 
     def __init__(self) -> None:
-        self._held: dict[str, T] = {}
+        self._objects: dict[str, T] = {}
         self._deleted: dict[str, int] = {}
 
     def __getitem__(self, name: str) -> T:
-        return self._held[name]
+        return self._objects[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._held)
+        return iter(self._objects)
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._objects)
 
-    def is_news(self, name: str, version: int) -> bool:
-        """Whether a state of that version is newer than the one held, or the object's end."""
-        held = self._held.get(name)
-        known = max(held.version if held is not None else -1, self._deleted.get(name, -1))
+    def is_newer(self, name: str, version: int) -> bool:
+        """Whether that version is newer than the object in the cache, or than its deletion."""
+        present = self._objects.get(name)
+        known = max(present.version if present is not None else -1, self._deleted.get(name, -1))
         return version > known
 
-    def put(self, seen: T) -> set[str]:
-        """Take in a state of an object; what is older than the state held, or its end, is not."""
-        if not self.is_news(seen.name, seen.version):
+    def put(self, state: T) -> set[str]:
+        """Take in a state of an object, unless it is not newer than what is known."""
+        if not self.is_newer(state.name, state.version):
             return set()
-        self._deleted.pop(seen.name, None)
-        self._held[seen.name] = seen
-        return {seen.name}
+        self._deleted.pop(state.name, None)
+        self._objects[state.name] = state
+        return {state.name}
 
     def drop(self, name: str, version: int) -> set[str]:
-        """Take in an object's end, seen at `version`; a newer object of that name stays."""
+        """Take in that an object was deleted at `version`; a newer object of that name stays."""
         if self._deleted.get(name, -1) < version:
             self._deleted[name] = version
             if len(self._deleted) > REMEMBERED_DELETIONS:
                 del self._deleted[next(iter(self._deleted))]
-        held = self._held.get(name)
-        if held is None or held.version > version:
+        present = self._objects.get(name)
+        if present is None or present.version > version:
             return set()
-        del self._held[name]
+        del self._objects[name]
         return {name}
 
-    def settle(self, listed: Iterable[T], version: int) -> set[str]:
-        """Take in all there was at `version`: what is older and not in the list has gone."""
-        states = {state.name: state for state in listed}
-        gone = [name for name in self._held if name not in states]
+    def replace(self, listed: Listed[T]) -> set[str]:
+        """Take in a whole list: an object that is older and not in it was deleted."""
+        states = {state.name: state for state in listed.states}
+        missing = [name for name in self._objects if name not in states]
         changed: set[str] = set()
-        for name in gone:
-            changed |= self.drop(name, version)
+        for name in missing:
+            changed |= self.drop(name, listed.version)
         for state in states.values():
             changed |= self.put(state)
         return changed
+
+
+class ListComparison:
+    """Compares the caches with whole lists, once at the start and then on request.
+
+    Attributes:
+        done: set for good after the first comparison.
+    """
+
+    def __init__(self, compare: Callable[[], Awaitable[None]], clock: Clock | None = None) -> None:
+        """Compare nothing yet.
+
+        Args:
+            compare: lists both kinds and puts the lists into the caches; may raise ClientError.
+            clock: the machine's clock by default.
+        """
+        self._compare = compare
+        self.done = asyncio.Event()
+        self._worker = Worker(
+            "list comparison",
+            self._work,
+            expected=(ClientError,),
+            failure="",
+            clock=clock or SystemClock(),
+        )
+        self._worker.request()
+
+    def request(self) -> None:
+        """Compare once more."""
+        self._worker.request()
+
+    async def run(self) -> None:
+        """Compare when requested, until cancelled; a failure is retried."""
+        await self._worker.run()
+
+    async def _work(self) -> None:
+        try:
+            await self._compare()
+        except ClientError as error:
+            remedy = NO_CRDS if isinstance(error, NotFoundError) else ""
+            _log.warning(
+                "cannot list policies and assignments", extra={"error": f"{error}{remedy}"}
+            )
+            raise
+        self.done.set()

@@ -73,7 +73,7 @@ class Reporter:
         """Wait until every node was looked at once: a restart must not look like a change."""
         with suppress(TimeoutError):
             async with asyncio.timeout(FIRST_LOOK_SECONDS):
-                while not state.all_names() <= self._looked_at:  # noqa: ASYNC110
+                while not state.node_names() <= self._looked_at:  # noqa: ASYNC110
                     await asyncio.sleep(GATHER_SECONDS)
 
     async def report(self, state: ClusterState, names: set[str]) -> None:

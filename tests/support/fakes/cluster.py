@@ -13,8 +13,9 @@ from numapin_client.errors import (
     NotFoundError,
     TooManyRequestsError,
 )
-from numapin_operator.cluster import Listed, PodNews
+from numapin_operator.cluster import PodNews
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
+from numapin_operator.observe.versioned_cache import Listed
 
 Body = dict[str, Any]
 

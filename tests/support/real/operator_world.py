@@ -195,7 +195,7 @@ class OperatorProcess:
         return self._process.pid
 
     async def start(self, *options: str) -> None:
-        """Start it, and wait until it says that it has seen everything."""
+        """Start it, and wait until it says that it has listed everything."""
         with self.log.open("ab") as log:
             seen = self.log.stat().st_size
             self._process = await asyncio.create_subprocess_exec(
@@ -210,7 +210,7 @@ class OperatorProcess:
                 stderr=log,
                 env={**os.environ, "KUBECONFIG": ""},
             )
-        await until(lambda: "seen everything" in self.log.read_text()[seen:], self.log)
+        await until(lambda: "listed everything" in self.log.read_text()[seen:], self.log)
 
     async def kill(self) -> None:
         """End it at once, whatever it is doing."""

@@ -30,7 +30,12 @@ def node_view(
     return NodeView(name, f"uid-{name}", labels or {}, capacity, allocatable)
 
 
-def policy_view(
+def policy_view(name: str = "policy", spec: Body | None = None, **others: Any) -> PolicyView:
+    """A policy of `policy_body`, decoded."""
+    return PolicyView.decode(policy_body(name, spec, **others))
+
+
+def policy_body(
     name: str = "policy",
     spec: Body | None = None,
     *,
@@ -38,7 +43,8 @@ def policy_view(
     created: str = "2026-01-01T00:00:00Z",
     leaving: bool = False,
     status: Body | None = None,
-) -> PolicyView:
+) -> Body:
+    """A CpuPolicy as the API server sends it."""
     metadata: Body = {
         "name": name,
         "uid": f"uid-{name}",
@@ -48,7 +54,7 @@ def policy_view(
     }
     if leaving:
         metadata["deletionTimestamp"] = created
-    return PolicyView.decode({"metadata": metadata, "spec": spec or {}, "status": status or {}})
+    return {"metadata": metadata, "spec": spec or {}, "status": status or {}}
 
 
 def condition(kind: str, holds: bool = True, reason: str = "Enforced", message: str = "") -> Body:

@@ -56,8 +56,7 @@ def logging_restored() -> Iterator[None]:
     yield
     root.handlers[:] = before
     root.setLevel(level)
-    for name in ("kopf", "kubernetes", "aiohttp.access"):
-        logging.getLogger(name).setLevel(logging.NOTSET)
+    logging.getLogger("kopf").setLevel(logging.NOTSET)
 
 
 @pytest.mark.usefixtures("logging_restored")

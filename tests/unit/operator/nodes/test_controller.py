@@ -11,6 +11,7 @@ from numapin_operator.nodes.controller import Controller
 from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.records import AssignmentView, PolicyView
+from numapin_operator.observe.versioned_cache import Listed
 from numapin_operator.policies.status_writer import Reporter
 from support.fakes.cluster import FakeCluster
 from support.real.waiting import eventually, running
@@ -32,9 +33,9 @@ class Operator:
     def see(self) -> None:
         """Take in all that is in the API server, as watches would bring it."""
         policies = [PolicyView.decode(body) for body in self.cluster.policies.values()]
-        self.state.policies_changed(self.state.policies.settle(policies, 10**9))
+        self.state.replace_policies(Listed(tuple(policies), 10**9))
         seen = [AssignmentView.decode(body) for body in self.cluster.assignments.values()]
-        self.state.assignments_changed(self.state.assignments.settle(seen, 10**9))
+        self.state.replace_assignments(Listed(tuple(seen), 10**9))
 
     def add_pod(self, name: str, cpu: str = "2") -> None:
         self.state.put_pod(Key(name, "default"), pod_view(name, cpu))
@@ -162,9 +163,7 @@ async def test_an_assignment_that_is_there_already_is_taken_over(cluster: FakeCl
     report(cluster)
     blind = Operator(cluster)
     blind.state.put_node(node_view())
-    blind.state.policies_changed(
-        blind.state.policies.put(PolicyView.decode(cluster.policies["policy"]))
-    )
+    blind.state.put_policy(cluster.policies["policy"])
     blind.add_pod("a")
     await blind.settle()
     assert held(cluster) == {"a": "2-3"}

@@ -1,16 +1,8 @@
 """An event concerns the nodes it concerns, and no others."""
 
 from numapin_client.resources import Key
-from numapin_operator.application import decode_pod
 from numapin_operator.observe.cache import ClusterState
-from support.values.operator import assignment_view, node_view, pod_body, pod_view, policy_view
-
-
-def test_a_pod_that_cannot_be_read_shares() -> None:
-    body = pod_body("a", "two")
-    pod = decode_pod(body)
-    assert (pod.name, pod.node, pod.qos, pod.containers) == ("a", "node-1", "BestEffort", ())
-    assert decode_pod(pod_body("b")) == pod_view("b")
+from support.values.operator import assignment_view, node_view, pod_view, policy_body, policy_view
 
 
 class World:
@@ -66,9 +58,9 @@ def test_a_policy_wakes_every_node_and_every_orphan() -> None:
     world.state.put_node(node_view("one"))
     world.state.assignments.put(assignment_view(node="orphan"))
     world.news()
-    world.state.policies_changed(world.state.policies.put(policy_view("policy")))
+    world.state.put_policy(policy_body("policy"))
     assert world.news() == (["one", "orphan"], ["policy"])
-    world.state.policies_changed(set())
+    world.state.put_policy(policy_body("policy"))
     assert world.news() == ([], [])
 
 

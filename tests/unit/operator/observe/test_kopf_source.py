@@ -1,4 +1,4 @@
-"""kopf beside us: how it logs in, what it tells of lists, that it comes back."""
+"""kopf: how it logs in, which events and lists it reports, that it is started again."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,13 +8,11 @@ import pytest
 from aiohttp import web
 
 from numapin_client.login.credentials import Login
-from numapin_operator.observe.kopf_handlers import Receivers, build_registry
-from numapin_operator.observe.kopf_import import kopf
 from numapin_operator.observe.kopf_source import (
     EndlessBackoffs,
-    build_settings,
-    open_session,
-    serve,
+    EventHandlers,
+    KindHandlers,
+    KopfSource,
 )
 from support.real.waiting import eventually, running
 
@@ -111,36 +109,34 @@ def policy(name: str, version: int) -> dict[str, Any]:
 
 
 class Operator:
-    """What the operator does with kopf: takes events in, and notes lists."""
+    """What the operator does with kopf: takes events in, and counts lists."""
 
     def __init__(self, server: Server) -> None:
         self.token = Token()
-        self.login = Login(server=server.url, origin="a test", credentials=(self.token,))
         self.events: list[tuple[str, bool]] = []
         self.lists = 0
-        self.ends: list[BaseException | None] = []
+        self._loop = asyncio.get_running_loop()
+        login = Login(server=server.url, origin="a test", credentials=(self.token,))
+        kind = KindHandlers(put=self._put, drop=self._drop)
+        self.source = KopfSource(login, EventHandlers(kind, kind, self._listed))
 
-    def registry(self) -> kopf.OperatorRegistry:
-        loop = asyncio.get_running_loop()
+    def _put(self, body: Any) -> None:
+        assert asyncio.get_running_loop() is self._loop
+        self.events.append((body["metadata"]["name"], False))
 
-        def deliver(body: Any, gone: bool) -> None:
-            assert asyncio.get_running_loop() is loop
-            self.events.append((body["metadata"]["name"], gone))
+    def _drop(self, body: Any) -> None:
+        assert asyncio.get_running_loop() is self._loop
+        self.events.append((body["metadata"]["name"], True))
 
-        def listed() -> None:
-            self.lists += 1
-
-        receivers = Receivers(loop, deliver, deliver)
-        return build_registry(receivers, lambda: open_session(self.login, {COLLECTION}, listed))
-
-    def run(self) -> Any:
-        return running(serve(self.registry(), build_settings(), self.ends.append))
+    def _listed(self) -> None:
+        assert asyncio.get_running_loop() is self._loop
+        self.lists += 1
 
 
 async def test_lists_and_events_arrive(server: Server) -> None:
     server.items = [policy("a", 3)]
     operator = Operator(server)
-    async with operator.run():
+    async with running(operator.source.run()):
         await eventually(lambda: len(server.streams) == 2)
         for stream in server.streams:
             stream.put_nowait(
@@ -149,23 +145,25 @@ async def test_lists_and_events_arrive(server: Server) -> None:
             )
         await eventually(lambda: ("a", True) in operator.events)
     assert ("a", False) in operator.events
-    assert operator.lists == 1, "told of the list, not of watches, nor of other kinds"
+    assert operator.lists == 2, "the lists of both kinds, no watches, no other kinds"
 
 
-async def test_it_lists_again_when_history_is_lost(server: Server) -> None:
+async def test_it_lists_again_when_history_is_lost(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
     operator = Operator(server)
-    async with operator.run():
+    async with running(operator.source.run()):
         await eventually(lambda: len(server.streams) == 2)
         for stream in list(server.streams):
             stream.put_nowait(b'{"type":"ERROR","object":{"kind":"Status","code":410}}\n')
-        await eventually(lambda: operator.lists == 2)
-    assert operator.ends == []
+        await eventually(lambda: operator.lists == 4)
+    assert "kopf ended" not in caplog.text
 
 
 async def test_it_never_writes(server: Server) -> None:
     server.items = [policy("a", 3)]
     operator = Operator(server)
-    async with operator.run():
+    async with running(operator.source.run()):
         await eventually(lambda: bool(operator.events))
     assert {path.partition("?")[0] for path in server.asked} <= {
         "/api",
@@ -177,24 +175,26 @@ async def test_it_never_writes(server: Server) -> None:
     }
 
 
-async def test_a_token_that_was_replaced_is_read_again(server: Server) -> None:
+async def test_a_token_that_was_replaced_is_read_again(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
     operator = Operator(server)
     server.accepts = operator.token.present = "new"
-    async with operator.run():
+    async with running(operator.source.run()):
         await eventually(lambda: len(server.streams) == 2)
-    assert operator.ends == []
+    assert "kopf ended" not in caplog.text
 
 
 async def test_it_is_started_again_when_it_ends(server: Server) -> None:
-    """410 as the status of a watch, not as an event of it, is what kopf does not expect."""
+    """kopf does not expect 410 as the status of a watch, only as an event of one."""
     server.unwell = True
     operator = Operator(server)
-    async with operator.run():
-        await eventually(lambda: bool(operator.ends))
-        assert "410" in repr(operator.ends[0])
+    async with running(operator.source.run()):
+        await eventually(lambda: operator.source.problem is not None)
+        assert "410" in operator.source.missing()["kopf"]
         server.unwell = False
         await eventually(lambda: len(server.streams) == 2)
-    assert operator.ends[-1] is None
+        assert operator.source.missing() == {}
 
 
 def test_attempts_have_no_end() -> None:

@@ -1,9 +1,20 @@
+import asyncio
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numapin_operator.observe.versioned_cache import REMEMBERED_DELETIONS, Mirror
+from numapin_client.errors import ConnectionFailedError, NotFoundError
+from numapin_operator.observe.versioned_cache import (
+    NO_CRDS,
+    REMEMBERED_DELETIONS,
+    ListComparison,
+    Listed,
+    VersionedCache,
+)
+from support.fakes.manual_clock import ManualClock
+from support.real.waiting import running
 
 
 @dataclass(frozen=True)
@@ -12,66 +23,106 @@ class Thing:
     version: int
 
 
-def test_the_newest_state_stands() -> None:
-    mirror: Mirror[Thing] = Mirror()
-    assert mirror.put(Thing("a", 2)) == {"a"}
-    assert mirror.put(Thing("a", 1)) == set()
-    assert mirror.put(Thing("a", 2)) == set()
-    assert mirror["a"].version == 2
+def test_the_newest_state_wins() -> None:
+    cache: VersionedCache[Thing] = VersionedCache()
+    assert cache.put(Thing("a", 2)) == {"a"}
+    assert cache.put(Thing("a", 1)) == set()
+    assert cache.put(Thing("a", 2)) == set()
+    assert cache["a"].version == 2
 
 
-def test_a_late_state_does_not_raise_the_dead() -> None:
-    mirror: Mirror[Thing] = Mirror()
-    mirror.put(Thing("a", 2))
-    assert mirror.drop("a", 5) == {"a"}
-    assert mirror.put(Thing("a", 4)) == set()
-    assert mirror.put(Thing("a", 6)) == {"a"}
+def test_a_late_state_does_not_bring_back_a_deleted_object() -> None:
+    cache: VersionedCache[Thing] = VersionedCache()
+    cache.put(Thing("a", 2))
+    assert cache.drop("a", 5) == {"a"}
+    assert cache.put(Thing("a", 4)) == set()
+    assert cache.put(Thing("a", 6)) == {"a"}
 
 
-def test_a_late_end_does_not_kill_the_reborn() -> None:
-    mirror: Mirror[Thing] = Mirror()
-    mirror.put(Thing("a", 6))
-    assert mirror.drop("a", 5) == set()
-    assert "a" in mirror
+def test_a_late_deletion_does_not_remove_a_newer_object() -> None:
+    cache: VersionedCache[Thing] = VersionedCache()
+    cache.put(Thing("a", 6))
+    assert cache.drop("a", 5) == set()
+    assert "a" in cache
 
 
-def test_settling_drops_ghosts_and_keeps_what_came_since() -> None:
-    mirror: Mirror[Thing] = Mirror()
-    for thing in (Thing("ghost", 2), Thing("kept", 3), Thing("newborn", 12)):
-        mirror.put(thing)
-    changed = mirror.settle([Thing("kept", 3), Thing("missed", 7)], 10)
-    assert changed == {"ghost", "missed"}
-    assert set(mirror) == {"kept", "missed", "newborn"}
+def test_a_list_removes_what_was_deleted_and_keeps_what_is_newer() -> None:
+    cache: VersionedCache[Thing] = VersionedCache()
+    for thing in (Thing("deleted", 2), Thing("kept", 3), Thing("newer", 12)):
+        cache.put(thing)
+    changed = cache.replace(Listed((Thing("kept", 3), Thing("missed", 7)), 10))
+    assert changed == {"deleted", "missed"}
+    assert set(cache) == {"kept", "missed", "newer"}
 
 
-def test_ends_are_not_remembered_for_ever() -> None:
-    mirror: Mirror[Thing] = Mirror()
+def test_the_number_of_remembered_deletions_is_bounded() -> None:
+    cache: VersionedCache[Thing] = VersionedCache()
     for number in range(REMEMBERED_DELETIONS + 10):
-        mirror.drop(f"name-{number}", number)
-    assert len(mirror._deleted) == REMEMBERED_DELETIONS
+        cache.drop(f"name-{number}", number)
+    assert len(cache._deleted) == REMEMBERED_DELETIONS
 
 
 HISTORY = st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), min_size=1, max_size=12)
 
 
 @given(HISTORY, st.randoms(use_true_random=False))
-def test_the_order_of_news_never_matters(history: list[tuple[str, bool]], random: object) -> None:
-    """Whatever is late or told twice, the mirror ends up as the server is."""
-    truth: dict[str, Thing] = {}
-    news: list[tuple[Thing, bool]] = []
-    for version, (name, dies) in enumerate(history):
+def test_the_order_of_events_never_matters(history: list[tuple[str, bool]], random: object) -> None:
+    """However late or repeated the events are, the cache ends with the server's state."""
+    expected: dict[str, Thing] = {}
+    events: list[tuple[Thing, bool]] = []
+    for version, (name, deleted) in enumerate(history):
         thing = Thing(name, version)
-        news.append((thing, dies))
-        if dies:
-            truth.pop(name, None)
+        events.append((thing, deleted))
+        if deleted:
+            expected.pop(name, None)
         else:
-            truth[name] = thing
-    shuffled = news + news[: len(news) // 2]
+            expected[name] = thing
+    shuffled = events + events[: len(events) // 2]
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    mirror: Mirror[Thing] = Mirror()
-    for thing, dies in shuffled:
-        if dies:
-            mirror.drop(thing.name, thing.version)
+    cache: VersionedCache[Thing] = VersionedCache()
+    for thing, deleted in shuffled:
+        if deleted:
+            cache.drop(thing.name, thing.version)
         else:
-            mirror.put(thing)
-    assert dict(mirror) == truth
+            cache.put(thing)
+    assert dict(cache) == expected
+
+
+class Lists:
+    """Counts comparisons; each fails with the next of `failures`."""
+
+    def __init__(self, *failures: Exception) -> None:
+        self.failures, self.compared = list(failures), 0
+
+    async def compare(self) -> None:
+        if self.failures:
+            raise self.failures.pop(0)
+        self.compared += 1
+
+
+async def test_lists_are_compared_at_the_start_and_on_request() -> None:
+    clock, lists = ManualClock(), Lists()
+    comparison = ListComparison(lists.compare, clock)
+    async with running(comparison.run()):
+        await clock.run_tasks()
+        assert (lists.compared, comparison.done.is_set()) == (1, True)
+        comparison.request()
+        comparison.request()
+        await clock.run_tasks()
+        assert lists.compared == 2
+
+
+async def test_a_failed_comparison_is_retried(caplog: pytest.LogCaptureFixture) -> None:
+    missing = NotFoundError("GET cpupolicies", 404, {"reason": "NotFound"})
+    clock = ManualClock()
+    lists = Lists(missing, ConnectionFailedError("GET", "refused"))
+    comparison = ListComparison(lists.compare, clock)
+    async with running(comparison.run()):
+        await clock.run_tasks()
+        assert not comparison.done.is_set()
+        await clock.advance(60)
+        assert (lists.compared, comparison.done.is_set()) == (1, True)
+    shown = [str(vars(record)["error"]) for record in caplog.records]
+    assert shown[0].endswith(NO_CRDS)
+    assert "refused" in shown[1]
+    assert not asyncio.all_tasks() - {asyncio.current_task()}
