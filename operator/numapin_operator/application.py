@@ -9,13 +9,15 @@ from numapin_client.client import ApiClient
 from numapin_client.login.credentials import Login
 from numapin_operator.cluster import Cluster
 from numapin_operator.health import Health
-from numapin_operator.nodes.controller import Controller
+from numapin_operator.nodes.controller import Controller, Outputs
+from numapin_operator.nodes.eviction import Evictor
+from numapin_operator.nodes.refusal_events import RefusalEvents
 from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.informers import build_informers
 from numapin_operator.observe.kopf_source import EventHandlers, KindHandlers, KopfSource
 from numapin_operator.observe.versioned_cache import ListComparison
-from numapin_operator.policies.status_writer import Reporter
+from numapin_operator.policies.status_writer import StatusWriter
 
 WORKERS: Final = 16
 """Nodes planned and written at the same time."""
@@ -53,9 +55,11 @@ class Application:
         """
         self._cluster, self._leading = cluster, leading
         self._queue = WorkQueue()
-        self._reporter = Reporter(cluster)
-        self._state = ClusterState(self._queue.add, self._reporter.policy_changed)
-        self._controller = Controller(cluster, self._state, self._queue, self._reporter)
+        self._state = ClusterState(self._queue.add)
+        statuses = StatusWriter(cluster, self._state, leading)
+        self._state.policy_changed = statuses.policy_changed
+        self._outputs = Outputs(statuses, RefusalEvents(cluster), Evictor(cluster))
+        self._controller = Controller(cluster, self._state, self._queue, self._outputs)
         self._informers = build_informers(api, self._state)
         self._lists = ListComparison(self._compare_lists)
         self._source = KopfSource(login, self._event_handlers())
@@ -109,9 +113,9 @@ class Application:
         async with asyncio.TaskGroup() as tasks:
             for number in range(WORKERS):
                 tasks.create_task(self._controller.work(self._leading), name=f"worker {number}")
-            tasks.create_task(self._reporter.run(self._state, self._leading), name="reporter")
-            tasks.create_task(self._controller.teller.run(), name="teller")
-            tasks.create_task(self._controller.evictor.run(), name="evictor")
+            tasks.create_task(self._outputs.statuses.run(), name="policy statuses")
+            tasks.create_task(self._outputs.events.run(), name="refusal events")
+            tasks.create_task(self._outputs.evictor.run(), name="eviction")
 
     def _missing(self) -> dict[str, str]:
         missing = {

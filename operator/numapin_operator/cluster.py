@@ -1,4 +1,4 @@
-"""What the operator reads and writes: a Protocol and its one implementation, the API server."""
+"""What the operator reads and writes: a Protocol, and its implementation by the API server."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,8 +24,8 @@ LIST_ATTEMPTS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class PodNews:
-    """Something to tell about a pod, as an Event on it."""
+class PodEvent:
+    """An Event about a pod."""
 
     namespace: str
     pod: str
@@ -37,8 +37,8 @@ class PodNews:
 class Cluster(Protocol):
     """The API server as the operator uses it.
 
-    Every method raises a subclass of `numapin_client.errors.ClientError` when it fails; a write
-    that was planned on a stale state raises ConflictError, AlreadyExistsError or NotFoundError and
+    Every method raises a subclass of `numapin_client.errors.ClientError` when it fails. A write
+    that was planned on a stale state raises ConflictError, AlreadyExistsError or NotFoundError, and
     changes nothing.
     """
 
@@ -49,7 +49,7 @@ class Cluster(Protocol):
         """All NodeAssignments."""
 
     async def read_assignment(self, name: str) -> AssignmentView | None:
-        """One NodeAssignment; None where there is none."""
+        """One NodeAssignment; None if it does not exist."""
 
     async def create_assignment(self, node: NodeView, spec: NodeAssignmentSpec) -> AssignmentView:
         """Create a node's NodeAssignment, owned by the node."""
@@ -62,25 +62,27 @@ class Cluster(Protocol):
     async def delete_assignment(self, before: AssignmentView) -> None:
         """Delete a NodeAssignment that is still as in `before`."""
 
-    async def report_policy(self, before: PolicyView, status: CpuPolicyStatus) -> PolicyView:
+    async def replace_policy_status(
+        self, before: PolicyView, status: CpuPolicyStatus
+    ) -> PolicyView:
         """Replace the status of a CpuPolicy that is still as in `before`."""
 
-    async def tell(self, news: PodNews) -> None:
-        """Post an Event on a pod."""
+    async def post_event(self, event: PodEvent) -> None:
+        """Post an Event about a pod."""
 
     async def evict(self, namespace: str, pod: str, uid: str) -> None:
-        """Ask for a pod's eviction, if it is still that pod; a disruption budget may say no."""
+        """Evict a pod if it still has that UID; a disruption budget may refuse it."""
 
 
 class ApiCluster:
     """The API server, over one client."""
 
     def __init__(self, api: ApiClient, instance: str) -> None:
-        """Say who writes.
+        """Write over this client.
 
         Args:
             api: an open client.
-            instance: this process's name among its peers, for Events.
+            instance: this process's name among the operators, for Events.
         """
         self._api = api
         self._reporter = Reporter(f"{names.GROUP}/{names.OPERATOR_FIELD_MANAGER}", instance)
@@ -103,7 +105,7 @@ class ApiCluster:
             return None
 
     async def create_assignment(self, node: NodeView, spec: NodeAssignmentSpec) -> AssignmentView:
-        """Create; AlreadyExistsError where somebody else has."""
+        """Create; raises AlreadyExistsError if it exists."""
         metadata = {"name": node.name, "ownerReferences": [_owner(node)]}
         body = {"metadata": metadata, "spec": spec.to_wire()}
         return AssignmentView.decode(await self._api.create(NODE_ASSIGNMENTS, body))
@@ -111,37 +113,39 @@ class ApiCluster:
     async def replace_spec(
         self, before: AssignmentView, node: NodeView, spec: NodeAssignmentSpec
     ) -> AssignmentView:
-        """Replace at the version seen; status and others' metadata stay."""
+        """Replace the spec if `before` is current; keeps the status and metadata of others."""
         metadata = {**before.metadata, "ownerReferences": [_owner(node)]}
         body = {"metadata": metadata, "spec": spec.to_wire()}
         answer = await self._api.update(NODE_ASSIGNMENTS, body)
         return AssignmentView.decode(answer, before, spec)
 
     async def delete_assignment(self, before: AssignmentView) -> None:
-        """Delete at the version seen."""
+        """Delete if `before` is current."""
         key, version = Key(before.name), str(before.version)
         await self._api.delete(NODE_ASSIGNMENTS, key, uid=before.uid, resource_version=version)
 
-    async def report_policy(self, before: PolicyView, status: CpuPolicyStatus) -> PolicyView:
-        """Replace at the version seen."""
+    async def replace_policy_status(
+        self, before: PolicyView, status: CpuPolicyStatus
+    ) -> PolicyView:
+        """Replace if `before` is current."""
         metadata = {"name": before.name, "uid": before.uid, "resourceVersion": str(before.version)}
         body = {"metadata": metadata, "status": status.to_wire()}
         return PolicyView.decode(await self._api.update(CPU_POLICIES, body, "status"))
 
-    async def tell(self, news: PodNews) -> None:
+    async def post_event(self, event: PodEvent) -> None:
         """Post it in the pod's namespace, so that `kubectl describe pod` shows it."""
         regarding = {
             "apiVersion": PODS.api_version,
             "kind": PODS.kind,
-            "name": news.pod,
-            "namespace": news.namespace,
-            "uid": news.uid,
+            "name": event.pod,
+            "namespace": event.namespace,
+            "uid": event.uid,
         }
-        happening = Happening(WARNING, news.reason, "Place", news.note)
+        happening = Happening(WARNING, event.reason, "Place", event.note)
         await post_event(self._api, regarding, happening, self._reporter)
 
     async def evict(self, namespace: str, pod: str, uid: str) -> None:
-        """Ask by the eviction API. Source: Kubernetes, "API-initiated Eviction"."""
+        """Use the eviction API. Source: Kubernetes, "API-initiated Eviction"."""
         body = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -151,7 +155,7 @@ class ApiCluster:
         await self._api.create(PODS, body, "eviction")
 
     async def _list(self, resource: Resource) -> tuple[list[Mapping[str, Any]], int]:
-        """Read a whole list in chunks; one that expires midway starts anew."""
+        """Read a whole list in chunks; a list that expires midway is started again."""
         for attempt in range(1, LIST_ATTEMPTS + 1):
             items: list[Mapping[str, Any]] = []
             token = ""

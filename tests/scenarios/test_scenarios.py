@@ -1,5 +1,6 @@
 """Stories about nodes, told in data: see README.md."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,16 @@ import yaml
 from numapin_api.machine import parse_machine
 from numapin_api.quantity import millis
 from numapin_client.resources import Key
-from numapin_operator.nodes.controller import Controller
+from numapin_operator.nodes.controller import Controller, Outputs
+from numapin_operator.nodes.eviction import Evictor
+from numapin_operator.nodes.refusal_events import RefusalEvents
 from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods import parse_pod
 from numapin_operator.observe.records import NodeView
-from numapin_operator.policies.status_writer import Reporter
+from numapin_operator.policies.status_writer import StatusWriter
 from support.fakes.cluster import FakeCluster
+from support.fakes.manual_clock import ManualClock
 from support.values.operator import enforcer_status, pod_body
 
 HERE = Path(__file__).parent
@@ -33,9 +37,13 @@ class Story:
         self.topology = parse_machine(path.read_text(), str(path))
         self.cluster = FakeCluster()
         self.queue = WorkQueue()
-        self.reporter = Reporter(self.cluster, clock=lambda: "2026-02-02T00:00:00Z")
-        self.state = ClusterState(self.queue.add, self.reporter.policy_changed)
-        self.controller = Controller(self.cluster, self.state, self.queue, self.reporter)
+        self.state = ClusterState(self.queue.add)
+        clock = ManualClock()
+        self.statuses = StatusWriter(self.cluster, self.state, asyncio.Event(), clock)
+        outputs = Outputs(
+            self.statuses, RefusalEvents(self.cluster, clock), Evictor(self.cluster, clock)
+        )
+        self.controller = Controller(self.cluster, self.state, self.queue, outputs)
         self.running: set[str] = set()
         self.bound = 0
         for name, labels in (told.get("namespaces") or {}).items():
@@ -69,7 +77,7 @@ class Story:
             await self._see()
             await self.controller.reconcile(NODE)
             self._enforce()
-        await self.reporter.report(self.state, set(self.cluster.policies))
+        await self.statuses.write(self.cluster.policies)
 
     def _add_pod(self, name: str, wish: dict[str, Any]) -> None:
         self.bound += 1

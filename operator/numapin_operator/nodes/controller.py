@@ -1,7 +1,8 @@
-"""Bring each node's assignment to what it should be: read all, decide, write once, tell."""
+"""Bring each node's assignment to what it should be: read the state, decide, write once."""
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from typing import Final
 
 from numapin_client.errors import (
@@ -15,39 +16,54 @@ from numapin_client.errors import (
 from numapin_operator.cluster import Cluster
 from numapin_operator.nodes.decide import Decision, NodePicture, Write, decide
 from numapin_operator.nodes.eviction import Evictor
-from numapin_operator.nodes.refusal_events import Teller, fresh_refusals
+from numapin_operator.nodes.refusal_events import RefusalEvents, fresh_refusals
 from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.records import AssignmentView
 from numapin_operator.policies.selection import mark_selected, rank_policies
 from numapin_operator.policies.status import stalled
-from numapin_operator.policies.status_writer import Reporter
+from numapin_operator.policies.status_writer import StatusWriter
 
 ATTEMPTS: Final = 5
-"""How often a write that came too late is planned anew at once, before the node has to wait."""
+"""How often a stale write is planned again at once, before the node has to wait."""
 
-FATES: Final = {"Share": "it runs in the shared pool", "Evict": "it is evicted"}
+CONSEQUENCES: Final = {"Share": "it runs in the shared pool", "Evict": "it is evicted"}
+"""What happens to a refused pod, by the policy's `onUnsatisfiable`."""
 
 _STALE: Final = (AlreadyExistsError, ConflictError, NotFoundError)
 
-_HOPELESS: Final = (InvalidError, ForbiddenError)
-"""Refusals that somebody has to see: the CRDs or the rights are not those of this operator."""
+_PERMANENT: Final = (InvalidError, ForbiddenError)
+"""Refusals that a person must see: the CRDs or the permissions are not those of this operator."""
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """Where the controller sends what is not a NodeAssignment.
+
+    Attributes:
+        statuses: takes each node's outcome.
+        events: takes refusals that are new.
+        evictor: takes refusals of pods that the policy wants evicted.
+    """
+
+    statuses: StatusWriter
+    events: RefusalEvents
+    evictor: Evictor
 
 
 class Controller:
     """Plans and writes, one node at a time for each worker."""
 
     def __init__(
-        self, cluster: Cluster, state: ClusterState, queue: WorkQueue, reporter: Reporter
+        self, cluster: Cluster, state: ClusterState, queue: WorkQueue, outputs: Outputs
     ) -> None:
         self._cluster, self._state = cluster, state
-        self._queue, self._reporter = queue, reporter
-        self.teller, self.evictor = Teller(cluster), Evictor(cluster)
+        self._queue, self._outputs = queue, outputs
 
     async def work(self, leading: asyncio.Event) -> None:
-        """Take node after node off the queue until cancelled; writes only while leading."""
+        """Reconcile node after node from the queue, until cancelled; only while leading."""
         while True:
             name = await self._queue.take()
             await leading.wait()
@@ -56,20 +72,20 @@ class Controller:
             except ClientError as error:
                 delay = self._queue.failed(name)
                 _log.warning(
-                    "a node's assignment could not be written",
+                    "cannot write an assignment",
                     extra={"node": name, "error": str(error), "again_in_seconds": round(delay, 1)},
                 )
             else:
                 self._queue.done(name)
 
     async def reconcile(self, name: str) -> None:
-        """Bring one node up to date; one that changed in between is read again and planned anew.
+        """Bring one node up to date; if it changed in between, read it and plan it again.
 
         Raises:
-            ClientError: it cannot be written now.
+            ClientError: its assignment cannot be written now.
         """
         for attempt in range(1, ATTEMPTS + 1):
-            picture = self._look(name)
+            picture = self._picture(name)
             decision = decide(picture)
             try:
                 await self._write(picture, decision)
@@ -77,17 +93,17 @@ class Controller:
                 if attempt == ATTEMPTS:
                     raise
                 await self._read_again(name)
-            except _HOPELESS as error:
+            except _PERMANENT as error:
                 if picture.ranked:
                     outcome = stalled(picture.ranked[0], name, error.reason, str(error))
-                    self._reporter.note(name, outcome)
+                    self._outputs.statuses.set_outcome(name, outcome)
                 raise
             else:
-                self._reporter.note(name, decision.outcome)
+                self._outputs.statuses.set_outcome(name, decision.outcome)
                 self._evict(picture)
                 return
 
-    def _look(self, name: str) -> NodePicture:
+    def _picture(self, name: str) -> NodePicture:
         state = self._state
         node = state.nodes.get(name)
         ranked = rank_policies(state.policies.values(), node.labels) if node else ()
@@ -114,15 +130,17 @@ class Controller:
             after = await self._cluster.replace_spec(before, node, decision.spec)
         self._state.assignments.put(after)
         fresh = fresh_refusals(before.spec.refused if before else (), after.spec.refused)
-        self.teller.offer(fresh, FATES["Evict" if _evicts(picture) else "Share"])
+        self._outputs.events.offer(fresh, CONSEQUENCES["Evict" if _evicts(picture) else "Share"])
         self._log_write(after)
 
     def _evict(self, picture: NodePicture) -> None:
-        """Have the refused pods that are still there evicted, where the policy says so."""
+        """Have the refused pods that still exist evicted, where the policy says so."""
         assignment = self._state.assignments.get(picture.name)
         if assignment is not None and _evicts(picture):
-            there = {pod.uid for pod in picture.pods if not pod.leaving and not pod.terminal}
-            self.evictor.offer(one for one in assignment.spec.refused if one.pod_uid in there)
+            present = {pod.uid for pod in picture.pods if not pod.leaving and not pod.terminal}
+            self._outputs.evictor.offer(
+                one for one in assignment.spec.refused if one.pod_uid in present
+            )
 
     def _log_write(self, after: AssignmentView) -> None:
         _log.info(
@@ -137,15 +155,15 @@ class Controller:
         )
 
     async def _read_again(self, name: str) -> None:
-        """Replace what we hold by what there is: our watch is behind, or another one wrote."""
+        """Read the assignment: our watch is behind, or another operator wrote it."""
         fresh = await self._cluster.read_assignment(name)
-        held = self._state.assignments.get(name)
+        cached = self._state.assignments.get(name)
         if fresh is not None:
-            if held is not None and held.uid != fresh.uid:
-                self._state.assignments.drop(name, held.version)
+            if cached is not None and cached.uid != fresh.uid:
+                self._state.assignments.drop(name, cached.version)
             self._state.assignments.put(fresh)
-        elif held is not None:
-            self._state.assignments.drop(name, held.version)
+        elif cached is not None:
+            self._state.assignments.drop(name, cached.version)
 
 
 def _evicts(picture: NodePicture) -> bool:

@@ -1,4 +1,4 @@
-"""Pure: policies, topologies, pods and what was decided before become NodeAssignments."""
+"""Decide what a NodeAssignment must say, from policies, topology, pods and its present state."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,14 +18,19 @@ from numapin_operator.policies.status import (
 )
 
 NAMED: Final = 5
+"""Containers and pods that a message names; of more it says how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodePicture:
-    """One node at one moment, whole.
+    """Everything that a decision about one node depends on.
 
-    `node` is None when there is no such Node any more. `ranked` are the policies that select it,
-    the governing one first. `pods` are those bound to it, marked by that policy's selectors.
+    Attributes:
+        name: the node's name.
+        node: None if the Node was deleted.
+        ranked: the policies that select it, the governing one first.
+        assignment: its NodeAssignment; None if it does not exist.
+        pods: the pods bound to it, marked by the governing policy's selectors.
     """
 
     name: str
@@ -36,7 +41,7 @@ class NodePicture:
 
 
 class Write(Enum):
-    """What is to be done to a NodeAssignment."""
+    """The write that a NodeAssignment needs."""
 
     NOTHING = "nothing"
     CREATE = "create"
@@ -46,9 +51,12 @@ class Write(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to write, and what came of the governing policy so far.
+    """What to write, and the outcome of the governing policy.
 
-    `spec` is there for CREATE and REPLACE; `outcome` is None where no policy governs the node.
+    Attributes:
+        write: the write that the NodeAssignment needs.
+        spec: for CREATE and REPLACE; else None.
+        outcome: None if no policy governs the node.
     """
 
     write: Write
@@ -57,7 +65,7 @@ class Decision:
 
 
 def decide(picture: NodePicture) -> Decision:
-    """What a node's assignment should be next. Equal input gives equal output."""
+    """Decide the next write to a node's assignment. Equal input gives equal output."""
     assignment = picture.assignment
     if picture.node is None:
         return Decision(Write.NOTHING if assignment is None else Write.DELETE)
@@ -73,24 +81,24 @@ def decide(picture: NodePicture) -> Decision:
 
 
 def _retire(assignment: AssignmentView | None) -> Decision:
-    """No policy governs the node any more: give everything back, and only then let go.
+    """No policy governs the node any more: release its cgroups, then delete the assignment.
 
-    The assignment first says mode None, so that the enforcer gives every cgroup back, and is
-    deleted when that enforcer reports having done so. One that never held anything goes at once.
-    An enforcer that is away keeps its node as it is; the assignment waits for it.
+    The spec is first replaced by mode None, so that the enforcer releases every cgroup. The
+    assignment is deleted when the enforcer reports that this is done, or at once if it never had
+    pools. While the enforcer does not run, the node and its assignment stay as they are.
     """
-    if assignment is None or assignment.leaving:
+    if assignment is None or assignment.deleting:
         return Decision(Write.NOTHING)
     if assignment.spec.pools is None and assignment.status.observed_generation == 0:
         return Decision(Write.DELETE)
     released = NodeAssignmentSpec(mode="None")
     if assignment.spec != released:
         return Decision(Write.REPLACE, released)
-    return Decision(Write.DELETE if _has_settled(assignment) else Write.NOTHING)
+    return Decision(Write.DELETE if _is_released(assignment) else Write.NOTHING)
 
 
-def _has_settled(assignment: AssignmentView) -> bool:
-    """Whether the enforcer did all that the spec says, by its own account."""
+def _is_released(assignment: AssignmentView) -> bool:
+    """Whether the enforcer reports that this generation is in force."""
     ready = find(assignment.status.conditions, ConditionType.READY)
     seen = assignment.status.observed_generation == assignment.generation
     return seen and ready is not None and ready.status == "True"
@@ -106,7 +114,7 @@ def _govern(picture: NodePicture, node: NodeView, governing: PolicyView) -> Deci
     outcome = _outcome(picture, governing, plan)
     if assignment is None:
         return Decision(Write.CREATE, plan.spec, outcome)
-    if assignment.leaving:
+    if assignment.deleting:
         return Decision(Write.NOTHING, outcome=outcome)
     if assignment.spec == plan.spec and assignment.owner_uid == node.uid:
         return Decision(Write.NOTHING, outcome=outcome)
@@ -114,25 +122,25 @@ def _govern(picture: NodePicture, node: NodeView, governing: PolicyView) -> Deci
 
 
 def _plan(picture: NodePicture, node: NodeView, governing: PolicyView) -> Plan:
-    """The next spec; until the hardware is known it names the policy and nothing else.
+    """The next spec; it has no pools and no containers until the hardware is known.
 
-    Pods that an older state of the policy refused are tried again under the present one.
+    Pods that an older generation of the policy refused are tried again.
     """
     reference = PolicyRef(name=governing.name, generation=governing.generation)
-    assignment, wanted = picture.assignment, governing.spec
-    if wanted.mode == "None":
+    assignment, policy = picture.assignment, governing.spec
+    if policy.mode == "None":
         return Plan(NodeAssignmentSpec(policy=reference, mode="None"))
     if assignment is None or assignment.topology is None:
         previous = assignment.spec if assignment else NodeAssignmentSpec()
         if previous.pools is not None:
             return Plan(previous)
-        return Plan(NodeAssignmentSpec(policy=reference, mode=wanted.mode))
+        return Plan(NodeAssignmentSpec(policy=reference, mode=policy.mode))
     previous = assignment.spec
     if previous.policy != reference:
         previous = previous.model_copy(update={"refused": ()})
     plan = plan_node(
         assignment.topology,
-        with_reserved(wanted, node.capacity_millicpus, node.allocatable_millicpus),
+        with_reserved(policy, node.capacity_millicpus, node.allocatable_millicpus),
         previous,
         sorted(picture.pods, key=lambda pod: (*pod.order, pod.uid)),
         frozenset(assignment.status.running),
@@ -141,30 +149,32 @@ def _plan(picture: NodePicture, node: NodeView, governing: PolicyView) -> Plan:
 
 
 def _outcome(picture: NodePicture, governing: PolicyView, plan: Plan) -> NodeOutcome:
-    """How far the policy has come on this node, once `plan` is written."""
+    """The outcome of the policy on this node, once `plan` is written."""
     name, assignment = picture.name, picture.assignment
     if governing.spec.mode != "None" and (assignment is None or assignment.topology is None):
-        said = "the enforcer has not reported the hardware yet"
-        return waiting(governing, name, Reason.WAITING_FOR_TOPOLOGY, said)
+        message = "the enforcer has not reported the hardware yet"
+        return waiting(governing, name, Reason.WAITING_FOR_TOPOLOGY, message)
     if assignment is None or assignment.spec != plan.spec:
-        said = "the enforcer has not seen the newest assignment"
-        return waiting(governing, name, Reason.WAITING_FOR_ENFORCER, said)
+        message = "the enforcer has not seen the newest assignment"
+        return waiting(governing, name, Reason.WAITING_FOR_ENFORCER, message)
     outcome = judge_enforcer(governing, assignment)
     if plan.waiting and outcome.reason == Reason.IN_FORCE:
-        return waiting(governing, name, Reason.WAITING_FOR_CONTAINERS, _keepers(plan.waiting))
+        return waiting(
+            governing, name, Reason.WAITING_FOR_CONTAINERS, _still_reserved(plan.waiting)
+        )
     if plan.queued and outcome.reason == Reason.IN_FORCE:
-        said = f"pods that are ending still hold what is meant for {_some(plan.queued)}"
-        return waiting(governing, name, Reason.WAITING_FOR_CONTAINERS, said)
+        message = f"pods that are ending still hold the CPUs meant for {_some(plan.queued)}"
+        return waiting(governing, name, Reason.WAITING_FOR_CONTAINERS, message)
     return outcome
 
 
-def _keepers(keeping: Sequence[Waiting]) -> str:
-    """Which containers keep CPUs that the policy reserves by now."""
-    named = [f"{one.namespace}/{one.pod}/{one.container} keeps {one.cpus}" for one in keeping]
+def _still_reserved(containers: Sequence[Waiting]) -> str:
+    """Name the containers that still have CPUs which the policy reserves now."""
+    named = [f"{one.namespace}/{one.pod}/{one.container} keeps {one.cpus}" for one in containers]
     return f"reserved CPUs are still in use until the containers end: {_some(named)}"
 
 
 def _some(named: Sequence[str]) -> str:
-    """The first few of a list, and how many more there are."""
+    """The first names of a list, and how many more there are."""
     more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
     return ", ".join(named[:NAMED]) + more

@@ -1,20 +1,21 @@
-"""Tell about refused pods in Events: once for each refusal, never as a flood."""
+"""Events about refused pods: one for each refusal, never a flood."""
 
-import asyncio
 import logging
-import time
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Iterable
 from typing import Final
 
 from numapin_api.nodeassignment import Refusal
 from numapin_client.errors import ClientError
-from numapin_operator.cluster import Cluster, PodNews
+from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.worker import Worker
+from numapin_operator.cluster import Cluster, PodEvent
 
 QUIET_SECONDS: Final = 60.0
-"""How long the same container's refusal for the same reason is not told again."""
+"""How long no second Event is posted about the same container and the same reason."""
 
-WAITING_NEWS: Final = 1000
-REMEMBERED: Final = 10_000
+WAITING_EVENTS: Final = 1000
+REMEMBERED_SUBJECTS: Final = 10_000
 
 _log = logging.getLogger(__name__)
 
@@ -22,64 +23,69 @@ Subject = tuple[str, str | None, str]
 
 
 def fresh_refusals(before: Iterable[Refusal], after: Iterable[Refusal]) -> tuple[Refusal, ...]:
-    """What `after` refuses that `before` did not, or not for that reason; pure.
+    """The refusals of `after` that `before` lacks, by pod, container and reason.
 
-    New numbers in a message are no news: they change whenever any neighbour comes or goes.
+    Messages are not compared: their numbers change whenever a neighbour comes or goes.
     """
     known = {_subject(refusal) for refusal in before}
     return tuple(refusal for refusal in after if _subject(refusal) not in known)
 
 
-def news_of(refusal: Refusal, fate: str) -> PodNews:
-    """The Event that tells of a refusal, and of what becomes of the pod."""
-    whom = f"container {refusal.container}: " if refusal.container else ""
-    return PodNews(
+def event_about(refusal: Refusal, consequence: str) -> PodEvent:
+    """The Event about a refusal, with what happens to the pod now."""
+    prefix = f"container {refusal.container}: " if refusal.container else ""
+    return PodEvent(
         namespace=refusal.namespace,
         pod=refusal.pod,
         uid=refusal.pod_uid,
         reason=refusal.reason,
-        note=f"{whom}{refusal.message}; {fate}",
+        note=f"{prefix}{refusal.message}; {consequence}",
     )
 
 
-class Teller:
-    """Posts Events one after the other, so that no node's planning ever waits for one."""
+class RefusalEvents:
+    """Posts Events one after the other in the background, so that planning never waits for one."""
 
-    def __init__(self, cluster: Cluster, clock: Callable[[], float] = time.monotonic) -> None:
-        self._cluster, self._clock = cluster, clock
-        self._waiting: asyncio.Queue[PodNews] = asyncio.Queue(WAITING_NEWS)
-        self._told: dict[Subject, float] = {}
+    def __init__(self, cluster: Cluster, clock: Clock | None = None) -> None:
+        self._cluster, self._clock = cluster, clock or SystemClock()
+        self._waiting: deque[PodEvent] = deque()
+        self._offered_at: dict[Subject, float] = {}
+        self._worker = Worker("refusal events", self._post_waiting, clock=self._clock)
 
-    def offer(self, refusals: Iterable[Refusal], fate: str) -> None:
-        """Have these told; those told a moment ago are left out, and so is what floods."""
-        now = self._clock()
+    def offer(self, refusals: Iterable[Refusal], consequence: str) -> None:
+        """Have Events posted, except about what was offered lately and what is a flood."""
+        now = self._clock.monotonic()
         for refusal in refusals:
             subject = _subject(refusal)
-            if now - self._told.get(subject, -QUIET_SECONDS) < QUIET_SECONDS:
+            if now - self._offered_at.get(subject, -QUIET_SECONDS) < QUIET_SECONDS:
                 continue
-            if self._waiting.full():
-                _log.warning("too many refusals to tell", extra={"pod": refusal.pod})
+            if len(self._waiting) >= WAITING_EVENTS:
+                _log.warning("too many refusals, no Event", extra={"pod": refusal.pod})
                 continue
             self._remember(subject, now)
-            self._waiting.put_nowait(news_of(refusal, fate))
+            self._waiting.append(event_about(refusal, consequence))
+            self._worker.request()
 
     async def run(self) -> None:
-        """Post what was offered, until cancelled. A lost Event loses nothing: the spec has it."""
-        while True:
-            news = await self._waiting.get()
+        """Post until cancelled. A lost Event loses no information: the spec has the refusal."""
+        await self._worker.run()
+
+    async def _post_waiting(self) -> None:
+        while self._waiting:
+            event = self._waiting.popleft()
             try:
-                await self._cluster.tell(news)
+                await self._cluster.post_event(event)
             except ClientError as error:
                 _log.warning(
-                    "an Event could not be posted",
-                    extra={"pod": f"{news.namespace}/{news.pod}", "error": str(error)},
+                    "cannot post an Event",
+                    extra={"pod": f"{event.namespace}/{event.pod}", "error": str(error)},
                 )
 
     def _remember(self, subject: Subject, now: float) -> None:
-        self._told.pop(subject, None)
-        self._told[subject] = now
-        if len(self._told) > REMEMBERED:
-            del self._told[next(iter(self._told))]
+        self._offered_at.pop(subject, None)
+        self._offered_at[subject] = now
+        if len(self._offered_at) > REMEMBERED_SUBJECTS:
+            del self._offered_at[next(iter(self._offered_at))]
 
 
 def _subject(refusal: Refusal) -> Subject:

@@ -1,29 +1,33 @@
-"""Which node is next: keys waiting for a worker, each once, never worked on twice at a time."""
+"""Which node is next: each key waits once and is never worked on twice at the same time."""
 
 import asyncio
-import random
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
-FIRST_DELAY_SECONDS: Final = 0.1
-LONGEST_DELAY_SECONDS: Final = 30.0
+from numapin_daemon.backoff import Backoff
+
+NODE_BACKOFF: Final = partial(Backoff, base_seconds=0.1, cap_seconds=30.0)
 
 
 class WorkQueue:
-    """Keys waiting for work.
+    """Keys that wait for a worker.
 
-    A key added several times before a worker takes it is given out once; one added while a worker
-    has it is given out again after `done`. Order is first come, first served. All of it belongs to
-    one event loop.
+    A key added several times before a worker takes it is given out once. A key added while a worker
+    has it is given out again after `done` or `failed`. Order is first come, first served. The queue
+    belongs to one event loop.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, make_backoff: Callable[[], Backoff] = NODE_BACKOFF) -> None:
+        """Args: `make_backoff` makes the back-off of one key, dropped when the key succeeds."""
+        self._make_backoff = make_backoff
         self._waiting: deque[str] = deque()
         self._queued: set[str] = set()
         self._taken: set[str] = set()
         self._again: set[str] = set()
-        self._failures: dict[str, int] = {}
-        self._later: dict[str, asyncio.TimerHandle] = {}
+        self._backoffs: dict[str, Backoff] = {}
+        self._delayed: dict[str, asyncio.TimerHandle] = {}
         self._waiters: deque[asyncio.Future[None]] = deque()
 
     def __len__(self) -> int:
@@ -31,13 +35,13 @@ class WorkQueue:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing waits, is worked on or stands back after a failure."""
-        return not (self._queued or self._taken or self._later)
+        """Whether no key waits, is worked on or is delayed after a failure."""
+        return not (self._queued or self._taken or self._delayed)
 
     def add(self, key: str) -> None:
-        """Let a worker look at `key` soon; a failure's delay does not hold back fresh news."""
-        if later := self._later.pop(key, None):
-            later.cancel()
+        """Give `key` to a worker soon, even if it is delayed after a failure."""
+        if delayed := self._delayed.pop(key, None):
+            delayed.cancel()
         if key in self._taken:
             self._again.add(key)
         elif key not in self._queued:
@@ -46,7 +50,7 @@ class WorkQueue:
             self._wake_one()
 
     async def take(self) -> str:
-        """Wait for a key; nobody else gets it until `done` or `failed` is called with it."""
+        """Wait for a key. Nobody else gets it until `done` or `failed` is called with it."""
         while not self._waiting:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
@@ -62,24 +66,21 @@ class WorkQueue:
         return key
 
     def done(self, key: str) -> None:
-        """The work on `key` succeeded; it starts again at once if it was added meanwhile."""
-        self._failures.pop(key, None)
+        """The work on `key` succeeded; a key that was added meanwhile waits again at once."""
+        self._backoffs.pop(key, None)
         self._put_back(key)
 
     def failed(self, key: str) -> float:
-        """The work on `key` failed: give it out again later, each time after a longer delay.
+        """The work on `key` failed: give it out again after its back-off.
 
         Returns:
-            The delay in seconds, spread at random so that many failures do not come back at once.
+            The delay in seconds; 0 if the key was added meanwhile and waits again at once.
         """
-        count = self._failures.get(key, 0)
-        self._failures[key] = count + 1
-        ceiling = min(LONGEST_DELAY_SECONDS, FIRST_DELAY_SECONDS * 2.0 ** min(count, 16))
-        delay = ceiling * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, hides nothing
+        delay = self._backoffs.setdefault(key, self._make_backoff()).next_seconds()
         if self._put_back(key):
             return 0.0
         loop = asyncio.get_running_loop()
-        self._later[key] = loop.call_later(delay, self.add, key)
+        self._delayed[key] = loop.call_later(delay, self.add, key)
         return delay
 
     def _put_back(self, key: str) -> bool:

@@ -12,13 +12,18 @@ from numapin_operator.placement import PodView
 Json = Mapping[str, Any]
 
 
+def _ignore(_: str) -> None:
+    """Do nothing."""
+
+
 @dataclass(slots=True)
 class ClusterState:
     """The cluster as last observed.
 
     Attributes:
         wake: called with the name of each node that must be planned again.
-        policy_changed: called with the name of each policy whose status may differ now.
+        policy_changed: called with the name of each policy whose status may differ now; set by
+            the writer of statuses.
         nodes: Nodes by name.
         policies: CpuPolicies by name.
         assignments: NodeAssignments by name, which is their node's.
@@ -26,7 +31,7 @@ class ClusterState:
     """
 
     wake: Callable[[str], None]
-    policy_changed: Callable[[str], None]
+    policy_changed: Callable[[str], None] = _ignore
     nodes: dict[str, NodeView] = field(default_factory=dict)
     policies: VersionedCache[PolicyView] = field(default_factory=VersionedCache)
     assignments: VersionedCache[AssignmentView] = field(default_factory=VersionedCache)

@@ -65,7 +65,7 @@ class PolicyView:
     version: int
     generation: int
     created: str
-    leaving: bool
+    deleting: bool
     spec: CpuPolicySpec
     status: CpuPolicyStatus
     problem: str | None = None
@@ -88,7 +88,7 @@ class PolicyView:
             version=int(metadata["resourceVersion"]),
             generation=metadata.get("generation", 1),
             created=metadata.get("creationTimestamp") or "",
-            leaving="deletionTimestamp" in metadata,
+            deleting="deletionTimestamp" in metadata,
             spec=spec,
             status=_policy_status(body.get("status") or {}),
             problem=problem,
@@ -117,7 +117,7 @@ class AssignmentView:
     version: int
     generation: int
     owner_uid: str | None
-    leaving: bool
+    deleting: bool
     spec: NodeAssignmentSpec
     status: NodeAssignmentStatus
     hardware: Hardware | None
@@ -162,7 +162,7 @@ class AssignmentView:
             version=int(metadata["resourceVersion"]),
             generation=metadata.get("generation", 1),
             owner_uid=next((one["uid"] for one in owners if one["kind"] == "Node"), None),
-            leaving="deletionTimestamp" in metadata,
+            deleting="deletionTimestamp" in metadata,
             spec=spec,
             status=status,
             hardware=hardware,

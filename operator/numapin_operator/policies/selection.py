@@ -1,4 +1,4 @@
-"""Pure: which policy governs a node, and which pods a policy means."""
+"""Which policy governs a node, and which pods a policy selects."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -12,15 +12,15 @@ Labels = Mapping[str, str]
 
 
 def rank_policies(policies: Iterable[PolicyView], node_labels: Labels) -> tuple[PolicyView, ...]:
-    """The policies that select a node, the one that governs it first.
+    """The policies that select a node, the governing one first.
 
-    The higher priority goes first, then the older, then the name. A policy being deleted selects
-    nothing.
+    Ordered by priority (highest first), age (oldest first) and name. A policy that is being
+    deleted selects nothing.
     """
     selecting = (
         policy
         for policy in policies
-        if not policy.leaving and policy.spec.node_selector.items() <= node_labels.items()
+        if not policy.deleting and policy.spec.node_selector.items() <= node_labels.items()
     )
     return tuple(sorted(selecting, key=lambda one: (-one.spec.priority, one.created, one.name)))
 
@@ -33,11 +33,11 @@ def selects(selector: LabelSelector | None, labels: Labels) -> bool:
     if selector is None:
         return True
     return selector.match_labels.items() <= labels.items() and all(
-        _holds(requirement, labels) for requirement in selector.match_expressions
+        _matches(requirement, labels) for requirement in selector.match_expressions
     )
 
 
-def _holds(requirement: LabelSelectorRequirement, labels: Labels) -> bool:
+def _matches(requirement: LabelSelectorRequirement, labels: Labels) -> bool:
     value = labels.get(requirement.key)
     match requirement.operator:
         case "In":
@@ -51,31 +51,31 @@ def _holds(requirement: LabelSelectorRequirement, labels: Labels) -> bool:
 
 
 def unsupported_fields(spec: CpuPolicySpec) -> tuple[str, ...]:
-    """Fields set to what numapin cannot do yet, each as `field: value`."""
-    wanted = {
+    """The fields whose value numapin does not support yet, each as `field: value`."""
+    supported = {
         "mode": (spec.mode, ("Static", "None")),
         "isolation": (spec.isolation, ("Cpuset",)),
         "onUnsatisfiable": (spec.on_unsatisfiable, ("Share", "Evict")),
     }
     return tuple(
-        f"{field}: {value}" for field, (value, known) in wanted.items() if value not in known
+        f"{field}: {value}" for field, (value, known) in supported.items() if value not in known
     )
 
 
 def mark_selected(
-    wanted: PodSelection, pods: Iterable[PodView], namespaces: Mapping[str, Labels]
+    selection: PodSelection, pods: Iterable[PodView], namespaces: Mapping[str, Labels]
 ) -> tuple[PodView, ...]:
-    """The pods, each marked whether the selectors of a policy choose it.
+    """Mark each pod with whether a policy's selectors match it.
 
-    A namespace that has not been seen has no labels.
+    A namespace that has not been observed counts as one without labels.
     """
-    if wanted.namespace_selector is None and wanted.pod_selector is None:
+    if selection.namespace_selector is None and selection.pod_selector is None:
         return tuple(pods)
     return tuple(
         replace(
             pod,
-            selected=selects(wanted.pod_selector, pod.labels)
-            and selects(wanted.namespace_selector, namespaces.get(pod.namespace, {})),
+            selected=selects(selection.pod_selector, pod.labels)
+            and selects(selection.namespace_selector, namespaces.get(pod.namespace, {})),
         )
         for pod in pods
     )

@@ -1,9 +1,10 @@
-"""Pure: what came of a policy on its nodes becomes its status."""
+"""Compute a CpuPolicy's status from the outcomes on its nodes."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Final
 
 from numapin_api.conditions import ConditionType, Reason, Verdict, find, merge
@@ -19,7 +20,7 @@ MESSAGE_LENGTH: Final = 1024
 
 
 class Phase(Enum):
-    """How far a node has come with its policy."""
+    """How far a policy has come on a node."""
 
     IN_FORCE = "in force"
     UNDER_WAY = "under way"
@@ -28,7 +29,7 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NodeOutcome:
-    """What came of the governing policy on one node, and why it is not in force if it is not."""
+    """The outcome of the governing policy on one node; `message` says why it is not in force."""
 
     node: str
     policy: str
@@ -40,68 +41,69 @@ class NodeOutcome:
 
 @dataclass(frozen=True, slots=True)
 class PolicyNodes:
-    """The nodes that a policy selects: those it governs, and by whom it is overruled elsewhere."""
+    """The nodes that a policy selects.
+
+    Attributes:
+        governed: where it governs.
+        overruled: where another policy governs, by that policy's name.
+    """
 
     governed: Sequence[str]
     overruled: Mapping[str, Sequence[str]]
 
 
 def judge_enforcer(policy: PolicyView, assignment: AssignmentView) -> NodeOutcome:
-    """What the enforcer makes of an assignment that already says what the policy wants."""
-    made = _made_for(policy, assignment.name)
+    """The outcome that the enforcer reports for an assignment that needs no write."""
+    outcome = partial(_outcome, policy, assignment.name)
     status = assignment.status
     stalled = find(status.conditions, ConditionType.STALLED)
     if status.observed_generation != assignment.generation:
-        return made(Phase.UNDER_WAY, Reason.WAITING_FOR_ENFORCER, "the enforcer has not seen it")
+        return outcome(Phase.UNDER_WAY, Reason.WAITING_FOR_ENFORCER, "the enforcer has not seen it")
     if stalled is not None and stalled.status == "True":
-        return made(Phase.STALLED, stalled.reason, stalled.message)
+        return outcome(Phase.STALLED, stalled.reason, stalled.message)
     ready = find(status.conditions, ConditionType.READY)
     if ready is not None and ready.status == "True":
-        return made(Phase.IN_FORCE, Reason.IN_FORCE, "")
-    return made(Phase.UNDER_WAY, Reason.APPLYING, ready.message if ready else "")
+        return outcome(Phase.IN_FORCE, Reason.IN_FORCE, "")
+    return outcome(Phase.UNDER_WAY, Reason.APPLYING, ready.message if ready else "")
 
 
 def waiting(policy: PolicyView, node: str, reason: str, message: str) -> NodeOutcome:
     """The policy is under way on a node."""
-    return _made_for(policy, node)(Phase.UNDER_WAY, reason, message)
+    return _outcome(policy, node, Phase.UNDER_WAY, reason, message)
 
 
 def stalled(policy: PolicyView, node: str, reason: str, message: str) -> NodeOutcome:
-    """The policy cannot be put in force on a node until somebody mends something."""
-    return _made_for(policy, node)(Phase.STALLED, reason, message)
+    """The policy cannot be put in force on a node until a person acts."""
+    return _outcome(policy, node, Phase.STALLED, reason, message)
 
 
-class _made_for:  # noqa: N801 - used as a function
-    def __init__(self, policy: PolicyView, node: str) -> None:
-        self._policy, self._node = policy, node
-
-    def __call__(self, phase: Phase, reason: str, message: str) -> NodeOutcome:
-        return NodeOutcome(
-            node=self._node,
-            policy=self._policy.name,
-            generation=self._policy.generation,
-            phase=phase,
-            reason=str(reason),
-            message=message[:MESSAGE_LENGTH],
-        )
+def _outcome(policy: PolicyView, node: str, phase: Phase, reason: str, message: str) -> NodeOutcome:
+    return NodeOutcome(
+        node=node,
+        policy=policy.name,
+        generation=policy.generation,
+        phase=phase,
+        reason=str(reason),
+        message=message[:MESSAGE_LENGTH],
+    )
 
 
 def sort_nodes(
-    ranked: Mapping[str, Sequence[PolicyView]], wanted: Iterable[str]
+    ranked: Mapping[str, Sequence[PolicyView]], policies: Iterable[str]
 ) -> dict[str, PolicyNodes]:
-    """For each wanted policy, the nodes that it selects.
+    """For each of some policies, the nodes that it selects.
 
     Args:
         ranked: for each node the policies that select it, the governing one first.
-        wanted: names of policies.
+        policies: the names of those policies.
     """
-    governed: dict[str, list[str]] = {name: [] for name in wanted}
+    governed: dict[str, list[str]] = {name: [] for name in policies}
     overruled: dict[str, dict[str, list[str]]] = {name: {} for name in governed}
     for node in sorted(ranked):
-        for place, policy in enumerate(ranked[node]):
+        for rank, policy in enumerate(ranked[node]):
             if policy.name not in governed:
                 continue
-            if place == 0:
+            if rank == 0:
                 governed[policy.name].append(node)
             else:
                 overruled[policy.name].setdefault(ranked[node][0].name, []).append(node)
@@ -114,9 +116,9 @@ def policy_status(
     """The status to write for a policy.
 
     Args:
-        policy: as it is now; its conditions keep their times where they do not change.
-        nodes: which nodes it selects.
-        outcomes: what came of each node's governing policy, by node; one of another policy or
+        policy: its newest state. A condition that does not change keeps its time.
+        nodes: the nodes that it selects.
+        outcomes: the outcome of each node's governing policy, by node. One of another policy or
             generation counts as under way.
         now: the time, RFC 3339, for conditions that change.
     """
@@ -136,7 +138,7 @@ def policy_status(
             for winner, lost in sorted(nodes.overruled.items())[:CONFLICTS_NAMED]
         ),
         conditions=merge(
-            policy.status.conditions, _verdicts(policy, nodes, judged), policy.generation, now
+            policy.status.conditions, _judge(policy, nodes, judged), policy.generation, now
         ),
     )
 
@@ -148,37 +150,40 @@ def _current(policy: PolicyView, node: str, outcome: NodeOutcome | None) -> Node
 
 
 def policy_fault(policy: PolicyView) -> tuple[str, str] | None:
-    """What is wrong with a policy wherever it governs: a reason and a message."""
+    """Why no node can follow this policy, as a reason and a message; None if nodes can."""
     if policy.problem is not None:
         return Reason.INVALID_POLICY, f"spec.{policy.problem}"
     if fields := unsupported_fields(policy.spec):
-        said = ", ".join(f"spec.{field}" for field in fields)
-        return Reason.UNSUPPORTED_FIELD, f"{said} is not supported yet; what was in force stays"
+        unsupported = ", ".join(f"spec.{field}" for field in fields)
+        message = f"{unsupported} is not supported yet; what was in force stays"
+        return Reason.UNSUPPORTED_FIELD, message
     return None
 
 
-def _verdicts(
+def _judge(
     policy: PolicyView, nodes: PolicyNodes, judged: Sequence[NodeOutcome]
 ) -> tuple[Verdict, ...]:
     under_way = [one for one in judged if one.phase is Phase.UNDER_WAY]
     stuck = [one for one in judged if one.phase is Phase.STALLED]
     if fault := policy_fault(policy):
-        return _three(
+        return _verdicts_of(
             Verdict(ConditionType.READY, False, *fault),
             stalled=Verdict(ConditionType.STALLED, True, *fault),
         )
     reconciling = (
-        Verdict(ConditionType.RECONCILING, True, _commonest(under_way), _said(under_way))
+        Verdict(ConditionType.RECONCILING, True, _most_frequent(under_way), _by_reason(under_way))
         if under_way
         else None
     )
     if stuck:
-        halt = Verdict(ConditionType.STALLED, True, Reason.NODES_STALLED, _said(stuck))
-        ready = Verdict(ConditionType.READY, False, Reason.NODES_STALLED, _said(stuck))
-        return _three(ready, reconciling, halt)
+        halt = Verdict(ConditionType.STALLED, True, Reason.NODES_STALLED, _by_reason(stuck))
+        ready = Verdict(ConditionType.READY, False, Reason.NODES_STALLED, _by_reason(stuck))
+        return _verdicts_of(ready, reconciling, halt)
     if reconciling:
-        return _three(reconciling._replace(type=ConditionType.READY, holds=False), reconciling)
-    return _three(_ready(nodes, judged))
+        return _verdicts_of(
+            reconciling._replace(type=ConditionType.READY, holds=False), reconciling
+        )
+    return _verdicts_of(_ready(nodes, judged))
 
 
 def _ready(nodes: PolicyNodes, judged: Sequence[NodeOutcome]) -> Verdict:
@@ -188,8 +193,8 @@ def _ready(nodes: PolicyNodes, judged: Sequence[NodeOutcome]) -> Verdict:
         )
     if nodes.overruled:
         lost = sum(map(len, nodes.overruled.values()))
-        said = f"{plural(lost, 'node')} selected, each governed by a policy of higher rank"
-        return Verdict(ConditionType.READY, True, Reason.OVERRULED, said)
+        message = f"{plural(lost, 'node')} selected, each governed by a policy of higher rank"
+        return Verdict(ConditionType.READY, True, Reason.OVERRULED, message)
     return Verdict(
         ConditionType.READY,
         True,
@@ -198,7 +203,7 @@ def _ready(nodes: PolicyNodes, judged: Sequence[NodeOutcome]) -> Verdict:
     )
 
 
-def _three(
+def _verdicts_of(
     ready: Verdict, reconciling: Verdict | None = None, stalled: Verdict | None = None
 ) -> tuple[Verdict, ...]:
     return (
@@ -208,13 +213,13 @@ def _three(
     )
 
 
-def _commonest(outcomes: Sequence[NodeOutcome]) -> str:
+def _most_frequent(outcomes: Sequence[NodeOutcome]) -> str:
     counts = Counter(one.reason for one in outcomes)
     return min(counts, key=lambda reason: (-counts[reason], reason))
 
 
-def _said(outcomes: Sequence[NodeOutcome]) -> str:
-    """One line for people: each reason with its nodes, the commonest first."""
+def _by_reason(outcomes: Sequence[NodeOutcome]) -> str:
+    """One line for people: each reason with its nodes, the most frequent first."""
     by_reason: dict[str, list[NodeOutcome]] = {}
     for one in outcomes:
         by_reason.setdefault(one.reason, []).append(one)

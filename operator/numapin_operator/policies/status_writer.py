@@ -1,46 +1,58 @@
-"""Keeps what came of each policy, and writes it into the policies' statuses."""
+"""Collects the outcome on each node, and writes the policies' statuses."""
 
 import asyncio
 import logging
-from collections.abc import Callable
-from contextlib import suppress
-from datetime import UTC, datetime
+from collections.abc import Iterable
 from typing import Final
 
 from numapin_client.errors import ClientError
+from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.worker import Worker
 from numapin_operator.cluster import Cluster
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.policies.selection import rank_policies
 from numapin_operator.policies.status import NodeOutcome, policy_status, sort_nodes
 
 GATHER_SECONDS: Final = 0.2
-"""News of many nodes come in bursts; a status is written once for all that come together."""
+"""Outcomes of many nodes come in bursts; a status is written once for each burst."""
 
 RETRY_SECONDS: Final = 2.0
 
-FIRST_LOOK_SECONDS: Final = 60.0
-"""How long a status may stay as it was because some node cannot be planned."""
+FIRST_PLAN_SECONDS: Final = 60.0
+"""How long a status may stay unchanged because some node cannot be planned."""
 
 _log = logging.getLogger(__name__)
 
 
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+class StatusWriter:
+    """Collects each node's outcome; a background task writes the statuses that it changes."""
 
+    def __init__(
+        self,
+        cluster: Cluster,
+        state: ClusterState,
+        leading: asyncio.Event,
+        clock: Clock | None = None,
+    ) -> None:
+        """Write nothing yet.
 
-class Reporter:
-    """Gathers each node's outcome; one task writes the statuses that change by it."""
-
-    def __init__(self, cluster: Cluster, clock: Callable[[], str] = _now) -> None:
-        self._cluster, self._clock = cluster, clock
+        Args:
+            cluster: where statuses are written.
+            state: the policies and nodes that they are about.
+            leading: set while this operator may write.
+            clock: the machine's clock by default.
+        """
+        self._cluster, self._state, self._leading = cluster, state, leading
+        self._clock = clock or SystemClock()
         self._outcomes: dict[str, NodeOutcome] = {}
-        self._looked_at: set[str] = set()
+        self._planned: set[str] = set()
+        self._all_planned = False
         self._changed: set[str] = set()
-        self._wake = asyncio.Event()
+        self._worker = Worker("policy statuses", self._work, clock=self._clock)
 
-    def note(self, node: str, outcome: NodeOutcome | None) -> None:
-        """Take in what came of a node's governing policy; None where no policy governs it."""
-        self._looked_at.add(node)
+    def set_outcome(self, node: str, outcome: NodeOutcome | None) -> None:
+        """Take in the outcome of a node's governing policy; None if no policy governs it."""
+        self._planned.add(node)
         before = self._outcomes.get(node)
         if before == outcome:
             return
@@ -53,52 +65,58 @@ class Reporter:
                 self.policy_changed(one.policy)
 
     def policy_changed(self, name: str) -> None:
-        """This policy's status may have to say something else."""
+        """Have this policy's status written if it differs."""
         self._changed.add(name)
-        self._wake.set()
+        self._worker.request()
 
-    async def run(self, state: ClusterState, leading: asyncio.Event) -> None:
+    async def run(self) -> None:
         """Write statuses as they change, until cancelled; only while leading."""
-        await leading.wait()
-        await self._first_look(state)
-        while True:
-            await self._wake.wait()
-            await leading.wait()
-            await asyncio.sleep(GATHER_SECONDS)
-            self._wake.clear()
-            changed, self._changed = self._changed, set()
-            await self.report(state, changed)
+        await self._worker.run()
 
-    async def _first_look(self, state: ClusterState) -> None:
-        """Wait until every node was looked at once: a restart must not look like a change."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(FIRST_LOOK_SECONDS):
-                while not state.node_names() <= self._looked_at:  # noqa: ASYNC110
-                    await asyncio.sleep(GATHER_SECONDS)
+    async def _work(self) -> float | None:
+        await self._leading.wait()
+        await self._wait_for_first_plans()
+        await self._clock.sleep(GATHER_SECONDS)
+        failed, self._changed = self._changed, set()
+        try:
+            failed = await self.write(failed)
+        finally:
+            self._changed |= failed
+        return RETRY_SECONDS if failed else None
 
-    async def report(self, state: ClusterState, names: set[str]) -> None:
-        """Write the statuses of these policies where they say something else now."""
+    async def _wait_for_first_plans(self) -> None:
+        """Wait until every node was planned once: a restart must not look like a change."""
+        if self._all_planned:
+            return
+        deadline = self._clock.monotonic() + FIRST_PLAN_SECONDS
+        while not self._state.node_names() <= self._planned and self._clock.monotonic() < deadline:
+            await self._clock.sleep(GATHER_SECONDS)
+        self._all_planned = True
+
+    async def write(self, names: Iterable[str]) -> set[str]:
+        """Write the statuses of these policies where they differ.
+
+        Returns:
+            The policies whose status must be written again later.
+        """
+        failed: set[str] = set()
+        policies = self._state.policies
         ranked = {
-            node.name: rank_policies(state.policies.values(), node.labels)
-            for node in state.nodes.values()
+            node.name: rank_policies(policies.values(), node.labels)
+            for node in self._state.nodes.values()
         }
         for name, nodes in sort_nodes(ranked, sorted(names)).items():
-            policy = state.policies.get(name)
-            if policy is None or policy.leaving:
+            policy = policies.get(name)
+            if policy is None or policy.deleting:
                 continue
-            status = policy_status(policy, nodes, self._outcomes, self._clock())
+            status = policy_status(policy, nodes, self._outcomes, self._clock.now_text())
             if status == policy.status:
                 continue
             try:
-                after = await self._cluster.report_policy(policy, status)
+                policies.put(await self._cluster.replace_policy_status(policy, status))
             except ClientError as error:
-                self._try_later(name, error)
-            else:
-                state.policies.put(after)
-
-    def _try_later(self, name: str, error: ClientError) -> None:
-        """A newer state of the policy, or the API server, will be there by then."""
-        _log.warning(
-            "a policy's status could not be written", extra={"policy": name, "error": str(error)}
-        )
-        asyncio.get_running_loop().call_later(RETRY_SECONDS, self.policy_changed, name)
+                failed.add(name)
+                _log.warning(
+                    "cannot write a policy's status", extra={"policy": name, "error": str(error)}
+                )
+        return failed

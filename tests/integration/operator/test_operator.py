@@ -89,8 +89,8 @@ async def test_a_refused_pod_is_told_why_and_shares(
     await world.add_pod(node, "a", "4")
     await until(lambda: holds(world, node, {"a": "2-5"}), operator.log)
     refused = await world.add_pod(node, "b", "4")
-    await until(lambda: world.told(refused), operator.log)
-    (note,) = await world.told(refused)
+    await until(lambda: world.event_notes(refused), operator.log)
+    (note,) = await world.event_notes(refused)
     assert "wanted 4 CPUs, 2 free: 6-7" in note
     assert note.endswith("it runs in the shared pool")
     spec = await world.spec(node)
@@ -218,7 +218,7 @@ async def test_a_restart_changes_nothing(
 ) -> None:
     node = await plan(world)
     first, second = await world.add_pod(node, "a"), await world.add_pod(node, "b", "8")
-    await until(lambda: world.told(second), operator.log)
+    await until(lambda: world.event_notes(second), operator.log)
     await world.enforce(node, first.uid, second.uid)
     before = await world.assignment(node)
     await (operator.kill() if end == "kill" else operator.stop())
@@ -227,7 +227,7 @@ async def test_a_restart_changes_nothing(
     await until(lambda: world.spec(witness), operator.log)
     after = await world.assignment(node)
     assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
-    assert len(await world.told(second)) == 1, "told once, not once for each start"
+    assert len(await world.event_notes(second)) == 1, "one Event, not one for each start"
 
 
 async def plan_another(world: RealWorld) -> str:
@@ -294,7 +294,7 @@ async def test_a_refused_pod_is_evicted_where_the_policy_says_so(
     placed = await world.add_pod(node, "a", "4")
     await until(lambda: holds(world, node, {"a": "2-5"}), operator.log)
     refused = await world.add_pod(node, "b", "4")
-    await until(lambda: world.pod_leaves(refused), operator.log)
-    await until(lambda: world.told(refused), operator.log)
-    assert (await world.told(refused))[0].endswith("it is evicted")
-    assert not await world.pod_leaves(placed)
+    await until(lambda: world.pod_is_deleted(refused), operator.log)
+    await until(lambda: world.event_notes(refused), operator.log)
+    assert (await world.event_notes(refused))[0].endswith("it is evicted")
+    assert not await world.pod_is_deleted(placed)

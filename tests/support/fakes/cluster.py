@@ -13,7 +13,7 @@ from numapin_client.errors import (
     NotFoundError,
     TooManyRequestsError,
 )
-from numapin_operator.cluster import PodNews
+from numapin_operator.cluster import PodEvent
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
 from numapin_operator.observe.versioned_cache import Listed
 
@@ -31,7 +31,7 @@ class FakeCluster:
         self._versions = count(100)
         self.policies: dict[str, Body] = {}
         self.assignments: dict[str, Body] = {}
-        self.told: list[PodNews] = []
+        self.events: list[PodEvent] = []
         self.pods: dict[tuple[str, str], str] = {}
         self.budget = 1000
         self.writes = 0
@@ -98,16 +98,18 @@ class FakeCluster:
         self._still(self.assignments, before)
         del self.assignments[before.name]
 
-    async def report_policy(self, before: PolicyView, status: CpuPolicyStatus) -> PolicyView:
+    async def replace_policy_status(
+        self, before: PolicyView, status: CpuPolicyStatus
+    ) -> PolicyView:
         self._write()
         held = self._still(self.policies, before)
         metadata = held["metadata"] | {"resourceVersion": self._next()}
         self.policies[before.name] = held | {"metadata": metadata, "status": status.to_wire()}
         return PolicyView.decode(self.policies[before.name])
 
-    async def tell(self, news: PodNews) -> None:
+    async def post_event(self, event: PodEvent) -> None:
         self._fail()
-        self.told.append(news)
+        self.events.append(event)
 
     async def evict(self, namespace: str, pod: str, uid: str) -> None:
         self._fail()

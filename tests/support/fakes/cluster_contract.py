@@ -7,7 +7,7 @@ import pytest
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.policystatus import CpuPolicyStatus
 from numapin_client.errors import AlreadyExistsError, ConflictError, NotFoundError
-from numapin_operator.cluster import Cluster, PodNews
+from numapin_operator.cluster import Cluster, PodEvent
 from numapin_operator.observe.records import NodeView
 from support.values.operator import enforcer_status
 
@@ -46,13 +46,13 @@ class World(Protocol):
     async def report(self, node: str, status: dict[str, Any]) -> None:
         """An enforcer writes its status."""
 
-    async def add_pod(self, node: str) -> PodNews:
-        """A new pod, and some news of it."""
+    async def add_pod(self, node: str) -> PodEvent:
+        """A new pod, and an Event about it."""
 
-    async def pod_leaves(self, pod: PodNews) -> bool:
+    async def pod_is_deleted(self, pod: PodEvent) -> bool:
         """Whether that pod is gone or being deleted."""
 
-    async def told(self, news: PodNews) -> list[str]:
+    async def event_notes(self, pod: PodEvent) -> list[str]:
         """The notes of the Events on that pod."""
 
 
@@ -134,27 +134,27 @@ class ClusterContract:
         name = await world.put_policy({"reserved": {"count": 1}})
         policy = {one.name: one for one in (await world.cluster.list_policies()).states}[name]
         status = CpuPolicyStatus(observed_generation=1, nodes_selected=3)
-        after = await world.cluster.report_policy(policy, status)
+        after = await world.cluster.replace_policy_status(policy, status)
         assert (after.status, after.spec) == (status, policy.spec)
         with pytest.raises(ConflictError):
-            await world.cluster.report_policy(policy, CpuPolicyStatus())
-        emptied = await world.cluster.report_policy(after, CpuPolicyStatus())
+            await world.cluster.replace_policy_status(policy, CpuPolicyStatus())
+        emptied = await world.cluster.replace_policy_status(after, CpuPolicyStatus())
         assert emptied.status == CpuPolicyStatus()
 
-    async def test_news_of_a_pod_become_an_event(self, world: World) -> None:
+    async def test_an_event_about_a_pod_is_posted(self, world: World) -> None:
         node = await world.add_node()
-        news = await world.add_pod(node.name)
-        await world.cluster.tell(news)
-        assert await world.told(news) == [news.note]
+        event = await world.add_pod(node.name)
+        await world.cluster.post_event(event)
+        assert await world.event_notes(event) == [event.note]
 
     async def test_a_pod_is_evicted_if_it_is_still_that_pod(self, world: World) -> None:
         node = await world.add_node()
         pod = await world.add_pod(node.name)
         with pytest.raises(ConflictError):
             await world.cluster.evict(pod.namespace, pod.pod, "00000000-another-pod")
-        assert not await world.pod_leaves(pod)
+        assert not await world.pod_is_deleted(pod)
         await world.cluster.evict(pod.namespace, pod.pod, pod.uid)
-        assert await world.pod_leaves(pod)
+        assert await world.pod_is_deleted(pod)
 
     async def test_evicting_what_is_gone_is_refused(self, world: World) -> None:
         with pytest.raises(NotFoundError):

@@ -28,7 +28,7 @@ from numapin_client.resources import (
 from numapin_lab.controlplane.api import AnswerError
 from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.controlplane.service_accounts import ServiceAccount, log_in
-from numapin_operator.cluster import ApiCluster, PodNews
+from numapin_operator.cluster import ApiCluster, PodEvent
 from numapin_operator.observe.records import NodeView
 from support.real.waiting import WAIT_SECONDS
 from support.values.operator import enforcer_status, pod_body
@@ -90,15 +90,15 @@ class RealWorld:
         status: Json = (await self.admin.get(CPU_POLICIES, Key(name))).get("status") or {}
         return status
 
-    async def add_pod(self, node: str, what: str = "", cpu: str = "2") -> PodNews:
+    async def add_pod(self, node: str, what: str = "", cpu: str = "2") -> PodEvent:
         """A Guaranteed pod that a scheduler has bound to a node."""
         body = pod_body(self.name(what or secrets.token_hex(4)), cpu, node=node)
         del body["metadata"]["uid"], body["metadata"]["creationTimestamp"]
         made = await self._make(PODS, body)
         uid, name = made["metadata"]["uid"], made["metadata"]["name"]
-        return PodNews("default", name, uid, "NotEnoughCPUs", "wanted 4 CPUs, 2 free: 6-7")
+        return PodEvent("default", name, uid, "NotEnoughCPUs", "wanted 4 CPUs, 2 free: 6-7")
 
-    async def delete_pod(self, pod: PodNews) -> None:
+    async def delete_pod(self, pod: PodEvent) -> None:
         """A pod that is gone from the API, whether its containers have ended or not."""
         key = Key(pod.pod, pod.namespace)
         path = PODS.path(key)
@@ -144,7 +144,7 @@ class RealWorld:
         containers = (await self.spec(node)).get("containers") or []
         return {one["pod"].removeprefix(f"{self.mark}-"): one["cpus"] for one in containers}
 
-    async def pod_leaves(self, pod: PodNews) -> bool:
+    async def pod_is_deleted(self, pod: PodEvent) -> bool:
         """Whether a pod is gone or being deleted."""
         try:
             found = await self.admin.get(PODS, Key(pod.pod, pod.namespace))
@@ -152,9 +152,9 @@ class RealWorld:
             return True
         return "deletionTimestamp" in found["metadata"]
 
-    async def told(self, news: PodNews) -> list[str]:
+    async def event_notes(self, pod: PodEvent) -> list[str]:
         """The notes of the Events on a pod."""
-        source = Source(EVENTS, news.namespace, field_selector=f"regarding.name={news.pod}")
+        source = Source(EVENTS, pod.namespace, field_selector=f"regarding.name={pod.pod}")
         return [event["note"] for event in await self.admin.list(source)]
 
     async def clear(self) -> None:
@@ -162,7 +162,7 @@ class RealWorld:
         for resource, key in reversed(self._made):
             try:
                 if resource is PODS:
-                    await self.delete_pod(PodNews(key.namespace, key.name, "", "", ""))
+                    await self.delete_pod(PodEvent(key.namespace, key.name, "", "", ""))
                 else:
                     await self.admin.delete(resource, key)
             except (NotFoundError, ConflictError):

@@ -41,7 +41,7 @@ def policy_body(
     *,
     generation: int = 1,
     created: str = "2026-01-01T00:00:00Z",
-    leaving: bool = False,
+    deleting: bool = False,
     status: Body | None = None,
 ) -> Body:
     """A CpuPolicy as the API server sends it."""
@@ -52,7 +52,7 @@ def policy_body(
         "generation": generation,
         "creationTimestamp": created,
     }
-    if leaving:
+    if deleting:
         metadata["deletionTimestamp"] = created
     return {"metadata": metadata, "spec": spec or {}, "status": status or {}}
 
@@ -91,7 +91,7 @@ def assignment_view(
     node: str = "node-1",
     generation: int = 1,
     owner: str | None = None,
-    leaving: bool = False,
+    deleting: bool = False,
 ) -> AssignmentView:
     metadata: Body = {
         "name": node,
@@ -100,7 +100,7 @@ def assignment_view(
         "generation": generation,
         "ownerReferences": [{"kind": "Node", "name": node, "uid": owner or f"uid-{node}"}],
     }
-    if leaving:
+    if deleting:
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     return AssignmentView.decode({"metadata": metadata, "spec": spec or {}, "status": status or {}})
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from numapin_operator.cluster import PodNews
+from numapin_operator.cluster import PodEvent
 from numapin_operator.observe.records import NodeView
 from support.fakes.cluster import FakeCluster
 from support.fakes.cluster_contract import ClusterContract
@@ -28,16 +28,16 @@ class FakeWorld:
     async def report(self, node: str, status: dict[str, Any]) -> None:
         self.cluster.put_status(node, status)
 
-    async def add_pod(self, node: str) -> PodNews:
+    async def add_pod(self, node: str) -> PodEvent:
         name = next(self._names)
         self.cluster.pods["default", name] = "uid"
-        return PodNews("default", name, "uid", "NotEnoughCPUs", "wanted 4, 2 free")
+        return PodEvent("default", name, "uid", "NotEnoughCPUs", "wanted 4, 2 free")
 
-    async def pod_leaves(self, pod: PodNews) -> bool:
+    async def pod_is_deleted(self, pod: PodEvent) -> bool:
         return (pod.namespace, pod.pod) not in self.cluster.pods
 
-    async def told(self, news: PodNews) -> list[str]:
-        return [one.note for one in self.cluster.told if one.pod == news.pod]
+    async def event_notes(self, pod: PodEvent) -> list[str]:
+        return [one.note for one in self.cluster.events if one.pod == pod.pod]
 
 
 class TestFakeCluster(ClusterContract):

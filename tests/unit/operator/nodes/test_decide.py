@@ -57,7 +57,7 @@ def held_by(pod: str, cpus: str, shared: str) -> dict[str, Any]:
             id="node-was-registered-anew",
         ),
         pytest.param(
-            picture(assignment_view(PLANNED, REPORTED, leaving=True), pod_view("a")),
+            picture(assignment_view(PLANNED, REPORTED, deleting=True), pod_view("a")),
             Write.NOTHING,
             id="being-deleted",
         ),
@@ -87,7 +87,7 @@ RELEASE_STEPS = [
         assignment_view(RELEASED, enforcer_status(2), generation=2), Write.DELETE, id="given-back"
     ),
     pytest.param(
-        assignment_view(RELEASED, enforcer_status(2), generation=2, leaving=True),
+        assignment_view(RELEASED, enforcer_status(2), generation=2, deleting=True),
         Write.NOTHING,
         id="already-being-deleted",
     ),

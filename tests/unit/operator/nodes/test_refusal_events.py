@@ -1,15 +1,14 @@
-import asyncio
-
 from numapin_api.nodeassignment import Refusal
 from numapin_client.errors import ConnectionFailedError
 from numapin_operator.nodes.refusal_events import (
     QUIET_SECONDS,
-    WAITING_NEWS,
-    Teller,
+    WAITING_EVENTS,
+    RefusalEvents,
     fresh_refusals,
 )
 from support.fakes.cluster import FakeCluster
-from support.real.waiting import eventually, running
+from support.fakes.manual_clock import ManualClock
+from support.real.waiting import running
 
 
 def refusal(pod: str, reason: str = "NotEnoughCPUs", message: str = "wanted 4") -> Refusal:
@@ -18,7 +17,7 @@ def refusal(pod: str, reason: str = "NotEnoughCPUs", message: str = "wanted 4") 
     )
 
 
-def test_news_are_new_pods_and_new_reasons() -> None:
+def test_new_pods_and_new_reasons_are_fresh() -> None:
     before = (refusal("a"), refusal("b"))
     after = (
         refusal("a", message="wanted 4, 1 free"),
@@ -29,35 +28,36 @@ def test_news_are_new_pods_and_new_reasons() -> None:
     assert fresh_refusals(after, after) == ()
 
 
-async def test_the_same_refusal_is_told_once_a_minute() -> None:
-    cluster, now = FakeCluster(), [0.0]
-    teller = Teller(cluster, clock=lambda: now[0])
-    async with running(teller.run()):
+async def test_the_same_refusal_gets_one_event_a_minute() -> None:
+    cluster, clock = FakeCluster(), ManualClock()
+    events = RefusalEvents(cluster, clock)
+    async with running(events.run()):
         for _ in range(3):
-            teller.offer([refusal("a")], "it waits")
-        teller.offer([refusal("a", "SharedPoolEmpty")], "it waits")
-        await eventually(lambda: len(cluster.told) == 2)
-        now[0] += QUIET_SECONDS
-        teller.offer([refusal("a")], "it waits")
-        await eventually(lambda: len(cluster.told) == 3)
-    assert cluster.told[0].note == "wanted 4; it waits"
+            events.offer([refusal("a")], "it waits")
+        events.offer([refusal("a", "SharedPoolEmpty")], "it waits")
+        await clock.run_tasks()
+        assert len(cluster.events) == 2
+        await clock.advance(QUIET_SECONDS)
+        events.offer([refusal("a")], "it waits")
+        await clock.run_tasks()
+        assert len(cluster.events) == 3
+    assert cluster.events[0].note == "wanted 4; it waits"
 
 
 async def test_an_event_that_cannot_be_posted_holds_up_no_other() -> None:
-    cluster = FakeCluster()
+    cluster, clock = FakeCluster(), ManualClock()
     cluster.failures = [ConnectionFailedError("POST", "refused")]
-    teller = Teller(cluster)
-    async with running(teller.run()):
-        teller.offer([refusal("a"), refusal("b")], "it waits")
-        await eventually(lambda: bool(cluster.told))
-    assert [news.pod for news in cluster.told] == ["b"]
+    events = RefusalEvents(cluster, clock)
+    async with running(events.run()):
+        events.offer([refusal("a"), refusal("b")], "it waits")
+        await clock.run_tasks()
+    assert [event.pod for event in cluster.events] == ["b"]
 
 
 async def test_a_flood_is_cut_off() -> None:
-    cluster = FakeCluster()
-    teller = Teller(cluster)
-    teller.offer([refusal(f"pod-{number}") for number in range(WAITING_NEWS + 50)], "it waits")
-    async with running(teller.run()):
-        await eventually(lambda: len(cluster.told) == WAITING_NEWS)
-        await asyncio.sleep(0)
-    assert len(cluster.told) == WAITING_NEWS
+    cluster, clock = FakeCluster(), ManualClock()
+    events = RefusalEvents(cluster, clock)
+    events.offer([refusal(f"pod-{number}") for number in range(WAITING_EVENTS + 50)], "it waits")
+    async with running(events.run()):
+        await clock.run_tasks()
+    assert len(cluster.events) == WAITING_EVENTS

@@ -1,9 +1,8 @@
 import asyncio
+import random
 from contextlib import suppress
 
-import pytest
-
-from numapin_operator.nodes import workqueue
+from numapin_daemon.backoff import Backoff
 from numapin_operator.nodes.workqueue import WorkQueue
 
 
@@ -30,7 +29,7 @@ async def test_a_key_is_never_with_two_workers() -> None:
     assert await second == "a"
 
 
-async def test_waiting_workers_get_keys_as_they_come() -> None:
+async def test_waiting_workers_get_keys_in_order() -> None:
     queue = WorkQueue()
     workers = [asyncio.create_task(queue.take()) for _ in range(3)]
     await asyncio.sleep(0)
@@ -50,22 +49,30 @@ async def test_a_cancelled_worker_loses_no_key() -> None:
         await first
 
 
-async def test_failures_come_back_later_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workqueue, "FIRST_DELAY_SECONDS", 0.001)
-    queue = WorkQueue()
+class LongestJitter(random.Random):
+    """Every wait is as long as it may be."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return b
+
+
+def quick_backoff() -> Backoff:
+    return Backoff(base_seconds=0.001, cap_seconds=0.008, jitter=LongestJitter())
+
+
+async def test_a_key_that_failed_comes_back_later_each_time() -> None:
+    queue = WorkQueue(quick_backoff)
     queue.add("a")
-    ceilings = []
-    for attempt in range(4):
+    delays = []
+    for _ in range(6):
         assert await queue.take() == "a"
-        delay = queue.failed("a")
-        ceilings.append(0.0005 * 2**attempt <= delay <= 0.001 * 2**attempt)
+        delays.append(queue.failed("a"))
         assert not queue.idle
-    assert all(ceilings)
+    assert delays == [0.001, 0.002, 0.004, 0.008, 0.008, 0.008]
 
 
-async def test_success_forgets_failures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workqueue, "FIRST_DELAY_SECONDS", 0.001)
-    queue = WorkQueue()
+async def test_success_forgets_failures() -> None:
+    queue = WorkQueue(quick_backoff)
     for _ in range(5):
         queue.add("a")
         await queue.take()
@@ -74,7 +81,18 @@ async def test_success_forgets_failures(monkeypatch: pytest.MonkeyPatch) -> None
     queue.done("a")
     queue.add("a")
     await queue.take()
-    assert queue.failed("a") <= 0.001
+    assert queue.failed("a") == 0.001
+
+
+async def test_one_key_does_not_delay_another() -> None:
+    queue = WorkQueue(quick_backoff)
+    for _ in range(3):
+        queue.add("a")
+        await queue.take()
+        queue.failed("a")
+    queue.add("b")
+    assert await queue.take() == "b"
+    assert queue.failed("b") == 0.001
 
 
 async def test_the_delay_is_bounded() -> None:
@@ -82,11 +100,11 @@ async def test_the_delay_is_bounded() -> None:
     queue.add("a")
     for _ in range(100):
         await queue.take()
-        assert queue.failed("a") <= workqueue.LONGEST_DELAY_SECONDS
+        assert queue.failed("a") <= 30
         queue.add("a")
 
 
-async def test_fresh_news_do_not_wait_for_a_failures_delay() -> None:
+async def test_an_added_key_does_not_wait_for_its_back_off() -> None:
     queue = WorkQueue()
     queue.add("a")
     await queue.take()

@@ -44,7 +44,7 @@ def test_node_selector(selector: dict[str, str], labels: dict[str, str], selecte
 
 
 def test_a_policy_being_deleted_selects_nothing() -> None:
-    assert rank_policies([policy_view(leaving=True)], {}) == ()
+    assert rank_policies([policy_view(deleting=True)], {}) == ()
 
 
 def expression(operator: str, *values: str) -> LabelSelector:

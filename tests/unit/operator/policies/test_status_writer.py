@@ -1,0 +1,89 @@
+"""When a policy's status is written, and how often."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from numapin_client.errors import ConnectionFailedError
+from numapin_operator.observe.cache import ClusterState
+from numapin_operator.policies.status import NodeOutcome, Phase
+from numapin_operator.policies.status_writer import (
+    FIRST_PLAN_SECONDS,
+    GATHER_SECONDS,
+    RETRY_SECONDS,
+    StatusWriter,
+)
+from support.fakes.cluster import FakeCluster
+from support.fakes.manual_clock import ManualClock
+from support.real.waiting import running
+from support.values.operator import node_view
+
+
+class Statuses:
+    """A status writer for one policy that governs the nodes `one` and `two`."""
+
+    def __init__(self) -> None:
+        self.cluster, self.clock, self.leading = FakeCluster(), ManualClock(), asyncio.Event()
+        self.state = ClusterState(lambda _: None)
+        self.writer = StatusWriter(self.cluster, self.state, self.leading, self.clock)
+        self.state.policy_changed = self.writer.policy_changed
+        for name in ("one", "two"):
+            self.state.put_node(node_view(name))
+        self.state.put_policy(self.cluster.put_policy("policy", {}))
+        self.leading.set()
+
+    def in_force(self, node: str) -> None:
+        self.writer.set_outcome(node, NodeOutcome(node, "policy", 1, Phase.IN_FORCE))
+
+    def written(self) -> int | None:
+        """On how many nodes the written status says that the policy is in force."""
+        status = self.cluster.policies["policy"]["status"]
+        return status["nodesInForce"] if status else None
+
+
+@pytest.fixture
+async def statuses() -> AsyncIterator[Statuses]:
+    made = Statuses()
+    async with running(made.writer.run()):
+        yield made
+
+
+async def test_outcomes_that_come_together_are_one_write(statuses: Statuses) -> None:
+    statuses.in_force("one")
+    await statuses.clock.run_tasks()
+    statuses.in_force("two")
+    await statuses.clock.advance(3 * GATHER_SECONDS)
+    assert (statuses.written(), statuses.cluster.writes) == (2, 1)
+
+
+async def test_nothing_is_written_unless_leading() -> None:
+    statuses = Statuses()
+    statuses.leading.clear()
+    statuses.in_force("one")
+    statuses.in_force("two")
+    async with running(statuses.writer.run()):
+        await statuses.clock.advance(60)
+        assert statuses.written() is None
+        statuses.leading.set()
+        await statuses.clock.advance(3 * GATHER_SECONDS)
+        assert statuses.written() == 2
+
+
+async def test_a_restart_does_not_look_like_a_change(statuses: Statuses) -> None:
+    """A status is not written before every node was planned, or a minute has passed."""
+    statuses.in_force("one")
+    await statuses.clock.advance(FIRST_PLAN_SECONDS - 1)
+    assert statuses.written() is None
+    await statuses.clock.advance(2)
+    assert statuses.written() == 1
+
+
+async def test_a_failed_write_is_retried(statuses: Statuses) -> None:
+    statuses.cluster.failures = [ConnectionFailedError("PUT", "refused")]
+    statuses.in_force("one")
+    statuses.in_force("two")
+    await statuses.clock.advance(3 * GATHER_SECONDS)
+    assert (statuses.cluster.failures, statuses.written()) == ([], None)
+    await statuses.clock.advance(RETRY_SECONDS + 2 * GATHER_SECONDS)
+    assert statuses.written() == 2
