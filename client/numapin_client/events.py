@@ -1,15 +1,14 @@
-"""Events: what `kubectl describe` and `kubectl get events` tell about an object."""
+"""Events: what `kubectl describe` and `kubectl get events` show about an object."""
 
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from numapin_client.client import ApiClient
 from numapin_client.resources import EVENTS, Json
+from numapin_daemon.clock import Clock, SystemClock
 
-NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
 
 _NOTE_BYTES: Final = 1024
@@ -17,14 +16,16 @@ _WORD_BYTES: Final = 128
 _NAME_BYTES: Final = 253
 """Limits. Source: pkg/apis/core/validation `ValidateEventCreate`; RFC 1123 names."""
 
+_SYSTEM_CLOCK: Final = SystemClock()
+
 
 @dataclass(frozen=True, slots=True)
 class Reporter:
-    """Who tells.
+    """The component that reports Events.
 
     Attributes:
         controller: such as `numapin.io/operator`.
-        instance: which of them, such as the pod's or the node's name.
+        instance: which instance of it, such as the name of the pod or of the node.
     """
 
     controller: str
@@ -32,24 +33,24 @@ class Reporter:
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
-    """What happened.
+class Event:
+    """What is reported about an object. Source: Kubernetes `events.k8s.io/v1`, `Event`.
 
     Attributes:
-        kind: `NORMAL` or `WARNING`.
+        type: `Normal` or `Warning`.
         reason: why, one word in PascalCase, such as `TopologyAffinityError`.
         action: what was done about it, one word, such as `Refuse`.
         note: a sentence for people; cut at 1,024 bytes.
     """
 
-    kind: str
+    type: Literal["Normal", "Warning"]
     reason: str
     action: str
     note: str
 
 
 def object_reference(body: Mapping[str, Any]) -> dict[str, str]:
-    """Point at an object, given with its kind, apiVersion and metadata."""
+    """The reference to an object, which is given with its kind, apiVersion and metadata."""
     metadata = body["metadata"]
     reference = {
         "apiVersion": body.get("apiVersion", ""),
@@ -63,19 +64,19 @@ def object_reference(body: Mapping[str, Any]) -> dict[str, str]:
 
 
 def build_event(
-    regarding: Mapping[str, str], happening: Happening, reporter: Reporter, now: datetime
+    regarding: Mapping[str, str], event: Event, reporter: Reporter, event_time: str
 ) -> Json:
     """Write an Event about an object.
 
     Args:
         regarding: the object, as `object_reference` gives it.
-        happening: what to tell.
-        reporter: who tells.
-        now: when; in UTC.
+        event: what is reported.
+        reporter: who reports it.
+        event_time: when, in RFC 3339 with microseconds.
 
     Returns:
-        An `events.k8s.io/v1` Event with a name of its own, within the limits of the API; about a
-        cluster-scoped object it lies in the namespace `default`, as the API demands.
+        An `events.k8s.io/v1` Event with a unique name, within the limits of the API. An Event
+        about a cluster-scoped object is in the namespace `default`, as the API requires.
     """
     suffix = secrets.token_hex(8)
     stem = regarding["name"][: _NAME_BYTES - len(suffix) - 1].rstrip("-.")
@@ -85,32 +86,35 @@ def build_event(
             "namespace": regarding.get("namespace") or "default",
         },
         "regarding": dict(regarding),
-        "type": happening.kind,
-        "reason": _cut(happening.reason, _WORD_BYTES),
-        "action": _cut(happening.action, _WORD_BYTES),
-        "note": _cut(happening.note, _NOTE_BYTES),
-        "eventTime": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "type": event.type,
+        "reason": _cut(event.reason, _WORD_BYTES),
+        "action": _cut(event.action, _WORD_BYTES),
+        "note": _cut(event.note, _NOTE_BYTES),
+        "eventTime": event_time,
         "reportingController": reporter.controller,
         "reportingInstance": _cut(reporter.instance, _WORD_BYTES),
     }
 
 
 async def post_event(
-    client: ApiClient, regarding: Mapping[str, str], happening: Happening, reporter: Reporter
+    client: ApiClient,
+    regarding: Mapping[str, str],
+    event: Event,
+    reporter: Reporter,
+    clock: Clock = _SYSTEM_CLOCK,
 ) -> Json:
-    """Tell about an object now; see `build_event`.
+    """Create an Event about an object, dated now; see `build_event`.
 
     Raises:
         NotFoundError: the object's namespace is gone.
         ClientError: as `ApiClient.create`.
     """
-    return await client.create(
-        EVENTS, build_event(regarding, happening, reporter, datetime.now(UTC))
-    )
+    event_time = clock.now_text(microseconds=True)
+    return await client.create(EVENTS, build_event(regarding, event, reporter, event_time))
 
 
 def _cut(text: str, limit_bytes: int) -> str:
-    """Shorten to a number of UTF-8 bytes, without half a character, marked by an ellipsis."""
+    """Shorten to a number of UTF-8 bytes, at a whole character; an ellipsis marks the cut."""
     encoded = text.encode()
     if len(encoded) <= limit_bytes:
         return text

@@ -14,7 +14,7 @@ from numapin_api.conditions import Obstacle, Reason
 from numapin_api.cpuset import CpuSet
 from numapin_api.hardware import compact_topology
 from numapin_api.nodeassignment import NodeAssignmentStatus, RuntimeStatus
-from numapin_client.events import WARNING, Happening
+from numapin_client.events import WARNING, Event
 from numapin_enforcer.cfs_quota.plan import cgroups_without_limit
 from numapin_enforcer.cgroups.kubepods import PodTree
 from numapin_enforcer.cgroups.naming import Kind
@@ -122,8 +122,8 @@ class Agent:
         body = self._parts.assignments.body
         if body is not None:
             if problem := self._parts.intake.pop_copy_problem():
-                happening = Happening(WARNING, problem.reason, "Ignore", problem.message)
-                self._parts.teller.tell(happening, body)
+                event = Event(WARNING, problem.reason, "Ignore", problem.message)
+                self._parts.teller.tell(event, body)
             self._drifts.resume(body)
             if self._parts.intake.offer(body, self._parts.machine.topology):
                 refusal = self._parts.intake.refusal

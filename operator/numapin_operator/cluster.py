@@ -9,7 +9,7 @@ from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.policystatus import CpuPolicyStatus
 from numapin_client.client import ApiClient, Source
 from numapin_client.errors import GoneError, NotFoundError
-from numapin_client.events import WARNING, Happening, Reporter, post_event
+from numapin_client.events import WARNING, Event, Reporter, post_event
 from numapin_client.resources import (
     CPU_POLICIES,
     NODE_ASSIGNMENTS,
@@ -141,8 +141,8 @@ class ApiCluster:
             "namespace": event.namespace,
             "uid": event.uid,
         }
-        happening = Happening(WARNING, event.reason, "Place", event.note)
-        await post_event(self._api, regarding, happening, self._reporter)
+        refused = Event(WARNING, event.reason, "Place", event.note)
+        await post_event(self._api, regarding, refused, self._reporter)
 
     async def evict(self, namespace: str, pod: str, uid: str) -> None:
         """Use the eviction API. Source: Kubernetes, "API-initiated Eviction"."""

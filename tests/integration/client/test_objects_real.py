@@ -7,7 +7,7 @@ import pytest
 
 from numapin_client import errors
 from numapin_client.client import ApiClient, Source, connect
-from numapin_client.events import WARNING, Happening, Reporter, object_reference, post_event
+from numapin_client.events import WARNING, Event, Reporter, object_reference, post_event
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import (
     CONFIG_MAPS,
@@ -145,8 +145,8 @@ async def test_the_right_of_a_service_account_ends_somewhere(
 
 async def test_an_event_with_a_long_note_is_taken(client: ApiClient, namespace: str) -> None:
     pod = await client.create(PODS, _pod(namespace))
-    happening = Happening(WARNING, "TopologyAffinityError", "Refuse", "ü" * 600)
-    await post_event(client, object_reference(pod), happening, Reporter("numapin.io/t", "me"))
+    refused = Event(WARNING, "TopologyAffinityError", "Refuse", "ü" * 600)
+    await post_event(client, object_reference(pod), refused, Reporter("numapin.io/t", "me"))
     [event] = await client.list(Source(EVENTS, namespace))
     assert event["regarding"]["uid"] == pod["metadata"]["uid"]
     assert event["note"].endswith("ü…")
@@ -154,10 +154,9 @@ async def test_an_event_with_a_long_note_is_taken(client: ApiClient, namespace: 
 
 async def test_an_event_about_a_node_lies_in_default(client: ApiClient) -> None:
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n" * 253}}
-    happening = Happening(WARNING, "Drift", "Repair", "cpuset was 0-7")
-    event = await post_event(
-        client, object_reference(node), happening, Reporter("numapin.io/t", "me")
-    )
+    drifted = Event(WARNING, "Drift", "Repair", "cpuset was 0-7")
+    reporter = Reporter("numapin.io/t", "me")
+    event = await post_event(client, object_reference(node), drifted, reporter)
     assert event["metadata"]["namespace"] == "default"
 
 
