@@ -1,8 +1,7 @@
-"""Topology, Cpu, Level: one node's hardware as values."""
+"""One node's hardware as values: its CPUs, NUMA nodes and PCI devices."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
 from functools import cached_property
 from typing import Final
 
@@ -49,16 +48,6 @@ def default_distances(count: int) -> tuple[tuple[int, ...], ...]:
         tuple(LOCAL_DISTANCE if row == column else REMOTE_DISTANCE for column in range(count))
         for row in range(count)
     )
-
-
-class Level(IntEnum):
-    """The groups that CPUs come in, widest first."""
-
-    NUMA_NODE = 0
-    SOCKET = 1
-    UNCORE_CACHE = 2
-    CORE = 3
-    CPU = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,7 @@ from numapin_client.login.proxies import proxy_for
 SERVICE_ACCOUNT_DIR: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
-def find_login(
-    kubeconfig: str | None, environ: Mapping[str, str], context: str | None = None
-) -> Login:
+def find_login(kubeconfig: str | None, environ: Mapping[str, str]) -> Login:
     """Choose how to log in, in the order that kubectl and client-go follow.
 
     1. `kubeconfig`, when given (one or more paths, joined by `:`),
@@ -29,19 +27,19 @@ def find_login(
     Raises:
         LoginError: none of these is there, or the one chosen cannot be used.
     """
-    login = _find(kubeconfig, environ, context)
+    login = _find(kubeconfig, environ)
     return login if login.proxy else replace(login, proxy=proxy_for(login.server, environ))
 
 
-def _find(kubeconfig: str | None, environ: Mapping[str, str], context: str | None) -> Login:
+def _find(kubeconfig: str | None, environ: Mapping[str, str]) -> Login:
     paths = kubeconfig or environ.get("KUBECONFIG")
     if paths:
-        return _kubeconfig_login(paths, context)
+        return _kubeconfig_login(paths)
     if environ.get("KUBERNETES_SERVICE_HOST"):
         return in_cluster_login(environ)
     default = Path(environ.get("HOME", "/root"), ".kube", "config")
     if default.exists():
-        return _kubeconfig_login(str(default), context)
+        return _kubeconfig_login(str(default))
     raise LoginError(
         f"no API server to talk to: no kubeconfig was named, KUBECONFIG is not set, {default} "
         "does not exist, and this is not a pod (KUBERNETES_SERVICE_HOST is not set); name a "
@@ -49,10 +47,10 @@ def _find(kubeconfig: str | None, environ: Mapping[str, str], context: str | Non
     )
 
 
-def _kubeconfig_login(paths: str, context: str | None) -> Login:
+def _kubeconfig_login(paths: str) -> Login:
     from numapin_client.login.kubeconfig import kubeconfig_login  # noqa: PLC0415 (YAML: none in a pod)
 
-    return kubeconfig_login(paths, context)
+    return kubeconfig_login(paths)
 
 
 def in_cluster_login(environ: Mapping[str, str], folder: Path = SERVICE_ACCOUNT_DIR) -> Login:
