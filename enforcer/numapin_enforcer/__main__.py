@@ -32,8 +32,9 @@ from numapin_enforcer.node.lock import NodeLock
 from numapin_enforcer.node.realtime import raise_priority
 from numapin_enforcer.parts import Parts
 from numapin_enforcer.release import ReleaseError, give_back
-from numapin_enforcer.runtime.client import SOCKETS, CriClient, CriUnavailableError, find_socket
+from numapin_enforcer.runtime.client import SOCKETS, CriClient, find_socket
 from numapin_enforcer.runtime.container_names import ContainerNames
+from numapin_enforcer.runtime.types import CriUnavailableError
 from numapin_enforcer.runtime.updater import RuntimeUpdater
 from numapin_enforcer.settings import Settings, parse_settings
 from numapin_enforcer.status.events import EventTeller

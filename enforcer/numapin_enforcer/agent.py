@@ -25,7 +25,7 @@ from numapin_enforcer.parts import Parts
 from numapin_enforcer.plan.drift import DriftCount
 from numapin_enforcer.reconciler import Enforced, Enforcement, Goal
 from numapin_enforcer.runtime.previous import PreviousUpdates
-from numapin_enforcer.runtime.records import QUOTA_LIFTED, find_containers, resources_to_send
+from numapin_enforcer.runtime.updater import QUOTA_LIFTED, find_containers, resources_to_send
 from numapin_enforcer.status.conditions import Report
 from numapin_enforcer.status.summary import Doubt, Summary, summarize
 from numapin_enforcer.status.verdict import (
@@ -225,7 +225,6 @@ class Agent:
         before = (self._hands_off(), parts.intake.refusal, broken)
         problem = parts.names.problem
         blind = parts.host.tree.watch.problem if parts.host.tree else ""
-        told = parts.recorder.problem
         return Scene(
             self._facts(),
             parts.intake.accepted.spec if parts.intake.accepted else None,
@@ -244,7 +243,7 @@ class Agent:
                 *moving(parts.mover.slow),
                 *parts.limits.obstacles(),
                 *parts.slices.obstacles(),
-                *([Obstacle(told.reason, f"the runtime was not told: {told}")] if told else []),
+                *parts.recorder.obstacles(),
                 *remembered(self._remembered),
             ),
             parts.slices.note,

@@ -14,7 +14,7 @@ from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.plan.desired import release
 from numapin_enforcer.plan.writes import plan
-from numapin_enforcer.runtime.client import (
+from numapin_enforcer.runtime.types import (
     ContainerResources,
     ContainerRuntime,
     CriError,

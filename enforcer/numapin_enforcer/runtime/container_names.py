@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Final
 
 from numapin_daemon.backoff import Backoff
-from numapin_enforcer.runtime.client import (
+from numapin_enforcer.runtime.types import (
     ContainerRuntime,
     CriError,
     CriUnsupportedError,
@@ -101,9 +101,9 @@ class ContainerNames:
         backoff = Backoff(base_seconds=0.5, cap_seconds=10.0)
         while True:
             try:
-                async for event in self._runtime.events():
+                async for containers in self._runtime.events():
                     backoff.reset()
-                    self.learn(event.containers)
+                    self.learn(containers)
             except CriUnsupportedError:
                 LOG.info("the runtime tells no events; its list is asked instead")
                 return

@@ -1,18 +1,25 @@
-"""Edge: tells the runtime the sets of exclusive containers, in the background.
+"""Sends the resources of exclusive containers to the runtime, in the background.
 
-Once the runtime was told a cpuset it writes that one again at each later update. So it is told
-what the kernel already has, and told again when that changes.
+The runtime writes the cpuset that it was sent last again at each later update of a container. So
+it is sent what the kernel already has, and again whenever that changes.
 """
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from numapin_api.cpuset import CpuSet
-from numapin_daemon.backoff import Backoff
-from numapin_enforcer.runtime.client import (
+from numapin_api.conditions import Obstacle, internal_error
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.worker import Worker
+from numapin_enforcer.cgroups.naming import Kind, Layout
+from numapin_enforcer.cgroups.tree import Tree
+from numapin_enforcer.plan.desired import Desired
+from numapin_enforcer.runtime.types import (
+    UNLIMITED_QUOTA,
     ContainerResources,
     ContainerRuntime,
     ContainerState,
@@ -23,143 +30,247 @@ from numapin_enforcer.runtime.client import (
 LOG: Final = logging.getLogger(__name__)
 
 NOT_STARTED_SECONDS: Final = 0.25
-"""How long to wait for a container that was created and not started: an update that overtakes
-its start is acknowledged, and lost."""
+"""How long to wait for a container that is created but not started: an update that overtakes the
+start is acknowledged, and lost."""
+
+QUOTA_LIFTED: Final = ContainerResources(CpuSet(), quota_us=UNLIMITED_QUOTA)
+"""What the runtime may have from an earlier process of ours: no CFS limit."""
 
 NOTHING: Final[Mapping[str, ContainerResources]] = MappingProxyType({})
 
 
-class RuntimeUpdater:
-    """What the runtime should remember, and what it was told."""
+def find_containers(tree: Tree, layout: Layout) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Container id (or sandbox id) to its cgroup's path and its pod's UID."""
+    for path in tree.cgroups:
+        place = layout.place(path)
+        if place.kind is Kind.CONTAINER:
+            yield place.container_id, (path, place.pod_uid)
 
-    def __init__(self, runtime: ContainerRuntime, wake: asyncio.Event) -> None:
-        self._runtime, self._wake = runtime, wake
-        self._wanted: Mapping[str, ContainerResources] = {}
-        self._changed = asyncio.Event()
-        self.told: dict[str, ContainerResources] = {}
-        self.tried: dict[str, ContainerResources] = {}
-        """What the runtime may remember: as `told`, and what it is being told."""
-        self._remembered: dict[str, CpuSet] = {}
-        """What it may write at a container's next update, whoever asks for that."""
-        self._doubted: set[str] = set()
-        """Containers that others may have told it of since we last did."""
-        self.problems: dict[str, CriError] = {}
-        """Container id to why the runtime could not be told; tried again."""
+
+def resources_to_send(
+    desired: Mapping[str, Desired], tree: Tree, path: str, sent: ContainerResources | None
+) -> ContainerResources | None:
+    """What the runtime must have for a container: its exclusive CPUs, and later what replaced them.
+
+    Args:
+        desired: what each cgroup of `tree` should have.
+        tree: what the kernel has.
+        path: the container's cgroup.
+        sent: what the runtime was sent before; None if nothing.
+
+    Returns:
+        `sent` while the kernel does not have the desired CPUs yet. None for a container that was
+        never exclusive: the runtime is sent nothing for it.
+    """
+    wanted = desired.get(path)
+    if wanted is None or (not wanted.owner and sent is None):
+        return None
+    if tree.cgroups[path].effective_cpus != wanted.cpus:
+        return sent
+    assigned = wanted.container is not None and bool(wanted.container.mems)
+    needs_mems = assigned or (sent is not None and bool(sent.mems))
+    return ContainerResources(wanted.cpus, wanted.mems if needs_mems else MemSet())
+
+
+@dataclass(slots=True)
+class _RuntimeState:
+    """What the runtime has for one container, as far as this process knows.
+
+    Invariant: if `acknowledged` is set, the runtime has exactly that and writes nothing else, or
+    the container has ended. An update that is being sent clears it, and so does an external
+    change; only the runtime's answer sets it. Until then the runtime may write any CPUs in
+    `possible`.
+
+    Attributes:
+        wanted: the newest resources; None while paused.
+        sent: what this process sent last, acknowledged or not; None if nothing.
+        acknowledged: see the invariant; None if unknown.
+        possible: the CPUs that the runtime may write at its next update of the container.
+        changed_externally: the cpuset was changed externally since the last update was sent.
+        problem: why the last attempt failed; None after a success.
+    """
+
+    wanted: ContainerResources | None = None
+    sent: ContainerResources | None = None
+    acknowledged: ContainerResources | None = None
+    possible: CpuSet = CpuSet()
+    changed_externally: bool = False
+    problem: CriError | None = None
+
+    @property
+    def is_pending(self) -> bool:
+        return self.wanted is not None and self.wanted != self.acknowledged
+
+    @property
+    def is_stale(self) -> bool:
+        return self.wanted is not None and bool(self.possible - self.wanted.cpus)
+
+    def want(self, wanted: ContainerResources | None) -> None:
+        self.wanted = wanted
+        if not self.is_pending:
+            self.problem = None
+
+    def begin(self, resources: ContainerResources) -> None:
+        """An update is being sent: from now on the runtime has the old or the new resources."""
+        self.sent, self.acknowledged = resources, None
+        self.possible |= resources.cpus
+
+    def acknowledge(self, resources: ContainerResources) -> None:
+        """The update was answered without an external change since, or the container ended."""
+        self.acknowledged, self.possible, self.problem = resources, resources.cpus, None
+
+    def change_externally(self, found: CpuSet) -> None:
+        """The cpuset was set to `found`, maybe by an update that the runtime was sent."""
+        if self.acknowledged is not None or self.sent is not None:
+            self.acknowledged, self.changed_externally = None, True
+            self.possible |= found
+
+
+class RuntimeUpdater:
+    """What the runtime must have for containers, and what it was sent."""
+
+    def __init__(
+        self, runtime: ContainerRuntime, wake: asyncio.Event, clock: Clock | None = None
+    ) -> None:
+        """Args: `wake` is set when an answer or a failure changes what must be reported."""
+        self._runtime, self._wake, self._clock = runtime, wake, clock or SystemClock()
+        self._states: dict[str, _RuntimeState] = {}
+        self._worker = Worker(
+            "runtime-updates",
+            self._update,
+            expected=(CriError,),
+            failure="",
+            wake=wake.set,
+            clock=self._clock,
+        )
 
     @property
     def sent_ids(self) -> frozenset[str]:
         """The containers that this process sent an update of, acknowledged or not."""
-        return frozenset(self.tried)
+        return frozenset(id_ for id_, state in self._states.items() if state.sent is not None)
 
     def sent(self, id_: str) -> ContainerResources | None:
-        """What this process sent last of a container, acknowledged or not; None if nothing."""
-        return self.tried.get(id_)
-
-    @property
-    def problem(self) -> CriError | None:
-        """Why the runtime could not be updated, of the first container that it is true of."""
-        return next(iter(self.problems.values()), None)
+        """What this process sent last for a container, acknowledged or not; None if nothing."""
+        state = self._states.get(id_)
+        return state.sent if state is not None else None
 
     @property
     def stale_cpus(self) -> dict[str, CpuSet]:
-        """Container id to the CPUs that the runtime may give it again, and it is not to have."""
-        wanted, remembered = self._wanted, self._remembered
-        return {
-            id_: remembered[id_]
-            for id_ in wanted.keys() & remembered.keys()
-            if remembered[id_] - wanted[id_].cpus
-        }
+        """Container id to the CPUs that the runtime may still write, if it must not have them."""
+        return {id_: state.possible for id_, state in self._states.items() if state.is_stale}
+
+    @property
+    def problem(self) -> Exception | None:
+        """Why the runtime could not be updated: of one container, or a defect; it is retried."""
+        refused = self._first_problem()
+        unexpected = self._worker.problem
+        return refused or (None if isinstance(unexpected, CriError) else unexpected)
+
+    def obstacles(self) -> tuple[Obstacle, ...]:
+        """What keeps the runtime from having what it must have."""
+        problem = self.problem
+        if problem is None:
+            return ()
+        if not isinstance(problem, CriError):
+            return (internal_error("updating the container runtime", problem),)
+        return (Obstacle(problem.reason, f"the container runtime was not updated: {problem}"),)
 
     def want(
         self,
-        records: Mapping[str, ContainerResources],
+        resources: Mapping[str, ContainerResources],
         previous: Mapping[str, ContainerResources] = NOTHING,
     ) -> None:
-        """Have the runtime remember these, by container id; it forgets the others by itself.
+        """Send these, by container id, unless the runtime has them; returns at once.
 
-        `previous` is what an earlier process told it of containers that this one did not tell of.
+        Containers that are not in `resources` are dropped: they have ended.
+
+        Args:
+            resources: what the runtime must have.
+            previous: what an earlier process sent it, of containers that this one did not update.
         """
-        for id_ in previous.keys() - self.tried.keys():
-            self._remembered.setdefault(id_, previous[id_].cpus)
-        for known in (self.told, self.tried, self._remembered, self.problems):
-            for id_ in known.keys() - records.keys():
-                del known[id_]
-        self._doubted &= records.keys()
-        self._wanted = records
-        if any(self.told.get(id_) != record for id_, record in records.items()):
-            self._changed.set()
+        states = {id_: self._states.get(id_) or _RuntimeState() for id_ in resources}
+        for id_, state in states.items():
+            if id_ in previous and state.sent is None and not state.possible:
+                state.possible = previous[id_].cpus
+            state.want(resources[id_])
+        self._states = states
+        if any(state.is_pending for state in states.values()):
+            self._worker.request()
 
     def note_external_change(self, id_: str, found: CpuSet) -> None:
-        """Tell this container again: others have set `found`, maybe by telling the runtime."""
-        if self.told.pop(id_, None) or id_ in self.tried:
-            self._doubted.add(id_)
-            self._remembered[id_] = self._remembered.get(id_, found) | found
+        """Send this container's resources again: its cpuset was changed externally to `found`."""
+        if id_ in self._states:
+            self._states[id_].change_externally(found)
 
     def pause(self) -> None:
-        """Tell nothing for now; what the runtime was told stays known."""
-        self._wanted = {}
-        self.problems.clear()
+        """Send nothing for now; what the runtime was sent stays known."""
+        for state in self._states.values():
+            state.want(None)
 
     async def run(self) -> None:
-        """Tell what is wanted, one container at a time, until cancelled."""
-        backoff = Backoff(base_seconds=0.5, cap_seconds=30.0)
-        while True:
-            await self._changed.wait()
-            self._changed.clear()
-            waiting = [await self._tell(*item) for item in self._pending()]
-            if self.problems:
-                await asyncio.sleep(backoff.next_seconds())
-                self._changed.set()
-                continue
-            backoff.reset()
-            if any(waiting):
-                await asyncio.sleep(NOT_STARTED_SECONDS)
-                self._changed.set()
+        """Send what is wanted, one container at a time, until cancelled."""
+        await self._worker.run()
 
-    def _pending(self) -> list[tuple[str, ContainerResources]]:
-        return [item for item in self._wanted.items() if self.told.get(item[0]) != item[1]]
+    async def _update(self) -> float | None:
+        pending = [
+            (id_, state.wanted)
+            for id_, state in self._states.items()
+            if state.wanted is not None and state.is_pending
+        ]
+        too_early = [await self._update_container(*item) for item in pending]
+        if (problem := self._first_problem()) is not None:
+            raise problem
+        if any(too_early):
+            await self._clock.sleep(NOT_STARTED_SECONDS)
+            return 0.0
+        return None
 
-    async def _tell(self, id_: str, record: ContainerResources) -> bool:
-        """Tell one; says whether it is too early for that."""
+    async def _update_container(self, id_: str, resources: ContainerResources) -> bool:
+        """Update one container; returns whether it is too early, since it has not started."""
         try:
             found = await self._runtime.containers(id_)
-            if self._wanted.get(id_) != record:
-                return False  # meanwhile it is to remember something else
+            state = self._states.get(id_)
+            if state is None or state.wanted != resources:
+                return False  # other resources are wanted meanwhile
             if any(one.state is ContainerState.CREATED for one in found):
                 return True
+            state.changed_externally = False
             if any(one.state is ContainerState.RUNNING for one in found):
-                self.tried[id_] = record
-                self._doubted.discard(id_)
-                self._remembered[id_] = self._remembered.get(id_, record.cpus) | record.cpus
-                await self._runtime.update_resources(id_, record)
+                state.begin(resources)
+                await self._runtime.update_resources(id_, resources)
         except CriNotFoundError:
-            self.problems.pop(id_, None)  # it ended meanwhile
+            pass  # it ended meanwhile
         except CriError as error:
-            self._failed(id_, record, error)
+            self._failed(id_, resources, error)
             return False
-        self._succeeded(id_, record)
+        self._succeeded(id_, resources)
         return False
 
-    def _succeeded(self, id_: str, record: ContainerResources) -> None:
-        """It remembers this and nothing else, or the container ended."""
-        if id_ in self._doubted:
-            self._changed.set()
+    def _succeeded(self, id_: str, resources: ContainerResources) -> None:
+        """The runtime has these resources, or the container ended."""
+        state = self._states.get(id_)
+        if state is None:
             return
-        before = self._remembered.pop(id_, record.cpus)
-        if id_ in self._wanted:
-            self._remembered[id_] = record.cpus
-        if self._wanted.get(id_) == record:
-            self.told[id_] = record
-        if self.problems.pop(id_, None) or before - record.cpus:
+        if state.changed_externally:
+            self._worker.request()  # the order of the two changes is unknown
+            return
+        is_news = state.problem is not None or bool(state.possible - resources.cpus)
+        state.acknowledge(resources)
+        if is_news:
             self._wake.set()
 
-    def _failed(self, id_: str, record: ContainerResources, error: CriError) -> None:
-        if id_ not in self._wanted:
+    def _failed(self, id_: str, resources: ContainerResources, error: CriError) -> None:
+        state = self._states.get(id_)
+        if state is None or state.wanted is None:
             return
-        if id_ not in self.problems:
+        if state.problem is None:
             LOG.warning(
-                "the runtime could not be told a container's sets, trying again",
-                extra={"container": id_, "cpus": record.cpus, "error": error},
+                "could not update a container in the runtime, it will be retried",
+                extra={"container": id_, "cpus": resources.cpus, "error": error},
             )
-        self.problems[id_] = error
+        state.problem = error
         self._wake.set()
+
+    def _first_problem(self) -> CriError | None:
+        problems = (state.problem for state in self._states.values())
+        return next((one for one in problems if one is not None), None)

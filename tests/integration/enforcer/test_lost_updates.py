@@ -15,13 +15,9 @@ from typing import ClassVar, Self
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.runtime.client import (
-    ContainerResources,
-    CriClient,
-    CriNotFoundError,
-    EventKind,
-)
+from numapin_enforcer.runtime.client import CriClient
 from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
+from numapin_enforcer.runtime.types import ContainerResources, ContainerState, CriNotFoundError
 from numapin_enforcer.runtime.updater import NOT_STARTED_SECONDS
 from support.real.enforcer_node import Node, assigned, eventually, spec
 from support.real.held_container_start import held_start
@@ -109,13 +105,12 @@ async def _eager(kubelet: Kubelet) -> AsyncIterator[set[str]]:
     acknowledged: set[str] = set()
 
     async def tell() -> None:
-        async for event in client.events():
-            if event.kind is EventKind.CREATED:
-                with suppress(CriNotFoundError):  # a sandbox
-                    await client.update_resources(
-                        event.container_id, ContainerResources(CpuSet((1,)))
-                    )
-                    acknowledged.add(event.container_id)
+        async for containers in client.events():
+            created = (one.id for one in containers if one.state is ContainerState.CREATED)
+            for id_ in created:
+                with suppress(CriNotFoundError):  # it ended
+                    await client.update_resources(id_, ContainerResources(CpuSet((1,))))
+                    acknowledged.add(id_)
 
     async with CriClient(kubelet.runtime.socket) as client:
         telling = asyncio.create_task(tell())

@@ -1,16 +1,15 @@
-"""A container runtime that answers what a test says; the real client passes the same calls."""
+"""A container runtime whose answers a test decides."""
 
 import asyncio
 from collections.abc import AsyncIterator
 
-from numapin_enforcer.runtime.client import (
+from numapin_enforcer.runtime.types import (
     ContainerResources,
     ContainerState,
     CriError,
     CriNotFoundError,
     CriUnsupportedError,
     RuntimeContainer,
-    RuntimeEvent,
     RuntimeVersion,
 )
 
@@ -18,22 +17,24 @@ from numapin_enforcer.runtime.client import (
 class FakeRuntime:
     """Knows `known` and the sandboxes `pods`; fails with `failure` while that is set.
 
-    It remembers what it was told.
+    `updates` lists the resources that it was sent and accepted.
     """
 
     def __init__(self) -> None:
         self.known: dict[str, RuntimeContainer] = {}
         self.pods: set[str] = set()
-        self.told: list[tuple[str, ContainerResources]] = []
+        self.updates: list[tuple[str, ContainerResources]] = []
         self.asked: list[str] = []
-        self.failure: CriError | None = None
-        self.answers = asyncio.Event()
-        """Cleared while questions are to wait for their answer."""
-        self.answers.set()
-        self.records = asyncio.Event()
-        """Cleared while records are to wait for their acknowledgement."""
-        self.records.set()
-        self.queue: asyncio.Queue[RuntimeEvent | CriError] | None = None
+        self.failure: Exception | None = None
+        self.refuse: dict[str, CriError] = {}
+        """Container id to why its updates fail."""
+        self.may_list = asyncio.Event()
+        """Cleared while lists must wait for their answer."""
+        self.may_list.set()
+        self.may_update = asyncio.Event()
+        """Cleared while updates must wait for their answer."""
+        self.may_update.set()
+        self.queue: asyncio.Queue[tuple[RuntimeContainer, ...] | CriError] | None = None
 
     def has(self, id_: str, name: str, state: ContainerState = ContainerState.RUNNING) -> None:
         self.known[id_] = RuntimeContainer(id_, name, state)
@@ -44,7 +45,7 @@ class FakeRuntime:
 
     async def containers(self, container_id: str = "") -> tuple[RuntimeContainer, ...]:
         self.asked.append(container_id)
-        await self.answers.wait()
+        await self.may_list.wait()
         self._fail()
         found = self.known.values()
         return tuple(one for one in found if container_id in {"", one.id})
@@ -53,14 +54,16 @@ class FakeRuntime:
         self._fail()
         return frozenset(one for one in self.pods if sandbox_id in {"", one})
 
-    async def update_resources(self, container_id: str, record: ContainerResources) -> None:
-        await self.records.wait()
+    async def update_resources(self, container_id: str, resources: ContainerResources) -> None:
+        await self.may_update.wait()
         self._fail()
+        if container_id in self.refuse:
+            raise self.refuse[container_id]
         if container_id not in self.known:
             raise CriNotFoundError("no such container")
-        self.told.append((container_id, record))
+        self.updates.append((container_id, resources))
 
-    async def events(self) -> AsyncIterator[RuntimeEvent]:
+    async def events(self) -> AsyncIterator[tuple[RuntimeContainer, ...]]:
         if self.queue is None:
             raise CriUnsupportedError("method GetContainerEvents not implemented")
         while True:

@@ -11,20 +11,17 @@ from grpclib.exceptions import GRPCError
 from grpclib.server import Server, Stream
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.runtime.client import (
+from numapin_enforcer.runtime.client import CriClient, find_socket
+from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
+from numapin_enforcer.runtime.types import (
     ContainerResources,
     ContainerState,
-    CriClient,
     CriNotFoundError,
     CriRefusedError,
     CriUnavailableError,
     CriUnsupportedError,
-    EventKind,
     RuntimeContainer,
-    RuntimeEvent,
-    find_socket,
 )
-from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
 
 SERVICE = "/runtime.v1.RuntimeService"
 
@@ -165,8 +162,8 @@ async def test_a_call_the_runtime_does_not_know(client: CriClient, runtime: Runt
 
 async def test_events_end_with_the_stream(client: CriClient) -> None:
     container = RuntimeContainer("a", "main", ContainerState.EXITED)
-    seen = [event async for event in client.events()]
-    assert seen == [RuntimeEvent(EventKind.STOPPED, "a", (container,))]
+    seen = [containers async for containers in client.events()]
+    assert seen == [(container,)]
 
 
 async def test_nobody_listening(tmp_path: Path) -> None:

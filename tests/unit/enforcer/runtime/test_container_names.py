@@ -6,15 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from numapin_enforcer.runtime.client import (
+from numapin_enforcer.runtime.container_names import FEW, ContainerNames
+from numapin_enforcer.runtime.types import (
     ContainerState,
     CriUnavailableError,
-    EventKind,
     RuntimeContainer,
-    RuntimeEvent,
     RuntimeVersion,
 )
-from numapin_enforcer.runtime.container_names import FEW, ContainerNames
 from support.fakes.runtime import FakeRuntime
 from support.real.enforcer_node import eventually
 
@@ -112,7 +110,7 @@ async def test_an_event_spares_the_question(
     runtime.queue = asyncio.Queue()
     start(names.listen())
     container = RuntimeContainer("c1", "main", ContainerState.CREATED)
-    runtime.queue.put_nowait(RuntimeEvent(EventKind.CREATED, "c1", (container,)))
+    runtime.queue.put_nowait((container,))
     await eventually(lambda: names.known)
     assert names.need(["c1"]) == frozenset()
     assert runtime.asked == []
@@ -143,7 +141,7 @@ async def test_a_broken_stream_of_events_is_opened_again(
     runtime.queue.put_nowait(AWAY)
     await wake.wait()
     container = RuntimeContainer("c1", "main", ContainerState.CREATED)
-    runtime.queue.put_nowait(RuntimeEvent(EventKind.CREATED, "c1", (container,)))
+    runtime.queue.put_nowait((container,))
     await eventually(lambda: names.known)
 
 

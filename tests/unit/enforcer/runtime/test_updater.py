@@ -1,4 +1,4 @@
-"""What the runtime is told to remember, beside the loop."""
+"""Which updates the runtime is sent, and which CPUs it may still write."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,214 +7,336 @@ from pathlib import Path
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.runtime import updater as recorder_module
-from numapin_enforcer.runtime.client import (
+from numapin_enforcer.runtime.types import (
     ContainerResources,
     ContainerState,
     CriRefusedError,
     CriUnavailableError,
 )
-from numapin_enforcer.runtime.updater import RuntimeUpdater
+from numapin_enforcer.runtime.updater import NOT_STARTED_SECONDS, RuntimeUpdater
+from support.fakes.manual_clock import ManualClock
 from support.fakes.runtime import FakeRuntime
-from support.real.enforcer_node import eventually
 
 ONE = ContainerResources(CpuSet.parse("1"))
 TWO = ContainerResources(CpuSet.parse("2"), MemSet.parse("0"))
 AWAY = CriUnavailableError(Path("/run/x.sock"), "no answer in 5 s")
+REFUSED = CriRefusedError("UNKNOWN: half done")
+BACKOFF_SECONDS = 0.5
 
 
 @pytest.fixture
-def recorder(
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def updater(
     runtime: FakeRuntime,
     wake: asyncio.Event,
+    clock: ManualClock,
     start: Callable[[Awaitable[None]], None],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> RuntimeUpdater:
-    monkeypatch.setattr(recorder_module, "NOT_STARTED_SECONDS", 0.01)
-    made = RuntimeUpdater(runtime, wake)
+    runtime.has("c1", "main")
+    made = RuntimeUpdater(runtime, wake, clock)
     start(made.run())
     return made
 
 
-async def test_a_record_is_told_once(recorder: RuntimeUpdater, runtime: FakeRuntime) -> None:
-    runtime.has("c1", "main")
-    recorder.want({"c1": ONE})
-    await eventually(lambda: recorder.told)
-    recorder.want({"c1": ONE})
-    recorder.want({"c1": TWO})
-    await eventually(lambda: recorder.told == {"c1": TWO})
-    assert runtime.told == [("c1", ONE), ("c1", TWO)]
+async def test_an_update_is_sent_once(
+    updater: RuntimeUpdater, runtime: FakeRuntime, clock: ManualClock
+) -> None:
+    updater.want({"c1": ONE})
+    await clock.run_tasks()
+    updater.want({"c1": ONE})
+    await clock.run_tasks()
+    assert runtime.updates == [("c1", ONE)]
+    updater.want({"c1": TWO})
+    await clock.run_tasks()
+    assert runtime.updates == [("c1", ONE), ("c1", TWO)]
+    assert updater.sent("c1") == TWO
+    assert updater.sent_ids == {"c1"}
+    assert updater.sent("c2") is None
 
 
-async def test_a_container_that_has_not_started_is_waited_for(
-    recorder: RuntimeUpdater, runtime: FakeRuntime
+async def test_a_container_is_updated_only_after_its_start(
+    updater: RuntimeUpdater, runtime: FakeRuntime, clock: ManualClock
 ) -> None:
     runtime.has("c1", "main", ContainerState.CREATED)
-    recorder.want({"c1": ONE})
-    await eventually(lambda: len(runtime.asked) > 2)
-    assert runtime.told == []
+    for _ in range(3):
+        updater.want({"c1": ONE})
+        await clock.advance(NOT_STARTED_SECONDS)
+    assert len(runtime.asked) == 4
+    assert runtime.updates == []
     runtime.has("c1", "main")
-    await eventually(lambda: runtime.told == [("c1", ONE)])
+    await clock.advance(NOT_STARTED_SECONDS)
+    assert runtime.updates == [("c1", ONE)]
 
 
-@pytest.mark.parametrize("state", [ContainerState.EXITED, None], ids=["ended", "gone"])
-async def test_a_container_that_ended_is_let_be(
-    recorder: RuntimeUpdater, runtime: FakeRuntime, state: ContainerState | None
+@pytest.mark.parametrize("state", [ContainerState.EXITED, None], ids=["exited", "deleted"])
+async def test_a_container_that_ended_is_not_updated(
+    updater: RuntimeUpdater,
+    runtime: FakeRuntime,
+    clock: ManualClock,
+    state: ContainerState | None,
 ) -> None:
+    runtime.known.clear()
     if state:
         runtime.has("c1", "main", state)
-    recorder.want({"c1": ONE})
-    await eventually(lambda: recorder.told)
-    assert (runtime.told, recorder.problems) == ([], {})
+    updater.want({"c1": ONE})
+    await clock.run_tasks()
+    updater.want({"c1": ONE})
+    await clock.run_tasks()
+    assert (runtime.updates, runtime.asked, updater.problem) == ([], ["c1"], None)
 
 
-async def test_a_refusal_is_told_of_and_tried_again(
-    recorder: RuntimeUpdater, runtime: FakeRuntime, wake: asyncio.Event
+async def test_an_external_change_of_a_container_that_ended_is_over_with_one_question(
+    updater: RuntimeUpdater, runtime: FakeRuntime, clock: ManualClock
 ) -> None:
-    runtime.has("c1", "main")
-    runtime.failure = CriRefusedError("UNKNOWN: half done")
-    recorder.want({"c1": ONE})
-    await wake.wait()
-    assert recorder.problems == {"c1": runtime.failure}
+    updater.want({"c1": ONE})
+    await clock.run_tasks()
+    runtime.has("c1", "main", ContainerState.EXITED)
+    updater.note_external_change("c1", TWO.cpus)
+    updater.want({"c1": ONE})
+    await clock.run_tasks()
+    assert (runtime.asked, runtime.updates) == (["c1", "c1"], [("c1", ONE)])
+
+
+async def test_a_refusal_is_reported_and_retried(
+    updater: RuntimeUpdater, runtime: FakeRuntime, clock: ManualClock, wake: asyncio.Event
+) -> None:
+    runtime.failure = REFUSED
+    updater.want({"c1": ONE})
+    await clock.run_tasks()
+    assert (updater.problem, wake.is_set()) == (REFUSED, True)
+    (obstacle,) = updater.obstacles()
+    assert obstacle.reason == "RuntimeRefused"
+    assert obstacle.message == "the container runtime was not updated: UNKNOWN: half done"
     wake.clear()
     runtime.failure = None
-    await wake.wait()
-    assert (recorder.problems, recorder.told) == ({}, {"c1": ONE})
+    await clock.advance(BACKOFF_SECONDS)
+    assert wake.is_set()
+    assert (updater.obstacles(), runtime.updates) == ((), [("c1", ONE)])
 
 
-async def test_what_is_wanted_no_more_is_forgotten(
-    recorder: RuntimeUpdater, runtime: FakeRuntime
+async def test_a_failed_container_does_not_hold_up_the_others(
+    updater: RuntimeUpdater, runtime: FakeRuntime, clock: ManualClock
 ) -> None:
-    runtime.has("c1", "main")
-    recorder.want({"c1": ONE})
-    await eventually(lambda: recorder.told)
-    recorder.want({})
-    assert recorder.told == {}
+    runtime.has("c2", "main")
+    runtime.refuse["c1"] = REFUSED
+    updater.want({"c1": ONE, "c2": TWO})
+    await clock.run_tasks()
+    assert (updater.problem, runtime.updates) == (REFUSED, [("c2", TWO)])
 
 
-async def test_what_it_is_to_remember_no_more_is_not_told(
-    recorder: RuntimeUpdater, runtime: FakeRuntime
+async def test_an_unexpected_exception_is_reported_and_retried(
+    updater: RuntimeUpdater, runtime: FakeRuntime, clock: ManualClock, wake: asyncio.Event
 ) -> None:
-    """A runtime that is told an older set writes that one, over the newer."""
-    for id_ in ("c1", "c2"):
-        runtime.has(id_, "main")
-    runtime.answers.clear()
-    recorder.want({"c1": ONE, "c2": ONE})
-    await eventually(lambda: runtime.asked)
-    recorder.want({"c1": TWO, "c2": TWO})
-    runtime.answers.set()
-    await eventually(lambda: recorder.told == {"c1": TWO, "c2": TWO})
-    assert runtime.told == [("c1", TWO), ("c2", TWO)]
+    runtime.failure = ZeroDivisionError("injected")
+    updater.want({"c1": ONE})
+    await clock.run_tasks()
+    assert wake.is_set()
+    (obstacle,) = updater.obstacles()
+    assert obstacle.reason == "InternalError"
+    assert obstacle.message.startswith("updating the container runtime failed unexpectedly")
+    runtime.failure = None
+    await clock.advance(BACKOFF_SECONDS)
+    assert (updater.obstacles(), runtime.updates) == ((), [("c1", ONE)])
 
 
-async def test_what_the_runtime_may_write_again_lingers_until_it_was_told(
-    recorder: RuntimeUpdater, runtime: FakeRuntime, wake: asyncio.Event
+async def test_a_container_that_is_not_wanted_any_more_is_dropped(
+    updater: RuntimeUpdater, clock: ManualClock
 ) -> None:
-    runtime.has("c1", "main")
-    recorder.want({"c1": ONE})
-    await eventually(lambda: recorder.told)
-    assert (recorder.stale_cpus, wake.is_set()) == ({}, False)
-    runtime.records.clear()
-    recorder.want({"c1": TWO})
-    assert recorder.stale_cpus == {"c1": ONE.cpus}
-    await eventually(lambda: recorder.tried == {"c1": TWO})
-    assert recorder.stale_cpus == {"c1": ONE.cpus | TWO.cpus}
-    runtime.failure = CriRefusedError("UNKNOWN: half done")
-    runtime.records.set()
-    await wake.wait()
-    assert recorder.stale_cpus == {"c1": ONE.cpus | TWO.cpus}
+    updater.want({"c1": ONE})
+    await clock.run_tasks()
+    updater.want({})
+    assert updater.sent_ids == set()
+
+
+async def test_outdated_resources_are_not_sent(
+    updater: RuntimeUpdater, runtime: FakeRuntime, clock: ManualClock
+) -> None:
+    """A runtime that is sent older CPUs writes them over the newer ones."""
+    runtime.has("c2", "main")
+    runtime.may_list.clear()
+    updater.want({"c1": ONE, "c2": ONE})
+    await clock.run_tasks()
+    assert runtime.asked
+    updater.want({"c1": TWO, "c2": TWO})
+    runtime.may_list.set()
+    await clock.run_tasks()
+    assert runtime.updates == [("c1", TWO), ("c2", TWO)]
+
+
+async def test_cpus_are_stale_until_the_update_is_acknowledged(
+    updater: RuntimeUpdater, runtime: FakeRuntime, clock: ManualClock, wake: asyncio.Event
+) -> None:
+    updater.want({"c1": ONE})
+    await clock.run_tasks()
+    assert (updater.stale_cpus, wake.is_set()) == ({}, False)
+    runtime.may_update.clear()
+    updater.want({"c1": TWO})
+    assert updater.stale_cpus == {"c1": ONE.cpus}
+    await clock.run_tasks()
+    assert updater.sent("c1") == TWO
+    assert updater.stale_cpus == {"c1": ONE.cpus | TWO.cpus}
+    runtime.failure = REFUSED
+    runtime.may_update.set()
+    await clock.run_tasks()
+    assert wake.is_set()
+    assert updater.stale_cpus == {"c1": ONE.cpus | TWO.cpus}
     wake.clear()
     runtime.failure = None
-    await wake.wait()
-    assert recorder.stale_cpus == {}
+    await clock.advance(BACKOFF_SECONDS)
+    assert wake.is_set()
+    assert updater.stale_cpus == {}
 
 
-async def test_what_was_being_told_lingers_when_something_else_is_wanted(
-    recorder: RuntimeUpdater, runtime: FakeRuntime, wake: asyncio.Event
+async def test_an_update_in_flight_is_stale_when_something_else_is_wanted(
+    updater: RuntimeUpdater, runtime: FakeRuntime, clock: ManualClock, wake: asyncio.Event
 ) -> None:
-    runtime.has("c1", "main")
-    runtime.records.clear()
-    recorder.want({"c1": ONE})
-    await eventually(lambda: recorder.tried)
-    recorder.want({"c1": TWO})
-    assert recorder.stale_cpus == {"c1": ONE.cpus}
-    runtime.records.set()
-    await wake.wait()
-    assert (recorder.stale_cpus, runtime.told) == ({}, [("c1", ONE), ("c1", TWO)])
+    runtime.may_update.clear()
+    updater.want({"c1": ONE})
+    await clock.run_tasks()
+    updater.want({"c1": TWO})
+    assert updater.stale_cpus == {"c1": ONE.cpus}
+    runtime.may_update.set()
+    await clock.run_tasks()
+    assert wake.is_set()
+    assert (updater.stale_cpus, runtime.updates) == ({}, [("c1", ONE), ("c1", TWO)])
 
 
-async def test_what_others_may_have_told_it_lingers_until_it_was_told_again(
-    recorder: RuntimeUpdater, runtime: FakeRuntime, wake: asyncio.Event
+async def test_what_was_acknowledged_is_sent_again_if_it_is_wanted_during_another_update(
+    updater: RuntimeUpdater, runtime: FakeRuntime, clock: ManualClock
 ) -> None:
-    runtime.has("c1", "main")
-    recorder.want({"c1": ONE})
-    await eventually(lambda: recorder.told)
-    recorder.note_external_change("c1", TWO.cpus)
-    recorder.want({"c1": ONE})
-    assert recorder.stale_cpus == {"c1": TWO.cpus | ONE.cpus}
-    await wake.wait()
-    assert (recorder.stale_cpus, runtime.told) == ({}, [("c1", ONE), ("c1", ONE)])
+    updater.want({"c1": ONE})
+    await clock.run_tasks()
+    runtime.may_update.clear()
+    updater.want({"c1": TWO})
+    await clock.run_tasks()
+    updater.want({"c1": ONE})
+    runtime.may_update.set()
+    await clock.run_tasks()
+    assert runtime.updates == [("c1", ONE), ("c1", TWO), ("c1", ONE)]
+    assert updater.stale_cpus == {}
 
 
-async def test_what_comes_while_it_is_being_told_is_told_again(
-    recorder: RuntimeUpdater, runtime: FakeRuntime, wake: asyncio.Event
+async def test_what_was_acknowledged_is_sent_again_if_it_is_wanted_after_a_failed_update(
+    updater: RuntimeUpdater, runtime: FakeRuntime, clock: ManualClock
 ) -> None:
-    """Nobody knows which of the two it heard last."""
-    runtime.has("c1", "main")
-    runtime.records.clear()
-    recorder.want({"c1": ONE})
-    await eventually(lambda: recorder.tried)
-    recorder.note_external_change("c1", TWO.cpus)
-    runtime.records.set()
-    await wake.wait()
-    assert (recorder.stale_cpus, runtime.told) == ({}, [("c1", ONE), ("c1", ONE)])
+    """The failed update may have been done in part."""
+    updater.want({"c1": ONE})
+    await clock.run_tasks()
+    runtime.refuse["c1"] = REFUSED
+    updater.want({"c1": TWO})
+    await clock.run_tasks()
+    assert updater.problem is REFUSED
+    runtime.refuse.clear()
+    updater.want({"c1": ONE})
+    await clock.advance(BACKOFF_SECONDS)
+    assert runtime.updates == [("c1", ONE), ("c1", ONE)]
+    assert updater.stale_cpus == {}
+    assert not updater.obstacles()
 
 
-async def test_a_container_of_which_it_was_never_told_is_not_doubted(
-    recorder: RuntimeUpdater, runtime: FakeRuntime
+async def test_a_failure_counts_no_more_once_what_was_acknowledged_is_wanted_again(
+    updater: RuntimeUpdater, runtime: FakeRuntime, clock: ManualClock
 ) -> None:
-    recorder.note_external_change("c1", TWO.cpus)
-    recorder.want({})
-    assert (recorder.stale_cpus, runtime.asked) == ({}, [])
+    updater.want({"c1": ONE})
+    await clock.run_tasks()
+    runtime.failure = AWAY
+    updater.want({"c1": TWO})
+    await clock.run_tasks()
+    assert updater.problem is AWAY
+    updater.want({"c1": ONE})
+    assert updater.problem is None
 
 
-async def test_what_an_earlier_process_told_it_lingers_until_it_was_told_again(
-    recorder: RuntimeUpdater, runtime: FakeRuntime, wake: asyncio.Event
+async def test_an_external_change_is_stale_until_the_resources_were_sent_again(
+    updater: RuntimeUpdater, runtime: FakeRuntime, clock: ManualClock, wake: asyncio.Event
 ) -> None:
-    runtime.has("c1", "main")
-    recorder.want({"c1": TWO}, {"c1": ONE})
-    assert recorder.stale_cpus == {"c1": ONE.cpus}
-    await wake.wait()
-    assert (recorder.stale_cpus, runtime.told) == ({}, [("c1", TWO)])
-    recorder.want({"c1": TWO}, {"c1": ONE})
-    assert recorder.stale_cpus == {}
+    updater.want({"c1": ONE})
+    await clock.run_tasks()
+    updater.note_external_change("c1", TWO.cpus)
+    updater.want({"c1": ONE})
+    assert updater.stale_cpus == {"c1": TWO.cpus | ONE.cpus}
+    await clock.run_tasks()
+    assert wake.is_set()
+    assert (updater.stale_cpus, runtime.updates) == ({}, [("c1", ONE), ("c1", ONE)])
 
 
-async def test_what_an_earlier_process_told_it_is_told_again_though_it_is_the_same(
-    recorder: RuntimeUpdater, runtime: FakeRuntime
+async def test_an_external_change_during_an_update_is_followed_by_another_update(
+    updater: RuntimeUpdater, runtime: FakeRuntime, clock: ManualClock, wake: asyncio.Event
 ) -> None:
-    """The earlier process may have ended before it did."""
-    runtime.has("c1", "main")
-    recorder.want({"c1": ONE}, {"c1": ONE})
-    assert recorder.stale_cpus == {}
-    await eventually(lambda: recorder.told)
-    assert runtime.told == [("c1", ONE)]
+    """It is not known which of the two changes the runtime has."""
+    runtime.may_update.clear()
+    updater.want({"c1": ONE})
+    await clock.run_tasks()
+    updater.note_external_change("c1", TWO.cpus)
+    runtime.may_update.set()
+    await clock.run_tasks()
+    assert wake.is_set()
+    assert (updater.stale_cpus, runtime.updates) == ({}, [("c1", ONE), ("c1", ONE)])
 
 
-async def test_at_rest_nothing_is_told_and_nothing_forgotten(
-    recorder: RuntimeUpdater, runtime: FakeRuntime, wake: asyncio.Event
+async def test_an_external_change_of_a_container_that_was_never_updated_is_ignored(
+    updater: RuntimeUpdater, runtime: FakeRuntime, clock: ManualClock
 ) -> None:
-    runtime.has("c1", "main")
-    recorder.want({"c1": ONE})
-    await eventually(lambda: recorder.told)
-    runtime.failure = CriRefusedError("UNKNOWN: half done")
-    runtime.answers.clear()
-    recorder.want({"c1": TWO})
-    recorder.pause()
-    runtime.answers.set()
-    await asyncio.sleep(0.02)
-    assert recorder.problems == {}
+    updater.note_external_change("c1", TWO.cpus)
+    updater.want({})
+    await clock.run_tasks()
+    assert (updater.stale_cpus, runtime.asked) == ({}, [])
+
+
+async def test_what_an_earlier_process_sent_is_stale_until_the_container_is_updated(
+    updater: RuntimeUpdater, runtime: FakeRuntime, clock: ManualClock, wake: asyncio.Event
+) -> None:
+    updater.want({"c1": TWO}, {"c1": ONE})
+    assert updater.stale_cpus == {"c1": ONE.cpus}
+    await clock.run_tasks()
+    assert wake.is_set()
+    assert (updater.stale_cpus, runtime.updates) == ({}, [("c1", TWO)])
+    updater.want({"c1": TWO}, {"c1": ONE})
+    assert updater.stale_cpus == {}
+
+
+async def test_what_an_earlier_process_sent_is_sent_again_though_it_is_the_same(
+    updater: RuntimeUpdater, runtime: FakeRuntime, clock: ManualClock
+) -> None:
+    """The earlier process may have ended before it sent it."""
+    updater.want({"c1": ONE}, {"c1": ONE})
+    assert updater.stale_cpus == {}
+    await clock.run_tasks()
+    assert runtime.updates == [("c1", ONE)]
+
+
+async def test_a_paused_updater_sends_nothing_and_keeps_what_it_knows(
+    updater: RuntimeUpdater, runtime: FakeRuntime, clock: ManualClock
+) -> None:
+    updater.want({"c1": ONE})
+    await clock.run_tasks()
+    runtime.failure = REFUSED
+    runtime.may_list.clear()
+    updater.want({"c1": TWO})
+    await clock.run_tasks()
+    updater.pause()
+    runtime.may_list.set()
+    await clock.advance(60)
+    assert updater.problem is None
     runtime.failure = None
-    recorder.want({"c1": ONE})
-    await asyncio.sleep(0.02)
-    assert runtime.told == [("c1", ONE)]
+    updater.want({"c1": ONE})
+    await clock.advance(60)
+    assert runtime.updates == [("c1", ONE)]
+
+
+async def test_an_update_that_is_acknowledged_while_paused_is_stale_later(
+    updater: RuntimeUpdater, runtime: FakeRuntime, clock: ManualClock
+) -> None:
+    runtime.may_update.clear()
+    updater.want({"c1": ONE})
+    await clock.run_tasks()
+    updater.pause()
+    runtime.may_update.set()
+    await clock.run_tasks()
+    assert updater.stale_cpus == {}
+    updater.want({"c1": TWO})
+    assert updater.stale_cpus == {"c1": ONE.cpus}

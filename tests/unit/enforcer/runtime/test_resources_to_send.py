@@ -1,4 +1,4 @@
-"""What the runtime is to remember: what the kernel has of owners, and nothing of anybody else."""
+"""The runtime gets what the kernel has for exclusive containers, and nothing for others."""
 
 import pytest
 
@@ -7,18 +7,18 @@ from numapin_api.nodeassignment import ContainerAssignment
 from numapin_enforcer.cgroups.naming import Driver, Layout
 from numapin_enforcer.cgroups.tree import Cgroup, Version, tree_of
 from numapin_enforcer.plan.desired import Desired
-from numapin_enforcer.runtime.client import ContainerResources
-from numapin_enforcer.runtime.records import find_containers, resources_to_send
+from numapin_enforcer.runtime.types import ContainerResources
+from numapin_enforcer.runtime.updater import find_containers, resources_to_send
 
 ROOT, POD = "kubepods", "kubepods/pod1"
 A, B = f"{POD}/{'a' * 64}", f"{POD}/{'b' * 64}"
 BOTH, ONE = MemSet([0, 1]), CpuSet([1])
 
 
-def told(
+def resources(
     found: str, *, exclusive: bool = True, mems: str = "", before: ContainerResources | None = None
 ) -> ContainerResources | None:
-    """What is to be told of a container that should have CPU 1."""
+    """What must be sent for a container that should have CPU 1."""
     cpus, nodes = CpuSet.parse(found), MemSet.parse(mems)
     container = ContainerAssignment(
         pod_uid="1",
@@ -42,34 +42,34 @@ OLD = ContainerResources(CpuSet([3]))
 @pytest.mark.parametrize(
     ("expected", "found"),
     [
-        (ContainerResources(ONE), told("1")),
-        (ContainerResources(ONE, MemSet([0])), told("1", mems="0")),
-        (None, told("0")),
-        (OLD, told("0", before=OLD)),
-        (None, told("1", exclusive=False)),
-        (ContainerResources(ONE), told("1", exclusive=False, before=OLD)),
+        (ContainerResources(ONE), resources("1")),
+        (ContainerResources(ONE, MemSet([0])), resources("1", mems="0")),
+        (None, resources("0")),
+        (OLD, resources("0", before=OLD)),
+        (None, resources("1", exclusive=False)),
+        (ContainerResources(ONE), resources("1", exclusive=False, before=OLD)),
         (
             ContainerResources(ONE, BOTH),
-            told("1", exclusive=False, before=ContainerResources(CpuSet([3]), MemSet([0]))),
+            resources("1", exclusive=False, before=ContainerResources(CpuSet([3]), MemSet([0]))),
         ),
     ],
     ids=[
-        "an owner",
-        "an owner with memory",
-        "an owner that the kernel has elsewhere",
-        "one that was told before and is elsewhere",
-        "one that shares",
-        "a former owner",
-        "a former owner with memory",
+        "exclusive",
+        "exclusive with memory",
+        "exclusive, and the kernel does not have it yet",
+        "sent before, and the kernel does not have it yet",
+        "shared",
+        "exclusive before",
+        "exclusive before, with memory",
     ],
 )
-def test_what_is_told(
+def test_what_is_sent(
     expected: ContainerResources | None, found: ContainerResources | None
 ) -> None:
     assert found == expected
 
 
-def test_of_a_cgroup_that_nothing_is_wanted_of_nothing_is_told() -> None:
+def test_nothing_is_sent_for_a_cgroup_without_desired_cpus() -> None:
     tree = tree_of(Version.V1, ROOT, [Cgroup(ROOT, ONE, BOTH, ONE, BOTH)])
     assert resources_to_send({}, tree, ROOT, OLD) is None
 

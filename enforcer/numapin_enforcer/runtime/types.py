@@ -1,0 +1,113 @@
+"""What the enforcer needs of a container runtime: the protocol, its values, its errors."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import ClassVar, Final, Protocol
+
+from numapin_api.conditions import Reason
+from numapin_api.cpuset import CpuSet, MemSet
+
+UNLIMITED_QUOTA: Final = -1
+"""Removes a CFS quota that was set before; 0 would mean "no change"."""
+
+
+class CriError(Exception):
+    """The container runtime did not do what it was asked; `reason` goes into a condition."""
+
+    reason: ClassVar[str] = Reason.RUNTIME_REFUSED
+
+
+class CriUnavailableError(CriError):
+    """The CRI socket does not answer, or not in time."""
+
+    reason = Reason.RUNTIME_UNAVAILABLE
+
+    def __init__(self, socket: Path, problem: str) -> None:
+        super().__init__(
+            f"the container runtime does not answer on {socket}: {problem}; "
+            "start it, or name its socket with --cri-socket"
+        )
+        self.socket, self.problem = socket, problem
+
+
+class CriUnsupportedError(CriError):
+    """The runtime is too old for a call."""
+
+    reason = Reason.RUNTIME_UNSUPPORTED
+
+
+class CriRefusedError(CriError):
+    """The runtime answered a call with an error; it may have done a part of it."""
+
+    reason = Reason.RUNTIME_REFUSED
+
+
+class CriNotFoundError(CriRefusedError):
+    """The runtime has no such container (any more)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeVersion:
+    """The program that answers on the CRI socket, e.g. `containerd` `v2.1.9`."""
+
+    name: str
+    version: str
+
+
+class ContainerState(StrEnum):
+    """The phase of a container's life."""
+
+    CREATED = "Created"
+    RUNNING = "Running"
+    EXITED = "Exited"
+    UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeContainer:
+    """One container that the runtime lists.
+
+    containerd lists it before its cgroup appears, CRI-O only after runc has created it.
+    """
+
+    id: str
+    name: str
+    state: ContainerState
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerResources:
+    """What the runtime is sent for a container. An empty set and quota 0 mean "no change".
+
+    `quota_us` is a CFS limit in the container's own period, or `UNLIMITED_QUOTA`.
+    """
+
+    cpus: CpuSet
+    mems: MemSet = MemSet()
+    quota_us: int = 0
+
+
+class ContainerRuntime(Protocol):
+    """A container runtime, as the enforcer uses it."""
+
+    async def version(self) -> RuntimeVersion:
+        """The program that answers."""
+        ...
+
+    async def containers(self, container_id: str = "") -> tuple[RuntimeContainer, ...]:
+        """All containers, started or not; only one of them if `container_id` is given."""
+        ...
+
+    async def sandboxes(self, sandbox_id: str = "") -> frozenset[str]:
+        """Ids of the pods' sandboxes; only `sandbox_id`, if it is one, when that is given."""
+        ...
+
+    async def update_resources(self, container_id: str, resources: ContainerResources) -> None:
+        """Set a container's resources; the runtime writes them again at each later update."""
+        ...
+
+    def events(self) -> AsyncIterator[tuple[RuntimeContainer, ...]]:
+        """For each event from now on, the containers of its pod; ends with the connection."""
+        ...
