@@ -1,6 +1,6 @@
-// The components of the lab that come from the Kubernetes release: built by path, see
-// numapin_lab/build.py. containerd has a go.mod of its own (containerd/go.mod): it needs newer
-// k8s.io modules than this release is built from, and one module can hold only one version.
+// The components of the lab that come from the Kubernetes release; numapin_lab/components/build.py
+// builds each by its path. containerd has a go.mod of its own (containerd/go.mod): it needs newer
+// k8s.io modules than this release is built from, and one module can require only one version.
 module numapin.io/lab
 
 go 1.26.0
