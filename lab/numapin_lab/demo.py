@@ -18,8 +18,8 @@ from numapin_lab.processes.daemons import wait_until
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 REFUSED = r'jsonpath={range .spec.refused[*]}{.pod}: {.reason}: {.message}{"\n"}{end}'
-RUNNING_SECONDS = 180
-PINNED_SECONDS = 180
+RUNNING_SECONDS = 300
+PINNED_SECONDS = 300
 
 
 def run(folder: LabFolder, command: str, keep: bool, tell: Say = say) -> None:

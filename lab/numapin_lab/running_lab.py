@@ -20,7 +20,9 @@ from numapin_lab.node.agents import Agent
 from numapin_lab.node.image import IMAGE
 from numapin_lab.processes.daemons import POLL_SECONDS, wait_until
 
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = 240.0
+"""Only ends a wait that is in vain; a busy machine may be several times slower than an idle one."""
+KUBECTL_TIMEOUT = f"--timeout={WAIT_SECONDS:.0f}s"
 NODE_ASSIGNMENTS = f"/apis/{API_VERSION}/nodeassignments"
 SLEEP = ("sleep", "1000000")
 BUSY = ("sh", "-c", "while true; do :; done")
@@ -110,7 +112,7 @@ class RunningLab:
 
     def delete(self, kind: str, *names: str) -> None:
         """Delete and wait until they are gone."""
-        self.kubectl("delete", kind, *names, "--ignore-not-found", "--wait", "--timeout=50s")
+        self.kubectl("delete", kind, *names, "--ignore-not-found", "--wait", KUBECTL_TIMEOUT)
 
     def wait(self, ready: Callable[[], bool], what: str) -> None:
         """Wait for something to become true.
@@ -132,7 +134,7 @@ class RunningLab:
     def wait_running(self, *names: str) -> None:
         """Return when the pods run."""
         conditions = "--for=jsonpath={.status.phase}=Running"
-        self.kubectl("wait", conditions, "pod", *names, "--timeout=50s")
+        self.kubectl("wait", conditions, "pod", *names, KUBECTL_TIMEOUT)
 
     def assignment(self) -> NodeAssignment | None:
         """The node's NodeAssignment."""

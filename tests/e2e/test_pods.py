@@ -2,7 +2,7 @@
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignment
-from numapin_lab.running_lab import BUSY, RunningLab, eventually, pod, policy
+from numapin_lab.running_lab import BUSY, KUBECTL_TIMEOUT, RunningLab, eventually, pod, policy
 
 OWN, SHARED = CpuSet.parse("1"), CpuSet.parse("0")
 EVERYTHING = CpuSet.parse("0-1")
@@ -90,7 +90,7 @@ def test_a_container_runs_on_its_own_cpu_before_its_first_instruction(lab: Runni
         command = ("grep", "Cpus_allowed_list", "/proc/self/status")
         lab.apply(pod(name, command, cpu="1"))
         done = "--for=jsonpath={.status.phase}=Succeeded"
-        lab.kubectl("wait", done, f"pod/{name}", "--timeout=50s")
+        lab.kubectl("wait", done, f"pod/{name}", KUBECTL_TIMEOUT)
         printed.append(lab.kubectl("logs", name).split()[-1])
         lab.delete("pod", name)
         eventually(lambda: lab.wait_settled().spec.containers, ())

@@ -19,7 +19,7 @@ from numapin_lab.running_lab import RunningLab
 
 TICK_SECONDS: Final = 0.02
 OTHERS_AT_ONCE: Final = 5
-STUCK_SECONDS: Final = 180.0
+STUCK_SECONDS: Final = 300.0
 TOLD_EVERY: Final = 20
 
 

@@ -1,6 +1,7 @@
 """A chaos run from its first pod to its report: `python -m numapin_lab chaos`."""
 
 import pickle
+import select
 import signal
 import subprocess
 import sys
@@ -32,7 +33,7 @@ RESIDENTS: Final[Mapping[str, Mapping[str, str]]] = {
     "resident-best-effort": {},
     "resident-burstable": {"memory": "16Mi"},
 }
-SAMPLER_SECONDS: Final = 60
+SAMPLER_SECONDS: Final = 300
 FENCED: Final = "numapin_enforcer.standby.fencing: fenced "
 
 
@@ -155,12 +156,24 @@ def _sampling(lab: RunningLab, overwriter: Overwriter, output: Path) -> Iterator
         f"--node={lab.node}",
         f"--output={file}",
     ]
-    with subprocess.Popen(command) as sampler:
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as sampler:
         try:
-            time.sleep(1.0)  # its watch begins
+            _wait_for_first_line(sampler)
             yield file
         finally:
             sampler.send_signal(signal.SIGTERM)
             status = sampler.wait(timeout=SAMPLER_SECONDS)
     if status != 0:
         raise LabError(f"the sampler ended with status {status}")
+
+
+def _wait_for_first_line(sampler: subprocess.Popen[bytes]) -> None:
+    """Return when the sampler says that it has seen the NodeAssignment.
+
+    Raises:
+        LabError: it ended, or said nothing for `SAMPLER_SECONDS`.
+    """
+    assert sampler.stdout is not None
+    readable, _, _ = select.select([sampler.stdout], [], [], SAMPLER_SECONDS)
+    if not readable or not sampler.stdout.readline():
+        raise LabError(f"the sampler has not seen the NodeAssignment in {SAMPLER_SECONDS} s")

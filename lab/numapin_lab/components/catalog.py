@@ -18,7 +18,7 @@ Version = tuple[int, int, int]
 
 KUBERNETES_MODULE = Path(__file__).resolve().parents[2]
 CONTAINERD_MODULE = KUBERNETES_MODULE / "containerd"
-VERSION_SECONDS = 20
+VERSION_SECONDS = 120
 
 
 @dataclass(frozen=True)

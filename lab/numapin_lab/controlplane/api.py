@@ -12,7 +12,7 @@ from typing import Any
 
 from numapin_lab.errors import LabError
 
-REQUEST_SECONDS = 10
+REQUEST_SECONDS = 30
 
 
 class AnswerError(LabError):

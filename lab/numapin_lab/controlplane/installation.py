@@ -13,7 +13,7 @@ from numapin_lab.processes.daemons import wait_until
 
 MANIFESTS = Path(__file__).resolve().parents[3] / "manifests" / "base"
 WORKLOADS = frozenset({"Deployment", "DaemonSet"})
-ESTABLISH_SECONDS = 30
+ESTABLISH_SECONDS = 120
 
 
 def without_workloads(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

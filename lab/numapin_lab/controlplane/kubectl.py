@@ -8,7 +8,7 @@ from typing import Any
 
 from numapin_lab.errors import LabError
 
-COMMAND_SECONDS = 60
+COMMAND_SECONDS = 300
 
 
 @dataclass(frozen=True)

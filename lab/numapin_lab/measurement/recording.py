@@ -16,7 +16,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_lab.errors import LabError
 
 OBSERVER = Path(__file__).with_name("observer.py")
-END_SECONDS = 10.0
+WAIT_SECONDS = 120.0
 POLL_SECONDS = 0.01
 
 
@@ -104,9 +104,10 @@ def recording(kubepods: Path) -> Iterator[Recording]:
         reader = threading.Thread(target=found.take, args=(iter(observer.stdout),), daemon=True)
         reader.start()
         try:
-            found.ready.wait(END_SECONDS)
+            if not found.ready.wait(WAIT_SECONDS):
+                raise LabError(f"the observer has not begun within {WAIT_SECONDS:.0f} s")
             yield found
         finally:
             observer.stdin.close()
-            reader.join(END_SECONDS)
-            observer.wait(END_SECONDS)
+            reader.join(WAIT_SECONDS)
+            observer.wait(WAIT_SECONDS)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from numapin_lab.errors import LabError
 
-REMOVE_SECONDS = 30.0
+REMOVE_SECONDS = 120.0
 POLL_SECONDS = 0.05
 MOUNTS = Path("/proc/self/mounts")
 

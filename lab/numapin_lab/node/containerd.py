@@ -15,7 +15,7 @@ from numapin_lab.node.mount_namespace import MountNamespace
 from numapin_lab.processes.daemons import Daemon, wait_until
 
 START_SECONDS = 300
-COMMAND_SECONDS = 60
+COMMAND_SECONDS = 240
 NAMESPACE = "k8s.io"
 RUNC_REMEDY = "apt-get install -y --no-install-recommends runc"
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -14,7 +14,7 @@ from pathlib import Path
 from numapin_lab.errors import LabError
 from numapin_lab.node import mounts
 
-MOUNT_SECONDS = 60
+MOUNT_SECONDS = 240
 
 # Source: kubernetes pkg/kubelet/cm/container_manager_linux.go, setupKernelTunables.
 WANTED_SETTINGS: Mapping[str, str] = {

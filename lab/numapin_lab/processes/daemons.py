@@ -19,8 +19,8 @@ from numapin_lab.processes.ports import is_free
 
 MARK = "NUMAPIN_LAB_FOLDER"
 POLL_SECONDS = 0.05
-PORT_SECONDS = 5.0
-KILL_SECONDS = 30.0
+PORT_SECONDS = 30.0
+KILL_SECONDS = 120.0
 LOG_LINES = 15
 
 

@@ -19,7 +19,8 @@ from numapin_lab.vm.qemu_monitor import Monitor
 CONSOLE = "ttyS0"
 MACHINE = Machine()
 BOOT_SECONDS = 300.0
-LOAD_SECONDS = 120.0
+PING_SECONDS, MAX_PING_SECONDS = 2.0, 32.0
+LOAD_SECONDS = 300.0
 NODE_INIT = Init(
     "mount -t ext4 -o ro /dev/vda /lower",
     "exec switch_root /newroot /sbin/agent",
@@ -95,8 +96,19 @@ class NodeMachine:
             self.daemon.start()
 
     def wait_booted(self) -> None:
-        """Return when its shell answers."""
-        wait_until(self.shell.answers, "the guest to answer", BOOT_SECONDS, self.daemon)
+        """Return when its shell answers.
+
+        Each attempt waits twice as long as the one before: a script that is sent too early is lost,
+        and a busy guest takes many seconds to answer.
+        """
+        seconds = PING_SECONDS
+
+        def answers() -> bool:
+            nonlocal seconds
+            tried, seconds = seconds, min(2 * seconds, MAX_PING_SECONDS)
+            return self.shell.answers(tried)
+
+        wait_until(answers, "the guest to answer", BOOT_SECONDS, self.daemon)
 
     def resume(self) -> None:
         """Let it go on once its snapshot is loaded, and set its clock: it stood still since."""

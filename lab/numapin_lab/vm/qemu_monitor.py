@@ -12,7 +12,7 @@ from typing import Any
 
 from numapin_lab.errors import LabError
 
-ANSWER_SECONDS = 60.0
+ANSWER_SECONDS = 240.0
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ class RunningVmLab(RunningLab):
     """A cluster whose node is a virtual machine, and whoever works on it."""
 
     cluster: VmCluster
-    patience_seconds: ClassVar[float] = 300.0
+    patience_seconds: ClassVar[float] = 600.0
     poll_seconds: ClassVar[float] = 0.5
 
     @property

@@ -11,11 +11,12 @@ from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.node.containerd import Runtime
 from numapin_lab.processes.daemons import wait_until
 from numapin_lab.processes.ports import choose
-from support.real.enforcer_node import PATH, Node, assigned, eventually, spec
+from support.real.enforcer_node import PATH, Node, assigned, spec
 from support.real.played_kubelet import Kubelet, Pod
+from support.real.waiting import eventually
 
 CRDS = Path(__file__).parents[3] / "crds"
-SERVED_SECONDS = 30
+SERVED_SECONDS = 120
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,9 @@ import re
 from functools import partial
 from pathlib import Path
 
-from support.real.enforcer_node import Node, assigned, eventually, spec
+from support.real.enforcer_node import Node, assigned, spec
 from support.real.played_kubelet import CPUSET, Kubelet, cpus_of
+from support.real.waiting import eventually
 
 # A shell that holds 4 MiB in a variable, and says when it has it; `true` at the end keeps it from
 # becoming its last command.

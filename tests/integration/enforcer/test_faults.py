@@ -13,7 +13,7 @@ import pytest
 
 from numapin_lab.node.cgroups import MOUNTS, hierarchies
 from numapin_lab.processes.ports import choose
-from support.real.enforcer_node import Node, assigned, eventually, spec
+from support.real.enforcer_node import Node, assigned, spec
 from support.real.played_kubelet import (
     CPUSET,
     Kubelet,
@@ -22,6 +22,7 @@ from support.real.played_kubelet import (
     make_cgroup,
     write_cpus,
 )
+from support.real.waiting import eventually
 
 
 def _edited(node: Node, tmp_path: Path, old: str, new: str) -> str:

@@ -1,8 +1,9 @@
 """mode None and --release: every cgroup as it was found."""
 
 from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
-from support.real.enforcer_node import Node, assigned, eventually, spec
+from support.real.enforcer_node import Node, assigned, spec
 from support.real.played_kubelet import CPUSET, Kubelet, cpus_of, write_cpus
+from support.real.waiting import eventually
 
 
 def sets(kubelet: Kubelet) -> dict[str, str]:

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from numapin_enforcer.node.kubelet_checkpoint import checkpoint_replaced, static_policy_conflict
-from support.real.enforcer_node import PATIENCE_SECONDS, Node, assigned, eventually, spec
+from support.real.enforcer_node import Node, assigned, spec
 from support.real.played_kubelet import Kubelet, Pod, cpus_of, limit_of, write_cpus, write_limit
+from support.real.waiting import PATIENCE_SECONDS, eventually
 
 NONE, STATIC = '{"policyName":"none"}', '{"policyName":"static"}'
 

@@ -19,9 +19,10 @@ from numapin_enforcer.runtime.client import CriClient
 from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
 from numapin_enforcer.runtime.types import ContainerResources, ContainerState, CriNotFoundError
 from numapin_enforcer.runtime.updater import NOT_STARTED_SECONDS
-from support.real.enforcer_node import Node, assigned, eventually, spec
+from support.real.enforcer_node import Node, assigned, spec
 from support.real.held_container_start import held_start
 from support.real.played_kubelet import CPUSET, FIRST_ACT, Kubelet, Pod, cpus_of
+from support.real.waiting import eventually
 
 ROUNDS = 20
 CPU_1 = pb.LinuxContainerResources(cpuset_cpus="1")

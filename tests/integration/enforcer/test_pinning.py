@@ -4,8 +4,9 @@ import uuid
 from functools import partial
 
 from numapin_lab.node.cgroups import MOUNTS, hierarchies
-from support.real.enforcer_node import Node, assigned, eventually, spec
+from support.real.enforcer_node import Node, assigned, spec
 from support.real.played_kubelet import FIRST_ACT, VERSION, Kubelet, cpus_of, make_cgroup
+from support.real.waiting import eventually
 
 
 async def test_a_running_container_gets_its_cpu_and_all_others_leave_it(

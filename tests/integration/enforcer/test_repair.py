@@ -13,9 +13,10 @@ from grpclib.exceptions import GRPCError
 
 from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
 from numapin_lab.processes.daemons import kill, stop
-from support.real.enforcer_node import Node, assigned, eventually, spec
+from support.real.enforcer_node import Node, assigned, spec
 from support.real.played_kubelet import Kubelet, Pod, cpus_of, limit_of, pids_of, write_cpus
 from support.real.sampled_cpus import sampled
+from support.real.waiting import eventually
 
 
 async def test_an_overwritten_owner_is_set_right_counted_and_told(

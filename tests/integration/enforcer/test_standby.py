@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from support.real.enforcer_node import PATIENCE_SECONDS, Node, assigned, eventually, spec
+from support.real.enforcer_node import Node, assigned, spec
 from support.real.played_kubelet import CPUSET, Kubelet, Pod, cpus_of, write_cpus
+from support.real.waiting import PATIENCE_SECONDS, eventually
 
 TELL = ("grep", "Cpus_allowed_list", "/proc/self/status")
 NEWCOMERS = 5

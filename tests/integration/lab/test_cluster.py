@@ -14,12 +14,13 @@ from numapin_lab.lifecycle import PARTS, LabFolder
 from numapin_lab.node.cgroups import LabCgroup
 from numapin_lab.node.mount_namespace import WANTED_SETTINGS
 from numapin_lab.node.mounts import MOUNTS, below
+from numapin_lab.processes import daemons
 from numapin_lab.processes.daemons import kill, marked, wait_until
 from numapin_lab.processes.ports import is_free
 
 WITHOUT = frozenset({"operator", "enforcer"})
 CLUSTER_PARTS = [part for part in PARTS if part not in {*WITHOUT, "standby"}]
-RUNNING_SECONDS = 60
+RUNNING_SECONDS = 240
 
 POD = """
 apiVersion: v1
@@ -74,7 +75,7 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
 
 
@@ -172,7 +173,10 @@ def test_down_ends_an_up_that_was_interrupted(tmp_path: Path) -> None:
     folder.down()
 
 
-def test_a_port_taken_meanwhile_is_named(cluster: Cluster, folder: LabFolder) -> None:
+def test_a_port_taken_meanwhile_is_named(
+    cluster: Cluster, folder: LabFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(daemons, "PORT_SECONDS", 1.0)
     scheduler = pids(folder)["kube-scheduler"]
     assert scheduler is not None
     kill(scheduler)

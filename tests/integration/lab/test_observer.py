@@ -13,7 +13,7 @@ from numapin_enforcer.cgroups.tree import Version
 from numapin_lab.measurement.recording import Change, recording, seconds_shared
 from numapin_lab.node.cgroups import LabCgroup, open_to_children
 
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = 120.0
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ def command(folder: LabFolder, *arguments: str) -> subprocess.CompletedProcess[s
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
 
 

@@ -19,7 +19,14 @@ def installed_plane(control_plane: ControlPlane) -> ControlPlane:
     """The control plane with the manifests that users apply."""
     kubectl = control_plane.kubectl
     kubectl("apply", "--server-side", "-k", str(ROOT / "manifests" / "overlays" / "default"))
-    kubectl("wait", "--for=condition=Established", "crd", "-l", "app.kubernetes.io/name=numapin")
+    kubectl(
+        "wait",
+        "--for=condition=Established",
+        "crd",
+        "-l",
+        "app.kubernetes.io/name=numapin",
+        "--timeout=120s",
+    )
     # It retries while the API server still prepares to store them.
     kubectl("get", "nodeassignments,cpupolicies")
     return control_plane

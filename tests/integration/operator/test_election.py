@@ -13,7 +13,7 @@ from numapin_client.resources import LEASES, Key
 from numapin_lab.controlplane.servers import ControlPlane
 from numapin_operator.leader_election import Candidate, LeaseTiming, candidacy
 from support.real.tcp_proxy import Wire, wired_client
-from support.real.waiting import eventually
+from support.real.waiting import PATIENCE_SECONDS, eventually
 
 FAST = LeaseTiming(lease_seconds=3.0, renew_deadline_seconds=1.5, retry_seconds=0.1)
 
@@ -75,7 +75,7 @@ async def test_a_killed_leader_is_followed_by_another(api: ApiClient, lease: Key
     async with candidacy(second):
         killed.cancel()
         await asyncio.wait([killed])
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await second.leading.wait()
         assert (await api.get(LEASES, lease))["spec"]["holderIdentity"] == second.identity
 
@@ -94,11 +94,11 @@ async def test_a_leader_cut_off_stops_before_the_next_starts(
             wire.fall_silent()
             if failure == "cut":
                 wire.cut()
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 await near.leading.wait()
             assert not far.leading.is_set()
             wire.mend()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await far.leading.wait()
         watching.cancel()
     assert overlap.most == 1

@@ -7,35 +7,15 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from numapin_lab.controlplane.api import ApiServer
+from support.real.waiting import PATIENCE_SECONDS, eventually
 
-PATIENCE_SECONDS = 120.0
-POLL_SECONDS = 0.02
 PATH = "/apis/numapin.io/v1alpha1/nodeassignments"
-
-
-async def eventually(check: Callable[[], Any], what: str = "") -> Any:
-    """Wait until `check` says something true; a test that waits in vain fails with its last word.
-
-    The bound is only there to end a test that fails.
-    """
-    deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
-    while True:
-        try:
-            answer = check()
-            problem = f"{what or check}: {answer!r}"
-        except (OSError, AssertionError) as error:
-            answer, problem = None, f"{what or check}: {error!r}"
-        if answer:
-            return answer
-        if asyncio.get_running_loop().time() > deadline:
-            raise AssertionError(f"waited {PATIENCE_SECONDS:g} s in vain for {problem}")
-        await asyncio.sleep(POLL_SECONDS)
 
 
 def assigned(uid: str, container: str, cpus: str, **more: Any) -> dict[str, Any]:
@@ -162,7 +142,7 @@ class Node:
     def probe(self, page: str) -> tuple[int, str]:
         """Status and body of a probe; (0, ...) while nobody listens."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{page}", timeout=5) as one:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{page}", timeout=30) as one:
                 return one.status, one.read().decode()
         except urllib.error.HTTPError as error:
             with error:

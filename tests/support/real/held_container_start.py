@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from numapin_lab.node.cgroups import MOUNTS, hierarchies
-from support.real.enforcer_node import eventually
 from support.real.played_kubelet import Kubelet, Pod, pids_of
+from support.real.waiting import eventually
 
 FREEZERS = (("freezer.state", "FROZEN", "THAWED"), ("cgroup.freeze", "1", "0"))
 """Of cgroup v1 and v2: the file, what freezes all below, what lets it go on."""

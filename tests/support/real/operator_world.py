@@ -30,10 +30,8 @@ from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.controlplane.service_accounts import ServiceAccount, log_in
 from numapin_operator.cluster import ApiCluster, PodEvent
 from numapin_operator.observe.records import NodeView
-from support.real.waiting import WAIT_SECONDS
+from support.real.waiting import PATIENCE_SECONDS, eventually
 from support.values.operator import enforcer_status, pod_body
-
-STOP_SECONDS = 20
 
 
 class RealWorld:
@@ -226,21 +224,14 @@ class OperatorProcess:
         process, self._process = self._process, None
         if process.returncode is None:
             process.send_signal(number)
-        async with asyncio.timeout(STOP_SECONDS):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             return await process.wait()
 
 
 async def until(holds: Callable[[], Any], log: Path | None = None) -> None:
-    """Wait until it holds; it may be a coroutine function."""
+    """Wait until it holds; a test that waits in vain shows the end of `log`."""
     try:
-        async with asyncio.timeout(WAIT_SECONDS):
-            while True:
-                found = holds()
-                if asyncio.iscoroutine(found):
-                    found = await found
-                if found:
-                    return
-                await asyncio.sleep(0.01)
-    except TimeoutError:
+        await eventually(holds)
+    except AssertionError as error:
         said = log.read_text()[-4000:] if log else ""  # noqa: ASYNC240 - the test is over
-        pytest.fail(f"waited in vain\n{said}")
+        pytest.fail(f"{error}\n{said}")

@@ -13,7 +13,7 @@ from numapin_enforcer.runtime.generated.cri_v1_grpc import RuntimeServiceStub
 from numapin_lab.node.cgroups import MOUNTS, hierarchies, open_to_children
 from numapin_lab.node.containerd import Runtime
 
-CALL_SECONDS = 60
+CALL_SECONDS = 240
 EFFECTIVE = {1: "cpuset.effective_cpus", 2: "cpuset.cpus.effective"}
 VERSION, CPUSET = next(
     (version, mount)

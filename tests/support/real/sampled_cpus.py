@@ -9,13 +9,18 @@ from support.real.played_kubelet import cpus_of
 
 @contextmanager
 def sampled(cgroup: str) -> Iterator[set[str]]:
-    """Every set that the kernel showed for a cgroup meanwhile, looking each millisecond."""
+    """Every set that the kernel showed for a cgroup meanwhile, read each millisecond.
+
+    At least one read is made, however busy the machine is.
+    """
     seen: set[str] = set()
     done = threading.Event()
 
     def look() -> None:
-        while not done.wait(0.001):
+        while True:
             seen.add(cpus_of(cgroup))
+            if done.wait(0.001):
+                return
 
     thread = threading.Thread(target=look)
     thread.start()

@@ -10,7 +10,7 @@ from support.real.played_kubelet import Kubelet
 CGROUPS = Path("/sys/fs/cgroup")
 CLASSES = {"": Qos.GUARANTEED, "burstable": Qos.BURSTABLE, "besteffort": Qos.BEST_EFFORT}
 LAYOUT = Layout(Driver.SYSTEMD)
-START_SECONDS = 60
+START_SECONDS = 240
 # Source: opencontainers/cgroups systemd/v2.go, `Apply`.
 ACCOUNTING = ("CPUAccounting", "IOAccounting", "MemoryAccounting", "TasksAccounting")
 
@@ -68,6 +68,6 @@ def remembered(unit: str) -> str:
 
 
 def run(*command: str) -> str:
-    answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert answer.returncode == 0, f"{command}: {answer.stderr}"
     return answer.stdout

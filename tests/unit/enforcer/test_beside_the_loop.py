@@ -20,7 +20,7 @@ from numapin_enforcer.cgroups.memory_mover import Mover
 from numapin_enforcer.cgroups.tree import CgroupRefusedError, Step, Tree, Write
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.kubelet_checkpoint import static_policy_conflict
-from support.real.enforcer_node import eventually
+from support.real.waiting import eventually
 
 SPEC = NodeAssignmentSpec(pools=Pools(reserved=CpuSet((0,)), shared=CpuSet((0, 1))))
 MOVE = Write("kubepods/pod1/c", MemSet((1,)), Step.MOVE_MEMORY, may_block=True)

@@ -21,7 +21,7 @@ POLL_SECONDS: Final = 0.0002
 SOON_SECONDS: Final = 0.2
 SLOW_POLL_SECONDS: Final = 0.005
 ASK_SECONDS: Final = 0.5
-PATIENCE_SECONDS: Final = 120.0
+PATIENCE_SECONDS: Final = 300.0
 SETTING: Final = "cpuset.cpus"
 
 

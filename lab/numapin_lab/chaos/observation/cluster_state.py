@@ -16,7 +16,7 @@ from numapin_lab.processes.usage import resident_mib
 from numapin_lab.running_lab import RunningLab
 
 LOOK_SECONDS: Final = 0.2
-PATIENCE_SECONDS: Final = 120.0
+PATIENCE_SECONDS: Final = 300.0
 PODS: Final = "/api/v1/namespaces/default/pods"
 ASSIGNMENTS: Final = "/apis/numapin.io/v1alpha1/nodeassignments"
 AWAY: Final = (OSError, http.client.HTTPException, ValueError)

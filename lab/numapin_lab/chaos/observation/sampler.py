@@ -221,6 +221,11 @@ def main() -> None:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     reported = Reported()
     Watcher(options.kubeconfig, options.node, reported).start()
+    while not (reported.versions or stop.is_set()):
+        time.sleep(PERIOD_SECONDS)
+    print(
+        "the NodeAssignment is seen", flush=True
+    )  # the process that started this one waits for it
     samples = Sampler(PodsTree(options.kubepods, options.bundles), reported).run(stop)
     options.output.write_bytes(pickle.dumps(samples))
 

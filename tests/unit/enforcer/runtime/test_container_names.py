@@ -14,7 +14,7 @@ from numapin_enforcer.runtime.types import (
     RuntimeVersion,
 )
 from support.fakes.runtime import FakeRuntime
-from support.real.enforcer_node import eventually
+from support.real.waiting import eventually
 
 AWAY = CriUnavailableError(Path("/run/x.sock"), "no answer in 5 s")
 

@@ -18,7 +18,7 @@ from numapin_client.errors import (
 from numapin_client.resources import Json, Key, Resource
 from numapin_enforcer.status.conditions import Report, judge, merge_patch
 from numapin_enforcer.status.publisher import Reporter
-from support.real.enforcer_node import eventually
+from support.real.waiting import eventually
 
 NOW = "2030-01-01T00:00:00Z"
 

@@ -21,7 +21,7 @@ from numapin_enforcer.systemd.slices import (
 )
 from numapin_enforcer.systemd.updater import SliceUpdater
 from support.fakes.systemd import FakeSystemd
-from support.real.enforcer_node import eventually
+from support.real.waiting import eventually
 
 LAYOUT = Layout(Driver.SYSTEMD)
 ROOT = "kubepods.slice"

@@ -73,7 +73,7 @@ def test_a_guest_that_says_nothing_more_is_not_waited_for(
     path = played(guest)
     with pytest.raises(ConnectionResetError, match="the guest ended"):
         GuestShell(path).run("true")
-    assert not GuestShell(path.with_name("nobody")).answers()
+    assert not GuestShell(path.with_name("nobody")).answers(2.0)
 
 
 def _emulator(answer: object) -> Play:
