@@ -1,4 +1,4 @@
-"""Read settings, build every part, run until told to stop."""
+"""Read the settings, build every part, run until SIGTERM or SIGINT."""
 
 import asyncio
 import gc
@@ -18,18 +18,19 @@ from numapin_client.login.credentials import Login
 from numapin_client.login.find import find_login
 from numapin_client.resources import Key
 from numapin_daemon.logs import setup_logging
-from numapin_operator.application import Application, Standalone
+from numapin_daemon.probes import AddressError, serve_probes
+from numapin_operator.application import Application
 from numapin_operator.cluster import ApiCluster
-from numapin_operator.health import CannotListenError, build_application, serve
-from numapin_operator.leader_election import Candidate, candidacy
+from numapin_operator.leader_election import LeaderElector, Standalone, run_elector
 from numapin_operator.observe.kopf_source import CHATTY_LOGGERS
 from numapin_operator.settings import Settings, parse_settings
 
 EXIT_UNUSABLE: Final = 2
 
 COLLECTOR_THRESHOLDS: Final = (100_000, 50, 100)
-"""How rarely Python looks for cycles. What the API server sends has none, and comes by 100,000
-objects at a time: by default two fifths of the time of listing all pods go into the search."""
+"""How rarely Python searches for reference cycles. Objects of the API server have none, and come
+100,000 at a time: with Python's defaults the search takes two fifths of the time to list all pods.
+"""
 
 _log = logging.getLogger("numapin_operator")
 
@@ -43,10 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         login = find_login(str(settings.kubeconfig or ""), os.environ)
         asyncio.run(operate(settings, login))
     except LoginError as error:
-        _log.error("no way to reach the API server", extra={"error": str(error)})
+        _log.error("cannot log in to the API server", extra={"error": str(error)})
         return EXIT_UNUSABLE
-    except CannotListenError as error:
-        _log.error("no place for the probe pages", extra={"error": str(error)})
+    except AddressError as error:
+        _log.error("cannot serve the probes", extra={"error": str(error)})
         return EXIT_UNUSABLE
     return 0
 
@@ -55,7 +56,7 @@ async def operate(settings: Settings, login: Login) -> None:
     """Run all parts until SIGTERM or SIGINT.
 
     Raises:
-        CannotListenError: the health address is not to be had.
+        AddressError: the health address is taken, or not this machine's.
         ExceptionGroup: a part failed.
     """
     stop = asyncio.Event()
@@ -67,24 +68,22 @@ async def operate(settings: Settings, login: Login) -> None:
         leadership = _leadership(settings, api)
         cluster = ApiCluster(api, socket.gethostname())
         application = Application(api, cluster, leadership.leading, login)
-        pages = build_application(application.health())
-        runner = await serve(pages, settings.health_address)
-        stack.push_async_callback(runner.cleanup)
+        await stack.enter_async_context(serve_probes(application.health(), settings.health_address))
         await _run_until(stop, application, leadership)
     _log.info("stopped")
 
 
-def _leadership(settings: Settings, api: ApiClient) -> Candidate | Standalone:
+def _leadership(settings: Settings, api: ApiClient) -> LeaderElector | Standalone:
     if not settings.leader_elect:
         return Standalone()
     lease = Key(names.LEADER_LEASE, settings.namespace)
-    return Candidate(api, lease, socket.gethostname())
+    return LeaderElector(api, lease, socket.gethostname())
 
 
 async def _run_until(
-    stop: asyncio.Event, application: Application, leadership: Candidate | Standalone
+    stop: asyncio.Event, application: Application, leadership: LeaderElector | Standalone
 ) -> None:
-    """Run every part; at the end nothing is written any more before the lead is handed on."""
+    """Run every part. At the end all writing stops before the Lease is released."""
     async with asyncio.TaskGroup() as tasks:
         parts = application.parts().items()
         running = [tasks.create_task(part, name=name) for name, part in parts]
@@ -97,10 +96,10 @@ async def _run_until(
         leading.cancel()
 
 
-async def _lead(application: Application, leadership: Candidate | Standalone) -> None:
-    """Stand for election once there is a whole picture to lead by, until cancelled."""
+async def _lead(application: Application, leadership: LeaderElector | Standalone) -> None:
+    """Take part in the election once every kind has been listed, until cancelled."""
     await application.synced()
-    async with leadership if isinstance(leadership, Standalone) else candidacy(leadership):
+    async with leadership if isinstance(leadership, Standalone) else run_elector(leadership):
         await asyncio.Event().wait()
 
 

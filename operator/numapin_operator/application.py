@@ -3,12 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Coroutine
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from numapin_client.client import ApiClient
 from numapin_client.login.credentials import Login
+from numapin_daemon.probes import Health
 from numapin_operator.cluster import Cluster
-from numapin_operator.health import Health
 from numapin_operator.nodes.controller import Controller, Outputs
 from numapin_operator.nodes.eviction import Evictor
 from numapin_operator.nodes.refusal_events import RefusalEvents
@@ -23,20 +23,6 @@ WORKERS: Final = 16
 """Nodes planned and written at the same time."""
 
 _log = logging.getLogger(__name__)
-
-
-class Standalone:
-    """The only operator in the cluster: it leads for as long as its context lasts."""
-
-    def __init__(self) -> None:
-        self.leading = asyncio.Event()
-
-    async def __aenter__(self) -> Self:
-        self.leading.set()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self.leading.clear()
 
 
 class Application:
@@ -66,7 +52,7 @@ class Application:
 
     def health(self) -> Health:
         """What the probes answer."""
-        return Health(self._missing, self._role)
+        return Health(self._missing, role=self._role)
 
     def parts(self) -> dict[str, Coroutine[Any, Any, object]]:
         """The tasks, by name; each runs until cancelled."""

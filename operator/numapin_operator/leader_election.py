@@ -1,8 +1,8 @@
-"""Leader election by Lease: of several operators one may write.
+"""Leader election by Lease: one of several operators may write.
 
-The rules are client-go's (`tools/leaderelection`). The `kubernetes` package's own election did not
-prove itself: version 37 goes on leading when the API server is gone, never releases, and its
-asyncio one cannot create a Lease.
+The rules are client-go's (`tools/leaderelection`). The election of the `kubernetes` package is not
+used: version 37 keeps leading when the API server is gone and never releases the Lease, and its
+asyncio variant cannot create one.
 """
 
 import asyncio
@@ -10,37 +10,36 @@ import logging
 import math
 import random
 import secrets
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, Self
 
 from numapin_client.client import ApiClient
 from numapin_client.errors import AlreadyExistsError, ClientError, ConflictError, NotFoundError
 from numapin_client.resources import LEASES, Json, Key
+from numapin_daemon.clock import Clock, SystemClock
 
 RELEASE_SECONDS: Final = 3.0
-"""How long a clean shutdown tries to hand the lease on."""
+"""How long a clean shutdown tries to release the Lease."""
 
 _JITTER: Final = 1.2
-"""Candidates must not ask in step. Source: client-go `leaderelection.JitterFactor`."""
+"""Spreads the attempts of several operators. Source: client-go `leaderelection.JitterFactor`."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseTiming:
-    """How long things take, in seconds; the defaults are those of Kubernetes' own components.
+    """The durations of the election; the defaults are those of Kubernetes' own components.
 
     Attributes:
-        lease_seconds: a lease not renewed for so long may be taken.
-        renew_deadline_seconds: a leader that could not renew for so long stops leading.
+        lease_seconds: a Lease that was not renewed for so long may be taken.
+        renew_deadline_seconds: a leader that cannot renew for so long stops leading.
         retry_seconds: between two attempts to take or renew.
 
     Raises:
-        ValueError: a leader would not have stopped before another may start.
+        ValueError: another operator could start to lead before the leader stops.
     """
 
     lease_seconds: float = 15.0
@@ -57,12 +56,12 @@ class LeaseTiming:
 DEFAULT_TIMING: Final = LeaseTiming()
 
 
-class Candidate:
-    """One operator that leads, or stands by to lead.
+class LeaderElector:
+    """Takes the Lease when that is free, and renews it.
 
     Attributes:
-        identity: what the lease calls us; no two candidates share one.
-        leading: set while we hold the lease.
+        identity: our name in the Lease; unique for each elector.
+        leading: set while we hold the Lease.
     """
 
     def __init__(
@@ -71,80 +70,82 @@ class Candidate:
         lease: Key,
         identity: str,
         timing: LeaseTiming = DEFAULT_TIMING,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock | None = None,
     ) -> None:
-        self._api, self._lease, self._timing, self._clock = api, lease, timing, clock
+        self._api, self._lease, self._timing = api, lease, timing
+        self._clock = clock or SystemClock()
         self.identity = f"{identity}_{secrets.token_hex(8)}"
         self.leading = asyncio.Event()
-        self._seen: Json | None = None
-        self._seen_at = 0.0
+        self._observed: Json | None = None
+        self._changed_at = 0.0
         self._renewed_at = 0.0
 
     async def run(self) -> NoReturn:
-        """Stand by, lead, and stand by again, until cancelled."""
+        """Wait for the Lease, lead, and wait for it again, until cancelled."""
         while True:
             while not await self.attempt():
                 await self._pause()
             self.leading.set()
             _log.info("leading", extra={"lease": str(self._lease), "identity": self.identity})
             try:
-                await self._keep()
+                await self._renew()
             finally:
                 self.leading.clear()
             _log.warning("no longer leading", extra={"lease": str(self._lease)})
 
     async def release(self) -> None:
-        """Hand the lease on, so that the next leader need not wait for its end.
+        """Release the Lease, so that the next leader need not wait until it expires.
 
-        To be called when nothing is written any more. Does nothing when we do not hold it;
-        when it fails, the lease ends by itself.
+        Call it when all writing has stopped. It does nothing if we do not hold the Lease. If it
+        fails, the Lease expires by itself.
         """
-        if self._seen is None:
+        if self._observed is None:
             return
         try:
             async with asyncio.timeout(RELEASE_SECONDS):
                 lease = await self._api.get(LEASES, self._lease)
                 if not self._held_by_us(lease):
                     return
-                free = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _now()}
+                now = self._clock.now_text(microseconds=True)
+                free = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now}
                 await self._api.update(LEASES, lease | {"spec": lease["spec"] | free})
         except (ClientError, TimeoutError) as error:
-            _log.warning("the lease could not be handed on", extra={"error": repr(error)})
+            _log.warning("cannot release the lease", extra={"error": repr(error)})
         else:
-            _log.info("handed the lease on", extra={"lease": str(self._lease)})
+            _log.info("released the lease", extra={"lease": str(self._lease)})
 
-    async def _keep(self) -> None:
-        """Renew until that fails for too long, or somebody else holds the lease.
+    async def _renew(self) -> None:
+        """Renew until that fails for too long, or another operator holds the Lease.
 
-        The time counts from the moment the last good renewal was *sent*. Others count from when
-        they see it, which is later, and for longer: we have stopped before they may start.
+        Our deadline counts from the moment the last successful renewal was *sent*. Others count
+        from the moment they see it, which is later, and for longer. So we stop before they start.
         """
         deadline_seconds = self._timing.renew_deadline_seconds
         while True:
-            left_seconds = self._renewed_at + deadline_seconds - self._clock()
+            left_seconds = self._renewed_at + deadline_seconds - self._clock.monotonic()
             try:
                 async with asyncio.timeout(left_seconds):
                     await self._pause()
                     while not await self.attempt():
-                        if self._seen is not None and not self._held_by_us(self._seen):
+                        if self._observed is not None and not self._held_by_us(self._observed):
                             return
                         await self._pause()
             except TimeoutError:
                 return
 
     async def attempt(self) -> bool:
-        """Try to take or renew the lease; say whether we hold it now."""
-        sent_at = self._clock()
+        """Try to take or renew the Lease; return whether we hold it now."""
+        sent_at = self._clock.monotonic()
         try:
-            # Half of what there is: a request lost on a dead connection leaves time for another.
+            # Half the deadline: a request lost on a dead connection leaves time for another.
             async with asyncio.timeout(self._timing.renew_deadline_seconds / 2):
                 held = await self._take_or_renew()
         except (ConflictError, AlreadyExistsError):
-            # Somebody was faster; the next attempt reads what they wrote.
+            # Another operator was faster; the next attempt reads what it wrote.
             return False
         except (ClientError, TimeoutError) as error:
             _log.warning(
-                "the lease could not be taken or renewed",
+                "cannot take or renew the lease",
                 extra={"lease": str(self._lease), "error": repr(error)},
             )
             return False
@@ -168,13 +169,13 @@ class Candidate:
         return True
 
     def _observe(self, lease: Json) -> None:
-        """Remember the lease, and by our own clock since when it has been as it is.
+        """Remember the Lease, and when by our own clock it last changed.
 
-        The times written in it are another machine's, and not to be compared with ours.
+        The times in it are those of another machine and cannot be compared with ours.
         """
-        if self._seen is None or _version(self._seen) != _version(lease):
-            self._seen_at = self._clock()
-        self._seen = lease
+        if self._observed is None or _version(self._observed) != _version(lease):
+            self._changed_at = self._clock.monotonic()
+        self._observed = lease
 
     def _held_by_us(self, lease: Json) -> bool:
         return (lease.get("spec") or {}).get("holderIdentity") == self.identity
@@ -182,11 +183,12 @@ class Candidate:
     def _expired(self, lease: Json) -> bool:
         spec = lease.get("spec") or {}
         lasts_seconds = float(spec.get("leaseDurationSeconds") or self._timing.lease_seconds)
-        return not spec.get("holderIdentity") or self._clock() >= self._seen_at + lasts_seconds
+        unchanged_seconds = self._clock.monotonic() - self._changed_at
+        return not spec.get("holderIdentity") or unchanged_seconds >= lasts_seconds
 
     def _spec(self, old: dict[str, Any]) -> dict[str, Any]:
-        """Write that we hold the lease from now on, or still."""
-        now = _now()
+        """The spec by which we hold the Lease from now on, or still."""
+        now = self._clock.now_text(microseconds=True)
         spec = old | {
             "holderIdentity": self.identity,
             "leaseDurationSeconds": math.ceil(self._timing.lease_seconds),
@@ -198,25 +200,36 @@ class Candidate:
         return spec
 
     async def _pause(self) -> None:
-        await asyncio.sleep(self._timing.retry_seconds * random.uniform(1.0, _JITTER))  # noqa: S311
+        retry_seconds = self._timing.retry_seconds * random.uniform(1.0, _JITTER)  # noqa: S311
+        await self._clock.sleep(retry_seconds)
+
+
+class Standalone:
+    """The only operator in the cluster: it leads for as long as its context lasts."""
+
+    def __init__(self) -> None:
+        self.leading = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        self.leading.set()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.leading.clear()
 
 
 @asynccontextmanager
-async def candidacy(candidate: Candidate) -> AsyncIterator[Candidate]:
-    """Stand for election as long as the context lasts; hands the lease on at its end."""
+async def run_elector(elector: LeaderElector) -> AsyncIterator[LeaderElector]:
+    """Take part in the election as long as the context lasts; release the Lease at its end."""
     async with asyncio.TaskGroup() as tasks:
-        task = tasks.create_task(candidate.run(), name="leader election")
+        task = tasks.create_task(elector.run(), name="leader election")
         try:
-            yield candidate
+            yield elector
         finally:
             task.cancel()
             await asyncio.wait([task])
-            await candidate.release()
+            await elector.release()
 
 
 def _version(lease: Json) -> str:
     return str(lease["metadata"]["resourceVersion"])
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -11,7 +11,7 @@ from numapin_client.client import ApiClient, connect
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import LEASES, Key
 from numapin_lab.controlplane.servers import ControlPlane
-from numapin_operator.leader_election import Candidate, LeaseTiming, candidacy
+from numapin_operator.leader_election import LeaderElector, LeaseTiming, run_elector
 from support.real.tcp_proxy import Wire, wired_client
 from support.real.waiting import PATIENCE_SECONDS, eventually
 
@@ -38,24 +38,24 @@ def lease() -> Key:
 class Overlap:
     """Counts the leaders at every turn of the event loop, and remembers the most."""
 
-    def __init__(self, *candidates: Candidate) -> None:
-        self._candidates = candidates
+    def __init__(self, *electors: LeaderElector) -> None:
+        self._electors = electors
         self.most = 0
 
     async def watch(self) -> None:
         while True:
-            self.most = max(self.most, sum(x.leading.is_set() for x in self._candidates))
+            self.most = max(self.most, sum(x.leading.is_set() for x in self._electors))
             await asyncio.sleep(0.001)
 
 
 async def test_of_many_exactly_one_leads_and_hands_on(api: ApiClient, lease: Key) -> None:
-    candidates = [Candidate(api, lease, f"c{number}", FAST) for number in range(5)]
-    overlap, order = Overlap(*candidates), []
+    electors = [LeaderElector(api, lease, f"c{number}", FAST) for number in range(5)]
+    overlap, order = Overlap(*electors), []
     async with asyncio.TaskGroup() as tasks:
         watching = tasks.create_task(overlap.watch(), name="overlap")
-        stacks = {candidate: AsyncExitStack() for candidate in candidates}
-        for candidate, stack in stacks.items():
-            await stack.enter_async_context(candidacy(candidate))
+        stacks = {elector: AsyncExitStack() for elector in electors}
+        for elector, stack in stacks.items():
+            await stack.enter_async_context(run_elector(elector))
         while stacks:
             await eventually(lambda: any(x.leading.is_set() for x in stacks))
             [leader] = [x for x in stacks if x.leading.is_set()]
@@ -63,16 +63,16 @@ async def test_of_many_exactly_one_leads_and_hands_on(api: ApiClient, lease: Key
             await stacks.pop(leader).aclose()
         watching.cancel()
     assert overlap.most == 1
-    assert set(order) == set(candidates)
+    assert set(order) == set(electors)
     spec = (await api.get(LEASES, lease))["spec"]
     assert (spec.get("holderIdentity", ""), spec["leaseTransitions"]) == ("", 4)
 
 
 async def test_a_killed_leader_is_followed_by_another(api: ApiClient, lease: Key) -> None:
-    first, second = (Candidate(api, lease, name, FAST) for name in ("first", "second"))
+    first, second = (LeaderElector(api, lease, name, FAST) for name in ("first", "second"))
     killed = asyncio.create_task(first.run(), name="first")
     await first.leading.wait()
-    async with candidacy(second):
+    async with run_elector(second):
         killed.cancel()
         await asyncio.wait([killed])
         async with asyncio.timeout(PATIENCE_SECONDS):
@@ -85,12 +85,12 @@ async def test_a_leader_cut_off_stops_before_the_next_starts(
     api: ApiClient, wired: tuple[Wire, ApiClient], lease: Key, failure: str
 ) -> None:
     wire, through = wired
-    far, near = Candidate(through, lease, "far", FAST), Candidate(api, lease, "near", FAST)
+    far, near = LeaderElector(through, lease, "far", FAST), LeaderElector(api, lease, "near", FAST)
     overlap = Overlap(far, near)
-    async with asyncio.TaskGroup() as tasks, candidacy(far):
+    async with asyncio.TaskGroup() as tasks, run_elector(far):
         watching = tasks.create_task(overlap.watch(), name="overlap")
         await far.leading.wait()
-        async with candidacy(near):
+        async with run_elector(near):
             wire.fall_silent()
             if failure == "cut":
                 wire.cut()

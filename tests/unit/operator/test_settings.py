@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from numapin_operator.settings import Address, Settings, parse_settings
+from numapin_daemon.options import Address
+from numapin_operator.settings import Settings, parse_settings
 
 
 def test_defaults_suit_a_pod() -> None:
@@ -24,6 +25,7 @@ def test_the_environment_is_read() -> None:
         "NUMAPIN_LEADER_ELECT": "no",
         "NUMAPIN_LOG_LEVEL": "debug",
         "NUMAPIN_LOG_FORMAT": "json",
+        "KUBECONFIG": "/home/user/kubeconfig",
     }
     assert parse_settings([], environment) == Settings(
         kubeconfig=Path("/etc/kubeconfig"),
@@ -35,6 +37,11 @@ def test_the_environment_is_read() -> None:
     )
 
 
+def test_the_usual_variable_of_the_kubeconfig_is_read_too() -> None:
+    environment = {"NUMAPIN_KUBECONFIG": "", "KUBECONFIG": "/home/user/kubeconfig"}
+    assert parse_settings([], environment).kubeconfig == Path("/home/user/kubeconfig")
+
+
 def test_flags_win() -> None:
     environment = {"NUMAPIN_LEADER_ELECT": "false", "NUMAPIN_LOG_LEVEL": "error"}
     settings = parse_settings(["--leader-elect", "--log-level=warning"], environment)
@@ -44,9 +51,9 @@ def test_flags_win() -> None:
 @pytest.mark.parametrize(
     ("arguments", "environment", "said"),
     [
-        (["--health-address=nowhere"], {}, "'nowhere' is not an address"),
-        (["--health-address=:70000"], {}, "':70000' is not an address"),
-        ([], {"NUMAPIN_HEALTH_ADDRESS": "x"}, "'x' is not an address"),
+        (["--health-address=nowhere"], {}, "'nowhere' is not HOST:PORT"),
+        (["--health-address=:70000"], {}, "':70000' is not HOST:PORT"),
+        ([], {"NUMAPIN_HEALTH_ADDRESS": "x"}, "'x' is not HOST:PORT"),
         ([], {"NUMAPIN_LEADER_ELECT": "perhaps"}, "'perhaps' is neither true nor false"),
         (["--log-level=loud"], {}, "'loud' is none of debug, info, warning, error"),
         ([], {"NUMAPIN_LOG_FORMAT": "xml"}, "'xml' is none of text, json"),

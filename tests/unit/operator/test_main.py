@@ -1,0 +1,73 @@
+"""How the process starts, and how it ends when it cannot."""
+
+import logging
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from numapin_operator.__main__ import main
+from numapin_operator.observe.kopf_source import CHATTY_LOGGERS
+
+KUBECONFIG = """\
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
+users: [{name: u, user: {token: t}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+"""
+
+
+@pytest.fixture
+def logging_restored() -> Iterator[None]:
+    """Restore the process's logging after a test that sets it up."""
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = before
+    root.setLevel(level)
+    for name in CHATTY_LOGGERS:
+        logging.getLogger(name).setLevel(logging.NOTSET)
+
+
+@pytest.mark.usefixtures("logging_restored")
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(None, "no kubeconfig at"), ("users: [", "cannot read the kubeconfig")],
+)
+def test_an_unusable_kubeconfig_ends_the_process_with_a_reason(
+    content: str | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "kubeconfig"
+    if content is not None:
+        path.write_text(content)
+    assert main([f"--kubeconfig={path}"]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("logging_restored")
+def test_a_health_address_that_is_taken_ends_the_process_with_a_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(KUBECONFIG)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        options = [f"--kubeconfig={kubeconfig}", f"--health-address=127.0.0.1:{port}"]
+        assert main(options) == 2
+    shown = capsys.readouterr().err
+    assert "cannot serve the probes" in shown
+    assert "--health-address" in shown
+
+
+@pytest.mark.usefixtures("logging_restored")
+def test_only_warnings_of_kopf_are_logged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([f"--kubeconfig={tmp_path / 'none'}"]) == 2
+    logging.getLogger("kopf.objects").warning("a warning of kopf", extra={"memo": "long"})
+    logging.getLogger("kopf.objects").info("kopf got an event")
+    assert logging.getLogger("kopf").level == logging.WARNING
+    written = capsys.readouterr().err
+    assert "a warning of kopf\n" in written
+    assert "kopf got an event" not in written
