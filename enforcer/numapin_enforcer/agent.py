@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -13,19 +12,19 @@ from typing import Final
 from numapin_api.conditions import Obstacle, Reason
 from numapin_api.cpuset import CpuSet
 from numapin_api.hardware import compact_topology
-from numapin_api.nodeassignment import NodeAssignmentStatus, RuntimeStatus
+from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus, RuntimeStatus
 from numapin_client.events import WARNING, Event
 from numapin_enforcer.cfs_quota.plan import cgroups_without_limit
 from numapin_enforcer.cgroups.kubepods import PodTree
 from numapin_enforcer.cgroups.naming import Kind
 from numapin_enforcer.cgroups.tree import CgroupError, Tree
 from numapin_enforcer.node.kubelet_checkpoint import checkpoint_replaced, static_policy_conflict
-from numapin_enforcer.pace import Pace
 from numapin_enforcer.parts import Parts
 from numapin_enforcer.plan.drift import DriftCount
-from numapin_enforcer.reconciler import Enforced, Enforcement, Goal
+from numapin_enforcer.reconciler import AssignmentGoal, Converged, Reconciler, ReleaseGoal
 from numapin_enforcer.runtime.previous import PreviousUpdates
 from numapin_enforcer.runtime.updater import QUOTA_LIFTED, find_containers, resources_to_send
+from numapin_enforcer.schedule import Schedule
 from numapin_enforcer.status.conditions import Report
 from numapin_enforcer.status.summary import Doubt, Summary, summarize
 from numapin_enforcer.status.verdict import (
@@ -57,25 +56,22 @@ class Agent:
         self._drifts = DriftCount()
         self._kubelet_policy = ""
         self._holding = parts.intake.enforces
-        self._failed_passes = 0
-        self._pace = Pace()
+        self._schedule = Schedule(resync_seconds, RETRY_SECONDS)
         kept = parts.intake.accepted
         self._previous = PreviousUpdates(kept.spec if kept and self._holding else None)
         self._remembered: dict[str, CpuSet] = {}
-        self._enforcement: Enforcement | None = None
-        self._told: tuple[Enforced, Doubt, Summary] | None = None
-        self._looked_at = -math.inf
+        self._reconciler: Reconciler | None = None
+        self._told: tuple[Converged, Doubt, Summary] | None = None
         self._hardware = compact_topology(parts.machine.topology)
 
     async def run(self) -> None:
         """Make passes until cancelled; every pin stays in force then."""
         try:
             while True:
-                everything = time.monotonic() - self._looked_at >= self._resync_seconds
                 began = time.thread_time()
-                self._pass(everything=everything)
+                self._pass(time.monotonic())
                 spent_seconds = time.thread_time() - began
-                await asyncio.sleep(self._pace.rest_seconds(spent_seconds, time.monotonic()))
+                await asyncio.sleep(self._schedule.rest_seconds(spent_seconds, time.monotonic()))
                 with suppress(TimeoutError):
                     async with asyncio.timeout(self._pause_seconds()):
                         await self._wake.wait()
@@ -85,33 +81,29 @@ class Agent:
 
     def _pause_seconds(self) -> float:
         """How long nothing need be done unless something happens."""
-        until_slow = self._looked_at + self._resync_seconds - time.monotonic()
-        if self._looked_at == -math.inf:
-            until_slow = self._resync_seconds
-        if self._parts.host.tree is None:
-            until_slow = min(until_slow, SEARCH_SECONDS)
-        elif self._failed_passes:
-            until_slow = min(until_slow, RETRY_SECONDS * 2 ** min(self._failed_passes - 1, 10))
-        return max(0.0, until_slow)
+        wait_seconds = self._schedule.wait_seconds(time.monotonic())
+        return min(wait_seconds, SEARCH_SECONDS) if self._parts.host.tree is None else wait_seconds
 
-    def _pass(self, *, everything: bool) -> None:
-        parts = self._parts
+    def _pass(self, began_seconds: float) -> None:
+        parts, everything = self._parts, self._schedule.resync_due(began_seconds)
         if parts.machine.rescan():
             self._hardware = compact_topology(parts.machine.topology)
             LOG.info("the hardware changed", extra={"online": parts.machine.topology.online})
         if everything:
-            self._looked_at = time.monotonic()
             self._kubelet_policy = static_policy_conflict(self._kubelet_state_dir)
             parts.health.outdated = checkpoint_replaced(self._kubelet_state_dir)
         self._take_in()
-        enforced, broken = Enforced(), None
+        enforced, broken = Converged(), None
         try:
             if (pods := self._open_host()) is not None:
                 enforced = self._enforce(pods, everything=everything)
         except CgroupError as error:
             LOG.warning("the cgroups could not be read", extra={"error": error})
-            broken, self._looked_at = Obstacle(error.reason, str(error)), -math.inf
-        self._failed_passes = 0 if enforced.complete and not broken else self._failed_passes + 1
+            broken = Obstacle(error.reason, str(error))
+            self._schedule.note_unreadable()
+        else:
+            complete = enforced.complete
+            self._schedule.note_pass(began_seconds, resynced=everything, complete=complete)
         report = build_report(self._scene(enforced, broken))
         if not (parts.slices.finishes_soon or parts.mover.settling):
             parts.reporter.tell(report)
@@ -133,13 +125,14 @@ class Agent:
                 else:
                     LOG.warning("refused an assignment", extra=extra | {"why": refusal.message})
 
-    def _enforce(self, pods: PodTree, *, everything: bool) -> Enforced:
+    def _enforce(self, pods: PodTree, *, everything: bool) -> Converged:
         goal = self._goal()
         if goal is None:
             self._rest(pods, look=everything)
-            return self._enforcement_of(pods).look(everything=everything)
-        enforced = self._enforcement_of(pods).run(goal, everything=everything)
-        lifts = goal.spec is not None and goal.spec.cpu_quota == "Unlimited"
+            return self._reconciler_of(pods).observe(full_resync=everything)
+        enforced = self._reconciler_of(pods).converge(goal, full_resync=everything)
+        spec = goal.spec if isinstance(goal, AssignmentGoal) else None
+        lifts = spec is not None and spec.cpu_quota == "Unlimited"
         free = cgroups_without_limit(enforced.desired, pods.layout) if lifts else ()
         self._limit(pods, free, look=everything)
         for drift in enforced.drifts:
@@ -151,13 +144,13 @@ class Agent:
             self._parts.teller.drifted(drift, self._parts.assignments.body)
         if enforced.tree is not None:
             self._parts.mover.move(enforced.moves, pods.files)
-            self._follow(goal, pods, enforced, enforced.tree)
+            self._follow(spec, pods, enforced, enforced.tree)
             if everything:
                 ids = {id_ for id_, _ in find_containers(enforced.tree, pods.layout)}
                 self._parts.names.forget_except(ids)
         elif enforced.settled:
             self._close_host()
-        for failure in enforced.failures if not self._failed_passes else ():
+        for failure in enforced.failures if not self._schedule.failed_passes else ():
             LOG.warning("a write was refused", extra={"error": failure.error})
         return enforced
 
@@ -175,7 +168,7 @@ class Agent:
         if not self._kubelet_policy and self._parts.intake.accepted is not None:
             self._parts.limits.want(free, pods.files, pods.layout.root, full_resync=look)
 
-    def _goal(self) -> Goal | None:
+    def _goal(self) -> AssignmentGoal | ReleaseGoal | None:
         """What to enforce; None where nothing is to be touched."""
         intake, names = self._parts.intake, self._parts.names.known
         if self._kubelet_policy or intake.accepted is None:
@@ -183,28 +176,30 @@ class Agent:
         if intake.enforces:
             self._holding = True
             self._parts.keeper.want(intake.accepted)
-            return Goal(intake.accepted.spec, self._parts.machine.topology, names)
-        return Goal(None, self._parts.machine.topology, names) if self._holding else None
+            return AssignmentGoal(intake.accepted.spec, self._parts.machine.topology, names)
+        return ReleaseGoal(self._parts.machine.topology) if self._holding else None
 
-    def _follow(self, goal: Goal, pods: PodTree, enforced: Enforced, tree: Tree) -> None:
+    def _follow(
+        self, spec: NodeAssignmentSpec | None, pods: PodTree, enforced: Converged, tree: Tree
+    ) -> None:
         """Ask the runtime for what is not known, and have it told what is in force."""
         found = dict(find_containers(tree, pods.layout))
         recorder, intake, names = self._parts.recorder, self._parts.intake, self._parts.names
         self._previous.update(found, names.known, recorder.sent_ids | names.unlisted)
-        assigned = {one.pod_uid for one in goal.spec.containers} if goal.spec else ()
+        assigned = {one.pod_uid for one in spec.containers} if spec else ()
         wanted = (id_ for id_, (_, uid) in found.items() if uid in assigned)
         unnamed = names.need({*wanted, *self._previous.ids})
-        if goal.spec is None and enforced.complete and not unnamed and intake.accepted is not None:
+        if spec is None and enforced.complete and not unnamed and intake.accepted is not None:
             self._holding = False
             self._parts.slices.want(dict.fromkeys(qos_slices(tree, pods.layout), SliceSets()))
             self._parts.keeper.want(intake.accepted)
         self._record(enforced, tree, {id_: found[id_][0] for id_ in found.keys() - unnamed})
         self._remembered = {found[id_][0]: cpus for id_, cpus in recorder.stale_cpus.items()}
-        self._remembered |= self._previous.unnamed(goal.spec, names.known)
-        if goal.spec is not None:
+        self._remembered |= self._previous.unnamed(spec, names.known)
+        if spec is not None:
             self._parts.slices.want(slice_sets(enforced.desired, tree, pods.layout))
 
-    def _record(self, enforced: Enforced, tree: Tree, named: Mapping[str, str]) -> None:
+    def _record(self, enforced: Converged, tree: Tree, named: Mapping[str, str]) -> None:
         """Tell the runtime what the containers in `named` have; any other may be an owner."""
         recorder, limits = self._parts.recorder, self._parts.limits
         sent, records = self._previous.records(self._parts.names.known), {}
@@ -218,10 +213,11 @@ class Agent:
                 records[id_] = replace(one, quota_us=quota_us)
         recorder.want(records, sent)
 
-    def _scene(self, enforced: Enforced, broken: Obstacle | None) -> Scene:
+    def _scene(self, enforced: Converged, broken: Obstacle | None) -> Scene:
         parts = self._parts
-        stalled, working = cgroup_obstacles(enforced.failures, self._failed_passes)
-        slow_stalled, slow_working = cgroup_obstacles(parts.mover.failures, self._failed_passes)
+        stalled, working = cgroup_obstacles(enforced.failures, self._schedule.failed_passes)
+        failed_passes = self._schedule.failed_passes
+        slow_stalled, slow_working = cgroup_obstacles(parts.mover.failures, failed_passes)
         before = (self._hands_off(), parts.intake.refusal, broken)
         problem = parts.names.problem
         blind = parts.host.tree.watch.problem if parts.host.tree else ""
@@ -249,7 +245,7 @@ class Agent:
             parts.slices.note,
         )
 
-    def _summary(self, enforced: Enforced) -> Summary | None:
+    def _summary(self, enforced: Converged) -> Summary | None:
         """What the kernel has; the same answer while it is the same pass that is told of."""
         pods, accepted = self._parts.host.tree, self._parts.intake.accepted
         if enforced.tree is None or pods is None:
@@ -308,9 +304,9 @@ class Agent:
         if host.tree is not None:
             asyncio.get_running_loop().remove_reader(host.tree.watch.fileno())
             host.close()
-            self._enforcement = None
+            self._reconciler = None
 
-    def _enforcement_of(self, pods: PodTree) -> Enforcement:
-        if self._enforcement is None:
-            self._enforcement = Enforcement(pods.files, pods.view, pods.layout)
-        return self._enforcement
+    def _reconciler_of(self, pods: PodTree) -> Reconciler:
+        if self._reconciler is None:
+            self._reconciler = Reconciler(pods.files, pods.view, pods.layout)
+        return self._reconciler

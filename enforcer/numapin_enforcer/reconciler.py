@@ -1,62 +1,84 @@
-"""One pass over the node: observe, plan, write, read back. Quick, and never waits."""
+"""The reconciler of agent, standby and `--release`: observe, compute, plan, apply, read back."""
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
 
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
-from numapin_enforcer.cgroups.apply import Failure, apply
+from numapin_enforcer.cgroups.apply import Failure, Outcome, apply, unblocked
 from numapin_enforcer.cgroups.naming import Layout
 from numapin_enforcer.cgroups.snapshot import CgroupFiles, CgroupView
-from numapin_enforcer.cgroups.tree import Cgroup, CgroupVanishedError, Tree, Write, parent
-from numapin_enforcer.plan.desired import Desired, desire, owned_cpus, release
-from numapin_enforcer.plan.drift import Drift
-from numapin_enforcer.plan.writes import plan
+from numapin_enforcer.cgroups.tree import Tree, Write
+from numapin_enforcer.plan.desired import Desired, desire, release
+from numapin_enforcer.plan.drift import Drift, DriftDetector
+from numapin_enforcer.plan.writes import Plan, plan
 
 MOST_ROUNDS: Final = 8
-"""So often is a tree planned for in one pass while it keeps changing."""
+"""How often `converge` plans again at most while others keep changing the tree."""
+
+
+class Goal(Protocol):
+    """What the kubelet's cgroups must become; goals that are equal need no new pass."""
+
+    def desired(self, tree: Tree, layout: Layout) -> dict[str, Desired]:
+        """The cpusets that each cgroup of `tree` must have."""
+        ...
+
+    def plan(self, tree: Tree, desired: Mapping[str, Desired]) -> Plan:
+        """The writes that are left to do; none once the goal is reached."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
-class Goal:
-    """What the node is to be like: a spec in force, or (None) everything given back.
+class AssignmentGoal:
+    """A spec is in force. `names` maps container ids to names, as the runtime lists them."""
 
-    `names` maps container ids to names, as the runtime lists them.
-    """
-
-    spec: NodeAssignmentSpec | None
+    spec: NodeAssignmentSpec
     topology: Topology
     names: Mapping[str, str]
 
-    def same_as(self, other: "Goal") -> bool:
-        """Whether nothing of it was replaced, without comparing what is in it."""
-        same_names = self.names is other.names
-        return same_names and self.spec is other.spec and self.topology is other.topology
-
     def desired(self, tree: Tree, layout: Layout) -> dict[str, Desired]:
-        """What each cgroup of `tree` should have."""
-        if self.spec is None:
-            return release(tree, self.topology)
+        """What the spec says for each cgroup."""
         return desire(self.spec, tree, layout, self.names, self.topology)
+
+    def plan(self, tree: Tree, desired: Mapping[str, Desired]) -> Plan:
+        """Every difference is written."""
+        return plan(tree, desired)
 
 
 @dataclass(frozen=True, slots=True)
-class Enforced:
-    """What a pass came to.
+class ReleaseGoal:
+    """Every cgroup has what its parent has."""
+
+    topology: Topology
+
+    def desired(self, tree: Tree, layout: Layout) -> dict[str, Desired]:  # noqa: ARG002
+        """All that the kubelet's own cgroup has."""
+        return release(tree, self.topology)
+
+    def plan(self, tree: Tree, desired: Mapping[str, Desired]) -> Plan:
+        """Every difference is written."""
+        return plan(tree, desired)
+
+
+@dataclass(frozen=True, slots=True)
+class Converged:
+    """The result of one pass.
 
     Attributes:
-        tree: the kernel's answer after the writes; None while there is no tree.
-        desired: what each cgroup of `tree` should have; empty where nothing was to be enforced.
-        failures: what the kernel refused.
-        moves: writes left to do that move memory.
-        drifts: what others had changed, and is set right.
-        settled: whether the tree stood still long enough for every cgroup to be seen to.
+        tree: the cgroups as read after the last write; None if the kubelet has no pods' cgroup.
+        desired: what each cgroup of `tree` must have; empty if nothing is enforced.
+        made: the writes that the kernel made.
+        failures: the writes that the kernel refused.
+        moves: writes left to do that move memory; each is safe although some writes failed.
+        drifts: external changes that were reverted.
+        settled: False if others changed the tree in every round.
     """
 
     tree: Tree | None = None
     desired: Mapping[str, Desired] = field(default_factory=dict)
+    made: tuple[Write, ...] = ()
     failures: tuple[Failure, ...] = ()
     moves: tuple[Write, ...] = ()
     drifts: tuple[Drift, ...] = ()
@@ -64,7 +86,7 @@ class Enforced:
 
     @property
     def complete(self) -> bool:
-        """Whether every cgroup has the CPUs that it should have."""
+        """Whether every cgroup has the CPUs that it must have."""
         if self.tree is None or not self.desired:
             return True
         return self.settled and all(
@@ -73,90 +95,77 @@ class Enforced:
         )
 
 
-class Enforcement:
-    """Makes the kernel match a goal, pass by pass, and knows what was already right."""
+class Reconciler:
+    """Brings the cgroups of one pod tree to a goal, pass by pass. A pass never waits."""
 
     def __init__(self, files: CgroupFiles, view: CgroupView, layout: Layout) -> None:
         self._files, self._view, self._layout = files, view, layout
-        self._right: dict[str, Desired] = {}
-        self._still: tuple[Goal, Enforced] | None = None
-        """The last pass, if there was nothing to do in it and nothing left to do."""
+        self._drifts = DriftDetector(files.has_tasks)
+        self._steady: tuple[Goal, Converged] | None = None
+        """The last pass, if it left nothing to do; without the writes that it made."""
 
-    def run(self, goal: Goal, *, everything: bool) -> Enforced:
-        """Make one pass: plan and write until there is nothing left to write.
+    def converge(self, goal: Goal, *, full_resync: bool) -> Converged:
+        """Plan and write until nothing is left to write, for `MOST_ROUNDS` rounds at most.
 
-        What others do between two of our looks is in the later one, so it is planned for again.
+        What others change between two reads is in the later one, and is planned for again.
 
         Args:
-            goal: what the node is to be like.
-            everything: read the whole tree, not only what events named.
+            goal: what the cgroups must become.
+            full_resync: read the whole tree, not only the cgroups that events named.
 
         Raises:
             CgroupError: a file could not be read.
         """
-        tree = self._view.observe(everything=everything)
-        if self._still and self._still[1].tree is tree and goal.same_as(self._still[0]):
-            return self._still[1]
-        done = self._work(goal, tree)
-        idle = done.complete and not done.moves and not done.drifts
-        self._still = (goal, done) if idle and done.tree is not None else None
+        tree = self._view.observe(everything=full_resync)
+        if self._steady is not None and self._steady[0] == goal and self._steady[1].tree == tree:
+            return self._steady[1]
+        done = self._rounds(goal, tree)
+        idle = done.complete and not (done.failures or done.moves or done.drifts)
+        self._steady = (goal, replace(done, made=())) if idle and done.tree is not None else None
         return done
 
-    def _work(self, goal: Goal, tree: Tree | None) -> Enforced:
+    def observe(self, *, full_resync: bool) -> Converged:
+        """Read the tree and write nothing; what was right before counts no more.
+
+        Raises:
+            CgroupError: a file could not be read.
+        """
+        self._forget()
+        return Converged(self._view.observe(everything=full_resync))
+
+    def _rounds(self, goal: Goal, tree: Tree | None) -> Converged:
+        made: list[Write] = []
         drifts: list[Drift] = []
         for _ in range(MOST_ROUNDS):
             if tree is None:
                 break
             desired = goal.desired(tree, self._layout)
-            drifts += self._drifts(tree, desired)
-            steps = plan(tree, desired)
+            drifts += self._drifts.detect(tree, desired)
+            steps = goal.plan(tree, desired)
             outcome = apply(steps.quick, self._files)
-            if not steps.quick:
-                return Enforced(tree, desired, (), steps.moves, tuple(drifts))
-            before, tree = tree, self._view.read_back(write.path for write in steps.quick)
-            if tree and not outcome.complete and tree.cgroups.keys() == before.cgroups.keys():
-                return Enforced(tree, desired, outcome.failed, steps.moves, tuple(drifts))
+            made += outcome.made
+            before, tree = tree, self._read_back(tree, steps.quick)
+            if tree is not None and _ended(steps, outcome, before, tree):
+                moves = unblocked(steps.moves, outcome)
+                result = (tuple(made), outcome.failed, moves, tuple(drifts))
+                return Converged(tree, desired, *result)
         if tree is None:
-            self._right = {}
-            return Enforced()
+            self._forget()
+            return Converged(made=tuple(made))
         desired = goal.desired(tree, self._layout)
-        return Enforced(tree, desired, drifts=tuple(drifts), settled=False)
+        return Converged(tree, desired, tuple(made), drifts=tuple(drifts), settled=False)
 
-    def look(self, *, everything: bool) -> Enforced:
-        """Make a pass that touches nothing; `everything` as in `run`.
+    def _read_back(self, tree: Tree, written: Iterable[Write]) -> Tree | None:
+        paths = [write.path for write in written]
+        return self._view.read_back(paths) if paths else tree
 
-        Raises:
-            CgroupError: a file could not be read.
-        """
-        self._right, self._still = {}, None
-        return Enforced(self._view.observe(everything=everything))
-
-    def _drifts(self, tree: Tree, desired: Mapping[str, Desired]) -> Iterable[Drift]:
-        """Cgroups that were right, are still meant to be so, and are not: others wrote them.
-
-        What follows from a parent's drift is not told, nor what happens before any process runs
-        in a cgroup: its maker may still be setting it up.
-        """
-        before, self._right = self._right, {}
-        drifted: set[str] = set()
-        owned = owned_cpus(desired.values())
-        for path, meant in desired.items():
-            cgroup = tree.cgroups[path]
-            if _as_meant(cgroup, meant):
-                self._right[path] = meant
-            elif before.get(path) == meant and path != tree.root:
-                drifted.add(path)
-                if parent(path) not in drifted and self._inhabited(tree, path):
-                    found = (cgroup.effective_cpus, cgroup.effective_mems)
-                    sets = (found, (meant.cpus, meant.mems))
-                    yield Drift(path, *sets, meant.container, owned, owns=bool(meant.owner))
-
-    def _inhabited(self, tree: Tree, path: str) -> bool:
-        with suppress(CgroupVanishedError):
-            if self._files.has_tasks(path):
-                return True
-        return any(self._inhabited(tree, child) for child in tree.children.get(path, ()))
+    def _forget(self) -> None:
+        self._drifts.forget()
+        self._steady = None
 
 
-def _as_meant(cgroup: Cgroup, meant: Desired) -> bool:
-    return (cgroup.effective_cpus, cgroup.effective_mems) == (meant.cpus, meant.mems)
+def _ended(steps: Plan, outcome: Outcome, before: Tree, after: Tree) -> bool:
+    """Whether another round is useless: nothing was left to write, or the same write would fail."""
+    if not steps.quick:
+        return True
+    return not outcome.complete and after.cgroups.keys() == before.cgroups.keys()

@@ -7,13 +7,12 @@ from typing import Final
 
 from numapin_enforcer.assignment.local_copy import FILE_NAME
 from numapin_enforcer.cfs_quota.lifted import LiftedQuotas
-from numapin_enforcer.cgroups.apply import Outcome, apply
+from numapin_enforcer.cgroups.apply import apply
 from numapin_enforcer.cgroups.kubepods import Host, PodTree
 from numapin_enforcer.cgroups.naming import Kind
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.hardware.hotplug import Machine
-from numapin_enforcer.plan.desired import release
-from numapin_enforcer.plan.writes import plan
+from numapin_enforcer.reconciler import Reconciler, ReleaseGoal
 from numapin_enforcer.runtime.types import (
     ContainerResources,
     ContainerRuntime,
@@ -53,7 +52,7 @@ async def give_back(
         LOG.info("there is nothing to give back", extra={"why": host.problem})
         return
     before = pods.files.read()
-    outcome = _release(machine, pods, before)
+    left = _release(machine, pods)
     quotas = LiftedQuotas(pods.files, pods.layout.root, state_dir)
     lifted = quotas.lifted
     limits = quotas.update(())
@@ -68,7 +67,7 @@ async def give_back(
         extra = {"cgroup": path, "had": before.cgroups[path].effective_cpus}
         LOG.info("given back", extra=extra | {"has": after.cgroups[path].effective_cpus})
     (state_dir / FILE_NAME).unlink(missing_ok=True)
-    left = [str(failure.error) for failure in (*outcome.failed, *limits.failed)]
+    left += [str(failure.error) for failure in limits.failed]
     for path in changed:
         limit = lifted[path].quota_us if path in lifted else None
         cgroup = after.cgroups[path]
@@ -80,8 +79,13 @@ async def give_back(
     LOG.info("all was given back", extra={"cgroups": len(changed)})
 
 
-def _release(machine: Machine, pods: PodTree, tree: Tree) -> Outcome:
-    return apply(plan(tree, release(tree, machine.topology)).writes, pods.files)
+def _release(machine: Machine, pods: PodTree) -> list[str]:
+    """Give every cgroup what its parent has; returns what could not be done."""
+    reconciler = Reconciler(pods.files, pods.view, pods.layout)
+    done = reconciler.converge(ReleaseGoal(machine.topology), full_resync=True)
+    moved = apply(done.moves, pods.files)
+    left = [str(failure.error) for failure in (*done.failures, *moved.failed)]
+    return left if done.settled else [*left, "cgroups kept changing while they were released"]
 
 
 async def _forget(pods: PodTree, tree: Tree, connect: Callable[[], ServiceManager]) -> list[str]:

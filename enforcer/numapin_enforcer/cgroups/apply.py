@@ -1,6 +1,6 @@
 """Run ordered writes; when one fails, leave out what it alone made safe."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from numapin_api.cpuset import CpuSet, MemSet
@@ -50,29 +50,23 @@ class Outcome:
         return refused + tuple(one.write for one in self.skipped)
 
 
-def apply(writes: Iterable[Write], tree: CgroupTree, earlier: Outcome | None = None) -> Outcome:
+def apply(writes: Iterable[Write], tree: CgroupTree) -> Outcome:
     """Make `writes` in their order.
 
     A cgroup that vanished is normal. A failure blocks only the writes that would be unsafe without
     the failed one; the next pass plans anew from what is then there.
 
     Args:
-        writes: a whole `Plan`, or its `quick` and then its `moves`.
+        writes: a whole `Plan`, or its `quick` and then those of its `moves` that are `unblocked`.
         tree: where to.
-        earlier: what came of the part of the same plan that was applied before.
-
-    Returns:
-        What came of `writes` alone.
     """
     made: list[Write] = []
     vanished: list[Write] = []
     failed: list[Failure] = []
     skipped: list[Skipped] = []
-    missing = list(earlier.missing) if earlier else []
+    missing: list[Write] = []
     for write in writes:
-        cause = next((other for other in missing if _blocks(other, write)), None)
-        if cause is None and failed and isinstance(failed[-1].error, CgroupReadOnlyError):
-            cause = failed[-1].write
+        cause = _cause(write, missing, failed)
         if cause is not None:
             missing.append(write)
             skipped.append(Skipped(write, cause))
@@ -87,6 +81,27 @@ def apply(writes: Iterable[Write], tree: CgroupTree, earlier: Outcome | None = N
         else:
             made.append(write)
     return Outcome(tuple(made), tuple(vanished), tuple(failed), tuple(skipped))
+
+
+def unblocked(writes: Iterable[Write], earlier: Outcome) -> tuple[Write, ...]:
+    """Those of `writes` that are safe after `earlier`, the outcome of the same plan's first part.
+
+    A write that is left out can make others unsafe as well.
+    """
+    safe: list[Write] = []
+    missing = list(earlier.missing)
+    for write in writes:
+        blocked = _cause(write, missing, earlier.failed) is not None
+        (missing if blocked else safe).append(write)
+    return tuple(safe)
+
+
+def _cause(write: Write, missing: Iterable[Write], failed: Sequence[Failure]) -> Write | None:
+    """The write that was not made and without which `write` is unsafe or useless; None if safe."""
+    cause = next((other for other in missing if _blocks(other, write)), None)
+    if cause is None and failed and isinstance(failed[-1].error, CgroupReadOnlyError):
+        return failed[-1].write
+    return cause
 
 
 def _blocks(missing: Write, write: Write) -> bool:

@@ -1,23 +1,16 @@
-"""Pure: drift that was repaired, as people read it, and how often they are told."""
+"""External cpuset changes that were reverted: found, described, counted."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
-
-QUIET_SECONDS: Final = 60.0
-"""How long nothing more is told of one cgroup after an Event about it."""
-
-BURST: Final = 10
-REFILL_SECONDS: Final = 10.0
-"""A node tells at most BURST Events at once, and one more each REFILL_SECONDS."""
-
-MOST_REMEMBERED: Final = 256
-"""Cgroups of which it is remembered when they were told of; pods come and go."""
+from numapin_enforcer.cgroups.tree import CgroupVanishedError, Tree, parent
+from numapin_enforcer.plan.desired import Desired, owned_cpus
 
 
 class Cause(StrEnum):
@@ -75,6 +68,51 @@ class Drift:
         return f"container {one.namespace}/{one.pod}/{one.container}"
 
 
+class DriftDetector:
+    """Finds external changes of cpusets that had been right."""
+
+    def __init__(self, has_tasks: Callable[[str], bool]) -> None:
+        """Args: `has_tasks` says whether a process runs in the cgroup itself.
+
+        It may raise `CgroupVanishedError`.
+        """
+        self._has_tasks = has_tasks
+        self._right: dict[str, Desired] = {}
+
+    def detect(self, tree: Tree, desired: Mapping[str, Desired]) -> list[Drift]:
+        """Cgroups that were right at the last call, must still be the same, and are not.
+
+        A drift that only follows from a parent's is left out. So is what happens before any process
+        runs in a cgroup: the runtime may still be setting it up.
+        """
+        before, self._right = self._right, {}
+        changed: set[str] = set()
+        drifts: list[Drift] = []
+        owned = owned_cpus(desired.values())
+        for path, meant in desired.items():
+            cgroup = tree.cgroups[path]
+            found = (cgroup.effective_cpus, cgroup.effective_mems)
+            sets = (meant.cpus, meant.mems)
+            if found == sets:
+                self._right[path] = meant
+            elif before.get(path) == meant and path != tree.root:
+                changed.add(path)
+                if parent(path) not in changed and self._inhabited(tree, path):
+                    one = Drift(path, found, sets, meant.container, owned, bool(meant.owner))
+                    drifts.append(one)
+        return drifts
+
+    def forget(self) -> None:
+        """Start again: nothing is known to have been right."""
+        self._right = {}
+
+    def _inhabited(self, tree: Tree, path: str) -> bool:
+        with suppress(CgroupVanishedError):
+            if self._has_tasks(path):
+                return True
+        return any(self._inhabited(tree, child) for child in tree.children.get(path, ()))
+
+
 @dataclass(slots=True)
 class DriftCount:
     """How many drifts a NodeAssignment has seen: what its status told before goes on."""
@@ -113,40 +151,3 @@ class DriftCount:
     def total(self) -> int:
         """All of them."""
         return self._mine.total() + self._all_before
-
-
-@dataclass(slots=True)
-class DriftTeller:
-    """Decides which drifts are told: each cgroup's first, then rarely, and never a flood."""
-
-    _told_at: dict[str, float] = field(default_factory=dict)
-    _untold: dict[str, int] = field(default_factory=dict)
-    _tokens: float = BURST
-    _filled_at: float | None = None
-
-    def admit(self, drift: Drift, now_seconds: float) -> str:
-        """The note to tell, or nothing; what is kept back is counted in the next one."""
-        self._refill(now_seconds)
-        if len(self._told_at) + len(self._untold) > MOST_REMEMBERED:
-            self._forget(now_seconds)
-        last = self._told_at.get(drift.path)
-        if (last is not None and now_seconds - last < QUIET_SECONDS) or self._tokens < 1:
-            self._untold[drift.path] = self._untold.get(drift.path, 0) + 1
-            return ""
-        self._tokens -= 1
-        self._told_at[drift.path] = now_seconds
-        more = self._untold.pop(drift.path, 0)
-        return f"{drift}; {more} more times since it was last told" if more else str(drift)
-
-    def _forget(self, now_seconds: float) -> None:
-        """Drop what was told long ago, or of cgroups that are gone: both may be told again."""
-        recent = {path for path, at in self._told_at.items() if now_seconds - at < QUIET_SECONDS}
-        for known in (self._told_at, self._untold):
-            for path in known.keys() - recent:
-                del known[path]
-
-    def _refill(self, now_seconds: float) -> None:
-        if self._filled_at is not None:
-            gained = (now_seconds - self._filled_at) / REFILL_SECONDS
-            self._tokens = min(BURST, self._tokens + gained)
-        self._filled_at = now_seconds

@@ -1,5 +1,7 @@
 """Pure: who must leave whose CPUs while no enforcer is there to see to it."""
 
+from collections.abc import Mapping
+
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_enforcer.cgroups.naming import Kind, Layout
@@ -46,8 +48,8 @@ def fence(
     return contain(tree, wanted, topology)
 
 
-def breached(tree: Tree, wanted: dict[str, Desired]) -> bool:
-    """Whether anybody has what he should not, or nothing yet."""
+def breached(tree: Tree, wanted: Mapping[str, Desired]) -> bool:
+    """True if any cgroup has CPUs it must not use, or none at all."""
     return any(one.effective_cpus != wanted[path].cpus for path, one in tree.cgroups.items())
 
 

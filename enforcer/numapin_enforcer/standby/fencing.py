@@ -1,42 +1,59 @@
-"""Keeps pods off CPUs that others own while the node's enforcer is away."""
+"""Keeps pods off exclusive CPUs of other pods while the node's enforcer is away."""
 
 import logging
-import math
 import select
 import time
+from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.topology import Topology
+from numapin_daemon.clock import Clock, SystemClock
 from numapin_enforcer.assignment.local_copy import LocalCopy, LocalCopyError
-from numapin_enforcer.cgroups.apply import Outcome, apply
 from numapin_enforcer.cgroups.kubepods import Host, PodTree
-from numapin_enforcer.cgroups.snapshot import CgroupView
-from numapin_enforcer.cgroups.tree import CgroupError
+from numapin_enforcer.cgroups.naming import Layout
+from numapin_enforcer.cgroups.tree import CgroupError, Tree
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.kubelet_checkpoint import static_policy_conflict
 from numapin_enforcer.node.lock import NodeLock
-from numapin_enforcer.pace import Pace
+from numapin_enforcer.plan.desired import Desired
 from numapin_enforcer.plan.fence import breached, fence
-from numapin_enforcer.plan.writes import plan
+from numapin_enforcer.plan.writes import Plan, plan
+from numapin_enforcer.reconciler import Converged, Reconciler
+from numapin_enforcer.schedule import Schedule
 from numapin_enforcer.settings import NodeSettings
 
 LOG: Final = logging.getLogger(__name__)
 
 RESYNC_SECONDS: Final = 1.0
-"""How often to look at everything though nothing seems to have happened."""
+"""How often to read everything although no event came."""
 
 RETRY_SECONDS: Final = 0.002
-"""How soon to try again what the kernel did not take; doubles up to `RESYNC_SECONDS`.
+"""How soon to try again after a failed pass; doubles up to `RESYNC_SECONDS`.
 
-A pod that is just being made by its runtime is the common cause, and gone in a moment.
+The common cause is a pod that its runtime is setting up at this moment.
 """
 
-MOST_ROUNDS: Final = 8
-"""So often is a tree planned for in one pass while it keeps changing."""
+
+@dataclass(frozen=True, slots=True)
+class FenceGoal:
+    """No cgroup has exclusive CPUs of another pod, by the last accepted spec."""
+
+    spec: NodeAssignmentSpec
+    topology: Topology
+
+    def desired(self, tree: Tree, layout: Layout) -> dict[str, Desired]:
+        """What each cgroup has, without exclusive CPUs of other pods."""
+        return fence(self.spec, tree, layout, self.topology)
+
+    def plan(self, tree: Tree, desired: Mapping[str, Desired]) -> Plan:
+        """Nothing is written unless a cgroup has CPUs that it must not use."""
+        return plan(tree, desired) if breached(tree, desired) else Plan(())
 
 
-class Kept:
+class KeptSpec:
     """The last accepted spec as the enforcer left it on the node; read again when it changed."""
 
     def __init__(self, copy: LocalCopy) -> None:
@@ -45,7 +62,7 @@ class Kept:
         self._spec: NodeAssignmentSpec | None = None
 
     def spec(self) -> NodeAssignmentSpec | None:
-        """What is to be in force; None where that is nothing, or the copy cannot be used."""
+        """What must be in force; None if nothing must, or the copy is not usable."""
         try:
             found = self._copy.path.stat()
         except FileNotFoundError:
@@ -60,14 +77,14 @@ class Kept:
         try:
             kept = self._copy.read()
         except LocalCopyError as error:
-            LOG.warning("the kept assignment cannot be used", extra={"why": error.problem})
+            LOG.warning("the local copy of the assignment is unusable", extra={"error": error})
             return None
         enforced = kept is not None and kept.spec.mode != "None" and kept.spec.pools is not None
         return kept.spec if kept is not None and enforced else None
 
 
 class Standby:
-    """Waits for the enforcer to be away, stands in for it, and makes way when it is back.
+    """Waits until the enforcer is away, fences pods meanwhile, and stops when it is back.
 
     Raises:
         NoCpusetError: no cpuset controller is mounted.
@@ -78,7 +95,7 @@ class Standby:
         self._settings = settings
         self._host = Host(settings.cgroupfs, settings.cgroup_root)
         self._machine = Machine(settings.sysfs, settings.procfs)
-        self._kept = Kept(LocalCopy(settings.state_dir, settings.node_name))
+        self._kept = KeptSpec(LocalCopy(settings.state_dir, settings.node_name))
         self._lock = NodeLock(settings.state_dir)
 
     def run(self) -> NoReturn:
@@ -86,90 +103,80 @@ class Standby:
 
         Raises:
             InvalidIdError: the cgroup root is no cgroup's name.
-            OSError: the lock cannot be opened, or inotify is not to be had.
+            OSError: the lock cannot be opened, or inotify is not available.
         """
         LOG.info("standing by")
         while True:
             try:
                 self._lock.acquire()
-            except FileNotFoundError:  # no enforcer was here yet
+            except FileNotFoundError:  # no enforcer has run here yet
                 time.sleep(RESYNC_SECONDS)
                 continue
-            LOG.info("the enforcer is away: new pods are kept off CPUs that others own")
+            LOG.info("the enforcer is away: keeping new pods off exclusive CPUs of others")
             with closing(self._host):
-                self._stand_in()
+                self._fence_until_the_enforcer_is_back()
             LOG.info("the enforcer is back")
 
-    def _stand_in(self) -> None:
+    def _fence_until_the_enforcer_is_back(self) -> None:
         """Make passes until an enforcer has the lock; called, and each pass made, with it held."""
-        absence, pace = Absence(self._machine), Pace()
+        fencing = Fencing(self._machine)
         while True:
             began = time.thread_time()
             pods = self._host.open()
-            pause_seconds = RESYNC_SECONDS
-            if pods is not None and (spec := self._to_enforce()) is not None:
-                pause_seconds = absence.see_to(pods, spec)
+            wait_seconds = RESYNC_SECONDS
+            if pods is not None and (spec := self._spec_to_enforce()) is not None:
+                wait_seconds = fencing.make_pass(pods, spec)
             self._lock.release()
-            time.sleep(pace.rest_seconds(time.thread_time() - began, time.monotonic()))
-            select.select([pods.watch] if pods is not None else [], [], [], pause_seconds)
+            time.sleep(fencing.rest_seconds(time.thread_time() - began))
+            select.select([pods.watch] if pods is not None else [], [], [], wait_seconds)
             if not self._lock.try_acquire():
                 return
 
-    def _to_enforce(self) -> NodeAssignmentSpec | None:
-        return (
-            None if static_policy_conflict(self._settings.kubelet_state_dir) else self._kept.spec()
-        )
+    def _spec_to_enforce(self) -> NodeAssignmentSpec | None:
+        conflict = static_policy_conflict(self._settings.kubelet_state_dir)
+        return None if conflict else self._kept.spec()
 
 
-class Absence:
-    """One time that the enforcer is away."""
+class Fencing:
+    """The passes of one period in which the enforcer is away."""
 
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
-        self._looked_at = -math.inf
-        self._failed_passes = 0
+    def __init__(self, machine: Machine, clock: Clock | None = None) -> None:
+        self._machine, self._clock = machine, clock or SystemClock()
+        self._schedule = Schedule(RESYNC_SECONDS, RETRY_SECONDS)
+        self._reconciler: Reconciler | None = None
 
-    def see_to(self, pods: PodTree, spec: NodeAssignmentSpec) -> float:
-        """Make one pass; says how many seconds nothing need be done unless something happens."""
+    def make_pass(self, pods: PodTree, spec: NodeAssignmentSpec) -> float:
+        """Make one pass.
+
+        Args:
+            pods: the same tree at each call.
+            spec: the last accepted one.
+
+        Returns:
+            The seconds until the next pass is due if no event comes.
+        """
+        if self._reconciler is None:
+            self._reconciler = Reconciler(pods.files, pods.view, pods.layout)
         self._machine.rescan()
+        began = self._clock.monotonic()
+        full = self._schedule.resync_due(began)
+        goal = FenceGoal(spec, self._machine.topology)
         try:
-            self._observe(pods.view)
-            fenced = self._fenced(pods, spec)
+            done = self._reconciler.converge(goal, full_resync=full)
         except CgroupError as error:
             LOG.warning("the cgroups could not be read", extra={"error": error})
-            fenced, self._looked_at = False, -math.inf
-        self._failed_passes = 0 if fenced else self._failed_passes + 1
-        if fenced:
-            return RESYNC_SECONDS
-        return min(RESYNC_SECONDS, RETRY_SECONDS * 2.0 ** min(self._failed_passes - 1, 10))
+            self._schedule.note_unreadable()
+        else:
+            self._log(done)
+            self._schedule.note_pass(began, resynced=full, complete=done.complete)
+        return self._schedule.wait_seconds(self._clock.monotonic())
 
-    def _observe(self, view: CgroupView) -> None:
-        now = time.monotonic()
-        everything = now - self._looked_at >= RESYNC_SECONDS
-        view.observe(everything=everything)
-        self._looked_at = now if everything else self._looked_at
+    def rest_seconds(self, spent_seconds: float) -> float:
+        """How long to rest after a pass that took so much CPU time, whatever happens."""
+        return self._schedule.rest_seconds(spent_seconds, self._clock.monotonic())
 
-    def _fenced(self, pods: PodTree, spec: NodeAssignmentSpec) -> bool:
-        """Take everybody off what others own; says whether nobody is on it any more.
-
-        Raises:
-            CgroupError: a file could not be read.
-        """
-        for _ in range(MOST_ROUNDS):
-            tree = pods.view.tree
-            if tree is None:
-                return True
-            wanted = fence(spec, tree, pods.layout, self._machine.topology)
-            if not breached(tree, wanted):
-                return True
-            steps = plan(tree, wanted)
-            outcome = apply(steps.quick, pods.files)
-            self._tell(outcome)
-            pods.view.read_back(write.path for write in steps.quick)
-        return False
-
-    def _tell(self, outcome: Outcome) -> None:
-        for write in outcome.made:
+    def _log(self, done: Converged) -> None:
+        for write in done.made:
             LOG.info("fenced", extra={"cgroup": write.path, write.setting: str(write.value)})
-        for failure in outcome.failed if not self._failed_passes else ():
-            LOG.warning("a write was refused", extra={"error": failure.error})
+        for failure in done.failures if not self._schedule.failed_passes else ():
+            LOG.warning("a cgroup write was refused", extra={"error": failure.error})

@@ -11,7 +11,8 @@ from numapin_api.names import API_VERSION, GROUP, NODE_ASSIGNMENT_KIND
 from numapin_client.client import ApiClient
 from numapin_client.errors import ClientError
 from numapin_client.events import WARNING, Event, Reporter, object_reference, post_event
-from numapin_enforcer.plan.drift import Drift, DriftTeller
+from numapin_enforcer.plan.drift import Drift
+from numapin_enforcer.status.drift_events import DriftEvents
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -25,14 +26,14 @@ class EventTeller:
     def __init__(self, api: ApiClient, node_name: str) -> None:
         self._api = api
         self._reporter = Reporter(f"{GROUP}/enforcer", node_name)
-        self._drifts = DriftTeller()
+        self._drifts = DriftEvents()
         self._queue: asyncio.Queue[tuple[dict[str, str], Event]] = asyncio.Queue(LONGEST_QUEUE)
 
     def drifted(self, drift: Drift, assignment: Mapping[str, Any] | None) -> None:
         """Tell of a cpuset that was repaired, unless much was told already."""
         extra = {"cause": drift.cause.value, "drift": drift}
         LOG.warning("a cpuset was changed by others and set right", extra=extra)
-        note = self._drifts.admit(drift, time.monotonic())
+        note = self._drifts.note(drift, time.monotonic())
         if note:
             self.tell(Event(WARNING, Reason.CPUSET_DRIFT, "Repair", note), assignment)
 

@@ -16,7 +16,7 @@ from numapin_enforcer.cgroups.inotify import CgroupWatch
 from numapin_enforcer.cgroups.naming import Qos
 from numapin_enforcer.cgroups.snapshot import CgroupView
 from numapin_enforcer.hardware.discovery import discover
-from numapin_enforcer.reconciler import Enforcement, Goal
+from numapin_enforcer.reconciler import AssignmentGoal, Reconciler
 from numapin_enforcer.status.summary import summarize
 from support.real.cgroups import RealCgroups, online_cpus
 
@@ -52,11 +52,11 @@ def told(real: RealCgroups, cgroup: str) -> Iterator[Callable[[], tuple[CpuSet, 
     """Make a pass, and tell the owner's CPUs and whether it is alone there."""
     files = Cgroupfs(real.mounts, real.root)
     with CgroupWatch(real.mounts.cpuset, real.root) as watch:
-        enforcement = Enforcement(files, CgroupView(files, watch), real.layout)
+        reconciler = Reconciler(files, CgroupView(files, watch), real.layout)
 
         def run() -> tuple[CpuSet, bool]:
-            goal = Goal(SPEC, discover(), {ID: OWNER.container})
-            done = enforcement.run(goal, everything=True)
+            goal = AssignmentGoal(SPEC, discover(), {ID: OWNER.container})
+            done = reconciler.converge(goal, full_resync=True)
             assert done.tree is not None
             (one,) = summarize(SPEC, done.tree, done.desired, real.layout).containers
             return one.cpus, one.exclusive

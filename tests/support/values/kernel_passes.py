@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
-from numapin_enforcer.cgroups.apply import Outcome, apply
+from numapin_enforcer.cgroups.apply import Outcome, apply, unblocked
 from numapin_enforcer.cgroups.files import error_of
 from numapin_enforcer.cgroups.tree import Write
 from numapin_enforcer.plan.writes import plan
@@ -29,7 +29,7 @@ def enforce(world: World, model: KernelModel, spec: NodeAssignmentSpec) -> Outco
     tree = model.read()
     planned = plan(tree, world.desired(spec, tree))
     first = apply(planned.quick, model)
-    then = apply(planned.moves, model, first)
+    then = apply(unblocked(planned.moves, first), model)
     return Outcome(*(getattr(first, name) + getattr(then, name) for name in Outcome.__slots__))
 
 

@@ -9,9 +9,15 @@ from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, 
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_enforcer.cgroups.naming import Driver, Layout
 from numapin_enforcer.cgroups.snapshot import CgroupView
-from numapin_enforcer.cgroups.tree import CgroupReadOnlyError, Step, Version, Write
+from numapin_enforcer.cgroups.tree import (
+    CgroupReadOnlyError,
+    CgroupRefusedError,
+    Step,
+    Version,
+    Write,
+)
 from numapin_enforcer.plan.drift import Cause
-from numapin_enforcer.reconciler import Enforced, Enforcement, Goal
+from numapin_enforcer.reconciler import AssignmentGoal, Converged, Reconciler, ReleaseGoal
 from numapin_enforcer.status.summary import summarize
 from support.fakes.watched_kernel import ModelWatch, WatchedModel
 
@@ -43,12 +49,12 @@ def spec(*containers: ContainerAssignment, shared: str = "0-3") -> NodeAssignmen
 
 
 class World:
-    """An owner's pod beside a best-effort one, both running, and the enforcement of it all."""
+    """An owner's pod beside a best-effort one, both running, and their reconciler."""
 
-    def __init__(self, version: Version) -> None:
-        self.model = WatchedModel(version, ALL, MemSet((0,)))
+    def __init__(self, version: Version, mems: MemSet = MemSet((0,))) -> None:
+        self.model = WatchedModel(version, ALL, mems)
         self.view = CgroupView(self.model, ModelWatch(self.model))
-        self.enforcement = Enforcement(self.model, self.view, LAYOUT)
+        self.reconciler = Reconciler(self.model, self.view, LAYOUT)
         self.make("kubepods/besteffort")
         for path in (f"{OWNER}/{A}", f"{OTHER}/{B}"):
             self.start(path)
@@ -71,9 +77,9 @@ class World:
     def overwrite(self, path: str, cpus: str) -> None:
         self.model.write(Write(path, CpuSet.parse(cpus), Step.PREPARE))
 
-    def run(self, spec: NodeAssignmentSpec | None, *, everything: bool = False) -> Enforced:
-        goal = Goal(spec, MACHINE, NAMES)
-        return self.enforcement.run(goal, everything=everything)
+    def run(self, spec: NodeAssignmentSpec | None, *, everything: bool = False) -> Converged:
+        goal = ReleaseGoal(MACHINE) if spec is None else AssignmentGoal(spec, MACHINE, NAMES)
+        return self.reconciler.converge(goal, full_resync=everything)
 
     def cpus(self, path: str) -> str:
         return str(self.model.read().cgroups[path].effective_cpus)
@@ -105,12 +111,12 @@ def test_a_pass_that_finds_all_right_writes_nothing(world: World) -> None:
 
 
 def test_while_nothing_changes_the_answer_is_the_same_object(world: World) -> None:
-    wanted = Goal(spec(own("owner", "4-7")), MACHINE, NAMES)
-    world.enforcement.run(wanted, everything=True)
-    first = world.enforcement.run(wanted, everything=False)
-    assert world.enforcement.run(replace(wanted), everything=True) is first
+    wanted = AssignmentGoal(spec(own("owner", "4-7")), MACHINE, NAMES)
+    world.reconciler.converge(wanted, full_resync=True)
+    first = world.reconciler.converge(wanted, full_resync=False)
+    assert world.reconciler.converge(replace(wanted), full_resync=True) is first
     renamed = replace(wanted, names={A: "main"})
-    assert world.enforcement.run(renamed, everything=False) is not first
+    assert world.reconciler.converge(renamed, full_resync=False) is not first
 
 
 def test_only_what_an_event_names_is_read_again(world: World) -> None:
@@ -234,10 +240,10 @@ def test_a_refused_write_is_told_and_nothing_is_reported_as_exclusive(world: Wor
 
 def test_a_container_without_a_name_shares_until_it_has_one(world: World) -> None:
     wanted = spec(own("owner", "4-7"))
-    nameless = Goal(wanted, MACHINE, {})
-    world.enforcement.run(nameless, everything=False)
+    nameless = AssignmentGoal(wanted, MACHINE, {})
+    world.reconciler.converge(nameless, full_resync=False)
     assert world.cpus(f"{OWNER}/{A}") == "0-3"
-    world.enforcement.run(replace(nameless, names=NAMES), everything=False)
+    world.reconciler.converge(replace(nameless, names=NAMES), full_resync=False)
     assert world.cpus(f"{OWNER}/{A}") == "4-7"
 
 
@@ -264,7 +270,7 @@ def test_giving_back_restores_every_set(world: World) -> None:
 def test_looking_touches_nothing(world: World) -> None:
     world.run(spec(own("owner", "4-7")))
     world.overwrite(f"{OWNER}/{A}", "4")
-    done = world.enforcement.look(everything=False)
+    done = world.reconciler.observe(full_resync=False)
     assert (done.complete, done.drifts) == (True, ())
     assert world.cpus(f"{OWNER}/{A}") == "4"
     assert world.run(spec(own("owner", "4-7"))).drifts == ()
@@ -294,3 +300,29 @@ def test_a_pod_that_vanished_takes_its_containers_along(world: World) -> None:
     assert done.tree is not None
     assert OWNER not in done.tree.cgroups
     assert f"{OWNER}/{A}" not in done.tree.cgroups
+
+
+TWO_NODES = Topology(
+    cpus=tuple(Cpu(cpu, cpu, 0, NO_CACHE, cpu // 4) for cpu in range(8)),
+    numa_nodes=(NumaNode(0, 1 << 30), NumaNode(1, 1 << 30)),
+)
+
+
+@pytest.mark.parametrize("version", list(Version), ids=["v1", "v2"])
+def test_memory_is_not_moved_where_a_failed_write_makes_it_unsafe(version: Version) -> None:
+    def refuse(write: Write) -> None:
+        if write.path == OWNER and isinstance(write.value, MemSet):
+            raise CgroupRefusedError(write.path, str(write.value), 16, "busy")
+
+    world = World(version, MemSet((0, 1)))
+    for path in (f"{OWNER}/{A}", OWNER):
+        world.model.write(Write(path, MemSet((0,)), Step.MOVE_MEMORY))
+    assigned = own("owner", "4-7").model_copy(update={"mems": MemSet((1,))})
+    goal = AssignmentGoal(spec(assigned), TWO_NODES, NAMES)
+    world.model.before_write = refuse
+    done = world.reconciler.converge(goal, full_resync=True)
+    assert [one.write.path for one in done.failures] == [OWNER]
+    assert [one for one in done.moves if isinstance(one.value, MemSet)] == []
+    world.model.before_write = lambda _: None
+    done = world.reconciler.converge(goal, full_resync=True)
+    assert f"{OWNER}/{A}" in {one.path for one in done.moves if isinstance(one.value, MemSet)}

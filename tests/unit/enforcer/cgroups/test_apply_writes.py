@@ -5,7 +5,7 @@ import errno
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cgroups.apply import Failure, Outcome, Skipped, apply
+from numapin_enforcer.cgroups.apply import Failure, Outcome, Skipped, apply, unblocked
 from numapin_enforcer.cgroups.tree import (
     CgroupError,
     CgroupReadOnlyError,
@@ -81,11 +81,22 @@ def test_all_is_well_when_only_cgroups_vanished() -> None:
 
 def test_an_earlier_part_of_the_plan_counts() -> None:
     bad, move = mems("pod", "0-2", gains="2"), mems("pod/c", "1", leaves="0")
-    earlier = apply((bad,), Files(pod=CgroupRefusedError))
-    assert apply((move,), Files(), earlier).skipped == ()
+    assert unblocked((move,), apply((bad,), Files(pod=CgroupRefusedError))) == (move,)
     bad = mems("pod", "1", gains="1")
-    earlier = apply((bad,), Files(pod=CgroupRefusedError))
-    assert apply((move,), Files(), earlier).skipped == (Skipped(move, bad),)
+    assert unblocked((move,), apply((bad,), Files(pod=CgroupRefusedError))) == ()
+
+
+def test_a_move_that_is_held_back_holds_back_others() -> None:
+    bad = mems("pod/c", "1", gains="1")
+    child, parent = mems("pod/c/d", "1", leaves="0"), mems("pod", "1", leaves="0")
+    earlier = apply((bad,), Files(pod_c=CgroupRefusedError))
+    assert unblocked((parent,), earlier) == (parent,)
+    assert unblocked((child, parent), earlier) == ()
+
+
+def test_where_nothing_may_be_written_no_move_is_made() -> None:
+    earlier = apply((mems("bad", "0-1", gains="1"),), Files(bad=CgroupReadOnlyError))
+    assert unblocked((mems("one", "1", leaves="0"),), earlier) == ()
 
 
 def test_where_nothing_may_be_written_nothing_more_is_tried() -> None:
@@ -134,9 +145,12 @@ OWNED = {"gains": "1", "owner": "a"}
 def test_what_a_failure_holds_back(missing: Write, write: Write, held: bool) -> None:
     files = Files(**{missing.path.replace("/", "_"): CgroupRefusedError})
     failing = apply((missing,), files)
-    outcome = apply((write,), Files(), failing)
-    assert (outcome.skipped == (Skipped(write, missing),)) == held
-    assert (outcome.made == (write,)) != held
+    assert unblocked((write,), failing) == (() if held else (write,))
+    other = Files(**{missing.path.replace("/", "_"): CgroupRefusedError})
+    outcome = apply((missing, write), other)
+    if missing.path != write.path:
+        assert (outcome.skipped == (Skipped(write, missing),)) == held
+        assert (outcome.made == (write,)) != held
 
 
 @pytest.mark.parametrize("value", [CpuSet([0]), MemSet([0]), True])

@@ -1,0 +1,76 @@
+"""When the next pass is due, for agent and standby."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from numapin_daemon.rate_limit import TokenBucket
+
+CPU_SHARE: Final = 0.25
+"""The part of one CPU that passes may take in the long run."""
+
+BURST_SECONDS: Final = 0.5
+"""CPU time that passes may take at once after a quiet time."""
+
+MOST_DOUBLINGS: Final = 10
+"""How often the wait after failed passes doubles at most."""
+
+
+def _cpu_time() -> TokenBucket:
+    return TokenBucket(BURST_SECONDS, CPU_SHARE)
+
+
+@dataclass(slots=True)
+class Schedule:
+    """Decides how long to wait after a pass, and which passes read the whole tree.
+
+    All times are seconds on one clock that only goes forward.
+
+    Attributes:
+        resync_seconds: how often the whole tree is read although no event came.
+        retry_seconds: the wait after a failed pass; doubles up to `resync_seconds`.
+        failed_passes: how many passes failed in a row, the last one included.
+    """
+
+    resync_seconds: float
+    retry_seconds: float
+    failed_passes: int = field(default=0, init=False)
+    _resynced_at: float | None = field(default=None, init=False)
+    _cpu_time: TokenBucket = field(default_factory=_cpu_time, init=False)
+
+    def resync_due(self, now_seconds: float) -> bool:
+        """Whether the pass that begins now must read the whole tree."""
+        return self._resynced_at is None or now_seconds - self._resynced_at >= self.resync_seconds
+
+    def note_pass(self, began_seconds: float, *, resynced: bool, complete: bool) -> None:
+        """A pass that began then has ended; it is `complete` if nothing must be tried again."""
+        if resynced:
+            self._resynced_at = began_seconds
+        self.failed_passes = 0 if complete else self.failed_passes + 1
+
+    def note_unreadable(self) -> None:
+        """A pass has ended because the tree could not be read: the next one reads all of it."""
+        self._resynced_at = None
+        self.failed_passes += 1
+
+    def wait_seconds(self, now_seconds: float) -> float:
+        """How long to wait for an event before the next pass."""
+        wait = self.resync_seconds
+        if self._resynced_at is not None:
+            wait = max(0.0, self._resynced_at + self.resync_seconds - now_seconds)
+        if self.failed_passes:
+            doublings = min(self.failed_passes - 1, MOST_DOUBLINGS)
+            wait = min(wait, self.retry_seconds * 2.0**doublings)
+        return wait
+
+    def rest_seconds(self, spent_seconds: float, now_seconds: float) -> float:
+        """How long to rest after a pass, whatever happens meanwhile.
+
+        Passes follow each other at once while they are few. In a lasting storm of events they come
+        at a distance: any writer of cgroups can cause events at will, and the enforcer runs at
+        real-time priority.
+
+        Args:
+            spent_seconds: the CPU time of the pass.
+            now_seconds: when it ended.
+        """
+        return self._cpu_time.spend(spent_seconds, now_seconds)

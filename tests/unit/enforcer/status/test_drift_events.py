@@ -1,0 +1,76 @@
+"""Which external cpuset changes get an Event."""
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_enforcer.plan.drift import Drift
+from numapin_enforcer.status.drift_events import (
+    BURST,
+    MOST_REMEMBERED,
+    QUIET_SECONDS,
+    REFILL_SECONDS,
+    DriftEvents,
+)
+
+LATE = 1_000_000.0
+"""Clocks begin anywhere."""
+
+
+def _drift(path: str) -> Drift:
+    mems = MemSet((0,))
+    return Drift(path, (CpuSet((0,)), mems), (CpuSet((1,)), mems))
+
+
+def test_each_cgroups_first_drift_is_told_and_then_rarely() -> None:
+    events = DriftEvents()
+    assert events.note(_drift("a"), 0) == "cgroup a had cpus 0 instead of 1; it was set right"
+    assert events.note(_drift("a"), 1) == ""
+    assert events.note(_drift("a"), 2) == ""
+    assert events.note(_drift("b"), 2)
+    note = events.note(_drift("a"), QUIET_SECONDS)
+    assert note.endswith("; 2 more times since the last Event")
+
+
+def test_a_flood_of_drifts_is_not_told() -> None:
+    events = DriftEvents()
+    told = [events.note(_drift(f"c{number}"), 0) for number in range(BURST + 5)]
+    assert [bool(one) for one in told] == [True] * BURST + [False] * 5
+    assert events.note(_drift("late"), REFILL_SECONDS)
+
+
+def test_what_was_told_long_ago_is_forgotten() -> None:
+    events = DriftEvents()
+    for number in range(5000):
+        events.note(_drift(f"c{number}"), float(number))
+    assert len(events._posted_at) + len(events._suppressed) <= MOST_REMEMBERED + 1
+    assert events.note(_drift("c4999"), 5000.0) == ""
+
+
+def test_after_the_quiet_time_it_is_told_again_and_not_before() -> None:
+    events = DriftEvents()
+    assert events.note(_drift("a"), LATE)
+    assert events.note(_drift("a"), LATE + QUIET_SECONDS - 1) == ""
+    note = events.note(_drift("a"), LATE + QUIET_SECONDS)
+    assert note == (
+        "cgroup a had cpus 0 instead of 1; it was set right; 1 more times since the last Event"
+    )
+    assert events.note(_drift("a"), LATE + 2 * QUIET_SECONDS).endswith("set right")
+
+
+def test_room_for_events_comes_back_slowly_and_never_more_than_a_burst() -> None:
+    events = DriftEvents()
+
+    def told(count: int, at: float) -> int:
+        return sum(bool(events.note(_drift(f"{at} {one}"), at)) for one in range(count))
+
+    assert told(BURST + 5, LATE) == BURST
+    assert told(5, LATE + REFILL_SECONDS * 0.9) == 0
+    assert told(5, LATE + REFILL_SECONDS * 3) == 3
+    assert told(BURST + 5, LATE + 1000 * REFILL_SECONDS) == BURST
+
+
+def test_what_was_not_told_is_forgotten_as_well() -> None:
+    events = DriftEvents()
+    for number in range(MOST_REMEMBERED + BURST + 5):
+        events.note(_drift(f"c{number}"), LATE)
+    assert len(events._posted_at) == BURST
+    assert len(events._suppressed) <= MOST_REMEMBERED
+    assert events.note(_drift("c0"), LATE + 1) == ""
