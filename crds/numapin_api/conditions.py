@@ -1,4 +1,4 @@
-"""Condition types, reasons, and how to merge them."""
+"""Conditions, and every reason that numapin gives for anything."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from numapin_api.wire import WireModel
 
 
 class ConditionType(StrEnum):
-    """The three conditions that every object of ours carries.
+    """The three conditions of every CpuPolicy and NodeAssignment.
 
     Source: kstatus, the convention by which Argo CD and Flux judge health.
     """
@@ -139,35 +139,35 @@ class Condition(WireModel):
     """One aspect of an object's state. Source: Kubernetes `metav1.Condition`."""
 
     type: str = Field(
-        description="Ready, Reconciling or Stalled.",
+        description="The type of the condition: Ready, Reconciling or Stalled.",
         max_length=316,
         min_length=1,
     )
     status: Literal["True", "False", "Unknown"] = Field(
-        description="Whether the condition holds: True, False or Unknown."
+        description="The status of the condition: True, False or Unknown."
     )
     observed_generation: int = Field(
         default=0,
         ge=0,
-        description="The metadata.generation that this condition was judged from.",
+        description="The metadata.generation that the condition was computed from.",
     )
     last_transition_time: str = Field(
-        description="When the condition last changed from one status to another.",
+        description="The last time that the condition's status changed.",
         json_schema_extra={"format": "date-time"},
     )
     reason: str = Field(
-        description="Why the condition has its status, as one CamelCase word.",
+        description="The reason for the status, as one CamelCase word.",
         max_length=1024,
         min_length=1,
         pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
     )
     message: str = Field(
-        default="", description="The same for people, with the numbers.", max_length=32768
+        default="", description="A human-readable explanation of the status.", max_length=32768
     )
 
 
 class Verdict(NamedTuple):
-    """What one condition is to say from now on; the time of change is for `merge` to find."""
+    """The new state of one condition; `merge` finds the time of the last change."""
 
     type: ConditionType
     holds: bool
@@ -202,12 +202,12 @@ def internal_error(task: str, error: Exception) -> Obstacle:
 def merge(
     before: Sequence[Condition], verdicts: Iterable[Verdict], generation: int, now: str
 ) -> tuple[Condition, ...]:
-    """The conditions after `verdicts`, sorted by type; foreign conditions stay.
+    """The conditions with `verdicts` applied, sorted by type; conditions of others stay.
 
     Args:
-        before: the conditions the object has.
-        verdicts: what to say; each type at most once.
-        generation: the `metadata.generation` judged.
+        before: the conditions that the object has.
+        verdicts: the new states; each type at most once.
+        generation: the `metadata.generation` that they were computed from.
         now: the time, RFC 3339, used where a status changes.
     """
     known = {condition.type: condition for condition in before}
@@ -227,5 +227,5 @@ def merge(
 
 
 def find(conditions: Sequence[Condition], wanted: ConditionType) -> Condition | None:
-    """The condition of that type, if there is one."""
+    """The condition of a type, or None if there is none."""
     return next((one for one in conditions if one.type == wanted), None)

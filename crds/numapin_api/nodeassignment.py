@@ -1,4 +1,4 @@
-"""NodeAssignment: spec (the operator writes it) and status (that node's enforcer writes it)."""
+"""NodeAssignment: the operator writes the spec, the node's enforcer writes the status."""
 
 from typing import Annotated, Any, Literal
 
@@ -14,89 +14,92 @@ SomeCpus = Annotated[CpuSet, Field(min_length=1)]
 
 
 class PolicyRef(WireModel):
-    """The policy that an assignment was made from."""
+    """The policy that the assignment was made from."""
 
-    name: Name = Field(description="The CpuPolicy's name.")
-    generation: int = Field(ge=0, description="The CpuPolicy's metadata.generation.")
+    name: Name = Field(description="The name of the CpuPolicy.")
+    generation: int = Field(ge=0, description="The metadata.generation of the CpuPolicy.")
 
 
 class Pools(WireModel):
-    """The node's CPUs that no container owns."""
+    """The CPUs of the node that are not exclusive to a container."""
 
     reserved: CpuSet = Field(
-        description="CPUs never given out exclusively; empty while containers still own them all."
+        description="CPUs that are never assigned exclusively; empty while exclusive containers "
+        "still use all of them."
     )
-    shared: SomeCpus = Field(description="CPUs that every container without its own runs on.")
+    shared: SomeCpus = Field(description="CPUs of all containers without exclusive CPUs.")
 
 
 class MemoryBlock(WireModel):
-    """Memory promised to a container on some NUMA nodes together."""
+    """Memory assigned to a container on one NUMA node, or on several together."""
 
     numa_nodes: tuple[Annotated[int, Field(ge=0, le=1023)], ...] = Field(
-        description="The NUMA nodes that hold it.",
+        description="The NUMA nodes that the memory is on.",
         min_length=1,
         max_length=128,
         json_schema_extra=atomic_list(),
     )
     resource: str = Field(
-        description="memory, or hugepages- and a page size.",
+        description="The resource: memory, or hugepages- and a page size, such as hugepages-2Mi.",
         pattern=r"^(memory|hugepages-[1-9][0-9]*(Ki|Mi|Gi|Ti))$",
         max_length=64,
     )
-    bytes: int = Field(ge=0, description="How much.", json_schema_extra={"format": "int64"})
+    bytes: int = Field(
+        ge=0, description="The size in bytes.", json_schema_extra={"format": "int64"}
+    )
 
 
 class ContainerAssignment(WireModel):
-    """What one container was given."""
+    """The CPUs and NUMA nodes of one container."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(
             rule(
                 "!self.exclusive || size(self.cpus) > 0",
-                "an exclusive container needs cpus",
+                "an exclusive container needs cpus: list them, or set exclusive to false",
                 ".cpus",
             )
         )
     )
-    pod_uid: PodUid = Field(alias="podUID", description="The pod's metadata.uid.")
-    namespace: Name = Field(description="The pod's namespace.")
-    pod: Name = Field(description="The pod's name.")
-    container: Name = Field(description="The container's name.")
+    pod_uid: PodUid = Field(alias="podUID", description="The metadata.uid of the pod.")
+    namespace: Name = Field(description="The namespace of the pod.")
+    pod: Name = Field(description="The name of the pod.")
+    container: Name = Field(description="The name of the container.")
     cpus: CpuSet = Field(
-        default=CpuSet(), description="The CPUs it runs on; empty means the shared pool."
+        default=CpuSet(), description="The CPUs that it may use; if empty, the shared pool."
     )
     mems: MemSet = Field(
-        default=MemSet(), description="The NUMA nodes its memory comes from; empty means any."
+        default=MemSet(), description="The NUMA nodes that it may use memory of; if empty, any."
     )
     exclusive: bool = Field(
-        default=False, description="Whether no other container may run on these CPUs."
+        default=False, description="Whether no other container may use these CPUs."
     )
     memory: tuple[MemoryBlock, ...] = Field(
         default=(),
-        description="Memory promised to it on those NUMA nodes.",
+        description="Memory assigned to it on these NUMA nodes.",
         max_length=64,
         json_schema_extra=atomic_list(),
     )
 
 
 class Refusal(WireModel):
-    """A container that was to get CPUs or memory of its own and could not; it runs shared."""
+    """A container that requested exclusive CPUs or local memory and could not get them."""
 
-    pod_uid: PodUid = Field(alias="podUID", description="The pod's metadata.uid.")
-    namespace: Name = Field(description="The pod's namespace.")
-    pod: Name = Field(description="The pod's name.")
+    pod_uid: PodUid = Field(alias="podUID", description="The metadata.uid of the pod.")
+    namespace: Name = Field(description="The namespace of the pod.")
+    pod: Name = Field(description="The name of the pod.")
     container: Name | None = Field(
-        default=None, description="The container that could not be placed, where it was one."
+        default=None, description="The name of the container; unset if the whole pod is refused."
     )
-    reason: str = Field(description="Why, as one CamelCase word.", max_length=256)
+    reason: str = Field(description="The reason, as one CamelCase word.", max_length=256)
     message: str = Field(
-        description="What was asked, what was free on each NUMA node, what would have fitted.",
+        description="What was requested, what was free on each NUMA node, what would have fitted.",
         max_length=2048,
     )
 
 
 class NodeAssignmentSpec(WireModel):
-    """What the node is to enforce; written by the operator alone.
+    """The desired state of the node; written only by the operator.
 
     `pools` is unset until the node's topology is known, and where `mode` is None.
     """
@@ -105,195 +108,211 @@ class NodeAssignmentSpec(WireModel):
         json_schema_extra=rules(
             rule(
                 "has(self.pools) || !has(self.containers) || size(self.containers) == 0",
-                "containers need pools: everybody else must have CPUs to run on",
+                "containers need pools: set pools, so that other containers have CPUs to run on",
                 ".pools",
             )
         )
     )
     policy: PolicyRef | None = Field(
-        default=None, description="The policy in force; unset while one is being given back."
+        default=None, description="The policy in force; unset if none selects the node any more."
     )
     mode: Literal["Static", "None", "Dynamic"] = Field(
         default="Static",
-        description="Static enforces; None gives every cgroup back as it was found.",
+        description="Static: the spec is enforced. None: cgroups are reset as they were found.",
     )
-    pools: Pools | None = Field(default=None, description="The CPUs that no container owns.")
+    pools: Pools | None = Field(
+        default=None, description="The CPUs that are not exclusive to a container."
+    )
     cpu_quota: Literal["Unlimited", "Keep"] = Field(
-        default="Unlimited", description="Whether exclusive containers are freed of CFS quota."
+        default="Unlimited",
+        description="Unlimited: exclusive containers have no CFS quota. Keep: it stays as it is.",
     )
     isolation: Literal["Cpuset", "Partition", "IsolatedPartition"] = Field(
-        default="Cpuset", description="By what others are kept off exclusive CPUs."
+        default="Cpuset", description="How other containers are kept off exclusive CPUs."
     )
     containers: tuple[ContainerAssignment, ...] = Field(
         default=(),
-        description="Containers with CPUs or memory of their own; all others run in pools.shared.",
+        description="Containers with assigned CPUs or memory; all others run on pools.shared.",
         max_length=1024,
         json_schema_extra=atomic_list(),
     )
     refused: tuple[Refusal, ...] = Field(
         default=(),
-        description="Pods that could not be placed, and why.",
+        description="Containers and pods that were refused CPUs or memory, with the reasons.",
         max_length=1024,
         json_schema_extra=atomic_list(),
     )
 
 
 class NumaNodeStatus(WireModel):
-    """One NUMA node as discovered."""
+    """One NUMA node, as discovered."""
 
-    id: int = Field(ge=0, description="Its number.")
-    cpus: CpuSet = Field(default=CpuSet(), description="Its online CPUs; empty for memory alone.")
+    id: int = Field(ge=0, description="The ID of the NUMA node.")
+    cpus: CpuSet = Field(
+        default=CpuSet(), description="Its online CPUs; empty if it has only memory."
+    )
     memory_bytes: int = Field(
-        ge=0, description="Its memory.", json_schema_extra={"format": "int64"}
+        ge=0, description="The size of its memory in bytes.", json_schema_extra={"format": "int64"}
     )
     hugepages: dict[str, int] = Field(
         default_factory=dict,
-        description="Page size, such as 2Mi, to the number of pages.",
+        description="Its huge pages: page size, such as 2Mi, to the number of pages.",
         max_length=8,
     )
     distances: tuple[int, ...] = Field(
         default=(),
-        description="Distance to each NUMA node, in the order of this list.",
+        description="The distance to each NUMA node, in the order of numaNodes.",
         json_schema_extra=atomic_list(),
     )
     on_device: bool | None = Field(
         default=None,
-        description="Set where the memory is a GPU's own; containers are not given it.",
+        description="True if the memory belongs to a GPU; it is not assigned to containers.",
     )
 
 
 class CpuGroup(WireModel):
-    """CPUs that belong together: a socket, or an uncore cache."""
+    """The CPUs of one socket or of one uncore cache."""
 
-    id: int = Field(description="Its number.")
-    cpus: CpuSet = Field(description="Its online CPUs.")
+    id: int = Field(description="The ID of the group.")
+    cpus: CpuSet = Field(description="The online CPUs of the group.")
 
 
 class PciGroup(WireModel):
-    """PCI devices that hang on one NUMA node."""
+    """The PCI devices of one NUMA node."""
 
     numa_node: int | None = Field(
-        default=None, description="The NUMA node; unset where the machine does not say."
+        default=None, description="The ID of the NUMA node; unset if it is unknown."
     )
     devices: tuple[str, ...] = Field(
-        description="Addresses, each with its class, such as 0000:3b:00.0/0200.",
+        description="The addresses of the devices with their classes, such as 0000:3b:00.0/0200.",
         json_schema_extra=atomic_list(),
     )
 
 
 class TopologyStatus(WireModel):
-    """The node's hardware, compact: kernel lists where possible."""
+    """The hardware of the node, as discovered by the enforcer."""
 
     numa_nodes: tuple[NumaNodeStatus, ...] = Field(
-        default=(), description="Online NUMA nodes.", json_schema_extra=atomic_list()
+        default=(), description="The online NUMA nodes.", json_schema_extra=atomic_list()
     )
     sockets: tuple[CpuGroup, ...] = Field(
-        default=(), description="Sockets (packages).", json_schema_extra=atomic_list()
+        default=(), description="The sockets (packages).", json_schema_extra=atomic_list()
     )
     uncore_caches: tuple[CpuGroup, ...] = Field(
-        default=(), description="CPUs that share an L3.", json_schema_extra=atomic_list()
+        default=(), description="The uncore (L3) caches.", json_schema_extra=atomic_list()
     )
     cores: tuple[CpuSet, ...] = Field(
         default=(),
-        description="Sibling threads of each core that has several; a CPU not listed is a core.",
+        description="The threads of each core that has several; any other CPU is a core by itself.",
         json_schema_extra=atomic_list(),
     )
-    offline: CpuSet = Field(default=CpuSet(), description="CPUs present but offline.")
+    offline: CpuSet = Field(default=CpuSet(), description="CPUs that are present but offline.")
     isolated: CpuSet = Field(
-        default=CpuSet(), description="CPUs isolated by the kernel (isolcpus)."
+        default=CpuSet(), description="CPUs that the kernel isolates (isolcpus)."
     )
     pci: tuple[PciGroup, ...] = Field(
         default=(),
-        description="PCI devices by NUMA node, those that locality matters for.",
+        description="The PCI devices for which locality matters, by NUMA node.",
         json_schema_extra=atomic_list(),
     )
     warnings: tuple[str, ...] = Field(
         default=(),
-        description="What was wrong in the firmware's tables, and what was assumed.",
+        description="What firmware or kernel reported wrongly, and what is assumed instead.",
         json_schema_extra=atomic_list(),
     )
 
 
 class PoolsInForce(WireModel):
-    """The pools as the kernel has them."""
+    """The pools in force in the kernel."""
 
-    reserved: CpuSet = Field(default=CpuSet(), description="CPUs never given out exclusively.")
-    shared: CpuSet = Field(default=CpuSet(), description="CPUs of everybody without their own.")
-    exclusive: CpuSet = Field(default=CpuSet(), description="CPUs owned by one container each.")
+    reserved: CpuSet = Field(
+        default=CpuSet(), description="CPUs that are never assigned exclusively."
+    )
+    shared: CpuSet = Field(
+        default=CpuSet(), description="CPUs of all containers without exclusive CPUs."
+    )
+    exclusive: CpuSet = Field(
+        default=CpuSet(), description="CPUs that are exclusive to one container each."
+    )
 
 
 class ContainerStatus(WireModel):
-    """One container of the spec as the kernel has it."""
+    """The state of one container of the spec, read from the kernel."""
 
-    pod_uid: PodUid = Field(alias="podUID", description="The pod's metadata.uid.")
-    container: Name = Field(description="The container's name.")
-    cpus: CpuSet = Field(description="The CPUs it may run on, read back from the kernel.")
-    mems: MemSet = Field(default=MemSet(), description="Its NUMA nodes, read back from the kernel.")
+    pod_uid: PodUid = Field(alias="podUID", description="The metadata.uid of the pod.")
+    container: Name = Field(description="The name of the container.")
+    cpus: CpuSet = Field(description="The CPUs that it may use, read from the kernel.")
+    mems: MemSet = Field(
+        default=MemSet(), description="The NUMA nodes that it may use, read from the kernel."
+    )
     exclusive: bool = Field(
         default=False,
-        description="True once every other container was seen to be off these CPUs.",
+        description="True once all other containers have left these CPUs.",
     )
 
 
 class CgroupStatus(WireModel):
-    """How this node keeps its cgroups."""
+    """The cgroup version and driver of the node."""
 
-    version: Literal[1, 2] = Field(description="cgroup v1 or v2.")
+    version: Literal[1, 2] = Field(description="The cgroup version: 1 or 2.")
     driver: Literal["cgroupfs", "systemd"] = Field(description="The kubelet's cgroup driver.")
 
 
 class RuntimeStatus(WireModel):
-    """The container runtime that answers on the CRI socket."""
+    """The container runtime of the node."""
 
-    name: str = Field(description="Its name.", max_length=128)
-    version: str = Field(description="Its version.", max_length=128)
+    name: str = Field(description="The name of the runtime, such as containerd.", max_length=128)
+    version: str = Field(description="The version of the runtime.", max_length=128)
 
 
 class NodeAssignmentStatus(WireModel):
-    """What the node's kernel does; written by that node's enforcer alone, on change only."""
+    """The state of the node, read from the kernel; written only by the node's enforcer."""
 
     observed_generation: int = Field(
-        default=0, ge=0, description="The generation of the spec that this status tells of."
+        default=0, ge=0, description="The metadata.generation that this status was computed from."
     )
-    topology: TopologyStatus | None = Field(default=None, description="The node's hardware.")
+    topology: TopologyStatus | None = Field(default=None, description="The hardware of the node.")
     pools: PoolsInForce | None = Field(default=None, description="The pools in force.")
     containers: tuple[ContainerStatus, ...] = Field(
         default=(),
-        description="The spec's containers that run, as the kernel has them.",
+        description="The running containers of the spec, with their state read from the kernel.",
         max_length=1024,
         json_schema_extra=atomic_list(),
     )
     running: tuple[PodUid, ...] = Field(
         default=(),
-        description="Pods of which a container's cgroup still exists, by UID.",
+        description="The UIDs of the pods that have a container cgroup on the node.",
         max_length=2048,
         json_schema_extra=atomic_list(),
     )
-    drift_count: int = Field(default=0, ge=0, description="Sets changed by others, set right.")
+    drift_count: int = Field(
+        default=0, ge=0, description="Cpuset changes by others that were reverted."
+    )
     drift_causes: dict[str, int] = Field(
         default_factory=dict,
-        description="Of these, how many were an owner elsewhere than on its CPUs (OwnerMoved), "
-        "anybody else on an owner's (Intrusion), one who shares elsewhere than on the shared CPUs "
-        "(Strayed), memory on other NUMA nodes (Memory).",
+        description="The changes by cause. OwnerMoved: an exclusive container was on other CPUs. "
+        "Intrusion: another container was on exclusive CPUs. Strayed: a shared container was off "
+        "the shared pool. Memory: a container had other NUMA nodes.",
         max_length=8,
     )
-    cgroup: CgroupStatus | None = Field(default=None, description="How cgroups are kept here.")
+    cgroup: CgroupStatus | None = Field(default=None, description="The cgroup version and driver.")
     runtime: RuntimeStatus | None = Field(default=None, description="The container runtime.")
     conditions: tuple[Condition, ...] = Field(
         default=(),
-        description="Ready, Reconciling and Stalled.",
+        description="The conditions Ready, Reconciling and Stalled.",
         max_length=16,
         json_schema_extra=keyed_list("type"),
     )
 
 
 class NodeAssignment(WireModel):
-    """NodeAssignment says which container of one node runs on which CPUs and NUMA nodes."""
+    """NodeAssignment defines the CPUs and NUMA nodes of the containers on one node."""
 
     metadata: dict[str, Any] = Field(default_factory=dict)
     spec: NodeAssignmentSpec = Field(
-        description="What the node is to enforce; written by the operator alone.",
+        description="The desired state of the node; written only by the operator.",
     )
     status: NodeAssignmentStatus | None = Field(
-        default=None, description="What the node's kernel does; written by its enforcer alone."
+        default=None,
+        description="The state of the node, read from the kernel; written only by its enforcer.",
     )

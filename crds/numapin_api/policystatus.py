@@ -1,4 +1,4 @@
-"""What the operator reports of a CpuPolicy."""
+"""The status of a CpuPolicy."""
 
 from typing import Annotated
 
@@ -9,56 +9,60 @@ from numapin_api.wire import WireModel, atomic_list, keyed_list
 
 
 class StalledNode(WireModel):
-    """One node on which a policy is not in force, and why."""
+    """One node on which the policy cannot be put in force."""
 
-    node: str = Field(description="The node's name.", max_length=253)
-    reason: str = Field(description="Why, as one CamelCase word.", max_length=1024)
-    message: str = Field(default="", description="The same for people.", max_length=1024)
+    node: str = Field(description="The name of the node.", max_length=253)
+    reason: str = Field(description="The reason, as one CamelCase word.", max_length=1024)
+    message: str = Field(default="", description="A human-readable explanation.", max_length=1024)
 
 
 class PolicyConflict(WireModel):
-    """Another policy that selects some of the same nodes, and wins there."""
+    """Another policy that selects some of the same nodes and takes precedence there."""
 
     policy: str = Field(description="The policy in force on those nodes.", max_length=253)
-    nodes: int = Field(ge=0, description="On how many nodes it wins.")
+    nodes: int = Field(ge=0, description="The number of nodes on which it takes precedence.")
     examples: tuple[Annotated[str, Field(max_length=253)], ...] = Field(
         default=(),
-        description="Some of those nodes' names.",
+        description="The names of some of these nodes.",
         max_length=10,
         json_schema_extra=atomic_list(),
     )
 
 
 class CpuPolicyStatus(WireModel):
-    """What came of the policy; written by the operator."""
+    """The most recently observed state of the policy; written by the operator."""
 
     observed_generation: int = Field(
-        default=0, ge=0, description="The generation of the spec that this status tells of."
+        default=0, ge=0, description="The metadata.generation that this status was computed from."
     )
-    nodes_selected: int = Field(default=0, ge=0, description="Nodes that the selector matches.")
+    nodes_selected: int = Field(
+        default=0, ge=0, description="The number of nodes that nodeSelector matches."
+    )
     nodes_in_force: int = Field(
-        default=0, ge=0, description="Nodes whose enforcer reports this policy in force."
+        default=0,
+        ge=0,
+        description="The number of nodes whose enforcer reports the policy in force.",
     )
     nodes_stalled: int = Field(
         default=0,
         ge=0,
-        description="Nodes on which it cannot be put in force until something is mended.",
+        description="The number of nodes on which the policy cannot be put in force without help.",
     )
     stalled: tuple[StalledNode, ...] = Field(
         default=(),
-        description="The stalled nodes by name, the first few.",
+        description="The first stalled nodes by name, with the reasons.",
         max_length=20,
         json_schema_extra=atomic_list(),
     )
     conflicts: tuple[PolicyConflict, ...] = Field(
         default=(),
-        description="Policies that win over this one on nodes that both select.",
+        description="Policies that take precedence over this one on nodes that both select.",
         max_length=20,
         json_schema_extra=atomic_list(),
     )
     conditions: tuple[Condition, ...] = Field(
         default=(),
-        description="Ready, Reconciling and Stalled.",
+        description="The conditions Ready, Reconciling and Stalled.",
         max_length=16,
         json_schema_extra=keyed_list("type"),
     )

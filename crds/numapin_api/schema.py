@@ -1,7 +1,7 @@
 """The CustomResourceDefinitions, made from the models.
 
-The pydantic models are the source of the API. What Kubernetes cannot express is refused here with
-the place, never guessed: unions other than "or null", recursion, `extra="forbid"`.
+The pydantic models are the source of the API. What Kubernetes cannot express is an error that names
+the place: unions other than "or null", recursion, `extra="forbid"`.
 Source: Kubernetes, "Extend the Kubernetes API with CustomResourceDefinitions", structural schemas.
 """
 
@@ -23,7 +23,7 @@ _INT_OR_STRING: Final = "x-kubernetes-int-or-string"
 
 
 class SchemaError(TypeError):
-    """A model says something that a structural schema cannot say."""
+    """A model uses something that a structural schema cannot express."""
 
     def __init__(self, place: str, problem: str) -> None:
         super().__init__(f"{place}: {problem}")
@@ -124,35 +124,67 @@ def _condition(kind: str, part: str) -> str:
     return f'.status.conditions[?(@.type=="{kind}")].{part}'
 
 
-_AGE: Final = _column("Age", ".metadata.creationTimestamp", "Since when it exists.", kind="date")
+_AGE: Final = _column("Age", ".metadata.creationTimestamp", "Time since creation.", kind="date")
 
 _POLICY_COLUMNS: Final = [
-    _column("Mode", ".spec.mode", "Static, None or Dynamic."),
-    _column("Priority", ".spec.priority", "The higher wins.", kind="integer"),
-    _column("Nodes", ".status.nodesSelected", "Nodes selected.", kind="integer"),
-    _column("In Force", ".status.nodesInForce", "Nodes where it is in force.", kind="integer"),
-    _column("Stalled", ".status.nodesStalled", "Nodes where it cannot be.", kind="integer"),
-    _column("Ready", _condition("Ready", "status"), "In force on every selected node."),
+    _column("Mode", ".spec.mode", "The mode: Static, None or Dynamic."),
+    _column(
+        "Priority", ".spec.priority", "The policy with the highest number applies.", kind="integer"
+    ),
+    _column("Nodes", ".status.nodesSelected", "The number of nodes selected.", kind="integer"),
+    _column(
+        "In Force",
+        ".status.nodesInForce",
+        "The number of nodes on which the policy is in force.",
+        kind="integer",
+    ),
+    _column(
+        "Stalled",
+        ".status.nodesStalled",
+        "The number of nodes on which the policy cannot be put in force.",
+        kind="integer",
+    ),
+    _column(
+        "Ready",
+        _condition("Ready", "status"),
+        "Whether the policy is in force on every node that it governs.",
+    ),
     _AGE,
-    _column("Topology", ".spec.topology.policy", "How resources must align.", wide=True),
+    _column("Topology", ".spec.topology.policy", "How resources are aligned.", wide=True),
     _column("Memory", ".spec.memory.policy", "How memory is bound.", wide=True),
-    _column("Status", _condition("Ready", "message"), "Why it is as it is.", wide=True),
+    _column(
+        "Status", _condition("Ready", "message"), "The message of the condition Ready.", wide=True
+    ),
 ]
 
 _ASSIGNMENT_COLUMNS: Final = [
     _column("Policy", ".spec.policy.name", "The policy in force."),
-    _column("Mode", ".spec.mode", "Static, None or Dynamic."),
-    _column("Exclusive", ".status.pools.exclusive", "CPUs owned by one container each."),
-    _column("Shared", ".status.pools.shared", "CPUs of everybody else."),
-    _column("Reserved", ".status.pools.reserved", "CPUs never given out."),
-    _column("Drift", ".status.driftCount", "Foreign changes repaired.", kind="integer"),
-    _column("Ready", _condition("Ready", "status"), "The kernel does what the spec says."),
+    _column("Mode", ".spec.mode", "The mode: Static, None or Dynamic."),
+    _column(
+        "Exclusive", ".status.pools.exclusive", "CPUs that are exclusive to one container each."
+    ),
+    _column("Shared", ".status.pools.shared", "CPUs of all other containers."),
+    _column("Reserved", ".status.pools.reserved", "CPUs that are never assigned exclusively."),
+    _column(
+        "Drift",
+        ".status.driftCount",
+        "Cpuset changes by others that were reverted.",
+        kind="integer",
+    ),
+    _column("Ready", _condition("Ready", "status"), "Whether the kernel has what the spec says."),
     _AGE,
-    _column("Cgroup", ".status.cgroup.version", "cgroup version.", kind="integer", wide=True),
-    _column("Driver", ".status.cgroup.driver", "The kubelet's cgroup driver.", wide=True),
+    _column("Cgroup", ".status.cgroup.version", "The cgroup version.", kind="integer", wide=True),
+    _column("Driver", ".status.cgroup.driver", "The cgroup driver of the kubelet.", wide=True),
     _column("Runtime", ".status.runtime.name", "The container runtime.", wide=True),
-    _column("Runtime Version", ".status.runtime.version", "Its version.", wide=True),
-    _column("Status", _condition("Ready", "message"), "Why it is as it is.", wide=True),
+    _column(
+        "Runtime Version",
+        ".status.runtime.version",
+        "The version of the container runtime.",
+        wide=True,
+    ),
+    _column(
+        "Status", _condition("Ready", "message"), "The message of the condition Ready.", wide=True
+    ),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Label selectors as Kubernetes writes them."""
+"""Label selectors, as in Kubernetes."""
 
 from typing import Annotated, Literal
 
@@ -25,38 +25,36 @@ class LabelSelectorRequirement(WireModel):
             rule(
                 "self.operator in ['In', 'NotIn'] ? has(self.values) && size(self.values) > 0"
                 " : !has(self.values) || size(self.values) == 0",
-                "In and NotIn need values, Exists and DoesNotExist take none",
+                "In and NotIn need values, Exists and DoesNotExist take none: add or remove values",
                 ".values",
             )
         )
     )
-    key: str = Field(
-        description="The label's key.", min_length=1, max_length=317, pattern=LABEL_KEY
-    )
+    key: str = Field(description="The label key.", min_length=1, max_length=317, pattern=LABEL_KEY)
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"] = Field(
-        description="How the label relates to the values."
+        description="The relation of the label to the values."
     )
     values: tuple[LabelValue, ...] = Field(
         default=(),
-        description="The values to compare with; none for Exists and DoesNotExist.",
+        description="The values to compare with; must be empty for Exists and DoesNotExist.",
         max_length=64,
         json_schema_extra=atomic_list(),
     )
 
 
 class LabelSelector(WireModel):
-    """Which labels match. Empty matches all. Source: Kubernetes `metav1.LabelSelector`."""
+    """A query over labels; an empty one matches everything. Source: `metav1.LabelSelector`."""
 
     model_config = ConfigDict(json_schema_extra={MAP_TYPE: "atomic"})
     match_labels: dict[str, LabelValue] = Field(
         default_factory=dict,
-        description="Labels that must all be there with just these values.",
+        description="Labels that an object must have, all of them with these values.",
         max_length=64,
         json_schema_extra=label_map_rules(),
     )
     match_expressions: tuple[LabelSelectorRequirement, ...] = Field(
         default=(),
-        description="Expressions that must all hold.",
+        description="Expressions that an object's labels must satisfy, all of them.",
         max_length=64,
         json_schema_extra=atomic_list(),
     )

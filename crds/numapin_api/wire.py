@@ -1,4 +1,4 @@
-"""What every wire model shares: frozen, camelCase outside, CEL rules beside the fields."""
+"""The base of all wire models: frozen, camelCase outside, CEL rules beside the fields."""
 
 from typing import Annotated, Any, Final
 
@@ -12,10 +12,10 @@ MAP_TYPE: Final = "x-kubernetes-map-type"
 
 
 class WireModel(BaseModel):
-    """A part of an object as it stands in the API server.
+    """A part of an object as the API server stores it.
 
-    Unknown fields are dropped, as the API server drops them; a reader of files that people wrote
-    asks for `extra="forbid"` when it validates.
+    Unknown fields are dropped, as the API server does. Pass `extra="forbid"` when validating files
+    that people wrote.
     """
 
     model_config = ConfigDict(
@@ -27,26 +27,26 @@ class WireModel(BaseModel):
     )
 
     def to_wire(self) -> dict[str, Any]:
-        """This model as JSON-ready values; what is unset (None) is left out."""
+        """The model as values for JSON, without the unset (None) fields."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 def rule(expression: str, message: str, field: str | None = None) -> dict[str, str]:
-    """One CEL rule: an expression that holds for good values, and what to tell who breaks it."""
+    """One CEL rule: an expression that is true for valid values, and the message for others."""
     made = {"rule": expression, "message": message}
     return made | {"fieldPath": field} if field else made
 
 
 def rules(*each: dict[str, str]) -> dict[str, Any]:
-    """The schema extension that carries CEL rules; goes into `json_schema_extra`."""
+    """The schema extension with CEL rules, for `json_schema_extra`."""
     return {VALIDATIONS: list(each)}
 
 
-def cpu_list_that_people_write(schema: dict[str, Any]) -> None:
-    """Turn the pattern of a kernel list into rules that say what is wrong.
+def readable_cpu_list(schema: dict[str, Any]) -> None:
+    """Replace the pattern of a kernel list by rules whose messages say what is wrong.
 
-    The API server bounds a rule by its estimated cost, so only lists that people write carry these,
-    with a shorter `maxLength`; all others keep the pattern and are checked by whoever parses them.
+    The API server limits the estimated cost of rules, so only lists that people write have them,
+    with a shorter `maxLength`. The others keep the pattern and are checked when they are parsed.
     """
     shape = f"self.matches('{schema.pop('pattern')}')"
     ranges = "self.split(',').filter(r, r.contains('-'))"
@@ -66,7 +66,7 @@ LABEL_VALUE: Final = r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"
 
 
 def label_map_rules() -> dict[str, Any]:
-    """Keys and values that no label can have, so that nothing would ever match.
+    """Rules against keys and values that no label can have, which would never match.
 
     Source: Kubernetes, "Labels and Selectors", syntax and character set.
     """
@@ -83,12 +83,12 @@ def label_map_rules() -> dict[str, Any]:
 
 
 def atomic_list() -> dict[str, Any]:
-    """One writer owns the whole list; server-side apply then keeps one entry for all of it."""
+    """A list that is replaced as a whole; server-side apply tracks it as one field."""
     return {LIST_TYPE: "atomic"}
 
 
 def keyed_list(*keys: str) -> dict[str, Any]:
-    """Entries are told apart by these fields; server-side apply merges them one by one."""
+    """A list whose entries these fields identify; server-side apply merges them one by one."""
     return {LIST_TYPE: "map", LIST_MAP_KEYS: list(keys)}
 
 
@@ -106,7 +106,7 @@ Quantity = Annotated[
     Field(
         pattern=QUANTITY_PATTERN,
         max_length=64,
-        # pydantic leaves out of the schema a pattern that stands behind a validator
+        # pydantic leaves a pattern behind a validator out of the schema
         json_schema_extra={
             "x-kubernetes-int-or-string": True,
             "pattern": QUANTITY_PATTERN,

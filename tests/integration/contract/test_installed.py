@@ -104,7 +104,7 @@ def test_the_short_names_and_the_category_work(installed: Kubectl, assignment: s
 
 def test_explain_reads_well(installed: Kubectl) -> None:
     told = installed("explain", "cpol.spec.options")
-    assert "The kubelet's options of the static CPU policy." in told
+    assert "Options of the static CPU policy, as the kubelet's." in told
     assert "fullPCPUsOnly\t<boolean>" in told
     assert "(the kubelet's full-pcpus-only)" in " ".join(told.split())
 

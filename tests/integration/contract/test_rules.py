@@ -74,23 +74,23 @@ BAD_POLICIES: dict[str, tuple[dict[str, Any], str]] = {
     "reserved none": ({"reserved": {"count": 0}}, "greater than or equal to 1"),
     "whole cores, spread": (
         {"options": {"fullPCPUsOnly": True, "distributeCPUsAcrossCores": True}},
-        "fullPCPUsOnly and distributeCPUsAcrossCores exclude each other",
+        "fullPCPUsOnly and distributeCPUsAcrossCores are mutually exclusive",
     ),
     "spread over cores and NUMA nodes": (
         {"options": {"distributeCPUsAcrossNUMA": True, "distributeCPUsAcrossCores": True}},
-        "distributeCPUsAcrossNUMA and distributeCPUsAcrossCores exclude each other",
+        "distributeCPUsAcrossNUMA and distributeCPUsAcrossCores are mutually exclusive",
     ),
     "by cache, spread over cores": (
         {"options": {"preferAlignCPUsByUncoreCache": True, "distributeCPUsAcrossCores": True}},
-        "preferAlignCPUsByUncoreCache and distributeCPUsAcrossCores exclude each other",
+        "preferAlignCPUsByUncoreCache and distributeCPUsAcrossCores are mutually exclusive",
     ),
     "by cache, spread over NUMA nodes": (
         {"options": {"preferAlignCPUsByUncoreCache": True, "distributeCPUsAcrossNUMA": True}},
-        "preferAlignCPUsByUncoreCache and distributeCPUsAcrossNUMA exclude each other",
+        "preferAlignCPUsByUncoreCache and distributeCPUsAcrossNUMA are mutually exclusive",
     ),
     "by socket on a single NUMA node": (
         {"options": {"alignBySocket": True}, "topology": {"policy": "SingleNUMANode"}},
-        "alignBySocket contradicts topology.policy SingleNUMANode",
+        "alignBySocket conflicts with topology.policy SingleNUMANode",
     ),
     "too few NUMA nodes allowed": (
         {"topology": {"maxAllowableNUMANodes": 7}},
