@@ -1,1 +1,1 @@
-"""Decides: computes one NodeAssignment for each node."""
+"""The operator: decides which container of each node gets which CPUs."""

@@ -1,1 +1,1 @@
-"""One node's assignment: decided, written, refused pods reported or evicted."""
+"""One node's NodeAssignment: planned, written; refused pods get an Event or are evicted."""

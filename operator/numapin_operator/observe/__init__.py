@@ -1,1 +1,1 @@
-"""What is known of the cluster: records, pods, and where they come from."""
+"""What is known of the cluster, and where that comes from."""

@@ -1,4 +1,4 @@
-"""Pods: from the API server's form (or a file's) to the slim `PodView`, with clear errors."""
+"""Parse a Pod, from the API server or from a file, into the slim `PodView`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -29,21 +29,21 @@ Resources = dict[str, Fraction]
 
 
 def parse_pod(pod: Mapping[str, Any]) -> PodView:
-    """Read a Pod object. Requests that are not given default to the limits, as on the API server.
+    """Parse a Pod object. Missing requests default to the limits, as on the API server.
 
     Raises:
-        PodFormatError: a field is missing, of the wrong type, or a quantity that does not parse.
+        PodFormatError: a field is missing or of the wrong type, or a quantity does not parse.
     """
     reader = _PodReader(pod)
     containers = tuple(reader.containers())
     status = reader.mapping(pod, "status", "status")
-    stated = status.get("qosClass")
+    reported = status.get("qosClass")
     metadata = reader.metadata
     return PodView(
         uid=reader.uid(),
         namespace=intern(str(metadata.get("namespace") or "default")),
         name=reader.name,
-        qos=intern(stated) if stated in _QOS_CLASSES else reader.qos(),
+        qos=intern(reported) if reported in _QOS_CLASSES else reader.qos(),
         containers=containers,
         pod_level=reader.pod_level(),
         node=intern(str(reader.spec.get("nodeName") or "")),
@@ -55,7 +55,7 @@ def parse_pod(pod: Mapping[str, Any]) -> PodView:
 
 
 class _PodReader:
-    """One pod being read; knows its name, so that every error can tell it."""
+    """Parses one pod; every error names the pod."""
 
     def __init__(self, pod: Mapping[str, Any]) -> None:
         self.name = "(unnamed)"
@@ -63,7 +63,7 @@ class _PodReader:
         self.name = str(self.metadata.get("name") or "(unnamed)")
         self.spec = self.mapping(pod, "spec", "spec")
         self._ended = frozenset(self._ended_init_containers(pod))
-        self._asked: list[tuple[Resources, Resources]] = []
+        self._resources_of_each: list[tuple[Resources, Resources]] = []
         self._parts: list[tuple[Kind, Resources]] = []
 
     def uid(self) -> str:
@@ -77,17 +77,17 @@ class _PodReader:
     def containers(self) -> Iterator[ContainerCpus]:
         """Init containers, then app containers."""
         for key in ("initContainers", "containers"):
-            place = f"spec.{key}"
+            field = f"spec.{key}"
             listed = self.spec.get(key) or []
             if not isinstance(listed, list):
-                raise self._error(place, "must be a list of containers")
+                raise self._error(field, "must be a list of containers")
             for index, container in enumerate(listed):
-                yield self._container(container, f"{place}[{index}]", init=key != "containers")
-        if not self._asked:
+                yield self._container(container, f"{field}[{index}]", init=key != "containers")
+        if not self._resources_of_each:
             raise self._error("spec.containers", "is missing; a pod has at least one container")
 
     def pod_level(self) -> PodLevel | None:
-        """What `spec.resources` asks for the pod as a whole; None where it asks nothing."""
+        """The requests of `spec.resources`, for the whole pod; None if it has none."""
         requests, limits = self._resources(self.spec, "spec.resources", defaults=False)
         if not requests and not limits:
             return None
@@ -97,7 +97,7 @@ class _PodReader:
 
     def qos(self) -> str:
         """The QoS class. Source: Kubernetes v1.36, `ComputePodQOS`."""
-        asked = self._asked
+        asked = self._resources_of_each
         if self.spec.get("resources") is not None:
             asked = [self._resources(self.spec, "spec.resources", defaults=False)]
         requests, limits = (_sum(pair[side] for pair in asked) for side in (0, 1))
@@ -106,54 +106,59 @@ class _PodReader:
         complete = all(_positive(pair[1]).keys() == {CPU, MEMORY} for pair in asked)
         return "Guaranteed" if complete and requests == limits else "Burstable"
 
-    def mapping(self, parent: Any, key: str, place: str) -> Mapping[str, Any]:
-        """The object under a key; empty where it is unset."""
+    def mapping(self, parent: Any, key: str, field: str) -> Mapping[str, Any]:
+        """The object under a key; empty if the key is not set."""
         found = parent.get(key) if isinstance(parent, Mapping) else parent
         if found is None:
             return {}
         if not isinstance(found, Mapping):
-            raise self._error(place, f"must be an object, not {found!r:.40}")
+            raise self._error(field, f"must be an object, not {found!r:.40}")
         return found
 
-    def _container(self, container: Any, place: str, *, init: bool) -> ContainerCpus:
+    def _container(self, container: Any, field: str, *, init: bool) -> ContainerCpus:
         if not isinstance(container, Mapping):
-            raise self._error(place, f"must be an object, not {container!r:.40}")
+            raise self._error(field, f"must be an object, not {container!r:.40}")
         name = container.get("name")
         if not isinstance(name, str) or not name:
-            raise self._error(f"{place}.name", "is missing; give the container a name")
-        requests, limits = self._resources(container, f"{place}.resources", defaults=True)
+            raise self._error(f"{field}.name", "is missing; give the container a name")
+        requests, limits = self._resources(container, f"{field}.resources", defaults=True)
         kind = Kind.APP
         if init:
             kind = Kind.SIDECAR if container.get("restartPolicy") == "Always" else Kind.INIT
-        self._asked.append((requests, limits))
+        self._resources_of_each.append((requests, limits))
         self._parts.append((kind, requests))
         return ContainerCpus(
             name=intern(name),
             kind=kind,
             cpu_millis=_cpu_millis(requests),
             memory=_memory(requests),
-            matched=all(requests.get(key) and requests[key] == limits.get(key) for key in _BOTH),
+            matched=all(
+                requests.get(key) and requests[key] == limits.get(key) for key in _CPU_AND_MEMORY
+            ),
             ended=kind is Kind.INIT and name in self._ended,
         )
 
-    def _resources(self, parent: Any, place: str, *, defaults: bool) -> tuple[Resources, Resources]:
-        resources = self.mapping(parent, "resources", place)
-        requests = self._quantities(resources, "requests", place)
-        limits = self._quantities(resources, "limits", place)
+    def _resources(self, parent: Any, field: str, *, defaults: bool) -> tuple[Resources, Resources]:
+        resources = self.mapping(parent, "resources", field)
+        requests = self._quantities(resources, "requests", field)
+        limits = self._quantities(resources, "limits", field)
         return (limits | requests if defaults else requests), limits
 
-    def _quantities(self, resources: Mapping[str, Any], key: str, place: str) -> Resources:
+    def _quantities(self, resources: Mapping[str, Any], key: str, field: str) -> Resources:
         found = {}
-        for name, value in self.mapping(resources, key, f"{place}.{key}").items():
-            if name in _BOTH or name.startswith(HUGEPAGES_PREFIX):
+        for name, value in self.mapping(resources, key, f"{field}.{key}").items():
+            if name in _CPU_AND_MEMORY or name.startswith(HUGEPAGES_PREFIX):
                 try:
                     found[name] = parse_quantity(value)
-                except QuantityError as refused:
-                    raise self._error(f"{place}.{key}.{name}", str(refused)) from refused
+                except QuantityError as error:
+                    raise self._error(f"{field}.{key}.{name}", str(error)) from error
         return found
 
     def _sum_of_containers(self, name: str) -> Fraction:
-        """What the containers ask for at once. Source: Kubernetes, `AggregateContainerRequests`."""
+        """The most that the containers request at a time.
+
+        Source: Kubernetes, `AggregateContainerRequests`.
+        """
         peak = sidecars = apps = Fraction(0)
         for kind, requests in self._parts:
             amount = requests.get(name, Fraction(0))
@@ -177,7 +182,7 @@ class _PodReader:
         return PodFormatError(self.name, field, problem)
 
 
-_BOTH: Final = (CPU, MEMORY)
+_CPU_AND_MEMORY: Final = (CPU, MEMORY)
 
 
 def _cpu_millis(requests: Resources) -> int:
@@ -189,7 +194,7 @@ def _memory(requests: Resources) -> tuple[tuple[str, int], ...]:
 
 
 def _positive(resources: Resources) -> Resources:
-    return {name: q for name, q in resources.items() if name in _BOTH and q > 0}
+    return {name: q for name, q in resources.items() if name in _CPU_AND_MEMORY and q > 0}
 
 
 def _sum(each: Iterable[Resources]) -> Resources:

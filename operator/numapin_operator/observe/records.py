@@ -1,4 +1,4 @@
-"""What the API server holds, as slim frozen records: nodes, policies, assignments."""
+"""Nodes, policies and assignments of the API server, decoded into slim frozen values."""
 
 import json
 from collections.abc import Mapping
@@ -20,16 +20,16 @@ from numapin_api.topology import Topology
 
 Json = Mapping[str, Any]
 
-KEPT_METADATA: Final = ("name", "uid", "resourceVersion", "labels", "annotations", "finalizers")
-"""What a replacing write must carry so that nothing of others is lost."""
+CARRIED_METADATA: Final = ("name", "uid", "resourceVersion", "labels", "annotations", "finalizers")
+"""The metadata that a replacing write must carry, or it would delete what others set."""
 
-KEPT_STATUS: Final = ("observedGeneration", "running", "conditions")
-"""What of an enforcer's report decides anything, besides the topology."""
+USED_STATUS: Final = ("observedGeneration", "running", "conditions")
+"""The fields of an enforcer's status that decisions use, besides the topology."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """One Kubernetes node: what selects it, and the CPU that its kubelet keeps for the system."""
+    """One Kubernetes node: its labels, and how much CPU its kubelet reserves."""
 
     name: str
     uid: str
@@ -39,7 +39,7 @@ class NodeView:
 
     @classmethod
     def decode(cls, body: Json) -> "NodeView":
-        """Read a Node; capacity is 0 until its kubelet has reported any.
+        """Decode a Node; its capacity is 0 until its kubelet has reported one.
 
         Raises:
             QuantityError: a CPU quantity does not parse.
@@ -58,7 +58,11 @@ class NodeView:
 
 @dataclass(frozen=True, slots=True)
 class PolicyView:
-    """One CpuPolicy; `problem` is set where its spec cannot be read, which no CRD lets pass."""
+    """One CpuPolicy.
+
+    Attributes:
+        problem: why its spec is invalid, which only happens if the CRD is not ours; else None.
+    """
 
     name: str
     uid: str
@@ -72,7 +76,7 @@ class PolicyView:
 
     @classmethod
     def decode(cls, body: Json) -> "PolicyView":
-        """Read a CpuPolicy; an unreadable one still selects what its raw fields say."""
+        """Decode a CpuPolicy. An invalid one still selects the nodes that its raw fields name."""
         metadata, raw = body["metadata"], body.get("spec") or {}
         problem = None
         try:
@@ -97,7 +101,7 @@ class PolicyView:
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """A reported topology, and the digest of what it was read from."""
+    """A reported topology, and the digest of the JSON that it was decoded from."""
 
     topology: Topology
     digest: bytes
@@ -105,11 +109,14 @@ class Hardware:
 
 @dataclass(frozen=True, slots=True)
 class AssignmentView:
-    """One NodeAssignment; `problem` is set where it cannot be read, which no CRD lets pass.
+    """One NodeAssignment.
 
-    Of the status only what decides anything is kept: `status.topology` is in `hardware`, and the
-    containers' present CPUs are left out. `metadata` is what a replacing write carries; `owner_uid`
-    is the UID of the Node that owns it.
+    Attributes:
+        owner_uid: the UID of the Node that owns it.
+        status: only the fields of `USED_STATUS`.
+        hardware: `status.topology`; None until the enforcer has reported it.
+        metadata: what a replacing write carries.
+        problem: why it is invalid, which only happens if the CRD is not ours; else None.
     """
 
     name: str
@@ -136,12 +143,12 @@ class AssignmentView:
         before: "AssignmentView | None" = None,
         written: NodeAssignmentSpec | None = None,
     ) -> "AssignmentView":
-        """Read a NodeAssignment.
+        """Decode a NodeAssignment.
 
         Args:
             body: the object.
-            before: an earlier state of it; what has not changed since is not read again.
-            written: the spec just written, where `body` is the answer to that.
+            before: an earlier state of it; its unchanged parts are reused.
+            written: the spec just written, if `body` is the answer to that write.
         """
         metadata, raw = body["metadata"], body.get("status") or {}
         owners = metadata.get("ownerReferences") or ()
@@ -149,11 +156,11 @@ class AssignmentView:
             before = None
         spec, status, hardware, problem = NodeAssignmentSpec(), NodeAssignmentStatus(), None, None
         try:
-            spec = _read_spec(body, before, written)
+            spec = _decode_spec(body, before, written)
             status = NodeAssignmentStatus.model_validate(
-                {key: raw[key] for key in KEPT_STATUS if key in raw}
+                {key: raw[key] for key in USED_STATUS if key in raw}
             )
-            hardware = _read_hardware(raw.get("topology"), before)
+            hardware = _decode_hardware(raw.get("topology"), before)
         except ValidationError as error:
             problem = str(invalid_fields(error)[0])
         return cls(
@@ -166,21 +173,21 @@ class AssignmentView:
             spec=spec,
             status=status,
             hardware=hardware,
-            metadata={name: metadata[name] for name in KEPT_METADATA if name in metadata},
+            metadata={name: metadata[name] for name in CARRIED_METADATA if name in metadata},
             problem=problem,
         )
 
 
 def slim_labels(metadata: Json) -> Mapping[str, str]:
-    """An object's labels; equal words of many objects share their memory."""
+    """An object's labels; equal strings of many objects share their memory."""
     labels = metadata.get("labels") or {}
     return {intern(key): intern(value) for key, value in labels.items()}
 
 
-def _read_spec(
+def _decode_spec(
     body: Json, before: AssignmentView | None, written: NodeAssignmentSpec | None
 ) -> NodeAssignmentSpec:
-    """The spec; the API server counts its changes in `metadata.generation`."""
+    """The spec. The API server counts its changes in `metadata.generation`."""
     raw, generation = body.get("spec") or {}, body["metadata"].get("generation", 1)
     if before is not None and before.problem is None and before.generation == generation:
         return before.spec
@@ -189,8 +196,8 @@ def _read_spec(
     return NodeAssignmentSpec.model_validate(raw)
 
 
-def _read_hardware(raw: Json | None, before: AssignmentView | None) -> Hardware | None:
-    """The topology; reading one takes milliseconds, and it hardly ever changes."""
+def _decode_hardware(raw: Json | None, before: AssignmentView | None) -> Hardware | None:
+    """The topology. Decoding one takes milliseconds, and it hardly ever changes."""
     if not raw:
         return None
     text = json.dumps(raw, sort_keys=True)
@@ -202,12 +209,12 @@ def _read_hardware(raw: Json | None, before: AssignmentView | None) -> Hardware 
 
 @lru_cache(maxsize=256)
 def _parse_topology(text: str) -> Topology:
-    """Nodes of one model often report the very same, and then share it."""
+    """Nodes of one model often report the same topology, and then share it."""
     return restore_topology(TopologyStatus.model_validate_json(text))
 
 
 def _policy_status(raw: Json) -> CpuPolicyStatus:
-    """What the operator said last; only it writes there, so the unreadable is written anew."""
+    """The last status; an invalid one counts as empty, because only the operator writes it."""
     try:
         return CpuPolicyStatus.model_validate(raw)
     except ValidationError:

@@ -1,1 +1,1 @@
-"""One policy's status: which nodes it governs, and what became of it there."""
+"""One CpuPolicy: the nodes and pods that it selects, and its status."""
