@@ -10,6 +10,7 @@ from numapin_enforcer.cgroups.tree import (
     CgroupTree,
     CgroupVanishedError,
     Write,
+    parent,
 )
 
 
@@ -114,20 +115,26 @@ def _blocks(missing: Write, write: Write) -> bool:
         return _blocks_parent(missing, write)
     if missing.owner and missing.owner == write.owner:
         return False
-    exclusive = bool(missing.owner or write.owner)
-    return exclusive and bool(missing.leaves.mask & write.gains.mask)
+    kept_by_any = missing.leaves.mask & write.exclusive_gains
+    kept_by_owner = missing.exclusive_leaves & write.gains.mask
+    return bool(kept_by_any or kept_by_owner)
 
 
 def _blocks_parent(missing: Write, write: Write) -> bool:
     """Whether a parent must stay as it is because a child could not be set.
 
-    A child that was not bound to its set would gain with its parent (v2); one that did not leave
-    CPUs would, left with nothing, get all that its parent has (v2), or the kernel refuses (v1). The
-    parent may have been meant to give those up by an earlier write, which was left out as well.
+    A child that asks for more than it has would gain with its parent (v2). A child whose whole set
+    leaves its parent gets all that its parent has (v2), or the kernel refuses the parent's write
+    (v1). So the parent must keep what the child did not leave, and at least one CPU or NUMA node
+    that the child has, if it has any. The parent may have been meant to leave those by an earlier
+    write, which was skipped as well.
     """
     if not missing.gains and not missing.leaves:
         return bool(write.gains)
-    return bool(missing.leaves.mask & ~_asked(write))
+    if missing.unbound.mask & write.gains_of(parent(missing.path)):
+        return True
+    has = _asked(missing) & ~missing.gains.mask | missing.leaves.mask
+    return bool(missing.leaves.mask & ~_asked(write) or (has and not has & _asked(write)))
 
 
 def _asked(write: Write) -> int:

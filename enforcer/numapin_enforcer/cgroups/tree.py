@@ -108,13 +108,25 @@ Value = CpuSet | MemSet | Quota | bool
 
 
 @dataclass(frozen=True, slots=True)
+class Inherited:
+    """What a write to an ancestor changes for a cgroup (v2); `owner` as in `Write`."""
+
+    path: str
+    gains: CpuSet
+    leaves: CpuSet
+    owner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Write:
     """One write to one file of one cgroup.
 
     `gains` and `leaves` are what the cgroup may use after the write and could not before, and the
     reverse: what a failure of another write may forbid, or the failure of this one blocks.
-    `owner` is the container that owns the cgroup's CPUs exclusively, or empty. A write that
-    `may_block` moves memory pages, and can take seconds.
+    `owner` is the container that owns the cgroup's CPUs exclusively, or empty. `unbound` is what
+    the cgroup asks for and may not use: it gets that as soon as its parent does (v2). `inherited`
+    is what the same write changes for descendants. A write that `may_block` moves memory pages,
+    and can take seconds.
     """
 
     path: str
@@ -123,7 +135,31 @@ class Write:
     gains: CpuSet | MemSet = CpuSet()
     leaves: CpuSet | MemSet = CpuSet()
     owner: str = ""
+    unbound: CpuSet = CpuSet()
+    inherited: tuple[Inherited, ...] = ()
     may_block: bool = False
+
+    @property
+    def exclusive_gains(self) -> int:
+        """The mask of what exclusive containers may use after the write and could not before."""
+        mask = self.gains.mask if self.owner else 0
+        for one in self.inherited:
+            mask |= one.gains.mask if one.owner else 0
+        return mask
+
+    @property
+    def exclusive_leaves(self) -> int:
+        """The mask of what exclusive containers may use before the write and cannot after it."""
+        mask = self.leaves.mask if self.owner else 0
+        for one in self.inherited:
+            mask |= one.leaves.mask if one.owner else 0
+        return mask
+
+    def gains_of(self, path: str) -> int:
+        """The mask of what the cgroup itself or a descendant gains by the write."""
+        if path == self.path:
+            return self.gains.mask
+        return next((one.gains.mask for one in self.inherited if one.path == path), 0)
 
     @property
     def setting(self) -> Setting:

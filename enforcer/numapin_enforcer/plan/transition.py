@@ -9,12 +9,26 @@ Masks = Mapping[str, int]
 """A set for each cgroup of the tree, as a bit mask; every parent holds its children's."""
 
 
+class Effect(NamedTuple):
+    """What a cgroup could use before and after a write to one of its ancestors (v2)."""
+
+    path: str
+    before: int
+    after: int
+
+
 class Change(NamedTuple):
-    """One write: the set asked for, and what the cgroup could use before."""
+    """One write: the set asked for, and what the cgroup could use before.
+
+    `unbound` is what the cgroup asked for and could not use, which its parent may give it (v2);
+    `inherited` lists the descendants whose effective set changes with this one.
+    """
 
     path: str
     asked: int
     before: int
+    unbound: int = 0
+    inherited: tuple[Effect, ...] = ()
 
     @property
     def gains(self) -> int:
@@ -96,19 +110,20 @@ class Ledger:
         return (asked & above if asked else above) == target[path] and not asked & ~self._limit
 
     def _set(self, path: str, asked: int) -> Change:
-        change = Change(path, asked, self.effective[path])
+        before = self.effective[path]
+        unbound = (self._asked[path] or self._limit) & ~before if self._inherits else 0
         self._asked[path] = asked
         self.effective[path] = asked
-        if self._inherits:
-            self._pass_on(self._tree.children[path], asked)
-        return change
+        children = self._tree.children[path] if self._inherits else ()
+        return Change(path, asked, before, unbound, tuple(self._pass_on(children, asked)))
 
-    def _pass_on(self, children: Iterable[str], above: int) -> None:
+    def _pass_on(self, children: Iterable[str], parent_effective: int) -> Iterator[Effect]:
         for child in children:
-            effective = _clamp(self._asked[child], above)
+            effective = _clamp(self._asked[child], parent_effective)
             if effective != self.effective[child]:
+                yield Effect(child, self.effective[child], effective)
                 self.effective[child] = effective
-                self._pass_on(self._tree.children[child], effective)
+                yield from self._pass_on(self._tree.children[child], effective)
 
 
 def _clamp(asked: int, above: int) -> int:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cgroups.tree import Step, Tree, Version, Write
+from numapin_enforcer.cgroups.tree import Inherited, Step, Tree, Version, Write
 from numapin_enforcer.plan.desired import Desired, owned_cpus
-from numapin_enforcer.plan.transition import Change, Ledger
+from numapin_enforcer.plan.transition import Change, Effect, Ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,14 @@ def _cpu_write(change: Change, step: Step, wanted: Mapping[str, Desired]) -> Wri
         CpuSet.from_mask(change.gains),
         CpuSet.from_mask(change.leaves),
         wanted[change.path].owner,
+        CpuSet.from_mask(change.unbound),
+        tuple(_inherited(effect, wanted[effect.path].owner) for effect in change.inherited),
     )
+
+
+def _inherited(effect: Effect, owner: str) -> Inherited:
+    gains = CpuSet.from_mask(effect.after & ~effect.before)
+    return Inherited(effect.path, gains, CpuSet.from_mask(effect.before & ~effect.after), owner)
 
 
 Stage = Callable[[str], int]

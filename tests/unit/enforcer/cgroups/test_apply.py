@@ -48,6 +48,71 @@ def failing(place: int, number: int, then: Callable[[Write], None]) -> Callable[
     return before
 
 
+def pool_and_owner(shared: str, own: str) -> NodeAssignmentSpec:
+    """The first container owns CPUs, the other has what is shared."""
+    pool = CpuSet.parse(shared)
+    one = assigned(PODS[0], "container-a", CpuSet.parse(own), ONE_NODE)
+    return NodeAssignmentSpec(pools=Pools(reserved=pool, shared=pool), containers=(one,))
+
+
+@pytest.mark.parametrize("version", Version)
+def test_a_child_that_could_not_gain_does_not_inherit_an_exclusive_cpu(version: Version) -> None:
+    """The pool moves from CPU 2 to CPU 0, and the write that gives CPU 0 to a container fails.
+
+    Its pod must then keep CPU 2: without it, the container would inherit all that the pod has.
+    """
+    pod = Pod("pod-0", Qos.GUARANTEED, ("container-a", "container-b"), frozenset("b"), False)
+    one = World(version, Topology(CPUS, (NumaNode(0, 2**30),)), CpuSet(range(5)), (pod,), LAYOUT)
+    model = one.model()
+    side = pod.container_path("container-b")
+    model.make(f"{side}/inner")
+    enforce(one, model, pool_and_owner("2", "1"))
+    after = pool_and_owner("0", "1")
+    watch = Watch(one, model, held_now(one, after, model.read()))
+    places = [write.path for write in plan(model.read(), one.desired(after, model.read())).writes]
+    model.before_write = failing(places.index(side), errno.ENOMEM, watch.before)
+    assert not enforce(one, model, after).complete
+    assert model.read().cgroups[side].effective_cpus == CpuSet([2])
+    model.before_write = watch.before
+    assert enforce(one, model, after).complete
+    assert_reached(one, after, model.read())
+
+
+@pytest.mark.parametrize("version", Version)
+def test_a_pod_that_keeps_the_cpu_of_its_container_keeps_it_from_other_pods(
+    version: Version,
+) -> None:
+    """Two containers of two classes swap their CPUs, one of them with cgroups inside.
+
+    On v2 it leaves its CPU by its pod's write. If that fails, the other class must not get the CPU.
+    """
+    pods = (
+        Pod("pod-0", Qos.BURSTABLE, ("container-a",), frozenset(), False),
+        Pod("pod-1", Qos.GUARANTEED, ("container-a",), frozenset({"container-a"}), False),
+    )
+    machine = Topology(CPUS, (NumaNode(0, 2**30),))
+    one = World(version, machine, CpuSet(range(5)), pods, LAYOUT)
+    start, before, after = one.model(), swapped(pods, 0, 1), swapped(pods, 1, 0)
+    enforce(one, start, before)
+    for place in range(len(plan(start.read(), one.desired(after, start.read())).writes)):
+        model = copy_of(start)
+        watch = Watch(one, model, held_now(one, after, model.read()))
+        model.before_write = failing(place, errno.ENOMEM, watch.before)
+        assert not enforce(one, model, after).complete
+        model.before_write = watch.before
+        assert enforce(one, model, after).complete
+
+
+def swapped(pods: tuple[Pod, ...], *cpus: int) -> NodeAssignmentSpec:
+    """The first container of each pod owns one CPU; CPU 4 is shared."""
+    pool = CpuSet([4])
+    listed = [
+        assigned(pod, "container-a", CpuSet([cpu]), ONE_NODE)
+        for pod, cpu in zip(pods, cpus, strict=True)
+    ]
+    return NodeAssignmentSpec(pools=Pools(reserved=pool, shared=pool), containers=tuple(listed))
+
+
 @pytest.mark.parametrize("version", Version)
 @pytest.mark.parametrize("number", [errno.EBUSY, errno.EROFS], ids=["refused", "read-only"])
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from numapin_enforcer.cgroups.tree import (
     CgroupReadOnlyError,
     CgroupRefusedError,
     CgroupVanishedError,
+    Inherited,
     Step,
     Tree,
     Value,
@@ -40,6 +41,19 @@ class Files:
 def cpus(path: str, value: str, gains: str = "", leaves: str = "", owner: str = "") -> Write:
     gained, left = CpuSet.parse(gains), CpuSet.parse(leaves)
     return Write(path, CpuSet.parse(value), Step.NARROW, gained, left, owner)
+
+
+def around(path: str, value: str, gains: str = "", leaves: str = "") -> Write:
+    """A write to the parent of an exclusive container that gains and loses the same CPUs."""
+    sets = (CpuSet.parse(gains), CpuSet.parse(leaves))
+    child = Inherited(f"{path}/own", *sets, "b")
+    return Write(path, CpuSet.parse(value), Step.NARROW, *sets, inherited=(child,))
+
+
+def unbound(path: str, value: str, leaves: str, asked: str) -> Write:
+    """A write to a cgroup that asks for CPUs which its parent does not have."""
+    sets = (CpuSet(), CpuSet.parse(leaves))
+    return Write(path, CpuSet.parse(value), Step.NARROW, *sets, unbound=CpuSet.parse(asked))
 
 
 def mems(path: str, value: str, gains: str = "", leaves: str = "") -> Write:
@@ -131,6 +145,17 @@ OWNED = {"gains": "1", "owner": "a"}
         (cpus("x/c", "0"), cpus("x", "0-1", gains="1"), True),
         (cpus("x/c", "0"), cpus("x", "0", leaves="1"), False),
         (cpus("x/c", "0-1", gains="1"), cpus("x", "0", leaves="2"), False),
+        (cpus("x/c", "0,2", gains="0"), cpus("x", "0", leaves="2"), True),
+        (cpus("x/c", "0,2", gains="0"), cpus("x", "0,2", leaves="1"), False),
+        (mems("x/c", "0,2", gains="0"), mems("x", "0", leaves="2"), True),
+        (unbound("x/c", "0", "1", "3"), cpus("x", "0-3", gains="3"), True),
+        (unbound("x/c", "0", "1", "4"), cpus("x", "0-3", gains="3"), False),
+        (unbound("x/own/c", "0", "1", "3"), around("x", "0-3", gains="3"), True),
+        (unbound("x/other/c", "0", "1", "3"), around("x", "0-3", gains="3"), False),
+        (around("x", "0", leaves="1"), cpus("y", "0-1", gains="1"), True),
+        (around("x", "0", leaves="2"), cpus("y", "0-1", gains="1"), False),
+        (cpus("x", "0", leaves="1"), around("y", "0-1", gains="1"), True),
+        (cpus("x", "0", leaves="2"), around("y", "0-1", gains="1"), False),
         (cpus("x/c", "0", leaves="1"), cpus("xy", "0", leaves="1"), False),
         (mems("x", "0", leaves="1"), cpus("x", "0", leaves="1"), False),
         (cpus("x", "0", leaves="1"), mems("x", "0", leaves="1"), False),
