@@ -47,8 +47,18 @@ def in_force(data: st.DataObject, world: World) -> tuple[KernelModel, NodeAssign
 def some_tree(data: st.DataObject, world: World) -> tuple[KernelModel, NodeAssignmentSpec]:
     """A tree as others left it, or as an earlier spec did; and the spec to come."""
     if data.draw(st.booleans(), label="from a spec in force"):
-        model, before = in_force(data, world)
-        return model, data.draw(followers(world, before))
+        return tree_after_a_spec(data, world)
+    return tree_of_others(data, world)
+
+
+def tree_after_a_spec(data: st.DataObject, world: World) -> tuple[KernelModel, NodeAssignmentSpec]:
+    """A tree on which one spec was enforced, and the spec that follows it."""
+    model, before = in_force(data, world)
+    return model, data.draw(followers(world, before))
+
+
+def tree_of_others(data: st.DataObject, world: World) -> tuple[KernelModel, NodeAssignmentSpec]:
+    """A tree with any sets, and the first spec to enforce on it."""
     return data.draw(scattered(world)), data.draw(specs(world))
 
 

@@ -1,5 +1,6 @@
 """Hypothesis strategies: machines, trees of cgroups that nobody ever made, specs."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
@@ -110,7 +111,7 @@ def worlds_on(draw: st.DrawFn, version: Version, topology: Topology, layout: Lay
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> World:
+def worlds(draw: st.DrawFn, versions: Iterable[Version] = Version) -> World:
     """Machines with CPUs offline, and with NUMA nodes that have no memory or no CPU."""
     count = draw(st.sampled_from((5, 8, 6, 3, 4, 2)), label="cpus")
     nodes = draw(st.sampled_from((3, 4, 2, 1)), label="numa nodes")
@@ -123,7 +124,7 @@ def worlds(draw: st.DrawFn) -> World:
         tuple(NumaNode(node, 0 if node in bare else 2**30) for node in range(nodes)),
         offline,
     )
-    return draw(worlds_on(draw(st.sampled_from(Version)), topology, LAYOUT))
+    return draw(worlds_on(draw(st.sampled_from(tuple(versions))), topology, LAYOUT))
 
 
 @st.composite
@@ -194,8 +195,9 @@ def scattered(draw: st.DrawFn, world: World) -> KernelModel:
     """The world's tree with any sets that the kernel could have, also such as nobody ever wrote."""
     model = world.model()
     top = model.groups[world.layout.root]
-    if draw(st.booleans(), label="kubepods asks"):
-        top.cpus = CpuSet(draw(_some(world.topology.online))) or top.cpus
+    if draw(st.sampled_from((True, True, True, False)), label="kubepods asks"):
+        online = st.sampled_from(sorted(world.topology.online))
+        top.cpus = CpuSet(draw(st.sets(online, min_size=1)))
     for path in world.paths():
         leaf = not any(parent(other) == path for other in world.paths())
         tasks = draw(st.integers(0, 1)) if leaf else 0
