@@ -1,1 +1,1 @@
-"""This node as a machine: its lock, its kubelet's checkpoint, our priority."""
+"""The node: its lock, its kubelet's checkpoint, our real-time priority."""

@@ -1,4 +1,4 @@
-"""Edge: whether the kubelet of this node pins containers itself."""
+"""The kubelet's CPU manager checkpoint: does the kubelet pin containers itself?"""
 
 import json
 from pathlib import Path
@@ -9,10 +9,10 @@ STATIC: Final = "static"
 
 
 def static_policy_conflict(kubelet_state_dir: Path) -> str:
-    """Why numapin must not act beside this kubelet, or nothing.
+    """Why numapin must not act beside this kubelet; empty if it may.
 
-    The kubelet's CPU manager keeps its policy in a checkpoint; one that is not there or does not
-    parse says nothing.
+    The checkpoint names the policy of the kubelet's CPU manager. One that does not exist or cannot
+    be parsed is no conflict.
     Source: kubelet pkg/kubelet/cm/cpumanager/state, `CPUManagerCheckpoint`.
     """
     path = kubelet_state_dir / STATE_FILE
@@ -24,16 +24,16 @@ def static_policy_conflict(kubelet_state_dir: Path) -> str:
         return ""
     return (
         f"the kubelet's CPU manager pins containers itself (policy static in {path}); set "
-        "cpuManagerPolicy to none, remove that file and restart the kubelet, or select this node "
-        "by no CpuPolicy"
+        "cpuManagerPolicy to none, remove that file and restart the kubelet, or exclude this node "
+        "from every CpuPolicy"
     )
 
 
 def checkpoint_replaced(kubelet_state_dir: Path) -> str:
-    """Why only a restart shows what the kubelet says now, or nothing.
+    """Why only a restart shows the kubelet's newest checkpoint; empty if none is needed.
 
-    The kubelet replaces its checkpoint instead of writing into it. A pod that mounts that one file
-    goes on seeing the old one, which no folder holds any more, until its container is started anew.
+    The kubelet replaces its checkpoint instead of writing into it. A pod that mounts only that file
+    still sees the old one, which has no folder entry any more, until its container is restarted.
     """
     path = kubelet_state_dir / STATE_FILE
     try:

@@ -1,4 +1,4 @@
-"""Edge: who writes cgroups on this node: the enforcer while it lives, else its standby."""
+"""Which process writes cgroups on this node: the enforcer while it runs, else its standby."""
 
 import fcntl
 import os
@@ -9,9 +9,9 @@ FILE_NAME: Final = "writer.lock"
 
 
 class NodeLock:
-    """A lock on a file of the node, which the kernel takes back when its holder ends, however.
+    """A lock on a file of the node. The kernel releases it when its process ends, however it ends.
 
-    A holder that is killed while one of its threads moves memory ends once that write is done.
+    If the process is killed while one of its threads moves memory, it ends once that write is done.
     Source: flock(2).
     """
 
@@ -20,7 +20,7 @@ class NodeLock:
         self._file = -1
 
     def create(self) -> None:
-        """Make the file if it is not there.
+        """Create the file if it does not exist.
 
         Raises:
             OSError: the folder cannot be written.
@@ -29,20 +29,20 @@ class NodeLock:
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
 
     def acquire(self) -> None:
-        """Wait until nobody else has it, and have it.
+        """Wait until no other process has the lock, and acquire it.
 
         Raises:
-            FileNotFoundError: it was never made.
+            FileNotFoundError: the file was never created.
             OSError: the file cannot be opened.
         """
         self._open()
         fcntl.flock(self._file, fcntl.LOCK_EX)
 
     def try_acquire(self) -> bool:
-        """Have it if nobody else has; says whether that is so.
+        """Acquire the lock unless another process has it; returns whether we have it now.
 
         Raises:
-            FileNotFoundError: it was never made.
+            FileNotFoundError: the file was never created.
             OSError: the file cannot be opened.
         """
         self._open()
@@ -53,7 +53,7 @@ class NodeLock:
         return True
 
     def release(self) -> None:
-        """Let others have it."""
+        """Let another process acquire the lock."""
         if self._file >= 0:
             fcntl.flock(self._file, fcntl.LOCK_UN)
 
