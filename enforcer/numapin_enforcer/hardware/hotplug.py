@@ -1,33 +1,31 @@
-"""Edge: this machine's hardware, looked at again when CPUs or NUMA nodes come and go."""
+"""This machine's hardware, discovered again when CPUs or NUMA nodes come or go."""
 
 from pathlib import Path
 from typing import Final
 
 from numapin_api.topology import Topology
 from numapin_enforcer.hardware.discovery import discover
+from numapin_enforcer.hardware.files import CPU_FOLDER, NODE_FOLDER, Remarks, SysfsTree
 
-WATCHED: Final = (
-    "devices/system/cpu/online",
-    "devices/system/node/online",
-    "devices/system/node/has_memory",
-)
-"""What a hotplug changes; reading these is quick enough for every pass."""
+WATCHED: Final = (f"{CPU_FOLDER}/online", f"{NODE_FOLDER}/online", f"{NODE_FOLDER}/has_memory")
+"""The files that a hotplug changes; reading them is quick enough for every pass."""
 
 
 class Machine:
     """The topology of the host.
 
     Raises:
-        DiscoveryError: not one online CPU can be read.
+        DiscoveryError: no online CPU can be read.
     """
 
     def __init__(self, sysfs: Path, procfs: Path) -> None:
         self._sysfs, self._procfs = sysfs, procfs
+        self._tree = SysfsTree(sysfs, Remarks())
         self._seen = self._online()
         self.topology: Topology = discover(sysfs, procfs)
 
     def rescan(self) -> bool:
-        """Discover anew if something came or went; says whether the topology is another one."""
+        """Discover again if a CPU or NUMA node came or went; returns whether `topology` changed."""
         seen = self._online()
         if seen == self._seen:
             return False
@@ -35,12 +33,5 @@ class Machine:
         self.topology = discover(self._sysfs, self._procfs)
         return self.topology != before
 
-    def _online(self) -> tuple[str, ...]:
-        return tuple(_text(self._sysfs / name) for name in WATCHED)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:  # not every kernel has every file
-        return ""
+    def _online(self) -> tuple[str | None, ...]:
+        return tuple(map(self._tree.text, WATCHED))
