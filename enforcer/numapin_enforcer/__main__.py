@@ -16,8 +16,7 @@ from numapin_client.login.find import find_login
 from numapin_daemon.logs import setup_logging
 from numapin_enforcer.agent import Agent
 from numapin_enforcer.assignment.acceptance import Acceptance
-from numapin_enforcer.assignment.keeper import LocalCopyWriter
-from numapin_enforcer.assignment.local_copy import LocalCopy
+from numapin_enforcer.assignment.local_copy import LocalCopy, LocalCopyWriter
 from numapin_enforcer.assignment.watch import AssignmentWatch
 from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
 from numapin_enforcer.cgroups.filesystem import NoCpusetError

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from numapin_enforcer.assignment.acceptance import Acceptance
-from numapin_enforcer.assignment.keeper import LocalCopyWriter
+from numapin_enforcer.assignment.local_copy import LocalCopyWriter
 from numapin_enforcer.assignment.watch import AssignmentWatch
 from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
 from numapin_enforcer.cgroups.kubepods import Host

@@ -1,7 +1,7 @@
-"""Edge: the last accepted assignment, kept on the node for when the API server is away."""
+"""The last accepted assignment, saved on the node for restarts without the API server."""
 
+import asyncio
 import json
-import os
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -9,8 +9,12 @@ from typing import Any, ClassVar, Final
 
 from pydantic import ValidationError
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions import Obstacle, Reason, internal_error
 from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_daemon import atomic_file
+from numapin_daemon.backoff import Backoff
+from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.worker import Worker
 
 SCHEMA_VERSION: Final = 1
 FILE_NAME: Final = "assignment.json"
@@ -18,7 +22,7 @@ FILE_NAME: Final = "assignment.json"
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """One node's spec as it stood in the API server: which object, which generation."""
+    """A spec as the API server had it: of which node, object and generation."""
 
     node_name: str
     uid: str
@@ -27,20 +31,20 @@ class Assignment:
 
 
 class LocalCopyError(Exception):
-    """The kept assignment cannot be used; what is in force stays so until the API server speaks."""
+    """The copy cannot be used; nothing is enforced until the API server answers."""
 
     reason: ClassVar[Reason] = Reason.INVALID_LOCAL_COPY
 
     def __init__(self, path: Path, problem: str) -> None:
         super().__init__(
-            f"the kept assignment {path} is not used: {problem}; the next one from the API server "
-            "replaces it"
+            f"the local copy {path} of the assignment is not used: {problem}; the next assignment "
+            "from the API server replaces it"
         )
         self.path, self.problem = path, problem
 
 
 class LocalCopy:
-    """One file in a folder of the node; written whole or not at all."""
+    """One file in a folder of the node, replaced as a whole."""
 
     def __init__(self, state_dir: Path, node_name: str) -> None:
         self._path = state_dir / FILE_NAME
@@ -48,14 +52,14 @@ class LocalCopy:
 
     @property
     def path(self) -> Path:
-        """Where the copy is kept."""
+        """The file."""
         return self._path
 
     def write(self, assignment: Assignment) -> None:
-        """Replace the copy; after a power cut the old or the new one is there, whole.
+        """Replace the copy; after a power cut there is the old one or the new one.
 
         Raises:
-            OSError: the folder cannot be written.
+            OSError: the file could not be written.
         """
         self._path.parent.mkdir(parents=True, exist_ok=True)
         content = {
@@ -66,23 +70,13 @@ class LocalCopy:
             "spec": assignment.spec.to_wire(),
         }
         text = json.dumps(content | {"sha256": _checksum(content)}, indent=1)
-        fresh = self._path.with_suffix(".new")
-        with fresh.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(self._path)
-        folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        atomic_file.replace(self._path, text.encode())
 
     def read(self) -> Assignment | None:
-        """The copy, or None when none was ever kept.
+        """The copy, or None if there is none.
 
         Raises:
-            LocalCopyError: it is damaged, another node's, or of another version of numapin.
+            LocalCopyError: it is damaged, or of another node or version of numapin.
         """
         try:
             text = self._path.read_bytes()
@@ -92,17 +86,13 @@ class LocalCopy:
             raise LocalCopyError(self._path, error.strerror or str(error)) from error
         return self._parse(text)
 
-    def remove(self) -> None:
-        """Forget the copy, if there is one."""
-        self._path.unlink(missing_ok=True)
-
     def _parse(self, text: bytes) -> Assignment:
         content = self._checked(text)
         if lacking := {"node", "uid", "generation", "spec"} - content.keys():
             problem = f"it is damaged (it lacks {', '.join(sorted(lacking))})"
             raise LocalCopyError(self._path, problem)
         if content["node"] != self._node_name:
-            problem = f"it is of node {content['node']!r}, and this is {self._node_name!r}"
+            problem = f"it is of node {content['node']!r}, and this node is {self._node_name!r}"
             raise LocalCopyError(self._path, problem)
         try:
             spec = NodeAssignmentSpec.model_validate(content["spec"])
@@ -111,7 +101,7 @@ class LocalCopy:
         return Assignment(self._node_name, content["uid"], content["generation"], spec)
 
     def _checked(self, text: bytes) -> dict[str, Any]:
-        """The file's content, once version and checksum say that it is what we wrote."""
+        """The file's content, after a check of its version and checksum."""
         try:
             content = json.loads(text)
         except ValueError as error:
@@ -130,3 +120,71 @@ class LocalCopy:
 def _checksum(content: dict[str, Any]) -> str:
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return sha256(canonical.encode()).hexdigest()
+
+
+class LocalCopyWriter:
+    """Saves the newest assignment in the background: a disk may be slow."""
+
+    def __init__(
+        self,
+        copy: LocalCopy,
+        saved: Assignment | None,
+        wake: asyncio.Event,
+        clock: Clock | None = None,
+    ) -> None:
+        """Args: `saved` is what the copy holds; `wake` is set when it or the problem changes."""
+        self._copy, self._wake = copy, wake
+        self._saved = self._newest = saved
+        self._worker = Worker(
+            "local-copy",
+            self._save,
+            expected=(OSError,),
+            failure="the local copy could not be written, it will be retried",
+            wake=wake.set,
+            backoff=Backoff(base_seconds=1.0, cap_seconds=60.0),
+            clock=clock or SystemClock(),
+        )
+
+    @property
+    def problem(self) -> str:
+        """Why the copy is out of date; empty if it is not, or is being written."""
+        error = self._worker.problem
+        if error is None:
+            return ""
+        text = str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+        return f"the assignment could not be saved in {self._copy.path}: {text}"
+
+    @property
+    def restart_spec(self) -> NodeAssignmentSpec | None:
+        """The spec that a restart would load now; None once the newest one is on disk.
+
+        None as well while the disk refuses: `problem` says so, and it may last.
+        """
+        if self.problem or self._newest == self._saved:
+            return None
+        return self._saved.spec if self._saved is not None else NodeAssignmentSpec()
+
+    def obstacles(self) -> tuple[Obstacle, ...]:
+        """A defect; a disk that refuses is no obstacle, since pins hold without the copy."""
+        error = self._worker.problem
+        if error is None or isinstance(error, OSError):
+            return ()
+        return (internal_error("saving the assignment", error),)
+
+    def want(self, assignment: Assignment) -> None:
+        """Save this assignment; returns at once."""
+        if assignment != self._newest:
+            self._newest = assignment
+            self._worker.request()
+
+    async def run(self) -> None:
+        """Save what is wanted until cancelled; a failure is retried."""
+        await self._worker.run()
+
+    async def _save(self) -> None:
+        newest = self._newest
+        if newest is None or newest == self._saved:
+            return
+        await asyncio.to_thread(self._copy.write, newest)
+        self._saved = newest
+        self._wake.set()

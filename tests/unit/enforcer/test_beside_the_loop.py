@@ -1,7 +1,6 @@
-"""The local copy, memory that moves, hardware, the kubelet's policy."""
+"""Memory that moves."""
 
 import asyncio
-import json
 import os
 import subprocess
 import sys
@@ -11,18 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import NodeAssignmentSpec, Pools
-from numapin_enforcer.assignment import keeper as keeper_module
-from numapin_enforcer.assignment.keeper import LocalCopyWriter
-from numapin_enforcer.assignment.local_copy import Assignment, LocalCopy
+from numapin_api.cpuset import MemSet
 from numapin_enforcer.cgroups.memory_mover import Mover
 from numapin_enforcer.cgroups.tree import CgroupRefusedError, Step, Tree, Write
-from numapin_enforcer.hardware.hotplug import Machine
-from numapin_enforcer.node.kubelet_checkpoint import static_policy_conflict
 from support.real.waiting import eventually
 
-SPEC = NodeAssignmentSpec(pools=Pools(reserved=CpuSet((0,)), shared=CpuSet((0, 1))))
 MOVE = Write("kubepods/pod1/c", MemSet((1,)), Step.MOVE_MEMORY, may_block=True)
 
 
@@ -197,52 +189,3 @@ async def test_memory_that_cannot_move_is_told_until_nothing_is_to_move(
     assert not mover._batch
     mover.move((), tree)
     assert mover.failures == ()
-
-
-async def test_the_newest_assignment_is_kept_once_the_disk_takes_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wake: asyncio.Event
-) -> None:
-    monkeypatch.setattr(keeper_module, "FIRST_WAIT_SECONDS", 0.01)
-    copy = LocalCopy(tmp_path / "state", "n")
-    (tmp_path / "state").write_text("a file where the folder belongs")
-    keeper = LocalCopyWriter(copy, None, wake)
-    task = asyncio.create_task(keeper.run())
-    keeper.want(Assignment("n", "u", 1, SPEC))
-    await eventually(lambda: keeper.problem)
-    assert "could not be kept" in keeper.problem
-    newest = Assignment("n", "u", 2, SPEC)
-    keeper.want(newest)
-    (tmp_path / "state").unlink()
-    await eventually(lambda: not keeper.problem)
-    assert copy.read() == newest
-    task.cancel()
-
-
-def test_hardware_is_discovered_anew_when_a_cpu_goes(tmp_path: Path) -> None:
-    cpu = tmp_path / "devices/system/cpu"
-    for number in range(2):
-        (cpu / f"cpu{number}").mkdir(parents=True)
-    (cpu / "online").write_text("0-1\n")
-    machine = Machine(tmp_path, Path("/proc"))
-    assert str(machine.topology.online) == "0-1"
-    assert not machine.rescan()
-    (cpu / "online").write_text("0\n")
-    assert machine.rescan()
-    assert str(machine.topology.online) == "0"
-
-
-@pytest.mark.parametrize(
-    ("content", "stands_in_the_way"),
-    [
-        (json.dumps({"policyName": "static", "defaultCpuSet": "0-3"}), True),
-        (json.dumps({"policyName": "none", "defaultCpuSet": ""}), False),
-        ("{", False),
-        ("[]", False),
-        (None, False),
-    ],
-    ids=["static", "none", "damaged", "not an object", "missing"],
-)
-def test_the_kubelets_policy(tmp_path: Path, content: str | None, stands_in_the_way: bool) -> None:
-    if content is not None:
-        (tmp_path / "cpu_manager_state").write_text(content)
-    assert bool(static_policy_conflict(tmp_path)) == stands_in_the_way

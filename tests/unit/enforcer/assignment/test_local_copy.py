@@ -1,4 +1,4 @@
-"""The kept assignment: what was written is read back, anything else is refused with the reason."""
+"""A copy that was written is read back; anything else is refused with the reason."""
 
 import json
 from collections.abc import Callable
@@ -24,7 +24,7 @@ SPEC = NodeAssignmentSpec(
         ),
     ),
 )
-KEPT = Assignment("n1", "uid-1", 7, SPEC)
+SAVED = Assignment("n1", "uid-1", 7, SPEC)
 
 
 @pytest.fixture
@@ -32,20 +32,13 @@ def copy(tmp_path: Path) -> LocalCopy:
     return LocalCopy(tmp_path / "state", "n1")
 
 
-def test_what_was_written_is_read(copy: LocalCopy) -> None:
-    copy.write(KEPT)
-    assert copy.read() == KEPT
+def test_a_copy_is_read_as_it_was_written(copy: LocalCopy) -> None:
+    copy.write(SAVED)
+    assert copy.read() == SAVED
     assert [path.name for path in copy.path.parent.iterdir()] == ["assignment.json"]
 
 
-def test_nothing_was_kept(copy: LocalCopy) -> None:
-    assert copy.read() is None
-
-
-def test_a_removed_copy_is_gone(copy: LocalCopy) -> None:
-    copy.write(KEPT)
-    copy.remove()
-    copy.remove()
+def test_there_is_no_copy_before_the_first_write(copy: LocalCopy) -> None:
     assert copy.read() is None
 
 
@@ -75,22 +68,22 @@ def _other_version(text: str) -> str:
 def test_a_damaged_copy_is_refused(
     copy: LocalCopy, damage: Callable[[str], str], message: str
 ) -> None:
-    copy.write(KEPT)
+    copy.write(SAVED)
     copy.path.write_text(damage(copy.path.read_text()))
     with pytest.raises(LocalCopyError, match=message) as caught:
         copy.read()
     assert caught.value.reason == "InvalidLocalCopy"
 
 
-def test_another_nodes_copy_is_refused(copy: LocalCopy) -> None:
-    copy.write(KEPT)
+def test_a_copy_of_another_node_is_refused(copy: LocalCopy) -> None:
+    copy.write(SAVED)
     other = LocalCopy(copy.path.parent, "n2")
-    with pytest.raises(LocalCopyError, match="it is of node 'n1', and this is 'n2'"):
+    with pytest.raises(LocalCopyError, match="it is of node 'n1', and this node is 'n2'"):
         other.read()
 
 
-def test_a_spec_that_is_none_is_refused(copy: LocalCopy) -> None:
-    copy.write(KEPT)
+def test_an_invalid_spec_is_refused(copy: LocalCopy) -> None:
+    copy.write(SAVED)
     content = json.loads(copy.path.read_text())
     content.pop("sha256")
     content["spec"]["mode"] = "Whatever"
@@ -101,22 +94,22 @@ def test_a_spec_that_is_none_is_refused(copy: LocalCopy) -> None:
 
 
 def test_a_write_that_fails_leaves_the_old_copy(copy: LocalCopy) -> None:
-    copy.write(KEPT)
+    copy.write(SAVED)
     copy.path.with_suffix(".new").mkdir()
     with pytest.raises(IsADirectoryError):
         copy.write(Assignment("n1", "uid-1", 8, SPEC))
-    assert copy.read() == KEPT
+    assert copy.read() == SAVED
 
 
-def test_a_folder_where_the_copy_belongs_is_refused(copy: LocalCopy) -> None:
+def test_a_folder_in_the_place_of_the_copy_is_refused(copy: LocalCopy) -> None:
     copy.path.mkdir(parents=True)
     with pytest.raises(LocalCopyError, match="Is a directory"):
         copy.read()
 
 
 @pytest.mark.parametrize("name", ["node", "uid", "generation", "spec"])
-def test_a_copy_that_lacks_something_is_refused(copy: LocalCopy, name: str) -> None:
-    copy.write(KEPT)
+def test_an_incomplete_copy_is_refused(copy: LocalCopy, name: str) -> None:
+    copy.write(SAVED)
     content = json.loads(copy.path.read_text())
     for one in ("sha256", name):
         content.pop(one)
@@ -126,21 +119,19 @@ def test_a_copy_that_lacks_something_is_refused(copy: LocalCopy, name: str) -> N
         copy.read()
 
 
-def test_a_link_is_replaced_and_what_it_named_is_left_alone(
-    copy: LocalCopy, tmp_path: Path
-) -> None:
+def test_a_link_is_replaced_and_its_target_is_not_written(copy: LocalCopy, tmp_path: Path) -> None:
     target = tmp_path / "elsewhere"
-    target.write_text("somebody's")
+    target.write_text("other content")
     copy.path.parent.mkdir()
     copy.path.symlink_to(target)
     with pytest.raises(LocalCopyError, match="it is damaged"):
         copy.read()
-    copy.write(KEPT)
+    copy.write(SAVED)
     assert not copy.path.is_symlink()
-    assert (copy.read(), target.read_text()) == (KEPT, "somebody's")
+    assert (copy.read(), target.read_text()) == (SAVED, "other content")
 
 
-def test_what_cannot_be_read_is_refused(copy: LocalCopy) -> None:
+def test_a_copy_that_cannot_be_read_is_refused(copy: LocalCopy) -> None:
     copy.path.parent.mkdir()
     copy.path.symlink_to(copy.path.name)
     with pytest.raises(LocalCopyError, match="Too many levels"):
