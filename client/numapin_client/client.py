@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from numapin_client.connection import (
-    APPLY_PATCH,
     DEFAULT_TIMEOUTS,
     MERGE_PATCH,
     Connection,
@@ -69,11 +68,6 @@ class ApiClient:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
 
-    async def server_version(self) -> str:
-        """Ask for the server's version, such as `v1.36.3`: shows that it is there and trusted."""
-        answer = await self.connection.ask(Request("GET", "/version"))
-        return str(answer.get("gitVersion", ""))
-
     async def get(self, resource: Resource, key: Key) -> Json:
         """Read one object.
 
@@ -109,10 +103,6 @@ class ApiClient:
             next=metadata.get("continue", ""),
         )
 
-    async def list(self, source: Source) -> list[Json]:
-        """Read all objects of a source, for few objects; many are better watched."""
-        return (await self.list_chunk(source, limit=0)).items
-
     async def create(self, resource: Resource, body: Json, subresource: str = "") -> Json:
         """Create an object; its metadata says name and namespace.
 
@@ -137,37 +127,6 @@ class ApiClient:
         """
         path = resource.path(Key.of(body), subresource)
         return await self.connection.ask(Request("PUT", path, body=_typed(resource, body)))
-
-    async def apply(
-        self,
-        resource: Resource,
-        body: Json,
-        field_manager: str,
-        *,
-        subresource: str = "",
-        force: bool = True,
-    ) -> Json:
-        """Server-side apply: have the object hold these fields, and own them.
-
-        What the manager applied before and leaves out now is removed. Creates the object if need
-        be. With `metadata.resourceVersion` only if the object is still that version.
-
-        Args:
-            resource: the resource.
-            body: the fields, with name and namespace in the metadata.
-            field_manager: who owns them.
-            subresource: such as `status`.
-            force: take fields from other managers, as controllers should.
-
-        Raises:
-            ConflictError: another manager owns a field and `force` is false (`causes` name the
-                fields), or the resourceVersion is stale.
-        """
-        params = {"fieldManager": field_manager, "force": "true" if force else "false"}
-        path = resource.path(Key.of(body), subresource)
-        return await self.connection.ask(
-            Request("PATCH", path, params, _typed(resource, body), APPLY_PATCH)
-        )
 
     async def merge_patch(
         self,

@@ -28,8 +28,6 @@ from numapin_client.resources import Json
 
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
-APPLY_PATCH: Final = "application/apply-patch+yaml"
-"""Server-side apply; JSON is YAML."""
 
 _REDIRECTS: Final = range(300, 400)
 _Handler = Callable[[aiohttp.ClientRequest], Awaitable[aiohttp.ClientResponse]]

@@ -5,7 +5,7 @@ import logging
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Generic, NoReturn, TypeVar
 
 from numapin_client.client import CHUNK_LIMIT, ApiClient, Source
@@ -21,6 +21,7 @@ from numapin_client.resources import Json, Key
 from numapin_client.store import Change, Store
 from numapin_client.watch import BOOKMARK, DELETED, WatchEvent, WatchTiming, watch
 from numapin_daemon.backoff import Backoff
+from numapin_daemon.clock import Clock, SystemClock
 
 T = TypeVar("T")
 
@@ -40,6 +41,9 @@ class InformerTiming:
         backoff_base_seconds: upper bound of the first wait after a failure.
         backoff_cap_seconds: upper bound of all waits that the server does not ask for.
         chunk_limit: objects in one answer to a list.
+        very_short_seconds: a watch that ends sooner without an event is not started again at
+            once, as in client-go.
+        clock: measures and waits; the machine's clock by default.
     """
 
     session_seconds: tuple[float, float] = (300.0, 600.0)
@@ -47,15 +51,14 @@ class InformerTiming:
     backoff_base_seconds: float = 0.5
     backoff_cap_seconds: float = 30.0
     chunk_limit: int = CHUNK_LIMIT
+    very_short_seconds: float = 1.0
+    clock: Clock = field(default_factory=SystemClock)
 
 
 DEFAULT_TIMING: Final = InformerTiming()
 
 _RESUMABLE: Final = (ConnectionFailedError, TooManyRequestsError, UnavailableError)
 """Failures after which a watch from the last version brings our copy up to date."""
-
-_VERY_SHORT_SECONDS: Final = 1.0
-"""A watch that ends so soon without a word is not asked for again at once, as in client-go."""
 
 
 class Informer(Generic[T]):
@@ -68,7 +71,6 @@ class Informer(Generic[T]):
         items: the copy; a live view, empty until the first list.
         synced: set for good once the first list is complete.
         problem: why the copy may be out of date; None while a watch (or list) works.
-        relists: how often the whole source was listed.
     """
 
     def __init__(
@@ -101,12 +103,6 @@ class Informer(Generic[T]):
         self.items: Mapping[Key, T] = self._store.items
         self.synced = asyncio.Event()
         self.problem: ClientError | None = None
-        self.relists = 0
-
-    @property
-    def connected(self) -> bool:
-        """Whether the copy is complete and, as far as anybody can know, up to date."""
-        return self.synced.is_set() and self.problem is None
 
     async def run(self) -> NoReturn:
         """List, watch, and begin again where needed, until cancelled.
@@ -140,7 +136,7 @@ class Informer(Generic[T]):
                 "relist": not self._version,
             },
         )
-        await asyncio.sleep(wait_seconds)
+        await self._timing.clock.sleep(wait_seconds)
 
     async def _compare(self) -> None:
         """Have everything listed anew if the server's history is behind ours, and so another one.
@@ -165,7 +161,6 @@ class Informer(Generic[T]):
         When the server forgets the list between two chunks we begin again, and the third time
         take it whole: a client too slow for chunks would never end.
         """
-        self.relists += 1
         for limit in (self._timing.chunk_limit, self._timing.chunk_limit):
             with suppress(GoneError):
                 return await self._list_once(limit)
@@ -178,7 +173,7 @@ class Informer(Generic[T]):
         token, version = await self._take_chunk("", limit, seen)
         while token:
             token, version = await self._take_chunk(token, limit, seen)
-        self._tell(self._store.keep_only(seen))
+        self._report(self._store.keep_only(seen))
         self._version = version
         self.problem = None
         self.synced.set()
@@ -191,15 +186,15 @@ class Informer(Generic[T]):
         """
         chunk = await self._client.list_chunk(self.source, token, limit)
         seen.update(map(Key.of, chunk.items))
-        self._tell([self._store.put(each) for each in chunk.items])
+        self._report([self._store.put(each) for each in chunk.items])
         return chunk.next, chunk.resource_version
 
     async def _watch(self) -> None:
         """Follow changes until the server ends the watch."""
         session_seconds = self._random.uniform(*self._timing.session_seconds)
         timing = WatchTiming(session_seconds, session_seconds + self._timing.grace_seconds)
-        clock = asyncio.get_running_loop().time
-        begun, delivered = clock(), False
+        clock = self._timing.clock
+        begun, delivered = clock.monotonic(), False
         batches = watch(self._client.connection, self.source, self._version, timing)
         async with aclosing(batches):
             async for events in batches:
@@ -207,10 +202,10 @@ class Informer(Generic[T]):
                 if events:
                     delivered = True
                     self._backoff.reset()
-                    self._tell([self._apply(event) for event in events])
+                    self._report([self._apply(event) for event in events])
         self._doubtful = not delivered
-        if not delivered and clock() - begun < _VERY_SHORT_SECONDS:
-            await asyncio.sleep(self._backoff.next_seconds())
+        if not delivered and clock.monotonic() - begun < self._timing.very_short_seconds:
+            await self._timing.clock.sleep(self._backoff.next_seconds())
 
     def _apply(self, event: WatchEvent) -> Change[T] | None:
         self._version = event.body["metadata"]["resourceVersion"]
@@ -220,7 +215,7 @@ class Informer(Generic[T]):
             return self._store.drop(Key.of(event.body))
         return self._store.put(event.body)
 
-    def _tell(self, changes: Sequence[Change[T] | None]) -> None:
+    def _report(self, changes: Sequence[Change[T] | None]) -> None:
         real = [change for change in changes if change is not None]
         if real and self._on_change is not None:
             self._on_change(real)

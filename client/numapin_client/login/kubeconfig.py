@@ -65,24 +65,23 @@ class Entry:
         return self.path.parent / text if text else None
 
 
-def kubeconfig_login(paths: str, context: str | None = None) -> Login:
-    """Log in as a kubeconfig says.
+def kubeconfig_login(paths: str) -> Login:
+    """Log in as the current context of a kubeconfig says.
 
     Args:
         paths: one path or several joined by `:`; of entries with the same name the first wins,
             files that do not exist are passed over as long as one does.
-        context: name of the context; None takes `current-context`.
 
     Raises:
         LoginError: a file or an entry is missing, broken or beyond us; says which and the remedy.
     """
     files = _read_files(paths)
-    name = context or next((str(v) for _, c in files if (v := c.get("current-context"))), "")
+    name = next((str(v) for _, c in files if (v := c.get("current-context"))), "")
     if not name:
         known = ", ".join(_names(files, "contexts")) or "none"
         raise LoginError(
-            f"{paths}: current-context is not set; run `kubectl config use-context NAME` or name "
-            f"a context (it has: {known})"
+            f"{paths}: current-context is not set; run `kubectl config use-context NAME` "
+            f"(it has: {known})"
         )
     chosen = _find(files, "contexts", "context", name)
     cluster = _find(files, "clusters", "cluster", chosen.text("cluster"))

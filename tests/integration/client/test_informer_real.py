@@ -7,11 +7,12 @@ import pytest
 from numapin_client import errors
 from numapin_client.client import ApiClient, Source
 from numapin_client.informer import Informer, InformerTiming
-from numapin_client.resources import CONFIG_MAPS, PODS, Json, Key
+from numapin_client.resources import PODS, Json, Key
 from numapin_client.watch import WatchEvent, WatchTiming, watch
 from numapin_lab.controlplane.servers import ControlPlane
 from support.real.tcp_proxy import Wire, wired_client
 from support.real.waiting import eventually, running
+from support.values.informers import CONFIG_MAPS, CountingClient, in_sync
 
 
 @pytest.fixture
@@ -32,15 +33,16 @@ async def test_a_cut_connection_costs_no_list(
     client: ApiClient, wired: tuple[Wire, ApiClient], namespace: str
 ) -> None:
     wire, through = wired
+    counting = CountingClient(through.connection)
     timing = InformerTiming(backoff_base_seconds=0.05)
-    informer = Informer(through, Source(CONFIG_MAPS, namespace), value_of, timing=timing)
+    informer = Informer(counting, Source(CONFIG_MAPS, namespace), value_of, timing=timing)
     async with running(informer.run()):
         for round_number in range(5):
-            await eventually(lambda: informer.connected)
+            await eventually(lambda: in_sync(informer))
             wire.cut()
             await client.create(CONFIG_MAPS, config_map(namespace, f"m{round_number}", "1"))
             await eventually(lambda n=round_number: len(informer.items) == n + 1)  # type: ignore[misc]
-    assert informer.relists == 1
+    assert counting.lists == 1
 
 
 async def test_a_silent_wire_is_noticed_and_made_up_for(
@@ -55,7 +57,7 @@ async def test_a_silent_wire_is_noticed_and_made_up_for(
         wire.fall_silent()
         await client.delete(CONFIG_MAPS, Key("goes", namespace))
         await client.create(CONFIG_MAPS, config_map(namespace, "comes", "2"))
-        await eventually(lambda: not informer.connected)
+        await eventually(lambda: not in_sync(informer))
         wire.mend()
         await eventually(lambda: informer.items == {Key("comes", namespace): "2"})
 
@@ -64,8 +66,9 @@ async def test_short_watches_lose_nothing(client: ApiClient, namespace: str) -> 
     """The server ends each watch after a second; every change comes exactly once."""
     told: list[str] = []
     timing = InformerTiming(session_seconds=(1.0, 1.0), backoff_base_seconds=0.01)
+    counting = CountingClient(client.connection)
     informer = Informer(
-        client,
+        counting,
         Source(CONFIG_MAPS, namespace),
         value_of,
         lambda changes: told.extend(str(change.new) for change in changes),
@@ -74,10 +77,11 @@ async def test_short_watches_lose_nothing(client: ApiClient, namespace: str) -> 
     async with running(informer.run()):
         await informer.synced.wait()
         for number in range(60):
-            await client.apply(CONFIG_MAPS, config_map(namespace, "m", str(number)), "t")
+            write = client.update if number else client.create
+            await write(CONFIG_MAPS, config_map(namespace, "m", str(number)))
             await eventually(lambda n=number: told[-1:] == [str(n)])  # type: ignore[misc]
     assert told == [str(number) for number in range(60)]
-    assert informer.relists == 1
+    assert counting.lists == 1
 
 
 async def test_an_object_that_leaves_a_selector_is_told_as_gone(

@@ -11,11 +11,14 @@ import yaml
 
 from numapin_client import errors
 from numapin_client.client import ApiClient, connect
+from numapin_client.connection import Request
 from numapin_client.login.find import in_cluster_login
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import Json, Key, Resource
 from numapin_lab.controlplane.certificates import Identity
 from numapin_lab.controlplane.servers import ControlPlane
+
+VERSION = Request("GET", "/version")
 
 REVIEWS = Resource(
     "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", namespaced=False
@@ -70,7 +73,7 @@ async def test_a_server_that_is_called_something_else(
     wrong = {"tls-server-name": "another.example"}
     async with connect(kubeconfig_login(write(path, control_plane, user, **wrong))) as client:
         with pytest.raises(errors.ConnectionFailedError, match="not trusted"):
-            await client.server_version()
+            await client.connection.ask(VERSION)
     right = {"tls-server-name": "kubernetes.default.svc"}
     async with connect(kubeconfig_login(write(path, control_plane, user, **right))) as client:
         assert await who_am_i(client) == "admin"

@@ -7,10 +7,10 @@ import pytest
 
 from numapin_client import errors
 from numapin_client.client import ApiClient, Source, connect
+from numapin_client.connection import Request
 from numapin_client.events import WARNING, Event, Reporter, object_reference, post_event
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import (
-    CONFIG_MAPS,
     CPU_POLICIES,
     EVENTS,
     LEASES,
@@ -21,57 +21,19 @@ from numapin_client.resources import (
 )
 from numapin_lab.controlplane.servers import ControlPlane
 
+VERSION = Request("GET", "/version")
+
 
 def config_map(namespace: str, name: str, **data: str) -> Json:
     return {"metadata": {"name": name, "namespace": namespace}, "data": data}
 
 
-async def test_server_version_is_asked(client: ApiClient) -> None:
-    assert (await client.server_version()).startswith("v1.")
-
-
-async def test_applying_to_a_stale_version_conflicts(client: ApiClient, namespace: str) -> None:
-    first = await client.create(CONFIG_MAPS, config_map(namespace, "settings", a="1"))
-    await client.update(CONFIG_MAPS, first | {"data": {"a": "2"}})
-    with pytest.raises(errors.ConflictError):
-        await client.apply(CONFIG_MAPS, _applied(first, a="4"), "tester")
-
-
-def _applied(seen: Json, **data: str) -> Json:
-    metadata = {name: seen["metadata"][name] for name in ("name", "namespace", "resourceVersion")}
-    return {"metadata": metadata, "data": data}
-
-
-async def test_apply_creates_owns_and_removes(client: ApiClient, namespace: str) -> None:
-    key = Key("settings", namespace)
-    await client.apply(CONFIG_MAPS, config_map(namespace, "settings", a="1", b="1"), "one")
-    await client.apply(CONFIG_MAPS, config_map(namespace, "settings", a="1"), "one")
-    assert (await client.get(CONFIG_MAPS, key))["data"] == {"a": "1"}
-
-
-async def test_apply_without_force_names_the_field_of_the_other(
-    client: ApiClient, namespace: str
-) -> None:
-    await client.apply(CONFIG_MAPS, config_map(namespace, "settings", a="1"), "one")
-    with pytest.raises(errors.ConflictError) as caught:
-        await client.apply(
-            CONFIG_MAPS, config_map(namespace, "settings", a="2"), "two", force=False
-        )
-    assert [(cause.reason, cause.field) for cause in caught.value.causes] == [
-        ("FieldManagerConflict", ".data.a")
-    ]
-    taken = await client.apply(CONFIG_MAPS, config_map(namespace, "settings", a="2"), "two")
-    assert taken["data"] == {"a": "2"}
-
-
-async def test_status_is_applied_and_patched_by_itself(client: ApiClient, namespace: str) -> None:
+async def test_a_status_is_patched_by_itself(client: ApiClient, namespace: str) -> None:
     pod = _pod(namespace)
     await client.create(PODS, pod)
     key = Key.of(pod)
     status = {"conditions": [{"type": "Pinned", "status": "True"}]}
-    await client.apply(
-        PODS, {"metadata": pod["metadata"], "status": status}, "t", subresource="status"
-    )
+    await client.merge_patch(PODS, key, {"status": status}, subresource="status", field_manager="t")
     patched = await client.merge_patch(
         PODS, key, {"status": {"reason": "Tested"}}, subresource="status", field_manager="t"
     )
@@ -95,7 +57,7 @@ async def test_an_invalid_object_names_its_fields(client: ApiClient, namespace: 
 async def test_a_resource_that_is_not_installed_is_not_found(client: ApiClient) -> None:
     absent = dataclasses.replace(CPU_POLICIES, plural="nosuchthings")
     with pytest.raises(errors.NotFoundError):
-        await client.list(Source(absent))
+        await client.list_chunk(Source(absent), limit=0)
 
 
 async def test_a_refused_token_is_unauthorized(control_plane: ControlPlane, tmp_path: Path) -> None:
@@ -105,7 +67,7 @@ async def test_a_refused_token_is_unauthorized(control_plane: ControlPlane, tmp_
     foreign.write_text(text.replace(control_plane.admin_token, "of-another-cluster"))
     async with connect(kubeconfig_login(str(foreign))) as client:
         with pytest.raises(errors.UnauthorizedError, match=control_plane.server):
-            await client.list(Source(NODES))
+            await client.list_chunk(Source(NODES), limit=0)
 
 
 async def test_a_wrong_authority_is_said_with_the_place(
@@ -115,7 +77,7 @@ async def test_a_wrong_authority_is_said_with_the_place(
     _write_kubeconfig_with_system_trust(control_plane, other)
     async with connect(kubeconfig_login(str(other))) as client:
         with pytest.raises(errors.ConnectionFailedError, match="not trusted") as caught:
-            await client.server_version()
+            await client.connection.ask(VERSION)
     assert str(other) in str(caught.value)
 
 
@@ -140,14 +102,14 @@ async def test_the_right_of_a_service_account_ends_somewhere(
     limited.write_text(text.replace(control_plane.admin_token, token))
     async with connect(kubeconfig_login(str(limited))) as client:
         with pytest.raises(errors.ForbiddenError, match="nobody"):
-            await client.list(Source(NODES))
+            await client.list_chunk(Source(NODES), limit=0)
 
 
 async def test_an_event_with_a_long_note_is_taken(client: ApiClient, namespace: str) -> None:
     pod = await client.create(PODS, _pod(namespace))
     refused = Event(WARNING, "TopologyAffinityError", "Refuse", "ü" * 600)
     await post_event(client, object_reference(pod), refused, Reporter("numapin.io/t", "me"))
-    [event] = await client.list(Source(EVENTS, namespace))
+    [event] = (await client.list_chunk(Source(EVENTS, namespace), limit=0)).items
     assert event["regarding"]["uid"] == pod["metadata"]["uid"]
     assert event["note"].endswith("ü…")
 

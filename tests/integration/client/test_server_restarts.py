@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 from numapin_client.client import ApiClient, Source, connect
+from numapin_client.errors import NotFoundError
 from numapin_client.informer import Informer, InformerTiming
 from numapin_client.login.kubeconfig import kubeconfig_login
-from numapin_client.resources import CONFIG_MAPS, Json, Key
+from numapin_client.resources import Json, Key
 from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
 from numapin_lab.processes.ports import choose
 from support.real.tcp_proxy import Wire, wired_client
 from support.real.waiting import eventually, running
+from support.values.informers import CONFIG_MAPS, in_sync
 
 TIMING = InformerTiming(backoff_base_seconds=0.05, backoff_cap_seconds=0.5)
 SOURCE = Source(CONFIG_MAPS, "default")
@@ -47,7 +49,10 @@ def value_of(body: Json) -> str:
 
 async def write(plane: ControlPlane, name: str, value: str) -> None:
     async with connect(kubeconfig_login(str(plane.kubeconfig))) as direct:
-        await direct.apply(CONFIG_MAPS, config_map(name, value), "test")
+        try:
+            await direct.update(CONFIG_MAPS, config_map(name, value))
+        except NotFoundError:
+            await direct.create(CONFIG_MAPS, config_map(name, value))
 
 
 async def remove(plane: ControlPlane, name: str) -> None:
@@ -81,7 +86,7 @@ async def test_what_went_unseen_before_a_restart_is_noticed(
         await write(plane, "comes", "2")
         await asyncio.to_thread(plane.stop)
         await restart(plane, wire)
-        await eventually(lambda: values(informer).get("comes") == "2" and informer.connected)
+        await eventually(lambda: values(informer).get("comes") == "2" and in_sync(informer))
         await eventually(lambda: "goes" not in values(informer))
         await write(plane, "after", "3")
         await eventually(lambda: values(informer).get("after") == "3")

@@ -7,9 +7,10 @@ import pytest
 from numapin_client import errors
 from numapin_client.client import ApiClient, Source
 from numapin_client.informer import Informer, InformerTiming
-from numapin_client.resources import CONFIG_MAPS, Json, Key
+from numapin_client.resources import Json, Key
 from numapin_client.store import Change
 from support.real.waiting import eventually, running
+from support.values.informers import CONFIG_MAPS
 
 FAST = InformerTiming(backoff_base_seconds=0.05, chunk_limit=3)
 
@@ -46,7 +47,7 @@ async def test_an_object_from_a_list_can_be_written_back(
 ) -> None:
     await any_client.create(CONFIG_MAPS, config_map(namespace, "settings", a="1"))
     chosen = Source(CONFIG_MAPS, namespace, field_selector="metadata.name=settings")
-    [found] = await any_client.list(chosen)
+    [found] = (await any_client.list_chunk(chosen, limit=0)).items
     assert "kind" not in found
     assert (await any_client.update(CONFIG_MAPS, found | {"data": {}}))["kind"] == "ConfigMap"
 
@@ -92,7 +93,11 @@ async def test_chunks_show_one_moment(any_client: ApiClient, namespace: str) -> 
 async def test_selectors_choose(any_client: ApiClient, namespace: str) -> None:
     for name in ("a1", "a2", "b1"):
         await any_client.create(CONFIG_MAPS, config_map(namespace, name))
-    found = await any_client.list(Source(CONFIG_MAPS, namespace, label_selector="tier=a"))
+    found = (
+        await any_client.list_chunk(
+            Source(CONFIG_MAPS, namespace, label_selector="tier=a"), limit=0
+        )
+    ).items
     assert sorted(each["metadata"]["name"] for each in found) == ["a1", "a2"]
 
 

@@ -153,7 +153,7 @@ class RealWorld:
     async def event_notes(self, pod: PodEvent) -> list[str]:
         """The notes of the Events on a pod."""
         source = Source(EVENTS, pod.namespace, field_selector=f"regarding.name={pod.pod}")
-        return [event["note"] for event in await self.admin.list(source)]
+        return [event["note"] for event in (await self.admin.list_chunk(source, limit=0)).items]
 
     async def clear(self) -> None:
         """Delete what this test made."""
@@ -168,7 +168,7 @@ class RealWorld:
             except AnswerError as error:
                 if error.status != 404:
                     raise
-        for item in await self.admin.list(Source(NODE_ASSIGNMENTS)):
+        for item in (await self.admin.list_chunk(Source(NODE_ASSIGNMENTS), limit=0)).items:
             if item["metadata"]["name"].startswith(self.mark):
                 await self.admin.delete(NODE_ASSIGNMENTS, Key(item["metadata"]["name"]))
         await self.stack.aclose()

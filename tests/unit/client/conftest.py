@@ -4,9 +4,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from numapin_client.client import ApiClient, connect
+from numapin_client.client import connect
 from numapin_client.connection import Timeouts
 from support.fakes.apiserver import FakeApiServer
+from support.values.informers import CountingClient
 
 
 @pytest.fixture
@@ -16,6 +17,6 @@ async def server() -> AsyncIterator[FakeApiServer]:
 
 
 @pytest.fixture
-async def client(server: FakeApiServer) -> AsyncIterator[ApiClient]:
+async def client(server: FakeApiServer) -> AsyncIterator[CountingClient]:
     async with connect(server.login, Timeouts(request_seconds=20)) as opened:
-        yield opened
+        yield CountingClient(opened.connection)

@@ -12,11 +12,13 @@ import pytest
 
 from numapin_client import errors
 from numapin_client.client import ApiClient, connect
-from numapin_client.connection import Connection, Timeouts
+from numapin_client.connection import Connection, Request, Timeouts
 from numapin_client.login.credentials import Login, TokenFile
 from numapin_client.resources import NODES, PODS, Key, Resource
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.apiserver_answers import Answer
+
+VERSION = Request("GET", "/version")
 
 NODE = Key("node-1")
 
@@ -58,7 +60,7 @@ async def test_a_refused_token_is_read_again_and_sent_once_more(
 
 async def test_connections_are_used_again(server: FakeApiServer, client: ApiClient) -> None:
     for _ in range(3):
-        await client.server_version()
+        await client.connection.ask(VERSION)
     assert len({id(request.transport) for request in server.requests}) == 1
     assert {request.protocol for request in server.requests} != {None}
 
@@ -129,7 +131,7 @@ async def test_what_is_no_api_server_is_said(
 ) -> None:
     server.answers = [answer]
     with pytest.raises(errors.MalformedAnswerError, match=message) as caught:
-        await client.server_version()
+        await client.connection.ask(VERSION)
     assert "check that the server's URL is that of a Kubernetes API server" in str(caught.value)
     assert f"GET {server.url}/version" in str(caught.value)
 
@@ -146,7 +148,7 @@ async def test_what_is_no_api_server_is_said(
 async def test_broken_connections(answer: bytes, expected: type[errors.ClientError]) -> None:
     async with one_shot(answer) as login, connect(login) as client:
         with pytest.raises(expected, match=f"GET {login.server}/version") as caught:
-            await client.server_version()
+            await client.connection.ask(VERSION)
     assert type(caught.value) is expected
 
 
@@ -156,27 +158,27 @@ async def test_nobody_listens() -> None:
         login = Login(f"http://127.0.0.1:{bound.getsockname()[1]}", "the file ~/.kube/config")
         async with connect(login) as client:
             with pytest.raises(errors.ConnectionFailedError, match="cannot connect") as caught:
-                await client.server_version()
+                await client.connection.ask(VERSION)
     assert "~/.kube/config names it" in str(caught.value)
 
 
 async def test_an_unknown_host() -> None:
     async with connect(Login("https://no-such-host.invalid", "a test")) as client:
         with pytest.raises(errors.ConnectionFailedError, match="cannot connect"):
-            await client.server_version()
+            await client.connection.ask(VERSION)
 
 
 async def test_a_server_that_never_answers(server: FakeApiServer) -> None:
     server.answers = [Answer(stall=True)]
     async with connect(server.login, Timeouts(request_seconds=0.1)) as client:
         with pytest.raises(errors.ConnectionFailedError, match="no answer in time"):
-            await client.server_version()
+            await client.connection.ask(VERSION)
 
 
 async def test_tls_is_spoken_to_a_server_without(server: FakeApiServer) -> None:
     async with connect(Login(server.url.replace("http:", "https:"), "here")) as client:
         with pytest.raises(errors.ConnectionFailedError, match=r"TLS failed.*in here"):
-            await client.server_version()
+            await client.connection.ask(VERSION)
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,12 @@ import pytest
 
 from numapin_client.client import ApiClient, Source
 from numapin_client.informer import Informer, InformerTiming
-from numapin_client.resources import CONFIG_MAPS, NODE_ASSIGNMENTS, Json, Key
+from numapin_client.resources import NODE_ASSIGNMENTS, Json, Key
 from numapin_client.store import Change
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.apiserver_answers import gone
 from support.real.waiting import eventually, running
+from support.values.informers import CONFIG_MAPS, CountingClient, in_sync
 
 FAST = InformerTiming(backoff_base_seconds=0.01, backoff_cap_seconds=0.02, chunk_limit=3)
 ALL = Source(CONFIG_MAPS)
@@ -94,7 +95,7 @@ async def test_the_watch_asks_for_what_the_source_says(
 
 @pytest.mark.parametrize("ending", ["clean", "cut"])
 async def test_an_ended_watch_goes_on_where_it_was(
-    server: FakeApiServer, client: ApiClient, ending: str
+    server: FakeApiServer, client: CountingClient, ending: str
 ) -> None:
     informer = Informer(client, ALL, value_of, timing=FAST)
     async with running(informer.run()):
@@ -107,8 +108,8 @@ async def test_an_ended_watch_goes_on_where_it_was(
             server.cut()
         await eventually(lambda: len(server.watchers) == 1 and len(resumed_at(server)) == 2)
         server.put(CONFIG_MAPS, config_map("b", "2"))
-        await eventually(lambda: informer.items == truth(server) and informer.connected)
-    assert informer.relists == 1
+        await eventually(lambda: informer.items == truth(server) and in_sync(informer))
+    assert client.lists == 1
     assert resumed_at(server) == ["100", "101"]
 
 
@@ -127,7 +128,7 @@ async def test_a_bookmark_moves_the_place_to_go_on(
 
 @pytest.mark.parametrize("as_event", [True, False])
 async def test_what_went_while_history_was_lost_is_told_as_gone(
-    server: FakeApiServer, client: ApiClient, as_event: bool
+    server: FakeApiServer, client: CountingClient, as_event: bool
 ) -> None:
     told: list[Change[str]] = []
     server.gone_as_event = as_event
@@ -141,7 +142,7 @@ async def test_what_went_while_history_was_lost_is_told_as_gone(
         server.remove(CONFIG_MAPS, "m2", "ns")
         server.put(CONFIG_MAPS, config_map("m3", "second"))
         server.forget_history()
-        await eventually(lambda: informer.relists == 2 and informer.items == truth(server))
+        await eventually(lambda: client.lists == 2 and informer.items == truth(server))
     assert sorted(told, key=lambda change: change.key) == [
         Change(Key("m2", "ns"), "first", None),
         Change(Key("m3", "ns"), "first", "second"),

@@ -1,6 +1,7 @@
 """An informer of a server that refuses, stalls, cuts and talks nonsense."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -8,10 +9,13 @@ from numapin_client import errors
 from numapin_client.client import ApiClient, Source, connect
 from numapin_client.connection import Timeouts
 from numapin_client.informer import Informer, InformerTiming
-from numapin_client.resources import CONFIG_MAPS, Json, Key
+from numapin_client.resources import Json, Key
+from numapin_daemon.clock import SystemClock
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.apiserver_answers import Answer
+from support.fakes.manual_clock import ManualClock
 from support.real.waiting import eventually, running
+from support.values.informers import CONFIG_MAPS, CountingClient, in_sync
 
 FAST = InformerTiming(backoff_base_seconds=0.01, backoff_cap_seconds=0.02)
 ALL = Source(CONFIG_MAPS)
@@ -36,7 +40,7 @@ def watches(server: FakeApiServer) -> int:
 
 @pytest.mark.parametrize("ending", ["cut", "end"])
 async def test_a_server_with_another_history_is_listed_anew(
-    server: FakeApiServer, client: ApiClient, ending: str
+    server: FakeApiServer, client: CountingClient, ending: str
 ) -> None:
     """Its versions are lower than ours: it would hold back all events up to ours."""
     put(server, "a")
@@ -52,36 +56,37 @@ async def test_a_server_with_another_history_is_listed_anew(
         else:
             server.send(None)
         await eventually(lambda: informer.items == truth(server))
-    assert informer.relists == 2
+    assert client.lists == 2
 
 
 async def test_a_silent_watch_is_given_up_after_its_session(
-    server: FakeApiServer, client: ApiClient
+    server: FakeApiServer, client: CountingClient
 ) -> None:
     put(server, "a")
     timing = InformerTiming((0.1, 0.1), 0.1, backoff_base_seconds=0.01, backoff_cap_seconds=0.01)
     informer = Informer(client, ALL, value_of, timing=timing)
     async with running(informer.run()):
         await eventually(lambda: isinstance(informer.problem, errors.IdleTimeoutError))
-        await eventually(lambda: informer.connected)
+        await eventually(lambda: in_sync(informer))
         put(server, "b")
         await eventually(lambda: informer.items == truth(server))
-    assert informer.relists == 1, "what is silent need not be listed anew"
+    assert client.lists == 1, "what is silent need not be listed anew"
 
 
 async def test_a_quiet_watch_that_ends_is_asked_for_again_at_once(
-    server: FakeApiServer, client: ApiClient, monkeypatch: pytest.MonkeyPatch
+    server: FakeApiServer, client: CountingClient
 ) -> None:
     """Where nothing changes nothing is sent: that is no failure, and must not add up to waits."""
-    monkeypatch.setattr("numapin_client.informer._VERY_SHORT_SECONDS", 0.0)
-    timing = InformerTiming(backoff_base_seconds=1e6, backoff_cap_seconds=1e6)
+    timing = InformerTiming(
+        backoff_base_seconds=1e6, backoff_cap_seconds=1e6, very_short_seconds=0.0
+    )
     informer = Informer(client, ALL, value_of, timing=timing)
     async with running(informer.run()):
         for count in range(1, 6):
             await eventually(lambda n=count: watches(server) == n and bool(server.watchers))  # type: ignore[misc]
             server.send(None)
         await eventually(lambda: watches(server) == 6)
-    assert informer.relists == 1
+    assert client.lists == 1
 
 
 async def test_a_server_that_does_not_answer_is_asked_again(server: FakeApiServer) -> None:
@@ -100,19 +105,19 @@ async def test_a_server_that_does_not_answer_is_asked_again(server: FakeApiServe
     [b"garbage\n", b'"text"\n', b'{"type": "ADDED"}\n', b'{"type": "WHAT", "object": {}}\n'],
 )
 async def test_nonsense_is_answered_by_a_new_list(
-    server: FakeApiServer, client: ApiClient, nonsense: bytes
+    server: FakeApiServer, client: CountingClient, nonsense: bytes
 ) -> None:
     informer = Informer(client, ALL, value_of, timing=FAST)
     async with running(informer.run()):
         await eventually(lambda: bool(server.watchers))
         server.send(nonsense)
-        await eventually(lambda: informer.relists == 2)
+        await eventually(lambda: client.lists == 2)
         put(server, "a")
         await eventually(lambda: informer.items == truth(server))
 
 
 async def test_an_event_cut_in_the_middle_is_asked_for_again(
-    server: FakeApiServer, client: ApiClient
+    server: FakeApiServer, client: CountingClient
 ) -> None:
     informer = Informer(client, ALL, value_of, timing=FAST)
     async with running(informer.run()):
@@ -120,8 +125,8 @@ async def test_an_event_cut_in_the_middle_is_asked_for_again(
         server.send(b'{"type": "ADDED", "object": {"meta')
         server.send(None)
         put(server, "a")
-        await eventually(lambda: informer.items == truth(server) and informer.connected)
-    assert informer.relists == 1
+        await eventually(lambda: informer.items == truth(server) and in_sync(informer))
+    assert client.lists == 1
 
 
 async def test_an_event_larger_than_any_buffer_is_read(
@@ -136,7 +141,7 @@ async def test_an_event_larger_than_any_buffer_is_read(
 
 @pytest.mark.parametrize("status", [429, 500, 503, 401, 403, 404])
 async def test_refusals_are_waited_out(
-    server: FakeApiServer, client: ApiClient, status: int
+    server: FakeApiServer, client: CountingClient, status: int
 ) -> None:
     put(server, "a")
     server.answers = [Answer(status)] * 3
@@ -144,12 +149,12 @@ async def test_refusals_are_waited_out(
     async with running(informer.run()):
         await informer.synced.wait()
         assert informer.items == truth(server)
-    assert informer.relists == 4
+    assert client.lists == 4
 
 
 @pytest.mark.parametrize("status", [429, 503])
 async def test_a_watch_refused_for_load_goes_on_where_it_was(
-    server: FakeApiServer, client: ApiClient, status: int
+    server: FakeApiServer, client: CountingClient, status: int
 ) -> None:
     informer = Informer(client, ALL, value_of, timing=FAST)
     async with running(informer.run()):
@@ -159,49 +164,55 @@ async def test_a_watch_refused_for_load_goes_on_where_it_was(
         await eventually(lambda: not server.answers and bool(server.watchers))
         put(server, "a")
         await eventually(lambda: informer.items == truth(server))
-    assert informer.relists == 1
+    assert client.lists == 1
+
+
+class ImpatientClock(SystemClock):
+    """Notes how long each sleep is to last, and ends it at once."""
+
+    def __init__(self) -> None:
+        self.waits: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        await asyncio.sleep(0)
 
 
 async def test_the_wait_that_the_server_asks_for_is_kept(
-    server: FakeApiServer, client: ApiClient, monkeypatch: pytest.MonkeyPatch
+    server: FakeApiServer, client: ApiClient
 ) -> None:
-    waits: list[float] = []
-    sleep = asyncio.sleep
-
-    async def recorded(seconds: float) -> None:
-        waits.append(seconds)
-        await sleep(0)
-
-    monkeypatch.setattr("numapin_client.informer.asyncio.sleep", recorded)
+    clock = ImpatientClock()
     server.answers = [Answer(429, {"Retry-After": "7"})]
-    informer = Informer(client, ALL, value_of, timing=FAST)
+    informer = Informer(client, ALL, value_of, timing=replace(FAST, clock=clock))
     async with running(informer.run()), asyncio.timeout(20):
         await informer.synced.wait()
-    assert 7 <= waits[0] <= 7 + FAST.backoff_cap_seconds
+    assert 7 <= clock.waits[0] <= 7 + FAST.backoff_cap_seconds
 
 
 async def test_a_watch_that_ends_at_once_is_not_asked_for_without_pause(
     server: FakeApiServer, client: ApiClient
 ) -> None:
-    timing = InformerTiming(backoff_base_seconds=1e6, backoff_cap_seconds=1e6)
+    clock = ManualClock()
+    timing = InformerTiming(backoff_base_seconds=1e6, backoff_cap_seconds=1e6, clock=clock)
     informer = Informer(client, ALL, value_of, timing=timing)
     async with running(informer.run()):
         await eventually(lambda: bool(server.watchers))
         server.send(None)
-        await eventually(lambda: not server.watchers)
-        await asyncio.sleep(0.1)
-    assert watches(server) == 1
+        await eventually(lambda: bool(clock.pending_seconds()))
+        assert watches(server) == 1
+        await clock.advance(1e6)
+        await eventually(lambda: watches(server) == 2)
 
 
 async def test_it_says_whether_it_is_connected(server: FakeApiServer, client: ApiClient) -> None:
     informer = Informer(client, ALL, value_of, timing=FAST)
-    assert not informer.connected
+    assert not in_sync(informer)
     async with running(informer.run()):
         await eventually(lambda: bool(server.watchers))
-        await eventually(lambda: informer.connected)
+        await eventually(lambda: in_sync(informer))
         server.answers = [Answer(503)] * 1000
         server.cut()
         await eventually(lambda: isinstance(informer.problem, errors.UnavailableError))
-        assert not informer.connected
+        assert not in_sync(informer)
         server.answers = []
-        await eventually(lambda: informer.connected)
+        await eventually(lambda: in_sync(informer))

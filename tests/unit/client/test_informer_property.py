@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from numapin_client.client import Source, connect
 from numapin_client.informer import Informer, InformerTiming
-from numapin_client.resources import CONFIG_MAPS, Json, Key
+from numapin_client.resources import Json, Key
 from numapin_client.store import Change
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.apiserver_answers import Answer, gone
 from support.real.waiting import eventually, running
+from support.values.informers import CONFIG_MAPS, in_sync
 
 FAST = InformerTiming(
     session_seconds=(0.2, 0.2),
@@ -91,7 +92,7 @@ async def _live_through(steps: list[tuple[str, str, float]]) -> None:
             for step, name, pause_seconds in steps:
                 STEPS[step](server, name)
                 await asyncio.sleep(pause_seconds)
-            await eventually(lambda: informer.items == _truth(server) and informer.connected)
+            await eventually(lambda: informer.items == _truth(server) and in_sync(informer))
             assert told == informer.items
 
 

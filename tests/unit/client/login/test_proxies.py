@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 
 from numapin_client.client import connect
+from numapin_client.connection import Request
 from numapin_client.errors import LoginError
 from numapin_client.login.find import find_login
 from numapin_client.login.proxies import proxy_for
+
+VERSION = Request("GET", "/version")
 
 PROXY = "http://proxy:3128"
 
@@ -105,5 +108,5 @@ async def test_requests_go_through_the_proxy(tmp_path: Path) -> None:
     environ = {"HTTP_PROXY": f"127.0.0.1:{port}"}
     login = find_login(kubeconfig(tmp_path, "http://nowhere.invalid:8080"), environ)
     async with proxy, connect(login) as client:
-        await client.server_version()
+        await client.connection.ask(VERSION)
     assert asked == ["http://nowhere.invalid:8080/version"]

@@ -1,0 +1,28 @@
+"""What tests of informers share: a resource, and what an informer has done."""
+
+from typing import TypeVar
+
+from numapin_client.client import CHUNK_LIMIT, ApiClient, Chunk, Source
+from numapin_client.informer import Informer
+from numapin_client.resources import Resource
+
+T = TypeVar("T")
+
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True)
+
+
+class CountingClient(ApiClient):
+    """Counts the lists that were begun, without those that only ask for the version."""
+
+    lists = 0
+
+    async def list_chunk(
+        self, source: Source, next_token: str = "", limit: int = CHUNK_LIMIT
+    ) -> Chunk:
+        self.lists += not next_token and limit != 1
+        return await super().list_chunk(source, next_token, limit)
+
+
+def in_sync(informer: Informer[T]) -> bool:
+    """Whether the copy is complete and, as far as the informer can know, up to date."""
+    return informer.synced.is_set() and informer.problem is None
