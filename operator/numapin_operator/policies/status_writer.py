@@ -74,6 +74,8 @@ class StatusWriter:
         await self._worker.run()
 
     async def _work(self) -> float | None:
+        if not self._changed:
+            return None  # the last run gathered what was requested meanwhile
         await self._leading.wait()
         await self._wait_for_first_plans()
         await self._clock.sleep(GATHER_SECONDS)

@@ -53,8 +53,9 @@ async def test_outcomes_that_come_together_are_one_write(statuses: Statuses) -> 
     statuses.in_force("one")
     await statuses.clock.run_tasks()
     statuses.in_force("two")
-    await statuses.clock.advance(3 * GATHER_SECONDS)
+    await statuses.clock.advance(2.5 * GATHER_SECONDS)
     assert (statuses.written(), statuses.cluster.writes) == (2, 1)
+    assert statuses.clock.pending_seconds() == (), "nothing is left to gather"
 
 
 async def test_nothing_is_written_unless_leading() -> None:
