@@ -71,13 +71,15 @@ class RealWorld:
         """Create or edit a policy for this test's nodes."""
         name = self.name(what or secrets.token_hex(4))
         body = {"metadata": {"name": name}, "spec": {"nodeSelector": {"mark": self.mark}} | spec}
-        try:
-            before = await self.admin.get(CPU_POLICIES, Key(name))
-        except NotFoundError:
-            await self._make(CPU_POLICIES, body)
-        else:
-            await self.admin.update(CPU_POLICIES, before | {"spec": body["spec"]})
-        return name
+        while True:
+            try:
+                before = await self.admin.get(CPU_POLICIES, Key(name))
+                await self.admin.update(CPU_POLICIES, before | {"spec": body["spec"]})
+            except NotFoundError:
+                await self._make(CPU_POLICIES, body)
+            except ConflictError:
+                continue  # the operator wrote the status in between
+            return name
 
     async def delete_policy(self, name: str) -> None:
         """Delete a policy."""
