@@ -137,7 +137,7 @@ class Controller:
         """Have the refused pods that still exist evicted, where the policy says so."""
         assignment = self._state.assignments.get(picture.name)
         if assignment is not None and _evicts(picture):
-            present = {pod.uid for pod in picture.pods if not pod.leaving and not pod.terminal}
+            present = {pod.uid for pod in picture.pods if not pod.deleting and not pod.terminal}
             self._outputs.evictor.offer(
                 one for one in assignment.spec.refused if one.pod_uid in present
             )

@@ -49,7 +49,7 @@ def parse_pod(pod: Mapping[str, Any]) -> PodView:
         node=intern(str(reader.spec.get("nodeName") or "")),
         bound=_bound(metadata, status),
         terminal=status.get("phase") in _ENDED,
-        leaving=metadata.get("deletionTimestamp") is not None,
+        deleting=metadata.get("deletionTimestamp") is not None,
         labels=reader.mapping(metadata, "labels", "metadata.labels"),
     )
 

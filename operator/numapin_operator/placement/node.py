@@ -34,7 +34,7 @@ class Node:
     def wants(self, pod: PodView) -> bool:
         """Whether the policy would place this pod; all others share."""
         eligible = pod.selected and pod.qos in self.rules.policy.pods.qos_classes
-        return eligible and not pod.terminal and not pod.leaving
+        return eligible and not pod.terminal and not pod.deleting
 
     def adopt(self, holding: Holding) -> None:
         """Take over what was decided before, as it is."""

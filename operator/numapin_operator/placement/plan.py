@@ -126,7 +126,7 @@ def _without_ending(node: Node, alive: dict[str, PodView]) -> Node | None:
     staying = [
         holding
         for uid, holding in node.holdings.items()
-        if (holder := alive.get(uid)) and not (holder.terminal or holder.leaving)
+        if (holder := alive.get(uid)) and not (holder.terminal or holder.deleting)
     ]
     if len(staying) == len(node.holdings):
         return None

@@ -55,7 +55,7 @@ class PodView:
     """One pod as the planner sees it; containers stand in the order in which they start.
 
     `uid` is the one that the pod's cgroups carry. `bound` is when it was bound to its node (RFC
-    3339, so that texts sort by time). `terminal` pods have ended, `leaving` ones are being deleted.
+    3339, so that texts sort by time). A `terminal` pod has ended.
     `selected` says whether the policy's selectors choose this pod.
     """
 
@@ -68,7 +68,7 @@ class PodView:
     node: str = ""
     bound: str = ""
     terminal: bool = False
-    leaving: bool = False
+    deleting: bool = False
     selected: bool = True
     labels: Mapping[str, str] = field(default_factory=dict)
 

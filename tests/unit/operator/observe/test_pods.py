@@ -119,7 +119,7 @@ def test_what_the_operator_needs_of_a_live_pod() -> None:
     view = parse_pod(given)
     assert (view.uid, view.namespace, view.node) == ("static-uid", "web", "n1")
     assert view.order == (bound, "web", "p")
-    assert (view.terminal, view.leaving, view.labels["app"]) == (True, True, "x")
+    assert (view.terminal, view.deleting, view.labels["app"]) == (True, True, "x")
 
 
 @pytest.mark.parametrize(

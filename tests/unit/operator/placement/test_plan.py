@@ -135,11 +135,11 @@ def test_equal_input_gives_equal_bytes() -> None:
     assert plans[0].model_dump_json() == plans[1].model_dump_json()
 
 
-def test_pods_that_are_not_selected_leaving_or_of_another_class_share() -> None:
+def test_pods_that_are_not_selected_deleted_or_of_another_class_share() -> None:
     burstable = pod("c", "2", uid="c")
     pods = [
         replace(pod("a", "2"), selected=False),
-        replace(pod("b", "2"), leaving=True),
+        replace(pod("b", "2"), deleting=True),
         replace(burstable, qos="Burstable"),
     ]
     assert given(plan_node(machine(), policy(), None, pods, NOBODY).spec) == {}
@@ -192,7 +192,7 @@ def _with_one_owner() -> NodeAssignmentSpec:
 @pytest.mark.parametrize(
     ("ending", "running"),
     [
-        (replace(pod("old", "1"), leaving=True), NOBODY),
+        (replace(pod("old", "1"), deleting=True), NOBODY),
         (replace(pod("old", "1"), terminal=True), frozenset({"uid-old"})),
         (None, frozenset({"uid-old"})),
     ],
@@ -213,7 +213,7 @@ def test_a_pod_that_replaces_one_that_is_ending_waits_for_it(
 
 
 def test_a_pod_that_would_not_fit_anyhow_is_refused_though_others_are_ending() -> None:
-    pods = [replace(pod("old", "1"), leaving=True), pod("big", "2")]
+    pods = [replace(pod("old", "1"), deleting=True), pod("big", "2")]
     plan = plan_node(machine(2, threads=1), policy(), _with_one_owner(), pods, NOBODY)
     assert [refusal.pod for refusal in plan.spec.refused] == ["big"]
     assert not plan.queued
