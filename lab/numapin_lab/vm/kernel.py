@@ -17,6 +17,7 @@ from pathlib import Path
 from numapin_lab.components.build import Say, say
 from numapin_lab.components.catalog import cache_root
 from numapin_lab.errors import LabError, MissingError
+from numapin_lab.node.containerd import SEARCH_PATH
 from numapin_lab.processes.locks import locked
 
 PACKAGE = "linux-image-amd64"
@@ -24,6 +25,7 @@ FETCH_SECONDS = 600
 XZ_MAGIC = b"\xfd7zXZ\x00"
 ELF_MAGIC = b"\x7fELF"
 REMEDY = "apt-get install -y --no-install-recommends linux-image-amd64"
+PROGRAM_REMEDY = "lab/system-packages"
 
 
 @dataclass(frozen=True)
@@ -124,9 +126,12 @@ def _fetch(folder: Path, tell: Say) -> None:
 
 
 def _run(command: list[str], folder: Path) -> str:
+    program = shutil.which(command[0], path=SEARCH_PATH)
+    if program is None:
+        raise MissingError(f"{command[0]} is not there, and the kernel needs it", PROGRAM_REMEDY)
     folder.mkdir(parents=True, exist_ok=True)
     answer = subprocess.run(
-        command,
+        [program, *command[1:]],
         cwd=folder,
         capture_output=True,
         text=True,

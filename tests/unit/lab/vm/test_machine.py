@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from numapin_lab.errors import LabError
+from numapin_lab.errors import LabError, MissingError
 from numapin_lab.node.containerd import SEARCH_PATH
 from numapin_lab.node.image import find_busybox
+from numapin_lab.vm import kernel
 from numapin_lab.vm.initramfs import command_script, cpio
 from numapin_lab.vm.kernel import module_files, unpack
 from numapin_lab.vm.machine import Machine
@@ -32,14 +33,22 @@ def test_modules_come_after_what_they_depend_on_and_once() -> None:
 
 
 def test_the_elf_kernel_is_found_in_the_image() -> None:
-    kernel = b"\x7fELF" + bytes(1000)
-    image = b"MZ" + bytes(77) + b"\xfd7zXZ\x00no" + lzma.compress(b"data") + lzma.compress(kernel)
-    assert unpack(image + b"trailer") == kernel
+    elf = b"\x7fELF" + bytes(1000)
+    image = b"MZ" + bytes(77) + b"\xfd7zXZ\x00no" + lzma.compress(b"data") + lzma.compress(elf)
+    assert unpack(image + b"trailer") == elf
 
 
 def test_an_image_without_a_kernel_is_refused() -> None:
     with pytest.raises(LabError, match="no ELF kernel"):
         unpack(lzma.compress(b"data"))
+
+
+def test_a_program_that_is_not_there_is_named_with_its_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernel, "SEARCH_PATH", str(tmp_path))
+    with pytest.raises(MissingError, match=r"depmod is not there(.|\n)*lab/system-packages"):
+        kernel._run(["depmod", "-b", "."], tmp_path)
 
 
 def test_the_archive_is_one_that_cpio_reads(tmp_path: Path) -> None:
