@@ -20,6 +20,10 @@ _DESCRIPTION: Final = "Exclusive CPUs and nearby memory for Kubernetes container
 _KUBECTL_PREFIX: Final = "kubectl-"
 _INTERRUPTED: Final = 130
 _BROKEN_PIPE: Final = 141
+_DRAWS_WITH: Final = "rich"
+_NOT_INSTALLED: Final = (
+    "a drawing needs the package rich: pip install 'numapin[cli]'; -o json works without"
+)
 
 
 def build_parser(program: str, subcommands: Sequence[Subcommand]) -> ArgumentParser:
@@ -65,8 +69,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: Namespace) -> int:
+    """Run the chosen subcommand.
+
+    Raises:
+        CommandError: it failed, or it draws and what it draws with is not installed.
+    """
     subcommand: Subcommand = options.subcommand
-    return subcommand.run(options)
+    try:
+        return subcommand.run(options)
+    except ModuleNotFoundError as missing:
+        if missing.name != _DRAWS_WITH:
+            raise
+        raise CommandError(_NOT_INSTALLED) from missing
 
 
 if __name__ == "__main__":

@@ -8,8 +8,6 @@ from typing import Final
 
 from numapin_api.machine import MachineFormatError, parse_machine
 from numapin_api.topology import Topology
-from numapin_cli.drawing.plan import draw_plan
-from numapin_cli.drawing.text import terminal
 from numapin_cli.manifests import Wishes, read_wishes
 from numapin_cli.subcommand import CommandError, Subcommand
 from numapin_cli.topology import discover_below
@@ -76,8 +74,16 @@ def _run(options: Namespace) -> int:
     if options.output == "json":
         print(json.dumps(_document(plan), indent=2))
     else:
-        terminal().print(draw_plan(topology, plan.spec, pods))
+        _draw(topology, plan, pods)
     return 0
+
+
+def _draw(topology: Topology, plan: Plan, pods: list[PodView]) -> None:
+    """Print for people; only this needs the extra `cli`."""
+    from numapin_cli.drawing.plan import draw_plan  # noqa: PLC0415
+    from numapin_cli.drawing.text import terminal  # noqa: PLC0415
+
+    terminal().print(draw_plan(topology, plan.spec, pods))
 
 
 def _topology(options: Namespace) -> Topology:

@@ -7,8 +7,6 @@ from typing import Final
 
 from numapin_api.machine import format_machine
 from numapin_api.topology import Topology
-from numapin_cli.drawing.machine import draw_machine
-from numapin_cli.drawing.text import terminal
 from numapin_cli.subcommand import CommandError, Subcommand
 from numapin_enforcer.hardware.discovery import DiscoveryError, discover
 
@@ -53,8 +51,16 @@ def _run(options: Namespace) -> int:
         for warning in topology.warnings:
             print(f"warning: {warning}", file=sys.stderr)
     else:
-        terminal().print(draw_machine(topology))
+        _draw(topology)
     return 0
+
+
+def _draw(topology: Topology) -> None:
+    """Print for people; only this needs the extra `cli`."""
+    from numapin_cli.drawing.machine import draw_machine  # noqa: PLC0415
+    from numapin_cli.drawing.text import terminal  # noqa: PLC0415
+
+    terminal().print(draw_machine(topology))
 
 
 def discover_below(root: Path) -> Topology:

@@ -9,6 +9,7 @@ from numapin_cli import main as cli
 from numapin_cli.subcommand import CommandError, Subcommand, UsageError
 
 BIN = Path(sys.executable).parent
+ROOT = Path(__file__).parents[3]
 
 
 def _add_outcome(parser: ArgumentParser) -> None:
@@ -87,3 +88,45 @@ def test_wrong_usage_exits_with_2_and_shows_how(
 def test_installed_scripts_tell_their_version(script: str) -> None:
     done = subprocess.run([BIN / script, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("numapin ")
+
+
+WITHOUT_RICH = """\
+import sys
+sys.modules["rich"] = None
+from numapin_cli.main import main
+sys.argv[0] = "numapin"
+sys.exit(main())
+"""
+EXAMPLES = ("-f", "examples/policy.yaml", "-f", "examples/pods.yaml")
+
+
+def without_rich(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """`numapin` where the extra `cli` is not installed."""
+    command = [sys.executable, "-c", WITHOUT_RICH, *arguments]
+    return subprocess.run(
+        command, cwd=ROOT, input=stdin, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+@pytest.mark.parametrize("arguments", [("topology",), ("plan", *EXAMPLES)])
+def test_a_drawing_without_rich_says_what_to_install(arguments: tuple[str, ...]) -> None:
+    done = without_rich(*arguments)
+    problem = "a drawing needs the package rich: pip install 'numapin[cli]'; -o json works without"
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"numapin: error: {problem}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--version",),
+        ("--help",),
+        ("topology", "-o", "json"),
+        ("plan", *EXAMPLES, "-o", "json"),
+        ("simulate",),
+    ],
+    ids=" ".join,
+)
+def test_what_draws_nothing_works_without_rich(arguments: tuple[str, ...]) -> None:
+    done = without_rich(*arguments)
+    assert done.returncode == 0, done.stderr
