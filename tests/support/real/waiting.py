@@ -9,6 +9,8 @@ from typing import Any
 PATIENCE_SECONDS = 120.0
 """Only ends a test that fails: no test may depend on how busy the machine is."""
 POLL_SECONDS = 0.01
+LOOK_SECONDS = 4 * POLL_SECONDS
+"""How much one look counts at most: a busy machine gets as many looks as an idle one."""
 
 
 async def eventually(check: Callable[[], Any], what: str = "") -> Any:
@@ -19,10 +21,11 @@ async def eventually(check: Callable[[], Any], what: str = "") -> Any:
         what: names the condition when the wait fails.
 
     Raises:
-        AssertionError: `PATIENCE_SECONDS` have passed; the message holds the last answer.
+        AssertionError: `PATIENCE_SECONDS` of looks were in vain; the message holds the last answer.
     """
-    deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+    clock, waited_seconds = asyncio.get_running_loop().time, 0.0
     while True:
+        began = clock()
         try:
             answer = check()
             if inspect.isawaitable(answer):
@@ -32,9 +35,10 @@ async def eventually(check: Callable[[], Any], what: str = "") -> Any:
             answer, last = None, repr(error)
         if answer:
             return answer
-        if asyncio.get_running_loop().time() > deadline:
+        if waited_seconds > PATIENCE_SECONDS:
             raise AssertionError(f"waited {PATIENCE_SECONDS:g} s in vain: {what or check}: {last}")
         await asyncio.sleep(POLL_SECONDS)
+        waited_seconds += min(clock() - began, LOOK_SECONDS)
 
 
 @asynccontextmanager
