@@ -72,6 +72,14 @@ class _IdSet:
             mask |= (1 << high + 1) - (1 << low)
         return cls.from_mask(mask)
 
+    @classmethod
+    def union(cls, sets: Iterable[Self]) -> Self:
+        """The members of all `sets`; empty if there is none."""
+        mask = 0
+        for one in sets:
+            mask |= one.mask
+        return cls.from_mask(mask)
+
     @property
     def mask(self) -> int:
         """The set as a bit mask: bit N is set when N is a member."""

@@ -143,6 +143,11 @@ class NodeAssignmentSpec(WireModel):
         json_schema_extra=atomic_list(),
     )
 
+    @property
+    def exclusive_cpus(self) -> CpuSet:
+        """The CPUs of all exclusive containers."""
+        return CpuSet.union(one.cpus for one in self.containers if one.exclusive)
+
 
 class NumaNodeStatus(WireModel):
     """One NUMA node, as discovered."""

@@ -116,17 +116,17 @@ def _overlaps(spec: NodeAssignmentSpec) -> Iterator[Problem]:
     has ended before those start that use its CPUs after it.
     """
     owners: list[ContainerAssignment] = []
-    owned = CpuSet()
+    seen = CpuSet()
     for index, one in enumerate(spec.containers):
         field = f"spec.containers[{index}].cpus"
         if one.exclusive:
             yield from _pool_overlaps(field, one, spec.pools)
-            if one.cpus & owned:
+            if one.cpus & seen:
                 yield from _taken(field, one, owners, "is owned by {} as well")
             owners.append(one)
-            owned |= one.cpus
+            seen |= one.cpus
     for index, one in enumerate(spec.containers):
-        if not one.exclusive and one.cpus & owned:
+        if not one.exclusive and one.cpus & seen:
             yield from _taken(f"spec.containers[{index}].cpus", one, owners, "is owned by {}")
 
 

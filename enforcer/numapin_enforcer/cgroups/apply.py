@@ -10,6 +10,7 @@ from numapin_enforcer.cgroups.tree import (
     CgroupTree,
     CgroupVanishedError,
     Write,
+    contains,
     parent,
 )
 
@@ -109,9 +110,9 @@ def _blocks(missing: Write, write: Write) -> bool:
     """Whether `write` is unsafe because `missing` was not made."""
     if missing.setting is not write.setting:
         return False
-    if f"{write.path}/".startswith(f"{missing.path}/"):
+    if contains(missing.path, write.path):
         return bool(missing.gains.mask & _asked(write))
-    if missing.path.startswith(write.path + "/"):
+    if contains(write.path, missing.path):
         return _blocks_parent(missing, write)
     if missing.owner and missing.owner == write.owner:
         return False

@@ -20,6 +20,7 @@ from numapin_enforcer.cgroups.tree import (
     Tree,
     Version,
     Write,
+    contains,
 )
 
 _ASKED: Final = ("cpuset.cpus", "cpuset.mems")
@@ -222,8 +223,7 @@ class Cgroupfs:
 
     def _check(self, path: str) -> None:
         """Nothing outside the tree is ever touched, whatever a caller asks."""
-        inside = path == self._root or path.startswith(self._root + "/")
-        if not inside or ".." in path.split("/"):
+        if not contains(self._root, path) or ".." in path.split("/"):
             raise ValueError(f"{path!r} is not in the tree {self._root!r}")
 
 

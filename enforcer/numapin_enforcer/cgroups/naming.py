@@ -6,6 +6,8 @@ from enum import StrEnum
 from functools import cached_property, lru_cache
 from typing import Final
 
+from numapin_enforcer.cgroups.tree import contains
+
 _POD_UID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}", re.ASCII)
 _ROOT_PART: Final = re.compile(r"[A-Za-z0-9.-]*[A-Za-z0-9-][A-Za-z0-9.-]*", re.ASCII)
 _CGROUPFS_POD: Final = re.compile(r"pod([A-Za-z0-9][A-Za-z0-9-]{0,63})", re.ASCII)
@@ -167,6 +169,6 @@ def _place(layout: Layout, path: str) -> Place:
     if path == layout.root:
         return Place(Kind.ROOT)
     above, _, name = path.rpartition("/")
-    if name in {"", ".", ".."} or not path.startswith(layout.root + "/"):
+    if name in {"", ".", ".."} or not contains(layout.root, path):
         raise InvalidIdError("a cgroup", path, f"it is not below {layout.root}")
     return layout.step(_place(layout, above), name)

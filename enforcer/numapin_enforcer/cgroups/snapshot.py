@@ -10,6 +10,7 @@ from numapin_enforcer.cgroups.tree import (
     CgroupVanishedError,
     Tree,
     Version,
+    contains,
     parent,
     tree_of,
 )
@@ -114,7 +115,7 @@ def _with_unknown_parents(tree: Tree, paths: Iterable[str]) -> set[str]:
     found = set(paths)
     for path in tuple(found):
         above = parent(path)
-        while above not in tree.cgroups and above.startswith(tree.root):
+        while above not in tree.cgroups and contains(tree.root, above):
             found.add(above)
             above = parent(above)
     return found

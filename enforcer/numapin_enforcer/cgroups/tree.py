@@ -71,6 +71,16 @@ def parent(path: str) -> str:
     return path.rpartition("/")[0]
 
 
+def contains(ancestor: str, path: str) -> bool:
+    """Whether `path` is `ancestor` or below it."""
+    return path == ancestor or path.startswith(f"{ancestor}/")
+
+
+def related(one: str, other: str) -> bool:
+    """Whether one cgroup is the other, or contains it."""
+    return contains(one, other) or contains(other, one)
+
+
 def tree_of(version: Version, root: str, cgroups: Iterable[Cgroup]) -> Tree:
     """A tree of `cgroups` in any order; those whose parent is missing (it vanished) are left out.
 

@@ -69,10 +69,7 @@ def desire(
 
 def owned_cpus(wanted: Iterable[Desired]) -> CpuSet:
     """Every CPU that a container is to own."""
-    mask = 0
-    for one in wanted:
-        mask |= one.cpus.mask if one.owner else 0
-    return CpuSet.from_mask(mask)
+    return CpuSet.union(one.cpus for one in wanted if one.owner)
 
 
 def release(tree: Tree, topology: Topology) -> dict[str, Desired]:
@@ -156,11 +153,8 @@ class _Scene:
 
     def _shared_cpus(self, spec: NodeAssignmentSpec) -> CpuSet:
         """The shared pool that is online; if none is, what nobody owns, and at worst every CPU."""
-        owned = CpuSet()
-        for one in spec.containers:
-            owned |= one.cpus if one.exclusive else CpuSet()
         pool = spec.pools.shared if spec.pools else CpuSet()
-        return pool & self._online or self._online - owned or self._online
+        return pool & self._online or self._online - spec.exclusive_cpus or self._online
 
     def _assigned(self, one: ContainerAssignment) -> Desired:
         """What the spec gives a container, as far as it is online."""
@@ -174,10 +168,8 @@ class _Scene:
 
     def _pod(self, listed: Iterable[ContainerAssignment]) -> Desired:
         """A pod holds its containers' own CPUs before they come, or they could not be made."""
-        cpus = self._shared.cpus
-        for one in listed:
-            cpus |= self._assigned(one).cpus
-        return Desired(cpus, self._mems)
+        own = CpuSet.union(self._assigned(one).cpus for one in listed)
+        return Desired(self._shared.cpus | own, self._mems)
 
     def _container(self, cgroup: Cgroup, place: Place) -> Desired:
         listed = self._pods.get(place.pod_uid, {})

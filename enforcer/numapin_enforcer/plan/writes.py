@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cgroups.tree import Inherited, Step, Tree, Version, Write
+from numapin_enforcer.cgroups.tree import Inherited, Step, Tree, Version, Write, contains
 from numapin_enforcer.plan.desired import Desired, owned_cpus
 from numapin_enforcer.plan.transition import Change, Effect, Ledger
 
@@ -169,15 +169,10 @@ class _Stages:
             for path in family:
                 mine |= self._effective[path]
             for path in self._paths:
-                if path != self._tree.root and not _around(path, family):
+                if path != self._tree.root and not any(contains(path, one) for one in family):
                     mine &= ~self._effective[path]
             alone[owner] = mine
         return alone
-
-
-def _around(path: str, family: set[str]) -> bool:
-    """Whether `path` is in `family` or holds one of it."""
-    return path in family or any(one.startswith(path + "/") for one in family)
 
 
 def _plan_mems(tree: Tree, wanted: Mapping[str, Desired]) -> tuple[list[Write], list[Write]]:

@@ -7,7 +7,7 @@ from typing import Final
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
-from numapin_enforcer.cgroups.tree import Cgroup, Tree
+from numapin_enforcer.cgroups.tree import Cgroup, Tree, related
 from numapin_enforcer.plan.desired import Desired
 
 NOTHING: Final[Mapping[str, CpuSet]] = MappingProxyType({})
@@ -66,10 +66,6 @@ def _intruded(tree: Tree, wanted: Mapping[str, Desired], lingering: Mapping[str,
     owned, intruded = CpuSet(owners), CpuSet()
     for path, cgroup in tree.cgroups.items():
         for cpu in (cgroup.effective_cpus | lingering.get(path, CpuSet())) & owned:
-            if not any(_related(path, owner) for owner in owners[cpu]):
+            if not any(related(path, owner) for owner in owners[cpu]):
                 intruded |= CpuSet((cpu,))
     return intruded
-
-
-def _related(one: str, other: str) -> bool:
-    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")

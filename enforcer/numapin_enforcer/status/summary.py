@@ -83,10 +83,8 @@ def summarize(
         )
         for key, one in sorted(found.items())
     )
-    owned = CpuSet()
-    for each in spec.containers:
-        owned |= each.cpus if each.exclusive else CpuSet()
-    pools = _pools(spec, containers, _shared(tree, desired, layout, owned))
+    shared = _shared(tree, desired, layout, spec.exclusive_cpus)
+    pools = _pools(spec, containers, shared)
     return Summary(containers, pools, running, len(unkept))
 
 
@@ -108,11 +106,11 @@ def _running(spec: NodeAssignmentSpec, tree: Tree, layout: Layout) -> Iterator[s
 
 def _shared(tree: Tree, desired: Mapping[str, Desired], layout: Layout, owned: CpuSet) -> CpuSet:
     """What those may use who own nothing and do not wait on an owner's CPUs for their name."""
-    shared = CpuSet()
-    for path, cgroup in tree.cgroups.items():
-        if not desired[path].cpus <= owned and layout.place(path).kind in LEAVES:
-            shared |= cgroup.effective_cpus
-    return shared
+    return CpuSet.union(
+        cgroup.effective_cpus
+        for path, cgroup in tree.cgroups.items()
+        if not desired[path].cpus <= owned and layout.place(path).kind in LEAVES
+    )
 
 
 def _pools(
@@ -121,9 +119,7 @@ def _pools(
     """The pools in force; while nobody runs in the shared one it is as the spec says."""
     if spec.pools is None:
         return None
-    exclusive = CpuSet()
-    for one in containers:
-        exclusive |= one.cpus if one.exclusive else CpuSet()
+    exclusive = CpuSet.union(one.cpus for one in containers if one.exclusive)
     return PoolsInForce(
         reserved=spec.pools.reserved, shared=shared or spec.pools.shared, exclusive=exclusive
     )

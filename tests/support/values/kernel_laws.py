@@ -10,15 +10,10 @@ from collections.abc import Mapping
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
-from numapin_enforcer.cgroups.tree import CgroupTree, Tree, Write, parent
+from numapin_enforcer.cgroups.tree import CgroupTree, Tree, Write, parent, related
 from numapin_enforcer.status.in_force import in_force
 from support.fakes.kernel import KernelModel
 from support.values.kernel_worlds import World
-
-
-def related(one: str, other: str) -> bool:
-    """Whether one cgroup is the other, or holds it."""
-    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
 
 
 def alone(tree: Tree, path: str, unseen: frozenset[str] = frozenset()) -> CpuSet:

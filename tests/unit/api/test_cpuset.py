@@ -55,6 +55,11 @@ def test_algebra_is_that_of_sets_and_keeps_the_type(a: frozenset[int], b: frozen
     assert bool(x) == bool(a)
 
 
+def test_union_holds_the_members_of_all_sets() -> None:
+    assert CpuSet.union([CpuSet([1]), CpuSet([0, 5])]) == CpuSet([0, 1, 5])
+    assert CpuSet.union([]) == CpuSet()
+
+
 def test_cpus_and_numa_nodes_do_not_mix() -> None:
     with pytest.raises(TypeError, match="does not mix"):
         CpuSet([0]) | MemSet([0])  # type: ignore[operator]
