@@ -28,7 +28,7 @@ def test_no_exclusive_cpu_is_ever_shared_and_no_pin_is_lost(
         say(summary(report))
     _was_chaos(report)
     assert report.verdict.violations == ()
-    assert report.unrepaired == []
+    assert report.unreverted == []
     assert report.problems == []
     assert report.memory["enforcer"][-1].mib < 60
 
@@ -38,8 +38,8 @@ def _was_chaos(report: Report) -> None:
     assert report.pods_run >= PODS
     assert report.pods_ended >= PODS
     assert report.kills.keys() == PARTS
-    assert report.owners_run >= PODS // 10
-    assert report.samples.owned > 10_000
-    assert len(report.repairs) >= 10
+    assert report.exclusive_reported >= PODS // 10
+    assert report.samples.with_exclusive > 10_000
+    assert len(report.reverts) >= 10
     # One is counted for what is found in one look, be it a container with all that is above it.
-    assert len(report.repairs) // 3 <= report.drift_count <= len(report.overwrites)
+    assert len(report.reverts) // 3 <= report.drift_count <= len(report.overwrites)

@@ -1,1 +1,1 @@
-"""Pods come and go while parts of numapin and of Kubernetes die, and the kernel is watched."""
+"""Chaos runs: pods start and end while parts are killed, and the kernel is watched."""

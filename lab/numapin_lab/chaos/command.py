@@ -1,4 +1,4 @@
-"""`python -m numapin_lab chaos`: a run on a lab of its own, and its report."""
+"""`python -m numapin_lab chaos`: a chaos run on a lab of its own, and its report."""
 
 import argparse
 import json
@@ -17,31 +17,35 @@ FILE: Final = "chaos.json"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What a run can be told."""
-    parser.add_argument("--seed", type=int, help="of everything random (default: a new one)")
+    """Add the options of a run."""
+    parser.add_argument(
+        "--seed", type=int, help="seed of everything that is random (default: a new one)"
+    )
     parser.add_argument("--pods", type=int, default=200, help="(default: %(default)s)")
     parser.add_argument(
-        "--spare-enforcer", action="store_true", help="never kill it: its memory is to be watched"
+        "--spare-enforcer",
+        action="store_true",
+        help="never kill the enforcer, to see whether its memory grows",
     )
     parser.add_argument("--keep", action="store_true", help="leave the lab up")
 
 
 def planned(options: argparse.Namespace) -> ChaosPlan:
-    """What the options ask for."""
+    """The plan that the options ask for."""
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
     return make_plan(seed, options.pods, spare_enforcer=options.spare_enforcer)
 
 
 def run(folder: LabFolder, plan: ChaosPlan, keep: bool, tell: Say = say) -> bool:
-    """Bring the lab up, run, print and keep the report, tear the lab down.
+    """Bring the lab up, run, print and write the report, take the lab down.
 
     Returns:
-        Whether nothing was found.
+        True if there was no violation and no problem.
 
     Raises:
-        LabError: the run did not come to its end; the lab is left for looking at its logs.
+        LabError: the run was not finished; the lab stays up, so that its logs can be read.
     """
-    tell(f"chaos: {plan.pods} pods; this run again: --seed {plan.seed} --pods {plan.pods}")
+    tell(f"chaos: {plan.pods} pods; to repeat this run: --seed {plan.seed} --pods {plan.pods}")
     lab = RunningLab(folder.up())
     lab.clear()
     report = carry_out(lab, plan, folder.path, tell)
@@ -50,9 +54,9 @@ def run(folder: LabFolder, plan: ChaosPlan, keep: bool, tell: Say = say) -> bool
     lab.clear()
     if not keep:
         folder.down()
-    return not (report.verdict.violations or report.problems or report.unrepaired)
+    return not (report.verdict.violations or report.problems or report.unreverted)
 
 
 def write(report: Report, path: Path) -> None:
-    """Keep the figures."""
+    """Write the figures as JSON."""
     path.write_text(json.dumps(report.to_json(), indent=1) + "\n")

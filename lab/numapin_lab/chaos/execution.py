@@ -1,4 +1,4 @@
-"""Edge: carry a plan out: start pods, end them, and let faults happen among them."""
+"""Execute a chaos plan: start and end the pods, and inject the faults meanwhile."""
 
 import threading
 import time
@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 
 from numapin_lab.chaos.injection.cpuset_overwrites import Overwriter
 from numapin_lab.chaos.injection.kills import Killer
-from numapin_lab.chaos.observation.cluster_state import PODS, ClusterState, PodNow, persist
+from numapin_lab.chaos.observation.cluster_state import PODS, ClusterState, PodState, until_answered
 from numapin_lab.chaos.plan import OVERWRITES, ChaosPlan, End, PlannedFault, PlannedPod
 from numapin_lab.chaos.pods import manifest
 from numapin_lab.components.build import Say
@@ -18,148 +18,153 @@ from numapin_lab.errors import LabError
 from numapin_lab.running_lab import RunningLab
 
 TICK_SECONDS: Final = 0.02
-OTHERS_AT_ONCE: Final = 5
+SHARED_AT_ONCE: Final = 5
 STUCK_SECONDS: Final = 300.0
-TOLD_EVERY: Final = 20
+PROGRESS_EVERY: Final = 20
 
 
 @dataclass(slots=True)
-class Living:
-    """A pod on its way: created, seen to run, told to end, gone."""
+class ActivePod:
+    """A pod that was created and is not gone yet."""
 
     pod: PlannedPod
     uid: str
     created_at: float
     started_at: float | None = None
     ended_at: float | None = None
-    """When it was deleted, or seen to have ended by itself."""
+    """When it was deleted, also after it has ended by itself."""
 
 
 @dataclass
 class Driver:
-    """Starts and ends pods as planned; one `tick` after the other does what is due.
+    """Starts and ends pods as planned; each `tick` does what is due.
 
-    `starts` counts the pods created so far, which is what the faults wait for; `ran` those seen to
-    run by the API server, `ends` the ways in which they went.
+    `starts` counts the pods created so far, which the faults wait for; `ran` counts the pods that
+    the API server has shown running, `ends` the ways in which they ended.
     """
 
     lab: RunningLab
-    view: ClusterState
+    cluster_state: ClusterState
     plan: ChaosPlan
     tell: Say
     starts: int = 0
     ran: int = 0
     ends: Counter[str] = field(default_factory=Counter)
-    _living: dict[str, Living] = field(default_factory=dict)
+    _active: dict[str, ActivePod] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._owners, self._others = deque(self.plan.owners), deque(self.plan.others)
-        self._moved_at = time.monotonic()
+        self._exclusive, self._shared = (
+            deque(self.plan.exclusive_pods),
+            deque(self.plan.shared_pods),
+        )
+        self._progress_at = time.monotonic()
 
     @property
     def done(self) -> bool:
-        """Whether every pod came and went."""
-        return not (self._owners or self._others or self._living)
+        """Whether every pod has started and is gone."""
+        return not (self._exclusive or self._shared or self._active)
 
     def tick(self) -> None:
         """Do what is due.
 
         Raises:
-            LabError: nothing has moved for `STUCK_SECONDS`.
+            LabError: no pod has made progress for `STUCK_SECONDS`.
         """
-        for living in list(self._living.values()):
-            self._follow(living)
-        if self._owners and self._owner_may_come(self._owners[0]):
-            self._start(self._owners.popleft())
-        others = sum(not one.pod.owns for one in self._living.values())
-        if self._others and others < OTHERS_AT_ONCE:
-            self._start(self._others.popleft())
-        if time.monotonic() - self._moved_at > STUCK_SECONDS:
-            states = {name: self.view.pods.get(name) for name in self._living}
-            raise LabError(f"no pod has come or gone for {STUCK_SECONDS:.0f} s: {states}")
+        for active in list(self._active.values()):
+            self._follow(active)
+        if self._exclusive and self._exclusive_may_start(self._exclusive[0]):
+            self._start(self._exclusive.popleft())
+        shared = sum(not one.pod.exclusive for one in self._active.values())
+        if self._shared and shared < SHARED_AT_ONCE:
+            self._start(self._shared.popleft())
+        if time.monotonic() - self._progress_at > STUCK_SECONDS:
+            states = {name: self.cluster_state.pods.get(name) for name in self._active}
+            raise LabError(f"no pod has started or ended for {STUCK_SECONDS:.0f} s: {states}")
 
-    def _owner_may_come(self, pod: PlannedPod) -> bool:
-        staying = [one for one in self._living.values() if one.pod.owns and one.ended_at is None]
-        if not staying:
+    def _exclusive_may_start(self, pod: PlannedPod) -> bool:
+        present = [
+            one for one in self._active.values() if one.pod.exclusive and one.ended_at is None
+        ]
+        if not present:
             return True
-        return pod.early and len(staying) == 1 and staying[0].started_at is not None
+        return pod.early and len(present) == 1 and present[0].started_at is not None
 
     def _start(self, pod: PlannedPod) -> None:
         body = manifest(pod)
-        created = persist(lambda: self.lab.cluster.api.create(PODS, body), None)
-        if created is None:  # it was created, but the answer was lost
-            created = persist(lambda: self.lab.cluster.api.get(f"{PODS}/{pod.name}"), None)
+        created = until_answered(lambda: self.lab.cluster.api.create(PODS, body), None)
+        if created is None:  # created, but the answer was lost
+            created = until_answered(lambda: self.lab.cluster.api.get(f"{PODS}/{pod.name}"), None)
         uid = created["metadata"]["uid"] if created else ""
-        self._living[pod.name] = Living(pod, uid, time.monotonic())
+        self._active[pod.name] = ActivePod(pod, uid, time.monotonic())
         self.starts += 1
-        self._moved_at = time.monotonic()
-        if self.starts % TOLD_EVERY == 0:
+        self._progress_at = time.monotonic()
+        if self.starts % PROGRESS_EVERY == 0:
             self.tell(f"chaos: {self.starts} of {self.plan.pods} pods started")
 
-    def _follow(self, living: Living) -> None:
-        seen = self.view.pods.get(living.pod.name)
+    def _follow(self, active: ActivePod) -> None:
+        seen = self.cluster_state.pods.get(active.pod.name)
         now = time.monotonic()
-        if living.ended_at is not None:
-            if seen is None and self.view.looked_at > living.ended_at:
-                del self._living[living.pod.name]
-                self._moved_at = now
+        if active.ended_at is not None:
+            if seen is None and self.cluster_state.polled_at > active.ended_at:
+                del self._active[active.pod.name]
+                self._progress_at = now
             return
         if seen is None:
             return
-        if living.started_at is None and (seen.started or seen.ended):
-            living.started_at = now
+        if active.started_at is None and (seen.started or seen.ended):
+            active.started_at = now
             self.ran += 1
-            self._moved_at = now
-        if self._is_due(living, seen, now):
-            self._end(living)
+            self._progress_at = now
+        if self._is_due(active, seen, now):
+            self._end(active)
 
-    def _is_due(self, living: Living, seen: PodNow, now: float) -> bool:
+    def _is_due(self, active: ActivePod, seen: PodState, now: float) -> bool:
         if seen.ended:
             return True
-        if living.pod.end is End.BY_ITSELF or living.started_at is None:
+        if active.pod.end is End.BY_ITSELF or active.started_at is None:
             return False
-        return now - living.started_at >= living.pod.life_seconds
+        return now - active.started_at >= active.pod.life_seconds
 
-    def _end(self, living: Living) -> None:
-        """Delete it; one that has ended by itself is only cleared away."""
-        forced = living.pod.end is End.FORCED
+    def _end(self, active: ActivePod) -> None:
+        """Delete a pod, also one that has ended by itself."""
+        forced = active.pod.end is End.FORCED
         body: dict[str, Any] | None = {"gracePeriodSeconds": 0} if forced else None
-        path = f"{PODS}/{living.pod.name}"
-        persist(lambda: self.lab.cluster.api.request("DELETE", path, body), None)
-        living.ended_at = self._moved_at = time.monotonic()
-        self.ends[living.pod.end.value] += 1
+        path = f"{PODS}/{active.pod.name}"
+        until_answered(lambda: self.lab.cluster.api.request("DELETE", path, body), None)
+        active.ended_at = self._progress_at = time.monotonic()
+        self.ends[active.pod.end.value] += 1
 
 
-def carry_out(driver: Driver, killer: Killer, overwriter: Overwriter) -> None:
-    """The whole plan: pods in this thread, kills in one more, overwriting in a third.
+def execute(driver: Driver, killer: Killer, overwriter: Overwriter) -> None:
+    """Execute the whole plan: pods in this thread, kills in a second, overwrites in a third.
 
     Raises:
-        LabError: something did not come back, or a part ended that nobody killed.
+        LabError: a part did not become ready again, or ended without being killed.
     """
     faults = driver.plan.faults
     kills = [one for one in faults if one.fault not in OVERWRITES]
-    by_hand = [one for one in faults if one.fault in OVERWRITES]
+    overwrites = [one for one in faults if one.fault in OVERWRITES]
     with ExitStack() as stack:
-        lanes = [
-            stack.enter_context(Lane(driver, kills, killer.commit)),
-            stack.enter_context(Lane(driver, by_hand, overwriter.commit)),
+        threads = [
+            stack.enter_context(FaultThread(driver, kills, killer.inject)),
+            stack.enter_context(FaultThread(driver, overwrites, overwriter.inject)),
         ]
-        while not (driver.done and all(lane.done for lane in lanes)):
+        while not (driver.done and all(thread.done for thread in threads)):
             driver.tick()
-            for lane in lanes:
-                lane.check()
+            for thread in threads:
+                thread.check()
             for ended in killer.downtimes.ended_by_themselves():
-                raise ended.failure(f"{ended.name} ended though nobody killed it")
+                raise ended.failure(f"{ended.name} ended without being killed")
             time.sleep(TICK_SECONDS)
 
 
-class Lane:
-    """Faults of one sort, one after the other, each when enough pods were started."""
+class FaultThread:
+    """Injects faults one after the other, each when enough pods have been started."""
 
     def __init__(
-        self, driver: Driver, faults: Sequence[PlannedFault], commit: Callable[[PlannedFault], None]
+        self, driver: Driver, faults: Sequence[PlannedFault], inject: Callable[[PlannedFault], None]
     ) -> None:
-        self._driver, self._faults, self._commit = driver, faults, commit
+        self._driver, self._faults, self._inject = driver, faults, inject
         self._stop = threading.Event()
         self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="faults")
@@ -174,11 +179,11 @@ class Lane:
 
     @property
     def done(self) -> bool:
-        """Whether every fault was committed."""
+        """Whether every fault was injected."""
         return not self._thread.is_alive()
 
     def check(self) -> None:
-        """Raise what went wrong in the thread."""
+        """Raise the error that ended the thread, if there is one."""
         if self._failure is not None:
             raise self._failure
 
@@ -188,6 +193,6 @@ class Lane:
                 while self._driver.starts < fault.after_starts:
                     if self._stop.wait(TICK_SECONDS):
                         return
-                self._commit(fault)
+                self._inject(fault)
         except (LabError, OSError) as error:
             self._failure = error

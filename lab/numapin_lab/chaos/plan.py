@@ -1,4 +1,4 @@
-"""Pure: what a chaos run does, decided by a seed: pods, how each ends, and what goes wrong when."""
+"""What a chaos run does, decided by a seed: pods, how each ends, and injected faults."""
 
 import random
 from collections.abc import Iterator, Mapping
@@ -9,15 +9,15 @@ from typing import Final, TypeVar
 _T = TypeVar("_T")
 
 QUIET_SHARE: Final = 0.4
-"""The last part of a run, in which the enforcer is not killed: its memory is watched there."""
+"""The last part of a run; the enforcer is not killed in it, so that its memory can be watched."""
 
 
 class PodKind(StrEnum):
-    """What a pod is made of; see `pods.manifest`."""
+    """Which containers a pod has; see `pods.manifest`."""
 
-    OWNER = "Owner"
-    OWNER_AFTER_INIT = "OwnerAfterInit"
-    OWNER_WITH_SIDECAR = "OwnerWithSidecar"
+    EXCLUSIVE = "Exclusive"
+    EXCLUSIVE_AFTER_INIT = "ExclusiveAfterInit"
+    EXCLUSIVE_WITH_SIDECAR = "ExclusiveWithSidecar"
     FRACTION = "Fraction"
     BURSTABLE = "Burstable"
     BEST_EFFORT = "BestEffort"
@@ -25,7 +25,7 @@ class PodKind(StrEnum):
 
 
 class End(StrEnum):
-    """How a pod goes."""
+    """How a pod ends."""
 
     BY_ITSELF = "ByItself"
     DELETED = "Deleted"
@@ -34,52 +34,64 @@ class End(StrEnum):
 
 
 class Fault(StrEnum):
-    """What is done to the node or the cluster."""
+    """What is done to the node or to the cluster."""
 
     KILL_ENFORCER = "KillEnforcer"
-    KILL_ENFORCER_AT_NEWS = "KillEnforcerAtNews"
-    """As soon as it has reported a new owner."""
+    KILL_ENFORCER_AT_REPORT = "KillEnforcerAtReport"
+    """As soon as it has reported a new exclusive container."""
     KILL_STANDBY = "KillStandby"
     KILL_OPERATOR = "KillOperator"
     RESTART_API_SERVER = "RestartApiServer"
     KILL_CONTAINERD = "KillContainerd"
     KILL_KUBELET = "KillKubelet"
-    DARK = "Dark"
-    """The API server is away, and the enforcer is killed and comes back meanwhile."""
-    OVERWRITE_OWNER = "OverwriteOwner"
+    API_SERVER_OUTAGE = "ApiServerOutage"
+    """The API server is down, and the enforcer is killed and started again meanwhile."""
+    OVERWRITE_EXCLUSIVE = "OverwriteExclusive"
     OVERWRITE_SHARED = "OverwriteShared"
     OVERWRITE_QOS = "OverwriteQos"
 
 
-OWNERS: Final = (PodKind.OWNER, PodKind.OWNER_AFTER_INIT, PodKind.OWNER_WITH_SIDECAR)
-OVERWRITES: Final = (Fault.OVERWRITE_OWNER, Fault.OVERWRITE_SHARED, Fault.OVERWRITE_QOS)
+EXCLUSIVE_KINDS: Final = (
+    PodKind.EXCLUSIVE,
+    PodKind.EXCLUSIVE_AFTER_INIT,
+    PodKind.EXCLUSIVE_WITH_SIDECAR,
+)
+OVERWRITES: Final = (Fault.OVERWRITE_EXCLUSIVE, Fault.OVERWRITE_SHARED, Fault.OVERWRITE_QOS)
 
-_OWNER_KINDS: Final = {PodKind.OWNER: 6, PodKind.OWNER_AFTER_INIT: 2, PodKind.OWNER_WITH_SIDECAR: 2}
-_OTHER_KINDS: Final = {
+_EXCLUSIVE_KINDS: Final = {
+    PodKind.EXCLUSIVE: 6,
+    PodKind.EXCLUSIVE_AFTER_INIT: 2,
+    PodKind.EXCLUSIVE_WITH_SIDECAR: 2,
+}
+_SHARED_KINDS: Final = {
     PodKind.BEST_EFFORT: 4,
     PodKind.BURSTABLE: 2,
     PodKind.FRACTION: 2,
     PodKind.SEVERAL: 2,
 }
-_OWNER_ENDS: Final = {End.FORCED: 4, End.DELETED: 3, End.BY_ITSELF: 3}
-_OTHER_ENDS: Final = {End.DELETED: 5, End.BY_ITSELF: 4, End.FORCED: 1}
+_EXCLUSIVE_ENDS: Final = {End.FORCED: 4, End.DELETED: 3, End.BY_ITSELF: 3}
+_SHARED_ENDS: Final = {End.DELETED: 5, End.BY_ITSELF: 4, End.FORCED: 1}
 
 _EVERY: Final = {
     Fault.KILL_ENFORCER: 28,
-    Fault.KILL_ENFORCER_AT_NEWS: 28,
+    Fault.KILL_ENFORCER_AT_REPORT: 28,
     Fault.KILL_STANDBY: 50,
     Fault.KILL_OPERATOR: 40,
     Fault.RESTART_API_SERVER: 90,
     Fault.KILL_CONTAINERD: 60,
     Fault.KILL_KUBELET: 65,
-    Fault.DARK: 120,
-    Fault.OVERWRITE_OWNER: 8,
+    Fault.API_SERVER_OUTAGE: 120,
+    Fault.OVERWRITE_EXCLUSIVE: 8,
     Fault.OVERWRITE_SHARED: 8,
     Fault.OVERWRITE_QOS: 14,
 }
-"""One of each so many pod starts."""
+"""One fault of each kind for this many started pods."""
 
-_OF_THE_ENFORCER: Final = (Fault.KILL_ENFORCER, Fault.KILL_ENFORCER_AT_NEWS, Fault.DARK)
+_KILLS_OF_THE_ENFORCER: Final = (
+    Fault.KILL_ENFORCER,
+    Fault.KILL_ENFORCER_AT_REPORT,
+    Fault.API_SERVER_OUTAGE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +100,10 @@ class PlannedPod:
 
     Attributes:
         name: unique in the run.
-        kind: what it is made of.
-        end: how it goes.
-        life_seconds: from the moment it is seen to run until it ends or is ended.
-        early: for an owner: it comes while the one before it is still there.
+        kind: which containers it has.
+        end: how it ends.
+        life_seconds: from when it is seen running until it ends or is deleted.
+        early: for an exclusive pod: it starts while the one before it still runs.
     """
 
     name: str
@@ -101,20 +113,20 @@ class PlannedPod:
     early: bool = False
 
     @property
-    def owns(self) -> bool:
-        """Whether a container of it asks for a whole CPU."""
-        return self.kind in OWNERS
+    def exclusive(self) -> bool:
+        """Whether one of its containers requests a whole CPU."""
+        return self.kind in EXCLUSIVE_KINDS
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedFault:
-    """One thing that goes wrong.
+    """One fault.
 
     Attributes:
-        after_starts: so many pods were started before.
-        fault: what it is.
-        seconds: how long what was killed stays away.
-        choice: in [0, 1): which of those there are then is hit.
+        after_starts: how many pods must have been started before.
+        fault: which fault.
+        seconds: how long a killed part stays down.
+        choice: in [0, 1): selects one of the candidates that exist then.
     """
 
     after_starts: int
@@ -125,17 +137,17 @@ class PlannedFault:
 
 @dataclass(frozen=True, slots=True)
 class ChaosPlan:
-    """A run: owners come one after the other; the others beside them; faults among all."""
+    """A run: exclusive pods one after the other, shared pods beside them, faults among all."""
 
     seed: int
-    owners: tuple[PlannedPod, ...]
-    others: tuple[PlannedPod, ...]
+    exclusive_pods: tuple[PlannedPod, ...]
+    shared_pods: tuple[PlannedPod, ...]
     faults: tuple[PlannedFault, ...]
 
     @property
     def pods(self) -> int:
         """How many pods there are."""
-        return len(self.owners) + len(self.others)
+        return len(self.exclusive_pods) + len(self.shared_pods)
 
 
 def make_plan(seed: int, pods: int, *, spare_enforcer: bool = False) -> ChaosPlan:
@@ -143,35 +155,35 @@ def make_plan(seed: int, pods: int, *, spare_enforcer: bool = False) -> ChaosPla
 
     Args:
         seed: of everything that is random.
-        pods: how many start; 4 in 10 ask for a CPU of their own.
+        pods: how many start; 4 in 10 request a whole CPU.
         spare_enforcer: whether the enforcer is never killed.
     """
     source = random.Random(seed)
-    owners = pods * 2 // 5
+    exclusive = pods * 2 // 5
     return ChaosPlan(
         seed,
-        tuple(_owner(source, number) for number in range(owners)),
-        tuple(_other(source, number) for number in range(pods - owners)),
+        tuple(_exclusive_pod(source, number) for number in range(exclusive)),
+        tuple(_shared_pod(source, number) for number in range(pods - exclusive)),
         tuple(sorted(_faults(source, pods, spare_enforcer), key=lambda one: one.after_starts)),
     )
 
 
-def _owner(source: random.Random, number: int) -> PlannedPod:
-    kind, end = _draw(source, _OWNER_KINDS), _draw(source, _OWNER_ENDS)
+def _exclusive_pod(source: random.Random, number: int) -> PlannedPod:
+    kind, end = _draw(source, _EXCLUSIVE_KINDS), _draw(source, _EXCLUSIVE_ENDS)
     life, early = source.uniform(0.2, 1.5), source.random() < 0.3
-    return PlannedPod(f"owner-{number}", kind, end, round(life, 2), early)
+    return PlannedPod(f"exclusive-{number}", kind, end, round(life, 2), early)
 
 
-def _other(source: random.Random, number: int) -> PlannedPod:
-    kind, end = _draw(source, _OTHER_KINDS), _draw(source, _OTHER_ENDS)
+def _shared_pod(source: random.Random, number: int) -> PlannedPod:
+    kind, end = _draw(source, _SHARED_KINDS), _draw(source, _SHARED_ENDS)
     life = source.uniform(0.2, 1.0 if kind is PodKind.FRACTION else 4.0)
-    return PlannedPod(f"other-{number}", kind, end, round(life, 2))
+    return PlannedPod(f"shared-{number}", kind, end, round(life, 2))
 
 
 def _faults(source: random.Random, pods: int, spare: bool) -> Iterator[PlannedFault]:
     for fault, every in _EVERY.items():
-        last = pods * (1 - QUIET_SHARE) if fault in _OF_THE_ENFORCER else pods * 0.95
-        count = 0 if spare and fault in _OF_THE_ENFORCER else max(1, pods // every)
+        last = pods * (1 - QUIET_SHARE) if fault in _KILLS_OF_THE_ENFORCER else pods * 0.95
+        count = 0 if spare and fault in _KILLS_OF_THE_ENFORCER else max(1, pods // every)
         for _ in range(count):
             after = source.randint(2, max(2, int(last)))
             seconds = round(source.uniform(0.0, 1.5), 2)

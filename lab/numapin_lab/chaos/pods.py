@@ -1,4 +1,4 @@
-"""The pods of a chaos run as Kubernetes knows them."""
+"""Manifests of the pods of a chaos run."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -17,7 +17,7 @@ _EARLY: Final = "sleep 0.2"
 
 
 def manifest(pod: PlannedPod) -> dict[str, Any]:
-    """The pod as it is applied; its containers end as its plan says."""
+    """The manifest of a planned pod; its containers end as planned."""
     forced = pod.end is End.FORCED
     return {
         "apiVersion": "v1",
@@ -33,7 +33,7 @@ def manifest(pod: PlannedPod) -> dict[str, Any]:
 
 
 def resident(name: str, requests: Mapping[str, str]) -> dict[str, Any]:
-    """A busy pod that stays for the whole run: BestEffort, or Burstable with some requests."""
+    """A busy pod that runs for the whole run: BestEffort, or Burstable with these requests."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -43,7 +43,7 @@ def resident(name: str, requests: Mapping[str, str]) -> dict[str, Any]:
             "restartPolicy": "Always",
             "automountServiceAccountToken": False,
             "containers": [
-                _container("main", _busy(None, stubborn=False)) | {"resources": _asks(requests)}
+                _container("main", _busy(None, stubborn=False)) | {"resources": _requests(requests)}
             ],
         },
     }
@@ -54,16 +54,16 @@ def _containers(pod: PlannedPod) -> dict[str, Any]:
     stubborn = pod.end is End.FORCED
     idle, busy = _idle(seconds, stubborn=stubborn), _busy(seconds, stubborn=stubborn)
     main, side = _container("main", busy), _container("side", idle)
-    owner = _limited("main", idle, _WHOLE)
+    exclusive = _limited("main", idle, _WHOLE)
     made: dict[PodKind, dict[str, Any]] = {
-        PodKind.OWNER: {"containers": [_limited("main", busy, _WHOLE)]},
-        PodKind.OWNER_AFTER_INIT: {
+        PodKind.EXCLUSIVE: {"containers": [_limited("main", busy, _WHOLE)]},
+        PodKind.EXCLUSIVE_AFTER_INIT: {
             "initContainers": [_limited("first", _EARLY, _WHOLE)],
-            "containers": [owner],
+            "containers": [exclusive],
         },
-        PodKind.OWNER_WITH_SIDECAR: {"containers": [owner, _limited("side", idle, _PART)]},
+        PodKind.EXCLUSIVE_WITH_SIDECAR: {"containers": [exclusive, _limited("side", idle, _PART)]},
         PodKind.FRACTION: {"containers": [_limited("main", busy, _PART)]},
-        PodKind.BURSTABLE: {"containers": [main | {"resources": _asks(_MEMORY)}]},
+        PodKind.BURSTABLE: {"containers": [main | {"resources": _requests(_MEMORY)}]},
         PodKind.BEST_EFFORT: {"containers": [main]},
         PodKind.SEVERAL: {
             "initContainers": [_container("first", _EARLY)],
@@ -83,17 +83,17 @@ def _limited(name: str, script: str, amounts: Mapping[str, str]) -> dict[str, An
     return _container(name, script) | {"resources": resources}
 
 
-def _asks(requests: Mapping[str, str]) -> dict[str, Any]:
+def _requests(requests: Mapping[str, str]) -> dict[str, Any]:
     return {"requests": dict(requests)}
 
 
 def _idle(seconds: float | None, *, stubborn: bool) -> str:
-    """Sleep for so long, or until it is told to end, or (`stubborn`) until it is killed."""
+    """A script that sleeps for so long, or until SIGTERM, or (`stubborn`) until SIGKILL."""
     if stubborn:
         return "trap '' TERM; while true; do sleep 1; done"
     return f"trap 'exit 0' TERM; sleep {1000000 if seconds is None else seconds} & wait $!"
 
 
 def _busy(seconds: float | None, *, stubborn: bool) -> str:
-    """The same, with two processes of which one never waits."""
+    """The same script with a second process that never sleeps."""
     return f"(while true; do :; done) & {_idle(seconds, stubborn=stubborn)}"

@@ -1,4 +1,4 @@
-"""Pure: what a chaos run came to: figures, and what is wrong with them."""
+"""The report of a chaos run: its figures, and what is wrong."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -7,38 +7,38 @@ from itertools import pairwise
 from typing import Any, Final
 
 from numapin_lab.chaos.observation.cluster_state import Memory
-from numapin_lab.chaos.observation.samples import Downtime, Moment, Overwrite, Samples
+from numapin_lab.chaos.observation.samples import Anomaly, Downtime, Overwrite, Samples
 from numapin_lab.chaos.observation.verdict import Verdict
 from numapin_lab.chaos.plan import ChaosPlan
 
 SHOWN: Final = 20
 ROW_SECONDS: Final = 0.1
-"""Moments that are farther apart are two rows: at times the sampler itself must wait."""
+"""Anomalies that are farther apart count as two rows: at times the sampler itself must wait."""
 
 KUBELET: Final = """For comparison, the static policy of kubelet 1.36: an exclusive CPU stays shared
-for 2.2 / 6.2 / 9.6 s; two owners of one CPU for 1.7 s after a forced deletion (3 of 3); overwritten
-sets are neither repaired in 45 s nor reported."""
+for 2.2 / 6.2 / 9.6 s; two containers share one exclusive CPU for 1.7 s after a forced deletion
+(3 of 3); overwritten sets are neither reverted in 45 s nor reported."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """A run, all of it.
+    """All that is known of a run.
 
     Attributes:
-        plan: what was to be done.
-        samples: what the sampler saw.
-        verdict: its moments, judged.
-        overwrites: what was written by hand.
-        downtimes: what was away, and when.
+        plan: what was planned.
+        samples: what the sampler recorded.
+        verdict: its anomalies, divided.
+        overwrites: the cpusets that the run overwrote.
+        downtimes: which part was down, and when.
         kills: how often each part was killed.
-        ends: how many pods went in which way.
+        ends: how many pods ended in which way.
         memory: of operator and enforcer, each second.
-        drift_count: by how much the NodeAssignment's grew.
+        drift_count: the external changes that the NodeAssignment counted during the run.
         files: of the enforcer before and after: open files and inotify watches.
         fenced: how many cpusets the standby wrote while the enforcer was dead.
-        problems: what was not as it should be at the end, for people.
-        warnings: what numapin warned of, and how often.
-        seconds: from the first pod until everything was settled.
+        problems: goals that were not reached and errors that were logged.
+        warnings: the warnings of numapin, and how often each was logged.
+        seconds: from the first pod to the end state.
     """
 
     plan: ChaosPlan
@@ -58,35 +58,37 @@ class Report:
 
     @property
     def pods_run(self) -> int:
-        """Pods of which a container had a task, as the kernel says."""
+        """Pods of which a container had a task in the kernel."""
         return len({one.pod_uid for one in self.samples.seen if one.container})
 
     @property
     def pods_ended(self) -> int:
-        """Those of them of which every container is gone again."""
+        """Pods that ran and of which no container is left."""
         left = {one.pod_uid for one in self.samples.seen if one.container and one.gone_at is None}
         return self.pods_run - len(left)
 
     @property
-    def owners_run(self) -> int:
+    def exclusive_reported(self) -> int:
         """Containers that were reported exclusive at some time."""
-        return len({owner for version in self.samples.versions for owner, _ in version.claims})
+        return len(
+            {key for version in self.samples.versions for key, _ in version.reported_exclusive}
+        )
 
     @property
-    def unrepaired(self) -> list[Overwrite]:
-        """What was overwritten and stayed so."""
-        return [one for one in self.overwrites if one.outcome == "Kept"]
+    def unreverted(self) -> list[Overwrite]:
+        """Overwritten cpusets that were not reverted."""
+        return [one for one in self.overwrites if one.outcome == "Remained"]
 
     @property
-    def repairs(self) -> list[float]:
-        """Seconds from the write to the repair, where the enforcer ran all the while; sorted."""
+    def reverts(self) -> list[float]:
+        """Seconds until each write was reverted, if the enforcer ran all that time; sorted."""
         return sorted(
-            one.seconds for one in self.overwrites if one.outcome == "Repaired" and one.enforcer_up
+            one.seconds for one in self.overwrites if one.outcome == "Reverted" and one.enforcer_up
         )
 
     def to_json(self) -> dict[str, Any]:
         """The figures; violations whole, up to a limit."""
-        repairs = self.repairs
+        reverts = self.reverts
         return {
             "seed": self.plan.seed,
             "pods": self.plan.pods,
@@ -94,16 +96,16 @@ class Report:
             "podsRun": self.pods_run,
             "podsEnded": self.pods_ended,
             "containersRun": sum(bool(one.container) for one in self.samples.seen),
-            "ownersReported": self.owners_run,
+            "exclusiveReported": self.exclusive_reported,
             "ends": dict(self.ends),
             "kills": dict(self.kills),
             **self.samples.to_json(),
             "violations": grouped(self.verdict.violations),
             "excused": self._excused(),
             "overwrites": dict(Counter(f"{one.fault}: {one.outcome}" for one in self.overwrites)),
-            "repairMilliseconds": _spread([one * 1000 for one in repairs]),
-            "repairsWhileTheEnforcerWasAway": sum(
-                one.outcome == "Repaired" and not one.enforcer_up for one in self.overwrites
+            "revertMilliseconds": _spread([one * 1000 for one in reverts]),
+            "revertsWhileTheEnforcerWasAway": sum(
+                one.outcome == "Reverted" and not one.enforcer_up for one in self.overwrites
             ),
             "driftCount": self.drift_count,
             "fencedByTheStandby": self.fenced,
@@ -116,61 +118,62 @@ class Report:
         }
 
     def _excused(self) -> dict[str, Any]:
-        by_kind: dict[str, list[Moment]] = {}
-        for excuse, moment in self.verdict.excused:
-            by_kind.setdefault(f"{excuse}: {moment.kind}", []).append(moment)
+        by_kind: dict[str, list[Anomaly]] = {}
+        for excuse, anomaly in self.verdict.excused:
+            by_kind.setdefault(f"{excuse}: {anomaly.kind}", []).append(anomaly)
         return {
             kind: {
-                "moments": len(moments),
-                "cgroups": len({moment.path for moment in moments}),
-                "longestSeconds": _longest(moments),
+                "anomalies": len(anomalies),
+                "cgroups": len({anomaly.path for anomaly in anomalies}),
+                "longestSeconds": _longest(anomalies),
             }
-            for kind, moments in sorted(by_kind.items())
+            for kind, anomalies in sorted(by_kind.items())
         }
 
 
-def grouped(moments: Sequence[Moment]) -> list[dict[str, Any]]:
-    """Moments of the same kind, owner and cgroup as one, with its first and last instant."""
-    groups: dict[tuple[object, ...], list[Moment]] = {}
-    for one in moments:
-        groups.setdefault((one.kind, one.owner, one.path, one.found), []).append(one)
+def grouped(anomalies: Sequence[Anomaly]) -> list[dict[str, Any]]:
+    """Anomalies of one kind, container and cgroup as one entry, with its first and last time."""
+    groups: dict[tuple[object, ...], list[Anomaly]] = {}
+    for one in anomalies:
+        groups.setdefault((one.kind, one.container, one.path, one.found), []).append(one)
     return [
         {
             "kind": found[0].kind.value,
-            "owner": "/".join(found[0].owner),
+            "container": "/".join(found[0].container),
             "cgroup": found[0].path,
             "found": bin(found[0].found),
             "other": found[0].other,
-            "bornAt": round(found[0].born_at, 4),
+            "seenAt": round(found[0].seen_at, 4),
             "first": round(found[0].at, 4),
             "last": round(found[-1].at, 4),
-            "moments": len(found),
+            "anomalies": len(found),
         }
         for found in list(groups.values())[:SHOWN]
     ]
 
 
 def summary(report: Report) -> str:
-    """A page for people."""
+    """The report as text."""
     figures = report.to_json()
     shown = [
         f"seed {figures['seed']}: {figures['podsRun']} pods ran, {figures['podsEnded']} ended "
-        f"in {figures['seconds']} s; {figures['ownersReported']} containers owned a CPU",
+        f"in {figures['seconds']} s; reported exclusive: {figures['exclusiveReported']} containers",
         f"ends: {_line(figures['ends'])}",
         f"killed: {_line(figures['kills'])}",
-        f"samples: {figures['samples']}, with an owner {figures['ownedSamples']}; gap p99 "
+        f"samples: {figures['samples']}, with an exclusive container "
+        f"{figures['samplesWithExclusive']}; gap p99 "
         f"{figures['gapP99Seconds'] * 1000:.1f} ms, longest "
         f"{figures['longestGapSeconds'] * 1000:.0f} ms",
         f"violations: {len(report.verdict.violations)}",
         *(f"  {_line(one)}" for one in figures["violations"]),
         *(f"excused: {kind}: {_line(one)}" for kind, one in figures["excused"].items()),
-        f"overwritten: {_line(figures['overwrites'])}; drift counted {figures['driftCount']}",
+        f"overwritten: {_line(figures['overwrites'])}; external changes counted {figures['driftCount']}",
         f"written by the standby: {figures['fencedByTheStandby']}",
-        f"repaired after (ms): {_line(figures['repairMilliseconds'])}",
+        f"reverted after (ms): {_line(figures['revertMilliseconds'])}",
         f"enforcer MiB: {_line(figures['enforcerMiB'])}",
         f"operator MiB: {_line(figures['operatorMiB'])}",
         f"enforcer files and watches: {_line(figures['enforcerFilesAndWatches'])}",
-        f"away (s): {_line(figures['downSeconds'])}",
+        f"down (s): {_line(figures['downSeconds'])}",
         *(f"warned {count} times: {text}" for text, count in report.warnings.items()),
         *(f"PROBLEM: {problem}" for problem in report.problems),
         KUBELET,
@@ -190,10 +193,10 @@ def _spread(values: Sequence[float]) -> dict[str, float]:
     return {"count": len(values)} | {name: round(values[one], 2) for name, one in at.items()}
 
 
-def _longest(moments: Sequence[Moment]) -> float:
-    """Seconds of the longest row of moments of one cgroup."""
+def _longest(anomalies: Sequence[Anomaly]) -> float:
+    """Seconds of the longest row of anomalies of one cgroup."""
     times: dict[str, list[float]] = {}
-    for one in moments:
+    for one in anomalies:
         times.setdefault(one.path, []).append(one.at)
     longest = 0.0
     for found in times.values():

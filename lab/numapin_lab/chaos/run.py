@@ -1,4 +1,4 @@
-"""A chaos run from its first pod to its report: `python -m numapin_lab chaos`."""
+"""A chaos run, from its first pod to its report."""
 
 import pickle
 import select
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from numapin_api.cpuset import CpuSet
-from numapin_lab.chaos.execution import Driver, carry_out
+from numapin_lab.chaos.execution import Driver, execute
 from numapin_lab.chaos.injection.cpuset_overwrites import Overwriter
 from numapin_lab.chaos.injection.kills import Killer
 from numapin_lab.chaos.observation import final_checks
@@ -39,7 +39,7 @@ FENCED: Final = "numapin_enforcer.standby.fencing: fenced "
 
 @dataclass(frozen=True)
 class Before:
-    """What was there before the first pod: cpusets before the policy, files, ends of logs."""
+    """The state before the first pod: cpusets before the policy, open files, ends of logs."""
 
     cpusets: Mapping[str, CpuSet]
     files: tuple[int, int]
@@ -47,8 +47,8 @@ class Before:
 
 
 @dataclass(frozen=True)
-class Done:
-    """What was done and is left to be judged. `files` are the enforcer's afterwards."""
+class Executed:
+    """What was executed. `files` are the open files of the enforcer afterwards."""
 
     driver: Driver
     killer: Killer
@@ -59,7 +59,7 @@ class Done:
 
 
 def run(lab: RunningLab, plan: ChaosPlan, output: Path, tell: Say) -> Report:
-    """Carry a plan out on a lab with nothing on it.
+    """Execute a plan on a lab with nothing on it.
 
     Args:
         lab: a running lab with nothing on it.
@@ -68,61 +68,63 @@ def run(lab: RunningLab, plan: ChaosPlan, output: Path, tell: Say) -> Report:
         tell: takes a line of progress now and then.
 
     Raises:
-        LabError: a part did not come back, or pods got stuck.
+        LabError: a part did not become ready again, or no pod made progress.
     """
     before = _prepare(lab)
     overwriter = Overwriter(lab, Killer(lab))
-    with _sampling(lab, overwriter, output) as sampler, ClusterState(lab) as view:
-        done = _act(Driver(lab, view, plan, tell), overwriter)
-    samples = _taken_out(sampler)
-    given_back = final_checks.given_back(lab, POLICY, before.cpusets)
-    return _report(before, done, samples, given_back)
+    with _sampling(lab, overwriter, output) as sampler, ClusterState(lab) as cluster_state:
+        executed = _execute(Driver(lab, cluster_state, plan, tell), overwriter)
+    samples = _read_and_remove(sampler)
+    not_restored = final_checks.check_restored(lab, POLICY, before.cpusets)
+    return _report(before, executed, samples, not_restored)
 
 
-def _act(driver: Driver, overwriter: Overwriter) -> Done:
-    """All that happens, until everything has settled."""
+def _execute(driver: Driver, overwriter: Overwriter) -> Executed:
+    """Execute the plan, and wait for the end state."""
     began, lab = time.monotonic(), driver.lab
-    carry_out(driver, overwriter.killer, overwriter)
+    execute(driver, overwriter.killer, overwriter)
     overwriter.join()
-    driver.tell("chaos: every pod has come and gone; waiting for everything to settle")
-    problems = final_checks.converged(lab, RESIDENTS)
+    driver.tell("chaos: every pod has ended; waiting for the end state")
+    problems = final_checks.check_end_state(lab, RESIDENTS)
     seconds = time.monotonic() - began
     files = _enforcer_files(lab)
-    return Done(driver, overwriter.killer, overwriter, problems, files, seconds)
+    return Executed(driver, overwriter.killer, overwriter, problems, files, seconds)
 
 
-def _report(before: Before, done: Done, samples: Samples, given_back: Sequence[str]) -> Report:
+def _report(
+    before: Before, executed: Executed, samples: Samples, not_restored: Sequence[str]
+) -> Report:
     lines = {name: list(log.lines()) for name, log in before.logs.items()}
-    made, versions = done.overwriter.made, samples.versions
-    downtimes = done.killer.downtimes.completed
+    made, versions = executed.overwriter.made, samples.versions
+    downtimes = executed.killer.downtimes.completed
     evidence = Evidence(made, downtimes, taken(lines["enforcer"]), versions)
     logged = final_checks.complaints(complaints(each, downtimes) for each in lines.values())
     return Report(
-        plan=done.driver.plan,
+        plan=executed.driver.plan,
         samples=samples,
-        verdict=judge(samples.moments, evidence),
+        verdict=judge(samples.anomalies, evidence),
         overwrites=made,
         downtimes=downtimes,
-        kills=done.killer.downtimes.kills,
-        ends=done.driver.ends,
-        memory=done.driver.view.memory,
-        drift_count=versions[-1].drifts - versions[0].drifts,
-        files=(before.files, done.files),
-        problems=[*done.problems, *logged, *given_back],
+        kills=executed.killer.downtimes.kills,
+        ends=executed.driver.ends,
+        memory=executed.driver.cluster_state.memory,
+        drift_count=versions[-1].drift_count - versions[0].drift_count,
+        files=(before.files, executed.files),
+        problems=[*executed.problems, *logged, *not_restored],
         fenced=sum(FENCED in line.text for line in lines["standby"]),
         warnings={f"{name} {text}": n for name in lines for text, n in warnings(lines[name])},
-        seconds=done.seconds,
+        seconds=executed.seconds,
     )
 
 
-def _taken_out(file: Path) -> Samples:
+def _read_and_remove(file: Path) -> Samples:
     samples: Samples = pickle.loads(file.read_bytes())
     file.unlink()
     return samples
 
 
 def _prepare(lab: RunningLab) -> Before:
-    """Residents first, so that there is something to be given back; then the policy."""
+    """Start the resident pods, so that there are cpusets to restore; then apply the policy."""
     pods: list[dict[str, Any]] = [resident(name, asked) for name, asked in RESIDENTS.items()]
     lab.apply(*pods)
     lab.wait_running(*RESIDENTS)
@@ -144,7 +146,7 @@ def _enforcer_files(lab: RunningLab) -> tuple[int, int]:
 
 @contextmanager
 def _sampling(lab: RunningLab, overwriter: Overwriter, output: Path) -> Iterator[Path]:
-    """The sampler runs in here; what it saw is in the file afterwards."""
+    """Run the sampler meanwhile; afterwards its samples are in the file."""
     file = output / "samples.pickle"
     command = [
         sys.executable,

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_lab.chaos.observation.assignment_versions import Owner, Version
+from numapin_lab.chaos.observation.assignment_versions import AssignmentVersion, ContainerKey
 from numapin_lab.chaos.observation.cgroup_tree import NAME, PodsTree
 from numapin_lab.chaos.observation.sampler import Reported, Sampler
 from numapin_lab.chaos.observation.samples import Samples
 from support.real.cgroups import RealCgroups, online_cpus
 
-OWNER: Owner = ("owner", "main")
+OWNER: ContainerKey = ("owner", "main")
 OWNERS, SIDE, OTHERS = (
     f"{pod}/{digit * 64}"
     for pod, digit in (("podowner", "a"), ("podowner", "b"), ("besteffort/podother", "c"))
@@ -65,14 +65,14 @@ class World:
     def report(self) -> None:
         """As the status says that the owner has its CPU alone."""
         own = ((OWNER, self.own.mask),)
-        self.reported.add(Version(1.0, 3, own, own, self.shared.mask))
+        self.reported.add(AssignmentVersion(1.0, 3, own, own, self.shared.mask))
 
-    def look(self) -> Samples:
-        self._sampler.look(float(self._sampler.samples().count))
+    def sample(self) -> Samples:
+        self._sampler.sample(float(self._sampler.samples().count))
         return self._sampler.samples()
 
     def kinds(self) -> list[tuple[str, str]]:
-        return [(one.kind.value, one.path) for one in self.look().moments]
+        return [(one.kind.value, one.path) for one in self.sample().anomalies]
 
 
 @pytest.fixture
@@ -90,17 +90,17 @@ def world(root: None, tmp_path: Path) -> Iterator[World]:
 
 
 def test_what_is_as_reported_is_not_noted_but_counted(world: World) -> None:
-    found = world.look()
-    assert (found.count, found.owned, found.moments) == (1, 1, ())
+    found = world.sample()
+    assert (found.count, found.with_exclusive, found.anomalies) == (1, 1, ())
     assert {(one.path, one.container) for one in found.seen} == {(OWNERS, "main"), (OTHERS, "main")}
 
 
 def test_another_container_on_the_owners_cpu_is_noted(world: World) -> None:
-    world.look()
+    world.sample()
     world.write(OTHERS, world.everything)
-    (moment,) = world.look().moments
-    assert (moment.kind, moment.owner, moment.path) == ("Overlap", OWNER, OTHERS)
-    assert (moment.found, moment.begun) == (world.everything.mask, True)
+    (anomaly,) = world.sample().anomalies
+    assert (anomaly.kind, anomaly.container, anomaly.path) == ("Overlap", OWNER, OTHERS)
+    assert (anomaly.found, anomaly.started) == (world.everything.mask, True)
 
 
 def test_another_container_of_the_owners_pod_is_no_exception(world: World) -> None:
@@ -120,12 +120,12 @@ def test_whoever_has_no_task_takes_no_cpu(world: World) -> None:
 def test_an_owner_that_has_ended_owns_nothing(world: World) -> None:
     world.leave(OWNERS)
     world.write(OTHERS, world.everything)
-    found = world.look()
-    assert (found.owned, found.moments) == (0, ())
+    found = world.sample()
+    assert (found.with_exclusive, found.anomalies) == (0, ())
 
 
 def test_a_claim_ends_with_the_version_that_makes_it_no_more(world: World) -> None:
-    world.reported.add(Version(2.0, 4, (), (), world.everything.mask))
+    world.reported.add(AssignmentVersion(2.0, 4, (), (), world.everything.mask))
     world.write(OTHERS, world.everything)
     assert world.kinds() == []
 
@@ -136,16 +136,16 @@ def test_an_owner_that_is_elsewhere_has_lost_its_pin(world: World) -> None:
 
 
 def test_two_that_stand_alone_on_one_cpu_are_two_owners_whatever_is_reported(world: World) -> None:
-    world.reported.add(Version(2.0, 4, ((OWNER, world.own.mask),), (), world.shared.mask))
+    world.reported.add(AssignmentVersion(2.0, 4, ((OWNER, world.own.mask),), (), world.shared.mask))
     world.write(OTHERS, world.own)
-    assert [kind for kind, _ in world.kinds()] == ["TwoOwners"]
+    assert [kind for kind, _ in world.kinds()] == ["TwoExclusive"]
 
 
 def test_who_ran_and_went_is_remembered(world: World) -> None:
-    world.look()
+    world.sample()
     world.leave(OTHERS)
     (world._folder / OTHERS).rmdir()
-    gone = [one.path for one in world.look().seen if one.gone_at is not None]
+    gone = [one.path for one in world.sample().seen if one.gone_at is not None]
     assert gone == [OTHERS]
 
 
@@ -158,6 +158,6 @@ def test_a_container_that_only_the_runtime_is_in_has_not_begun(
     world.make(SIDE, world.everything)
     with subprocess.Popen([runc, "600"]) as setting_up:
         world.enter_as(SIDE, setting_up.pid)
-        (moment,) = world.look().moments
+        (anomaly,) = world.sample().anomalies
         setting_up.kill()
-    assert (moment.path, moment.begun) == (SIDE, False)
+    assert (anomaly.path, anomaly.started) == (SIDE, False)

@@ -1,4 +1,4 @@
-"""Edge: cpusets are overwritten by hand, and it is measured how long that lasts."""
+"""Overwrite cpusets, and measure how long each value remains."""
 
 import os
 import threading
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from numapin_api.cpuset import CpuSet
 from numapin_lab.chaos.injection.kills import Killer
-from numapin_lab.chaos.observation.assignment_versions import Version
+from numapin_lab.chaos.observation.assignment_versions import AssignmentVersion
 from numapin_lab.chaos.observation.cgroup_tree import read_name
 from numapin_lab.chaos.observation.cluster_state import ASSIGNMENTS, AWAY
 from numapin_lab.chaos.observation.samples import Overwrite
@@ -20,13 +20,13 @@ from numapin_lab.running_lab import RunningLab
 POLL_SECONDS: Final = 0.0002
 SOON_SECONDS: Final = 0.2
 SLOW_POLL_SECONDS: Final = 0.005
-ASK_SECONDS: Final = 0.5
+INTENDED_POLL_SECONDS: Final = 0.5
 PATIENCE_SECONDS: Final = 300.0
 SETTING: Final = "cpuset.cpus"
 
 
 class Overwriter:
-    """Writes into cgroups, each time in a thread that waits for the repair."""
+    """Overwrites cpusets; a thread for each write waits until it is reverted."""
 
     def __init__(self, lab: RunningLab, killer: Killer) -> None:
         self._session, self.killer = lab, killer
@@ -39,29 +39,29 @@ class Overwriter:
 
     @property
     def bundles(self) -> Path:
-        """Where the runtime keeps the containers' configurations."""
+        """Where the runtime has the configurations of the containers."""
         return self._bundles
 
-    def commit(self, planned: PlannedFault) -> None:
-        """Overwrite what there is; nothing where there is no such cgroup now."""
+    def inject(self, planned: PlannedFault) -> None:
+        """Overwrite the cpusets that match the fault, if there are any."""
         for path, value in self._targets(planned):
             self._write(planned.fault, path, value)
 
     def join(self) -> None:
-        """Return when nothing that was written is waited for any more."""
+        """Return when every write has its outcome."""
         for thread in self._threads:
             thread.join()
 
     def _targets(self, planned: PlannedFault) -> Iterator[tuple[Path, CpuSet]]:
         body = self._assignment()
-        version = Version.parse(body) if body else Version()
+        version = AssignmentVersion.parse(body) if body else AssignmentVersion()
         shared = CpuSet.from_mask(version.shared)
-        owners = {path for owner, _ in version.claims if (path := self._find(*owner))}
-        if planned.fault is Fault.OVERWRITE_OWNER:
-            yield from ((path, shared) for path in owners)
+        exclusive = {path for key, _ in version.reported_exclusive if (path := self._find(*key))}
+        if planned.fault is Fault.OVERWRITE_EXCLUSIVE:
+            yield from ((path, shared) for path in exclusive)
             return
-        if shared == self._all:  # nobody owns anything: there is only less to be had
-            for path in _choose(sorted(self._containers() - owners), planned.choice):
+        if shared == self._all:  # without an exclusive container a set can only be narrowed
+            for path in _choose(sorted(self._containers() - exclusive), planned.choice):
                 yield path, CpuSet(list(self._all)[-1:])
             return
         wide = self._all
@@ -69,9 +69,9 @@ class Overwriter:
             classes = [self._root / name for name in ("besteffort", "burstable")]
             yield from ((path, wide) for path in _choose(classes, planned.choice))
             return
-        for path in _choose(sorted(self._containers() - owners), planned.choice):
-            above = [one for one in reversed(path.parents) if one.is_relative_to(self._root)]
-            yield from ((one, wide) for one in (*above[1:], path))  # children are inside parents
+        for path in _choose(sorted(self._containers() - exclusive), planned.choice):
+            ancestors = [one for one in reversed(path.parents) if one.is_relative_to(self._root)]
+            yield from ((one, wide) for one in (*ancestors[1:], path))  # a parent before its child
 
     def _containers(self) -> set[Path]:
         return {path for path in self._folders() if path.parent.name.startswith("pod")}
@@ -83,7 +83,7 @@ class Overwriter:
         return None
 
     def _folders(self) -> Iterator[Path]:
-        """Whatever is named as a container's cgroup; one that goes meanwhile is left out."""
+        """Every cgroup with the name of a container; one that is removed meanwhile is left out."""
         for folder, _, _ in os.walk(self._root):
             path = Path(folder)
             if len(path.name) == 64:
@@ -99,7 +99,7 @@ class Overwriter:
         return found
 
     def _write(self, fault: Fault, path: Path, value: CpuSet) -> None:
-        """Write, if that changes anything and the kernel takes it: others write as well."""
+        """Write the value, unless it is there already or the kernel refuses it."""
         if _text(path).strip() in {"", str(value)}:
             return
         written_at = time.monotonic()
@@ -116,10 +116,10 @@ class Overwriter:
         while not outcome and (now := time.monotonic()) - written_at < PATIENCE_SECONDS:
             text = _text(path).strip()
             if text != str(value):
-                outcome = "Repaired" if text else "Vanished"
-            elif now - asked_at > ASK_SECONDS:
+                outcome = "Reverted" if text else "Removed"
+            elif now - asked_at > INTENDED_POLL_SECONDS:
                 asked_at = now
-                outcome = "Meant" if self._meant(path, value) else ""
+                outcome = "Intended" if self._intended(path, value) else ""
             if not outcome:
                 time.sleep(POLL_SECONDS if now - written_at < SOON_SECONDS else SLOW_POLL_SECONDS)
         ended_at = time.monotonic() if outcome else None
@@ -130,20 +130,20 @@ class Overwriter:
                 value.mask,
                 written_at,
                 ended_at,
-                outcome or "Kept",
+                outcome or "Remained",
                 self.killer.downtimes.was_up("enforcer", written_at),
             )
         )
 
-    def _meant(self, path: Path, value: CpuSet) -> bool:
-        """Whether this is what the shared pool is by now, for one that owns nothing."""
+    def _intended(self, path: Path, value: CpuSet) -> bool:
+        """Whether the spec asks for this value by now: a cgroup without exclusive containers."""
         body = self._assignment()
         if body is None:
             return False
-        version = Version.parse(body)
-        owners = {found for owner in version.owners() if (found := self._find(*owner))}
-        holds_owner = any(one.is_relative_to(path) for one in owners)
-        return version.shared == value.mask and not holds_owner
+        version = AssignmentVersion.parse(body)
+        exclusive = {found for key in version.spec_containers() if (found := self._find(*key))}
+        holds_exclusive = any(one.is_relative_to(path) for one in exclusive)
+        return version.shared == value.mask and not holds_exclusive
 
 
 def _choose(among: Sequence[Path], choice: float) -> tuple[Path, ...]:
@@ -151,7 +151,7 @@ def _choose(among: Sequence[Path], choice: float) -> tuple[Path, ...]:
 
 
 def _text(path: Path) -> str:
-    """The file's content; empty when the cgroup is gone."""
+    """The content of the file; empty when the cgroup is gone."""
     try:
         return (path / SETTING).read_text(encoding="ascii")
     except OSError:

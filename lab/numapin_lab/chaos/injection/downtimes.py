@@ -1,4 +1,4 @@
-"""Which parts are away because the run killed them, and which ended by themselves."""
+"""Which parts are down because the run killed them, and which ended by themselves."""
 
 import threading
 import time
@@ -11,40 +11,40 @@ from numapin_lab.processes.daemons import Watched
 
 
 class Downtimes:
-    """Remembers what was away when; any thread may ask, one at a time takes a part away."""
+    """Records when each part was down; any thread may read, one thread at a time kills a part."""
 
     def __init__(self, daemons: Mapping[str, Watched]) -> None:
         self._daemons = dict(daemons)
         self._down: set[str] = set()
-        self._held = threading.Lock()
+        self._lock = threading.Lock()
         self.completed: list[Downtime] = []
         self.kills: Counter[str] = Counter()
 
     @contextmanager
-    def away(self, part: str) -> Iterator[Watched]:
-        """The part may be dead in here, and works again at the end."""
+    def down(self, part: str) -> Iterator[Watched]:
+        """The caller may kill the part in here, and makes it ready again before the end."""
         daemon = self._daemons[part]
-        with self._held:
+        with self._lock:
             self._down.add(part)
         killed_at = time.monotonic()
         self.kills[part] += daemon.pid() is not None
         yield daemon
-        with self._held:
+        with self._lock:
             self.completed.append(Downtime(part, killed_at, time.monotonic()))
             self._down.discard(part)
 
     def was_up(self, part: str, since: float) -> bool:
-        """Whether the part worked from `since` until now."""
-        with self._held:
+        """Whether the part was ready from `since` until now."""
+        with self._lock:
             hit = any(one.part == part and one.ready_at >= since for one in self.completed)
             return not hit and part not in self._down
 
     def ended_by_themselves(self) -> list[Watched]:
-        """Parts that do not run though nobody took them away.
+        """Parts that do not run although the run did not kill them.
 
-        Nobody can, between our looking who is away and our looking who runs.
+        The lock is held for both questions, so that no part is killed in between.
         """
-        with self._held:
+        with self._lock:
             return [
                 one
                 for name, one in self._daemons.items()

@@ -1,4 +1,4 @@
-"""Edge: parts of the lab are killed and come back."""
+"""Kill parts of the lab, and start them again."""
 
 import time
 import urllib.error
@@ -9,8 +9,8 @@ from functools import partial
 from typing import Final
 
 from numapin_lab.chaos.injection.downtimes import Downtimes
-from numapin_lab.chaos.observation.assignment_versions import Owner, Version
-from numapin_lab.chaos.observation.cluster_state import ASSIGNMENTS, persist
+from numapin_lab.chaos.observation.assignment_versions import AssignmentVersion, ContainerKey
+from numapin_lab.chaos.observation.cluster_state import ASSIGNMENTS, until_answered
 from numapin_lab.chaos.observation.logs import Log
 from numapin_lab.chaos.plan import Fault, PlannedFault
 from numapin_lab.processes.daemons import Watched, kill, stop, wait_until
@@ -18,27 +18,27 @@ from numapin_lab.running_lab import RunningLab
 
 READY_SECONDS: Final = 300.0
 STOP_SECONDS: Final = 1.0
-NEWS_SECONDS: Final = 5.0
-NEWS_POLL_SECONDS: Final = 0.01
+REPORT_SECONDS: Final = 5.0
+REPORT_POLL_SECONDS: Final = 0.01
 FIRST_PASS: Final = b"first pass"
 STANDING_BY: Final = "standing by"
 
 
 class Killer:
-    """Kills, waits, starts again, and remembers when what was away."""
+    """Kills a part, waits, starts it again, and records its downtime."""
 
     def __init__(self, lab: RunningLab) -> None:
         self._session = lab
         cluster = lab.cluster
         self._actions: dict[Fault, Callable[[float], None]] = {
             Fault.KILL_ENFORCER: self._enforcer,
-            Fault.KILL_ENFORCER_AT_NEWS: self._fresh,
+            Fault.KILL_ENFORCER_AT_REPORT: self._enforcer_at_report,
             Fault.KILL_STANDBY: self._standby,
             Fault.KILL_OPERATOR: self._operator,
             Fault.RESTART_API_SERVER: self._api_server,
             Fault.KILL_CONTAINERD: self._containerd,
             Fault.KILL_KUBELET: self._kubelet,
-            Fault.DARK: self._dark,
+            Fault.API_SERVER_OUTAGE: self._api_server_outage,
         }
         self.downtimes = Downtimes(
             {
@@ -51,14 +51,14 @@ class Killer:
             }
         )
 
-    def commit(self, planned: PlannedFault) -> None:
-        """Do it; returns when the part does its work again."""
+    def inject(self, planned: PlannedFault) -> None:
+        """Inject a fault; returns when the part is ready again."""
         self._actions[planned.fault](planned.seconds)
 
     @contextmanager
-    def _away(self, part: str) -> Iterator[Watched]:
-        """The part is dead in here, and works again at the end."""
-        with self.downtimes.away(part) as daemon:
+    def _killed(self, part: str) -> Iterator[Watched]:
+        """Kill the part; the caller makes it ready again before the end."""
+        with self.downtimes.down(part) as daemon:
             if (pid := daemon.pid()) is not None:
                 if part == "kube-apiserver":
                     stop(pid, STOP_SECONDS)
@@ -66,59 +66,59 @@ class Killer:
                     kill(pid)
             yield daemon
 
-    def _fresh(self, seconds: float) -> None:
-        """Kill it as soon as it has told of an owner that is new, the worst of moments."""
-        before = set(self._claims())
-        deadline = time.monotonic() + NEWS_SECONDS
-        while set(self._claims()) <= before and time.monotonic() < deadline:
-            time.sleep(NEWS_POLL_SECONDS)
+    def _enforcer_at_report(self, seconds: float) -> None:
+        """Kill the enforcer as soon as it has reported a new exclusive container."""
+        before = set(self._reported())
+        deadline = time.monotonic() + REPORT_SECONDS
+        while set(self._reported()) <= before and time.monotonic() < deadline:
+            time.sleep(REPORT_POLL_SECONDS)
         self._enforcer(seconds)
 
-    def _claims(self) -> tuple[tuple[Owner, int], ...]:
+    def _reported(self) -> tuple[tuple[ContainerKey, int], ...]:
         path = f"{ASSIGNMENTS}/{self._session.node}"
-        body = persist(lambda: self._session.cluster.api.get(path), None)
-        return Version.parse(body).claims if body else ()
+        body = until_answered(lambda: self._session.cluster.api.get(path), None)
+        return AssignmentVersion.parse(body).reported_exclusive if body else ()
 
     def _enforcer(self, seconds: float) -> None:
-        with self._away("enforcer") as daemon:
+        with self._killed("enforcer") as daemon:
             time.sleep(seconds)
             daemon.start()
             wait_until(self._passed, "the enforcer's first pass", READY_SECONDS, daemon)
 
     def _standby(self, seconds: float) -> None:
         log = Log(self._session.cluster.standby.folder / "log")
-        with self._away("standby") as daemon:
+        with self._killed("standby") as daemon:
             time.sleep(seconds)
             daemon.start()
-            ready = partial(_says, log, STANDING_BY)
+            ready = partial(_logged, log, STANDING_BY)
             wait_until(ready, "the standby", READY_SECONDS, daemon)
 
     def _operator(self, seconds: float) -> None:
-        with self._away("operator") as daemon:
+        with self._killed("operator") as daemon:
             time.sleep(seconds)
             daemon.start()
             self._session.agent("operator").wait_ready()
 
     def _api_server(self, seconds: float) -> None:
-        with self._away("kube-apiserver") as daemon:
+        with self._killed("kube-apiserver") as daemon:
             time.sleep(seconds)
             daemon.start()
             ready = self._session.cluster.api.ready
             wait_until(ready, "the API server", READY_SECONDS, daemon)
 
     def _containerd(self, seconds: float) -> None:
-        with self._away("containerd"):
+        with self._killed("containerd"):
             time.sleep(seconds)
             self._session.cluster.runtime.start()
 
     def _kubelet(self, seconds: float) -> None:
-        with self._away("kubelet") as daemon:
+        with self._killed("kubelet") as daemon:
             time.sleep(seconds)
             daemon.start()
             wait_until(self._kubelet_answers, "the kubelet", READY_SECONDS, daemon)
 
-    def _dark(self, seconds: float) -> None:
-        with self._away("kube-apiserver") as daemon:
+    def _api_server_outage(self, seconds: float) -> None:
+        with self._killed("kube-apiserver") as daemon:
             self._enforcer(seconds)
             time.sleep(seconds)
             daemon.start()
@@ -126,20 +126,20 @@ class Killer:
             wait_until(ready, "the API server", READY_SECONDS, daemon)
 
     def _passed(self) -> bool:
-        """Whether the enforcer has looked at the node, whatever it still lacks."""
-        text = _ask(self._session.agent("enforcer").port, "readyz")
+        """Whether the enforcer has made its first pass, ready or not."""
+        text = _probe(self._session.agent("enforcer").port, "readyz")
         return bool(text) and FIRST_PASS not in text
 
     def _kubelet_answers(self) -> bool:
-        return _ask(self._session.cluster.kubelet.ports.health, "healthz") == b"ok"
+        return _probe(self._session.cluster.kubelet.ports.health, "healthz") == b"ok"
 
 
-def _says(log: Log, text: str) -> bool:
+def _logged(log: Log, text: str) -> bool:
     return any(text in line.text for line in log.lines())
 
 
-def _ask(port: int, page: str) -> bytes:
-    """The body of a probe page, whatever its status; empty when nobody answers."""
+def _probe(port: int, page: str) -> bytes:
+    """The body of a probe page, whatever its status; empty without an answer."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(f"http://127.0.0.1:{port}/{page}", timeout=5) as answer:

@@ -1,4 +1,4 @@
-"""Pure: what a NodeAssignment claims: who owns which CPUs, in the words of its status."""
+"""Versions of a NodeAssignment: its exclusive containers in spec and status."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,50 +6,52 @@ from typing import Any, Self
 
 from numapin_api.cpuset import CpuSet
 
-Owner = tuple[str, str]
+ContainerKey = tuple[str, str]
 """A pod's UID and a container's name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
-    """One version of the NodeAssignment as far as it matters here.
+class AssignmentVersion:
+    """What a chaos run needs of one version of the NodeAssignment.
 
     Attributes:
-        at: when it was seen, monotonic seconds; 0 until then.
+        at: when it was received, monotonic seconds; 0 until then.
         generation: of the spec.
-        listed: what the spec gives to whom exclusively, as bit masks.
-        claims: the part of it that the status reports as exclusive, with these very CPUs.
+        spec_exclusive: the exclusive containers of the spec, with their CPUs as bit masks.
+        reported_exclusive: those that the status reports as exclusive with the same CPUs.
         shared: the spec's shared pool as a bit mask.
-        drifts: the status's count.
+        drift_count: the status's count of external changes.
     """
 
     at: float = 0.0
     generation: int = 0
-    listed: tuple[tuple[Owner, int], ...] = ()
-    claims: tuple[tuple[Owner, int], ...] = ()
+    spec_exclusive: tuple[tuple[ContainerKey, int], ...] = ()
+    reported_exclusive: tuple[tuple[ContainerKey, int], ...] = ()
     shared: int = 0
-    drifts: int = 0
+    drift_count: int = 0
 
     @classmethod
     def parse(cls, body: Mapping[str, Any]) -> Self:
-        """Read an object as the API server has it."""
+        """Parse an object of the API server."""
         spec, status = body.get("spec") or {}, body.get("status") or {}
-        listed = dict(_exclusive(spec))
+        in_spec = dict(_exclusive(spec))
         pools = spec.get("pools") or {}
         return cls(
             generation=int(body["metadata"]["generation"]),
-            listed=tuple(listed.items()),
-            claims=tuple(one for one in _exclusive(status) if listed.get(one[0]) == one[1]),
+            spec_exclusive=tuple(in_spec.items()),
+            reported_exclusive=tuple(
+                one for one in _exclusive(status) if in_spec.get(one[0]) == one[1]
+            ),
             shared=_mask(pools.get("shared", "")),
-            drifts=int(status.get("driftCount", 0)),
+            drift_count=int(status.get("driftCount", 0)),
         )
 
-    def owners(self) -> frozenset[Owner]:
-        """Whom the spec lists."""
-        return frozenset(owner for owner, _ in self.listed)
+    def spec_containers(self) -> frozenset[ContainerKey]:
+        """The exclusive containers of the spec."""
+        return frozenset(key for key, _ in self.spec_exclusive)
 
 
-def _exclusive(part: Mapping[str, Any]) -> list[tuple[Owner, int]]:
+def _exclusive(part: Mapping[str, Any]) -> list[tuple[ContainerKey, int]]:
     return [
         ((one["podUID"], one["container"]), _mask(one["cpus"]))
         for one in part.get("containers") or ()

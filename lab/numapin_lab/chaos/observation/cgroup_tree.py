@@ -1,4 +1,4 @@
-"""Edge: read a tree of cgroups fast, again and again: files stay open, folders are counted."""
+"""Read a tree of cgroups a thousand times a second, with files that stay open."""
 
 import json
 import os
@@ -17,18 +17,18 @@ NAME: Final = "io.kubernetes.cri.container-name"
 
 @dataclass(slots=True)
 class Leaf:
-    """A cgroup below a pod's: a container, a sandbox, or one made inside of them.
+    """A cgroup below that of a pod: a container, a sandbox, or one created inside of them.
 
     Attributes:
         path: below the root, e.g. `besteffort/pod<uid>/<id>`.
-        born_at: when it was first seen, monotonic seconds.
+        seen_at: when it was first seen, monotonic seconds.
         pod_uid: the UID in the pod's folder.
-        container: its name; empty for a sandbox, None until the runtime's bundle says it.
-        set_file: its effective set, open.
+        container: its name; empty for a sandbox, None until the runtime has written its bundle.
+        set_file: descriptor of its effective set.
     """
 
     path: str
-    born_at: float
+    seen_at: float
     pod_uid: str
     set_file: int
     container: str | None = None
@@ -43,16 +43,16 @@ class _Folder:
 class PodsTree:
     """Every leaf below a `kubepods` folder.
 
-    A folder is listed again when its number of links changed, which cgroup file systems count by
-    children, and every so often in any case: one may have gone while another came.
+    A folder is listed again when its number of links has changed, which is its number of children
+    in cgroup file systems, and at intervals in any case: one child may have replaced another.
     """
 
     def __init__(self, root: Path, bundles: Path) -> None:
-        """Look at nothing yet.
+        """Read nothing yet.
 
         Args:
             root: the kubepods folder in the hierarchy that has cpusets.
-            bundles: where the runtime keeps a folder with config.json for each container.
+            bundles: where the runtime has a folder with config.json for each container.
         """
         self._root, self._bundles = str(root), bundles
         version = 2 if (root / "cgroup.controllers").exists() else 1
@@ -62,7 +62,7 @@ class PodsTree:
         self._sets: dict[bytes, int] = {}
 
     def refresh(self, now: float, *, everything: bool) -> None:
-        """Find what came and went."""
+        """Find cgroups that were created or removed."""
         for path in list(self._folders):
             folder = self._folders.get(path)
             if folder is None:
@@ -76,7 +76,7 @@ class PodsTree:
                 self._drop(path)
 
     def cpus(self, leaf: Leaf) -> int:
-        """Its effective set as a bit mask; 0 when it is gone."""
+        """The effective set as a bit mask; 0 when the cgroup is gone."""
         text = _read(leaf.set_file)
         known = self._sets.get(text)
         if known is None:
@@ -84,13 +84,13 @@ class PodsTree:
         return known
 
     def runs(self, leaf: Leaf) -> bool:
-        """Whether a task is in it."""
+        """Whether a task is in the cgroup."""
         return bool(self._processes(leaf))
 
-    def has_begun(self, leaf: Leaf) -> bool:
-        """Whether a process in it is more than the runtime's own, which sets the container up.
+    def has_started(self, leaf: Leaf) -> bool:
+        """Whether a process other than the runtime's own, which sets the container up, is in it.
 
-        Until it becomes the container's program it is runc, by its name or as an unnamed copy.
+        Until that process becomes the container's program, it is runc or an unnamed copy of runc.
         Source: runc libcontainer/dmz, "runc_cloned".
         """
         for pid in self._processes(leaf).split():
@@ -100,9 +100,9 @@ class PodsTree:
         return False
 
     def _processes(self, leaf: Leaf) -> bytes:
-        """Its processes, as text.
+        """The content of cgroup.procs.
 
-        Opened anew each time: an open one of v1 goes on telling what it told.
+        Opened again each time: with v1 an open file repeats its first content.
         Source: kernel/cgroup/cgroup-v1.c, cgroup_pidlist_start.
         """
         try:
@@ -114,7 +114,7 @@ class PodsTree:
         return found
 
     def container(self, leaf: Leaf) -> str | None:
-        """Its container's name; empty for a sandbox, None while nobody knows."""
+        """The name of its container; empty for a sandbox, None while it is unknown."""
         if leaf.container is None:
             leaf.container = read_name(self._bundles, Path(leaf.path).name)
         return leaf.container
@@ -158,7 +158,7 @@ class PodsTree:
 
 
 def read_name(bundles: Path, container_id: str) -> str | None:
-    """The name of a container by its id; empty for a sandbox, None where there is no bundle."""
+    """The name of a container by its id; empty for a sandbox, None without a bundle."""
     try:
         config = json.loads((bundles / container_id / "config.json").read_bytes())
     except (OSError, ValueError):  # not written yet, or gone

@@ -1,4 +1,4 @@
-"""Edge: what the run knows of the cluster and of numapin's processes, looked up all the time."""
+"""The pods of the cluster and the memory of numapin's processes, polled in a thread."""
 
 import http.client
 import threading
@@ -15,24 +15,24 @@ from numapin_lab.errors import LabError
 from numapin_lab.processes.usage import resident_mib
 from numapin_lab.running_lab import RunningLab
 
-LOOK_SECONDS: Final = 0.2
+POLL_SECONDS: Final = 0.2
 PATIENCE_SECONDS: Final = 300.0
 PODS: Final = "/api/v1/namespaces/default/pods"
 ASSIGNMENTS: Final = "/apis/numapin.io/v1alpha1/nodeassignments"
 AWAY: Final = (OSError, http.client.HTTPException, ValueError)
-"""What a client meets while an API server dies, is dead, or comes up."""
+"""Errors of a client while the API server ends, is down, or starts."""
 
 _TEMPORARY: Final = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS})
 _T = TypeVar("_T")
 
 
-def persist(call: Callable[[], _T], missing: _T) -> _T:
-    """Ask until the API server answers; `missing` where it says that there is no such thing.
+def until_answered(call: Callable[[], _T], missing: _T) -> _T:
+    """Repeat a call until the API server answers; return `missing` for 404.
 
-    While it comes up it refuses what its roles, not read yet, will allow.
+    While it starts, the API server refuses requests that roles it has not read yet will allow.
 
     Raises:
-        LabError: it refuses, or has not answered for `PATIENCE_SECONDS`.
+        LabError: the request is refused, or was not answered for `PATIENCE_SECONDS`.
     """
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
@@ -51,22 +51,22 @@ def persist(call: Callable[[], _T], missing: _T) -> _T:
 
 
 @dataclass(frozen=True, slots=True)
-class PodNow:
-    """One pod as the API server had it last."""
+class PodState:
+    """One pod as it was last read from the API server."""
 
     uid: str
     phase: str
     started: bool
-    """Whether an ordinary container of it runs or has run."""
+    """Whether a container, init containers aside, runs or has run."""
 
     @property
     def ended(self) -> bool:
-        """Whether all of its containers have."""
+        """Whether all of its containers have ended."""
         return self.phase in {"Succeeded", "Failed"}
 
     @classmethod
     def parse(cls, body: Mapping[str, Any]) -> Self:
-        """Read a pod."""
+        """Parse a pod."""
         statuses = body["status"].get("containerStatuses", ())
         started = any(one["state"].keys() & {"running", "terminated"} for one in statuses)
         return cls(body["metadata"]["uid"], body["status"].get("phase", ""), started)
@@ -74,7 +74,7 @@ class PodNow:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """How much memory a process had: monotonic seconds, its pid, resident MiB."""
+    """The memory of a process: monotonic seconds, its pid, resident MiB."""
 
     at: float
     pid: int
@@ -82,14 +82,14 @@ class Memory:
 
 
 class ClusterState:
-    """Pods and memory, as they were a moment ago; `with` it a thread looks."""
+    """Pods and memory, as they were a anomaly ago; `with` it a thread looks."""
 
     def __init__(self, lab: RunningLab) -> None:
         self._session = lab
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="view")
-        self.pods: Mapping[str, PodNow] = {}
-        self.looked_at = 0.0
+        self._thread = threading.Thread(target=self._run, name="cluster state")
+        self.pods: Mapping[str, PodState] = {}
+        self.polled_at = 0.0
         self.memory: dict[str, list[Memory]] = {"enforcer": [], "operator": []}
 
     def __enter__(self) -> Self:
@@ -102,18 +102,18 @@ class ClusterState:
 
     def _run(self) -> None:
         measured_at = 0.0
-        while not self._stop.wait(LOOK_SECONDS):
-            self._look()
+        while not self._stop.wait(POLL_SECONDS):
+            self._poll()
             if time.monotonic() - measured_at >= 1.0:
                 measured_at = time.monotonic()
                 self._measure()
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         began = time.monotonic()
         with suppress(AnswerError, *AWAY):
             items = self._session.cluster.api.get(PODS)["items"]
-            self.pods = {one["metadata"]["name"]: PodNow.parse(one) for one in items}
-            self.looked_at = began
+            self.pods = {one["metadata"]["name"]: PodState.parse(one) for one in items}
+            self.polled_at = began
 
     def _measure(self) -> None:
         for name, readings in self.memory.items():
@@ -124,7 +124,7 @@ class ClusterState:
 
 
 def open_files(pid: int) -> tuple[int, int]:
-    """How many files a process has open, and how many inotify watches."""
+    """How many files and how many inotify watches a process has open."""
     files = watches = 0
     for entry in Path(f"/proc/{pid}/fdinfo").iterdir():
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""What operator and enforcer wrote into their logs during a run."""
+"""What operator, enforcer and standby logged during a run."""
 
 import re
 import time
@@ -15,12 +15,12 @@ _LINE: Final = re.compile(r"(\S+) (DEBUG|INFO|WARNING|ERROR|CRITICAL) (\S+): (.*
 _TAKEN: Final = re.compile(r"took an assignment generation=(\d+)")
 TRACE: Final = "Traceback (most recent call last)"
 AFTERMATH_SECONDS: Final = 60.0
-"""So long after an API server came back, what its absence did may still be told."""
+"""For so long after an API server is back, errors may still be due to its absence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line; `at` in monotonic seconds, that of the line before where it says no time."""
+    """One line; `at` in monotonic seconds, that of the previous line if it has no time stamp."""
 
     at: float
     level: str
@@ -28,7 +28,7 @@ class Line:
 
 
 class Log:
-    """A log file from here on."""
+    """A log file, from its present end on."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -36,7 +36,7 @@ class Log:
         self._clock = time.time() - time.monotonic()
 
     def lines(self) -> Iterator[Line]:
-        """Every line written since."""
+        """Every line written since then."""
         at = 0.0
         with self._path.open(encoding="utf-8", errors="replace") as file:
             file.seek(self._start)
@@ -49,12 +49,12 @@ class Log:
 
 
 def taken(lines: Iterable[Line]) -> list[tuple[float, int]]:
-    """When the enforcer took which generation; told to the millisecond, cut off."""
+    """When the enforcer took which generation; the time is truncated to milliseconds."""
     return [(line.at, int(found[1])) for line in lines if (found := _TAKEN.search(line.text))]
 
 
 def complaints(lines: Iterable[Line], downtimes: Sequence[Downtime]) -> list[str]:
-    """Lines that say ERROR or show a trace, but for those of an API server that is away."""
+    """Lines with level ERROR or a traceback, except errors while the API server is down."""
     away = [
         (one.killed_at, one.ready_at + AFTERMATH_SECONDS)
         for one in downtimes
@@ -69,7 +69,7 @@ def complaints(lines: Iterable[Line], downtimes: Sequence[Downtime]) -> list[str
 
 
 def warnings(lines: Iterable[Line]) -> list[tuple[str, int]]:
-    """How often each warning was given, without its fields."""
+    """How often each warning was logged, without its fields."""
     texts = (_LINE.match(line.text) for line in lines if line.level == "WARNING")
     found = (f"{one[3]}: {re.split(r' [a-z_]+=', one[4])[0]}" for one in texts if one)
     return Counter(found).most_common()

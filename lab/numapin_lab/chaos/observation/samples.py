@@ -1,64 +1,64 @@
-"""Pure: what a chaos run writes down: suspicious moments, hand-made changes, times of death."""
+"""Pure: what a chaos run writes down: suspicious anomalies, hand-made changes, times of death."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from numapin_lab.chaos.observation.assignment_versions import Owner, Version
+from numapin_lab.chaos.observation.assignment_versions import AssignmentVersion, ContainerKey
 
 
-class Suspicion(StrEnum):
-    """What a moment looks like."""
+class AnomalyKind(StrEnum):
+    """What a anomaly looks like."""
 
     OVERLAP = "Overlap"
-    """A CPU of a container reported exclusive is in the set of another that has a task."""
-    TWO_OWNERS = "TwoOwners"
-    """Two containers that have tasks stand on nothing but the same CPU outside the shared pool."""
+    """A CPU of a container reported exclusive is in the set of another one that has a task."""
+    TWO_EXCLUSIVE = "TwoExclusive"
+    """Two containers that have tasks share a CPU, and neither has a CPU of the shared pool."""
     LOST_PIN = "LostPin"
-    """A container reported exclusive runs, and its set is not what the assignment says."""
+    """A container reported exclusive runs, and its set is not the one in the assignment."""
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """One sample in which the kernel was not as reported.
+class Anomaly:
+    """One sample in which the kernel differed from what was reported.
 
     Attributes:
-        at: monotonic seconds, just before it was looked.
-        kind: what it looks like.
-        owner: whose CPUs these are.
-        path: the cgroup that is not as it should be, below kubepods.
+        at: monotonic seconds, just before the kernel was read.
+        kind: how it differed.
+        container: the exclusive container.
+        path: the cgroup with the wrong set, below kubepods.
         found: its set as a bit mask.
-        born_at: when that cgroup was first seen.
-        other: for two owners: the other cgroup.
-        begun: whether the container's program has begun; before, only the runtime's own process is
-            in the cgroup, which sets the container up.
-        until: just after it was looked: the kernel was so at some time from `at` to then.
+        seen_at: when that cgroup was first seen.
+        other: for two exclusive containers: the other cgroup.
+        started: whether the container's program has started; before that, only the process of the
+            runtime that sets it up is in the cgroup.
+        until: just after the kernel was read; the state is from a time in between.
     """
 
     at: float
-    kind: Suspicion
-    owner: Owner
+    kind: AnomalyKind
+    container: ContainerKey
     path: str
     found: int
-    born_at: float
+    seen_at: float
     other: str = ""
-    begun: bool = True
+    started: bool = True
     until: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Overwrite:
-    """One cpuset that the run wrote itself.
+    """One cpuset that the run overwrote.
 
     Attributes:
-        fault: which kind.
+        fault: its kind.
         path: the cgroup, below kubepods.
         value: what was written, as a bit mask.
         written_at: just before the write.
-        ended_at: when it was seen to be something else, or gone; None if never.
-        outcome: `Repaired`, `Vanished` (the cgroup went), `Meant` (the spec means it by now), or
-            `Kept`.
-        enforcer_up: whether the enforcer ran all the while.
+        ended_at: when another value was read or the cgroup was gone; None if never.
+        outcome: `Reverted`, `Removed` (the cgroup is gone), `Intended` (the spec asks for this value
+            by now), or `Remained`.
+        enforcer_up: whether the enforcer ran all that time.
     """
 
     fault: str
@@ -71,13 +71,13 @@ class Overwrite:
 
     @property
     def seconds(self) -> float:
-        """How long it lasted; endless if it still does."""
+        """How long the value remained; infinite if it still does."""
         return float("inf") if self.ended_at is None else self.ended_at - self.written_at
 
 
 @dataclass(frozen=True, slots=True)
 class Downtime:
-    """A part that was killed: from just before that until it does its work again."""
+    """When a part was down: from just before it was killed until it was ready again."""
 
     part: str
     killed_at: float
@@ -86,36 +86,36 @@ class Downtime:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A cgroup that had a task at some time; `gone_at` is None while it is there."""
+    """A cgroup that had a task at some time; `gone_at` is None while it exists."""
 
     path: str
     pod_uid: str
     container: str
-    born_at: float
+    seen_at: float
     gone_at: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Everything that the sampler saw.
+    """Everything that the sampler recorded.
 
-    `owned` counts the samples in which a container that was reported exclusive had a task.
+    `with_exclusive` counts the samples in which a container that was reported exclusive had a task.
     """
 
     count: int
-    owned: int
+    with_exclusive: int
     seconds: float
     longest_gap_seconds: float
     gap_p99_seconds: float
-    moments: tuple[Moment, ...]
-    versions: tuple[Version, ...]
+    anomalies: tuple[Anomaly, ...]
+    versions: tuple[AssignmentVersion, ...]
     seen: tuple[Seen, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """The figures, without the lists."""
+        """The counts and gaps, without the lists."""
         return {
             "samples": self.count,
-            "ownedSamples": self.owned,
+            "samplesWithExclusive": self.with_exclusive,
             "seconds": round(self.seconds, 1),
             "longestGapSeconds": round(self.longest_gap_seconds, 4),
             "gapP99Seconds": round(self.gap_p99_seconds, 4),

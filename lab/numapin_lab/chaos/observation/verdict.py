@@ -1,30 +1,31 @@
-"""Pure: which of the moments that the sampler wrote down are faults of numapin's, and which not."""
+"""Which anomalies are violations by numapin, and which have another cause."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from numapin_lab.chaos.observation.assignment_versions import Owner, Version
-from numapin_lab.chaos.observation.samples import Downtime, Moment, Overwrite, Suspicion
+from numapin_lab.chaos.observation.assignment_versions import AssignmentVersion, ContainerKey
+from numapin_lab.chaos.observation.samples import Anomaly, AnomalyKind, Downtime, Overwrite
 
 
 class Excuse(StrEnum):
-    """Why a moment is not a violation."""
+    """Why an anomaly is not a violation."""
 
-    BY_HAND = "ByHand"
-    """The cgroup has what the run wrote into it, or above it before it came, and not yet more."""
+    INJECTED = "Injected"
+    """The cgroup has the set that the run wrote into it, or into a parent before it was created."""
     WITHDRAWN = "Withdrawn"
-    """The enforcer had taken a spec that lists the owner no more; it had not been seen here yet."""
-    UNFENCED_BIRTH = "UnfencedBirth"
-    """A cgroup of a Guaranteed pod, born while the enforcer was dead, whose program has not begun.
+    """The enforcer had taken a spec without this exclusive container; the sampler had not yet."""
+    UNFENCED_NEW_POD = "UnfencedNewPod"
+    """A cgroup of a Guaranteed pod, created while the enforcer was down; no program has started.
 
-    It stands beside the QoS classes: it has what kubepods has until the standby has seen it.
+    It is beside the QoS classes, so it has the set of kubepods until the standby has fenced it.
     """
-    NOT_BEGUN = "NotBegun"
-    """A new container of the owner's own pod, in which the runtime's own process is and no other.
+    NOT_STARTED = "NotStarted"
+    """A new container of the exclusive container's own pod; only the runtime's process is in it.
 
-    It is born with what its pod has, the owner's CPUs too, and narrowed before its program begins.
+    It is created with the set of its pod, exclusive CPUs included, and narrowed before its program
+    starts.
     """
 
 
@@ -32,83 +33,85 @@ class Excuse(StrEnum):
 class Evidence:
     """What else is known of the run.
 
-    `taken` is when the enforcer said that it had taken which generation, in order.
+    `taken` holds when the enforcer logged that it had taken which generation, in order.
     """
 
     overwrites: Sequence[Overwrite]
     downtimes: Sequence[Downtime]
     taken: Sequence[tuple[float, int]]
-    versions: Sequence[Version]
+    versions: Sequence[AssignmentVersion]
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Every moment, judged."""
+    """The anomalies, divided."""
 
-    violations: tuple[Moment, ...]
-    excused: tuple[tuple[Excuse, Moment], ...]
+    violations: tuple[Anomaly, ...]
+    excused: tuple[tuple[Excuse, Anomaly], ...]
 
 
-def judge(moments: Iterable[Moment], evidence: Evidence) -> Verdict:
-    """Tell violations from what the run did itself and what nobody promised."""
-    listed = {version.generation: version.owners() for version in evidence.versions}
-    violations: list[Moment] = []
-    excused: list[tuple[Excuse, Moment]] = []
-    for moment in moments:
-        if (excuse := _excuse(moment, evidence, listed)) is None:
-            violations.append(moment)
+def judge(anomalies: Iterable[Anomaly], evidence: Evidence) -> Verdict:
+    """Divide anomalies into violations and those that the run caused or that are permitted."""
+    spec_of = {version.generation: version.spec_containers() for version in evidence.versions}
+    violations: list[Anomaly] = []
+    excused: list[tuple[Excuse, Anomaly]] = []
+    for anomaly in anomalies:
+        if (excuse := _excuse(anomaly, evidence, spec_of)) is None:
+            violations.append(anomaly)
         else:
-            excused.append((excuse, moment))
+            excused.append((excuse, anomaly))
     return Verdict(tuple(violations), tuple(excused))
 
 
 def _excuse(
-    moment: Moment, evidence: Evidence, listed: dict[int, frozenset[Owner]]
+    anomaly: Anomaly, evidence: Evidence, spec_of: dict[int, frozenset[ContainerKey]]
 ) -> Excuse | None:
-    if any(_by_hand(moment, one) for one in evidence.overwrites):
-        return Excuse.BY_HAND
-    reported = moment.kind is not Suspicion.TWO_OWNERS  # which is the kernel's word alone
-    if reported and _withdrawn(moment, evidence.taken, listed):
+    if any(_injected(anomaly, one) for one in evidence.overwrites):
+        return Excuse.INJECTED
+    reported = anomaly.kind is not AnomalyKind.TWO_EXCLUSIVE  # found without the NodeAssignment
+    if reported and _withdrawn(anomaly, evidence.taken, spec_of):
         return Excuse.WITHDRAWN
-    if any(_unfenced(moment, one) for one in evidence.downtimes):
-        return Excuse.UNFENCED_BIRTH
-    return Excuse.NOT_BEGUN if _not_begun(moment) else None
+    if any(_unfenced(anomaly, one) for one in evidence.downtimes):
+        return Excuse.UNFENCED_NEW_POD
+    return Excuse.NOT_STARTED if _not_started(anomaly) else None
 
 
-def _by_hand(moment: Moment, one: Overwrite) -> bool:
+def _injected(anomaly: Anomaly, one: Overwrite) -> bool:
     end = float("inf") if one.ended_at is None else one.ended_at
-    if moment.at > end or max(moment.at, moment.until) < one.written_at:
+    if anomaly.at > end or max(anomaly.at, anomaly.until) < one.written_at:
         return False
-    if moment.path == one.path:
-        return moment.found == one.value
-    if moment.other == one.path:
+    if anomaly.path == one.path:
+        return anomaly.found == one.value
+    if anomaly.other == one.path:
         return True
-    inherited = moment.path.startswith(f"{one.path}/") and moment.born_at >= one.written_at
-    return inherited and moment.found == one.value
+    inherited = anomaly.path.startswith(f"{one.path}/") and anomaly.seen_at >= one.written_at
+    return inherited and anomaly.found == one.value
 
 
 def _withdrawn(
-    moment: Moment, taken: Sequence[tuple[float, int]], listed: dict[int, frozenset[Owner]]
+    anomaly: Anomaly,
+    taken: Sequence[tuple[float, int]],
+    spec_of: dict[int, frozenset[ContainerKey]],
 ) -> bool:
-    """Whether the newest spec that the enforcer had taken then lists the owner no more.
+    """Whether the newest spec that the enforcer had taken then does not list the container.
 
-    A generation that was never seen here (a list after a break skips some) is as the next one.
+    A generation that the sampler has not received (a list skips some) counts as the next one.
     """
-    index = bisect_right(taken, (moment.at, 1 << 62))
+    index = bisect_right(taken, (anomaly.at, 1 << 62))
     if index == 0:
         return False
     generation = taken[index - 1][1]
-    known = [one for one in listed if one >= generation]
-    return bool(known) and moment.owner not in listed[min(known)]
+    known = [one for one in spec_of if one >= generation]
+    return bool(known) and anomaly.container not in spec_of[min(known)]
 
 
-def _not_begun(moment: Moment) -> bool:
-    of_its_pod = f"pod{moment.owner[0]}" in moment.path.split("/")
-    return moment.kind is Suspicion.OVERLAP and of_its_pod and not moment.begun
+def _not_started(anomaly: Anomaly) -> bool:
+    of_its_pod = f"pod{anomaly.container[0]}" in anomaly.path.split("/")
+    return anomaly.kind is AnomalyKind.OVERLAP and of_its_pod and not anomaly.started
 
 
-def _unfenced(moment: Moment, down: Downtime) -> bool:
-    guaranteed = moment.path.startswith("pod")
-    born = down.killed_at <= moment.born_at <= down.ready_at
-    seen = moment.begun or moment.at > down.ready_at
-    return down.part == "enforcer" and guaranteed and born and not seen
+def _unfenced(anomaly: Anomaly, down: Downtime) -> bool:
+    guaranteed = anomaly.path.startswith("pod")
+    created = down.killed_at <= anomaly.seen_at <= down.ready_at
+    fenced = anomaly.started or anomaly.at > down.ready_at
+    return down.part == "enforcer" and guaranteed and created and not fenced

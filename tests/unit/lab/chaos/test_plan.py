@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numapin_lab.chaos.plan import OWNERS, End, Fault, PodKind, make_plan
+from numapin_lab.chaos.plan import EXCLUSIVE_KINDS, End, Fault, PodKind, make_plan
 from numapin_lab.chaos.pods import manifest
 
 SEEDS = st.integers(0, 2**32)
@@ -16,7 +16,7 @@ def test_equal_seeds_give_equal_runs(seed: int, pods: int) -> None:
     plan = make_plan(seed, pods)
     assert plan == make_plan(seed, pods)
     assert plan.pods == pods
-    names = [one.name for one in (*plan.owners, *plan.others)]
+    names = [one.name for one in (*plan.exclusive_pods, *plan.shared_pods)]
     assert len(set(names)) == pods
     assert all(0 < fault.after_starts <= pods for fault in plan.faults)
 
@@ -24,17 +24,17 @@ def test_equal_seeds_give_equal_runs(seed: int, pods: int) -> None:
 @given(seed=SEEDS)
 def test_a_run_of_two_hundred_has_every_kind_of_pod_end_and_fault(seed: int) -> None:
     plan = make_plan(seed, 200)
-    kinds = Counter(one.kind for one in (*plan.owners, *plan.others))
+    kinds = Counter(one.kind for one in (*plan.exclusive_pods, *plan.shared_pods))
     assert kinds.keys() == set(PodKind)
-    assert {one.end for one in plan.owners} == set(End)
+    assert {one.end for one in plan.exclusive_pods} == set(End)
     assert {one.fault for one in plan.faults} == set(Fault)
-    assert {one.kind for one in plan.owners} == set(OWNERS)
-    assert any(one.early for one in plan.owners)
+    assert {one.kind for one in plan.exclusive_pods} == set(EXCLUSIVE_KINDS)
+    assert any(one.early for one in plan.exclusive_pods)
 
 
 @given(seed=SEEDS)
 def test_the_last_part_and_a_spared_enforcer_see_no_kill_of_it(seed: int) -> None:
-    kills = {Fault.KILL_ENFORCER, Fault.KILL_ENFORCER_AT_NEWS, Fault.DARK}
+    kills = {Fault.KILL_ENFORCER, Fault.KILL_ENFORCER_AT_REPORT, Fault.API_SERVER_OUTAGE}
     assert all(one.after_starts <= 120 for one in make_plan(seed, 200).faults if one.fault in kills)
     spared = make_plan(seed, 200, spare_enforcer=True)
     assert not [one for one in spared.faults if one.fault in kills]
@@ -43,10 +43,10 @@ def test_the_last_part_and_a_spared_enforcer_see_no_kill_of_it(seed: int) -> Non
 @given(seed=SEEDS)
 def test_every_pod_is_of_the_class_that_its_kind_says(seed: int) -> None:
     plan = make_plan(seed, 60)
-    for planned in (*plan.owners, *plan.others):
+    for planned in (*plan.exclusive_pods, *plan.shared_pods):
         spec = manifest(planned)["spec"]
         asked = [one.get("resources", {}) for one in spec["containers"]]
         guaranteed = all(one.get("limits", {}).keys() == {"cpu", "memory"} for one in asked)
-        assert guaranteed == (planned.kind in {*OWNERS, PodKind.FRACTION})
-        assert planned.owns == any(one.get("limits", {}).get("cpu") == "1" for one in asked)
+        assert guaranteed == (planned.kind in {*EXCLUSIVE_KINDS, PodKind.FRACTION})
+        assert planned.exclusive == any(one.get("limits", {}).get("cpu") == "1" for one in asked)
         assert (spec["terminationGracePeriodSeconds"] == 30) == (planned.end is End.FORCED)

@@ -2,33 +2,33 @@
 
 import pytest
 
-from numapin_lab.chaos.observation.assignment_versions import Owner, Version
+from numapin_lab.chaos.observation.assignment_versions import AssignmentVersion, ContainerKey
 from numapin_lab.chaos.observation.cluster_state import Memory
 from numapin_lab.chaos.observation.samples import (
+    Anomaly,
+    AnomalyKind,
     Downtime,
-    Moment,
     Overwrite,
     Samples,
     Seen,
-    Suspicion,
 )
 from numapin_lab.chaos.observation.verdict import Excuse, Verdict
 from numapin_lab.chaos.plan import make_plan
 from numapin_lab.chaos.report import Report, summary
 
-OWNER: Owner = ("uid-a", "main")
+OWNER: ContainerKey = ("uid-a", "main")
 
 
 CLAIM = ((OWNER, 0b10),)
 
 
-def moment(at: float, kind: Suspicion = Suspicion.OVERLAP) -> Moment:
-    return Moment(at, kind, OWNER, "besteffort/podb/c", 0b11, 0.0)
+def anomaly(at: float, kind: AnomalyKind = AnomalyKind.OVERLAP) -> Anomaly:
+    return Anomaly(at, kind, OWNER, "besteffort/podb/c", 0b11, 0.0)
 
 
-def overwrite(seconds: float | None, outcome: str = "Repaired", up: bool = True) -> Overwrite:
+def overwrite(seconds: float | None, outcome: str = "Reverted", up: bool = True) -> Overwrite:
     ended_at = None if seconds is None else 5.0 + seconds
-    return Overwrite("OverwriteOwner", "poda/x", 1, 5.0, ended_at, outcome, up)
+    return Overwrite("OverwriteExclusive", "poda/x", 1, 5.0, ended_at, outcome, up)
 
 
 @pytest.fixture
@@ -38,13 +38,13 @@ def report() -> Report:
         Seen("poda/s", "uid-a", "", 1.0, 9.0),
         Seen("podb/y", "uid-b", "main", 2.0, None),
     )
-    versions = (Version(1.0, 1), Version(2.0, 2, CLAIM, CLAIM, 1, 4))
-    by_hand = [(Excuse.BY_HAND, moment(at)) for at in (1.0, 1.05, 1.1, 7.0, 7.01)]
+    versions = (AssignmentVersion(1.0, 1), AssignmentVersion(2.0, 2, CLAIM, CLAIM, 1, 4))
+    by_hand = [(Excuse.INJECTED, anomaly(at)) for at in (1.0, 1.05, 1.1, 7.0, 7.01)]
     return Report(
         make_plan(5, 20),
         Samples(1000, 400, 9.0, 0.02, 0.001, (), versions, seen),
-        Verdict((moment(3.0), moment(3.25)), tuple(by_hand)),
-        [overwrite(0.004), overwrite(0.002), overwrite(1.5, up=False), overwrite(None, "Kept")],
+        Verdict((anomaly(3.0), anomaly(3.25)), tuple(by_hand)),
+        [overwrite(0.004), overwrite(0.002), overwrite(1.5, up=False), overwrite(None, "Remained")],
         [Downtime("enforcer", 1.0, 2.5), Downtime("enforcer", 4.0, 5.0)],
         {"enforcer": 2},
         {"Forced": 1},
@@ -60,16 +60,19 @@ def report() -> Report:
 
 def test_figures_are_counted_and_measured(report: Report) -> None:
     figures = report.to_json()
-    assert (figures["podsRun"], figures["podsEnded"], figures["ownersReported"]) == (2, 1, 1)
+    assert (figures["podsRun"], figures["podsEnded"], figures["exclusiveReported"]) == (2, 1, 1)
     assert figures["containersRun"] == 2
     (violation,) = figures["violations"]
-    assert (violation["moments"], violation["first"], violation["last"]) == (2, 3.0, 3.25)
+    assert (violation["anomalies"], violation["first"], violation["last"]) == (2, 3.0, 3.25)
     assert figures["excused"] == {
-        "ByHand: Overlap": {"moments": 5, "cgroups": 1, "longestSeconds": 0.1}
+        "Injected: Overlap": {"anomalies": 5, "cgroups": 1, "longestSeconds": 0.1}
     }
-    assert figures["repairMilliseconds"] == {"count": 2, "p50": 4.0, "p99": 4.0, "max": 4.0}
-    assert figures["repairsWhileTheEnforcerWasAway"] == 1
-    assert figures["overwrites"] == {"OverwriteOwner: Repaired": 3, "OverwriteOwner: Kept": 1}
+    assert figures["revertMilliseconds"] == {"count": 2, "p50": 4.0, "p99": 4.0, "max": 4.0}
+    assert figures["revertsWhileTheEnforcerWasAway"] == 1
+    assert figures["overwrites"] == {
+        "OverwriteExclusive: Reverted": 3,
+        "OverwriteExclusive: Remained": 1,
+    }
     assert figures["downSeconds"] == {"enforcer": 2.5}
     assert figures["enforcerMiB"] == {
         "first": 50.0,
@@ -78,11 +81,11 @@ def test_figures_are_counted_and_measured(report: Report) -> None:
         "processes": 2,
         "eachMinute": [52.0, 51.0],
     }
-    assert [one.outcome for one in report.unrepaired] == ["Kept"]
+    assert [one.outcome for one in report.unreverted] == ["Remained"]
 
 
 def test_the_page_for_people_says_what_is_wrong(report: Report) -> None:
     page = summary(report)
     assert "seed 5: 2 pods ran, 1 ended" in page
-    assert "violations: 2\n  kind Overlap, owner uid-a/main" in page
+    assert "violations: 2\n  kind Overlap, container uid-a/main" in page
     assert "PROBLEM: not so after 150 s: it rains" in page

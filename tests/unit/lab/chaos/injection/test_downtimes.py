@@ -39,7 +39,7 @@ def test_a_part_that_does_not_run_ended_by_itself() -> None:
 def test_a_part_that_was_taken_away_did_not() -> None:
     part = Part("kubelet")
     downtimes = Downtimes({"kubelet": part})
-    with downtimes.away("kubelet"):
+    with downtimes.down("kubelet"):
         part.runs = False
         assert downtimes.ended_by_themselves() == []
         assert not downtimes.was_up("kubelet", 0)
@@ -55,7 +55,7 @@ def test_one_that_is_taken_away_while_we_look_did_not_end_by_itself() -> None:
     taken, over = threading.Event(), threading.Event()
 
     def take_away() -> None:
-        with downtimes.away("containerd"):
+        with downtimes.down("containerd"):
             part.runs = False
             taken.set()
             assert over.wait(30)
@@ -78,10 +78,10 @@ def test_one_that_is_taken_away_while_we_look_did_not_end_by_itself() -> None:
 
 def test_downtimes_tell_whether_a_part_was_up() -> None:
     downtimes = Downtimes({"enforcer": Part("enforcer"), "operator": Part("operator")})
-    with downtimes.away("operator"):
+    with downtimes.down("operator"):
         pass
     assert downtimes.was_up("enforcer", 0)
-    with downtimes.away("enforcer"):
+    with downtimes.down("enforcer"):
         pass
     down = downtimes.completed[-1]
     assert not downtimes.was_up("enforcer", down.killed_at)
@@ -90,6 +90,6 @@ def test_downtimes_tell_whether_a_part_was_up() -> None:
 
 def test_what_went_wrong_within_leaves_it_away() -> None:
     downtimes = Downtimes({"enforcer": Part("enforcer")})
-    with pytest.raises(LabError), downtimes.away("enforcer"):
+    with pytest.raises(LabError), downtimes.down("enforcer"):
         raise LabError("it did not come back")
     assert not downtimes.was_up("enforcer", 0)

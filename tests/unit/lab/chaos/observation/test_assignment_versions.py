@@ -1,6 +1,6 @@
 """What one version of a NodeAssignment reports."""
 
-from numapin_lab.chaos.observation.assignment_versions import Version
+from numapin_lab.chaos.observation.assignment_versions import AssignmentVersion
 
 
 def test_only_what_the_spec_of_the_same_version_gives_is_claimed() -> None:
@@ -15,8 +15,8 @@ def test_only_what_the_spec_of_the_same_version_gives_is_claimed() -> None:
             "containers": [entry("a", "1"), entry("b", "2"), entry("gone", "4")],
         },
     }
-    version = Version.parse(body)
-    assert version.listed == ((("a", "main"), 0b10), (("b", "main"), 0b1100))
-    assert version.claims == ((("a", "main"), 0b10),)
-    assert (version.generation, version.shared, version.drifts) == (7, 1, 5)
-    assert Version.parse({"metadata": {"generation": 1}}).claims == ()
+    version = AssignmentVersion.parse(body)
+    assert version.spec_exclusive == ((("a", "main"), 0b10), (("b", "main"), 0b1100))
+    assert version.reported_exclusive == ((("a", "main"), 0b10),)
+    assert (version.generation, version.shared, version.drift_count) == (7, 1, 5)
+    assert AssignmentVersion.parse({"metadata": {"generation": 1}}).reported_exclusive == ()

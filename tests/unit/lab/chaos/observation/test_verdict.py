@@ -1,47 +1,47 @@
-"""Which moments of a chaos run are let go, and which are not."""
+"""Which anomalies of a chaos run are let go, and which are not."""
 
 from dataclasses import replace
 
 import pytest
 
-from numapin_lab.chaos.observation.assignment_versions import Owner, Version
-from numapin_lab.chaos.observation.samples import Downtime, Moment, Overwrite, Suspicion
+from numapin_lab.chaos.observation.assignment_versions import AssignmentVersion, ContainerKey
+from numapin_lab.chaos.observation.samples import Anomaly, AnomalyKind, Downtime, Overwrite
 from numapin_lab.chaos.observation.verdict import Evidence, Excuse, judge
 
-OWNER: Owner = ("uid-a", "main")
+OWNER: ContainerKey = ("uid-a", "main")
 OWN, SHARED, ALL = 0b10, 0b01, 0b11
 BUSY = "besteffort/podb/c"
 BESIDE = "podb/c"
 CLASS = "besteffort"
-LISTED = Version(1.0, 3, ((OWNER, OWN),), ((OWNER, OWN),), SHARED)
-WITHDRAWN = Version(9.0, 4, (), (), ALL)
+LISTED = AssignmentVersion(1.0, 3, ((OWNER, OWN),), ((OWNER, OWN),), SHARED)
+WITHDRAWN = AssignmentVersion(9.0, 4, (), (), ALL)
 
 
-def moment(
+def anomaly(
     at: float,
     path: str = BUSY,
     found: int = ALL,
-    born_at: float = 0.0,
-    kind: Suspicion = Suspicion.OVERLAP,
-) -> Moment:
-    return Moment(at, kind, OWNER, path, found, born_at)
+    seen_at: float = 0.0,
+    kind: AnomalyKind = AnomalyKind.OVERLAP,
+) -> Anomaly:
+    return Anomaly(at, kind, OWNER, path, found, seen_at)
 
 
 def newborn(
-    path: str, kind: Suspicion = Suspicion.OVERLAP, at: float = 5.5, born_at: float = 5.4
-) -> Moment:
-    return Moment(at, kind, OWNER, path, ALL, born_at, begun=False)
+    path: str, kind: AnomalyKind = AnomalyKind.OVERLAP, at: float = 5.5, seen_at: float = 5.4
+) -> Anomaly:
+    return Anomaly(at, kind, OWNER, path, ALL, seen_at, started=False)
 
 
 def overwrite(path: str = BUSY, ended_at: float | None = 6.0) -> Overwrite:
-    return Overwrite("OverwriteShared", path, ALL, 5.0, ended_at, "Repaired", True)
+    return Overwrite("OverwriteShared", path, ALL, 5.0, ended_at, "Reverted", True)
 
 
 def evidence(
     *overwrites: Overwrite,
     downtimes: tuple[Downtime, ...] = (),
     taken: tuple[tuple[float, int], ...] = ((1.0, 3),),
-    versions: tuple[Version, ...] = (LISTED, WITHDRAWN),
+    versions: tuple[AssignmentVersion, ...] = (LISTED, WITHDRAWN),
 ) -> Evidence:
     return Evidence(overwrites, downtimes, taken, versions)
 
@@ -52,48 +52,48 @@ DOWN = Downtime("enforcer", 4.0, 7.0)
 @pytest.mark.parametrize(
     ("seen", "known", "excuse"),
     [
-        pytest.param(moment(5.5), evidence(), None, id="nothing-explains-it"),
-        pytest.param(moment(5.5), evidence(overwrite()), Excuse.BY_HAND, id="written-by-us"),
-        pytest.param(moment(4.9), evidence(overwrite()), None, id="before-we-wrote"),
-        pytest.param(moment(6.1), evidence(overwrite()), None, id="after-it-was-repaired"),
+        pytest.param(anomaly(5.5), evidence(), None, id="nothing-explains-it"),
+        pytest.param(anomaly(5.5), evidence(overwrite()), Excuse.INJECTED, id="written-by-us"),
+        pytest.param(anomaly(4.9), evidence(overwrite()), None, id="before-we-wrote"),
+        pytest.param(anomaly(6.1), evidence(overwrite()), None, id="after-it-was-repaired"),
         pytest.param(
-            replace(moment(4.9), until=5.1),
+            replace(anomaly(4.9), until=5.1),
             evidence(overwrite()),
-            Excuse.BY_HAND,
+            Excuse.INJECTED,
             id="looked-while-we-wrote",
         ),
         pytest.param(
-            moment(99.0), evidence(overwrite(ended_at=None)), Excuse.BY_HAND, id="never-repaired"
+            anomaly(99.0), evidence(overwrite(ended_at=None)), Excuse.INJECTED, id="never-repaired"
         ),
         pytest.param(
-            moment(5.5, found=OWN), evidence(overwrite()), None, id="not-what-we-wrote-there"
+            anomaly(5.5, found=OWN), evidence(overwrite()), None, id="not-what-we-wrote-there"
         ),
         pytest.param(
-            moment(5.5, "besteffort/podx/y"), evidence(overwrite()), None, id="another-cgroup"
+            anomaly(5.5, "besteffort/podx/y"), evidence(overwrite()), None, id="another-cgroup"
         ),
         pytest.param(
-            moment(5.5, born_at=5.2),
+            anomaly(5.5, seen_at=5.2),
             evidence(overwrite(CLASS)),
-            Excuse.BY_HAND,
+            Excuse.INJECTED,
             id="born-in-what-we-wrote",
         ),
         pytest.param(
-            moment(5.5, born_at=4.0), evidence(overwrite(CLASS)), None, id="was-there-before"
+            anomaly(5.5, seen_at=4.0), evidence(overwrite(CLASS)), None, id="was-there-before"
         ),
         pytest.param(
-            moment(5.5),
+            anomaly(5.5),
             evidence(taken=((1.0, 3), (5.4, 4))),
             Excuse.WITHDRAWN,
             id="the-enforcer-had-taken-the-next-spec",
         ),
         pytest.param(
-            moment(5.5),
+            anomaly(5.5),
             evidence(taken=((1.0, 3), (5.6, 4))),
             None,
             id="the-enforcer-had-not-taken-it-yet",
         ),
         pytest.param(
-            moment(5.5),
+            anomaly(5.5),
             evidence(taken=((1.0, 2),)),
             None,
             id="a-generation-never-seen-is-as-the-next-one",
@@ -101,14 +101,14 @@ DOWN = Downtime("enforcer", 4.0, 7.0)
         pytest.param(
             newborn(BESIDE),
             evidence(downtimes=(DOWN,)),
-            Excuse.UNFENCED_BIRTH,
+            Excuse.UNFENCED_NEW_POD,
             id="guaranteed-and-born-while-the-enforcer-was-dead",
         ),
         pytest.param(
-            moment(5.5, BESIDE, born_at=4.5),
+            anomaly(5.5, BESIDE, seen_at=4.5),
             evidence(downtimes=(DOWN,)),
             None,
-            id="its-program-had-begun-by-then",
+            id="its-program-had-started-by-then",
         ),
         pytest.param(
             newborn(BUSY),
@@ -117,13 +117,13 @@ DOWN = Downtime("enforcer", 4.0, 7.0)
             id="a-best-effort-pod-is-born-fenced",
         ),
         pytest.param(
-            newborn(BESIDE, born_at=3.5),
+            newborn(BESIDE, seen_at=3.5),
             evidence(downtimes=(DOWN,)),
             None,
             id="born-before-the-enforcer-died",
         ),
         pytest.param(
-            newborn(BESIDE, at=7.1, born_at=4.5),
+            newborn(BESIDE, at=7.1, seen_at=4.5),
             evidence(downtimes=(DOWN,)),
             None,
             id="seen-by-the-next-enforcer",
@@ -135,15 +135,15 @@ DOWN = Downtime("enforcer", 4.0, 7.0)
             id="the-operator-fences-nobody",
         ),
         pytest.param(
-            newborn("poduid-a/d"), evidence(), Excuse.NOT_BEGUN, id="of-its-pod-and-not-begun"
+            newborn("poduid-a/d"), evidence(), Excuse.NOT_STARTED, id="of-its-pod-and-not-started"
         ),
-        pytest.param(moment(5.5, "poduid-a/d"), evidence(), None, id="of-its-pod-and-begun"),
-        pytest.param(newborn(BUSY), evidence(), None, id="not-begun-but-of-another-pod"),
+        pytest.param(anomaly(5.5, "poduid-a/d"), evidence(), None, id="of-its-pod-and-started"),
+        pytest.param(newborn(BUSY), evidence(), None, id="not-started-but-of-another-pod"),
         pytest.param(
-            newborn("poduid-a/d", Suspicion.LOST_PIN), evidence(), None, id="a-pin-is-a-pin"
+            newborn("poduid-a/d", AnomalyKind.LOST_PIN), evidence(), None, id="a-pin-is-a-pin"
         ),
         pytest.param(
-            moment(5.5, kind=Suspicion.TWO_OWNERS),
+            anomaly(5.5, kind=AnomalyKind.TWO_EXCLUSIVE),
             evidence(taken=((1.0, 3), (5.4, 4))),
             None,
             id="two-owners-are-two-whoever-is-listed",
@@ -151,7 +151,7 @@ DOWN = Downtime("enforcer", 4.0, 7.0)
     ],
 )
 def test_a_moment_is_let_go_for_one_reason_or_is_a_violation(
-    seen: Moment, known: Evidence, excuse: Excuse | None
+    seen: Anomaly, known: Evidence, excuse: Excuse | None
 ) -> None:
     verdict = judge([seen], known)
     assert verdict.excused == (((excuse, seen),) if excuse else ())
