@@ -14,7 +14,7 @@ def _exclusive(assignment: NodeAssignment) -> dict[str, tuple[str, bool]]:
     return {one.pod_uid: (str(one.cpus), one.exclusive) for one in status.containers}
 
 
-def test_a_pod_gets_a_cpu_of_its_own_and_everybody_else_leaves_it(lab: RunningLab) -> None:
+def test_a_pod_gets_an_exclusive_cpu_and_all_others_leave_it(lab: RunningLab) -> None:
     lab.apply(policy(), pod("neighbour", BUSY))
     lab.wait_running("neighbour")
     lab.wait_settled()
@@ -31,7 +31,9 @@ def test_a_pod_gets_a_cpu_of_its_own_and_everybody_else_leaves_it(lab: RunningLa
     assert row[1:-1] == ["e2e", "Static", "1", "0", "0", "0", "True"]
 
 
-def test_who_cannot_fit_is_told_the_numbers_and_runs_shared(lab: RunningLab) -> None:
+def test_a_pod_that_does_not_fit_gets_an_event_with_the_numbers_and_runs_shared(
+    lab: RunningLab,
+) -> None:
     lab.apply(policy(), pod("first", cpu="1"))
     lab.wait_running("first")
     lab.apply(pod("second", cpu="1"))
@@ -57,7 +59,7 @@ def test_who_cannot_fit_is_told_the_numbers_and_runs_shared(lab: RunningLab) -> 
     assert status.pools.shared == EVERYTHING
 
 
-def test_deleting_the_policy_gives_every_cgroup_back(lab: RunningLab) -> None:
+def test_deleting_the_policy_restores_every_cpuset(lab: RunningLab) -> None:
     lab.apply(pod("owner", cpu="1"), pod("neighbour", BUSY))
     lab.wait_running("owner", "neighbour")
     before = lab.cpusets()
@@ -70,7 +72,7 @@ def test_deleting_the_policy_gives_every_cgroup_back(lab: RunningLab) -> None:
     assert lab.cpusets() == before
 
 
-def test_mode_none_gives_every_cgroup_back_and_the_policy_stays(lab: RunningLab) -> None:
+def test_mode_none_restores_every_cpuset_and_the_policy_stays(lab: RunningLab) -> None:
     lab.apply(pod("owner", cpu="1"), pod("neighbour", BUSY))
     lab.wait_running("owner", "neighbour")
     before = lab.cpusets()
@@ -104,7 +106,7 @@ def test_a_fractional_request_shares(lab: RunningLab) -> None:
     assert lab.allowed("half") == EVERYTHING
 
 
-def test_a_policy_that_comes_later_pins_what_already_runs(lab: RunningLab) -> None:
+def test_a_later_policy_pins_running_containers(lab: RunningLab) -> None:
     lab.apply(pod("owner", cpu="1"), pod("neighbour", BUSY))
     lab.wait_running("owner", "neighbour")
     lab.apply(policy())
@@ -112,7 +114,7 @@ def test_a_policy_that_comes_later_pins_what_already_runs(lab: RunningLab) -> No
     eventually(lambda: lab.allowed("neighbour"), SHARED)
 
 
-def test_an_init_container_hands_its_cpu_on(lab: RunningLab) -> None:
+def test_an_init_container_passes_its_cpu_on(lab: RunningLab) -> None:
     look = ("grep", "Cpus_allowed_list", "/proc/self/status")
     owner = pod("owner", BUSY, cpu="1")
     main = owner["spec"]["containers"][0]

@@ -47,7 +47,7 @@ def test_both_killed_and_restarted_in_the_other_order(pinned: RunningLab) -> Non
     assert pinned.cpusets() == before
 
 
-def test_a_pod_that_ends_while_the_operator_is_away_is_released_later(pinned: RunningLab) -> None:
+def test_a_pod_that_ends_while_the_operator_is_down_is_released_later(pinned: RunningLab) -> None:
     pinned.kill("operator")
     pinned.delete("pod", "owner")
     assert pinned.allowed("neighbour") == SHARED
@@ -55,7 +55,7 @@ def test_a_pod_that_ends_while_the_operator_is_away_is_released_later(pinned: Ru
     eventually(lambda: pinned.allowed("neighbour"), OWN | SHARED)
 
 
-def test_a_pod_that_comes_while_the_enforcer_is_away_is_pinned_later(lab: RunningLab) -> None:
+def test_a_pod_that_starts_while_the_enforcer_is_down_is_pinned_later(lab: RunningLab) -> None:
     lab.apply(policy(), pod("neighbour", BUSY))
     lab.wait_running("neighbour")
     lab.wait_settled()
@@ -68,7 +68,7 @@ def test_a_pod_that_comes_while_the_enforcer_is_away_is_pinned_later(lab: Runnin
 
 
 @pytest.mark.parametrize("cpu", [None, "500m"], ids=["BestEffort", "Guaranteed"])
-def test_a_new_pod_is_born_off_the_owned_cpu_while_the_enforcer_is_away(
+def test_a_new_pod_starts_off_the_exclusive_cpu_while_the_enforcer_is_down(
     pinned: RunningLab, cpu: str | None
 ) -> None:
     """In its class if it has one, and else by the standby."""
@@ -82,7 +82,7 @@ def test_a_new_pod_is_born_off_the_owned_cpu_while_the_enforcer_is_away(
     pinned.restart("enforcer")
 
 
-def test_a_cpuset_overwritten_by_hand_is_repaired_counted_and_told(pinned: RunningLab) -> None:
+def test_an_overwritten_cpuset_is_reverted_counted_and_reported(pinned: RunningLab) -> None:
     group = pinned.container("neighbour")
     for each in (group.parent.parent, group.parent, group):  # a child holds no more than its parent
         with suppress(PermissionError):  # narrowed again by then: that is what is tested

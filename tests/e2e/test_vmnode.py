@@ -112,7 +112,7 @@ def held_on(lab: RunningVmLab, name: str) -> int | None:
     return None
 
 
-def test_owners_get_whole_cores_of_one_numa_node(settled: RunningVmLab) -> None:
+def test_exclusive_containers_get_whole_cores_of_one_numa_node(settled: RunningVmLab) -> None:
     own = {name: told(settled, name) for name in ("owner", "other")}
     assert set(own.values()) == {("2-3", "0", True), ("4-5", "1", True)}
     for name, answer in own.items():
@@ -123,7 +123,7 @@ def test_owners_get_whole_cores_of_one_numa_node(settled: RunningVmLab) -> None:
     assert [(one.pod, one.reason) for one in refused] == [("odd", "TopologyAffinityError")]
 
 
-def test_everybody_else_is_off_their_cpus(settled: RunningVmLab) -> None:
+def test_all_other_containers_are_off_the_exclusive_cpus(settled: RunningVmLab) -> None:
     for name in ("odd", "neighbour", "burst"):
         assert of(settled, name) == ("0-1,6-7", "0-1", {("0-1,6-7", "0-1")})
     pools = status_of(settled)["pools"]
@@ -195,7 +195,7 @@ def test_memory_follows_a_change_of_numa_nodes_and_only_then_all_is_ready(
     assert [one for one in seen if not honest(one)] == []
 
 
-def test_the_fence_holds_while_the_enforcer_is_dead(settled: RunningVmLab) -> None:
+def test_the_fence_holds_while_the_enforcer_is_down(settled: RunningVmLab) -> None:
     groups = settled.look().groups
     settled.kill("enforcer")
     settled.apply(pod("late", FIRST_ACT))
@@ -240,7 +240,7 @@ def test_a_shared_cpu_goes_offline_and_comes_back(settled: RunningVmLab) -> None
     settled.eventually(lambda: of(settled, "neighbour")[0], "0-1,6-7")
 
 
-def test_sets_overwritten_by_hand_are_repaired_counted_and_told(settled: RunningVmLab) -> None:
+def test_overwritten_cpusets_are_reverted_counted_and_reported(settled: RunningVmLab) -> None:
     owner = settled.container("owner")
     drifts = status_of(settled)["driftCount"]
     settled.write(f"{owner}/cpuset.cpus", "0-3")
@@ -256,7 +256,7 @@ def test_sets_overwritten_by_hand_are_repaired_counted_and_told(settled: Running
     settled.eventually(lambda: wanted in notes(), True)
 
 
-def test_an_owned_cpu_that_goes_offline_is_nobodys_and_then_everybodys(node: RunningVmLab) -> None:
+def test_an_exclusive_cpu_that_goes_offline_is_released_and_then_shared(node: RunningVmLab) -> None:
     """An assignment names online CPUs only: an owner does not get back what it lost."""
     assert told(node, "other") == ("4-5", "1", True)
     node.set_online(5, online=False)
@@ -272,7 +272,7 @@ def test_an_owned_cpu_that_goes_offline_is_nobodys_and_then_everybodys(node: Run
     assert told(node, "other") == ("4", "1", True)
 
 
-def test_without_the_policy_every_cgroup_has_all_as_it_was_found(node: RunningVmLab) -> None:
+def test_without_the_policy_every_cpuset_is_as_before(node: RunningVmLab) -> None:
     """A set can be widened again, but the kernel lets nobody empty one that has processes."""
     node.delete("cpupolicy", "e2e")
     node.eventually(node.assignment, None)

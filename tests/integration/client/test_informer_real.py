@@ -45,7 +45,7 @@ async def test_a_cut_connection_costs_no_list(
     assert counting.lists == 1
 
 
-async def test_a_silent_wire_is_noticed_and_made_up_for(
+async def test_a_silent_connection_is_detected_and_missed_changes_are_listed(
     client: ApiClient, wired: tuple[Wire, ApiClient], namespace: str
 ) -> None:
     wire, through = wired
@@ -84,7 +84,7 @@ async def test_short_watches_lose_nothing(client: ApiClient, namespace: str) -> 
     assert counting.lists == 1
 
 
-async def test_an_object_that_leaves_a_selector_is_told_as_gone(
+async def test_an_object_that_leaves_a_selector_is_reported_as_gone(
     client: ApiClient, namespace: str
 ) -> None:
     """As a pod does that is bound to another node, or ends."""
@@ -104,7 +104,7 @@ async def test_an_object_that_leaves_a_selector_is_told_as_gone(
         await eventually(lambda: not informer.items)
 
 
-async def test_a_version_of_the_future_is_answered_by_silence(
+async def test_a_watch_from_a_future_version_gets_no_events(
     client: ApiClient, namespace: str
 ) -> None:
     """Why versions are compared: so does a server treat us whose etcd was made anew."""

@@ -65,7 +65,7 @@ async def test_a_client_certificate(
         assert await who_am_i(client) == "by-certificate"
 
 
-async def test_a_server_that_is_called_something_else(
+async def test_a_server_with_another_name_is_refused(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     user = {"token": control_plane.admin_token}
@@ -79,7 +79,7 @@ async def test_a_server_that_is_called_something_else(
         assert await who_am_i(client) == "admin"
 
 
-async def test_an_insecure_cluster_is_talked_to(
+async def test_a_cluster_without_tls_verification_works(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     insecure = {"certificate-authority": "", "insecure-skip-tls-verify": True}
@@ -146,7 +146,7 @@ async def test_a_plugin(control_plane: ControlPlane, tmp_path: Path, kind: str) 
         assert await who_am_i(client) == expected
 
 
-async def test_a_user_without_rights_is_told_whose_they_are(
+async def test_a_forbidden_request_names_the_user(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     crt, key = certificate(control_plane, "powerless")

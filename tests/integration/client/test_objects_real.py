@@ -70,7 +70,7 @@ async def test_a_refused_token_is_unauthorized(control_plane: ControlPlane, tmp_
             await client.list_chunk(Source(NODES), limit=0)
 
 
-async def test_a_wrong_authority_is_said_with_the_place(
+async def test_a_wrong_authority_is_reported_with_its_file(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     other = tmp_path / "kubeconfig"
@@ -92,7 +92,7 @@ current-context: x
     )
 
 
-async def test_the_right_of_a_service_account_ends_somewhere(
+async def test_a_service_account_has_no_right_beyond_its_roles(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     control_plane.kubectl("create", "serviceaccount", "nobody", "-n", namespace)
@@ -105,7 +105,7 @@ async def test_the_right_of_a_service_account_ends_somewhere(
             await client.list_chunk(Source(NODES), limit=0)
 
 
-async def test_an_event_with_a_long_note_is_taken(client: ApiClient, namespace: str) -> None:
+async def test_an_event_with_a_long_note_is_accepted(client: ApiClient, namespace: str) -> None:
     pod = await client.create(PODS, _pod(namespace))
     refused = Event(WARNING, "TopologyAffinityError", "Refuse", "ü" * 600)
     await post_event(client, object_reference(pod), refused, Reporter("numapin.io/t", "me"))
@@ -114,7 +114,7 @@ async def test_an_event_with_a_long_note_is_taken(client: ApiClient, namespace: 
     assert event["note"].endswith("ü…")
 
 
-async def test_an_event_about_a_node_lies_in_default(client: ApiClient) -> None:
+async def test_an_event_about_a_node_is_in_the_default_namespace(client: ApiClient) -> None:
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n" * 253}}
     drifted = Event(WARNING, "Drift", "Repair", "cpuset was 0-7")
     reporter = Reporter("numapin.io/t", "me")

@@ -72,7 +72,7 @@ async def restart(plane: ControlPlane, wire: Wire) -> None:
     wire.mend()
 
 
-async def test_what_went_unseen_before_a_restart_is_noticed(
+async def test_a_change_missed_before_a_restart_is_noticed_after_it(
     plane: ControlPlane, wired: tuple[Wire, ApiClient]
 ) -> None:
     wire, through = wired

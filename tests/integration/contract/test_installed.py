@@ -75,7 +75,9 @@ def _patch_status(kubectl: Kubectl, name: str, *who: str) -> str:
     return kubectl("patch", "na", name, "--subresource=status", "--type=merge", "-p", patch, *who)
 
 
-def test_get_nodeassignments_shows_who_holds_what(installed: Kubectl, assignment: str) -> None:
+def test_get_nodeassignments_shows_policy_mode_and_counts(
+    installed: Kubectl, assignment: str
+) -> None:
     _patch_status(installed, assignment)
     head, row = installed("get", "na", assignment).splitlines()
     columns = "NAME POLICY MODE EXCLUSIVE SHARED RESERVED DRIFT READY AGE"

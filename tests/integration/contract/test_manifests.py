@@ -47,7 +47,7 @@ def test_the_programs_take_the_flags_they_are_given(
     assert str(settings.kubelet_state_dir / "cpu_manager_state") in mounted
 
 
-def test_the_standby_reads_what_the_enforcer_keeps(
+def test_the_standby_reads_the_enforcers_local_copy(
     rendered: dict[tuple[str, str], dict[str, Any]],
 ) -> None:
     both = ("numapin-enforcer", "numapin-standby")

@@ -222,7 +222,7 @@ def test_a_policy_is_accepted(installed: Kubectl, case: str) -> None:
 
 
 @pytest.mark.parametrize("case", BAD_POLICIES)
-def test_a_policy_is_refused_with_a_word_of_help(installed: Kubectl, case: str) -> None:
+def test_an_invalid_policy_is_refused_with_help(installed: Kubectl, case: str) -> None:
     spec, message = BAD_POLICIES[case]
     with pytest.raises(LabError) as refused:
         _ask(installed, "CpuPolicy", spec)
@@ -235,7 +235,7 @@ def test_an_assignment_is_accepted(installed: Kubectl, case: str) -> None:
 
 
 @pytest.mark.parametrize("case", BAD_ASSIGNMENTS)
-def test_an_assignment_is_refused_with_a_word_of_help(installed: Kubectl, case: str) -> None:
+def test_an_invalid_assignment_is_refused_with_help(installed: Kubectl, case: str) -> None:
     spec, message = BAD_ASSIGNMENTS[case]
     with pytest.raises(LabError) as refused:
         _ask(installed, "NodeAssignment", spec)

@@ -84,7 +84,7 @@ def partitioned(_: RealCgroups) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("gone", [offline, partitioned])
-def test_an_owner_without_its_cpu_is_told_as_what_it_is(
+def test_an_exclusive_container_without_its_cpu_is_not_reported_exclusive(
     real: RealCgroups,
     cgroup: str,
     told: Callable[[], tuple[CpuSet, bool]],

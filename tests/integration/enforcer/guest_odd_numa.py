@@ -47,7 +47,7 @@ def test_each_numa_node_is_found_with_what_it_has() -> None:
     assert TOPOLOGY.warnings == ()
 
 
-def test_only_nodes_with_memory_are_accepted_since_the_kernel_takes_any(group: Path) -> None:
+def test_only_numa_nodes_with_memory_are_accepted(group: Path) -> None:
     """The kernel accepts a node without memory, and gives what is around the cgroup instead."""
     (group / "cpuset.mems").write_text("1")
     assert (group / "cpuset.mems.effective").read_text().strip() == "0,2"

@@ -49,7 +49,9 @@ def kubelet_sets_a_weight(unit: str, weight: int) -> None:
     run("systemctl", "show", "--property=CPUWeight", unit)  # answers when that is written
 
 
-async def test_the_fence_is_systemds_own_word(node: Node, kubelet: SystemdKubelet) -> None:
+async def test_systemd_is_given_the_fence_as_a_property(
+    node: Node, kubelet: SystemdKubelet
+) -> None:
     owner = await kubelet.run_pod("owner")
     owned = scope(owner, await kubelet.run(owner, "main"))
     wanted = spec(assigned(owner.uid, "main", "1"), shared="0")

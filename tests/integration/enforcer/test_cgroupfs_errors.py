@@ -33,14 +33,14 @@ def real() -> Iterator[RealCgroups]:
         (MemSet([1023]), "(not there .*EINVAL|beyond .*ERANGE)"),
     ],
 )
-def test_a_set_that_the_machine_lacks_is_told_with_file_and_value(
+def test_a_set_that_the_machine_lacks_is_reported_with_file_and_value(
     real: RealCgroups, value: CpuSet | MemSet, told: str
 ) -> None:
     with pytest.raises(CgroupRefusedError, match=f"writing '{value}' to /sys.*pod/cpuset.*{told}"):
         real.write(Write(f"{real.root}/pod", value, Step.GRANT))
 
 
-def test_an_emptied_set_is_told(real: RealCgroups) -> None:
+def test_an_emptied_set_is_reported(real: RealCgroups) -> None:
     path = f"{real.root}/busy"
     real.make(path)
     real.write(Write(path, online_cpus(), Step.GRANT))
@@ -50,7 +50,7 @@ def test_an_emptied_set_is_told(real: RealCgroups) -> None:
         real.write(Write(path, CpuSet(), Step.GRANT))
 
 
-def test_a_cgroup_that_is_gone_is_told_from_one_that_refuses(real: RealCgroups) -> None:
+def test_a_removed_cgroup_is_distinguished_from_a_refused_write(real: RealCgroups) -> None:
     with pytest.raises(CgroupVanishedError, match="the cgroup is gone"):
         real.write(Write(f"{real.root}/gone", online_cpus(), Step.GRANT))
 
@@ -66,9 +66,7 @@ def read_only(real: RealCgroups, tmp_path: Path) -> Iterator[Cgroupfs]:
         subprocess.run(["umount", tmp_path], check=True)
 
 
-def test_cgroups_mounted_read_only_are_read_and_told(
-    real: RealCgroups, read_only: Cgroupfs
-) -> None:
+def test_read_only_cgroups_are_read_and_reported(real: RealCgroups, read_only: Cgroupfs) -> None:
     assert read_only.read() == real.read()
     write = Write(f"{real.root}/pod", online_cpus(), Step.GRANT)
     with pytest.raises(CgroupReadOnlyError, match="mounted read-only") as caught:

@@ -50,7 +50,7 @@ def build(real: RealCgroups, model: KernelModel) -> None:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(data=st.data())
-def test_the_kernel_takes_every_write_and_has_what_is_wanted(
+def test_the_kernel_accepts_every_write_and_ends_as_desired(
     real: RealCgroups, data: st.DataObject
 ) -> None:
     world = data.draw(worlds_on(real.version, this_machine(), real.layout))

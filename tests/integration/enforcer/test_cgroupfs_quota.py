@@ -36,7 +36,7 @@ def root(mounts: Mounts) -> Iterator[str]:
         path.rmdir()
 
 
-def test_limits_are_read_lifted_and_given_back(mounts: Mounts, root: str, tmp_path: Path) -> None:
+def test_quotas_are_read_removed_and_restored(mounts: Mounts, root: str, tmp_path: Path) -> None:
     files = Cgroupfs(mounts, root)
     paths = (f"{root}/pod1", f"{root}/{INNER}")
     assert [files.read_quota(path) for path in paths] == [Quota(300_000), Quota(200_000)]
@@ -47,6 +47,6 @@ def test_limits_are_read_lifted_and_given_back(mounts: Mounts, root: str, tmp_pa
     assert [files.read_quota(path) for path in paths] == [Quota(300_000), Quota(200_000)]
 
 
-def test_the_kernel_says_what_limit_it_refuses(mounts: Mounts, root: str) -> None:
+def test_a_quota_that_the_kernel_refuses_is_named(mounts: Mounts, root: str) -> None:
     with pytest.raises(CgroupRefusedError, match="EINVAL"):
         Cgroupfs(mounts, root).write(Write(f"{root}/pod1", Quota(1), Step.GRANT))

@@ -16,7 +16,7 @@ def real() -> Iterator[RealCgroups]:
         yield made
 
 
-def test_nobody_stays_or_comes_back_on_a_cpu_by_choosing_it(real: RealCgroups) -> None:
+def test_no_process_stays_on_an_exclusive_cpu_by_setting_its_affinity(real: RealCgroups) -> None:
     """Narrowing a cgroup is enough: nothing that runs in it need be looked at."""
     path, taken = f"{real.root}/choosy", CpuSet([max(online_cpus())])
     real.make(path)

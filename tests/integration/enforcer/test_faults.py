@@ -72,7 +72,7 @@ async def test_a_bad_spec_is_refused_whole(node: Node, owner: tuple[Pod, str], c
     await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
 
 
-async def test_the_api_server_being_away_at_start(
+async def test_the_api_server_is_down_at_the_start(
     node: Node, owner: tuple[Pod, str], tmp_path: Path
 ) -> None:
     _, cgroup = owner
@@ -111,7 +111,7 @@ async def test_a_bad_local_copy_is_refused_and_nothing_is_touched(
     assert "is not used" in note
 
 
-async def test_a_runtime_that_hangs_holds_nothing_up(
+async def test_a_hanging_runtime_blocks_nothing_else(
     node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
 ) -> None:
     pod, cgroup = owner
@@ -181,7 +181,7 @@ async def test_too_few_inotify_watches(node: Node, owner: tuple[Pod, str]) -> No
     await eventually(lambda: cpus_of(cgroup) == "0", "the slow pass to repair it")
 
 
-async def test_a_storm_of_events_starves_nobody(node: Node, owner: tuple[Pod, str]) -> None:
+async def test_a_storm_of_events_starves_no_other_work(node: Node, owner: tuple[Pod, str]) -> None:
     """Who may write cgroups can make events for ever; drift is repaired and told all the same."""
     pod, cgroup = owner
     nested, sandbox = f"{cgroup}/noisy", f"{pod.cgroup}/{pod.sandbox_id}"
@@ -207,11 +207,11 @@ async def test_a_storm_of_events_starves_nobody(node: Node, owner: tuple[Pod, st
             (mount / nested).rmdir()
 
 
-async def test_no_cpuset_where_one_was_looked_for(node: Node, tmp_path: Path) -> None:
+async def test_a_mount_without_cpuset_is_reported(node: Node, tmp_path: Path) -> None:
     await node_ends(node, "no cpuset controller below", cgroupfs=str(tmp_path))
 
 
-async def test_a_kubeconfig_that_is_none(node: Node, tmp_path: Path) -> None:
+async def test_an_invalid_kubeconfig_is_reported(node: Node, tmp_path: Path) -> None:
     (tmp_path / "wrong").write_text("hello")
     await node_ends(node, str(tmp_path / "wrong"), kubeconfig=str(tmp_path / "wrong"))
 
@@ -237,7 +237,7 @@ async def node_ends(node: Node, message: str, **options: str) -> None:
     assert message in line
 
 
-async def test_nobody_is_told_as_owner_whom_a_restart_would_not_know(
+async def test_no_container_is_reported_exclusive_before_its_spec_is_on_disk(
     node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
 ) -> None:
     """The disk takes its time: an enforcer that is killed now begins with the assignment before."""

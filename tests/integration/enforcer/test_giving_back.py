@@ -13,7 +13,7 @@ def sets(kubelet: Kubelet) -> dict[str, str]:
     return {str(path): cpus_of(str(path.relative_to(CPUSET))) for path in folders}
 
 
-async def test_mode_none_gives_everything_back_once(node: Node, kubelet: Kubelet) -> None:
+async def test_mode_none_restores_every_cpuset_once(node: Node, kubelet: Kubelet) -> None:
     owner, other = await kubelet.run_pod("owner"), await kubelet.run_pod("other", "besteffort")
     await kubelet.run(owner, "main")
     other_id = await kubelet.run(other, "main")
@@ -41,7 +41,7 @@ async def test_mode_none_from_the_start_touches_nothing(node: Node, kubelet: Kub
     assert cpus_of(cgroup) == "1"
 
 
-async def test_release_gives_everything_back_and_says_so(node: Node, kubelet: Kubelet) -> None:
+async def test_release_restores_every_cpuset_and_reports_it(node: Node, kubelet: Kubelet) -> None:
     owner, other = await kubelet.run_pod("owner"), await kubelet.run_pod("other", "burstable")
     owner_id = await kubelet.run(owner, "main")
     await kubelet.run(other, "main")
@@ -59,7 +59,7 @@ async def test_release_gives_everything_back_and_says_so(node: Node, kubelet: Ku
     assert sets(kubelet) == before
 
 
-async def test_release_where_there_is_nothing(node: Node, kubelet: Kubelet) -> None:
+async def test_release_without_cgroups_succeeds(node: Node, kubelet: Kubelet) -> None:
     options = {**node.options, "cgroup-root": f"{kubelet.root}/none"}
     node.launch(["--release", *(f"--{name}={value}" for name, value in options.items())])
     await eventually(node.ended)

@@ -11,7 +11,7 @@ from numapin_lab.vm.machine import Machine, NumaNode, VirtualMachine
 
 GUEST_SECONDS = 900
 # Each takes an enforcer, whose start alone is many seconds there; these need the kernel most.
-CHOSEN = "running_container or swap or fenced or never_meet"
+CHOSEN = "running_container or swap or fenced or never_run_on_exclusive_cpus"
 FOLDER = Path("tests/integration/enforcer")
 # The host ends the guest; a bound inside, made for a real machine, would only come before that.
 PYTEST = (

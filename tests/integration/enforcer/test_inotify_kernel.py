@@ -12,7 +12,7 @@ def _kernel_watches(watch: CgroupWatch) -> int:
     return sum(line.startswith("inotify wd:") for line in lines)
 
 
-async def test_a_cgroup_that_is_gone_is_watched_no_more(kubelet: Kubelet) -> None:
+async def test_a_removed_cgroup_is_not_watched_any_more(kubelet: Kubelet) -> None:
     with CgroupWatch(CPUSET, kubelet.kubepods) as watch:
         before = _kernel_watches(watch)
         for number in range(10):

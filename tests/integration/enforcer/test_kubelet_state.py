@@ -30,7 +30,7 @@ def mounted(root: None, tmp_path: Path) -> Iterator[tuple[Path, Path]]:
     subprocess.run(["umount", target], check=True)
 
 
-def test_a_checkpoint_that_was_replaced_asks_for_a_restart(mounted: tuple[Path, Path]) -> None:
+def test_a_replaced_checkpoint_needs_a_restart(mounted: tuple[Path, Path]) -> None:
     host, pod = mounted
     assert checkpoint_replaced(pod) == ""
     (host / "new").write_text(STATIC)
@@ -41,7 +41,7 @@ def test_a_checkpoint_that_was_replaced_asks_for_a_restart(mounted: tuple[Path, 
     assert checkpoint_replaced(host) == ""
 
 
-async def test_a_standby_ends_then_and_its_pod_restarts_it(
+async def test_a_standby_ends_when_the_checkpoint_was_replaced(
     node: Node, mounted: tuple[Path, Path]
 ) -> None:
     host, pod = mounted
@@ -56,7 +56,7 @@ async def test_a_standby_ends_then_and_its_pod_restarts_it(
     assert "only a restart shows the new one" in node.standby_log
 
 
-def test_a_kubelet_without_a_checkpoint_asks_for_nothing(tmp_path: Path) -> None:
+def test_a_kubelet_without_a_checkpoint_needs_no_restart(tmp_path: Path) -> None:
     assert checkpoint_replaced(tmp_path) == ""
 
 
@@ -79,7 +79,7 @@ async def test_the_kubelets_own_static_policy(node: Node, owner: tuple[Pod, str]
     assert node.status["driftCount"] == 0
 
 
-async def test_hands_are_off_limits_and_the_runtime_too(node: Node, kubelet: Kubelet) -> None:
+async def test_quotas_and_runtime_are_left_alone_too(node: Node, kubelet: Kubelet) -> None:
     """Beside a kubelet that pins containers itself, from its start to its end."""
     pod = await kubelet.run_pod("owner")
     write_limit(pod.cgroup, 150_000)

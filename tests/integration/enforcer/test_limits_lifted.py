@@ -23,7 +23,7 @@ def limits(*cgroups: str) -> list[str]:
     return [limit_of(cgroup) for cgroup in cgroups]
 
 
-async def test_an_owner_and_its_pod_are_freed_and_limited_again(
+async def test_the_quotas_of_an_exclusive_container_and_its_pod_are_removed_and_restored(
     node: Node, kubelet: Kubelet
 ) -> None:
     pod, main, side = await limited_pod(kubelet)
@@ -38,7 +38,9 @@ async def test_an_owner_and_its_pod_are_freed_and_limited_again(
     await eventually(lambda: limits(*cgroups) == before)
 
 
-async def test_a_resize_brings_no_limit_back_to_an_owner(node: Node, kubelet: Kubelet) -> None:
+async def test_a_resize_restores_no_quota_of_an_exclusive_container(
+    node: Node, kubelet: Kubelet
+) -> None:
     pod, main, side = await limited_pod(kubelet)
     await node.start()
     await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
@@ -52,7 +54,7 @@ async def test_a_resize_brings_no_limit_back_to_an_owner(node: Node, kubelet: Ku
     await eventually(lambda: limits(pod.cgroup, main, side) == ["150000", "100000", "50000"])
 
 
-async def test_what_was_lifted_before_a_kill_is_given_back_after_it(
+async def test_quotas_removed_before_a_kill_are_restored_after_it(
     node: Node, kubelet: Kubelet
 ) -> None:
     pod, main, side = await limited_pod(kubelet)
@@ -65,7 +67,7 @@ async def test_what_was_lifted_before_a_kill_is_given_back_after_it(
     await eventually(lambda: limits(pod.cgroup, main, side) == ["150000", "100000", "50000"])
 
 
-async def test_release_gives_limits_back_after_a_kill(node: Node, kubelet: Kubelet) -> None:
+async def test_release_restores_quotas_after_a_kill(node: Node, kubelet: Kubelet) -> None:
     pod, main, side = await limited_pod(kubelet)
     await node.start()
     await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
@@ -80,7 +82,7 @@ async def test_release_gives_limits_back_after_a_kill(node: Node, kubelet: Kubel
     assert limits(main) == ["100000"]
 
 
-async def test_limits_stay_where_the_policy_says_so(node: Node, kubelet: Kubelet) -> None:
+async def test_quotas_stay_where_the_policy_says_so(node: Node, kubelet: Kubelet) -> None:
     pod, main, _ = await limited_pod(kubelet)
     await node.start()
     await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0", cpuQuota="Keep"))

@@ -56,7 +56,7 @@ async def test_a_container_whose_start_an_update_overtakes_gets_its_cpu(
 
 
 @pytest.mark.parametrize("begun", [True, False], ids=["that is being started", "not started yet"])
-async def test_the_runtime_is_told_nothing_of_a_container(
+async def test_the_runtime_gets_no_update_of_a_container(
     node: Node, kubelet: Kubelet, begun: bool
 ) -> None:
     """It would be told too early."""
@@ -80,7 +80,7 @@ async def _unstarted(kubelet: Kubelet, pod: Pod) -> AsyncIterator[str]:
     await kubelet.begin(container_id)
 
 
-async def test_whatever_races_with_the_start_the_kernel_has_the_pin(
+async def test_the_kernel_has_the_pin_whatever_races_with_the_start(
     node: Node, kubelet: Kubelet
 ) -> None:
     """Somebody tells the runtime the set of each container that is created; most come too early."""

@@ -44,7 +44,9 @@ async def test_pinned_before_the_first_instruction(node: Node, kubelet: Kubelet)
         await kubelet.remove_pod(pod)
 
 
-async def test_owner_and_pool_swap_their_cpus(node: Node, kubelet: Kubelet) -> None:
+async def test_an_exclusive_container_and_the_shared_pool_swap_cpus(
+    node: Node, kubelet: Kubelet
+) -> None:
     owner, other = await kubelet.run_pod("owner"), await kubelet.run_pod("other", "burstable")
     owner_id, other_id = await kubelet.run(owner, "main"), await kubelet.run(other, "main")
     await node.start()
@@ -55,7 +57,9 @@ async def test_owner_and_pool_swap_their_cpus(node: Node, kubelet: Kubelet) -> N
     assert cpus_of(f"{owner.cgroup}/{owner.sandbox_id}") == "1"
 
 
-async def test_a_cpu_goes_from_one_owner_to_the_next(node: Node, kubelet: Kubelet) -> None:
+async def test_a_cpu_passes_from_one_exclusive_container_to_the_next(
+    node: Node, kubelet: Kubelet
+) -> None:
     first, second = await kubelet.run_pod("first"), await kubelet.run_pod("second")
     first_id, second_id = await kubelet.run(first, "main"), await kubelet.run(second, "main")
     await node.start()
@@ -66,7 +70,9 @@ async def test_a_cpu_goes_from_one_owner_to_the_next(node: Node, kubelet: Kubele
     assert [one["podUID"] for one in status["containers"]] == [second.uid]
 
 
-async def test_a_container_beside_an_owner_shares(node: Node, kubelet: Kubelet) -> None:
+async def test_a_container_beside_an_exclusive_container_uses_the_shared_pool(
+    node: Node, kubelet: Kubelet
+) -> None:
     pod = await kubelet.run_pod("two")
     await node.start()
     await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
@@ -76,7 +82,9 @@ async def test_a_container_beside_an_owner_shares(node: Node, kubelet: Kubelet) 
     assert await eventually(partial(kubelet.output, pod, "main")) == "Cpus_allowed_list:\t1"
 
 
-async def test_a_cgroup_inside_an_owner_goes_with_it(node: Node, kubelet: Kubelet) -> None:
+async def test_a_cgroup_inside_an_exclusive_container_moves_with_it(
+    node: Node, kubelet: Kubelet
+) -> None:
     pod = await kubelet.run_pod("nesting")
     container_id = await kubelet.run(pod, "main")
     nested = f"{pod.cgroup}/{container_id}/inside"
@@ -90,7 +98,7 @@ async def test_a_cgroup_inside_an_owner_goes_with_it(node: Node, kubelet: Kubele
         (mount / nested).rmdir()
 
 
-async def test_a_pod_that_went_is_no_longer_running(node: Node, kubelet: Kubelet) -> None:
+async def test_a_removed_pod_is_not_reported_as_running(node: Node, kubelet: Kubelet) -> None:
     pod = await kubelet.run_pod("owner")
     await kubelet.run(pod, "main")
     await node.start()
@@ -101,7 +109,7 @@ async def test_a_pod_that_went_is_no_longer_running(node: Node, kubelet: Kubelet
     assert node.status["containers"] == []
 
 
-async def test_a_pod_is_fenced_at_birth(node: Node, kubelet: Kubelet) -> None:
+async def test_a_new_pod_is_fenced_when_it_is_created(node: Node, kubelet: Kubelet) -> None:
     await node.start()
     await node.applied(spec(assigned(str(uuid.uuid4()), "main", "1"), shared="0"))
     for qos in ("", "burstable", "besteffort"):

@@ -19,7 +19,7 @@ from support.real.sampled_cpus import sampled
 from support.real.waiting import eventually
 
 
-async def test_an_overwritten_owner_is_set_right_counted_and_told(
+async def test_an_overwritten_exclusive_container_is_reverted_counted_and_reported(
     node: Node, owner: tuple[Pod, str]
 ) -> None:
     _, cgroup = owner
@@ -32,7 +32,9 @@ async def test_an_overwritten_owner_is_set_right_counted_and_told(
     assert "/main had cpus 0 instead of 1" in note
 
 
-async def test_an_intruder_is_driven_out(node: Node, kubelet: Kubelet) -> None:
+async def test_a_container_that_was_moved_onto_an_exclusive_cpu_is_moved_off(
+    node: Node, kubelet: Kubelet
+) -> None:
     owner, other = await kubelet.run_pod("owner"), await kubelet.run_pod("other", "besteffort")
     await kubelet.run(owner, "main")
     intruder = f"{other.cgroup}/{await kubelet.run(other, 'main')}"
@@ -66,7 +68,7 @@ async def test_any_update_over_cri_keeps_the_pin(kubelet: Kubelet, owner: tuple[
     assert seen == {"1"}
 
 
-async def test_an_update_that_fails_half_done_is_set_right(
+async def test_an_update_that_fails_half_way_is_reverted(
     node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
 ) -> None:
     """The runtime writes the CPUs, is refused the NUMA node, and writes the CPUs once more."""
@@ -82,7 +84,7 @@ async def test_an_update_that_fails_half_done_is_set_right(
     await kubelet.until_remembered(container_id, "1")
 
 
-async def test_a_set_that_others_told_the_runtime_is_not_kept_there(
+async def test_a_set_that_others_sent_to_the_runtime_is_replaced(
     node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
 ) -> None:
     """It would come back with the next update, whoever asks for that."""
@@ -111,7 +113,7 @@ async def test_an_update_of_a_shared_container_leaves_it_in_the_pool(
     assert await kubelet.remembered(other) == ""
 
 
-async def test_a_former_owner_is_not_put_back_by_what_the_runtime_remembers(
+async def test_the_runtimes_record_does_not_move_a_former_exclusive_container_back(
     node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
 ) -> None:
     _, cgroup = owner
@@ -124,7 +126,7 @@ async def test_a_former_owner_is_not_put_back_by_what_the_runtime_remembers(
     assert seen == {"0"}
 
 
-async def test_nobody_owns_a_cpu_that_the_runtime_may_give_its_former_owner_again(
+async def test_no_cpu_is_exclusive_while_the_runtime_may_give_it_to_its_former_container(
     node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
 ) -> None:
     former, cgroup = owner
@@ -150,7 +152,7 @@ async def test_nobody_owns_a_cpu_that_the_runtime_may_give_its_former_owner_agai
     await kubelet.until_remembered(cgroup.rpartition("/")[2], "0")
 
 
-async def test_an_owner_that_was_moved_while_the_enforcer_was_dead_is_put_back_once(
+async def test_an_exclusive_container_moved_while_the_enforcer_was_down_is_moved_back_once(
     node: Node, kubelet: Kubelet
 ) -> None:
     """The runtime is not told meanwhile that it shares: it would write that over the pin."""
@@ -177,7 +179,7 @@ async def test_an_owner_that_was_moved_while_the_enforcer_was_dead_is_put_back_o
 @pytest.mark.parametrize(
     "newer", [spec(shared="0"), {"mode": "None"}], ids=["shares", "given back"]
 )
-async def test_an_owner_that_shares_since_the_enforcer_died_is_not_put_back(
+async def test_a_container_that_became_shared_while_the_enforcer_was_down_is_not_moved_back(
     node: Node, kubelet: Kubelet, owner: tuple[Pod, str], newer: dict[str, Any]
 ) -> None:
     """The enforcer hears of the new assignment before the runtime tells it any name."""
@@ -215,7 +217,9 @@ async def test_killed_and_started_again_it_changes_no_cpuset(
     assert node.status["driftCount"] == 0
 
 
-async def test_the_count_of_drifts_outlives_a_restart(node: Node, owner: tuple[Pod, str]) -> None:
+async def test_the_count_of_external_changes_survives_a_restart(
+    node: Node, owner: tuple[Pod, str]
+) -> None:
     _, cgroup = owner
     write_cpus(cgroup, "0")
     await eventually(lambda: node.status["driftCount"] == 1)
@@ -228,7 +232,7 @@ async def test_the_count_of_drifts_outlives_a_restart(node: Node, owner: tuple[P
     assert node.status["driftCauses"]["OwnerMoved"] >= 1
 
 
-async def test_a_term_ends_it_cleanly_and_every_pin_stays(
+async def test_sigterm_ends_it_cleanly_and_every_pin_stays(
     node: Node, owner: tuple[Pod, str]
 ) -> None:
     _, cgroup = owner

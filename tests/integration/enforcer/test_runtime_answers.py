@@ -56,7 +56,7 @@ async def test_a_container_that_is_gone(kubelet: Kubelet, runtime: CriClient) ->
         await runtime.update_resources(container_id, ContainerResources(CpuSet([1])))
 
 
-async def test_what_is_told_before_the_start_can_keep_a_container_from_starting(
+async def test_an_update_before_the_start_can_prevent_the_start(
     kubelet: Kubelet, runtime: CriClient
 ) -> None:
     """Why nothing is told then: the runtime takes anything, and fails later."""

@@ -42,7 +42,7 @@ async def first_words(kubelet: Kubelet, pod: Pod) -> str:
     return str(await eventually(lambda: kubelet.output(pod, "main"))).split()[-1]
 
 
-async def test_pods_born_while_the_enforcer_is_dead_never_meet_the_owner(
+async def test_pods_created_while_the_enforcer_is_down_never_run_on_exclusive_cpus(
     node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
 ) -> None:
     _, cgroup = owner
@@ -56,7 +56,7 @@ async def test_pods_born_while_the_enforcer_is_dead_never_meet_the_owner(
     assert cpus_of(cgroup) == "1"
 
 
-async def test_a_sidecar_born_while_the_enforcer_is_dead_is_kept_off_its_own_pods_owner(
+async def test_a_sidecar_created_while_the_enforcer_is_down_stays_off_its_pods_exclusive_cpus(
     node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
 ) -> None:
     pod, cgroup = owner
@@ -84,7 +84,7 @@ async def test_the_enforcer_comes_back_and_the_standby_touches_nothing_more(
     assert await end(standby) == 0
 
 
-async def test_it_comes_and_goes_with_the_enforcer_again_and_again(
+async def test_fencing_starts_and_ends_with_each_end_and_start_of_the_enforcer(
     node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
 ) -> None:
     _, cgroup = owner
@@ -100,7 +100,7 @@ async def test_it_comes_and_goes_with_the_enforcer_again_and_again(
     assert cpus_of(cgroup) == "1"
 
 
-async def test_a_standby_that_comes_after_the_enforcer_went_still_fences(
+async def test_a_standby_that_starts_after_the_enforcer_died_still_fences(
     node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
 ) -> None:
     await node.stop(signal.SIGKILL)
@@ -116,7 +116,7 @@ async def test_a_standby_that_comes_after_the_enforcer_went_still_fences(
     assert cpus_of(owner[1]) == "1"
 
 
-async def test_what_others_open_meanwhile_is_closed_again(
+async def test_cpusets_widened_by_others_are_narrowed_again(
     node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
 ) -> None:
     await alone(node)
@@ -144,7 +144,7 @@ def _static(state: Path) -> None:
     "make", [_foreign, _gone, _static], ids=["another node's copy", "no copy", "a static kubelet"]
 )
 @pytest.mark.usefixtures("owner")
-async def test_without_a_word_that_counts_nothing_is_touched(
+async def test_without_a_valid_assignment_nothing_is_changed(
     node: Node, kubelet: Kubelet, make: object
 ) -> None:
     await node.stop(signal.SIGKILL)
@@ -176,7 +176,7 @@ async def test_it_waits_for_an_enforcer_that_was_never_there(
     assert await end(standby, signal.SIGINT) == 0
 
 
-async def test_release_is_refused_beside_an_enforcer_and_goes_beside_a_standby(
+async def test_release_is_refused_beside_an_enforcer_and_works_beside_a_standby(
     node: Node, owner: tuple[Pod, str]
 ) -> None:
     _, cgroup = owner
@@ -212,7 +212,7 @@ async def test_a_second_enforcer_waits_for_the_first(node: Node, owner: tuple[Po
     await eventually(lambda: cpus_of(cgroup) == "1", "the second to enforce")
 
 
-def test_it_says_what_is_missing() -> None:
+def test_readiness_names_what_is_missing() -> None:
     command = [sys.executable, "-m", "numapin_enforcer.standby", "--state-dir=/nowhere"]
     environment = {"PATH": os.environ["PATH"]}
     found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

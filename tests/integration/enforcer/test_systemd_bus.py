@@ -50,12 +50,12 @@ def bus(socket: Path, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-async def test_a_socket_that_is_not_there_is_told_with_what_to_do(client: SystemdClient) -> None:
+async def test_a_missing_socket_is_reported_with_a_remedy(client: SystemdClient) -> None:
     with pytest.raises(SystemdAbsentError, match=r"there is no .*bus .*--systemd-socket"):
         await client.read(SLICE)
 
 
-async def test_a_bus_without_systemd_is_told(
+async def test_a_bus_without_systemd_is_reported(
     client: SystemdClient, bus: subprocess.Popen[bytes]
 ) -> None:
     for _ in range(2):
@@ -65,7 +65,7 @@ async def test_a_bus_without_systemd_is_told(
         await client.write(SLICE, SETS)
 
 
-async def test_a_bus_that_ends_is_told_and_the_next_is_found(
+async def test_a_bus_that_ends_is_reported_and_the_next_is_found(
     client: SystemdClient, bus: subprocess.Popen[bytes], socket: Path
 ) -> None:
     with pytest.raises(SystemdUnavailableError, match="nobody is"):
@@ -80,7 +80,9 @@ async def test_a_bus_that_ends_is_told_and_the_next_is_found(
 
 
 @pytest.mark.parametrize("words", [b"", b"REJECTED\r\n", b"OK 1234\r\n", b"\0" * 40])
-async def test_what_is_no_bus_is_told(client: SystemdClient, socket: Path, words: bytes) -> None:
+async def test_a_socket_that_is_not_a_bus_is_reported(
+    client: SystemdClient, socket: Path, words: bytes
+) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(64)
         writer.write(words)
@@ -91,7 +93,7 @@ async def test_what_is_no_bus_is_told(client: SystemdClient, socket: Path, words
             await client.read(SLICE)
 
 
-async def test_silence_is_told(
+async def test_a_silent_server_is_reported(
     client: SystemdClient, socket: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(systemd_module, "CALL_TIMEOUT_SECONDS", 0.05)

@@ -42,7 +42,7 @@ def machines_own(root: None) -> Iterator[None]:
         MACHINES.rmdir()
 
 
-async def test_a_runtime_that_is_taken_down_takes_nothing_of_anothers(
+async def test_stopping_a_runtime_leaves_the_other_alone(
     kubelet: Kubelet, owner: tuple[Pod, str], neighbour: Kubelet, machines_own: None
 ) -> None:
     pod, cgroup = owner

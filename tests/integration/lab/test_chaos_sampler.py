@@ -89,13 +89,13 @@ def world(root: None, tmp_path: Path) -> Iterator[World]:
         yield made
 
 
-def test_what_is_as_reported_is_not_noted_but_counted(world: World) -> None:
+def test_a_sample_as_reported_is_counted_and_not_recorded(world: World) -> None:
     found = world.sample()
     assert (found.count, found.with_exclusive, found.anomalies) == (1, 1, ())
     assert {(one.path, one.container) for one in found.seen} == {(OWNERS, "main"), (OTHERS, "main")}
 
 
-def test_another_container_on_the_owners_cpu_is_noted(world: World) -> None:
+def test_another_container_on_the_exclusive_cpu_is_recorded(world: World) -> None:
     world.sample()
     world.write(OTHERS, world.everything)
     (anomaly,) = world.sample().anomalies
@@ -103,13 +103,13 @@ def test_another_container_on_the_owners_cpu_is_noted(world: World) -> None:
     assert (anomaly.found, anomaly.started) == (world.everything.mask, True)
 
 
-def test_another_container_of_the_owners_pod_is_no_exception(world: World) -> None:
+def test_another_container_of_the_same_pod_is_no_exception(world: World) -> None:
     world.make(SIDE, world.everything)
     world.enter(SIDE)
     assert world.kinds() == [("Overlap", SIDE)]
 
 
-def test_whoever_has_no_task_takes_no_cpu(world: World) -> None:
+def test_a_container_without_a_task_is_no_anomaly(world: World) -> None:
     world.make(SIDE, world.everything)
     assert world.kinds() == []
     world.leave(OTHERS)
@@ -117,31 +117,31 @@ def test_whoever_has_no_task_takes_no_cpu(world: World) -> None:
     assert world.kinds() == []
 
 
-def test_an_owner_that_has_ended_owns_nothing(world: World) -> None:
+def test_an_ended_exclusive_container_has_no_exclusive_cpus(world: World) -> None:
     world.leave(OWNERS)
     world.write(OTHERS, world.everything)
     found = world.sample()
     assert (found.with_exclusive, found.anomalies) == (0, ())
 
 
-def test_a_claim_ends_with_the_version_that_makes_it_no_more(world: World) -> None:
+def test_a_container_is_exclusive_until_a_version_without_it_is_received(world: World) -> None:
     world.reported.add(AssignmentVersion(2.0, 4, (), (), world.everything.mask))
     world.write(OTHERS, world.everything)
     assert world.kinds() == []
 
 
-def test_an_owner_that_is_elsewhere_has_lost_its_pin(world: World) -> None:
+def test_an_exclusive_container_on_other_cpus_has_lost_its_pin(world: World) -> None:
     world.write(OWNERS, world.everything)
     assert world.kinds() == [("LostPin", OWNERS)]
 
 
-def test_two_that_stand_alone_on_one_cpu_are_two_owners_whatever_is_reported(world: World) -> None:
+def test_two_containers_on_one_cpu_outside_the_shared_pool_are_an_anomaly(world: World) -> None:
     world.reported.add(AssignmentVersion(2.0, 4, ((OWNER, world.own.mask),), (), world.shared.mask))
     world.write(OTHERS, world.own)
     assert [kind for kind, _ in world.kinds()] == ["TwoExclusive"]
 
 
-def test_who_ran_and_went_is_remembered(world: World) -> None:
+def test_a_cgroup_that_ran_and_was_removed_is_recorded(world: World) -> None:
     world.sample()
     world.leave(OTHERS)
     (world._folder / OTHERS).rmdir()
@@ -149,7 +149,7 @@ def test_who_ran_and_went_is_remembered(world: World) -> None:
     assert gone == [OTHERS]
 
 
-def test_a_container_that_only_the_runtime_is_in_has_not_begun(
+def test_a_container_with_only_the_runtimes_process_has_not_started(
     world: World, tmp_path: Path
 ) -> None:
     """As `runc init` is: a process of that program waits in the cgroup for its turn."""

@@ -126,7 +126,7 @@ def test_up_again_touches_nothing(cluster: Cluster, folder: LabFolder) -> None:
     assert pids(folder) == before
 
 
-def test_status_tells_pids_and_logs(cluster: Cluster, folder: LabFolder) -> None:
+def test_status_shows_pids_and_logs(cluster: Cluster, folder: LabFolder) -> None:
     answer = command("status", "--dir", str(folder.path))
     assert answer.returncode == 0, answer.stderr
     for name in CLUSTER_PARTS:
@@ -173,7 +173,7 @@ def test_down_ends_an_up_that_was_interrupted(tmp_path: Path) -> None:
     folder.down()
 
 
-def test_a_port_taken_meanwhile_is_named(
+def test_a_port_that_was_taken_meanwhile_is_named(
     cluster: Cluster, folder: LabFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(daemons, "PORT_SECONDS", 1.0)

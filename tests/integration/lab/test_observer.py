@@ -33,7 +33,7 @@ def make(folder: Path) -> Path:
     return folder
 
 
-def test_each_change_is_told_in_its_order(kubepods: Path) -> None:
+def test_changes_are_reported_in_order(kubepods: Path) -> None:
     mounts = find_mounts(Path("/sys/fs/cgroup"))
     held = (kubepods / _effective(mounts.version)).read_text()
     everything = CpuSet.parse(held.strip())
@@ -57,7 +57,7 @@ def test_each_change_is_told_in_its_order(kubepods: Path) -> None:
     assert record.quality["samples"] > 3
 
 
-def test_two_groups_that_share_a_cpu_are_seen_to(kubepods: Path) -> None:
+def test_two_cgroups_that_share_a_cpu_are_measured(kubepods: Path) -> None:
     pod = make(kubepods / "podu")
     groups = [make(pod / name) for name in ("one", "other")]
     with recording(kubepods) as record:

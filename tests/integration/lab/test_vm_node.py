@@ -73,7 +73,7 @@ def test_a_snapshot_is_made_once(cluster: VmCluster) -> None:
     assert cluster.snapshot.memory.stat().st_mtime_ns == before.st_mtime_ns
 
 
-def test_a_guest_that_dies_is_told_with_its_console_and_brought_back(
+def test_a_guest_that_ends_is_reported_with_its_console_and_started_again(
     cluster: VmCluster, vm_lab: LabFolder
 ) -> None:
     cluster.vm.machine("echo last words >/dev/console")
@@ -87,7 +87,7 @@ def test_a_guest_that_dies_is_told_with_its_console_and_brought_back(
     assert in_guest(vm_lab, "hostname") == ["vm"]
 
 
-def test_status_tells_pids_and_the_console(cluster: VmCluster, vm_lab: LabFolder) -> None:
+def test_status_shows_pids_and_the_console(cluster: VmCluster, vm_lab: LabFolder) -> None:
     answer = command(vm_lab, "status")
     assert answer.returncode == 0, answer.stderr
     for name in PARTS:

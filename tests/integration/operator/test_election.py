@@ -48,7 +48,9 @@ class Overlap:
             await asyncio.sleep(0.001)
 
 
-async def test_of_many_exactly_one_leads_and_hands_on(api: ApiClient, lease: Key) -> None:
+async def test_of_many_candidates_exactly_one_leads_and_passes_leadership_on(
+    api: ApiClient, lease: Key
+) -> None:
     electors = [LeaderElector(api, lease, f"c{number}", FAST) for number in range(5)]
     overlap, order = Overlap(*electors), []
     async with asyncio.TaskGroup() as tasks:

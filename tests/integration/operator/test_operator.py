@@ -81,7 +81,7 @@ async def test_a_bound_pod_gets_cpus_and_a_release_needs_both(
     assert (await world.spec(node))["pools"]["shared"] == "0-3,6-7"
 
 
-async def test_a_refused_pod_is_told_why_and_shares(
+async def test_a_refused_pod_gets_an_event_and_the_shared_pool(
     world: RealWorld, operator: OperatorProcess
 ) -> None:
     node = await plan(world)
@@ -117,7 +117,7 @@ async def test_of_two_policies_the_loser_says_so(
     await until(lambda: governed_by(world.name("policy")), operator.log)
 
 
-async def test_an_edit_in_the_way_of_a_running_container(
+async def test_a_policy_edit_that_conflicts_with_a_running_container(
     world: RealWorld, operator: OperatorProcess
 ) -> None:
     node = await plan(world)
@@ -171,7 +171,7 @@ async def test_what_the_enforcer_cannot_do_shows_on_the_policy(
     }
 
 
-async def test_a_policy_deleted_gives_everything_back_before_the_assignment_goes(
+async def test_a_deleted_policy_restores_every_cpuset_before_the_assignment_is_deleted(
     world: RealWorld, operator: OperatorProcess
 ) -> None:
     node = await plan(world)
@@ -189,7 +189,7 @@ async def test_a_policy_deleted_gives_everything_back_before_the_assignment_goes
     await until_gone(world, node, operator.log)
 
 
-async def test_a_node_that_goes_takes_its_assignment_along(
+async def test_a_deleted_node_takes_its_assignment_with_it(
     world: RealWorld, operator: OperatorProcess
 ) -> None:
     node = await plan(world)
@@ -234,7 +234,7 @@ async def plan_another(world: RealWorld) -> str:
     return (await world.add_node("witness")).name
 
 
-async def test_what_happened_while_it_was_down_is_made_up_for(
+async def test_changes_during_a_downtime_are_applied_after_it(
     world: RealWorld, operator: OperatorProcess
 ) -> None:
     node = await plan(world)

@@ -15,7 +15,7 @@ def view(uid: str, container: str, **processes: str) -> ContainerCpus:
     return ContainerCpus(uid, "default", f"pod-of-{uid}", container, CpuSet(), allowed)
 
 
-def test_an_owner_alone_on_its_cpus_passes() -> None:
+def test_an_exclusive_container_alone_on_its_cpus_passes() -> None:
     check(OWNER, [view("uid-a", "engine", p7="2-3", p8="2-3"), view("uid-b", "noise", p9="0-1")])
 
 

@@ -26,7 +26,7 @@ def test_a_lab_that_is_up_keeps_its_kubelet_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "not: [closed", "- cpuManagerPolicy"])
-def test_a_file_that_holds_no_settings_of_a_kubelet_is_refused(
+def test_a_file_without_kubelet_settings_is_refused(
     text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "kubelet.yaml"
@@ -37,7 +37,7 @@ def test_a_file_that_holds_no_settings_of_a_kubelet_is_refused(
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"id": "x"}', '{"id": "x", "node": "n", "ports": {}}'])
-def test_a_state_that_is_none_is_refused(text: str, tmp_path: Path) -> None:
+def test_a_file_that_is_no_state_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "lab.json"
     path.write_text(text)
     with pytest.raises(LabError, match="is not the state of a lab"):

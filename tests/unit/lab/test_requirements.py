@@ -9,12 +9,12 @@ from numapin_lab import requirements
 from numapin_lab.errors import LabError, MissingError
 
 
-def test_a_user_is_told_the_command_with_sudo() -> None:
+def test_a_user_without_root_gets_the_command_with_sudo() -> None:
     with pytest.raises(MissingError, match=r"needs root(.|\n)*sudo .* python -m numapin_lab up"):
         requirements.check_root("python -m numapin_lab up", user=1000)
 
 
-def test_everything_missing_is_told_at_once(
+def test_everything_missing_is_reported_at_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def missing(*_: object) -> None:

@@ -29,7 +29,7 @@ class Listed(list[os.DirEntry[str]]):
         return self.pop(0)
 
 
-def test_a_cgroup_that_goes_while_it_looks_is_left_out(
+def test_a_cgroup_removed_while_the_tree_is_read_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("kubepods", "kubepods/going", "kubepods/staying"):

@@ -32,7 +32,7 @@ class Anomaly:
         other: for two exclusive containers: the other cgroup.
         started: whether the container's program has started; before that, only the process of the
             runtime that sets it up is in the cgroup.
-        until: just after the kernel was read; the state is from a time in between.
+        until: just after the kernel was read.
     """
 
     at: float
@@ -56,8 +56,7 @@ class Overwrite:
         value: what was written, as a bit mask.
         written_at: just before the write.
         ended_at: when another value was read or the cgroup was gone; None if never.
-        outcome: `Reverted`, `Removed` (the cgroup is gone), `Intended` (the spec asks for this value
-            by now), or `Remained`.
+        outcome: `Reverted`, `Removed` (the cgroup), `Intended` (by the newest spec), or `Remained`.
         enforcer_up: whether the enforcer ran all that time.
     """
 

@@ -84,7 +84,7 @@ def test_figures_are_counted_and_measured(report: Report) -> None:
     assert [one.outcome for one in report.unreverted] == ["Remained"]
 
 
-def test_the_page_for_people_says_what_is_wrong(report: Report) -> None:
+def test_the_summary_names_what_is_wrong(report: Report) -> None:
     page = summary(report)
     assert "seed 5: 2 pods ran, 1 ended" in page
     assert "violations: 2\n  kind Overlap, container uid-a/main" in page

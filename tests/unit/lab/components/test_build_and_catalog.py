@@ -86,7 +86,7 @@ def test_without_go_the_remedy_is_named(tmp_path: Path, environment: dict[str, s
         pytest.param("echo 'requires go >= 1.26.0 (GOTOOLCHAIN=local)' >&2; exit 1", id="local"),
     ],
 )
-def test_a_go_that_is_too_old_is_told(
+def test_a_go_that_is_too_old_is_reported(
     script: str, tmp_path: Path, environment: dict[str, str]
 ) -> None:
     program(tmp_path / "path", "go", script)

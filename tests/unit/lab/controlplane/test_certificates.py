@@ -28,7 +28,7 @@ def test_certificates_speak_for_a_user_and_its_groups(tmp_path: Path) -> None:
     assert isinstance(ca.public_key(), ec.EllipticCurvePublicKey)
 
 
-def test_what_was_issued_stays(tmp_path: Path) -> None:
+def test_an_issued_certificate_stays(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     authority.create()
     first = authority.issue("kubelet", Identity("a"))[0].read_bytes()

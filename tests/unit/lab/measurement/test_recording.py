@@ -49,13 +49,13 @@ def changes(*told: tuple[float, str, bool]) -> list[Change]:
         ),
     ],
 )
-def test_time_shared_is_when_both_may_run_on_what_is_the_owners(
+def test_shared_time_is_when_both_may_run_on_the_exclusive_cpus(
     owner: list[tuple[float, str, bool]], other: list[tuple[float, str, bool]], seconds: float
 ) -> None:
     assert seconds_shared(changes(*owner), changes(*other), OWN) == seconds
 
 
-def test_what_the_observer_tells_is_kept_by_cgroup() -> None:
+def test_a_recording_holds_the_changes_of_each_cgroup() -> None:
     record = Recording()
     told: list[object] = [
         [1.0, "besteffort/podu/c", "0-1", False],

@@ -33,7 +33,7 @@ def test_a_daemon_is_found_by_its_pid_file_and_its_mark(sleeper: Daemon, tmp_pat
     assert list(marked(tmp_path)) == []
 
 
-def test_a_stranger_with_the_same_pid_is_not_ours(sleeper: Daemon) -> None:
+def test_another_process_with_the_same_pid_is_not_the_daemon(sleeper: Daemon) -> None:
     sleeper.folder.mkdir()
     (sleeper.folder / "pid").write_text(f"{os.getpid()} 1\n")
     assert sleeper.pid() is None
@@ -46,7 +46,7 @@ def test_a_spoiled_pid_file_means_not_running(text: str, sleeper: Daemon) -> Non
     assert sleeper.pid() is None
 
 
-def test_what_does_not_listen_is_killed(tmp_path: Path) -> None:
+def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     daemon = Daemon("deaf", tmp_path / "deaf", (sys.executable, "-c", STUBBORN), tmp_path)
     pid = daemon.start()
     wait_until(lambda: "deaf" in daemon.log.read_text(), "the handler", 30, daemon)
@@ -54,14 +54,14 @@ def test_what_does_not_listen_is_killed(tmp_path: Path) -> None:
     assert daemon.pid() is None
 
 
-def test_what_is_gone_already_needs_no_ending() -> None:
+def test_stopping_a_process_that_is_gone_succeeds() -> None:
     child = subprocess.Popen(["true"])
     child.wait()
     stop(child.pid, grace_seconds=1)
     kill(child.pid)
 
 
-def test_a_daemon_that_ends_is_told_with_the_end_of_its_log(tmp_path: Path) -> None:
+def test_a_daemon_that_ends_is_reported_with_the_end_of_its_log(tmp_path: Path) -> None:
     command = ("sh", "-c", "echo cannot work; exit 1")
     daemon = Daemon("broken", tmp_path / "broken", command, tmp_path)
     daemon.start()
@@ -74,7 +74,7 @@ def test_waiting_ends() -> None:
         wait_until(lambda: False, "nothing", 0)
 
 
-def test_a_port_in_use_is_told(sleeper: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_in_use_is_reported(sleeper: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "PORT_SECONDS", 0)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -86,9 +86,7 @@ def test_a_port_in_use_is_told(sleeper: Daemon, monkeypatch: pytest.MonkeyPatch)
     assert daemon.pid() is None
 
 
-def test_daemons_get_nothing_of_our_proxies(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_daemons_get_no_proxy_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://nowhere")
     monkeypatch.setenv("KUBECONFIG", "/theirs")
     daemon = Daemon("env", tmp_path / "env", ("env",), tmp_path)

@@ -11,6 +11,6 @@ def test_ports_differ_and_taken_ones_are_passed_over() -> None:
     assert all(20000 <= port < 32000 and port % 2 == 0 for port in ports)
 
 
-def test_too_few_free_ports_are_told() -> None:
+def test_too_few_free_ports_are_reported() -> None:
     with pytest.raises(OSError, match="fewer than 2 free TCP ports"):
         choose(2, free=lambda port: port == 20000)

@@ -44,7 +44,7 @@ def ended(request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("reading", READINGS)
-def test_a_process_that_ended_uses_nothing_and_that_is_told(
+def test_reading_a_process_that_has_ended_fails(
     ended: int, reading: Callable[[int], float]
 ) -> None:
     with pytest.raises(ProcessLookupError, match=str(ended)):

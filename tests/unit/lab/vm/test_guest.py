@@ -64,7 +64,7 @@ def test_a_script_is_sent_and_only_its_own_output_comes_back(
     assert GuestShell(played(guest)).run("echo 1") == Answer(3, "one\ntwo\n")
 
 
-def test_a_guest_that_says_nothing_more_is_not_waited_for(
+def test_a_guest_that_ends_is_not_waited_for(
     played: Callable[[Play], Path],
 ) -> None:
     def guest(connection: socket.socket) -> None:
@@ -102,7 +102,7 @@ def test_the_monitor_returns_what_the_emulator_answers(played: Callable[[Play], 
         pytest.param(None, "the emulator ended", id="ended"),
     ],
 )
-def test_the_monitor_tells_what_went_wrong(
+def test_the_monitor_reports_what_went_wrong(
     answer: object, told: str, played: Callable[[Play], Path]
 ) -> None:
     with pytest.raises(LabError, match=f"QEMU does not cont: {told}"):

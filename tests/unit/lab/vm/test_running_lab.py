@@ -25,7 +25,7 @@ NUMA_MAPS = """\
 """
 
 
-def test_groups_and_their_processes_are_told_from_all_others() -> None:
+def test_only_processes_in_cgroups_of_pods_are_read() -> None:
     state = parse_look(LOOKED)
     assert state.groups == {
         ".": Group("0-7", "0-7"),
@@ -36,5 +36,5 @@ def test_groups_and_their_processes_are_told_from_all_others() -> None:
     assert list(state.without("pod1")) == ["."]
 
 
-def test_only_memory_of_its_own_counts() -> None:
+def test_only_anonymous_memory_counts() -> None:
     assert parse_pages(NUMA_MAPS) == {0: 4, 1: 68}

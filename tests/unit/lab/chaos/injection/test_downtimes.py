@@ -36,7 +36,7 @@ def test_a_part_that_does_not_run_ended_by_itself() -> None:
     assert downtimes.ended_by_themselves() == [gone]
 
 
-def test_a_part_that_was_taken_away_did_not() -> None:
+def test_a_part_that_the_run_killed_did_not_end_by_itself() -> None:
     part = Part("kubelet")
     downtimes = Downtimes({"kubelet": part})
     with downtimes.down("kubelet"):
@@ -49,7 +49,7 @@ def test_a_part_that_was_taken_away_did_not() -> None:
     assert downtimes.kills == {"kubelet": 1}
 
 
-def test_one_that_is_taken_away_while_we_look_did_not_end_by_itself() -> None:
+def test_a_part_killed_during_the_check_did_not_end_by_itself() -> None:
     part = Part("containerd")
     downtimes = Downtimes({"containerd": part})
     taken, over = threading.Event(), threading.Event()
@@ -88,7 +88,7 @@ def test_downtimes_tell_whether_a_part_was_up() -> None:
     assert downtimes.was_up("enforcer", down.ready_at + 1)
 
 
-def test_what_went_wrong_within_leaves_it_away() -> None:
+def test_a_part_that_did_not_become_ready_stays_down() -> None:
     downtimes = Downtimes({"enforcer": Part("enforcer")})
     with pytest.raises(LabError), downtimes.down("enforcer"):
         raise LabError("it did not come back")

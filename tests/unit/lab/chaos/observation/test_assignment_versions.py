@@ -3,7 +3,7 @@
 from numapin_lab.chaos.observation.assignment_versions import AssignmentVersion
 
 
-def test_only_what_the_spec_of_the_same_version_gives_is_claimed() -> None:
+def test_only_what_spec_and_status_of_one_version_agree_on_is_exclusive() -> None:
     def entry(uid: str, cpus: str, exclusive: bool = True) -> dict[str, object]:
         return {"podUID": uid, "container": "main", "cpus": cpus, "exclusive": exclusive}
 

@@ -12,7 +12,7 @@ from numapin_lab.chaos.observation.samples import (
 )
 
 
-def test_a_log_is_read_from_where_it_was(tmp_path: Path) -> None:
+def test_a_log_is_read_from_its_former_end(tmp_path: Path) -> None:
     file = tmp_path / "log"
     file.write_text("2026-11-22T04:00:00.000+00:00 ERROR old: was there before\n")
     log = Log(file)
@@ -41,6 +41,6 @@ def test_a_log_is_read_from_where_it_was(tmp_path: Path) -> None:
         pytest.param(Line(5.0, "WARNING", "no answer"), False, id="a-warning-is-none"),
     ],
 )
-def test_only_an_api_server_that_is_away_explains_an_error(line: Line, complained: bool) -> None:
+def test_only_an_api_server_that_is_down_explains_an_error(line: Line, complained: bool) -> None:
     away = [Downtime("kube-apiserver", 10.0, 30.0), Downtime("enforcer", 0.0, 300.0)]
     assert bool(complaints([line], away)) == complained

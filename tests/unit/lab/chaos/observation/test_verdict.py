@@ -150,7 +150,7 @@ DOWN = Downtime("enforcer", 4.0, 7.0)
         ),
     ],
 )
-def test_a_moment_is_let_go_for_one_reason_or_is_a_violation(
+def test_an_anomaly_is_excused_for_one_reason_or_is_a_violation(
     seen: Anomaly, known: Evidence, excuse: Excuse | None
 ) -> None:
     verdict = judge([seen], known)
