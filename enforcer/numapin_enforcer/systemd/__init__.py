@@ -1,1 +1,1 @@
-"""systemd as cgroup driver: what it remembers of the kubelet's slices."""
+"""systemd as cgroup driver: the cpusets that it has for the kubelet's slices."""

@@ -1,4 +1,4 @@
-"""Edge: systemd, over the system's D-Bus. Imported only where the kubelet's cgroups are its units.
+"""systemd over the system's D-Bus. Imported only if the kubelet's cgroups are systemd units.
 
 Source: org.freedesktop.systemd1(5).
 """
@@ -36,15 +36,15 @@ _MANAGER: Final = DBusAddress("/org/freedesktop/systemd1", _NAME, f"{_NAME}.Mana
 _SLICE: Final = f"{_NAME}.Slice"
 _CPUS, _MEMS, _CGROUP = "AllowedCPUs", "AllowedMemoryNodes", "ControlGroup"
 _NO_SUCH_UNIT: Final = f"{_NAME}.NoSuchUnit"
-_NOBODY: Final = frozenset(
+_NOT_SERVED: Final = frozenset(
     f"org.freedesktop.DBus.Error.{name}"
     for name in ("Disconnected", "NameHasNoOwner", "NoReply", "ServiceUnknown", "TimedOut")
 )
-"""What the bus answers in systemd's stead."""
+"""Errors of the bus itself: systemd did not answer."""
 
 
 class _RefusedError(Exception):
-    """An error reply; `name` is D-Bus's word for it."""
+    """An error reply; `name` is its D-Bus name."""
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(f"{name}: {message}")
@@ -59,10 +59,10 @@ class SystemdClient:
         self._connection: DBusConnection | None = None
 
     async def read(self, cgroup: str) -> SliceSets | None:
-        """What it remembers of a slice; see `ServiceManager`.
+        """The sets of a slice; see `ServiceManager`.
 
-        systemd takes the next message only when the cgroup is written after the one before, so
-        this also says that what it was told last is done. Source: systemd src/core/manager.c,
+        systemd handles the next message only after it has written the cgroup, so an answer also
+        means that the last write is done. Source: systemd src/core/manager.c,
         `manager_loop`.
         """
         try:
@@ -84,16 +84,16 @@ class SystemdClient:
         return SliceSets(CpuSet.from_mask(next(masks)), MemSet.from_mask(next(masks)))
 
     async def write(self, cgroup: str, sets: SliceSets) -> None:
-        """Have it remember a slice's sets; see `ServiceManager`."""
+        """Set a slice's sets; see `ServiceManager`."""
         values = [(_CPUS, ("ay", _octets(sets.cpus))), (_MEMS, ("ay", _octets(sets.mems)))]
-        given = (unit_name(cgroup), True, values)  # True: until the machine is started again
+        given = (unit_name(cgroup), True, values)  # True: until the next boot
         try:
             await self._call(_MANAGER, "SetUnitProperties", "sba(sv)", given)
         except _RefusedError as error:
             raise SystemdRefusedError(str(error)) from error
 
     async def close(self) -> None:
-        """End the connection; the next call makes another."""
+        """End the connection; the next call opens another."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(OSError):
@@ -103,7 +103,7 @@ class SystemdClient:
         """The reply's body.
 
         Raises:
-            SystemdUnavailableError: there was none.
+            SystemdUnavailableError: there is none.
             _RefusedError: it is an error.
         """
         message = new_method_call(where, method, signature, body)
@@ -116,30 +116,30 @@ class SystemdClient:
             raise SystemdAbsentError(_absent(self._socket)) from error
         except TimeoutError as error:
             await self.close()
-            told = f"{method} was not answered on {self._socket} in {CALL_TIMEOUT_SECONDS:g} s"
-            raise SystemdUnavailableError(told) from error
+            problem = f"{method} was not answered on {self._socket} in {CALL_TIMEOUT_SECONDS:g} s"
+            raise SystemdUnavailableError(problem) from error
         except (OSError, EOFError, AuthenticationError) as error:
             await self.close()
-            told = f"no answer on {self._socket}: {error or 'it was closed'}"
-            raise SystemdUnavailableError(told) from error
+            problem = f"no answer on {self._socket}: {error or 'it was closed'}"
+            raise SystemdUnavailableError(problem) from error
         if reply.header.message_type is MessageType.error:
             name = reply.header.fields.get(HeaderFields.error_name, "an error without a name")
-            text = str(reply.body[0]) if reply.body else "no more is said"
-            if name in _NOBODY:
-                raise SystemdUnavailableError(f"nobody is {_NAME} on {self._socket}: {text}")
+            text = str(reply.body[0]) if reply.body else "no message"
+            if name in _NOT_SERVED:
+                raise SystemdUnavailableError(f"no {_NAME} on {self._socket}: {text}")
             raise _RefusedError(name, text)
         return reply.body
 
 
 def _octets(ids: CpuSet | MemSet) -> bytes:
-    """A set as systemd's bus has it: bit 0 of the first octet is CPU 0."""
+    """A set as the D-Bus property has it: bit 0 of the first octet is CPU 0."""
     return ids.mask.to_bytes((ids.mask.bit_length() + 7) // 8, "little")
 
 
 async def _open(socket: Path) -> DBusConnection:
-    """A connection that has said who it is. Source: D-Bus specification, "Authentication Protocol".
+    """An authenticated connection. Source: D-Bus specification, "Authentication Protocol".
 
-    The library's own way leaves a socket behind where this fails.
+    jeepney's own function leaks the socket if this fails.
     """
     reader, writer = await asyncio.open_unix_connection(socket)
     with ExitStack() as failing:
@@ -150,7 +150,7 @@ async def _open(socket: Path) -> DBusConnection:
             await writer.drain()
             answer = await reader.read(1024)
             if not answer:
-                raise EOFError("it was closed before we could say who we are")
+                raise EOFError("it was closed during the authentication")
             authenticator.feed(answer)
         writer.write(BEGIN)
         connection = DBusConnection(reader, writer)
@@ -172,5 +172,5 @@ async def _exchange(connection: DBusConnection, message: Message) -> Message:
 def _absent(socket: Path) -> str:
     return (
         f"there is no {socket} (mount the host's, or name it with --systemd-socket); a QoS class "
-        "without pods may lose its fence until that is seen"
+        "without pods may lose its fence until the next pass"
     )

@@ -1,10 +1,10 @@
-"""Pure: what systemd should remember of the kubelet's slices, where it makes the cgroups.
+"""What systemd must have for the kubelet's slices, if it creates the cgroups.
 
-Whenever any property of a slice changes (the kubelet sets the weight of a QoS class each minute) or
-a container comes or goes, systemd writes what it remembers of it: a set that it was not told it
-empties, and it takes the cpuset controller away where nobody asked for it. The kernel refuses to
-empty a set while something runs there, so it is the fence of pods to come that goes. A pod's slice
-has its processes from its beginning to its end, and scopes are the runtime's to tell.
+Whenever a property of a slice changes (the kubelet sets the weight of a QoS class each minute) or a
+container starts or ends, systemd writes the slice's properties again. It clears a cpuset that it
+does not know, and disables the cpuset controller where no unit requests it. The kernel refuses to
+clear the cpuset of a cgroup with processes, so it is an empty QoS class that loses its fence. A
+pod's slice always has processes, and the runtime updates the scopes.
 Source: systemd src/core/cgroup.c, `unit_update_cgroup` and `cgroup_context_apply`.
 """
 
@@ -18,12 +18,12 @@ from numapin_enforcer.cgroups.naming import Driver, Layout, Qos
 from numapin_enforcer.cgroups.tree import Tree, Version
 from numapin_enforcer.plan.desired import Desired
 
-_CLASSES: Final = (Qos.BURSTABLE, Qos.BEST_EFFORT)
+_NESTED_CLASSES: Final = (Qos.BURSTABLE, Qos.BEST_EFFORT)
 
 
 @dataclass(frozen=True, slots=True)
 class SliceSets:
-    """AllowedCPUs and AllowedMemoryNodes of a slice; an empty one is no restriction.
+    """AllowedCPUs and AllowedMemoryNodes of a slice; an empty set is no restriction.
 
     Source: systemd.resource-control(5).
     """
@@ -39,24 +39,24 @@ class SystemdError(Exception):
 
 
 class SystemdUnavailableError(SystemdError):
-    """Nobody answers on the bus, or not in time."""
+    """The bus does not answer, or not in time."""
 
     reason = Reason.SYSTEMD_UNAVAILABLE
 
 
 class SystemdAbsentError(SystemdUnavailableError):
-    """There is no such socket: it was not mounted, or this systemd has no D-Bus."""
+    """The socket does not exist: it was not mounted, or this systemd has no D-Bus."""
 
 
 class SystemdRefusedError(SystemdError):
-    """systemd answered with an error, or remembers something else than it was told."""
+    """systemd answered with an error, or has another set than it was sent."""
 
 
 class ServiceManager(Protocol):
-    """What remembers slices; `cgroup` is a path, and its last part the unit's name."""
+    """systemd, as the enforcer uses it. The last part of a `cgroup` path is the unit's name."""
 
     async def read(self, cgroup: str) -> SliceSets | None:
-        """What it remembers, and by now has written; None where this cgroup is none of its.
+        """The sets of a slice, which systemd has written by now; None if it has no such slice.
 
         Raises:
             SystemdError: it did not answer.
@@ -64,15 +64,15 @@ class ServiceManager(Protocol):
         ...
 
     async def write(self, cgroup: str, sets: SliceSets) -> None:
-        """Have it remember, until the machine is started again; it writes the cgroup as well.
+        """Set a slice's sets until the next boot; systemd writes the cgroup as well.
 
         Raises:
-            SystemdError: it refused, or did not answer and may have done it.
+            SystemdError: it refused; or it did not answer, and may have done it.
         """
         ...
 
     async def close(self) -> None:
-        """Nothing more is asked."""
+        """End the connection."""
         ...
 
 
@@ -82,22 +82,22 @@ def unit_name(cgroup: str) -> str:
 
 
 def qos_slices(tree: Tree, layout: Layout) -> Iterator[str]:
-    """The cgroups of which systemd is to be told; on v1 it has no part in cpusets."""
+    """The slices whose sets systemd must have; on cgroup v1 it does not write cpusets."""
     if layout.driver is Driver.SYSTEMD and tree.version is Version.V2:
-        paths = (layout.qos_path(qos) for qos in _CLASSES)
+        paths = (layout.qos_path(qos) for qos in _NESTED_CLASSES)
         yield from (path for path in paths if path in tree.cgroups)
 
 
 def slice_sets(
     desired: Mapping[str, Desired], tree: Tree, layout: Layout
 ) -> dict[str, SliceSets | None]:
-    """What systemd should remember of each slice: what the kernel was asked for and has.
+    """The sets that systemd must have, by slice: those the kernel was asked for and has.
 
-    None is "as before": the kernel does not have there yet what it should.
+    None is "as before": the kernel does not have the desired sets yet.
     """
     sets: dict[str, SliceSets | None] = {}
     for path in qos_slices(tree, layout):
-        found, meant = tree.cgroups[path], desired[path]
-        has = (found.effective_cpus, found.effective_mems) == (meant.cpus, meant.mems)
+        found, wanted = tree.cgroups[path], desired[path]
+        has = (found.effective_cpus, found.effective_mems) == (wanted.cpus, wanted.mems)
         sets[path] = SliceSets(found.cpus, found.mems) if has else None
     return sets

@@ -1,22 +1,22 @@
-"""A service manager that remembers what it is told; the real one passes the guest's tests."""
+"""A service manager that has what it was sent."""
 
 import asyncio
 from collections.abc import Callable
 
-from numapin_enforcer.systemd.slices import SliceSets, SystemdError
+from numapin_enforcer.systemd.slices import SliceSets
 
 
 class FakeSystemd:
     """Knows the slices in `known`; fails with `failure` while that is set.
 
-    `before_write` is run when a telling is under way, `gate` holds it back while it is not set.
+    `before_write` is called during a write, which waits until `gate` is set.
     """
 
     def __init__(self, *slices: str) -> None:
         self.known = dict.fromkeys(slices, SliceSets())
-        self.told: list[tuple[str, SliceSets]] = []
+        self.writes: list[tuple[str, SliceSets]] = []
         self.reads = 0
-        self.failure: SystemdError | None = None
+        self.failure: Exception | None = None
         self.deaf = False
         self.closed = False
         self.gate = asyncio.Event()
@@ -34,7 +34,7 @@ class FakeSystemd:
         await self.gate.wait()
         if self.failure is not None:
             raise self.failure
-        self.told.append((cgroup, sets))
+        self.writes.append((cgroup, sets))
         if not self.deaf:
             self.known[cgroup] = sets
 
