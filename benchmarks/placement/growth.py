@@ -50,10 +50,10 @@ def growth_tables() -> dict[str, list[Json]]:
 def _place(shape: Shape, policy: Json) -> float:
     question = scenario("growth", shape, policy, _PODS) | {"machine": shape.document()}
     played = parse_scenario(json.dumps(question), Machines(Path()))
-    rules = resolve(played.topology, played.policy)
+    resolved = resolve(played.topology, played.policy)
     took: list[float] = []
     for _ in range(_ROUNDS):
-        node = Node(rules)
+        node = Node(resolved)
         for step in played.steps:
             if step.add is None:
                 node.release(step.remove)
@@ -76,9 +76,9 @@ def _place_wide(shape: Shape, cpus: int) -> float:
         "steps": [{"add": pod}],
     }
     played = parse_scenario(json.dumps(question), Machines(Path()))
-    rules = resolve(played.topology, played.policy)
+    resolved = resolve(played.topology, played.policy)
     asked = played.steps[0].add
-    took = [_timed(lambda: _try(Node(rules), asked)) for _ in range(_ROUNDS * 4)]
+    took = [_timed(lambda: _try(Node(resolved), asked)) for _ in range(_ROUNDS * 4)]
     return round(statistics.median(took), 1)
 
 
@@ -86,7 +86,7 @@ def _plan(shape: Shape, running: int) -> float:
     """`plan_with` from the assignment in force, as the operator calls it."""
     topology = parse_machine(json.dumps(shape.document()), "")
     policy = CpuPolicySpec.model_validate({"reserved": {"count": 8}} | ALIGNED)
-    rules = resolve(topology, policy)
+    resolved = resolve(topology, policy)
     question = {
         "name": "plan",
         "machine": shape.document(),
@@ -95,9 +95,9 @@ def _plan(shape: Shape, running: int) -> float:
     }
     played = parse_scenario(json.dumps(question), Machines(Path()))
     pods = [step.add for step in played.steps if step.add is not None]
-    before = plan_with(rules, None, pods[:-1], frozenset()).spec
+    before = plan_with(resolved, None, pods[:-1], frozenset()).spec
     took = [
-        _timed(lambda: plan_with(rules, before, pods, frozenset())) for _ in range(_ROUNDS * 20)
+        _timed(lambda: plan_with(resolved, before, pods, frozenset())) for _ in range(_ROUNDS * 20)
     ]
     return round(statistics.median(took), 1)
 

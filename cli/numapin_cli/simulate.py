@@ -11,7 +11,7 @@ from typing import IO, Any, Final
 
 from numapin_cli.scenario import Machines, Scenario, ScenarioError, parse_scenario
 from numapin_cli.subcommand import CommandError, Subcommand
-from numapin_operator.placement import Holding, Node, PlacementError, PolicyError, resolve
+from numapin_operator.placement import Node, PlacementError, PodAllocation, PolicyError, resolve
 
 _DESCRIPTION: Final = """\
 Answer scenarios: a machine, a policy and a sequence of pods that come and go. Reads one JSON object
@@ -83,10 +83,10 @@ def _run(options: Namespace) -> int:
 def answer(scenario: Scenario, *, as_kubelet: bool) -> dict[str, Any]:
     """Play a scenario through. What a policy gets wrong on the machine is an answer too."""
     try:
-        rules = resolve(scenario.topology, scenario.policy, as_kubelet=as_kubelet)
+        policy = resolve(scenario.topology, scenario.policy, as_kubelet=as_kubelet)
     except PolicyError as problem:
         return {"name": scenario.name, "error": str(problem)}
-    node = Node(rules)
+    node = Node(policy)
     return {"name": scenario.name, "steps": list(_steps(node, scenario))}
 
 
@@ -105,22 +105,22 @@ def _steps(node: Node, scenario: Scenario) -> Iterator[dict[str, Any]]:
         yield given | {"shared": str(node.shared)}
 
 
-def _containers(holding: Holding) -> dict[str, Any]:
+def _containers(allocation: PodAllocation) -> dict[str, Any]:
     containers = {
-        binding.container: {
-            "cpus": str(binding.cpu_set),
-            "mems": str(binding.mem_set),
+        container.name: {
+            "cpus": str(container.cpu_set),
+            "mems": str(container.mem_set),
             "memory": [
                 {
                     "numaNodes": list(block.node_ids),
                     "resource": block.resource,
                     "bytes": block.size_bytes,
                 }
-                for block in binding.memory
+                for block in container.memory
             ],
         }
-        for binding in holding.bindings
-        if binding.cpus or binding.memory
+        for container in allocation.containers
+        if container.cpus or container.memory
     }
     return {"containers": containers} if containers else {}
 

@@ -11,8 +11,8 @@ from numapin_operator.placement import (
     CPU,
     HUGEPAGES_PREFIX,
     MEMORY,
-    ContainerCpus,
-    Kind,
+    ContainerKind,
+    ContainerView,
     PodFormatError,
     PodLevel,
     PodView,
@@ -64,7 +64,7 @@ class _PodReader:
         self.spec = self.mapping(pod, "spec", "spec")
         self._ended = frozenset(self._ended_init_containers(pod))
         self._resources_of_each: list[tuple[Resources, Resources]] = []
-        self._parts: list[tuple[Kind, Resources]] = []
+        self._parts: list[tuple[ContainerKind, Resources]] = []
 
     def uid(self) -> str:
         """The UID that the pod's cgroups carry."""
@@ -74,7 +74,7 @@ class _PodReader:
             raise self._error("metadata.uid", "is missing; give the pod a uid")
         return uid
 
-    def containers(self) -> Iterator[ContainerCpus]:
+    def containers(self) -> Iterator[ContainerView]:
         """Init containers, then app containers."""
         for key in ("initContainers", "containers"):
             field = f"spec.{key}"
@@ -115,19 +115,23 @@ class _PodReader:
             raise self._error(field, f"must be an object, not {found!r:.40}")
         return found
 
-    def _container(self, container: Any, field: str, *, init: bool) -> ContainerCpus:
+    def _container(self, container: Any, field: str, *, init: bool) -> ContainerView:
         if not isinstance(container, Mapping):
             raise self._error(field, f"must be an object, not {container!r:.40}")
         name = container.get("name")
         if not isinstance(name, str) or not name:
             raise self._error(f"{field}.name", "is missing; give the container a name")
         requests, limits = self._resources(container, f"{field}.resources", defaults=True)
-        kind = Kind.APP
+        kind = ContainerKind.APP
         if init:
-            kind = Kind.SIDECAR if container.get("restartPolicy") == "Always" else Kind.INIT
+            kind = (
+                ContainerKind.SIDECAR
+                if container.get("restartPolicy") == "Always"
+                else ContainerKind.INIT
+            )
         self._resources_of_each.append((requests, limits))
         self._parts.append((kind, requests))
-        return ContainerCpus(
+        return ContainerView(
             name=intern(name),
             kind=kind,
             cpu_millis=_cpu_millis(requests),
@@ -135,7 +139,7 @@ class _PodReader:
             matched=all(
                 requests.get(key) and requests[key] == limits.get(key) for key in _CPU_AND_MEMORY
             ),
-            ended=kind is Kind.INIT and name in self._ended,
+            ended=kind is ContainerKind.INIT and name in self._ended,
         )
 
     def _resources(self, parent: Any, field: str, *, defaults: bool) -> tuple[Resources, Resources]:
@@ -162,9 +166,9 @@ class _PodReader:
         peak = sidecars = apps = Fraction(0)
         for kind, requests in self._parts:
             amount = requests.get(name, Fraction(0))
-            if kind is Kind.SIDECAR:
+            if kind is ContainerKind.SIDECAR:
                 sidecars += amount
-            elif kind is Kind.INIT:
+            elif kind is ContainerKind.INIT:
                 peak = max(peak, sidecars + amount)
             else:
                 apps += amount

@@ -1,21 +1,22 @@
 """Which CPUs and NUMA nodes a container gets: pure functions over values.
 
-Read it in this order: `demand` (what a pod asks), `hints` (which NUMA nodes could give it),
-`merge` (which of them serve every resource), `take` (which CPUs), `holdings` (what a container is
-bound to). `node` does these for one pod after the other, `plan` for a whole NodeAssignment.
+Read in this order: `requests` (what a pod asks for), `policy` (a CpuPolicy on one machine),
+`topologymanager` (which NUMA nodes can serve every resource), `cpumanager` (which CPUs),
+`memorymanager` (which memory), `allocations` (what a pod has been given). `pod` places one pod,
+`node` one after the other, `plan` makes a whole NodeAssignment. Other packages import from here.
 """
 
-from numapin_operator.placement.allocations import Binding, Block, Holding
+from numapin_operator.placement.allocations import Block, ContainerAllocation, PodAllocation
 from numapin_operator.placement.errors import PlacementError, PodFormatError, PolicyError
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.plan import Plan, Waiting, plan_node, plan_with
-from numapin_operator.placement.policy import Rules, resolve, with_reserved
+from numapin_operator.placement.policy import NodePolicy, resolve, with_reserved
 from numapin_operator.placement.requests import (
     CPU,
     HUGEPAGES_PREFIX,
     MEMORY,
-    ContainerCpus,
-    Kind,
+    ContainerKind,
+    ContainerView,
     PodLevel,
     PodView,
     amounts,
@@ -25,19 +26,19 @@ __all__ = [
     "CPU",
     "HUGEPAGES_PREFIX",
     "MEMORY",
-    "Binding",
     "Block",
-    "ContainerCpus",
-    "Holding",
-    "Kind",
+    "ContainerAllocation",
+    "ContainerKind",
+    "ContainerView",
     "Node",
+    "NodePolicy",
     "PlacementError",
     "Plan",
+    "PodAllocation",
     "PodFormatError",
     "PodLevel",
     "PodView",
     "PolicyError",
-    "Rules",
     "Waiting",
     "amounts",
     "plan_node",

@@ -1,11 +1,11 @@
-"""Holdings: what each pod has on a node, and what is left for others."""
+"""Allocations: what each pod has on a node, and what is left for others."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_operator.placement.masks import members
-from numapin_operator.placement.policy import Rules
+from numapin_operator.placement.policy import NodePolicy
 
 
 class Block(NamedTuple):
@@ -21,13 +21,13 @@ class Block(NamedTuple):
         return tuple(members(self.numa_nodes))
 
 
-class Binding(NamedTuple):
+class ContainerAllocation(NamedTuple):
     """What one container got: masks of CPUs and NUMA nodes, and its memory.
 
     `exclusive` is False where it shares its CPUs with other containers of its pod.
     """
 
-    container: str
+    name: str
     cpus: int = 0
     mems: int = 0
     memory: tuple[Block, ...] = ()
@@ -44,26 +44,26 @@ class Binding(NamedTuple):
         return MemSet.from_mask(self.mems)
 
 
-class Holding(NamedTuple):
+class PodAllocation(NamedTuple):
     """What one pod has. `whole` is set where CPUs and memory were given to the pod as a whole."""
 
     uid: str
     namespace: str
     pod: str
-    bindings: tuple[Binding, ...] = ()
-    whole: Binding | None = None
+    containers: tuple[ContainerAllocation, ...] = ()
+    whole: ContainerAllocation | None = None
 
     @property
     def cpus(self) -> int:
         """Every CPU of the pod."""
-        return self.whole.cpus if self.whole else cpus_of(self.bindings)
+        return self.whole.cpus if self.whole else cpus_of(self.containers)
 
     @property
     def memory(self) -> tuple[Block, ...]:
         """Every block of memory that is accounted to the pod."""
         if self.whole:
             return self.whole.memory
-        return tuple(block for binding in self.bindings for block in binding.memory)
+        return tuple(block for container in self.containers for block in container.memory)
 
 
 def mems_of(blocks: Iterable[Block]) -> int:
@@ -74,22 +74,22 @@ def mems_of(blocks: Iterable[Block]) -> int:
     return joined
 
 
-def cpus_of(bindings: Iterable[Binding]) -> int:
+def cpus_of(containers: Iterable[ContainerAllocation]) -> int:
     """Every CPU of these containers."""
     joined = 0
-    for binding in bindings:
-        joined |= binding.cpus
+    for container in containers:
+        joined |= container.cpus
     return joined
 
 
 class CpuPool:
     """The CPUs of one node that no container owns."""
 
-    __slots__ = ("_reserved", "_rules", "shared")
+    __slots__ = ("_policy", "_reserved", "shared")
 
-    def __init__(self, rules: Rules) -> None:
-        self._rules, self._reserved = rules, rules.reserved
-        self.shared = rules.everyone
+    def __init__(self, policy: NodePolicy) -> None:
+        self._policy, self._reserved = policy, policy.reserved
+        self.shared = policy.everyone
 
     @property
     def free(self) -> int:
@@ -99,12 +99,12 @@ class CpuPool:
     @property
     def free_whole_cores(self) -> int:
         """CPUs of cores that no reserved CPU is part of."""
-        return self.shared & ~self._rules.reserved_cores
+        return self.shared & ~self._policy.reserved_cores
 
     def claim(self, cpus: int) -> None:
         """Take CPUs out of the shared pool."""
         self.shared &= ~cpus
 
-    def give_back(self, cpus: int) -> None:
+    def release(self, cpus: int) -> None:
         """Return CPUs; strictly reserved ones and those this machine lacks stay out."""
-        self.shared |= cpus if self._rules.as_kubelet else cpus & self._rules.everyone
+        self.shared |= cpus if self._policy.as_kubelet else cpus & self._policy.everyone

@@ -4,48 +4,54 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from numapin_api.nodeassignment import ContainerAssignment, MemoryBlock
 from numapin_api.topology import Topology
-from numapin_operator.placement.allocations import Binding, Block, Holding
+from numapin_operator.placement.allocations import Block, ContainerAllocation, PodAllocation
 from numapin_operator.placement.masks import mask_of
 
 
-def holding_of(uid: str, entries: Sequence[ContainerAssignment]) -> Holding:
+def allocation_of(uid: str, entries: Sequence[ContainerAssignment]) -> PodAllocation:
     """What a pod holds, from its entries; there is at least one."""
-    return Holding(uid, entries[0].namespace, entries[0].pod, tuple(map(_binding, entries)))
+    return PodAllocation(uid, entries[0].namespace, entries[0].pod, tuple(map(_binding, entries)))
 
 
-def _binding(entry: ContainerAssignment) -> Binding:
+def _binding(entry: ContainerAssignment) -> ContainerAllocation:
     blocks = tuple(
         Block(mask_of(block.numa_nodes), block.resource, block.bytes) for block in entry.memory
     )
-    return Binding(entry.container, entry.cpus.mask, entry.mems.mask, blocks, entry.exclusive)
+    return ContainerAllocation(
+        entry.container, entry.cpus.mask, entry.mems.mask, blocks, entry.exclusive
+    )
 
 
-def entries_of(holdings: Iterable[Holding], topology: Topology) -> Iterator[ContainerAssignment]:
-    """The entries of new holdings, pod by pod; NUMA nodes without memory are left out."""
-    for holding in holdings:
-        for binding, accounted in _accounted(holding):
+def entries_of(
+    allocations: Iterable[PodAllocation], topology: Topology
+) -> Iterator[ContainerAssignment]:
+    """The entries of new allocations, pod by pod; NUMA nodes without memory are left out."""
+    for allocation in allocations:
+        for container, accounted in _accounted(allocation):
             yield ContainerAssignment(
-                pod_uid=holding.uid,
-                namespace=holding.namespace,
-                pod=holding.pod,
-                container=binding.container,
-                cpus=binding.cpu_set,
-                mems=binding.mem_set & topology.mems,
-                exclusive=binding.exclusive and binding.cpus != 0,
+                pod_uid=allocation.uid,
+                namespace=allocation.namespace,
+                pod=allocation.pod,
+                container=container.name,
+                cpus=container.cpu_set,
+                mems=container.mem_set & topology.mems,
+                exclusive=container.exclusive and container.cpus != 0,
                 memory=tuple(_wire(block) for block in accounted),
             )
 
 
-def _accounted(holding: Holding) -> Iterator[tuple[Binding, tuple[Block, ...]]]:
+def _accounted(
+    allocation: PodAllocation,
+) -> Iterator[tuple[ContainerAllocation, tuple[Block, ...]]]:
     """Each container with the memory that stands for it in the books.
 
     What a pod has as a whole stands with its first container, so that the entries add up.
     """
-    if holding.whole is None:
-        yield from ((binding, binding.memory) for binding in holding.bindings)
+    if allocation.whole is None:
+        yield from ((container, container.memory) for container in allocation.containers)
         return
-    for index, binding in enumerate(holding.bindings):
-        yield binding, () if index else holding.whole.memory
+    for index, container in enumerate(allocation.containers):
+        yield container, () if index else allocation.whole.memory
 
 
 def _wire(block: Block) -> MemoryBlock:

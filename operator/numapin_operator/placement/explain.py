@@ -6,7 +6,7 @@ from typing import Final
 
 from numapin_api.quantity import format_bytes, plural
 from numapin_operator.placement.allocations import CpuPool
-from numapin_operator.placement.cpumanager.cpu_groups import Layout
+from numapin_operator.placement.cpumanager.cpu_groups import CpuGroups
 from numapin_operator.placement.errors import (
     NotEnoughCpusError,
     NotEnoughMemoryError,
@@ -16,7 +16,7 @@ from numapin_operator.placement.errors import (
     TopologyAffinityError,
 )
 from numapin_operator.placement.memorymanager.tables import MemoryTables
-from numapin_operator.placement.policy import Rules
+from numapin_operator.placement.policy import NodePolicy
 from numapin_operator.placement.requests import MEMORY
 
 _MOST_NODES: Final = 16
@@ -24,22 +24,22 @@ _MOST_NODES: Final = 16
 
 
 def arithmetic(
-    rules: Rules, cpus: CpuPool, memory: MemoryTables | None, refused: PlacementError
+    policy: NodePolicy, cpus: CpuPool, memory: MemoryTables | None, refused: PlacementError
 ) -> str:
     """The numbers behind a refusal: free on each NUMA node, and what would have fitted."""
     whole_cores = isinstance(refused, SmtAlignmentError)
     free = cpus.free_whole_cores if whole_cores else cpus.free
-    listed = list(_free_on_nodes(rules, free, memory))
+    listed = list(_free_on_nodes(policy, free, memory))
     if len(listed) > _MOST_NODES:
         listed[_MOST_NODES:] = [f"and {len(listed) - _MOST_NODES} more"]
-    fitting = ", ".join(_fitting(rules, free, memory, refused))
+    fitting = ", ".join(_fitting(policy, free, memory, refused))
     kind = "in whole cores " if whole_cores else ""
     return f"free {kind}on NUMA node " + ", ".join(listed) + (fitting and f"; {fitting}")
 
 
-def _free_on_nodes(rules: Rules, free: int, memory: MemoryTables | None) -> Iterator[str]:
-    for numa_node in rules.topology.numa_nodes:
-        count = (rules.layout.numa_nodes.get(numa_node.id, 0) & free).bit_count()
+def _free_on_nodes(policy: NodePolicy, free: int, memory: MemoryTables | None) -> Iterator[str]:
+    for numa_node in policy.topology.numa_nodes:
+        count = (policy.cpu_groups.numa_nodes.get(numa_node.id, 0) & free).bit_count()
         parts = [plural(count, "CPU")]
         for resource, at in sorted(memory.free.items() if memory else ()):
             parts.append(f"{format_bytes(at.get(numa_node.id, 0))} {resource}")
@@ -47,19 +47,21 @@ def _free_on_nodes(rules: Rules, free: int, memory: MemoryTables | None) -> Iter
 
 
 def _fitting(
-    rules: Rules, free: int, memory: MemoryTables | None, refused: PlacementError
+    policy: NodePolicy, free: int, memory: MemoryTables | None, refused: PlacementError
 ) -> Iterator[str]:
     match refused:
         case SmtAlignmentError():
-            count = rules.layout.whole_cores(free).bit_count()
-            size = f" in multiples of {rules.layout.threads}" if rules.layout.uniform else ""
+            count = policy.cpu_groups.whole_cores(free).bit_count()
+            size = (
+                f" in multiples of {policy.cpu_groups.threads}" if policy.cpu_groups.uniform else ""
+            )
             yield _up_to(count) + size
         case NotEnoughCpusError():
             yield _up_to(free.bit_count())
         case SharedPoolEmptyError():
             yield _up_to(max(0, free.bit_count() - 1))
         case TopologyAffinityError():
-            most = largest_aligned(rules.layout, free, rules.merging.policy)
+            most = largest_aligned(policy.cpu_groups, free, policy.hint_merger.policy)
             yield _up_to(most, " together")
             yield from _largest_memory(memory)
         case NotEnoughMemoryError():
@@ -77,13 +79,15 @@ def _largest_memory(memory: MemoryTables | None) -> Iterator[str]:
             yield f"up to {most} of {resource} on one NUMA node"
 
 
-def largest_aligned(layout: Layout, free: int, policy: str) -> int:
+def largest_aligned(cpu_groups: CpuGroups, free: int, policy: str) -> int:
     """The most CPUs for which the topology policy would find NUMA nodes, memory aside.
 
     A count counts as aligned on so many nodes only if fewer could not hold it on an empty machine.
     """
-    there = sorted(((mask & free).bit_count() for mask in layout.numa_nodes.values()), reverse=True)
-    sizes = sorted((mask.bit_count() for mask in layout.numa_nodes.values()), reverse=True)
+    there = sorted(
+        ((mask & free).bit_count() for mask in cpu_groups.numa_nodes.values()), reverse=True
+    )
+    sizes = sorted((mask.bit_count() for mask in cpu_groups.numa_nodes.values()), reverse=True)
     if policy == "SingleNUMANode":
         return there[0]
     fewer = (0, *accumulate(sizes))

@@ -14,10 +14,10 @@ from numapin_api.nodeassignment import (
     Refusal,
 )
 from numapin_api.topology import Topology
-from numapin_operator.placement.assignment_entries import entries_of, holding_of, on_this_machine
+from numapin_operator.placement.assignment_entries import allocation_of, entries_of, on_this_machine
 from numapin_operator.placement.errors import PlacementError, PolicyError
 from numapin_operator.placement.node import Node
-from numapin_operator.placement.policy import Rules, resolve
+from numapin_operator.placement.policy import NodePolicy, resolve
 from numapin_operator.placement.requests import PodView
 
 _LONGEST_MESSAGE: Final = 2048
@@ -79,17 +79,17 @@ def plan_node(
 
 
 def plan_with(
-    rules: Rules,
+    policy: NodePolicy,
     previous: NodeAssignmentSpec | None,
     pods: Sequence[PodView],
     running: frozenset[str],
 ) -> Plan:
-    """`plan_node` for a caller that keeps the resolved rules."""
+    """`plan_node` for a caller that keeps the resolved policy."""
     alive = {pod.uid: pod for pod in pods if not pod.terminal or pod.uid in running}
-    node = Node(rules)
-    kept = _kept(rules.topology, previous, alive, running)
+    node = Node(policy)
+    kept = _kept(policy.topology, previous, alive, running)
     for uid, entries in kept.items():
-        node.adopt(holding_of(uid, entries))
+        node.adopt(allocation_of(uid, entries))
     refused = {
         refusal.pod_uid: refusal
         for refusal in (previous.refused if previous else ())
@@ -103,10 +103,10 @@ def plan_with(
             queued.append(f"{pod.namespace}/{pod.name}")
         else:
             refused[pod.uid] = _refusal(pod, problem)
-    placed = [holding for uid, holding in node.holdings.items() if uid not in kept]
-    containers = (*chain.from_iterable(kept.values()), *entries_of(placed, rules.topology))
-    spec = _spec(rules, node, containers, tuple(refused.values()))
-    return Plan(spec, tuple(_waiting(rules, node)), tuple(queued))
+    placed = [allocation for uid, allocation in node.allocations.items() if uid not in kept]
+    containers = (*chain.from_iterable(kept.values()), *entries_of(placed, policy.topology))
+    spec = _spec(policy, node, containers, tuple(refused.values()))
+    return Plan(spec, tuple(_waiting(policy, node)), tuple(queued))
 
 
 def _unplaced(
@@ -114,7 +114,7 @@ def _unplaced(
 ) -> Iterator[tuple[PodView, PlacementError]]:
     """Place every pod that is new; gives those that cannot be placed."""
     for pod in pods:
-        if pod.uid not in node.holdings and pod.uid not in refused and node.wants(pod):
+        if pod.uid not in node.allocations and pod.uid not in refused and node.wants(pod):
             try:
                 node.place(pod)
             except PlacementError as problem:
@@ -124,15 +124,15 @@ def _unplaced(
 def _without_ending(node: Node, alive: dict[str, PodView]) -> Node | None:
     """The node once the pods that are ending are gone; None where none is."""
     staying = [
-        holding
-        for uid, holding in node.holdings.items()
+        allocation
+        for uid, allocation in node.allocations.items()
         if (holder := alive.get(uid)) and not (holder.terminal or holder.deleting)
     ]
-    if len(staying) == len(node.holdings):
+    if len(staying) == len(node.allocations):
         return None
-    later = Node(node.rules)
-    for holding in staying:
-        later.adopt(holding)
+    later = Node(node.policy)
+    for allocation in staying:
+        later.adopt(allocation)
     return later
 
 
@@ -171,33 +171,33 @@ def _ended(pod: PodView | None) -> frozenset[str]:
 
 
 def _spec(
-    rules: Rules,
+    policy: NodePolicy,
     node: Node,
     containers: tuple[ContainerAssignment, ...],
     refused: tuple[Refusal, ...],
 ) -> NodeAssignmentSpec:
     held = 0
-    for holding in node.holdings.values():
-        held |= holding.cpus
+    for allocation in node.allocations.values():
+        held |= allocation.cpus
     return NodeAssignmentSpec(
-        mode=rules.policy.mode,
+        mode=policy.spec.mode,
         pools=Pools(
-            reserved=CpuSet.from_mask(rules.reserved & ~held),
-            shared=CpuSet.from_mask(node.cpus.shared or _last_resort(rules, held)),
+            reserved=CpuSet.from_mask(policy.reserved & ~held),
+            shared=CpuSet.from_mask(node.cpus.shared or _last_resort(policy, held)),
         ),
-        cpu_quota=rules.policy.cpu_quota,
-        isolation=rules.policy.isolation,
+        cpu_quota=policy.spec.cpu_quota,
+        isolation=policy.spec.isolation,
         containers=containers,
         refused=refused,
     )
 
 
-def _last_resort(rules: Rules, held: int) -> int:
+def _last_resort(policy: NodePolicy, held: int) -> int:
     """The shared pool where containers from before hold every CPU that it should have.
 
     Strictly reserved CPUs serve everybody else until one of those containers ends.
     """
-    left = rules.layout.cpus & ~held
+    left = policy.cpu_groups.cpus & ~held
     if not left:
         raise PolicyError(
             "reserved", "containers hold every CPU that is online; bring CPUs online or end one"
@@ -216,14 +216,14 @@ def _refusal(pod: PodView, error: PlacementError) -> Refusal:
     )
 
 
-def _waiting(rules: Rules, node: Node) -> Iterator[Waiting]:
+def _waiting(policy: NodePolicy, node: Node) -> Iterator[Waiting]:
     starved = not node.cpus.shared
-    for holding in node.holdings.values():
-        for binding in holding.bindings:
-            if overlap := binding.cpus & (-1 if starved else rules.reserved):
+    for allocation in node.allocations.values():
+        for container in allocation.containers:
+            if overlap := container.cpus & (-1 if starved else policy.reserved):
                 yield Waiting(
-                    holding.namespace,
-                    holding.pod,
-                    binding.container,
+                    allocation.namespace,
+                    allocation.pod,
+                    container.name,
                     CpuSet.from_mask(overlap),
                 )

@@ -1,14 +1,14 @@
-"""Placing: one pod's way from demand to binding, container by container or as a whole."""
+"""PodPlacement: one pod's way from demand to container, container by container or as a whole."""
 
 from collections.abc import Callable
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.quantity import format_bytes
 from numapin_operator.placement.allocations import (
-    Binding,
     Block,
+    ContainerAllocation,
     CpuPool,
-    Holding,
+    PodAllocation,
     cpus_of,
     mems_of,
 )
@@ -21,7 +21,7 @@ from numapin_operator.placement.errors import (
     TopologyAffinityError,
 )
 from numapin_operator.placement.memorymanager.binder import MemoryBinder, divide
-from numapin_operator.placement.memorymanager.nearest import NearbyBinder
+from numapin_operator.placement.memorymanager.nearest import NearestBinder
 from numapin_operator.placement.memorymanager.static import StaticBinder
 from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.pod_level import (
@@ -31,11 +31,11 @@ from numapin_operator.placement.pod_level import (
     starves_of_cpus,
     starves_of_memory,
 )
-from numapin_operator.placement.policy import Rules
+from numapin_operator.placement.policy import NodePolicy
 from numapin_operator.placement.requests import (
     Amounts,
-    ContainerCpus,
-    Kind,
+    ContainerKind,
+    ContainerView,
     PodView,
     container_memory,
     exclusive_cpus,
@@ -49,28 +49,28 @@ from numapin_operator.placement.topologymanager.hints import (
     MemoryHints,
     cpu_hints,
 )
-from numapin_operator.placement.topologymanager.merge import Affinity
+from numapin_operator.placement.topologymanager.merge import MergedHint
 
 
-class Placing:
+class PodPlacement:
     """One pod being placed on a node."""
 
     def __init__(
-        self, rules: Rules, cpus: CpuPool, memory: MemoryTables | None, pod: PodView
+        self, policy: NodePolicy, cpus: CpuPool, memory: MemoryTables | None, pod: PodView
     ) -> None:
-        self._rules, self._pool, self._pod = rules, cpus, pod
-        self._binder = _binder(rules, memory) if memory is not None else None
+        self._policy, self._pool, self._pod = policy, cpus, pod
+        self._binder = _binder(policy, memory) if memory is not None else None
         self._cpus: dict[str, int] = {}
         self._claimed = 0
         self._reusable = 0
 
-    def run(self) -> Holding:
+    def run(self) -> PodAllocation:
         """Place every container.
 
         Raises:
             PlacementError: one of them cannot be placed; `undo` returns what the others got.
         """
-        topology = self._rules.policy.topology
+        topology = self._policy.spec.topology
         if topology.policy == "None" or topology.scope == "Container":
             self._place_each(self._affinity_of_container)
         elif self._pod.pod_level is None:
@@ -82,11 +82,11 @@ class Placing:
 
     def undo(self) -> None:
         """Give back whatever was taken."""
-        self._pool.give_back(self._claimed)
+        self._pool.release(self._claimed)
         if self._binder is not None:
             self._binder.undo()
 
-    def _place_whole(self) -> Holding:
+    def _place_whole(self) -> PodAllocation:
         pod, count = self._pod, pod_cpus(self._pod)
         no_cpus, no_memory = starves_of_cpus(pod) if count else None, starves_of_memory(pod)
         affinity = self._affinity(
@@ -103,30 +103,32 @@ class Placing:
                 raise EmptyPodSharedPoolError(no_memory)
             whole = self._binder.bind_pod(pod_memory(pod), affinity, cpus)
             blocks = divide(share_memory(pod), whole)
-        return self._whole_holding(shares, blocks, Binding("", cpus, mems_of(whole), whole))
+        return self._whole_holding(
+            shares, blocks, ContainerAllocation("", cpus, mems_of(whole), whole)
+        )
 
     def _share_cpus(self, cpus: int) -> Shares:
         try:
-            return share_cpus(self._pod, cpus, self._rules.take)
+            return share_cpus(self._pod, cpus, self._policy.take)
         except PlacementError:
-            if self._rules.as_kubelet:
+            if self._policy.as_kubelet:
                 # The kubelet forgets that it had given these to a pod which it then refuses.
                 self._claimed = 0
             raise
 
-    def _take_for_pod(self, count: int, affinity: Affinity) -> int:
-        check_whole_cores(self._rules, self._pool, count)
+    def _take_for_pod(self, count: int, affinity: MergedHint) -> int:
+        check_whole_cores(self._policy, self._pool, count)
         cpus = self._take(self._pool.free, count, affinity.numa_nodes)
         self._claim(cpus)
         return cpus
 
     def _whole_holding(
-        self, shares: Shares, blocks: dict[str, tuple[Block, ...]], whole: Binding
-    ) -> Holding:
+        self, shares: Shares, blocks: dict[str, tuple[Block, ...]], whole: ContainerAllocation
+    ) -> PodAllocation:
         names = [container.name for container in self._pod.containers]
         others = shares.early
-        bindings = tuple(
-            Binding(
+        containers = tuple(
+            ContainerAllocation(
                 name,
                 shares.exclusive.get(name, others.get(name, shares.rest)),
                 mems_of(blocks.get(name, ())),
@@ -135,14 +137,14 @@ class Placing:
             )
             for name in names
         )
-        if not self._rules.as_kubelet:
+        if not self._policy.as_kubelet:
             # CPUs that no container of the pod runs on serve nobody: everybody else may have them.
-            used = cpus_of(bindings)
-            self._pool.give_back(whole.cpus & ~used)
+            used = cpus_of(containers)
+            self._pool.release(whole.cpus & ~used)
             whole = whole._replace(cpus=used)
-        return Holding(self._pod.uid, self._pod.namespace, self._pod.name, bindings, whole)
+        return PodAllocation(self._pod.uid, self._pod.namespace, self._pod.name, containers, whole)
 
-    def _place_each(self, affinity_of: Callable[[ContainerCpus], Affinity]) -> None:
+    def _place_each(self, affinity_of: Callable[[ContainerView], MergedHint]) -> None:
         for container in self._pod.containers:
             if container.ended:
                 continue
@@ -158,37 +160,39 @@ class Placing:
                 refused.container = container.name
                 raise
 
-    def _holding(self) -> Holding:
+    def _holding(self) -> PodAllocation:
         all_blocks = self._binder.blocks() if self._binder is not None else {}
-        bindings = []
+        containers = []
         for container in self._pod.containers:
             cpus = self._cpus.get(container.name, 0)
             blocks = all_blocks.get(container.name, ())
             if cpus or blocks:
-                bound = Binding(container.name, cpus, mems_of(blocks), blocks, cpus != 0)
-                bindings.append(bound)
-        return Holding(self._pod.uid, self._pod.namespace, self._pod.name, tuple(bindings))
+                bound = ContainerAllocation(
+                    container.name, cpus, mems_of(blocks), blocks, cpus != 0
+                )
+                containers.append(bound)
+        return PodAllocation(self._pod.uid, self._pod.namespace, self._pod.name, tuple(containers))
 
-    def _affinity_of_container(self, container: ContainerCpus) -> Affinity:
+    def _affinity_of_container(self, container: ContainerView) -> MergedHint:
         return self._affinity(
             exclusive_cpus(self._pod, container), container_memory(self._pod, container)
         )
 
     def _affinity(
         self, cpus: int, memory: Amounts, *, no_cpus: bool = False, no_memory: bool = False
-    ) -> Affinity:
-        merging = self._rules.merging
-        if merging.policy == "None":
-            return Affinity(None, preferred=False)
+    ) -> MergedHint:
+        hint_merger = self._policy.hint_merger
+        if hint_merger.policy == "None":
+            return MergedHint(None, preferred=False)
         cpu = NOWHERE if no_cpus else self._cpu_hints(cpus)
         bound = self._memory_hints(memory, nowhere=no_memory)
-        merged = merging.merge(cpu, bound)
-        if merged is None and self._rules.policy.memory.policy == "Preferred":
-            merged = merging.merge(cpu, None)
+        merged = hint_merger.merge(cpu, bound)
+        if merged is None and self._policy.spec.memory.policy == "Preferred":
+            merged = hint_merger.merge(cpu, None)
         if merged is None:
             raise TopologyAffinityError(
                 f"no NUMA nodes have {self._asks(cpus, memory)} as topology policy "
-                f"{merging.policy} demands"
+                f"{hint_merger.policy} demands"
             )
         return merged
 
@@ -196,11 +200,11 @@ class Placing:
         if not count:
             return None
         return cpu_hints(
-            self._rules.layout,
+            self._policy.cpu_groups,
             self._pool.free,
             self._reusable,
             count,
-            by_socket=self._rules.policy.options.align_by_socket,
+            by_socket=self._policy.spec.options.align_by_socket,
         )
 
     def _memory_hints(self, asked: Amounts, *, nowhere: bool) -> MemoryHints | Impossible | None:
@@ -213,41 +217,41 @@ class Placing:
         parts = [f"{cpus} CPUs"] if cpus else []
         return ", ".join([*parts, *(f"{format_bytes(size)} of {name}" for name, size in memory)])
 
-    def _give_cpus(self, container: ContainerCpus, count: int, numa_nodes: int | None) -> None:
-        check_whole_cores(self._rules, self._pool, count)
+    def _give_cpus(self, container: ContainerView, count: int, numa_nodes: int | None) -> None:
+        check_whole_cores(self._policy, self._pool, count)
         cpus = self._take(self._pool.free | self._reusable, count, numa_nodes)
         self._claim(cpus)
         self._cpus[container.name] = cpus
-        if container.kind is Kind.INIT:
+        if container.kind is ContainerKind.INIT:
             self._reusable |= cpus
         else:
             self._reusable &= ~cpus
 
     def _take(self, free: int, count: int, numa_nodes: int | None) -> int:
         """CPUs of the NUMA nodes first, then others. Source: Kubernetes, `allocateCPUs`."""
-        if count > free.bit_count() and not self._rules.as_kubelet:
+        if count > free.bit_count() and not self._policy.as_kubelet:
             raise NotEnoughCpusError(count, free.bit_count(), _listed(free))
         if numa_nodes is None:
-            return self._rules.take(free, count)
+            return self._policy.take(free, count)
         aligned = free & self._aligned(numa_nodes)
-        taken = self._rules.take(aligned, min(count, aligned.bit_count()))
+        taken = self._policy.take(aligned, min(count, aligned.bit_count()))
         rest = count - taken.bit_count()
-        return taken | self._rules.take(free & ~taken, rest) if rest > 0 else taken
+        return taken | self._policy.take(free & ~taken, rest) if rest > 0 else taken
 
     def _aligned(self, numa_nodes: int) -> int:
         """The CPUs of NUMA nodes, with align-by-socket those of their sockets."""
-        layout = self._rules.layout
-        cpus = layout.cpus_in(numa_nodes)
-        if not self._rules.policy.options.align_by_socket:
+        cpu_groups = self._policy.cpu_groups
+        cpus = cpu_groups.cpus_in(numa_nodes)
+        if not self._policy.spec.options.align_by_socket:
             return cpus
         widened = 0
-        for mask in layout.sockets.values():
+        for mask in cpu_groups.sockets.values():
             if mask & cpus:
                 widened |= mask
         return widened
 
     def _claim(self, cpus: int) -> None:
-        if not self._pool.shared & ~cpus and not self._rules.as_kubelet:
+        if not self._pool.shared & ~cpus and not self._policy.as_kubelet:
             raise SharedPoolEmptyError(
                 f"giving {CpuSet.from_mask(cpus)} away would leave no CPU for everybody else"
             )
@@ -255,14 +259,14 @@ class Placing:
         self._claimed |= cpus
 
 
-def _binder(rules: Rules, memory: MemoryTables) -> MemoryBinder:
-    policy = rules.policy.memory.policy
-    if policy == "Static":
-        return StaticBinder(memory, as_kubelet=rules.as_kubelet)
-    return NearbyBinder(rules.layout, memory, alone=policy == "SingleNUMA")
+def _binder(policy: NodePolicy, memory: MemoryTables) -> MemoryBinder:
+    name = policy.spec.memory.policy
+    if name == "Static":
+        return StaticBinder(memory, as_kubelet=policy.as_kubelet)
+    return NearestBinder(policy.cpu_groups, memory, alone=name == "SingleNUMA")
 
 
-def check_whole_cores(rules: Rules, pool: CpuPool, count: int) -> None:
+def check_whole_cores(policy: NodePolicy, pool: CpuPool, count: int) -> None:
     """Refuse what is not made of whole cores. Source: Kubernetes v1.36, `enforceSMTAlignment`.
 
     On hybrid processors, whose cores differ, the take itself sees to it.
@@ -270,9 +274,9 @@ def check_whole_cores(rules: Rules, pool: CpuPool, count: int) -> None:
     Raises:
         SmtAlignmentError: no multiple of a core's threads, or too few whole cores are free.
     """
-    if not rules.whole_cores_only or not rules.layout.uniform:
+    if not policy.whole_cores_only or not policy.cpu_groups.uniform:
         return
-    threads, whole = rules.layout.threads, pool.free_whole_cores.bit_count()
+    threads, whole = policy.cpu_groups.threads, pool.free_whole_cores.bit_count()
     if count % threads:
         raise SmtAlignmentError(
             f"wanted {count} CPUs, no multiple of the {threads} threads of a core"

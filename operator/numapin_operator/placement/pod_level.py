@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from numapin_operator.placement.requests import (
     Amounts,
-    ContainerCpus,
-    Kind,
+    ContainerKind,
+    ContainerView,
     PodView,
     amounts,
     container_memory,
@@ -57,14 +57,14 @@ def starves_of_memory(pod: PodView) -> str | None:
 
 def _starves(
     pod: PodView,
-    shares: Callable[[ContainerCpus], bool],
-    asks: Callable[[ContainerCpus], Amounts],
+    shares: Callable[[ContainerView], bool],
+    asks: Callable[[ContainerView], Amounts],
     budget: Mapping[str, int],
 ) -> str | None:
     used = dict.fromkeys(budget, 0)
     sharing: str | None = None
     for container in pod.containers:
-        if container.kind is Kind.INIT:
+        if container.kind is ContainerKind.INIT:
             if shares(container) and (gone := _used_up(used, budget)):
                 return f"init container {container.name} shares, but sidecars use up all {gone}"
             continue
@@ -87,16 +87,16 @@ def share_cpus(pod: PodView, cpus: int, take: Take) -> Shares:
     exclusive: dict[str, int] = {}
     early: dict[str, int] = {}
     sidecars = 0
-    for container in _of_kind(pod, Kind.INIT, Kind.SIDECAR):
+    for container in _of_kind(pod, ContainerKind.INIT, ContainerKind.SIDECAR):
         count = exclusive_cpus(pod, container)
         if count:
             exclusive[container.name] = mine = take(cpus & ~sidecars, count)
-            if container.kind is Kind.SIDECAR:
+            if container.kind is ContainerKind.SIDECAR:
                 sidecars |= mine
-        elif container.kind is Kind.INIT:
+        elif container.kind is ContainerKind.INIT:
             early[container.name] = cpus & ~sidecars
     rest = cpus & ~sidecars
-    for container in _of_kind(pod, Kind.APP):
+    for container in _of_kind(pod, ContainerKind.APP):
         if count := exclusive_cpus(pod, container):
             exclusive[container.name] = mine = take(rest, count)
             rest &= ~mine
@@ -108,16 +108,16 @@ def share_memory(pod: PodView) -> Mapping[str, Amounts]:
     budget = dict(pod_memory(pod))
     shared: dict[str, Amounts] = {}
     sidecars: dict[str, int] = {}
-    for container in _of_kind(pod, Kind.INIT, Kind.SIDECAR):
+    for container in _of_kind(pod, ContainerKind.INIT, ContainerKind.SIDECAR):
         asked = container_memory(pod, container)
         if asked:
             shared[container.name] = _some(asked)
-        elif container.kind is Kind.INIT:
+        elif container.kind is ContainerKind.INIT:
             shared[container.name] = _less(budget, sidecars)
-        if container.kind is Kind.SIDECAR:
+        if container.kind is ContainerKind.SIDECAR:
             _add(sidecars, asked)
     used = dict(sidecars)
-    for container in _of_kind(pod, Kind.APP):
+    for container in _of_kind(pod, ContainerKind.APP):
         if asked := container_memory(pod, container):
             shared[container.name] = _some(asked)
             _add(used, asked)
@@ -125,7 +125,7 @@ def share_memory(pod: PodView) -> Mapping[str, Amounts]:
     return {c.name: shared.get(c.name, rest) for c in pod.containers}
 
 
-def _of_kind(pod: PodView, *kinds: Kind) -> Iterable[ContainerCpus]:
+def _of_kind(pod: PodView, *kinds: ContainerKind) -> Iterable[ContainerView]:
     return (container for container in pod.containers if container.kind in kinds)
 
 

@@ -1,4 +1,4 @@
-"""Rules: a CpuPolicy resolved for one machine, or the reason why it cannot work there."""
+"""NodePolicy: a CpuPolicy resolved for one machine, or the reason why it cannot work there."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from numapin_api.cpupolicy import CpuPolicySpec, Options
 from numapin_api.cpuset import CpuSet
 from numapin_api.quantity import QuantityError, whole
 from numapin_api.topology import NumaNode, Topology, default_distances, page_size_bytes
-from numapin_operator.placement.cpumanager.cpu_groups import Layout, layout_of
+from numapin_operator.placement.cpumanager.cpu_groups import CpuGroups, cpu_groups_of
 from numapin_operator.placement.cpumanager.distributed import take_distributed
 from numapin_operator.placement.cpumanager.packed import Packing, take_packed
 from numapin_operator.placement.cpumanager.whole_cores import take_whole_cores
 from numapin_operator.placement.errors import NotEnoughCpusError, PolicyError
 from numapin_operator.placement.masks import mask_of
 from numapin_operator.placement.requests import HUGEPAGES_PREFIX, MEMORY
-from numapin_operator.placement.topologymanager.merge import Merging
+from numapin_operator.placement.topologymanager.merge import HintMerger
 
 Capacity = Mapping[str, Mapping[int, int]]
 """What can be bound: resource name to NUMA node to bytes."""
@@ -30,7 +30,7 @@ _EXCLUDING: Final = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rules:
+class NodePolicy:
     """One policy on one machine.
 
     `reserved` is a mask of CPUs; `capacity` is empty unless memory is bound. `as_kubelet` asks for
@@ -38,28 +38,28 @@ class Rules:
     """
 
     topology: Topology
-    layout: Layout
-    policy: CpuPolicySpec
+    cpu_groups: CpuGroups
+    spec: CpuPolicySpec
     reserved: int
     reserved_cores: int
     capacity: Capacity
-    merging: Merging
+    hint_merger: HintMerger
     as_kubelet: bool
     take: Callable[[int, int], int]
 
     @property
     def everyone(self) -> int:
         """The shared pool of a node on which nothing is placed yet."""
-        strict = self.policy.reserved.strict
-        return self.layout.cpus & ~self.reserved if strict else self.layout.cpus
+        strict = self.spec.reserved.strict
+        return self.cpu_groups.cpus & ~self.reserved if strict else self.cpu_groups.cpus
 
     @property
     def whole_cores_only(self) -> bool:
         """Whether containers get whole cores or nothing."""
-        return self.policy.options.full_pcpus_only
+        return self.spec.options.full_pcpus_only
 
 
-def resolve(topology: Topology, policy: CpuPolicySpec, *, as_kubelet: bool = False) -> Rules:
+def resolve(topology: Topology, spec: CpuPolicySpec, *, as_kubelet: bool = False) -> NodePolicy:
     """Work a policy out for a machine.
 
     A policy that names neither reserved CPUs nor a count reserves one CPU; `with_reserved` puts the
@@ -68,20 +68,20 @@ def resolve(topology: Topology, policy: CpuPolicySpec, *, as_kubelet: bool = Fal
     Raises:
         PolicyError: the policy contradicts itself or cannot work on this machine.
     """
-    layout = layout_of(topology)
-    _check_options(policy, layout)
-    take = _taker(layout, policy.options, as_kubelet=as_kubelet)
-    reserved = _reserved(policy, layout, take)
-    if not as_kubelet and policy.reserved.strict and reserved == layout.cpus:
+    cpu_groups = cpu_groups_of(topology)
+    _check_options(spec, cpu_groups)
+    take = _taker(cpu_groups, spec.options, as_kubelet=as_kubelet)
+    reserved = _reserved(spec, cpu_groups, take)
+    if not as_kubelet and spec.reserved.strict and reserved == cpu_groups.cpus:
         raise PolicyError("reserved", "leaves no CPU for the shared pool; reserve fewer CPUs")
-    return Rules(
+    return NodePolicy(
         topology=topology,
-        layout=layout,
-        policy=policy,
+        cpu_groups=cpu_groups,
+        spec=spec,
         reserved=reserved,
-        reserved_cores=layout.with_siblings(reserved),
-        capacity=_capacity(topology, policy) if policy.memory.policy != "None" else {},
-        merging=_merging(topology, policy),
+        reserved_cores=cpu_groups.with_siblings(reserved),
+        capacity=_capacity(topology, spec) if spec.memory.policy != "None" else {},
+        hint_merger=_hint_merger(topology, spec),
         as_kubelet=as_kubelet,
         take=take,
     )
@@ -102,60 +102,62 @@ def with_reserved(
     return policy.model_copy(update={"reserved": reserved})
 
 
-def _taker(layout: Layout, options: Options, *, as_kubelet: bool) -> Callable[[int, int], int]:
+def _taker(
+    cpu_groups: CpuGroups, options: Options, *, as_kubelet: bool
+) -> Callable[[int, int], int]:
     packing = Packing(
         spread=options.distribute_cpus_across_cores,
         uncore=options.prefer_align_cpus_by_uncore_cache,
         as_kubelet=as_kubelet,
     )
-    group = layout.threads if options.full_pcpus_only else 1
-    if options.full_pcpus_only and not layout.uniform:
-        return lambda free, count: take_whole_cores(layout, free, count, packing)
+    group = cpu_groups.threads if options.full_pcpus_only else 1
+    if options.full_pcpus_only and not cpu_groups.uniform:
+        return lambda free, count: take_whole_cores(cpu_groups, free, count, packing)
     if options.distribute_cpus_across_numa:
-        return lambda free, count: take_distributed(layout, free, count, group, packing)
-    return lambda free, count: take_packed(layout, free, count, packing)
+        return lambda free, count: take_distributed(cpu_groups, free, count, group, packing)
+    return lambda free, count: take_packed(cpu_groups, free, count, packing)
 
 
-def _check_options(policy: CpuPolicySpec, layout: Layout) -> None:
+def _check_options(spec: CpuPolicySpec, cpu_groups: CpuGroups) -> None:
     for one, other in _EXCLUDING:
-        if getattr(policy.options, one) and getattr(policy.options, other):
+        if getattr(spec.options, one) and getattr(spec.options, other):
             names = [Options.model_fields[name].alias for name in (one, other)]
             raise PolicyError(f"options.{names[1]}", f"excludes options.{names[0]}; set only one")
-    if policy.options.align_by_socket:
-        if policy.topology.policy == "SingleNUMANode":
+    if spec.options.align_by_socket:
+        if spec.topology.policy == "SingleNUMANode":
             raise PolicyError(
                 "options.alignBySocket", "contradicts topology.policy SingleNUMANode; drop one"
             )
-        if len(layout.sockets) > len(layout.numa_nodes):
+        if len(cpu_groups.sockets) > len(cpu_groups.numa_nodes):
             raise PolicyError(
                 "options.alignBySocket",
-                f"this machine has more sockets ({len(layout.sockets)}) than NUMA nodes with CPUs "
-                f"({len(layout.numa_nodes)}); drop the option here",
+                f"this machine has more sockets ({len(cpu_groups.sockets)}) than NUMA nodes with "
+                f"CPUs ({len(cpu_groups.numa_nodes)}); drop the option here",
             )
 
 
-def _reserved(policy: CpuPolicySpec, layout: Layout, take: Callable[[int, int], int]) -> int:
-    if policy.reserved.cpus is not None:
-        unknown = CpuSet.from_mask(policy.reserved.cpus.mask & ~layout.cpus)
+def _reserved(spec: CpuPolicySpec, cpu_groups: CpuGroups, take: Callable[[int, int], int]) -> int:
+    if spec.reserved.cpus is not None:
+        unknown = CpuSet.from_mask(spec.reserved.cpus.mask & ~cpu_groups.cpus)
         if unknown:
-            online = CpuSet.from_mask(layout.cpus)
+            online = CpuSet.from_mask(cpu_groups.cpus)
             raise PolicyError(
                 "reserved.cpus", f"this machine has no online CPU {unknown}; it has {online}"
             )
-        return policy.reserved.cpus.mask
-    count = policy.reserved.count or 1
+        return spec.reserved.cpus.mask
+    count = spec.reserved.count or 1
     try:
-        return take(layout.cpus, count)
+        return take(cpu_groups.cpus, count)
     except NotEnoughCpusError as refused:
         raise PolicyError("reserved.count", f"{refused}; reserve fewer CPUs") from refused
 
 
-def _capacity(topology: Topology, policy: CpuPolicySpec) -> Capacity:
+def _capacity(topology: Topology, spec: CpuPolicySpec) -> Capacity:
     capacity: dict[str, dict[int, int]] = {MEMORY: {}}
     for numa_node in topology.numa_nodes:
         for resource, size in _memory_of(numa_node):
             capacity.setdefault(resource, {})[numa_node.id] = size
-    for index, kept in enumerate(policy.memory.reserved):
+    for index, kept in enumerate(spec.memory.reserved):
         place = f"memory.reserved[{index}]"
         if kept.numa_node not in capacity[MEMORY]:
             numa_nodes = ", ".join(map(str, capacity[MEMORY]))
@@ -199,10 +201,10 @@ def _keep(at: dict[int, int], numa_node: int, quantity: str, place: str) -> None
     at[numa_node] = present - size
 
 
-def _merging(topology: Topology, policy: CpuPolicySpec) -> Merging:
-    closest = policy.topology.prefer_closest_numa_nodes
-    return Merging(
-        policy=policy.topology.policy,
+def _hint_merger(topology: Topology, spec: CpuPolicySpec) -> HintMerger:
+    closest = spec.topology.prefer_closest_numa_nodes
+    return HintMerger(
+        policy=spec.topology.policy,
         everywhere=mask_of(numa_node.id for numa_node in topology.numa_nodes),
         distances=_distances(topology) if closest else None,
     )

@@ -13,7 +13,7 @@ Amounts = tuple[tuple[str, int], ...]
 """Memory and huge pages asked for: resource name and bytes, sorted by name."""
 
 
-class Kind(Enum):
+class ContainerKind(Enum):
     """When a container runs: to its end before the others, beside them all, or as one of them."""
 
     INIT = "init"
@@ -22,7 +22,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerCpus:
+class ContainerView:
     """One container's requests.
 
     `matched` says that its requests for CPU and memory are set and equal its limits; `ended` that
@@ -30,7 +30,7 @@ class ContainerCpus:
     """
 
     name: str
-    kind: Kind
+    kind: ContainerKind
     cpu_millis: int = 0
     memory: Amounts = ()
     matched: bool = False
@@ -63,7 +63,7 @@ class PodView:
     namespace: str
     name: str
     qos: str
-    containers: tuple[ContainerCpus, ...]
+    containers: tuple[ContainerView, ...]
     pod_level: PodLevel | None = None
     node: str = ""
     bound: str = ""
@@ -78,7 +78,7 @@ class PodView:
         return self.bound, self.namespace, self.name
 
 
-def exclusive_cpus(pod: PodView, container: ContainerCpus) -> int:
+def exclusive_cpus(pod: PodView, container: ContainerView) -> int:
     """How many CPUs of its own an eligible pod's container gets; 0 means that it shares.
 
     Source: Kubernetes v1.36, cpumanager, `guaranteedCPUs`.
@@ -99,16 +99,16 @@ def pod_cpus(pod: PodView) -> int:
     for container in pod.containers:
         cpus = exclusive_cpus(pod, container)
         match container.kind:
-            case Kind.SIDECAR:
+            case ContainerKind.SIDECAR:
                 sidecars += cpus
-            case Kind.INIT:
+            case ContainerKind.INIT:
                 peak = max(peak, sidecars + cpus)
-            case Kind.APP:
+            case ContainerKind.APP:
                 apps += cpus
     return max(peak, sidecars + apps)
 
 
-def container_memory(pod: PodView, container: ContainerCpus) -> Amounts:
+def container_memory(pod: PodView, container: ContainerView) -> Amounts:
     """The memory and huge pages that an eligible pod's container is bound with.
 
     Source: Kubernetes v1.36, memorymanager, `getContainerRequestedResources`.
@@ -132,11 +132,11 @@ def pod_memory(pod: PodView) -> Amounts:
     for container in pod.containers:
         for name, amount in container_memory(pod, container):
             match container.kind:
-                case Kind.SIDECAR:
+                case ContainerKind.SIDECAR:
                     sidecars[name] = sidecars.get(name, 0) + amount
-                case Kind.INIT:
+                case ContainerKind.INIT:
                     peak[name] = max(peak.get(name, 0), sidecars.get(name, 0) + amount)
-                case Kind.APP:
+                case ContainerKind.APP:
                     apps[name] = apps.get(name, 0) + amount
     return amounts(
         (name, max(apps[name] + sidecars.get(name, 0), peak.get(name, 0))) for name in apps

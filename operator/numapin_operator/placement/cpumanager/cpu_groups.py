@@ -1,4 +1,4 @@
-"""Layout: a machine's groups of CPUs as bit masks, computed once for each kind of machine."""
+"""CpuGroups: a machine's groups of CPUs as bit masks, computed once for each kind of machine."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _REMEMBERED: Final = 16384
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class CpuGroups:
     """Which CPUs lie together. Only online CPUs count, and NUMA nodes that have some.
 
     A CPU whose uncore cache is not known counts to a cache with its socket's number. Sizes that are
@@ -146,24 +146,24 @@ class Layout:
         return _union(mask for mask in self.cores.values() if mask & cpus)
 
 
-_layouts: dict[int, tuple[Topology, Layout]] = {}
+_known_groups: dict[int, tuple[Topology, CpuGroups]] = {}
 
 
-def layout_of(topology: Topology) -> Layout:
-    """The layout of a machine; remembered for the very object, and shared by equal machines."""
-    known = _layouts.get(id(topology))
+def cpu_groups_of(topology: Topology) -> CpuGroups:
+    """The cpu_groups of a machine; remembered for the very object, and shared by equal machines."""
+    known = _known_groups.get(id(topology))
     if known is not None and known[0] is topology:
         return known[1]
-    if len(_layouts) >= _REMEMBERED:
-        _layouts.clear()
-    layout = _build(topology.cpus)
-    _layouts[id(topology)] = topology, layout
-    return layout
+    if len(_known_groups) >= _REMEMBERED:
+        _known_groups.clear()
+    cpu_groups = _build(topology.cpus)
+    _known_groups[id(topology)] = topology, cpu_groups
+    return cpu_groups
 
 
 @lru_cache(maxsize=256)
-def _build(cpus: tuple[Cpu, ...]) -> Layout:
-    return Layout(
+def _build(cpus: tuple[Cpu, ...]) -> CpuGroups:
+    return CpuGroups(
         numa_nodes=_units((cpu.numa_node, cpu.id) for cpu in cpus),
         sockets=_units((cpu.socket, cpu.id) for cpu in cpus),
         uncore_caches=_units((_cache(cpu), cpu.id) for cpu in cpus),

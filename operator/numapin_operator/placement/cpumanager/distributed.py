@@ -13,7 +13,7 @@ from itertools import combinations
 from math import comb
 from typing import Final
 
-from numapin_operator.placement.cpumanager.cpu_groups import Layout
+from numapin_operator.placement.cpumanager.cpu_groups import CpuGroups
 from numapin_operator.placement.cpumanager.packed import (
     Packing,
     Ranked,
@@ -45,7 +45,9 @@ class _Choice:
     spread: int
 
 
-def take_distributed(layout: Layout, free: int, count: int, group: int, packing: Packing) -> int:
+def take_distributed(
+    cpu_groups: CpuGroups, free: int, count: int, group: int, packing: Packing
+) -> int:
     """Choose `count` CPUs, in groups of `group`, evenly from the fewest NUMA nodes that allow it.
 
     Where no number of NUMA nodes allows even shares, or `count` is no multiple of `group`, the
@@ -56,21 +58,21 @@ def take_distributed(layout: Layout, free: int, count: int, group: int, packing:
             the kubelet confuses its own list of NUMA nodes, see `as_left_by_appends`.
     """
     if count <= 0 or count % group or count > free.bit_count():
-        return take_packed(layout, free, count, packing)
-    ranked = list(sorted_numa_nodes(layout, free))
+        return take_packed(cpu_groups, free, count, packing)
+    ranked = list(sorted_numa_nodes(cpu_groups, free))
     if len(ranked) == 1:
-        return take_packed(layout, free, count, packing)
+        return take_packed(cpu_groups, free, count, packing)
     sizes = [size for size, _, _ in ranked]
-    for numa_nodes in _numbers_of_nodes(layout, count, group, len(ranked)):
+    for numa_nodes in _numbers_of_nodes(cpu_groups, count, group, len(ranked)):
         choice = _choose(sizes, numa_nodes, count, group)
         if choice is not None:
-            return _Handing(layout, free, ranked, packing).hand_out(choice, count, group)
-    return take_packed(layout, free, count, packing)
+            return _Distributor(cpu_groups, free, ranked, packing).hand_out(choice, count, group)
+    return take_packed(cpu_groups, free, count, packing)
 
 
-def _numbers_of_nodes(layout: Layout, count: int, group: int, with_room: int) -> range:
-    groups_in_all = -(-layout.cpus.bit_count() // group)
-    groups_in_node = -(-groups_in_all // len(layout.numa_nodes))
+def _numbers_of_nodes(cpu_groups: CpuGroups, count: int, group: int, with_room: int) -> range:
+    groups_in_all = -(-cpu_groups.cpus.bit_count() // group)
+    groups_in_node = -(-groups_in_all // len(cpu_groups.numa_nodes))
     groups = -(-count // group)
     return range(-(-groups // groups_in_node), min(groups, with_room) + 1)
 
@@ -107,13 +109,13 @@ def _weigh(
     return _Choice(numa_nodes, share, leftover, even + leftover.spread)
 
 
-class _Handing:
+class _Distributor:
     """CPUs being taken node by node, as a choice says."""
 
     def __init__(
-        self, layout: Layout, free: int, ranked: Sequence[Ranked], packing: Packing
+        self, cpu_groups: CpuGroups, free: int, ranked: Sequence[Ranked], packing: Packing
     ) -> None:
-        self._layout, self._free, self._packing = layout, free, packing
+        self._cpu_groups, self._free, self._packing = cpu_groups, free, packing
         self._masks = [mask for _, _, mask in ranked]
         self._sizes = [size for size, _, _ in ranked]
 
@@ -153,7 +155,7 @@ class _Handing:
         there = self._free & self._masks[at] & ~taken
         if there.bit_count() < count:
             return 0
-        return take_packed(self._layout, there, count, self._packing)
+        return take_packed(self._cpu_groups, there, count, self._packing)
 
 
 def _evenly_left(sizes: Sequence[int], choice: _Choice) -> bool:

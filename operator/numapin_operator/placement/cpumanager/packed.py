@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from numapin_operator.placement.cpumanager.cpu_groups import Layout, Units
+from numapin_operator.placement.cpumanager.cpu_groups import CpuGroups, Units
 from numapin_operator.placement.errors import NotEnoughCpusError
 from numapin_operator.placement.masks import lowest
 
@@ -28,7 +28,7 @@ class Packing:
 PACKED = Packing()
 
 
-def take_packed(layout: Layout, free: int, count: int, packing: Packing = PACKED) -> int:
+def take_packed(cpu_groups: CpuGroups, free: int, count: int, packing: Packing = PACKED) -> int:
     """Choose `count` CPUs, whole units before parts of units, tightest units first.
 
     Tries NUMA nodes and sockets (the wider first), then uncore caches if asked, then cores, then
@@ -36,7 +36,7 @@ def take_packed(layout: Layout, free: int, count: int, packing: Packing = PACKED
     id. Source: Kubernetes v1.36, cpumanager, `takeByTopologyNUMAPacked`.
 
     Args:
-        layout: the machine; every CPU in `free` is in it.
+        cpu_groups: the machine; every CPU in `free` is in it.
         free: mask of the CPUs to choose from.
         count: CPUs wanted.
         packing: how to choose inside the levels.
@@ -51,7 +51,7 @@ def take_packed(layout: Layout, free: int, count: int, packing: Packing = PACKED
         return 0
     if count > free.bit_count():
         raise NotEnoughCpusError(count, free.bit_count())
-    taking = _Taking(layout, free, count, packing)
+    taking = _CpuAccumulator(cpu_groups, free, count, packing)
     taking.take_whole_units()
     if taking.wanted and packing.uncore:
         taking.take_uncore_caches()
@@ -62,18 +62,18 @@ def take_packed(layout: Layout, free: int, count: int, packing: Packing = PACKED
     return taking.taken
 
 
-class _Taking:
+class _CpuAccumulator:
     """One request being served: what is still free, still wanted and already taken."""
 
-    __slots__ = ("free", "layout", "packing", "taken", "wanted")
+    __slots__ = ("cpu_groups", "free", "packing", "taken", "wanted")
 
-    def __init__(self, layout: Layout, free: int, count: int, packing: Packing) -> None:
-        self.layout, self.free, self.wanted, self.packing = layout, free, count, packing
+    def __init__(self, cpu_groups: CpuGroups, free: int, count: int, packing: Packing) -> None:
+        self.cpu_groups, self.free, self.wanted, self.packing = cpu_groups, free, count, packing
         self.taken = 0
 
     def take_whole_units(self) -> None:
         """Take NUMA nodes and sockets that are free as a whole, the wider first."""
-        if self.layout.numa_first:
+        if self.cpu_groups.numa_first:
             self._take_numa_nodes()
             self._take_sockets()
         else:
@@ -86,14 +86,14 @@ class _Taking:
         self.wanted -= cpus.bit_count()
 
     def _take_numa_nodes(self) -> None:
-        if self.wanted < self.layout.smallest_numa_node:
+        if self.wanted < self.cpu_groups.smallest_numa_node:
             return
-        for _, _, mask in list(sorted_numa_nodes(self.layout, self.free)):
+        for _, _, mask in list(sorted_numa_nodes(self.cpu_groups, self.free)):
             if self.free & mask == mask and self.wanted >= mask.bit_count():
                 self._take(mask)
 
     def _take_sockets(self) -> None:
-        if self.wanted < self.layout.smallest_socket:
+        if self.wanted < self.cpu_groups.smallest_socket:
             return
         for mask in self._free_sockets():
             if self.wanted >= mask.bit_count():
@@ -106,17 +106,17 @@ class _Taking:
         average socket, even if the socket is larger and some of its CPUs are in use. We ask in
         addition that all of it is free, unless the caller wants the kubelet's very answer.
         """
-        average = self.layout.cpus_per_socket
+        average = self.cpu_groups.cpus_per_socket
         return [
             mask
-            for count, _, mask in sorted_sockets(self.layout, self.free)
+            for count, _, mask in sorted_sockets(self.cpu_groups, self.free)
             if count == average and (count == mask.bit_count() or self.packing.as_kubelet)
         ]
 
     def take_uncore_caches(self) -> None:
         """Take whole uncore caches, then all that is still wanted from one of them."""
-        ranked = list(_sorted_uncore_caches(self.layout, self.free))
-        if self.wanted >= self.layout.cpus_per_uncore_cache:
+        ranked = list(_sorted_uncore_caches(self.cpu_groups, self.free))
+        if self.wanted >= self.cpu_groups.cpus_per_uncore_cache:
             for _, _, mask in ranked:
                 if self.free & mask == mask and self.wanted >= mask.bit_count():
                     self._take(mask)
@@ -130,11 +130,11 @@ class _Taking:
 
         For an odd count the last thread of the last core is left.
         """
-        threads = self.layout.threads
+        threads = self.cpu_groups.threads
         cores_wanted = -(-self.wanted // threads)
         chosen = 0
-        cache = self.layout.uncore_caches[unit]
-        for mask in self.layout.cores_of_cache[unit]:
+        cache = self.cpu_groups.uncore_caches[unit]
+        for mask in self.cpu_groups.cores_of_cache[unit]:
             if mask & cache & self.free:
                 chosen |= mask & self.free
                 cores_wanted -= 1
@@ -147,11 +147,11 @@ class _Taking:
 
     def take_cores(self) -> None:
         """Take cores that are free with all their threads."""
-        smallest = self.layout.smallest_core
-        for _, unit, _ in sorted_inner(self.layout, self.free):
+        smallest = self.cpu_groups.smallest_core
+        for _, unit, _ in sorted_inner(self.cpu_groups, self.free):
             if self.wanted < smallest:
                 return
-            self._take_cores_of(self._smallest_first(self.layout.cores_of[unit]))
+            self._take_cores_of(self._smallest_first(self.cpu_groups.cores_of[unit]))
 
     def _take_cores_of(self, cores: Sequence[tuple[int, int]]) -> None:
         free, wanted, taken = self.free, self.wanted, 0
@@ -164,54 +164,58 @@ class _Taking:
         self._take(taken)
 
     def _smallest_first(self, cores: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
-        if self.layout.uniform:
+        if self.cpu_groups.uniform:
             return cores
         return sorted(cores, key=lambda core: core[1].bit_count())
 
     def take_cpus(self) -> None:
         """Take single CPUs: what is left of cores first, or spread over a socket's cores."""
         if self.packing.spread:
-            for _, _, mask in list(sorted_sockets(self.layout, self.free)):
+            for _, _, mask in list(sorted_sockets(self.cpu_groups, self.free)):
                 self._take(lowest(mask & self.free, self.wanted))
             return
-        for _, unit, _ in sorted_inner(self.layout, self.free):
-            for _, _, mask in _ranked(dict(self.layout.cores_of[unit]), self.free):
+        for _, unit, _ in sorted_inner(self.cpu_groups, self.free):
+            for _, _, mask in _ranked(dict(self.cpu_groups.cores_of[unit]), self.free):
                 self._take(lowest(mask & self.free, self.wanted))
                 if not self.wanted:
                     return
 
 
-def sorted_outer(layout: Layout, free: int) -> list[Ranked]:
+def sorted_outer(cpu_groups: CpuGroups, free: int) -> list[Ranked]:
     """The wider units that have free CPUs, tightest first."""
-    return _ranked(layout.outer, free)
+    return _ranked(cpu_groups.outer, free)
 
 
-def sorted_inner(layout: Layout, free: int) -> Iterator[Ranked]:
+def sorted_inner(cpu_groups: CpuGroups, free: int) -> Iterator[Ranked]:
     """The narrower units that have free CPUs: unit by unit of the wider ones, tightest first."""
     seen: set[int] = set()
-    for _, _, outer in sorted_outer(layout, free):
-        within = {unit: mask for unit, mask in layout.inner.items() if mask & outer & free}
+    for _, _, outer in sorted_outer(cpu_groups, free):
+        within = {unit: mask for unit, mask in cpu_groups.inner.items() if mask & outer & free}
         for ranked in _ranked(within, free):
             if ranked[1] not in seen:
                 seen.add(ranked[1])
                 yield ranked
 
 
-def sorted_numa_nodes(layout: Layout, free: int) -> Iterator[Ranked]:
+def sorted_numa_nodes(cpu_groups: CpuGroups, free: int) -> Iterator[Ranked]:
     """The NUMA nodes that have free CPUs, in the order in which they are taken."""
-    if layout.numa_first:
-        return iter(sorted_outer(layout, free))
-    return sorted_inner(layout, free)
+    if cpu_groups.numa_first:
+        return iter(sorted_outer(cpu_groups, free))
+    return sorted_inner(cpu_groups, free)
 
 
-def sorted_sockets(layout: Layout, free: int) -> Iterator[Ranked]:
+def sorted_sockets(cpu_groups: CpuGroups, free: int) -> Iterator[Ranked]:
     """The sockets that have free CPUs, in the order in which they are taken."""
-    return sorted_inner(layout, free) if layout.numa_first else iter(sorted_outer(layout, free))
+    return (
+        sorted_inner(cpu_groups, free)
+        if cpu_groups.numa_first
+        else iter(sorted_outer(cpu_groups, free))
+    )
 
 
-def _sorted_uncore_caches(layout: Layout, free: int) -> Iterator[Ranked]:
-    for _, _, numa_node in sorted_numa_nodes(layout, free):
-        caches = {unit: m for unit, m in layout.uncore_caches.items() if m & numa_node & free}
+def _sorted_uncore_caches(cpu_groups: CpuGroups, free: int) -> Iterator[Ranked]:
+    for _, _, numa_node in sorted_numa_nodes(cpu_groups, free):
+        caches = {unit: m for unit, m in cpu_groups.uncore_caches.items() if m & numa_node & free}
         yield from _ranked(caches, free)
 
 

@@ -1,11 +1,11 @@
 """Whole cores on machines whose cores differ in their number of threads (hybrid processors)."""
 
-from numapin_operator.placement.cpumanager.cpu_groups import Layout
+from numapin_operator.placement.cpumanager.cpu_groups import CpuGroups
 from numapin_operator.placement.cpumanager.packed import Packing, sorted_inner, take_packed
 from numapin_operator.placement.errors import SmtAlignmentError
 
 
-def take_whole_cores(layout: Layout, free: int, count: int, packing: Packing) -> int:
+def take_whole_cores(cpu_groups: CpuGroups, free: int, count: int, packing: Packing) -> int:
     """Choose `count` CPUs that are all threads of their cores.
 
     The kubelet divides CPUs by cores and takes the average for every core's size, so that on a
@@ -15,22 +15,22 @@ def take_whole_cores(layout: Layout, free: int, count: int, packing: Packing) ->
     Raises:
         SmtAlignmentError: no choice of the free whole cores has this size.
     """
-    whole = layout.whole_cores(free)
+    whole = cpu_groups.whole_cores(free)
     if count > whole.bit_count():
         raise SmtAlignmentError(
             f"wanted {count} CPUs as whole cores, {whole.bit_count()} free in whole cores"
         )
-    packed = take_packed(layout, whole, count, packing)
-    if layout.whole_cores(packed) == packed:
+    packed = take_packed(cpu_groups, whole, count, packing)
+    if cpu_groups.whole_cores(packed) == packed:
         return packed
-    return _largest_first(layout, whole, count)
+    return _largest_first(cpu_groups, whole, count)
 
 
-def _largest_first(layout: Layout, whole: int, count: int) -> int:
+def _largest_first(cpu_groups: CpuGroups, whole: int, count: int) -> int:
     ordered = [
         mask
-        for _, unit, _ in sorted_inner(layout, whole)
-        for _, mask in layout.cores_of[unit]
+        for _, unit, _ in sorted_inner(cpu_groups, whole)
+        for _, mask in cpu_groups.cores_of[unit]
         if mask & whole
     ]
     taken = 0

@@ -5,9 +5,9 @@ from typing import Protocol
 
 from numapin_operator.placement.allocations import Block
 from numapin_operator.placement.memorymanager.tables import MemoryTables
-from numapin_operator.placement.requests import Amounts, ContainerCpus, Kind
+from numapin_operator.placement.requests import Amounts, ContainerKind, ContainerView
 from numapin_operator.placement.topologymanager.hints import MemoryHints
-from numapin_operator.placement.topologymanager.merge import Affinity
+from numapin_operator.placement.topologymanager.merge import MergedHint
 
 
 class MemoryBinder(Protocol):
@@ -16,14 +16,16 @@ class MemoryBinder(Protocol):
     def hints(self, asked: Amounts) -> MemoryHints | None:
         """Where memory could be bound; None where the merge should not care."""
 
-    def bind(self, container: ContainerCpus, asked: Amounts, affinity: Affinity, cpus: int) -> None:
+    def bind(
+        self, container: ContainerView, asked: Amounts, affinity: MergedHint, cpus: int
+    ) -> None:
         """Bind a container's memory, near its CPUs.
 
         Raises:
             NotEnoughMemoryError: it cannot be bound as the policy demands.
         """
 
-    def bind_pod(self, asked: Amounts, affinity: Affinity, cpus: int) -> tuple[Block, ...]:
+    def bind_pod(self, asked: Amounts, affinity: MergedHint, cpus: int) -> tuple[Block, ...]:
         """Bind the memory of a pod as a whole; raises as `bind`."""
 
     def blocks(self) -> dict[str, tuple[Block, ...]]:
@@ -45,12 +47,12 @@ class PodBlocks:
         self._of: dict[str, list[Block]] = {}
         self._init: list[str] = []
 
-    def add(self, container: ContainerCpus, blocks: Sequence[Block]) -> None:
+    def add(self, container: ContainerView, blocks: Sequence[Block]) -> None:
         """Note a container's blocks and shrink the init containers' whose memory it uses again."""
         self._of[container.name] = list(blocks)
         for block in blocks:
             self._shrink(block)
-        if container.kind is Kind.INIT:
+        if container.kind is ContainerKind.INIT:
             self._init.append(container.name)
 
     def add_pod(self, blocks: Sequence[Block]) -> None:

@@ -7,22 +7,22 @@ kubelet's groups: what each NUMA node gives is accounted to that node.
 
 from numapin_api.quantity import format_bytes
 from numapin_operator.placement.allocations import Block
-from numapin_operator.placement.cpumanager.cpu_groups import Layout
+from numapin_operator.placement.cpumanager.cpu_groups import CpuGroups
 from numapin_operator.placement.errors import NotEnoughMemoryError
 from numapin_operator.placement.masks import members
 from numapin_operator.placement.memorymanager.binder import PodBlocks
 from numapin_operator.placement.memorymanager.tables import MemoryTables
-from numapin_operator.placement.requests import Amounts, ContainerCpus
+from numapin_operator.placement.requests import Amounts, ContainerView
 from numapin_operator.placement.topologymanager.hints import MemoryHints
-from numapin_operator.placement.topologymanager.merge import Affinity
-from numapin_operator.placement.topologymanager.subset_search import Cover
+from numapin_operator.placement.topologymanager.merge import MergedHint
+from numapin_operator.placement.topologymanager.subset_search import SubsetSearch
 
 
-class NearbyBinder:
+class NearestBinder:
     """One pod's memory under policy Preferred, or SingleNUMA if `alone`."""
 
-    def __init__(self, layout: Layout, tables: MemoryTables, *, alone: bool) -> None:
-        self._layout, self._tables, self._alone = layout, tables, alone
+    def __init__(self, cpu_groups: CpuGroups, tables: MemoryTables, *, alone: bool) -> None:
+        self._cpu_groups, self._tables, self._alone = cpu_groups, tables, alone
         self._blocks = PodBlocks(tables)
 
     def hints(self, asked: Amounts) -> MemoryHints | None:
@@ -34,7 +34,9 @@ class NearbyBinder:
         found = tables.single_hints(asked, alone=self._alone)
         return found if found.best() else None
 
-    def bind(self, container: ContainerCpus, asked: Amounts, affinity: Affinity, cpus: int) -> None:
+    def bind(
+        self, container: ContainerView, asked: Amounts, affinity: MergedHint, cpus: int
+    ) -> None:
         """Bind a container's memory near its CPUs."""
         if not asked:
             return
@@ -48,7 +50,7 @@ class NearbyBinder:
             for block in left:
                 self._tables.assign(block)
 
-    def bind_pod(self, asked: Amounts, affinity: Affinity, cpus: int) -> tuple[Block, ...]:
+    def bind_pod(self, asked: Amounts, affinity: MergedHint, cpus: int) -> tuple[Block, ...]:
         """Bind the memory of a pod as a whole."""
         blocks = tuple(self._assign(asked, affinity, cpus)) if asked else ()
         self._blocks.add_pod(blocks)
@@ -62,10 +64,10 @@ class NearbyBinder:
         """Give back whatever was bound."""
         self._blocks.undo()
 
-    def _assign(self, asked: Amounts, affinity: Affinity, cpus: int) -> list[Block]:
+    def _assign(self, asked: Amounts, affinity: MergedHint, cpus: int) -> list[Block]:
         near = {
             numa_node: (mask & cpus).bit_count()
-            for numa_node, mask in self._layout.numa_nodes.items()
+            for numa_node, mask in self._cpu_groups.numa_nodes.items()
         }
         numa_nodes = self._choose(asked, affinity.numa_nodes or 0, near)
         order = sorted(
@@ -94,13 +96,15 @@ class NearbyBinder:
             raise NotEnoughMemoryError(f"wanted {wanted} on one NUMA node, none has so much")
         needs = self._tables.single_hints(asked, alone=False).needs
         numa_nodes = self._tables.numa_nodes
-        fewest = Cover(numa_nodes, needs).smallest()
+        fewest = SubsetSearch(numa_nodes, needs).smallest()
         if not fewest:
             raise NotEnoughMemoryError(f"wanted {wanted}, the whole machine has less")
         for numa_node in sorted(
             numa_nodes, key=lambda numa_node: (-near.get(numa_node, 0), numa_node)
         ):
-            if found := Cover(numa_nodes, needs, required=1 << numa_node).best(fewest.bit_count()):
+            if found := SubsetSearch(numa_nodes, needs, required=1 << numa_node).best(
+                fewest.bit_count()
+            ):
                 return found
         return fewest
 

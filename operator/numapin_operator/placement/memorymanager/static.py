@@ -1,4 +1,4 @@
-"""Static memory: bound by the kubelet's rules. Source: Kubernetes v1.36, memorymanager."""
+"""Static memory: bound by the kubelet's policy. Source: Kubernetes v1.36, memorymanager."""
 
 from numapin_api.quantity import format_bytes
 from numapin_operator.placement.allocations import Block
@@ -6,9 +6,9 @@ from numapin_operator.placement.errors import NotEnoughMemoryError
 from numapin_operator.placement.masks import members
 from numapin_operator.placement.memorymanager.binder import PodBlocks
 from numapin_operator.placement.memorymanager.tables import MemoryTables
-from numapin_operator.placement.requests import Amounts, ContainerCpus, Kind
+from numapin_operator.placement.requests import Amounts, ContainerKind, ContainerView
 from numapin_operator.placement.topologymanager.hints import MemoryHints
-from numapin_operator.placement.topologymanager.merge import Affinity
+from numapin_operator.placement.topologymanager.merge import MergedHint
 
 
 class StaticBinder:
@@ -30,7 +30,7 @@ class StaticBinder:
         return found if found.best() else None
 
     def bind(
-        self, container: ContainerCpus, asked: Amounts, affinity: Affinity, _cpus: int
+        self, container: ContainerView, asked: Amounts, affinity: MergedHint, _cpus: int
     ) -> None:
         """Bind a container's memory on the NUMA nodes of the merge, or on more of them."""
         if not asked and not self._as_kubelet:
@@ -44,7 +44,7 @@ class StaticBinder:
         self._leave_or_use(container, blocks)
         self._blocks.add(container, blocks)
 
-    def bind_pod(self, asked: Amounts, affinity: Affinity, _cpus: int) -> tuple[Block, ...]:
+    def bind_pod(self, asked: Amounts, affinity: MergedHint, _cpus: int) -> tuple[Block, ...]:
         """Bind the memory of a pod as a whole."""
         if not asked and not self._as_kubelet:
             return ()
@@ -63,7 +63,7 @@ class StaticBinder:
         """Give back whatever was bound."""
         self._blocks.undo()
 
-    def _choose(self, asked: Amounts, affinity: Affinity) -> int:
+    def _choose(self, asked: Amounts, affinity: MergedHint) -> int:
         hints = self._last
         if hints is None or hints.asked != asked:
             hints = self._tables.hints(asked, self._reusable)
@@ -82,12 +82,12 @@ class StaticBinder:
             )
         return numa_nodes
 
-    def _leave_or_use(self, container: ContainerCpus, blocks: list[Block]) -> None:
+    def _leave_or_use(self, container: ContainerView, blocks: list[Block]) -> None:
         """Note what an init container leaves behind, or what another takes of that."""
         for block in blocks:
             there = self._reusable.setdefault(block.numa_nodes, {})
             before = there.get(block.resource, 0)
-            if container.kind is Kind.INIT:
+            if container.kind is ContainerKind.INIT:
                 there[block.resource] = max(before, block.size_bytes)
             else:
                 there[block.resource] = max(0, before - block.size_bytes)

@@ -1,7 +1,7 @@
 """Memory: what each NUMA node has free, and which nodes are bound together.
 
 Source: Kubernetes v1.36, memorymanager, static policy. A NUMA node serves either containers bound
-to it alone or those bound to one group of nodes; the first binding decides, the last release frees.
+to it alone or those bound to one group of nodes; the first block decides, the last release frees.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ from numapin_operator.placement.masks import mask_of, members
 from numapin_operator.placement.policy import Capacity
 from numapin_operator.placement.requests import Amounts
 from numapin_operator.placement.topologymanager.hints import MemoryHints, Reusable
-from numapin_operator.placement.topologymanager.subset_search import Cover
+from numapin_operator.placement.topologymanager.subset_search import SubsetSearch
 
 _NOTHING: Final[Mapping[int, int]] = {}
 _NONE_LEFT: Final[Mapping[str, int]] = {}
@@ -165,5 +165,5 @@ class MemoryTables:
 
     def _count_fewest(self, asked: Amounts) -> int:
         needs = tuple((self._capacity.get(name, {}), size) for name, size in asked)
-        found = Cover(self.numa_nodes, needs).smallest()
+        found = SubsetSearch(self.numa_nodes, needs).smallest()
         return found.bit_count() if found else len(self.numa_nodes)

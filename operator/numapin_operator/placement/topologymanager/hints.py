@@ -9,10 +9,14 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from numapin_operator.placement.cpumanager.cpu_groups import Layout
+from numapin_operator.placement.cpumanager.cpu_groups import CpuGroups
 from numapin_operator.placement.masks import members
 from numapin_operator.placement.requests import Amounts
-from numapin_operator.placement.topologymanager.subset_search import Cover, Distances, Weights
+from numapin_operator.placement.topologymanager.subset_search import (
+    Distances,
+    SubsetSearch,
+    Weights,
+)
 
 Reusable = Mapping[int, Mapping[str, int]]
 """What init containers leave to those that follow: NUMA nodes (a mask) to resource to bytes."""
@@ -35,7 +39,7 @@ class CpuHints(NamedTuple):
     the machine would need when empty, or spans just `sockets` sockets (with align-by-socket).
     """
 
-    layout: Layout
+    cpu_groups: CpuGroups
     free: Weights
     wanted: int
     required: int
@@ -45,7 +49,7 @@ class CpuHints(NamedTuple):
     @property
     def numa_nodes(self) -> tuple[int, ...]:
         """The NUMA nodes that have CPUs at all."""
-        return tuple(self.layout.numa_nodes)
+        return tuple(self.cpu_groups.numa_nodes)
 
     @property
     def needs(self) -> tuple[tuple[Weights, int], ...]:
@@ -56,7 +60,7 @@ class CpuHints(NamedTuple):
         """Whether a set that will do is a preferred one."""
         if numa_nodes.bit_count() == self.fewest:
             return True
-        return self.sockets is not None and self.layout.sockets_in(numa_nodes) == self.sockets
+        return self.sockets is not None and self.cpu_groups.sockets_in(numa_nodes) == self.sockets
 
     def smallest(self) -> int:
         """The size of the smallest sets that will do."""
@@ -74,33 +78,33 @@ class CpuHints(NamedTuple):
 
 
 def cpu_hints(
-    layout: Layout, free: int, reusable: int, wanted: int, *, by_socket: bool
+    cpu_groups: CpuGroups, free: int, reusable: int, wanted: int, *, by_socket: bool
 ) -> CpuHints | Impossible:
     """Where `wanted` CPUs could come from. Source: Kubernetes v1.36, `generateCPUTopologyHints`."""
     counts = {
         numa_node: (mask & (free | reusable)).bit_count()
-        for numa_node, mask in layout.numa_nodes.items()
+        for numa_node, mask in cpu_groups.numa_nodes.items()
     }
     if sum(counts.values()) < wanted:
         return NOWHERE
-    fewest = _fewest(layout, wanted)
+    fewest = _fewest(cpu_groups, wanted)
     return CpuHints(
-        layout=layout,
+        cpu_groups=cpu_groups,
         free=counts,
         wanted=wanted,
-        required=layout.numa_mask(reusable) if reusable else 0,
+        required=cpu_groups.numa_mask(reusable) if reusable else 0,
         fewest=fewest,
-        sockets=_sockets(layout, fewest) if by_socket else None,
+        sockets=_sockets(cpu_groups, fewest) if by_socket else None,
     )
 
 
-def _fewest(layout: Layout, wanted: int) -> int:
+def _fewest(cpu_groups: CpuGroups, wanted: int) -> int:
     """How many NUMA nodes the machine would need for so many CPUs when empty; all if too few."""
-    return min(bisect_left(layout.capacities, wanted) + 1, len(layout.capacities))
+    return min(bisect_left(cpu_groups.capacities, wanted) + 1, len(cpu_groups.capacities))
 
 
-def _sockets(layout: Layout, fewest: int) -> int | None:
-    nodes_in_socket = len(layout.numa_nodes) // len(layout.sockets)
+def _sockets(cpu_groups: CpuGroups, fewest: int) -> int | None:
+    nodes_in_socket = len(cpu_groups.numa_nodes) // len(cpu_groups.sockets)
     return -(-fewest // nodes_in_socket) if nodes_in_socket else None
 
 
@@ -130,9 +134,9 @@ class MemoryHints(NamedTuple):
         """How often the kubelet lists these sets."""
         return len(self.asked)
 
-    def loose_cover(self, required: int = 0, distances: Distances | None = None) -> Cover:
+    def loose_sets(self, required: int = 0, distances: Distances | None = None) -> SubsetSearch:
         """The search among sets of loose nodes."""
-        return Cover(self.loose, self.needs, required=required, distances=distances)
+        return SubsetSearch(self.loose, self.needs, required=required, distances=distances)
 
     def smallest(self) -> int:
         """The size of the smallest sets that will do; 0 where none does."""
@@ -145,6 +149,6 @@ class MemoryHints(NamedTuple):
             if not required & ~(1 << numa_node):
                 return 1 << numa_node
         sets = [group for group in self.groups if not required & ~group]
-        if loose := self.loose_cover(required).smallest(first=2):
+        if loose := self.loose_sets(required).smallest(first=2):
             sets.append(loose)
         return min(sets, key=lambda mask: (mask.bit_count(), mask), default=0)

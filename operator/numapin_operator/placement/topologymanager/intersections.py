@@ -40,7 +40,7 @@ def is_intersection(numa_nodes: int, cpu: CpuHints | None, memory: MemoryHints) 
     if cpu is None:
         return _leaves_out(others, sides, [loads] * len(sides))
     # A node without CPUs is in no CPU set, and need not be left out of any other.
-    others = [numa_node for numa_node in others if numa_node in cpu.layout.numa_nodes]
+    others = [numa_node for numa_node in others if numa_node in cpu.cpu_groups.numa_nodes]
     cpu_side = _Side([sum(cpu.free.values()) - cpu.wanted], cpu.required)
     cpu_loads: dict[int, Load] = {numa_node: (cpu.free.get(numa_node, 0),) for numa_node in others}
     return _leaves_out(others, [cpu_side, *sides], [cpu_loads, *[loads] * len(sides)])

@@ -19,10 +19,14 @@ from numapin_operator.placement.topologymanager.hints import (
     MemoryHints,
 )
 from numapin_operator.placement.topologymanager.intersections import is_intersection
-from numapin_operator.placement.topologymanager.subset_search import Cover, Distances, Weights
+from numapin_operator.placement.topologymanager.subset_search import (
+    Distances,
+    SubsetSearch,
+    Weights,
+)
 
 
-class Affinity(NamedTuple):
+class MergedHint(NamedTuple):
     """The NUMA nodes (a mask) that a container's resources should come from; None for any."""
 
     numa_nodes: int | None
@@ -30,7 +34,7 @@ class Affinity(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Merging:
+class HintMerger:
     """How hints are merged: the topology policy, all NUMA nodes, and distances if they count."""
 
     policy: str
@@ -39,14 +43,14 @@ class Merging:
 
     def merge(
         self, cpu: CpuHints | Impossible | None, memory: MemoryHints | Impossible | None
-    ) -> Affinity | None:
+    ) -> MergedHint | None:
         """The best common set of NUMA nodes; None where the policy refuses it.
 
         A provider that is None does not care. One that is `NOWHERE` can do nothing: the others are
         merged without it, but nothing is preferred then.
         """
         if self.policy == "None":
-            return Affinity(None, preferred=False)
+            return MergedHint(None, preferred=False)
         hints = _Providers(
             cpu if isinstance(cpu, CpuHints) else None,
             memory if isinstance(memory, MemoryHints) else None,
@@ -56,20 +60,20 @@ class Merging:
             return self._single(hints)
         preferred = self._preferred(hints)
         if preferred:
-            return Affinity(preferred, preferred=True)
+            return MergedHint(preferred, preferred=True)
         if self.policy == "Restricted":
             return None
-        return Affinity(self._best_other(hints) or self.everywhere, preferred=False)
+        return MergedHint(self._best_other(hints) or self.everywhere, preferred=False)
 
-    def _single(self, hints: "_Providers") -> Affinity | None:
+    def _single(self, hints: "_Providers") -> MergedHint | None:
         if not hints.possible:
             return None
         if hints.cpu is None and hints.memory is None:
-            return Affinity(None, preferred=True)
+            return MergedHint(None, preferred=True)
         found = hints.preferred_single()
         if not found:
             return None
-        return Affinity(None if found == self.everywhere else found, preferred=True)
+        return MergedHint(None if found == self.everywhere else found, preferred=True)
 
     def _preferred(self, hints: "_Providers") -> int:
         if not hints.possible:
@@ -79,7 +83,7 @@ class Merging:
         if self.distances is None and (found := hints.preferred_single()):
             return found
         for size in hints.preferred_sizes():
-            sets = [hints.preferred_cover(size, self.distances).best(size)]
+            sets = [hints.preferred_sets(size, self.distances).best(size)]
             sets += hints.preferred_groups(size)
             if best := self._fittest(sets):
                 return best
@@ -137,7 +141,7 @@ class _Providers(NamedTuple):
         last = self.cpu.fewest if self.cpu.sockets is None else len(self.cpu.numa_nodes)
         return range(self.cpu.fewest, last + 1)
 
-    def preferred_cover(self, size: int, distances: Distances | None) -> Cover:
+    def preferred_sets(self, size: int, distances: Distances | None) -> SubsetSearch:
         """The search for sets that all providers prefer, but for memory's groups."""
         memory, cpu = self.memory, self.cpu
         numa_nodes: tuple[int, ...]
@@ -149,10 +153,10 @@ class _Providers(NamedTuple):
         else:
             numa_nodes, needs = memory.loose, memory.needs
         if cpu is None:
-            return Cover(numa_nodes, needs, distances=distances)
-        return Cover(
+            return SubsetSearch(numa_nodes, needs, distances=distances)
+        return SubsetSearch(
             numa_nodes=tuple(
-                numa_node for numa_node in numa_nodes if numa_node in cpu.layout.numa_nodes
+                numa_node for numa_node in numa_nodes if numa_node in cpu.cpu_groups.numa_nodes
             ),
             needs=needs + cpu.needs,
             required=cpu.required,
@@ -178,7 +182,9 @@ class _Providers(NamedTuple):
         cpu, memory = self.cpu, self.memory
         if memory is None:
             if cpu is not None:
-                yield Cover(cpu.numa_nodes, cpu.needs, cpu.required, distances=distances).best(size)
+                yield SubsetSearch(
+                    cpu.numa_nodes, cpu.needs, cpu.required, distances=distances
+                ).best(size)
             return
         with_cpus = mask_of(cpu.numa_nodes) if cpu else -1
         if size == 1:
@@ -186,9 +192,9 @@ class _Providers(NamedTuple):
         for group in memory.groups:
             yield _within_group(cpu, group, size, distances)
         if memory.copies == 1 and cpu is None:
-            yield memory.loose_cover(distances=distances).best(size) if size > 1 else 0
-        elif memory.loose_cover().smallest():
-            yield Cover(
+            yield memory.loose_sets(distances=distances).best(size) if size > 1 else 0
+        elif memory.loose_sets().smallest():
+            yield SubsetSearch(
                 numa_nodes=tuple(
                     numa_node for numa_node in memory.loose if with_cpus >> numa_node & 1
                 ),
@@ -209,9 +215,9 @@ def _within_group(cpu: CpuHints | None, group: int, size: int, distances: Distan
     if cpu is None:
         return group if group.bit_count() == size else 0
     outside = sum(free for numa_node, free in cpu.free.items() if not group >> numa_node & 1)
-    return Cover(
+    return SubsetSearch(
         numa_nodes=tuple(
-            numa_node for numa_node in members(group) if numa_node in cpu.layout.numa_nodes
+            numa_node for numa_node in members(group) if numa_node in cpu.cpu_groups.numa_nodes
         ),
         needs=((cpu.free, max(0, cpu.wanted - outside)),),
         required=cpu.required & group,

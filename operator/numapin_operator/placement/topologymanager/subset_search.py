@@ -25,7 +25,7 @@ def anything(_: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Cover:
+class SubsetSearch:
     """A search for sets of `nodes` that together hold every need.
 
     `needs` are pairs of weights and the sum wanted. A set must contain `required` and be accepted
@@ -47,7 +47,7 @@ class Cover:
             return 0
         if size == 1 and self.distances is None:
             return self._best_single()
-        return _Search(self, size).run()
+        return _DepthFirst(self, size).run()
 
     def smallest(self, first: int = 1) -> int:
         """The best set of the fewest nodes, at least `first`; 0 where there is none."""
@@ -83,14 +83,14 @@ class Cover:
 
 
 @dataclass(slots=True)
-class _Search:
-    """Depth first from the highest node down, leaving nodes out first: lowest sets come first.
+class _DepthFirst:
+    """Depth first from the highest node down, deleting nodes out first: lowest sets come first.
 
     A branch is cut where even the fullest nodes that remain do not hold what is missing, or where
     the set cannot come nearer than the best found.
     """
 
-    cover: Cover
+    cover: SubsetSearch
     size: int
     found: int = 0
     found_distance: int = 0
@@ -201,7 +201,7 @@ def _tops(numa_nodes: Sequence[int], weights: Weights, size: int) -> list[list[i
     return rows
 
 
-def _combined(cover: Cover) -> list[tuple[Weights, int]]:
+def _combined(cover: SubsetSearch) -> list[tuple[Weights, int]]:
     """All needs in one, each as a share of what is wanted: cuts where needs compete for nodes."""
     if len(cover.needs) < 2:
         return []

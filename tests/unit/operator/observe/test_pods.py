@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from numapin_operator.observe.pods import parse_pod
-from numapin_operator.placement import Kind, PodFormatError
+from numapin_operator.placement import ContainerKind, PodFormatError
 from numapin_operator.placement.requests import pod_cpus, pod_memory
 
 MIB = 1 << 20
@@ -71,11 +71,11 @@ def test_init_containers_count_at_their_peak_and_sidecars_throughout() -> None:
         )
     )
     assert [each.kind for each in view.containers] == [
-        Kind.INIT,
-        Kind.SIDECAR,
-        Kind.INIT,
-        Kind.APP,
-        Kind.APP,
+        ContainerKind.INIT,
+        ContainerKind.SIDECAR,
+        ContainerKind.INIT,
+        ContainerKind.APP,
+        ContainerKind.APP,
     ]
     assert pod_cpus(view) == 5
     assert pod_memory(view) == (("memory", 120 * MIB),)

@@ -44,12 +44,12 @@ def test_hybrid_cores_are_not_counted_by_their_average(as_kubelet: bool) -> None
     """The kubelet takes 8 CPUs on 6 cores for cores of one thread, and hands out halves."""
     whole = policy(reserved={"cpus": "7"}, options={"fullPCPUsOnly": True})
     node = Node(resolve(hybrid(), whole, as_kubelet=as_kubelet))
-    given = [str(node.place(pod(f"p{n}", str(n))).bindings[0].cpu_set) for n in (3, 2)]
+    given = [str(node.place(pod(f"p{n}", str(n))).containers[0].cpu_set) for n in (3, 2)]
     assert given == ["4-6", "0-1"]
     with pytest.raises(PlacementError) as refused:
         node.place(pod("odd", "1"))
     assert refused.value.reason == "SMTAlignmentError"
-    assert node.place(pod("even", "2")).bindings[0].cpu_set == CpuSet.parse("2-3")
+    assert node.place(pod("even", "2")).containers[0].cpu_set == CpuSet.parse("2-3")
 
 
 def uneven_sockets() -> Topology:
@@ -62,7 +62,7 @@ def test_a_socket_of_which_parts_are_in_use_is_never_taken_whole() -> None:
     """The kubelet compares what is free with the average socket, then takes all of it."""
     reserve = policy(reserved={"cpus": "0"})
     as_kubelet = Node(resolve(uneven_sockets(), reserve, as_kubelet=True))
-    assert str(as_kubelet.place(pod("a", "3")).bindings[0].cpu_set) == "0-2", "0 is reserved"
+    assert str(as_kubelet.place(pod("a", "3")).containers[0].cpu_set) == "0-2", "0 is reserved"
     plan = plan_node(uneven_sockets(), reserve, None, [pod("a", "3")], NOBODY)
     assert cpus_of(plan.spec) == {"a/c0": "1-3"}
 

@@ -13,9 +13,9 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.topology import Cpu, NumaNode, Topology
 from numapin_operator.observe.pods import parse_pod
 from numapin_operator.placement import (
-    Holding,
     Node,
     PlacementError,
+    PodAllocation,
     PodView,
     PolicyError,
     plan_node,
@@ -137,8 +137,8 @@ def placed(topology: Topology, policy: CpuPolicySpec, pods: Sequence[PodView]) -
     return node
 
 
-def own(holding: Holding) -> CpuSet:
-    return CpuSet.from_mask(holding.cpus)
+def own(allocation: PodAllocation) -> CpuSet:
+    return CpuSet.from_mask(allocation.cpus)
 
 
 @given(situations())
@@ -148,13 +148,13 @@ def test_nothing_is_handed_out_twice_and_nothing_is_lost(situation: Situation) -
     node = placed(topology, policy, [parse_pod(each) for each in objects])
     if node is None:
         return
-    holdings = [own(holding) for holding in node.holdings.values()]
-    for one, other in combinations(holdings, 2):
+    allocations = [own(allocation) for allocation in node.allocations.values()]
+    for one, other in combinations(allocations, 2):
         assert one.isdisjoint(other)
     exclusive = CpuSet()
-    for cpus in holdings:
+    for cpus in allocations:
         exclusive |= cpus
-    reserved = CpuSet.from_mask(node.rules.reserved)
+    reserved = CpuSet.from_mask(node.policy.reserved)
     assert exclusive.isdisjoint(reserved)
     assert exclusive.isdisjoint(node.shared)
     assert exclusive | node.shared | reserved == topology.online
@@ -168,15 +168,15 @@ def test_containers_of_a_pod_share_only_what_an_init_container_leaves(situation:
     topology, policy, objects = situation
     pods = {pod.uid: pod for pod in map(parse_pod, objects)}
     node = placed(topology, policy, list(pods.values()))
-    for uid, holding in node.holdings.items() if node else ():
+    for uid, allocation in node.allocations.items() if node else ():
         ordinary = {c.name for c in pods[uid].containers if c.kind.value == "init"}
-        lasting = [b for b in holding.bindings if b.exclusive and b.container not in ordinary]
+        lasting = [b for b in allocation.containers if b.exclusive and b.name not in ordinary]
         for one, other in combinations(lasting, 2):
             assert not one.cpus & other.cpus
-        for binding in holding.bindings:
-            wanted = next(c for c in pods[uid].containers if c.name == binding.container)
-            if binding.exclusive and binding.cpus:
-                assert binding.cpus.bit_count() == wanted.whole_cpus
+        for container in allocation.containers:
+            wanted = next(c for c in pods[uid].containers if c.name == container.name)
+            if container.exclusive and container.cpus:
+                assert container.cpus.bit_count() == wanted.whole_cpus
 
 
 @given(situations())
@@ -207,16 +207,16 @@ def test_a_container_admitted_under_single_numa_node_lies_in_one(situation: Situ
     policy = policy.model_copy(update={"topology": single})
     pods = {pod.uid: pod for pod in map(parse_pod, objects)}
     node = placed(topology, policy, list(pods.values()))
-    for uid, holding in node.holdings.items() if node else ():
-        for binding in holding.bindings:
-            if not binding.cpus:
+    for uid, allocation in node.allocations.items() if node else ():
+        for container in allocation.containers:
+            if not container.cpus:
                 continue
-            inside = [cpus for cpus in topology.numa_cpus.values() if binding.cpu_set <= cpus]
+            inside = [cpus for cpus in topology.numa_cpus.values() if container.cpu_set <= cpus]
             assert len(inside) == 1
-            if binding.memory and policy.memory.policy in {"Static", "SingleNUMA"}:
-                assert len(binding.mem_set) == 1
+            if container.memory and policy.memory.policy in {"Static", "SingleNUMA"}:
+                assert len(container.mem_set) == 1
         if policy.topology.scope == "Pod" and pods[uid].pod_level is None:
-            assert any(own(holding) <= cpus for cpus in topology.numa_cpus.values())
+            assert any(own(allocation) <= cpus for cpus in topology.numa_cpus.values())
 
 
 @given(situations())
@@ -272,10 +272,10 @@ def test_whole_cores_are_whole_on_hybrid_processors_too(situation: Situation) ->
     )
     policy = policy.model_copy(update={"options": options})
     node = placed(topology, policy, [parse_pod(each) for each in objects])
-    for holding in node.holdings.values() if node else ():
-        for binding in holding.bindings if holding.whole is None else ():
+    for allocation in node.allocations.values() if node else ():
+        for container in allocation.containers if allocation.whole is None else ():
             for core in topology.core_cpus.values():
-                assert core <= binding.cpu_set or core.isdisjoint(binding.cpu_set)
+                assert core <= container.cpu_set or core.isdisjoint(container.cpu_set)
 
 
 @given(situations())
@@ -286,10 +286,10 @@ def test_memory_is_never_promised_twice(situation: Situation) -> None:
     if node is None or node.memory is None:
         return
     promised: dict[str, int] = {}
-    for holding in node.holdings.values():
-        for block in holding.memory:
+    for allocation in node.allocations.values():
+        for block in allocation.memory:
             promised[block.resource] = promised.get(block.resource, 0) + block.size_bytes
     for resource, at in node.memory.free.items():
         assert all(size >= 0 for size in at.values())
-        capacity = sum(node.rules.capacity[resource].values())
+        capacity = sum(node.policy.capacity[resource].values())
         assert promised.get(resource, 0) + sum(at.values()) == capacity

@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from numapin_api.topology import Cpu, NumaNode, Topology
-from numapin_operator.placement.cpumanager.cpu_groups import Layout, layout_of
+from numapin_operator.placement.cpumanager.cpu_groups import CpuGroups, cpu_groups_of
 from numapin_operator.placement.cpumanager.distributed import take_distributed
 from numapin_operator.placement.cpumanager.packed import Packing, sorted_numa_nodes, take_packed
 from numapin_operator.placement.errors import NotEnoughCpusError
@@ -123,22 +123,22 @@ class Search:
         return left
 
 
-def take_like_the_kubelet(layout: Layout, free: int, count: int, group: int) -> int:
+def take_like_the_kubelet(cpu_groups: CpuGroups, free: int, count: int, group: int) -> int:
     if count % group:
-        return take_packed(layout, free, count, KUBELET)
-    nodes = [node for _, node, _ in sorted_numa_nodes(layout, free)]
-    there = {node: (layout.numa_nodes[node] & free).bit_count() for node in nodes}
-    groups_in_all = -(-layout.cpus.bit_count() // group)
-    per_node = -(-groups_in_all // len(layout.numa_nodes))
+        return take_packed(cpu_groups, free, count, KUBELET)
+    nodes = [node for _, node, _ in sorted_numa_nodes(cpu_groups, free)]
+    there = {node: (cpu_groups.numa_nodes[node] & free).bit_count() for node in nodes}
+    groups_in_all = -(-cpu_groups.cpus.bit_count() // group)
+    per_node = -(-groups_in_all // len(cpu_groups.numa_nodes))
     for size in range(-(-(count // group) // per_node), min(count // group, len(nodes)) + 1):
         search = Search(there, count, group)
         each_combination(nodes, size, search.visit)
         if search.chosen is not None:
-            return carry_out(layout, free, search)
-    return take_packed(layout, free, count, KUBELET)
+            return carry_out(cpu_groups, free, search)
+    return take_packed(cpu_groups, free, count, KUBELET)
 
 
-def carry_out(layout: Layout, free: int, search: Search) -> int:
+def carry_out(cpu_groups: CpuGroups, free: int, search: Search) -> int:
     assert search.chosen is not None
     chosen = search.chosen.values()
     share = search.count // len(chosen) // search.group * search.group
@@ -146,10 +146,10 @@ def carry_out(layout: Layout, free: int, search: Search) -> int:
 
     def take(node: int, count: int) -> bool:
         nonlocal taken
-        there = layout.numa_nodes[node] & free & ~taken
+        there = cpu_groups.numa_nodes[node] & free & ~taken
         if there.bit_count() < count:
             return False
-        taken |= take_packed(layout, there, count, KUBELET)
+        taken |= take_packed(cpu_groups, there, count, KUBELET)
         return True
 
     for node in chosen:
@@ -168,7 +168,7 @@ def carry_out(layout: Layout, free: int, search: Search) -> int:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[Layout, int, int, int]:
+def cases(draw: st.DrawFn) -> tuple[CpuGroups, int, int, int]:
     """Up to nine NUMA nodes on one to nine sockets, partly taken; a count and a group size."""
     nodes = draw(st.integers(1, 9))
     per_socket = draw(st.integers(1, 4))
@@ -180,33 +180,38 @@ def cases(draw: st.DrawFn) -> tuple[Layout, int, int, int]:
             first = len(cpus)
             cpus += [Cpu(first + t, first, node // per_socket, -1, node) for t in range(threads)]
     topology = Topology(tuple(cpus), tuple(NumaNode(node, 1) for node in range(nodes)))
-    layout = layout_of(topology)
-    free = layout.cpus & ~draw(st.integers(0, layout.cpus))
+    cpu_groups = cpu_groups_of(topology)
+    free = cpu_groups.cpus & ~draw(st.integers(0, cpu_groups.cpus))
     if draw(st.booleans()):
-        free = layout.cpus & ~(draw(st.integers(0, layout.cpus)) & free)
+        free = cpu_groups.cpus & ~(draw(st.integers(0, cpu_groups.cpus)) & free)
     assume(free)
-    return layout, free, draw(st.integers(1, free.bit_count())), draw(st.sampled_from([1, threads]))
+    return (
+        cpu_groups,
+        free,
+        draw(st.integers(1, free.bit_count())),
+        draw(st.sampled_from([1, threads])),
+    )
 
 
 @given(cases())
 @settings(max_examples=400, deadline=None)
 def test_the_choice_is_the_one_that_trying_everything_makes(
-    case: tuple[Layout, int, int, int],
+    case: tuple[CpuGroups, int, int, int],
 ) -> None:
-    layout, free, count, group = case
+    cpu_groups, free, count, group = case
     want: int | None
     try:
-        want = take_like_the_kubelet(layout, free, count, group)
+        want = take_like_the_kubelet(cpu_groups, free, count, group)
     except NotEnoughCpusError:
         want = None
     except HangError:
         assume(False)
     if want is None:
         with pytest.raises(NotEnoughCpusError, match="on the NUMA nodes chosen"):
-            take_distributed(layout, free, count, group, KUBELET)
+            take_distributed(cpu_groups, free, count, group, KUBELET)
     else:
-        assert take_distributed(layout, free, count, group, KUBELET) == want
-    ours = take_distributed(layout, free, count, group, Packing())
+        assert take_distributed(cpu_groups, free, count, group, KUBELET) == want
+    ours = take_distributed(cpu_groups, free, count, group, Packing())
     assert ours.bit_count() == count
     assert not ours & ~free
 
@@ -214,13 +219,13 @@ def test_the_choice_is_the_one_that_trying_everything_makes(
 @pytest.mark.parametrize("nodes", [16, 34, 64])
 def test_it_answers_on_machines_where_the_kubelet_tries_too_much(nodes: int) -> None:
     cpus = tuple(Cpu(i, i, i // 8, -1, i // 8) for i in range(nodes * 8))
-    layout = layout_of(Topology(cpus, tuple(NumaNode(node, 1) for node in range(nodes))))
+    cpu_groups = cpu_groups_of(Topology(cpus, tuple(NumaNode(node, 1) for node in range(nodes))))
     taken = sum(1 << i for i in range(0, nodes * 8, 3))
-    free = layout.cpus & ~taken
+    free = cpu_groups.cpus & ~taken
     half = free.bit_count() // 2
-    given_out = take_distributed(layout, free, half, 1, Packing())
+    given_out = take_distributed(cpu_groups, free, half, 1, Packing())
     assert given_out.bit_count() == half
     assert not given_out & taken
-    shares = [(mask & given_out).bit_count() for mask in layout.numa_nodes.values()]
+    shares = [(mask & given_out).bit_count() for mask in cpu_groups.numa_nodes.values()]
     used = [share for share in shares if share]
     assert max(used) - min(used) <= 1

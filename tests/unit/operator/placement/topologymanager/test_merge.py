@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from numapin_api.topology import Cpu, NumaNode, Topology
 from numapin_operator.placement.allocations import Block
-from numapin_operator.placement.cpumanager.cpu_groups import layout_of
+from numapin_operator.placement.cpumanager.cpu_groups import cpu_groups_of
 from numapin_operator.placement.masks import mask_of, members
 from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.topologymanager.hints import (
@@ -18,7 +18,7 @@ from numapin_operator.placement.topologymanager.hints import (
     MemoryHints,
     cpu_hints,
 )
-from numapin_operator.placement.topologymanager.merge import Merging
+from numapin_operator.placement.topologymanager.merge import HintMerger
 
 
 @dataclass(frozen=True)
@@ -125,14 +125,14 @@ def cases(draw: st.DrawFn) -> Case:
     cores = draw(st.lists(st.integers(1, 4), min_size=with_cpus, max_size=with_cpus))
     rows = [node for node, count in enumerate(cores) for _ in range(count)]
     cpus = tuple(Cpu(i, i, node // 2, -1, node) for i, node in enumerate(rows))
-    layout = layout_of(Topology(cpus, tuple(NumaNode(i, 1) for i in range(nodes))))
+    cpu_groups = cpu_groups_of(Topology(cpus, tuple(NumaNode(i, 1) for i in range(nodes))))
     taken = draw(st.integers(0, (1 << len(rows)) - 1))
     reusable = taken & draw(st.integers(0, (1 << len(rows)) - 1)) if draw(st.booleans()) else 0
     wanted = draw(st.integers(0, len(rows)))
     cpu = None
     if wanted:
-        free = layout.cpus & ~taken
-        cpu = cpu_hints(layout, free, reusable, wanted, by_socket=draw(st.booleans()))
+        free = cpu_groups.cpus & ~taken
+        cpu = cpu_hints(cpu_groups, free, reusable, wanted, by_socket=draw(st.booleans()))
     symmetric = {(a, b): draw(st.integers(11, 31)) for a in range(nodes) for b in range(a)}
     distances = {
         a: {b: 10 if a == b else symmetric[max(a, b), min(a, b)] for b in range(nodes)}
@@ -168,11 +168,13 @@ def memory_cases(draw: st.DrawFn, nodes: int) -> MemoryHints | None:
 def test_the_search_finds_what_trying_everything_finds(case: Case) -> None:
     lists = listed_cpu_hints(case.cpu) + listed_memory_hints(case.memory)
     want = merge_all(lists, case.everywhere, case.distances)
-    best_effort = Merging("BestEffort", case.everywhere, case.distances)
+    best_effort = HintMerger("BestEffort", case.everywhere, case.distances)
     got = best_effort.merge(case.cpu, case.memory)
     assert got is not None
     assert (got.numa_nodes, got.preferred) == (want.numa_nodes, want.preferred)
-    restricted = Merging("Restricted", case.everywhere, case.distances).merge(case.cpu, case.memory)
+    restricted = HintMerger("Restricted", case.everywhere, case.distances).merge(
+        case.cpu, case.memory
+    )
     assert restricted == (got if want.preferred else None)
 
 
@@ -188,7 +190,7 @@ def test_single_numa_node_is_the_same_among_single_nodes(case: Case) -> None:
         for each in listed_cpu_hints(case.cpu) + listed_memory_hints(case.memory)
     ]
     want = merge_all(lists, case.everywhere, None)
-    got = Merging("SingleNUMANode", case.everywhere, case.distances).merge(case.cpu, case.memory)
+    got = HintMerger("SingleNUMANode", case.everywhere, case.distances).merge(case.cpu, case.memory)
     assert (got is not None) == want.preferred
     if got is not None:
         nodes = want.numa_nodes if want.numa_nodes != case.everywhere else None
@@ -200,14 +202,14 @@ def test_the_search_stays_small_on_many_numa_nodes(nodes: int) -> None:
     """The kubelet would list 2 to the power of these; its masks end at 64."""
     cpus = tuple(Cpu(i, i, i // 4, -1, i // 4) for i in range(nodes * 4))
     topology = Topology(cpus, tuple(NumaNode(node, 1 << 30) for node in range(nodes)))
-    layout = layout_of(topology)
+    cpu_groups = cpu_groups_of(topology)
     tables = MemoryTables({"memory": dict.fromkeys(range(nodes), 1 << 30)}, range(nodes))
     asked = (("memory", nodes // 2 << 30),)
-    cpu = cpu_hints(layout, layout.cpus & ~1, 0, nodes * 2 - 1, by_socket=False)
+    cpu = cpu_hints(cpu_groups, cpu_groups.cpus & ~1, 0, nodes * 2 - 1, by_socket=False)
     near = {a: {b: 10 + abs(a - b) % 7 for b in range(nodes)} for a in range(nodes)}
     for distances in (None, near):
-        merging = Merging("BestEffort", (1 << nodes) - 1, distances)
-        found = merging.merge(cpu, tables.hints(asked, {}))
+        hint_merger = HintMerger("BestEffort", (1 << nodes) - 1, distances)
+        found = hint_merger.merge(cpu, tables.hints(asked, {}))
         assert found is not None
         assert found.numa_nodes is not None
         assert found.preferred
