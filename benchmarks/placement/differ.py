@@ -20,6 +20,7 @@ from workload import Json
 from numapin_api.cpuset import CpuSet
 from numapin_cli.scenario import Machines, parse_scenario
 from numapin_cli.simulate import answer
+from numapin_operator.placement import KUBELET
 
 _NAMED = ("TopologyAffinityError", "SMTAlignmentError", "EmptyPodSharedPoolError")
 
@@ -47,7 +48,7 @@ def outcome(kubelet: Kubelet, question: Json) -> str:
     if theirs is None:
         return "the kubelet hangs or ends"
     played = parse_scenario(json.dumps(question), Machines(Path()))
-    ours = answer(played, as_kubelet=True)
+    ours = answer(played, KUBELET)
     if "error" in theirs or "error" in ours:
         return _of_errors(theirs.get("error"), ours.get("error"))
     difference = _difference(theirs, ours)

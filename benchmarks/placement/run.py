@@ -28,7 +28,7 @@ from workload import POLICIES, SHAPES, Json, Shape, scenario
 
 from numapin_cli.scenario import Machines, parse_scenario
 from numapin_cli.simulate import answer
-from numapin_operator.placement import Node, PlacementError, resolve
+from numapin_operator.placement import KUBELET, Node, PlacementError, resolve
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Pair:
 def place_all(question: Json) -> list[float]:
     """Microseconds that each pod of a scenario takes us."""
     played = parse_scenario(json.dumps(question), Machines(Path()))
-    node = Node(resolve(played.topology, played.policy, as_kubelet=True))
+    node = Node(resolve(played.topology, played.policy, KUBELET))
     took = []
     for step in played.steps:
         if step.add is None:
@@ -76,7 +76,7 @@ def compare(kubelet: Kubelet, shape: Shape, policy: Json, options: argparse.Name
         ]
         pair.ours += place_all(ours)
         pair.alike = pair.alike and _facts(given) == _facts(
-            answer(parse_scenario(json.dumps(ours), Machines(Path())), as_kubelet=True)
+            answer(parse_scenario(json.dumps(ours), Machines(Path())), KUBELET)
         )
     return pair
 

@@ -11,7 +11,16 @@ from typing import IO, Any, Final
 
 from numapin_cli.scenario import Machines, Scenario, ScenarioError, parse_scenario
 from numapin_cli.subcommand import CommandError, Subcommand
-from numapin_operator.placement import Node, PlacementError, PodAllocation, PolicyError, resolve
+from numapin_operator.placement import (
+    KUBELET,
+    NO_QUIRKS,
+    KubeletQuirks,
+    Node,
+    PlacementError,
+    PodAllocation,
+    PolicyError,
+    resolve,
+)
 
 _DESCRIPTION: Final = """\
 Answer scenarios: a machine, a policy and a sequence of pods that come and go. Reads one JSON object
@@ -59,6 +68,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 def _run(options: Namespace) -> int:
     machines = Machines(options.machines)
+    quirks = NO_QUIRKS if options.as_operator else KUBELET
     progress = _Progress(sys.stderr)
     bad = 0
     with _opened(options.file) as lines:
@@ -67,7 +77,7 @@ def _run(options: Namespace) -> int:
                 continue
             try:
                 scenario = parse_scenario(line, machines)
-                given = answer(scenario, as_kubelet=not options.as_operator)
+                given = answer(scenario, quirks)
             except ScenarioError as problem:
                 bad += 1
                 source = options.file or "standard input"
@@ -80,10 +90,10 @@ def _run(options: Namespace) -> int:
     return 1 if bad else 0
 
 
-def answer(scenario: Scenario, *, as_kubelet: bool) -> dict[str, Any]:
+def answer(scenario: Scenario, quirks: KubeletQuirks) -> dict[str, Any]:
     """Play a scenario through. What a policy gets wrong on the machine is an answer too."""
     try:
-        policy = resolve(scenario.topology, scenario.policy, as_kubelet=as_kubelet)
+        policy = resolve(scenario.topology, scenario.policy, quirks)
     except PolicyError as problem:
         return {"name": scenario.name, "error": str(problem)}
     node = Node(policy)

@@ -10,6 +10,7 @@ import pytest
 from numapin_cli.main import main
 from numapin_cli.scenario import Machines, parse_scenario
 from numapin_cli.simulate import answer
+from numapin_operator.placement import KUBELET
 
 
 def _load_compare() -> ModuleType:
@@ -40,7 +41,7 @@ def test_every_answer_is_the_kubelet_s(name: str) -> None:
     machines = Machines(compare.MACHINES)
     differences = {}
     for scenario in scenarios:
-        given = answer(parse_scenario(compare.asked(scenario), machines), as_kubelet=True)
+        given = answer(parse_scenario(compare.asked(scenario), machines), KUBELET)
         if found := compare.difference(scenario, given):
             differences[scenario["name"]] = found
     assert differences == {}

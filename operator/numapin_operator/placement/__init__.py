@@ -8,6 +8,7 @@ Read in this order: `requests` (what a pod asks for), `policy` (a CpuPolicy on o
 
 from numapin_operator.placement.allocations import Block, ContainerAllocation, PodAllocation
 from numapin_operator.placement.errors import PlacementError, PodFormatError, PolicyError
+from numapin_operator.placement.kubelet_quirks import KUBELET, NO_QUIRKS, KubeletQuirks
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.plan import Plan, Waiting, plan_node, plan_with
 from numapin_operator.placement.policy import NodePolicy, resolve, with_reserved
@@ -25,11 +26,14 @@ from numapin_operator.placement.requests import (
 __all__ = [
     "CPU",
     "HUGEPAGES_PREFIX",
+    "KUBELET",
     "MEMORY",
+    "NO_QUIRKS",
     "Block",
     "ContainerAllocation",
     "ContainerKind",
     "ContainerView",
+    "KubeletQuirks",
     "Node",
     "NodePolicy",
     "PlacementError",

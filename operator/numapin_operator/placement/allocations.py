@@ -1,17 +1,16 @@
-"""Allocations: what each pod has on a node, and what is left for others."""
+"""What pods and containers have been given on a node."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_operator.placement.masks import members
-from numapin_operator.placement.policy import NodePolicy
+from numapin_operator.placement.masks import NO_CPUS, NO_NUMA_NODES, CpuMask, NumaMask, members
 
 
 class Block(NamedTuple):
-    """Memory bound on some NUMA nodes (a mask) together."""
+    """Memory or huge pages bound on some NUMA nodes together."""
 
-    numa_nodes: int
+    numa_nodes: NumaMask
     resource: str
     size_bytes: int
 
@@ -22,89 +21,61 @@ class Block(NamedTuple):
 
 
 class ContainerAllocation(NamedTuple):
-    """What one container got: masks of CPUs and NUMA nodes, and its memory.
+    """What one container got; `mems` are the NUMA nodes of its memory.
 
-    `exclusive` is False where it shares its CPUs with other containers of its pod.
+    `exclusive` is False if it shares its CPUs with other containers of its pod.
     """
 
     name: str
-    cpus: int = 0
-    mems: int = 0
+    cpus: CpuMask = NO_CPUS
+    mems: NumaMask = NO_NUMA_NODES
     memory: tuple[Block, ...] = ()
     exclusive: bool = True
 
     @property
     def cpu_set(self) -> CpuSet:
-        """The CPUs as others see them."""
+        """What goes in `cpuset.cpus`."""
         return CpuSet.from_mask(self.cpus)
 
     @property
     def mem_set(self) -> MemSet:
-        """The NUMA nodes as others see them."""
+        """What goes in `cpuset.mems`."""
         return MemSet.from_mask(self.mems)
 
 
 class PodAllocation(NamedTuple):
-    """What one pod has. `whole` is set where CPUs and memory were given to the pod as a whole."""
+    """What one pod got; `pod_level` is set if CPUs and memory were given to the pod as a whole."""
 
     uid: str
     namespace: str
     pod: str
     containers: tuple[ContainerAllocation, ...] = ()
-    whole: ContainerAllocation | None = None
+    pod_level: ContainerAllocation | None = None
 
     @property
-    def cpus(self) -> int:
+    def cpus(self) -> CpuMask:
         """Every CPU of the pod."""
-        return self.whole.cpus if self.whole else cpus_of(self.containers)
+        return self.pod_level.cpus if self.pod_level else cpus_of(self.containers)
 
     @property
     def memory(self) -> tuple[Block, ...]:
         """Every block of memory that is accounted to the pod."""
-        if self.whole:
-            return self.whole.memory
+        if self.pod_level:
+            return self.pod_level.memory
         return tuple(block for container in self.containers for block in container.memory)
 
 
-def mems_of(blocks: Iterable[Block]) -> int:
+def mems_of(blocks: Iterable[Block]) -> NumaMask:
     """Every NUMA node that holds some of these blocks."""
-    joined = 0
+    joined = NO_NUMA_NODES
     for block in blocks:
         joined |= block.numa_nodes
     return joined
 
 
-def cpus_of(containers: Iterable[ContainerAllocation]) -> int:
+def cpus_of(containers: Iterable[ContainerAllocation]) -> CpuMask:
     """Every CPU of these containers."""
-    joined = 0
+    joined = NO_CPUS
     for container in containers:
         joined |= container.cpus
     return joined
-
-
-class CpuPool:
-    """The CPUs of one node that no container owns."""
-
-    __slots__ = ("_policy", "_reserved", "shared")
-
-    def __init__(self, policy: NodePolicy) -> None:
-        self._policy, self._reserved = policy, policy.reserved
-        self.shared = policy.everyone
-
-    @property
-    def free(self) -> int:
-        """CPUs that may be given out: shared and not reserved."""
-        return self.shared & ~self._reserved
-
-    @property
-    def free_whole_cores(self) -> int:
-        """CPUs of cores that no reserved CPU is part of."""
-        return self.shared & ~self._policy.reserved_cores
-
-    def claim(self, cpus: int) -> None:
-        """Take CPUs out of the shared pool."""
-        self.shared &= ~cpus
-
-    def release(self, cpus: int) -> None:
-        """Return CPUs; strictly reserved ones and those this machine lacks stay out."""
-        self.shared |= cpus if self._policy.as_kubelet else cpus & self._policy.everyone

@@ -1,11 +1,11 @@
-"""Entries: what pods hold, as it stands in a NodeAssignment, and back."""
+"""Pod allocations as the entries of a NodeAssignment, and back."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from numapin_api.nodeassignment import ContainerAssignment, MemoryBlock
 from numapin_api.topology import Topology
 from numapin_operator.placement.allocations import Block, ContainerAllocation, PodAllocation
-from numapin_operator.placement.masks import mask_of
+from numapin_operator.placement.masks import CpuMask, NumaMask, numa_mask
 
 
 def allocation_of(uid: str, entries: Sequence[ContainerAssignment]) -> PodAllocation:
@@ -15,10 +15,14 @@ def allocation_of(uid: str, entries: Sequence[ContainerAssignment]) -> PodAlloca
 
 def _binding(entry: ContainerAssignment) -> ContainerAllocation:
     blocks = tuple(
-        Block(mask_of(block.numa_nodes), block.resource, block.bytes) for block in entry.memory
+        Block(numa_mask(block.numa_nodes), block.resource, block.bytes) for block in entry.memory
     )
     return ContainerAllocation(
-        entry.container, entry.cpus.mask, entry.mems.mask, blocks, entry.exclusive
+        entry.container,
+        CpuMask(entry.cpus.mask),
+        NumaMask(entry.mems.mask),
+        blocks,
+        entry.exclusive,
     )
 
 
@@ -47,11 +51,11 @@ def _accounted(
 
     What a pod has as a whole stands with its first container, so that the entries add up.
     """
-    if allocation.whole is None:
+    if allocation.pod_level is None:
         yield from ((container, container.memory) for container in allocation.containers)
         return
     for index, container in enumerate(allocation.containers):
-        yield container, () if index else allocation.whole.memory
+        yield container, () if index else allocation.pod_level.memory
 
 
 def _wire(block: Block) -> MemoryBlock:

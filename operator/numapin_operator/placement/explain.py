@@ -1,12 +1,12 @@
-"""Explain: what was free where, and what would have fitted, for whoever reads a refusal."""
+"""The numbers in a refusal's message: what was free where, and what would have fitted."""
 
 from collections.abc import Iterator
 from itertools import accumulate
 from typing import Final
 
 from numapin_api.quantity import format_bytes, plural
-from numapin_operator.placement.allocations import CpuPool
 from numapin_operator.placement.cpumanager.cpu_groups import CpuGroups
+from numapin_operator.placement.cpumanager.pool import CpuPool
 from numapin_operator.placement.errors import (
     NotEnoughCpusError,
     NotEnoughMemoryError,
@@ -15,6 +15,7 @@ from numapin_operator.placement.errors import (
     SmtAlignmentError,
     TopologyAffinityError,
 )
+from numapin_operator.placement.masks import NO_CPUS, CpuMask
 from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.policy import NodePolicy
 from numapin_operator.placement.requests import MEMORY
@@ -37,9 +38,9 @@ def arithmetic(
     return f"free {kind}on NUMA node " + ", ".join(listed) + (fitting and f"; {fitting}")
 
 
-def _free_on_nodes(policy: NodePolicy, free: int, memory: MemoryTables | None) -> Iterator[str]:
+def _free_on_nodes(policy: NodePolicy, free: CpuMask, memory: MemoryTables | None) -> Iterator[str]:
     for numa_node in policy.topology.numa_nodes:
-        count = (policy.cpu_groups.numa_nodes.get(numa_node.id, 0) & free).bit_count()
+        count = (policy.cpu_groups.numa_nodes.get(numa_node.id, NO_CPUS) & free).bit_count()
         parts = [plural(count, "CPU")]
         for resource, at in sorted(memory.free.items() if memory else ()):
             parts.append(f"{format_bytes(at.get(numa_node.id, 0))} {resource}")
@@ -47,7 +48,7 @@ def _free_on_nodes(policy: NodePolicy, free: int, memory: MemoryTables | None) -
 
 
 def _fitting(
-    policy: NodePolicy, free: int, memory: MemoryTables | None, refused: PlacementError
+    policy: NodePolicy, free: CpuMask, memory: MemoryTables | None, refused: PlacementError
 ) -> Iterator[str]:
     match refused:
         case SmtAlignmentError():
@@ -79,7 +80,7 @@ def _largest_memory(memory: MemoryTables | None) -> Iterator[str]:
             yield f"up to {most} of {resource} on one NUMA node"
 
 
-def largest_aligned(cpu_groups: CpuGroups, free: int, policy: str) -> int:
+def largest_aligned(cpu_groups: CpuGroups, free: CpuMask, policy: str) -> int:
     """The most CPUs for which the topology policy would find NUMA nodes, memory aside.
 
     A count counts as aligned on so many nodes only if fewer could not hold it on an empty machine.

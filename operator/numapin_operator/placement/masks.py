@@ -1,40 +1,90 @@
-"""Bit masks: sets of CPUs or NUMA nodes as integers, as the packer and the merge use them."""
+"""Sets of CPUs and of NUMA nodes as bit masks, which the planner computes with.
+
+Both are plain integers at run time, since they are made millions of times. To the type checker they
+are kinds of their own: one cannot stand for the other, nor a number for either.
+"""
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final, Self, overload
+
+if TYPE_CHECKING:
+
+    class _Mask(int):
+        """An integer whose operators keep its kind; with any other integer they do not."""
+
+        @overload
+        def __and__(self, other: Self) -> Self: ...
+        @overload
+        def __and__(self, other: int) -> int: ...
+        def __and__(self, other: int) -> int: ...
+        @overload
+        def __or__(self, other: Self) -> Self: ...
+        @overload
+        def __or__(self, other: int) -> int: ...
+        def __or__(self, other: int) -> int: ...
+        @overload
+        def __xor__(self, other: Self) -> Self: ...
+        @overload
+        def __xor__(self, other: int) -> int: ...
+        def __xor__(self, other: int) -> int: ...
+        def __invert__(self) -> Self: ...
+
+    class CpuMask(_Mask):
+        """A set of logical CPUs: bit 3 is CPU 3."""
+
+    class NumaMask(_Mask):
+        """A set of NUMA nodes: bit 3 is NUMA node 3."""
+
+else:
+    CpuMask = NumaMask = int
+
+NO_CPUS: Final = CpuMask(0)
+NO_NUMA_NODES: Final = NumaMask(0)
 
 
-def mask_of(ids: Iterable[int]) -> int:
-    """The mask with a bit for each id."""
+def cpu_mask(cpus: Iterable[int]) -> CpuMask:
+    """The mask of these CPUs."""
+    return CpuMask(_mask_of(cpus))
+
+
+def numa_mask(numa_nodes: Iterable[int]) -> NumaMask:
+    """The mask of these NUMA nodes."""
+    return NumaMask(_mask_of(numa_nodes))
+
+
+def members(mask: CpuMask | NumaMask) -> Iterator[int]:
+    """The ids in a mask, lowest first."""
+    rest = int(mask)
+    while rest:
+        low = rest & -rest
+        yield low.bit_length() - 1
+        rest ^= low
+
+
+def lowest(mask: CpuMask, count: int) -> CpuMask:
+    """The `count` lowest members of a mask; all of it if it has fewer."""
+    surplus = mask.bit_count() - count
+    if surplus <= 0:
+        return mask
+    if surplus < count:
+        return _without_highest(mask, surplus)
+    chosen, rest = 0, int(mask)
+    for _ in range(count):
+        low = rest & -rest
+        chosen |= low
+        rest ^= low
+    return CpuMask(chosen)
+
+
+def _mask_of(ids: Iterable[int]) -> int:
     mask = 0
     for one in ids:
         mask |= 1 << one
     return mask
 
 
-def members(mask: int) -> Iterator[int]:
-    """The ids in a mask, lowest first."""
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
-
-
-def lowest(mask: int, count: int) -> int:
-    """The `count` lowest members of a mask; all of it where it has fewer."""
-    surplus = mask.bit_count() - count
-    if surplus <= 0:
-        return mask
-    if surplus < count:
-        return _without_highest(mask, surplus)
-    kept, rest = 0, mask
+def _without_highest(mask: CpuMask, count: int) -> CpuMask:
+    rest = int(mask)
     for _ in range(count):
-        low = rest & -rest
-        kept |= low
-        rest ^= low
-    return kept
-
-
-def _without_highest(mask: int, count: int) -> int:
-    for _ in range(count):
-        mask ^= 1 << mask.bit_length() - 1
-    return mask
+        rest ^= 1 << rest.bit_length() - 1
+    return CpuMask(rest)

@@ -1,7 +1,8 @@
-"""Node: places pods on one machine one after the other, and lets them go."""
+"""One machine on which pods are placed one after the other, and released."""
 
 from numapin_api.cpuset import CpuSet
-from numapin_operator.placement.allocations import CpuPool, PodAllocation
+from numapin_operator.placement.allocations import PodAllocation
+from numapin_operator.placement.cpumanager.pool import CpuPool
 from numapin_operator.placement.errors import PlacementError
 from numapin_operator.placement.explain import arithmetic
 from numapin_operator.placement.memorymanager.tables import MemoryTables
@@ -11,33 +12,33 @@ from numapin_operator.placement.requests import PodView
 
 
 class Node:
-    """One machine under one policy, with what its pods hold.
+    """One machine under one policy, with what its pods have been given.
 
-    It is built from values, asked, and thrown away: nothing outlives a plan but the allocations.
-    `memory` is None where the policy leaves memory alone.
+    It is built for one plan and thrown away; only the allocations outlive it. `memory` is None if
+    the policy leaves memory alone.
     """
 
     def __init__(self, policy: NodePolicy) -> None:
         self.policy = policy
-        self.cpus = CpuPool(policy)
+        self.cpus = CpuPool(policy.all_shared, policy.reserved, policy.reserved_cores)
         self.memory: MemoryTables | None = None
-        if policy.capacity:
+        if policy.binds_memory:
             numa_nodes = (numa_node.id for numa_node in policy.topology.numa_nodes)
             self.memory = MemoryTables(policy.capacity, numa_nodes)
         self.allocations: dict[str, PodAllocation] = {}
 
     @property
     def shared(self) -> CpuSet:
-        """The CPUs that no container owns."""
+        """The CPUs that no container has to itself."""
         return CpuSet.from_mask(self.cpus.shared)
 
     def wants(self, pod: PodView) -> bool:
-        """Whether the policy would place this pod; all others share."""
+        """Whether the policy places this pod; every other pod uses the shared pool."""
         eligible = pod.selected and pod.qos in self.policy.spec.pods.qos_classes
         return eligible and not pod.terminal and not pod.deleting
 
     def adopt(self, allocation: PodAllocation) -> None:
-        """Take over what was decided before, as it is."""
+        """Take over an earlier decision unchanged."""
         self.allocations[allocation.uid] = allocation
         self.cpus.claim(allocation.cpus)
         if self.memory is not None:
@@ -45,11 +46,13 @@ class Node:
                 self.memory.assign(block)
 
     def release(self, uid: str) -> None:
-        """Return all that a pod holds; nothing happens where it holds nothing."""
+        """Return whatever a pod has been given; nothing happens if it has nothing."""
         allocation = self.allocations.pop(uid, None)
         if allocation is None:
             return
-        self.cpus.release(allocation.cpus)
+        blindly = self.policy.quirks.shares_released_cpus_blindly
+        cpus = allocation.cpus if blindly else allocation.cpus & self.policy.all_shared
+        self.cpus.release(cpus)
         if self.memory is not None:
             self.memory.release(allocation.memory)
 
@@ -57,14 +60,14 @@ class Node:
         """Give a pod's containers what they ask for, or nothing at all.
 
         Raises:
-            PlacementError: it cannot be; the node is as before.
+            PlacementError: the pod does not fit; the node is unchanged.
         """
-        placing = PodPlacement(self.policy, self.cpus, self.memory, pod)
+        placement = PodPlacement(self.policy, self.cpus, self.memory, pod)
         try:
-            allocation = placing.run()
+            allocation = placement.run()
         except PlacementError as refused:
             refused.arithmetic = arithmetic(self.policy, self.cpus, self.memory, refused)
-            placing.undo()
+            placement.undo()
             raise
         if allocation.containers:
             self.allocations[pod.uid] = allocation

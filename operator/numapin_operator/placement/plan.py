@@ -1,4 +1,4 @@
-"""Plan: policy, topology, pods and what was decided before become the next NodeAssignment."""
+"""A policy, a topology, pods and the assignment in force become the next NodeAssignment."""
 
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ from numapin_api.nodeassignment import (
 from numapin_api.topology import Topology
 from numapin_operator.placement.assignment_entries import allocation_of, entries_of, on_this_machine
 from numapin_operator.placement.errors import PlacementError, PolicyError
+from numapin_operator.placement.masks import NO_CPUS, CpuMask
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.policy import NodePolicy, resolve
 from numapin_operator.placement.requests import PodView
@@ -176,7 +177,7 @@ def _spec(
     containers: tuple[ContainerAssignment, ...],
     refused: tuple[Refusal, ...],
 ) -> NodeAssignmentSpec:
-    held = 0
+    held = NO_CPUS
     for allocation in node.allocations.values():
         held |= allocation.cpus
     return NodeAssignmentSpec(
@@ -192,7 +193,7 @@ def _spec(
     )
 
 
-def _last_resort(policy: NodePolicy, held: int) -> int:
+def _last_resort(policy: NodePolicy, held: CpuMask) -> CpuMask:
     """The shared pool where containers from before hold every CPU that it should have.
 
     Strictly reserved CPUs serve everybody else until one of those containers ends.
@@ -217,10 +218,10 @@ def _refusal(pod: PodView, error: PlacementError) -> Refusal:
 
 
 def _waiting(policy: NodePolicy, node: Node) -> Iterator[Waiting]:
-    starved = not node.cpus.shared
+    withheld = policy.reserved if node.cpus.shared else CpuMask(-1)
     for allocation in node.allocations.values():
         for container in allocation.containers:
-            if overlap := container.cpus & (-1 if starved else policy.reserved):
+            if overlap := container.cpus & withheld:
                 yield Waiting(
                     allocation.namespace,
                     allocation.pod,

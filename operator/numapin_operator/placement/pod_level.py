@@ -1,4 +1,4 @@
-"""Whole pod: pod-level resources, given to the pod at once and shared out among its containers.
+"""Pod-level resources: given to the pod as a whole and shared out among its containers.
 
 Source: Kubernetes v1.36, `AllocatePod` of cpumanager and memorymanager.
 """
@@ -6,6 +6,19 @@ Source: Kubernetes v1.36, `AllocatePod` of cpumanager and memorymanager.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from numapin_operator.placement.allocations import (
+    Block,
+    ContainerAllocation,
+    PodAllocation,
+    cpus_of,
+    mems_of,
+)
+from numapin_operator.placement.cpumanager.pod_cpus import PodCpus
+from numapin_operator.placement.errors import EmptyPodSharedPoolError, PlacementError
+from numapin_operator.placement.masks import NO_CPUS, CpuMask
+from numapin_operator.placement.memorymanager.binder import MemoryBinder, divide
+from numapin_operator.placement.pod_hint import HintFinder
+from numapin_operator.placement.policy import NodePolicy
 from numapin_operator.placement.requests import (
     Amounts,
     ContainerKind,
@@ -18,24 +31,83 @@ from numapin_operator.placement.requests import (
     pod_memory,
 )
 
-Take = Callable[[int, int], int]
-"""Chooses so many CPUs from a mask."""
+Take = Callable[[CpuMask, int], CpuMask]
+"""Chooses so many of the CPUs in a mask."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
-    """What each container of a pod gets of the pod's own: `exclusive` ones, and those that share.
+class CpuShares:
+    """A pod's CPUs by container.
 
-    A name that is in neither mapping gets `rest`, the pod's own shared pool.
+    A container has its `exclusive` CPUs; an init container without any has those of `early`; every
+    other container has `rest`, the pod's own shared pool.
     """
 
-    exclusive: Mapping[str, int]
-    early: Mapping[str, int]
-    rest: int
+    exclusive: Mapping[str, CpuMask]
+    early: Mapping[str, CpuMask]
+    rest: CpuMask
+
+
+class PodLevelPlacement:
+    """One pod with pod-level resources being placed as a whole."""
+
+    def __init__(
+        self, policy: NodePolicy, cpus: PodCpus, memory: MemoryBinder, pod: PodView
+    ) -> None:
+        self._policy, self._cpus, self._memory, self._pod = policy, cpus, memory, pod
+
+    def run(self, hints: HintFinder) -> PodAllocation:
+        """Give the pod CPUs and memory, and share them out.
+
+        Raises:
+            PlacementError: it cannot be placed.
+        """
+        pod, count, asked = self._pod, pod_cpus(self._pod), pod_memory(self._pod)
+        no_cpus = starves_of_cpus(pod) if count else None
+        no_memory = starves_of_memory(pod) if self._policy.binds_memory else None
+        hint = hints.find(count, asked, no_cpus=bool(no_cpus), no_memory=bool(no_memory))
+        if no_cpus:
+            raise EmptyPodSharedPoolError(no_cpus)
+        cpus = self._cpus.allocate_pod(count, hint.numa_nodes) if count else NO_CPUS
+        shares = self._share_cpus(cpus) if count else CpuShares({}, {}, NO_CPUS)
+        if no_memory:
+            raise EmptyPodSharedPoolError(no_memory)
+        bound = self._memory.bind_pod(asked, hint, cpus)
+        blocks = divide(share_memory(pod), bound) if self._policy.binds_memory else {}
+        return self._allocation(
+            shares, blocks, ContainerAllocation("", cpus, mems_of(bound), bound)
+        )
+
+    def _share_cpus(self, cpus: CpuMask) -> CpuShares:
+        try:
+            return share_cpus(self._pod, cpus, self._policy.cpu_taker.take)
+        except PlacementError:
+            if self._policy.quirks.leaks_cpus_of_refused_pods:
+                self._cpus.forget()
+            raise
+
+    def _allocation(
+        self, shares: CpuShares, blocks: dict[str, tuple[Block, ...]], whole: ContainerAllocation
+    ) -> PodAllocation:
+        containers = tuple(
+            ContainerAllocation(
+                name,
+                shares.exclusive.get(name, shares.early.get(name, shares.rest)),
+                mems_of(blocks.get(name, ())),
+                blocks.get(name, ()),
+                exclusive=name in shares.exclusive,
+            )
+            for name in (container.name for container in self._pod.containers)
+        )
+        if not self._policy.quirks.keeps_unused_pod_cpus:
+            used = cpus_of(containers)
+            self._cpus.release(whole.cpus & ~used)
+            whole = whole._replace(cpus=used)
+        return PodAllocation(self._pod.uid, self._pod.namespace, self._pod.name, containers, whole)
 
 
 def starves_of_cpus(pod: PodView) -> str | None:
-    """Why a container that shares would be left without CPUs; None if none would."""
+    """Why a container without exclusive CPUs would have no CPU left; None if none would."""
     budget = pod_cpus(pod)
     return _starves(
         pod,
@@ -46,7 +118,7 @@ def starves_of_cpus(pod: PodView) -> str | None:
 
 
 def starves_of_memory(pod: PodView) -> str | None:
-    """Why a container that shares would be left without memory; None if none would."""
+    """Why a container without memory of its own would have none left; None if none would."""
     return _starves(
         pod,
         shares=lambda container: not container_memory(pod, container),
@@ -82,11 +154,11 @@ def _used_up(used: Mapping[str, int], budget: Mapping[str, int]) -> str | None:
     return next((name for name in sorted(budget) if used[name] >= budget[name]), None)
 
 
-def share_cpus(pod: PodView, cpus: int, take: Take) -> Shares:
-    """Share a pod's CPUs out among its containers."""
-    exclusive: dict[str, int] = {}
-    early: dict[str, int] = {}
-    sidecars = 0
+def share_cpus(pod: PodView, cpus: CpuMask, take: Take) -> CpuShares:
+    """Divide a pod's CPUs among its containers."""
+    exclusive: dict[str, CpuMask] = {}
+    early: dict[str, CpuMask] = {}
+    sidecars = NO_CPUS
     for container in _of_kind(pod, ContainerKind.INIT, ContainerKind.SIDECAR):
         count = exclusive_cpus(pod, container)
         if count:
@@ -100,11 +172,11 @@ def share_cpus(pod: PodView, cpus: int, take: Take) -> Shares:
         if count := exclusive_cpus(pod, container):
             exclusive[container.name] = mine = take(rest, count)
             rest &= ~mine
-    return Shares(exclusive, early, rest)
+    return CpuShares(exclusive, early, rest)
 
 
 def share_memory(pod: PodView) -> Mapping[str, Amounts]:
-    """What each container may count on of its pod's memory, by name."""
+    """How much of the pod's memory each container can rely on, by name."""
     budget = dict(pod_memory(pod))
     shared: dict[str, Amounts] = {}
     sidecars: dict[str, int] = {}

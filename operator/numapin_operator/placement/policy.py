@@ -1,6 +1,6 @@
-"""NodePolicy: a CpuPolicy resolved for one machine, or the reason why it cannot work there."""
+"""A CpuPolicy worked out for one machine, or the reason why it cannot work there."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 from typing import Final
@@ -10,16 +10,13 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.quantity import QuantityError, whole
 from numapin_api.topology import NumaNode, Topology, default_distances, page_size_bytes
 from numapin_operator.placement.cpumanager.cpu_groups import CpuGroups, cpu_groups_of
-from numapin_operator.placement.cpumanager.distributed import take_distributed
-from numapin_operator.placement.cpumanager.packed import Packing, take_packed
-from numapin_operator.placement.cpumanager.whole_cores import take_whole_cores
+from numapin_operator.placement.cpumanager.packed import Packing
+from numapin_operator.placement.cpumanager.take import CpuTaker, Method
 from numapin_operator.placement.errors import NotEnoughCpusError, PolicyError
-from numapin_operator.placement.masks import mask_of
-from numapin_operator.placement.requests import HUGEPAGES_PREFIX, MEMORY
+from numapin_operator.placement.kubelet_quirks import NO_QUIRKS, KubeletQuirks
+from numapin_operator.placement.masks import CpuMask, numa_mask
+from numapin_operator.placement.requests import HUGEPAGES_PREFIX, MEMORY, Capacity
 from numapin_operator.placement.topologymanager.merge import HintMerger
-
-Capacity = Mapping[str, Mapping[int, int]]
-"""What can be bound: resource name to NUMA node to bytes."""
 
 _EXCLUDING: Final = (
     ("full_pcpus_only", "distribute_cpus_across_cores"),
@@ -33,46 +30,57 @@ _EXCLUDING: Final = (
 class NodePolicy:
     """One policy on one machine.
 
-    `reserved` is a mask of CPUs; `capacity` is empty unless memory is bound. `as_kubelet` asks for
-    the kubelet's very answers, also where it gives a CPU out twice or empties the shared pool.
+    Attributes:
+        topology: the machine.
+        cpu_groups: which of its CPUs lie together.
+        spec: the policy.
+        reserved: CPUs that are never given out.
+        reserved_cores: CPUs of cores that have a reserved CPU.
+        capacity: memory that can be bound; empty if the policy leaves memory alone.
+        hint_merger: how NUMA nodes are chosen.
+        cpu_taker: how CPUs are chosen.
+        quirks: faults of the kubelet to repeat.
     """
 
     topology: Topology
     cpu_groups: CpuGroups
     spec: CpuPolicySpec
-    reserved: int
-    reserved_cores: int
+    reserved: CpuMask
+    reserved_cores: CpuMask
     capacity: Capacity
     hint_merger: HintMerger
-    as_kubelet: bool
-    take: Callable[[int, int], int]
+    cpu_taker: CpuTaker
+    quirks: KubeletQuirks
 
     @property
-    def everyone(self) -> int:
-        """The shared pool of a node on which nothing is placed yet."""
+    def all_shared(self) -> CpuMask:
+        """The shared pool of a node on which nothing is placed."""
         strict = self.spec.reserved.strict
         return self.cpu_groups.cpus & ~self.reserved if strict else self.cpu_groups.cpus
 
     @property
-    def whole_cores_only(self) -> bool:
-        """Whether containers get whole cores or nothing."""
-        return self.spec.options.full_pcpus_only
+    def binds_memory(self) -> bool:
+        """Whether containers are bound to the NUMA nodes of their memory."""
+        return bool(self.capacity)
 
 
-def resolve(topology: Topology, spec: CpuPolicySpec, *, as_kubelet: bool = False) -> NodePolicy:
+def resolve(
+    topology: Topology, spec: CpuPolicySpec, quirks: KubeletQuirks = NO_QUIRKS
+) -> NodePolicy:
     """Work a policy out for a machine.
 
-    A policy that names neither reserved CPUs nor a count reserves one CPU; `with_reserved` puts the
-    count of a node there.
+    A policy that names neither reserved CPUs nor a count reserves one CPU; `with_reserved` sets the
+    count of a node.
 
     Raises:
         PolicyError: the policy contradicts itself or cannot work on this machine.
     """
     cpu_groups = cpu_groups_of(topology)
     _check_options(spec, cpu_groups)
-    take = _taker(cpu_groups, spec.options, as_kubelet=as_kubelet)
-    reserved = _reserved(spec, cpu_groups, take)
-    if not as_kubelet and spec.reserved.strict and reserved == cpu_groups.cpus:
+    taker = _cpu_taker(cpu_groups, spec.options, quirks)
+    reserved = _reserved(spec, taker)
+    leaves_none = spec.reserved.strict and reserved == cpu_groups.cpus
+    if leaves_none and not quirks.empties_shared_pool:
         raise PolicyError("reserved", "leaves no CPU for the shared pool; reserve fewer CPUs")
     return NodePolicy(
         topology=topology,
@@ -82,8 +90,8 @@ def resolve(topology: Topology, spec: CpuPolicySpec, *, as_kubelet: bool = False
         reserved_cores=cpu_groups.with_siblings(reserved),
         capacity=_capacity(topology, spec) if spec.memory.policy != "None" else {},
         hint_merger=_hint_merger(topology, spec),
-        as_kubelet=as_kubelet,
-        take=take,
+        cpu_taker=taker,
+        quirks=quirks,
     )
 
 
@@ -102,20 +110,23 @@ def with_reserved(
     return policy.model_copy(update={"reserved": reserved})
 
 
-def _taker(
-    cpu_groups: CpuGroups, options: Options, *, as_kubelet: bool
-) -> Callable[[int, int], int]:
-    packing = Packing(
-        spread=options.distribute_cpus_across_cores,
-        uncore=options.prefer_align_cpus_by_uncore_cache,
-        as_kubelet=as_kubelet,
+def _cpu_taker(cpu_groups: CpuGroups, options: Options, quirks: KubeletQuirks) -> CpuTaker:
+    whole_cores = options.full_pcpus_only
+    method = Method.DISTRIBUTED if options.distribute_cpus_across_numa else Method.PACKED
+    if whole_cores and not cpu_groups.uniform:
+        method = Method.WHOLE_CORES
+    return CpuTaker(
+        cpu_groups=cpu_groups,
+        packing=Packing(
+            spread=options.distribute_cpus_across_cores,
+            uncore=options.prefer_align_cpus_by_uncore_cache,
+            quirks=quirks,
+        ),
+        method=method,
+        group_size=cpu_groups.threads if whole_cores else 1,
+        whole_cores_only=whole_cores,
+        align_by_socket=options.align_by_socket,
     )
-    group = cpu_groups.threads if options.full_pcpus_only else 1
-    if options.full_pcpus_only and not cpu_groups.uniform:
-        return lambda free, count: take_whole_cores(cpu_groups, free, count, packing)
-    if options.distribute_cpus_across_numa:
-        return lambda free, count: take_distributed(cpu_groups, free, count, group, packing)
-    return lambda free, count: take_packed(cpu_groups, free, count, packing)
 
 
 def _check_options(spec: CpuPolicySpec, cpu_groups: CpuGroups) -> None:
@@ -136,20 +147,21 @@ def _check_options(spec: CpuPolicySpec, cpu_groups: CpuGroups) -> None:
             )
 
 
-def _reserved(spec: CpuPolicySpec, cpu_groups: CpuGroups, take: Callable[[int, int], int]) -> int:
-    if spec.reserved.cpus is not None:
-        unknown = CpuSet.from_mask(spec.reserved.cpus.mask & ~cpu_groups.cpus)
-        if unknown:
-            online = CpuSet.from_mask(cpu_groups.cpus)
-            raise PolicyError(
-                "reserved.cpus", f"this machine has no online CPU {unknown}; it has {online}"
-            )
-        return spec.reserved.cpus.mask
-    count = spec.reserved.count or 1
-    try:
-        return take(cpu_groups.cpus, count)
-    except NotEnoughCpusError as refused:
-        raise PolicyError("reserved.count", f"{refused}; reserve fewer CPUs") from refused
+def _reserved(spec: CpuPolicySpec, taker: CpuTaker) -> CpuMask:
+    online = taker.cpu_groups.cpus
+    if spec.reserved.cpus is None:
+        try:
+            return taker.take(online, spec.reserved.count or 1)
+        except NotEnoughCpusError as refused:
+            raise PolicyError("reserved.count", f"{refused}; reserve fewer CPUs") from refused
+    reserved = CpuMask(spec.reserved.cpus.mask)
+    if unknown := reserved & ~online:
+        raise PolicyError(
+            "reserved.cpus",
+            f"this machine has no online CPU {CpuSet.from_mask(unknown)};"
+            f" it has {CpuSet.from_mask(online)}",
+        )
+    return reserved
 
 
 def _capacity(topology: Topology, spec: CpuPolicySpec) -> Capacity:
@@ -157,26 +169,25 @@ def _capacity(topology: Topology, spec: CpuPolicySpec) -> Capacity:
     for numa_node in topology.numa_nodes:
         for resource, size in _memory_of(numa_node):
             capacity.setdefault(resource, {})[numa_node.id] = size
-    for index, kept in enumerate(spec.memory.reserved):
+    for index, reserved in enumerate(spec.memory.reserved):
         place = f"memory.reserved[{index}]"
-        if kept.numa_node not in capacity[MEMORY]:
+        if reserved.numa_node not in capacity[MEMORY]:
             numa_nodes = ", ".join(map(str, capacity[MEMORY]))
             raise PolicyError(
                 f"{place}.numaNode",
-                f"this machine has no NUMA node {kept.numa_node}, only {numa_nodes}",
+                f"this machine has no NUMA node {reserved.numa_node}, only {numa_nodes}",
             )
-        wanted = {f"{HUGEPAGES_PREFIX}{size}": q for size, q in kept.hugepages.items()}
-        for resource, quantity in ({MEMORY: kept.memory} | wanted).items():
+        wanted = {f"{HUGEPAGES_PREFIX}{size}": q for size, q in reserved.hugepages.items()}
+        for resource, quantity in ({MEMORY: reserved.memory} | wanted).items():
             if quantity is not None:
                 at = capacity.setdefault(resource, {})
-                _keep(at, kept.numa_node, quantity, f"{place}: {resource}")
+                _reserve(at, reserved.numa_node, quantity, f"{place}: {resource}")
     return capacity
 
 
 def _memory_of(numa_node: NumaNode) -> Iterator[tuple[str, int]]:
-    if (
-        numa_node.on_device
-    ):  # listed, so that hints still know the node, but nothing is to be had there
+    """Memory and huge pages of a NUMA node; a device's own memory is there with no bytes."""
+    if numa_node.on_device:
         yield MEMORY, 0
         return
     ordinary = numa_node.memory_bytes
@@ -187,7 +198,7 @@ def _memory_of(numa_node: NumaNode) -> Iterator[tuple[str, int]]:
     yield MEMORY, max(0, ordinary)
 
 
-def _keep(at: dict[int, int], numa_node: int, quantity: str, place: str) -> None:
+def _reserve(at: dict[int, int], numa_node: int, quantity: str, place: str) -> None:
     try:
         size = whole(quantity)
     except QuantityError as refused:
@@ -205,7 +216,7 @@ def _hint_merger(topology: Topology, spec: CpuPolicySpec) -> HintMerger:
     closest = spec.topology.prefer_closest_numa_nodes
     return HintMerger(
         policy=spec.topology.policy,
-        everywhere=mask_of(numa_node.id for numa_node in topology.numa_nodes),
+        everywhere=numa_mask(numa_node.id for numa_node in topology.numa_nodes),
         distances=_distances(topology) if closest else None,
     )
 

@@ -1,4 +1,4 @@
-"""Demand: what a pod and its containers ask for, in the slim form that planning needs."""
+"""What a pod and its containers ask for, in the slim form that planning needs."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +11,10 @@ HUGEPAGES_PREFIX: Final = "hugepages-"
 
 Amounts = tuple[tuple[str, int], ...]
 """Memory and huge pages asked for: resource name and bytes, sorted by name."""
+
+
+Capacity = Mapping[str, Mapping[int, int]]
+"""Memory and huge pages that can be bound: resource name to NUMA node to bytes."""
 
 
 class ContainerKind(Enum):

@@ -7,9 +7,9 @@ from itertools import accumulate
 from typing import Final
 
 from numapin_api.topology import NO_CACHE, Cpu, Topology
-from numapin_operator.placement.masks import mask_of, members
+from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask, members, numa_mask
 
-Units = Mapping[int, int]
+Units = Mapping[int, CpuMask]
 """Groups of one level: id of the group to the mask of its CPUs, lowest id first."""
 
 _REMEMBERED: Final = 16384
@@ -29,7 +29,7 @@ class CpuGroups:
     cores: Units
 
     @cached_property
-    def cpus(self) -> int:
+    def cpus(self) -> CpuMask:
         """Every CPU."""
         return _union(self.numa_nodes.values())
 
@@ -49,7 +49,7 @@ class CpuGroups:
         return self.sockets if self.numa_first else self.numa_nodes
 
     @cached_property
-    def cores_of(self) -> Mapping[int, tuple[tuple[int, int], ...]]:
+    def cores_of(self) -> Mapping[int, tuple[tuple[int, CpuMask], ...]]:
         """The cores (number, mask) of each narrower unit."""
         return {
             unit: tuple((core, cpus) for core, cpus in self.cores.items() if cpus & mask)
@@ -57,7 +57,7 @@ class CpuGroups:
         }
 
     @cached_property
-    def cores_of_cache(self) -> Mapping[int, tuple[int, ...]]:
+    def cores_of_cache(self) -> Mapping[int, tuple[CpuMask, ...]]:
         """The masks of the cores of each uncore cache."""
         return {
             unit: tuple(cpus for cpus in self.cores.values() if cpus & mask)
@@ -113,35 +113,29 @@ class CpuGroups:
         sizes = sorted(map(int.bit_count, self.numa_nodes.values()), reverse=True)
         return tuple(accumulate(sizes))
 
-    def numa_mask(self, cpus: int) -> int:
+    def numa_nodes_of(self, cpus: CpuMask) -> NumaMask:
         """The NUMA nodes that hold these CPUs."""
-        return mask_of(numa_node for numa_node, mask in self.numa_nodes.items() if mask & cpus)
+        return numa_mask(numa_node for numa_node, mask in self.numa_nodes.items() if mask & cpus)
 
-    def cpus_in(self, numa_nodes: int) -> int:
+    def cpus_in(self, numa_nodes: NumaMask) -> CpuMask:
         """The CPUs of these NUMA nodes."""
-        if numa_nodes & (numa_nodes - 1) == 0:
-            return self.numa_nodes.get(numa_nodes.bit_length() - 1, 0)
-        found = 0
-        for numa_node in members(numa_nodes):
-            found |= self.numa_nodes.get(numa_node, 0)
-        return found
+        none = NO_CPUS
+        if numa_nodes.bit_count() == 1:
+            return self.numa_nodes.get(numa_nodes.bit_length() - 1, none)
+        return _union(self.numa_nodes.get(numa_node, none) for numa_node in members(numa_nodes))
 
-    def sockets_in(self, numa_nodes: int) -> int:
+    def sockets_in(self, numa_nodes: NumaMask) -> int:
         """How many sockets have CPUs in these NUMA nodes."""
         found: set[int] = set()
         for numa_node in members(numa_nodes):
             found |= self.sockets_of_numa_node.get(numa_node, frozenset())
         return len(found)
 
-    def whole_cores(self, cpus: int) -> int:
-        """Those of the CPUs whose cores are in the set with all their threads."""
-        kept = 0
-        for mask in self.cores.values():
-            if mask & cpus == mask:
-                kept |= mask
-        return kept
+    def whole_cores(self, cpus: CpuMask) -> CpuMask:
+        """The CPUs of the cores that are in the set with all their threads."""
+        return _union(core for core in self.cores.values() if core & cpus == core)
 
-    def with_siblings(self, cpus: int) -> int:
+    def with_siblings(self, cpus: CpuMask) -> CpuMask:
         """The CPUs and all threads that share a core with one of them."""
         return _union(mask for mask in self.cores.values() if mask & cpus)
 
@@ -175,15 +169,15 @@ def _cache(cpu: Cpu) -> int:
     return cpu.socket if cpu.uncore_cache == NO_CACHE else cpu.uncore_cache
 
 
-def _units(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
-    masks: dict[int, int] = {}
+def _units(pairs: Iterable[tuple[int, int]]) -> dict[int, CpuMask]:
+    masks: dict[int, CpuMask] = {}
     for unit, cpu in pairs:
-        masks[unit] = masks.get(unit, 0) | 1 << cpu
+        masks[unit] = masks.get(unit, NO_CPUS) | CpuMask(1 << cpu)
     return dict(sorted(masks.items()))
 
 
-def _union(masks: Iterable[int]) -> int:
-    joined = 0
+def _union(masks: Iterable[CpuMask]) -> CpuMask:
+    joined = NO_CPUS
     for mask in masks:
         joined |= mask
     return joined

@@ -1,4 +1,4 @@
-"""Distribute: CPUs in even shares from as many NUMA nodes as a request needs.
+"""CPUs in even shares from as many NUMA nodes as a request needs.
 
 The kubelet tries every combination of NUMA nodes and, for what the even shares leave over, every
 subset of each combination, and keeps the first whose free CPUs are most even afterwards (lowest
@@ -20,12 +20,10 @@ from numapin_operator.placement.cpumanager.packed import (
     sorted_numa_nodes,
     take_packed,
 )
-from numapin_operator.placement.cpumanager.remainder import (
-    Leftover,
-    as_left_by_appends,
-    best_leftover,
-)
+from numapin_operator.placement.cpumanager.remainder import Leftover, best_leftover
 from numapin_operator.placement.errors import NotEnoughCpusError
+from numapin_operator.placement.kubelet_quirks import overwritten_choice
+from numapin_operator.placement.masks import NO_CPUS, CpuMask
 
 _MOST_TRIED: Final = 4096
 """Combinations worth trying one by one where the order of NUMA nodes decides about remainders."""
@@ -46,16 +44,16 @@ class _Choice:
 
 
 def take_distributed(
-    cpu_groups: CpuGroups, free: int, count: int, group: int, packing: Packing
-) -> int:
+    cpu_groups: CpuGroups, free: CpuMask, count: int, group: int, packing: Packing
+) -> CpuMask:
     """Choose `count` CPUs, in groups of `group`, evenly from the fewest NUMA nodes that allow it.
 
     Where no number of NUMA nodes allows even shares, or `count` is no multiple of `group`, the
     packed choice is given.
 
     Raises:
-        NotEnoughCpusError: `free` holds fewer than `count`; with `packing.as_kubelet` also where
-            the kubelet confuses its own list of NUMA nodes, see `as_left_by_appends`.
+        NotEnoughCpusError: `free` holds fewer than `count`, or the quirk
+            `refuses_overwritten_choice` is set and applies.
     """
     if count <= 0 or count % group or count > free.bit_count():
         return take_packed(cpu_groups, free, count, packing)
@@ -113,37 +111,39 @@ class _Distributor:
     """CPUs being taken node by node, as a choice says."""
 
     def __init__(
-        self, cpu_groups: CpuGroups, free: int, ranked: Sequence[Ranked], packing: Packing
+        self, cpu_groups: CpuGroups, free: CpuMask, ranked: Sequence[Ranked], packing: Packing
     ) -> None:
         self._cpu_groups, self._free, self._packing = cpu_groups, free, packing
         self._masks = [mask for _, _, mask in ranked]
         self._sizes = [size for size, _, _ in ranked]
 
-    def hand_out(self, choice: _Choice, count: int, group: int) -> int:
-        """The CPUs of the choice, or of what the kubelet makes of it."""
+    def hand_out(self, choice: _Choice, count: int, group: int) -> CpuMask:
+        """The CPUs of the choice as the kubelet remembers it, see `overwritten_choice`."""
         if len(choice.numa_nodes) == 1:
-            return self._take_from(choice.numa_nodes[0], 0, count)
+            return self._take_from(choice.numa_nodes[0], NO_CPUS, count)
         even = _evenly_left(self._sizes, choice)
-        numa_nodes = as_left_by_appends(choice.numa_nodes, len(self._sizes), stopped=even)
-        places = choice.leftover.places(stopped=False)
-        muddled = (
-            choice if numa_nodes == choice.numa_nodes else replace(choice, numa_nodes=numa_nodes)
+        numa_nodes = overwritten_choice(
+            choice.numa_nodes, range(len(self._sizes)), search_stopped=even
         )
-        taken = self._take(muddled, places, count, group)
+        leftover = choice.leftover
+        turns = overwritten_choice(leftover.chosen, leftover.candidates, search_stopped=False)
+        same = numa_nodes == choice.numa_nodes
+        overwritten = choice if same else replace(choice, numa_nodes=numa_nodes)
+        taken = self._take(overwritten, turns, count, group)
         if taken.bit_count() == count:
             return taken
-        if self._packing.as_kubelet:
+        if self._packing.quirks.refuses_overwritten_choice:
             raise NotEnoughCpusError(count, taken.bit_count(), " on the NUMA nodes chosen")
         return self._take(choice, choice.leftover.chosen, count, group)
 
-    def _take(self, choice: _Choice, places: Sequence[int], count: int, group: int) -> int:
-        taken = 0
+    def _take(self, choice: _Choice, turns: Sequence[int], count: int, group: int) -> CpuMask:
+        taken = NO_CPUS
         for at in choice.numa_nodes:
             taken |= self._take_from(at, taken, choice.share)
         rest = (count - choice.share * len(choice.numa_nodes)) // group
         while rest:
             before = rest
-            for at in places:
+            for at in turns:
                 if rest and (got := self._take_from(at, taken, group)):
                     taken |= got
                     rest -= 1
@@ -151,10 +151,10 @@ class _Distributor:
                 break
         return taken
 
-    def _take_from(self, at: int, taken: int, count: int) -> int:
+    def _take_from(self, at: int, taken: CpuMask, count: int) -> CpuMask:
         there = self._free & self._masks[at] & ~taken
         if there.bit_count() < count:
-            return 0
+            return NO_CPUS
         return take_packed(self._cpu_groups, there, count, self._packing)
 
 

@@ -1,13 +1,17 @@
-"""Take: which free CPUs a request gets, packed as tightly as the machine's levels allow."""
+"""Which free CPUs a request gets, packed as tightly as the machine's levels allow."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from numapin_operator.placement.cpumanager.cpu_groups import CpuGroups, Units
 from numapin_operator.placement.errors import NotEnoughCpusError
-from numapin_operator.placement.masks import lowest
+from numapin_operator.placement.kubelet_quirks import NO_QUIRKS, KubeletQuirks
+from numapin_operator.placement.masks import NO_CPUS, CpuMask, lowest
 
-Ranked = tuple[int, int, int]
+Cores = Sequence[tuple[int, CpuMask]]
+"""Cores by number, each with the mask of its CPUs."""
+
+Ranked = tuple[int, int, CpuMask]
 """Free CPUs in a unit, the unit's id, its mask: what units are sorted by."""
 
 
@@ -16,19 +20,20 @@ class Packing:
     """How CPUs are chosen inside the levels.
 
     `spread` takes single CPUs in the order of their numbers within a socket rather than whole
-    cores; `uncore` tries to stay in one uncore cache; `as_kubelet` repeats the kubelet's faults,
-    see `_free_sockets` and `take_distributed`.
+    cores; `uncore` tries to stay in one uncore cache; `quirks` are faults of the kubelet to repeat.
     """
 
     spread: bool = False
     uncore: bool = False
-    as_kubelet: bool = False
+    quirks: KubeletQuirks = NO_QUIRKS
 
 
 PACKED = Packing()
 
 
-def take_packed(cpu_groups: CpuGroups, free: int, count: int, packing: Packing = PACKED) -> int:
+def take_packed(
+    cpu_groups: CpuGroups, free: CpuMask, count: int, packing: Packing = PACKED
+) -> CpuMask:
     """Choose `count` CPUs, whole units before parts of units, tightest units first.
 
     Tries NUMA nodes and sockets (the wider first), then uncore caches if asked, then cores, then
@@ -42,13 +47,13 @@ def take_packed(cpu_groups: CpuGroups, free: int, count: int, packing: Packing =
         packing: how to choose inside the levels.
 
     Returns:
-        The mask of `count` CPUs, all of them from `free` unless `as_kubelet` is set.
+        The mask of `count` CPUs, all of them from `free` unless `judges_sockets_by_average`.
 
     Raises:
         NotEnoughCpusError: `free` holds fewer than `count`.
     """
     if count <= 0:
-        return 0
+        return NO_CPUS
     if count > free.bit_count():
         raise NotEnoughCpusError(count, free.bit_count())
     taking = _CpuAccumulator(cpu_groups, free, count, packing)
@@ -67,9 +72,9 @@ class _CpuAccumulator:
 
     __slots__ = ("cpu_groups", "free", "packing", "taken", "wanted")
 
-    def __init__(self, cpu_groups: CpuGroups, free: int, count: int, packing: Packing) -> None:
+    def __init__(self, cpu_groups: CpuGroups, free: CpuMask, count: int, packing: Packing) -> None:
         self.cpu_groups, self.free, self.wanted, self.packing = cpu_groups, free, count, packing
-        self.taken = 0
+        self.taken = NO_CPUS
 
     def take_whole_units(self) -> None:
         """Take NUMA nodes and sockets that are free as a whole, the wider first."""
@@ -80,7 +85,7 @@ class _CpuAccumulator:
             self._take_sockets()
             self._take_numa_nodes()
 
-    def _take(self, cpus: int) -> None:
+    def _take(self, cpus: CpuMask) -> None:
         self.taken |= cpus
         self.free &= ~cpus
         self.wanted -= cpus.bit_count()
@@ -99,18 +104,14 @@ class _CpuAccumulator:
             if self.wanted >= mask.bit_count():
                 self._take(mask)
 
-    def _free_sockets(self) -> list[int]:
-        """Sockets to take whole.
-
-        The kubelet takes a socket for free when its count of free CPUs equals the machine's
-        average socket, even if the socket is larger and some of its CPUs are in use. We ask in
-        addition that all of it is free, unless the caller wants the kubelet's very answer.
-        """
+    def _free_sockets(self) -> list[CpuMask]:
+        """Sockets to take whole: free ones of average size. Source: cpumanager, `isSocketFree`."""
         average = self.cpu_groups.cpus_per_socket
+        by_average = self.packing.quirks.judges_sockets_by_average
         return [
             mask
             for count, _, mask in sorted_sockets(self.cpu_groups, self.free)
-            if count == average and (count == mask.bit_count() or self.packing.as_kubelet)
+            if count == average and (count == mask.bit_count() or by_average)
         ]
 
     def take_uncore_caches(self) -> None:
@@ -132,7 +133,7 @@ class _CpuAccumulator:
         """
         threads = self.cpu_groups.threads
         cores_wanted = -(-self.wanted // threads)
-        chosen = 0
+        chosen = NO_CPUS
         cache = self.cpu_groups.uncore_caches[unit]
         for mask in self.cpu_groups.cores_of_cache[unit]:
             if mask & cache & self.free:
@@ -141,7 +142,7 @@ class _CpuAccumulator:
                 if not cores_wanted:
                     break
         if self.wanted % 2 and threads > 1 and chosen.bit_count() > self.wanted:
-            chosen ^= 1 << chosen.bit_length() - 1
+            chosen = lowest(chosen, chosen.bit_count() - 1)
         if chosen.bit_count() == self.wanted:
             self._take(chosen)
 
@@ -153,8 +154,8 @@ class _CpuAccumulator:
                 return
             self._take_cores_of(self._smallest_first(self.cpu_groups.cores_of[unit]))
 
-    def _take_cores_of(self, cores: Sequence[tuple[int, int]]) -> None:
-        free, wanted, taken = self.free, self.wanted, 0
+    def _take_cores_of(self, cores: Cores) -> None:
+        free, wanted, taken = self.free, self.wanted, NO_CPUS
         for _, mask in cores:
             if free & mask == mask and (size := mask.bit_count()) <= wanted:
                 taken |= mask
@@ -163,7 +164,9 @@ class _CpuAccumulator:
                     break
         self._take(taken)
 
-    def _smallest_first(self, cores: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
+    def _smallest_first(
+        self, cores: Sequence[tuple[int, CpuMask]]
+    ) -> Sequence[tuple[int, CpuMask]]:
         if self.cpu_groups.uniform:
             return cores
         return sorted(cores, key=lambda core: core[1].bit_count())
@@ -181,12 +184,12 @@ class _CpuAccumulator:
                     return
 
 
-def sorted_outer(cpu_groups: CpuGroups, free: int) -> list[Ranked]:
+def sorted_outer(cpu_groups: CpuGroups, free: CpuMask) -> list[Ranked]:
     """The wider units that have free CPUs, tightest first."""
     return _ranked(cpu_groups.outer, free)
 
 
-def sorted_inner(cpu_groups: CpuGroups, free: int) -> Iterator[Ranked]:
+def sorted_inner(cpu_groups: CpuGroups, free: CpuMask) -> Iterator[Ranked]:
     """The narrower units that have free CPUs: unit by unit of the wider ones, tightest first."""
     seen: set[int] = set()
     for _, _, outer in sorted_outer(cpu_groups, free):
@@ -197,14 +200,14 @@ def sorted_inner(cpu_groups: CpuGroups, free: int) -> Iterator[Ranked]:
                 yield ranked
 
 
-def sorted_numa_nodes(cpu_groups: CpuGroups, free: int) -> Iterator[Ranked]:
+def sorted_numa_nodes(cpu_groups: CpuGroups, free: CpuMask) -> Iterator[Ranked]:
     """The NUMA nodes that have free CPUs, in the order in which they are taken."""
     if cpu_groups.numa_first:
         return iter(sorted_outer(cpu_groups, free))
     return sorted_inner(cpu_groups, free)
 
 
-def sorted_sockets(cpu_groups: CpuGroups, free: int) -> Iterator[Ranked]:
+def sorted_sockets(cpu_groups: CpuGroups, free: CpuMask) -> Iterator[Ranked]:
     """The sockets that have free CPUs, in the order in which they are taken."""
     return (
         sorted_inner(cpu_groups, free)
@@ -213,13 +216,13 @@ def sorted_sockets(cpu_groups: CpuGroups, free: int) -> Iterator[Ranked]:
     )
 
 
-def _sorted_uncore_caches(cpu_groups: CpuGroups, free: int) -> Iterator[Ranked]:
+def _sorted_uncore_caches(cpu_groups: CpuGroups, free: CpuMask) -> Iterator[Ranked]:
     for _, _, numa_node in sorted_numa_nodes(cpu_groups, free):
         caches = {unit: m for unit, m in cpu_groups.uncore_caches.items() if m & numa_node & free}
         yield from _ranked(caches, free)
 
 
-def _ranked(units: Units, free: int) -> list[Ranked]:
+def _ranked(units: Units, free: CpuMask) -> list[Ranked]:
     ranked = [
         (count, unit, mask) for unit, mask in units.items() if (count := (mask & free).bit_count())
     ]

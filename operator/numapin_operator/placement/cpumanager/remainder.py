@@ -1,4 +1,7 @@
-"""Shares: which NUMA nodes give what even shares leave over, and how the kubelet muddles them."""
+"""Which NUMA nodes give the CPUs that even shares leave over.
+
+Source: Kubernetes v1.36, cpumanager, `takeByTopologyNUMADistributed`, the remainder.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,8 +10,6 @@ from math import comb
 from typing import Final
 
 _MOST_TRIED: Final = 512
-_CAPACITIES: Final = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-"""Capacities that a Go slice of ints grows through when elements are appended one by one."""
 
 Rests = Sequence[tuple[int, int]]
 """Position of a NUMA node and the CPUs it has free after its even share."""
@@ -16,11 +17,14 @@ Rests = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """The remainder handed out: `chosen` positions of NUMA nodes take turns giving a group each.
+    """A remainder divided among NUMA nodes.
 
-    `given` tells how many CPUs each gives in the end; `spread` by how much the sum of squares of
-    free CPUs changes; `candidates` are the positions that could have been chosen.
-    `depends_on_order` says that another order of the NUMA nodes may give another spread.
+    Attributes:
+        chosen: positions of NUMA nodes that take turns giving a group of CPUs each.
+        given: how many CPUs each gives in the end.
+        spread: the change of the sum of squares of free CPUs.
+        candidates: the positions that could have been chosen.
+        depends_on_order: another order of the NUMA nodes may give another spread.
     """
 
     chosen: tuple[int, ...] = ()
@@ -29,19 +33,12 @@ class Leftover:
     candidates: tuple[int, ...] = ()
     depends_on_order: bool = False
 
-    def places(self, *, stopped: bool) -> tuple[int, ...]:
-        """The chosen positions as the kubelet has them in the end, see `as_left_by_appends`."""
-        index = {at: number for number, at in enumerate(self.candidates)}
-        numbers = tuple(index[at] for at in self.chosen)
-        left = as_left_by_appends(numbers, len(self.candidates), stopped=stopped)
-        return tuple(self.candidates[number] for number in left)
-
 
 def best_leftover(rests: Rests, turns: int, group: int) -> Leftover:
-    """Choose who gives `turns` groups so that the free CPUs left are most even.
+    """Choose the NUMA nodes that give `turns` groups so that the CPUs left free are most even.
 
-    Of equal choices the kubelet keeps the first it meets: more NUMA nodes before fewer, then the
-    lowest positions. There is always one: `rests` hold `turns` groups in all.
+    Of equal choices the kubelet keeps the first: more NUMA nodes before fewer, then the lowest
+    positions. There is always one, because `rests` hold `turns` groups in all.
     """
     if not turns:
         return Leftover()
@@ -59,7 +56,7 @@ def best_leftover(rests: Rests, turns: int, group: int) -> Leftover:
 
 
 def _one_turn_each(able: Rests, turns: int, group: int) -> Leftover:
-    """The nodes with most left give one group each; those behind them stand by, giving none."""
+    """The nodes with most CPUs left give one group each; the nodes after them give nothing."""
     fullest = sorted(range(len(able)), key=lambda i: (-able[i][1], i))[:turns]
     last = max(fullest)
     chosen = [*sorted(fullest), *range(last + 1, len(able))]
@@ -72,7 +69,7 @@ def _one_turn_each(able: Rests, turns: int, group: int) -> Leftover:
 
 
 def _least_spread(able: Rests, turns: int, group: int) -> int:
-    """A bound: each turn by whoever then has most left."""
+    """A lower bound: at each turn the node with most CPUs left gives."""
     rests = [rest for _, rest in able]
     spread = 0
     for _ in range(turns):
@@ -83,7 +80,7 @@ def _least_spread(able: Rests, turns: int, group: int) -> int:
 
 
 def _in_rounds(able: Rests, numa_nodes: int, turns: int, group: int) -> Leftover | None:
-    """The best subset of so many nodes, each giving in several rounds; None if none has enough."""
+    """The best subset of so many nodes that give in several rounds; None if none has enough."""
     subsets = combinations(range(len(able)), numa_nodes)
     if comb(len(able), numa_nodes) > _MOST_TRIED:
         fullest = sorted(range(len(able)), key=lambda i: (-able[i][1], i))[:numa_nodes]
@@ -115,35 +112,3 @@ def _take_turns(rests: Sequence[int], turns: int, group: int) -> list[int]:
                 given[i] += group
                 turns -= 1
     return given
-
-
-def as_left_by_appends(chosen: tuple[int, ...], total: int, *, stopped: bool) -> tuple[int, ...]:
-    """What the kubelet's record of a chosen combination holds once its search is over.
-
-    The kubelet keeps a slice that the search goes on appending to. Where the slice has spare
-    capacity, combinations with the same beginning share its memory, so that the end of the chosen
-    one is overwritten by the last of them (by the very next, if the search stopped there because
-    nothing can be more even). Its answers depend on it, so ours do.
-
-    Args:
-        chosen: ascending positions of a combination out of `total`.
-        total: how many there are to choose from.
-        stopped: whether the search ended with the next combination.
-    """
-    size = len(chosen)
-    kept = max((capacity for capacity in _CAPACITIES if capacity < size), default=0) + 1
-    if kept >= size:
-        return chosen
-    if not stopped:
-        return chosen[:kept] + tuple(range(total - (size - kept), total))
-    following = _next_combination(chosen, total)
-    return following if following[:kept] == chosen[:kept] else chosen
-
-
-def _next_combination(chosen: tuple[int, ...], total: int) -> tuple[int, ...]:
-    """The combination after this one in ascending order; itself where it is the last."""
-    size = len(chosen)
-    for i in reversed(range(size)):
-        if chosen[i] < total - size + i:
-            return chosen[:i] + tuple(range(chosen[i] + 1, chosen[i] + 1 + size - i))
-    return chosen

@@ -3,9 +3,10 @@
 from numapin_operator.placement.cpumanager.cpu_groups import CpuGroups
 from numapin_operator.placement.cpumanager.packed import Packing, sorted_inner, take_packed
 from numapin_operator.placement.errors import SmtAlignmentError
+from numapin_operator.placement.masks import NO_CPUS, CpuMask
 
 
-def take_whole_cores(cpu_groups: CpuGroups, free: int, count: int, packing: Packing) -> int:
+def take_whole_cores(cpu_groups: CpuGroups, free: CpuMask, count: int, packing: Packing) -> CpuMask:
     """Choose `count` CPUs that are all threads of their cores.
 
     The kubelet divides CPUs by cores and takes the average for every core's size, so that on a
@@ -26,14 +27,14 @@ def take_whole_cores(cpu_groups: CpuGroups, free: int, count: int, packing: Pack
     return _largest_first(cpu_groups, whole, count)
 
 
-def _largest_first(cpu_groups: CpuGroups, whole: int, count: int) -> int:
+def _largest_first(cpu_groups: CpuGroups, whole: CpuMask, count: int) -> CpuMask:
     ordered = [
         mask
         for _, unit, _ in sorted_inner(cpu_groups, whole)
         for _, mask in cpu_groups.cores_of[unit]
         if mask & whole
     ]
-    taken = 0
+    taken = NO_CPUS
     for mask in sorted(ordered, key=int.bit_count, reverse=True):
         if (taken | mask).bit_count() <= count:
             taken |= mask

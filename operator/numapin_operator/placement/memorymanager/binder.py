@@ -1,9 +1,10 @@
-"""Binder: binds one pod's memory; what the kubelet's policy and our own have in common."""
+"""What binds one pod's memory: the interface, and the blocks of its containers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from numapin_operator.placement.allocations import Block
+from numapin_operator.placement.masks import NO_NUMA_NODES, CpuMask, NumaMask
 from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.requests import Amounts, ContainerKind, ContainerView
 from numapin_operator.placement.topologymanager.hints import MemoryHints
@@ -17,7 +18,7 @@ class MemoryBinder(Protocol):
         """Where memory could be bound; None where the merge should not care."""
 
     def bind(
-        self, container: ContainerView, asked: Amounts, affinity: MergedHint, cpus: int
+        self, container: ContainerView, asked: Amounts, hint: MergedHint, cpus: CpuMask
     ) -> None:
         """Bind a container's memory, near its CPUs.
 
@@ -25,14 +26,14 @@ class MemoryBinder(Protocol):
             NotEnoughMemoryError: it cannot be bound as the policy demands.
         """
 
-    def bind_pod(self, asked: Amounts, affinity: MergedHint, cpus: int) -> tuple[Block, ...]:
+    def bind_pod(self, asked: Amounts, hint: MergedHint, cpus: CpuMask) -> tuple[Block, ...]:
         """Bind the memory of a pod as a whole; raises as `bind`."""
 
     def blocks(self) -> dict[str, tuple[Block, ...]]:
         """What each container has been bound with."""
 
     def undo(self) -> None:
-        """Give back whatever was bound."""
+        """Release whatever was bound."""
 
 
 class PodBlocks:
@@ -86,10 +87,10 @@ class PodBlocks:
 
 def divide(shares: Mapping[str, Amounts], whole: Sequence[Block]) -> dict[str, tuple[Block, ...]]:
     """The parts of a pod's memory that its containers may count on."""
-    at: dict[str, int] = {}
+    at: dict[str, NumaMask] = {}
     for block in whole:
-        at[block.resource] = at.get(block.resource, 0) | block.numa_nodes
-    anywhere = next(iter(at.values()), 0)
+        at[block.resource] = at.get(block.resource, NO_NUMA_NODES) | block.numa_nodes
+    anywhere = next(iter(at.values()), NO_NUMA_NODES)
     return {
         name: tuple(Block(at.get(resource, anywhere), resource, size) for resource, size in asked)
         for name, asked in shares.items()

@@ -1,4 +1,4 @@
-"""Nearby memory: our own policies, that bind memory to the NUMA nodes of the CPUs.
+"""numapin's own policies, which bind memory to the NUMA nodes of the CPUs.
 
 `SingleNUMA` binds a container to one NUMA node or refuses it. `Preferred` takes one NUMA node where
 it can, else the fewest, and refuses only what the whole machine does not have. Neither has the
@@ -9,7 +9,7 @@ from numapin_api.quantity import format_bytes
 from numapin_operator.placement.allocations import Block
 from numapin_operator.placement.cpumanager.cpu_groups import CpuGroups
 from numapin_operator.placement.errors import NotEnoughMemoryError
-from numapin_operator.placement.masks import members
+from numapin_operator.placement.masks import NO_NUMA_NODES, CpuMask, NumaMask, members
 from numapin_operator.placement.memorymanager.binder import PodBlocks
 from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.requests import Amounts, ContainerView
@@ -35,7 +35,7 @@ class NearestBinder:
         return found if found.best() else None
 
     def bind(
-        self, container: ContainerView, asked: Amounts, affinity: MergedHint, cpus: int
+        self, container: ContainerView, asked: Amounts, hint: MergedHint, cpus: CpuMask
     ) -> None:
         """Bind a container's memory near its CPUs."""
         if not asked:
@@ -43,16 +43,16 @@ class NearestBinder:
         left = self._blocks.left_by_init_containers()
         self._tables.release(left)
         try:
-            blocks = self._assign(asked, affinity, cpus)
+            blocks = self._assign(asked, hint, cpus)
             self._blocks.add(container, blocks)
             left = self._blocks.left_by_init_containers(but=container.name)
         finally:
             for block in left:
                 self._tables.assign(block)
 
-    def bind_pod(self, asked: Amounts, affinity: MergedHint, cpus: int) -> tuple[Block, ...]:
+    def bind_pod(self, asked: Amounts, hint: MergedHint, cpus: CpuMask) -> tuple[Block, ...]:
         """Bind the memory of a pod as a whole."""
-        blocks = tuple(self._assign(asked, affinity, cpus)) if asked else ()
+        blocks = tuple(self._assign(asked, hint, cpus)) if asked else ()
         self._blocks.add_pod(blocks)
         return blocks
 
@@ -61,15 +61,15 @@ class NearestBinder:
         return self._blocks.frozen()
 
     def undo(self) -> None:
-        """Give back whatever was bound."""
+        """Release whatever was bound."""
         self._blocks.undo()
 
-    def _assign(self, asked: Amounts, affinity: MergedHint, cpus: int) -> list[Block]:
+    def _assign(self, asked: Amounts, hint: MergedHint, cpus: CpuMask) -> list[Block]:
         near = {
             numa_node: (mask & cpus).bit_count()
             for numa_node, mask in self._cpu_groups.numa_nodes.items()
         }
-        numa_nodes = self._choose(asked, affinity.numa_nodes or 0, near)
+        numa_nodes = self._choose(asked, hint.numa_nodes or NO_NUMA_NODES, near)
         order = sorted(
             members(numa_nodes), key=lambda numa_node: (-near.get(numa_node, 0), numa_node)
         )
@@ -78,19 +78,19 @@ class NearestBinder:
             self._tables.assign(block)
         return blocks
 
-    def _choose(self, asked: Amounts, wished: int, near: dict[int, int]) -> int:
+    def _choose(self, asked: Amounts, hinted: NumaMask, near: dict[int, int]) -> NumaMask:
         """One NUMA node: of the merge's if any will do, with most of the CPUs, then the lowest."""
         singles = self._tables.single_hints(asked, alone=True).singles
         if singles:
             best = min(
                 members(singles),
                 key=lambda numa_node: (
-                    not wished >> numa_node & 1,
+                    not hinted >> numa_node & 1,
                     -near.get(numa_node, 0),
                     numa_node,
                 ),
             )
-            return 1 << best
+            return NumaMask(1 << best)
         wanted = ", ".join(f"{format_bytes(size)} of {resource}" for resource, size in asked)
         if self._alone:
             raise NotEnoughMemoryError(f"wanted {wanted} on one NUMA node, none has so much")
@@ -102,7 +102,7 @@ class NearestBinder:
         for numa_node in sorted(
             numa_nodes, key=lambda numa_node: (-near.get(numa_node, 0), numa_node)
         ):
-            if found := SubsetSearch(numa_nodes, needs, required=1 << numa_node).best(
+            if found := SubsetSearch(numa_nodes, needs, required=NumaMask(1 << numa_node)).best(
                 fewest.bit_count()
             ):
                 return found
@@ -116,5 +116,5 @@ class NearestBinder:
             part = min(size, free.get(numa_node, 0))
             size -= part
             if part or len(order) == 1:
-                blocks.append(Block(1 << numa_node, resource, part))
+                blocks.append(Block(NumaMask(1 << numa_node), resource, part))
         return blocks

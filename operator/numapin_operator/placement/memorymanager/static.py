@@ -3,7 +3,8 @@
 from numapin_api.quantity import format_bytes
 from numapin_operator.placement.allocations import Block
 from numapin_operator.placement.errors import NotEnoughMemoryError
-from numapin_operator.placement.masks import members
+from numapin_operator.placement.kubelet_quirks import KubeletQuirks
+from numapin_operator.placement.masks import NO_NUMA_NODES, CpuMask, NumaMask, members
 from numapin_operator.placement.memorymanager.binder import PodBlocks
 from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.requests import Amounts, ContainerKind, ContainerView
@@ -14,14 +15,13 @@ from numapin_operator.placement.topologymanager.merge import MergedHint
 class StaticBinder:
     """One pod's memory under policy Static.
 
-    The kubelet looks for NUMA nodes even for a container that asks no memory, and may refuse it;
-    with `as_kubelet` so do we.
+    What ordinary init containers leave behind is used again by the containers after them.
     """
 
-    def __init__(self, tables: MemoryTables, *, as_kubelet: bool) -> None:
-        self._tables, self._as_kubelet = tables, as_kubelet
+    def __init__(self, tables: MemoryTables, quirks: KubeletQuirks) -> None:
+        self._tables, self._quirks = tables, quirks
         self._blocks = PodBlocks(tables)
-        self._reusable: dict[int, dict[str, int]] = {}
+        self._reusable: dict[NumaMask, dict[str, int]] = {}
         self._last: MemoryHints | None = None
 
     def hints(self, asked: Amounts) -> MemoryHints | None:
@@ -30,12 +30,12 @@ class StaticBinder:
         return found if found.best() else None
 
     def bind(
-        self, container: ContainerView, asked: Amounts, affinity: MergedHint, _cpus: int
+        self, container: ContainerView, asked: Amounts, hint: MergedHint, _cpus: CpuMask
     ) -> None:
         """Bind a container's memory on the NUMA nodes of the merge, or on more of them."""
-        if not asked and not self._as_kubelet:
+        if not asked and not self._quirks.binds_empty_requests:
             return
-        numa_nodes = self._choose(asked, affinity)
+        numa_nodes = self._choose(asked, hint)
         blocks = [Block(numa_nodes, resource, size) for resource, size in asked]
         reusable = self._reusable.get(numa_nodes, {})
         for block in blocks:
@@ -44,11 +44,11 @@ class StaticBinder:
         self._leave_or_use(container, blocks)
         self._blocks.add(container, blocks)
 
-    def bind_pod(self, asked: Amounts, affinity: MergedHint, _cpus: int) -> tuple[Block, ...]:
+    def bind_pod(self, asked: Amounts, hint: MergedHint, _cpus: CpuMask) -> tuple[Block, ...]:
         """Bind the memory of a pod as a whole."""
-        if not asked and not self._as_kubelet:
+        if not asked and not self._quirks.binds_empty_requests:
             return ()
-        numa_nodes = self._choose(asked, affinity)
+        numa_nodes = self._choose(asked, hint)
         blocks = tuple(Block(numa_nodes, resource, size) for resource, size in asked)
         for block in blocks:
             self._tables.assign(block)
@@ -60,17 +60,17 @@ class StaticBinder:
         return self._blocks.frozen()
 
     def undo(self) -> None:
-        """Give back whatever was bound."""
+        """Release whatever was bound."""
         self._blocks.undo()
 
-    def _choose(self, asked: Amounts, affinity: MergedHint) -> int:
+    def _choose(self, asked: Amounts, hint: MergedHint) -> NumaMask:
         hints = self._last
         if hints is None or hints.asked != asked:
             hints = self._tables.hints(asked, self._reusable)
         self._last = None
-        numa_nodes, promised = affinity.numa_nodes, affinity.preferred
+        numa_nodes, promised = hint.numa_nodes, hint.preferred
         if numa_nodes is None:
-            numa_nodes = hints.best() if asked else 0
+            numa_nodes = hints.best() if asked else NO_NUMA_NODES
             _check(hints, numa_nodes, promised=promised)
             promised = numa_nodes.bit_count() == hints.fewest
         if not self._tables.holds(numa_nodes, asked):
@@ -93,7 +93,7 @@ class StaticBinder:
                 there[block.resource] = max(0, before - block.size_bytes)
 
 
-def _check(hints: MemoryHints, numa_nodes: int, *, promised: bool) -> None:
+def _check(hints: MemoryHints, numa_nodes: NumaMask, *, promised: bool) -> None:
     if not numa_nodes:
         raise NotEnoughMemoryError(f"wanted {_amounts(hints.asked)}, no NUMA nodes have so much")
     if promised and numa_nodes.bit_count() != hints.fewest:
@@ -103,7 +103,7 @@ def _check(hints: MemoryHints, numa_nodes: int, *, promised: bool) -> None:
         )
 
 
-def _nodes(numa_nodes: int) -> str:
+def _nodes(numa_nodes: NumaMask) -> str:
     listed = ", ".join(map(str, members(numa_nodes)))
     return f"NUMA nodes {listed}" if numa_nodes.bit_count() > 1 else f"NUMA node {listed}"
 

@@ -1,4 +1,4 @@
-"""Memory: what each NUMA node has free, and which nodes are bound together.
+"""What each NUMA node has free, and which NUMA nodes are bound together.
 
 Source: Kubernetes v1.36, memorymanager, static policy. A NUMA node serves either containers bound
 to it alone or those bound to one group of nodes; the first block decides, the last release frees.
@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from numapin_operator.placement.allocations import Block
-from numapin_operator.placement.masks import mask_of, members
-from numapin_operator.placement.policy import Capacity
-from numapin_operator.placement.requests import Amounts
+from numapin_operator.placement.masks import NO_NUMA_NODES, NumaMask, members, numa_mask
+from numapin_operator.placement.requests import Amounts, Capacity
 from numapin_operator.placement.topologymanager.hints import MemoryHints, Reusable
 from numapin_operator.placement.topologymanager.subset_search import SubsetSearch
 
@@ -38,7 +37,7 @@ class MemoryTables:
         self.free = {resource: dict(at) for resource, at in capacity.items()}
         self._bound: dict[str, dict[int, int]] = {resource: {} for resource in capacity}
         self._uses = dict.fromkeys(self.numa_nodes, 0)
-        self._groups = {numa_node: 1 << numa_node for numa_node in self.numa_nodes}
+        self._groups = {numa_node: NumaMask(1 << numa_node) for numa_node in self.numa_nodes}
         self._grouped = False
         self._fewest_for: dict[Amounts, int] = {}
 
@@ -78,7 +77,7 @@ class MemoryTables:
                     continue
                 self._uses[numa_node] -= 1
                 if not self._uses[numa_node]:
-                    self._groups[numa_node] = 1 << numa_node
+                    self._groups[numa_node] = NumaMask(1 << numa_node)
                 part = min(left, bound.get(numa_node, 0))
                 if part > 0:
                     bound[numa_node] -= part
@@ -104,17 +103,17 @@ class MemoryTables:
             asked=asked,
             free=self.free,
             reusable={},
-            singles=mask_of(
-                numa_node for numa_node in everywhere if self.holds(1 << numa_node, asked)
+            singles=numa_mask(
+                numa_node for numa_node in everywhere if self.holds(NumaMask(1 << numa_node), asked)
             ),
             groups=(),
             loose=() if alone else everywhere,
             fewest=1 if alone else self._fewest(asked),
         )
 
-    def holds(self, numa_nodes: int, asked: Amounts) -> bool:
+    def holds(self, numa_nodes: NumaMask, asked: Amounts) -> bool:
         """Whether these nodes have so much free together."""
-        if numa_nodes & (numa_nodes - 1) == 0:
+        if numa_nodes.bit_count() <= 1:
             numa_node = numa_nodes.bit_length() - 1
             return all(
                 self.free.get(name, _NOTHING).get(numa_node, 0) >= size for name, size in asked
@@ -125,7 +124,7 @@ class MemoryTables:
             for resource, size in asked
         )
 
-    def clashes(self, numa_nodes: int) -> bool:
+    def clashes(self, numa_nodes: NumaMask) -> bool:
         """Whether some of several nodes serves others, alone or in another group."""
         if numa_nodes.bit_count() == 1:
             return False
@@ -134,12 +133,12 @@ class MemoryTables:
             for numa_node in members(numa_nodes)
         )
 
-    def _singles(self, asked: Amounts, reusable: Reusable) -> int:
+    def _singles(self, asked: Amounts, reusable: Reusable) -> NumaMask:
         """The nodes, bound to no group, that hold everything alone."""
         columns = [(self.free.get(name, _NOTHING), name, size) for name, size in asked]
-        found = 0
+        found = NO_NUMA_NODES
         for numa_node in self.numa_nodes:
-            mask = 1 << numa_node
+            mask = NumaMask(1 << numa_node)
             if self._groups[numa_node] != mask and self._groups[numa_node].bit_count() > 1:
                 continue
             left = reusable.get(mask, _NONE_LEFT) if reusable else _NONE_LEFT
@@ -150,7 +149,7 @@ class MemoryTables:
                 found |= mask
         return found
 
-    def _fitting_groups(self, asked: Amounts, reusable: Reusable) -> Iterable[int]:
+    def _fitting_groups(self, asked: Amounts, reusable: Reusable) -> Iterable[NumaMask]:
         for group in sorted({mask for mask in self._groups.values() if mask.bit_count() > 1}):
             left = reusable.get(group, {})
             still = tuple((name, size - left.get(name, 0)) for name, size in asked)

@@ -1,4 +1,4 @@
-"""Hints: the sets of NUMA nodes that could give what is asked, described rather than listed.
+"""The sets of NUMA nodes that could give what is asked, described rather than listed.
 
 The kubelet lists every set of NUMA nodes that has enough, which doubles with each node. Here a
 provider's sets are given by what they must hold, and the merge searches them.
@@ -10,7 +10,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from numapin_operator.placement.cpumanager.cpu_groups import CpuGroups
-from numapin_operator.placement.masks import members
+from numapin_operator.placement.masks import NO_NUMA_NODES, CpuMask, NumaMask, members
 from numapin_operator.placement.requests import Amounts
 from numapin_operator.placement.topologymanager.subset_search import (
     Distances,
@@ -18,7 +18,7 @@ from numapin_operator.placement.topologymanager.subset_search import (
     Weights,
 )
 
-Reusable = Mapping[int, Mapping[str, int]]
+Reusable = Mapping[NumaMask, Mapping[str, int]]
 """What init containers leave to those that follow: NUMA nodes (a mask) to resource to bytes."""
 
 
@@ -42,7 +42,7 @@ class CpuHints(NamedTuple):
     cpu_groups: CpuGroups
     free: Weights
     wanted: int
-    required: int
+    required: NumaMask
     fewest: int
     sockets: int | None
 
@@ -56,7 +56,7 @@ class CpuHints(NamedTuple):
         """What a set must hold."""
         return ((self.free, self.wanted),)
 
-    def prefers(self, numa_nodes: int) -> bool:
+    def prefers(self, numa_nodes: NumaMask) -> bool:
         """Whether a set that will do is a preferred one."""
         if numa_nodes.bit_count() == self.fewest:
             return True
@@ -78,7 +78,7 @@ class CpuHints(NamedTuple):
 
 
 def cpu_hints(
-    cpu_groups: CpuGroups, free: int, reusable: int, wanted: int, *, by_socket: bool
+    cpu_groups: CpuGroups, free: CpuMask, reusable: CpuMask, wanted: int, *, by_socket: bool
 ) -> CpuHints | Impossible:
     """Where `wanted` CPUs could come from. Source: Kubernetes v1.36, `generateCPUTopologyHints`."""
     counts = {
@@ -92,7 +92,7 @@ def cpu_hints(
         cpu_groups=cpu_groups,
         free=counts,
         wanted=wanted,
-        required=cpu_groups.numa_mask(reusable) if reusable else 0,
+        required=cpu_groups.numa_nodes_of(reusable) if reusable else NO_NUMA_NODES,
         fewest=fewest,
         sockets=_sockets(cpu_groups, fewest) if by_socket else None,
     )
@@ -119,8 +119,8 @@ class MemoryHints(NamedTuple):
     asked: Amounts
     free: Mapping[str, Weights]
     reusable: Reusable
-    singles: int
-    groups: tuple[int, ...]
+    singles: NumaMask
+    groups: tuple[NumaMask, ...]
     loose: tuple[int, ...]
     fewest: int
 
@@ -134,7 +134,9 @@ class MemoryHints(NamedTuple):
         """How often the kubelet lists these sets."""
         return len(self.asked)
 
-    def loose_sets(self, required: int = 0, distances: Distances | None = None) -> SubsetSearch:
+    def loose_sets(
+        self, required: NumaMask = NO_NUMA_NODES, distances: Distances | None = None
+    ) -> SubsetSearch:
         """The search among sets of loose nodes."""
         return SubsetSearch(self.loose, self.needs, required=required, distances=distances)
 
@@ -143,12 +145,13 @@ class MemoryHints(NamedTuple):
         found = self.best()
         return found.bit_count()
 
-    def best(self, required: int = 0) -> int:
+    def best(self, required: NumaMask = NO_NUMA_NODES) -> NumaMask:
         """The smallest set that contains `required`, then the lowest numbers; 0 for none."""
         for numa_node in members(self.singles):
-            if not required & ~(1 << numa_node):
-                return 1 << numa_node
+            single = NumaMask(1 << numa_node)
+            if not required & ~single:
+                return single
         sets = [group for group in self.groups if not required & ~group]
         if loose := self.loose_sets(required).smallest(first=2):
             sets.append(loose)
-        return min(sets, key=lambda mask: (mask.bit_count(), mask), default=0)
+        return min(sets, key=lambda mask: (mask.bit_count(), mask), default=NO_NUMA_NODES)

@@ -1,9 +1,10 @@
-"""Intersections: whether a set of NUMA nodes is what CPU and memory hints have in common."""
+"""Whether a set of NUMA nodes is what CPU and memory hints have in common."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from numapin_operator.placement.masks import NO_NUMA_NODES, NumaMask
 from numapin_operator.placement.topologymanager.hints import CpuHints, MemoryHints
 
 _MOST_STEPS: Final = 4096
@@ -16,10 +17,10 @@ class _Side:
     """One provider's set: what it may still do without, and nodes that it cannot leave out."""
 
     slack: list[int]
-    fixed: int
+    fixed: NumaMask
 
 
-def is_intersection(numa_nodes: int, cpu: CpuHints | None, memory: MemoryHints) -> bool:
+def is_intersection(numa_nodes: NumaMask, cpu: CpuHints | None, memory: MemoryHints) -> bool:
     """Whether sets of loose nodes and a CPU set exist that have just `numa_nodes` in common.
 
     Each other loose node must be missing from one of the sets at least (memory has as many sets as
@@ -33,7 +34,7 @@ def is_intersection(numa_nodes: int, cpu: CpuHints | None, memory: MemoryHints) 
     if min(slack, default=0) < 0:
         return False
     others = [numa_node for numa_node in memory.loose if not numa_nodes >> numa_node & 1]
-    sides = [_Side(list(slack), 0) for _ in range(memory.copies)]
+    sides = [_Side(list(slack), NO_NUMA_NODES) for _ in range(memory.copies)]
     loads = {
         numa_node: tuple(weights.get(numa_node, 0) for weights in free) for numa_node in others
     }

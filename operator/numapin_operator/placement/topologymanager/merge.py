@@ -1,4 +1,4 @@
-"""Merge: one set of NUMA nodes for all resources, as the topology policy demands.
+"""One set of NUMA nodes for all resources, as the topology policy demands.
 
 The kubelet intersects every combination of the providers' hints and keeps the best intersection.
 Which one is best does not depend on the order: a preferred one (all hints equal, all preferred)
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from numapin_operator.placement.masks import mask_of, members
+from numapin_operator.placement.masks import NO_NUMA_NODES, NumaMask, members, numa_mask
 from numapin_operator.placement.topologymanager.hints import (
     NOWHERE,
     CpuHints,
@@ -29,7 +29,7 @@ from numapin_operator.placement.topologymanager.subset_search import (
 class MergedHint(NamedTuple):
     """The NUMA nodes (a mask) that a container's resources should come from; None for any."""
 
-    numa_nodes: int | None
+    numa_nodes: NumaMask | None
     preferred: bool
 
 
@@ -38,7 +38,7 @@ class HintMerger:
     """How hints are merged: the topology policy, all NUMA nodes, and distances if they count."""
 
     policy: str
-    everywhere: int
+    everywhere: NumaMask
     distances: Distances | None = None
 
     def merge(
@@ -75,9 +75,9 @@ class HintMerger:
             return None
         return MergedHint(None if found == self.everywhere else found, preferred=True)
 
-    def _preferred(self, hints: "_Providers") -> int:
+    def _preferred(self, hints: "_Providers") -> NumaMask:
         if not hints.possible:
-            return 0
+            return NO_NUMA_NODES
         if hints.cpu is None and hints.memory is None:
             return self.everywhere
         if self.distances is None and (found := hints.preferred_single()):
@@ -87,21 +87,21 @@ class HintMerger:
             sets += hints.preferred_groups(size)
             if best := self._fittest(sets):
                 return best
-        return 0
+        return NO_NUMA_NODES
 
-    def _best_other(self, hints: "_Providers") -> int:
+    def _best_other(self, hints: "_Providers") -> NumaMask:
         most = hints.neediest()
         largest = self.everywhere.bit_count()
         for size in (*range(most, 0, -1), *range(most + 1, largest + 1)):
             if best := self._fittest(hints.intersections(size, self.distances)):
                 return best
-        return 0
+        return NO_NUMA_NODES
 
-    def _fittest(self, sets: "Iterator[int] | list[int]") -> int:
+    def _fittest(self, sets: "Iterator[NumaMask] | list[NumaMask]") -> NumaMask:
         """Of sets of one size: those nearest to each other, then the lowest; 0 for none."""
-        return min(filter(None, sets), key=self._rank, default=0)
+        return min(filter(None, sets), key=self._rank, default=NO_NUMA_NODES)
 
-    def _rank(self, numa_nodes: int) -> tuple[int, int]:
+    def _rank(self, numa_nodes: NumaMask) -> tuple[int, int]:
         distances, listed = self.distances, list(members(numa_nodes))
         if distances is None:
             return 0, numa_nodes
@@ -115,22 +115,23 @@ class _Providers(NamedTuple):
     memory: MemoryHints | None
     possible: bool
 
-    def preferred_single(self) -> int:
+    def preferred_single(self) -> NumaMask:
         """The lowest single NUMA node that all providers prefer; 0 where there is none."""
         cpu, memory = self.cpu, self.memory
         if (cpu is not None and cpu.fewest > 1) or (memory is not None and memory.fewest > 1):
-            return 0
+            return NO_NUMA_NODES
         if cpu is None:
-            return memory.singles & -memory.singles if memory is not None else 0
+            lowest = next(members(memory.singles), None) if memory is not None else None
+            return NO_NUMA_NODES if lowest is None else NumaMask(1 << lowest)
         for numa_node, free in cpu.free.items():
-            mask = 1 << numa_node
+            mask = NumaMask(1 << numa_node)
             if (
                 free >= cpu.wanted
                 and not cpu.required & ~mask
                 and (memory is None or memory.singles & mask)
             ):
                 return mask
-        return 0
+        return NO_NUMA_NODES
 
     def preferred_sizes(self) -> range:
         """The sizes that preferred sets can have, smallest first."""
@@ -164,7 +165,7 @@ class _Providers(NamedTuple):
             distances=distances,
         )
 
-    def preferred_groups(self, size: int) -> list[int]:
+    def preferred_groups(self, size: int) -> list[NumaMask]:
         """Memory's groups of this size that the CPUs prefer too."""
         groups = self.memory.groups if self.memory else ()
         return [
@@ -177,7 +178,7 @@ class _Providers(NamedTuple):
         """How many NUMA nodes the provider needs that needs most."""
         return max((h.smallest() for h in (self.cpu, self.memory) if h is not None), default=0)
 
-    def intersections(self, size: int, distances: Distances | None) -> Iterator[int]:
+    def intersections(self, size: int, distances: Distances | None) -> Iterator[NumaMask]:
         """The fittest intersection of each sort: within single nodes, a group, loose nodes."""
         cpu, memory = self.cpu, self.memory
         if memory is None:
@@ -186,13 +187,15 @@ class _Providers(NamedTuple):
                     cpu.numa_nodes, cpu.needs, cpu.required, distances=distances
                 ).best(size)
             return
-        with_cpus = mask_of(cpu.numa_nodes) if cpu else -1
+        with_cpus = numa_mask(cpu.numa_nodes) if cpu else NumaMask(-1)
         if size == 1:
-            yield from (1 << numa_node for numa_node in members(memory.singles & with_cpus))
+            yield from (
+                NumaMask(1 << numa_node) for numa_node in members(memory.singles & with_cpus)
+            )
         for group in memory.groups:
             yield _within_group(cpu, group, size, distances)
         if memory.copies == 1 and cpu is None:
-            yield memory.loose_sets(distances=distances).best(size) if size > 1 else 0
+            yield memory.loose_sets(distances=distances).best(size) if size > 1 else NO_NUMA_NODES
         elif memory.loose_sets().smallest():
             yield SubsetSearch(
                 numa_nodes=tuple(
@@ -203,17 +206,19 @@ class _Providers(NamedTuple):
             ).best(size)
 
 
-def _serves(cpu: CpuHints, numa_nodes: int) -> bool:
+def _serves(cpu: CpuHints, numa_nodes: NumaMask) -> bool:
     """Whether a set is one of the CPU's preferred ones."""
-    inside = not numa_nodes & ~mask_of(cpu.numa_nodes) and not cpu.required & ~numa_nodes
+    inside = not numa_nodes & ~numa_mask(cpu.numa_nodes) and not cpu.required & ~numa_nodes
     enough = sum(cpu.free.get(numa_node, 0) for numa_node in members(numa_nodes)) >= cpu.wanted
     return inside and enough and cpu.prefers(numa_nodes)
 
 
-def _within_group(cpu: CpuHints | None, group: int, size: int, distances: Distances | None) -> int:
+def _within_group(
+    cpu: CpuHints | None, group: NumaMask, size: int, distances: Distances | None
+) -> NumaMask:
     """What CPU sets leave of a group: any part of it that, with all other nodes, has enough."""
     if cpu is None:
-        return group if group.bit_count() == size else 0
+        return group if group.bit_count() == size else NO_NUMA_NODES
     outside = sum(free for numa_node, free in cpu.free.items() if not group >> numa_node & 1)
     return SubsetSearch(
         numa_nodes=tuple(

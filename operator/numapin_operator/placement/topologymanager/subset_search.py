@@ -1,11 +1,11 @@
-"""Subsets: the best set of so many NUMA nodes that holds what is wanted, without trying all."""
+"""The best set of so many NUMA nodes that holds what is wanted, without trying all."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final
 
-from numapin_operator.placement.masks import mask_of
+from numapin_operator.placement.masks import NO_NUMA_NODES, NumaMask, numa_mask
 
 Weights = Mapping[int, int]
 """NUMA node to what it holds of one resource; a node that is not there holds nothing."""
@@ -19,7 +19,7 @@ _MOST_STEPS: Final = 400
 _SCALE: Final = 1 << 40
 
 
-def anything(_: int) -> bool:
+def anything(_: NumaMask) -> bool:
     """Accepts every set."""
     return True
 
@@ -35,26 +35,26 @@ class SubsetSearch:
 
     numa_nodes: tuple[int, ...]
     needs: tuple[tuple[Weights, int], ...] = ()
-    required: int = 0
-    accept: Callable[[int], bool] = anything
+    required: NumaMask = NO_NUMA_NODES
+    accept: Callable[[NumaMask], bool] = anything
     distances: Distances | None = None
 
-    def best(self, size: int) -> int:
+    def best(self, size: int) -> NumaMask:
         """The best set of exactly `size` NUMA nodes; 0 where there is none."""
         if size < max(1, self.least_size()) or size > len(self.numa_nodes):
-            return 0
-        if self.required & ~mask_of(self.numa_nodes):
-            return 0
+            return NO_NUMA_NODES
+        if self.required & ~numa_mask(self.numa_nodes):
+            return NO_NUMA_NODES
         if size == 1 and self.distances is None:
             return self._best_single()
         return _DepthFirst(self, size).run()
 
-    def smallest(self, first: int = 1) -> int:
+    def smallest(self, first: int = 1) -> NumaMask:
         """The best set of the fewest nodes, at least `first`; 0 where there is none."""
         for size in range(max(first, self.least_size()), len(self.numa_nodes) + 1):
             if found := self.best(size):
                 return found
-        return 0
+        return NO_NUMA_NODES
 
     def least_size(self) -> int:
         """Fewer nodes than this hold too little of something; more than all where all do."""
@@ -70,16 +70,16 @@ class SubsetSearch:
             least = max(least, len(self.numa_nodes) + 1 if size is None else size)
         return least
 
-    def _best_single(self) -> int:
+    def _best_single(self) -> NumaMask:
         for numa_node in self.numa_nodes:
-            mask = 1 << numa_node
+            mask = NumaMask(1 << numa_node)
             if (
                 not self.required & ~mask
                 and all(weights.get(numa_node, 0) >= need for weights, need in self.needs)
                 and self.accept(mask)
             ):
                 return mask
-        return 0
+        return NO_NUMA_NODES
 
 
 @dataclass(slots=True)
@@ -92,7 +92,7 @@ class _DepthFirst:
 
     cover: SubsetSearch
     size: int
-    found: int = 0
+    found: NumaMask = NO_NUMA_NODES
     found_distance: int = 0
     steps: int = 0
     needs: Sequence[tuple[Weights, int]] = ()
@@ -101,7 +101,7 @@ class _DepthFirst:
     nearest: int = 0
     chosen: list[int] = field(default_factory=list)
 
-    def run(self) -> int:
+    def run(self) -> NumaMask:
         self.needs = [*self.cover.needs, *_combined(self.cover)]
         self.tops = [_tops(self.cover.numa_nodes, weights, self.size) for weights, _ in self.needs]
         if self.cover.distances is not None:
@@ -162,7 +162,7 @@ class _DepthFirst:
         return least >= self.found_distance
 
     def _take(self, distance: int) -> bool:
-        mask = mask_of(self.chosen)
+        mask = numa_mask(self.chosen)
         if self.cover.required & ~mask or not self.cover.accept(mask):
             return False
         self.found, self.found_distance = mask, distance
@@ -171,7 +171,7 @@ class _DepthFirst:
     def _added(self, numa_node: int) -> int:
         """By how much a node adds to the sum of distances within the set."""
         if self.cover.distances is None:
-            return 0
+            return NO_NUMA_NODES
         return self._distance(numa_node, numa_node) + sum(
             self._distance(numa_node, o) for o in self.chosen
         )
@@ -179,7 +179,7 @@ class _DepthFirst:
     def _distance(self, one: int, other: int) -> int:
         distances = self.cover.distances
         if distances is None:
-            return 0
+            return NO_NUMA_NODES
         if one == other:
             return distances[one][one]
         return distances[one][other] + distances[other][one]

@@ -9,7 +9,16 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Cpu, NumaNode, Topology
 from numapin_operator.observe.pods import parse_pod
-from numapin_operator.placement import Node, PlacementError, PodView, plan_node, resolve
+from numapin_operator.placement import (
+    KUBELET,
+    NO_QUIRKS,
+    KubeletQuirks,
+    Node,
+    PlacementError,
+    PodView,
+    plan_node,
+    resolve,
+)
 
 NOBODY: frozenset[str] = frozenset()
 GIB = 1 << 30
@@ -39,11 +48,11 @@ def hybrid() -> Topology:
     return Topology(tuple(rows), (NumaNode(0, 8 * GIB),))
 
 
-@pytest.mark.parametrize("as_kubelet", [False, True])
-def test_hybrid_cores_are_not_counted_by_their_average(as_kubelet: bool) -> None:
+@pytest.mark.parametrize("quirks", [NO_QUIRKS, KUBELET], ids=["numapin", "kubelet"])
+def test_hybrid_cores_are_not_counted_by_their_average(quirks: KubeletQuirks) -> None:
     """The kubelet takes 8 CPUs on 6 cores for cores of one thread, and hands out halves."""
     whole = policy(reserved={"cpus": "7"}, options={"fullPCPUsOnly": True})
-    node = Node(resolve(hybrid(), whole, as_kubelet=as_kubelet))
+    node = Node(resolve(hybrid(), whole, quirks))
     given = [str(node.place(pod(f"p{n}", str(n))).containers[0].cpu_set) for n in (3, 2)]
     assert given == ["4-6", "0-1"]
     with pytest.raises(PlacementError) as refused:
@@ -61,7 +70,7 @@ def uneven_sockets() -> Topology:
 def test_a_socket_of_which_parts_are_in_use_is_never_taken_whole() -> None:
     """The kubelet compares what is free with the average socket, then takes all of it."""
     reserve = policy(reserved={"cpus": "0"})
-    as_kubelet = Node(resolve(uneven_sockets(), reserve, as_kubelet=True))
+    as_kubelet = Node(resolve(uneven_sockets(), reserve, KUBELET))
     assert str(as_kubelet.place(pod("a", "3")).containers[0].cpu_set) == "0-2", "0 is reserved"
     plan = plan_node(uneven_sockets(), reserve, None, [pod("a", "3")], NOBODY)
     assert cpus_of(plan.spec) == {"a/c0": "1-3"}
@@ -70,7 +79,7 @@ def test_a_socket_of_which_parts_are_in_use_is_never_taken_whole() -> None:
 def test_the_shared_pool_is_never_emptied_by_strict_reservation() -> None:
     machine = Topology(tuple(Cpu(i, i, 0, -1, 0) for i in range(4)), (NumaNode(0, GIB),))
     strict = policy(reserved={"cpus": "0", "strict": True})
-    as_kubelet = Node(resolve(machine, strict, as_kubelet=True))
+    as_kubelet = Node(resolve(machine, strict, KUBELET))
     as_kubelet.place(pod("a", "3"))
     assert str(as_kubelet.shared) == ""
     plan = plan_node(machine, strict, None, [pod("a", "3")], NOBODY)
@@ -154,7 +163,7 @@ def whole_pod(name: str, cpus: str, *own: str) -> PodView:
 def test_cpus_of_a_pod_that_none_of_its_containers_can_use_stay_shared() -> None:
     machine = Topology(tuple(Cpu(i, i, 0, -1, 0) for i in range(8)), (NumaNode(0, 8 * GIB),))
     scoped = policy(topology={"policy": "BestEffort", "scope": "Pod"})
-    as_kubelet = Node(resolve(machine, scoped, as_kubelet=True))
+    as_kubelet = Node(resolve(machine, scoped, KUBELET))
     as_kubelet.place(whole_pod("a", "5", "2"))
     assert str(as_kubelet.shared) == "0,6-7"
     spec = plan_node(machine, scoped, None, [whole_pod("a", "5", "2")], NOBODY).spec
@@ -167,8 +176,8 @@ def test_a_refused_pod_leaves_nothing_behind() -> None:
     machine = Topology(tuple(Cpu(i, i, 0, -1, 0) for i in range(8)), (NumaNode(0, 8 * GIB),))
     scoped = policy(topology={"policy": "BestEffort", "scope": "Pod"})
     too_much = whole_pod("a", "3", "2", "2")
-    for as_kubelet, shared in ((True, "0,4-7"), (False, "0-7")):
-        node = Node(resolve(machine, scoped, as_kubelet=as_kubelet))
+    for quirks, shared in ((KUBELET, "0,4-7"), (NO_QUIRKS, "0-7")):
+        node = Node(resolve(machine, scoped, quirks))
         with pytest.raises(PlacementError, match="wanted 2 CPUs, 1 free"):
             node.place(too_much)
         assert str(node.shared) == shared
@@ -188,7 +197,7 @@ def test_a_container_that_asks_no_memory_is_not_refused_for_memory() -> None:
             },
         }
     )
-    as_kubelet = Node(resolve(machine, static, as_kubelet=True))
+    as_kubelet = Node(resolve(machine, static, KUBELET))
     with pytest.raises(PlacementError):
         as_kubelet.place(view)
     assert plan_node(machine, static, None, [view], NOBODY).spec.refused == ()

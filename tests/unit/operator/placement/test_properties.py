@@ -273,7 +273,7 @@ def test_whole_cores_are_whole_on_hybrid_processors_too(situation: Situation) ->
     policy = policy.model_copy(update={"options": options})
     node = placed(topology, policy, [parse_pod(each) for each in objects])
     for allocation in node.allocations.values() if node else ():
-        for container in allocation.containers if allocation.whole is None else ():
+        for container in allocation.containers if allocation.pod_level is None else ():
             for core in topology.core_cpus.values():
                 assert core <= container.cpu_set or core.isdisjoint(container.cpu_set)
 

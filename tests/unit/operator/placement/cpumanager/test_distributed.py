@@ -17,8 +17,10 @@ from numapin_operator.placement.cpumanager.cpu_groups import CpuGroups, cpu_grou
 from numapin_operator.placement.cpumanager.distributed import take_distributed
 from numapin_operator.placement.cpumanager.packed import Packing, sorted_numa_nodes, take_packed
 from numapin_operator.placement.errors import NotEnoughCpusError
+from numapin_operator.placement.kubelet_quirks import KUBELET as KUBELET_QUIRKS
+from numapin_operator.placement.masks import NO_CPUS, CpuMask
 
-KUBELET = Packing(as_kubelet=True)
+KUBELET = Packing(quirks=KUBELET_QUIRKS)
 
 
 class HangError(Exception):
@@ -123,7 +125,7 @@ class Search:
         return left
 
 
-def take_like_the_kubelet(cpu_groups: CpuGroups, free: int, count: int, group: int) -> int:
+def take_like_the_kubelet(cpu_groups: CpuGroups, free: CpuMask, count: int, group: int) -> CpuMask:
     if count % group:
         return take_packed(cpu_groups, free, count, KUBELET)
     nodes = [node for _, node, _ in sorted_numa_nodes(cpu_groups, free)]
@@ -138,11 +140,11 @@ def take_like_the_kubelet(cpu_groups: CpuGroups, free: int, count: int, group: i
     return take_packed(cpu_groups, free, count, KUBELET)
 
 
-def carry_out(cpu_groups: CpuGroups, free: int, search: Search) -> int:
+def carry_out(cpu_groups: CpuGroups, free: CpuMask, search: Search) -> CpuMask:
     assert search.chosen is not None
     chosen = search.chosen.values()
     share = search.count // len(chosen) // search.group * search.group
-    taken = 0
+    taken = NO_CPUS
 
     def take(node: int, count: int) -> bool:
         nonlocal taken
@@ -168,7 +170,7 @@ def carry_out(cpu_groups: CpuGroups, free: int, search: Search) -> int:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[CpuGroups, int, int, int]:
+def cases(draw: st.DrawFn) -> tuple[CpuGroups, CpuMask, int, int]:
     """Up to nine NUMA nodes on one to nine sockets, partly taken; a count and a group size."""
     nodes = draw(st.integers(1, 9))
     per_socket = draw(st.integers(1, 4))
@@ -181,9 +183,10 @@ def cases(draw: st.DrawFn) -> tuple[CpuGroups, int, int, int]:
             cpus += [Cpu(first + t, first, node // per_socket, -1, node) for t in range(threads)]
     topology = Topology(tuple(cpus), tuple(NumaNode(node, 1) for node in range(nodes)))
     cpu_groups = cpu_groups_of(topology)
-    free = cpu_groups.cpus & ~draw(st.integers(0, cpu_groups.cpus))
+    masks = st.integers(0, cpu_groups.cpus).map(CpuMask)
+    free = cpu_groups.cpus & ~draw(masks)
     if draw(st.booleans()):
-        free = cpu_groups.cpus & ~(draw(st.integers(0, cpu_groups.cpus)) & free)
+        free = cpu_groups.cpus & ~(draw(masks) & free)
     assume(free)
     return (
         cpu_groups,
@@ -196,10 +199,10 @@ def cases(draw: st.DrawFn) -> tuple[CpuGroups, int, int, int]:
 @given(cases())
 @settings(max_examples=400, deadline=None)
 def test_the_choice_is_the_one_that_trying_everything_makes(
-    case: tuple[CpuGroups, int, int, int],
+    case: tuple[CpuGroups, CpuMask, int, int],
 ) -> None:
     cpu_groups, free, count, group = case
-    want: int | None
+    want: CpuMask | None
     try:
         want = take_like_the_kubelet(cpu_groups, free, count, group)
     except NotEnoughCpusError:
@@ -220,7 +223,7 @@ def test_the_choice_is_the_one_that_trying_everything_makes(
 def test_it_answers_on_machines_where_the_kubelet_tries_too_much(nodes: int) -> None:
     cpus = tuple(Cpu(i, i, i // 8, -1, i // 8) for i in range(nodes * 8))
     cpu_groups = cpu_groups_of(Topology(cpus, tuple(NumaNode(node, 1) for node in range(nodes))))
-    taken = sum(1 << i for i in range(0, nodes * 8, 3))
+    taken = CpuMask(sum(1 << i for i in range(0, nodes * 8, 3)))
     free = cpu_groups.cpus & ~taken
     half = free.bit_count() // 2
     given_out = take_distributed(cpu_groups, free, half, 1, Packing())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numapin_api.topology import Cpu, NumaNode, Topology
 from numapin_operator.placement.allocations import Block
 from numapin_operator.placement.cpumanager.cpu_groups import cpu_groups_of
-from numapin_operator.placement.masks import mask_of, members
+from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask, members, numa_mask
 from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.topologymanager.hints import (
     CpuHints,
@@ -25,12 +25,12 @@ from numapin_operator.placement.topologymanager.merge import HintMerger
 class Hint:
     """A hint as the kubelet lists it; no NUMA nodes at all means any."""
 
-    numa_nodes: int | None
+    numa_nodes: NumaMask | None
     preferred: bool
 
 
-def subsets(nodes: tuple[int, ...]) -> list[int]:
-    return [mask_of(c) for size in range(1, len(nodes) + 1) for c in combinations(nodes, size)]
+def subsets(nodes: tuple[int, ...]) -> list[NumaMask]:
+    return [numa_mask(c) for size in range(1, len(nodes) + 1) for c in combinations(nodes, size)]
 
 
 def listed_cpu_hints(hints: CpuHints | Impossible | None) -> list[list[Hint]]:
@@ -51,7 +51,7 @@ def listed_cpu_hints(hints: CpuHints | Impossible | None) -> list[list[Hint]]:
 def listed_memory_hints(hints: MemoryHints | None) -> list[list[Hint]]:
     if hints is None:
         return [[Hint(None, preferred=True)]]
-    masks = [1 << node for node in members(hints.singles)] + list(hints.groups)
+    masks = [NumaMask(1 << node) for node in members(hints.singles)] + list(hints.groups)
     for mask in subsets(hints.loose):
         enough = all(
             sum(weights.get(node, 0) for node in members(mask)) >= need
@@ -64,7 +64,7 @@ def listed_memory_hints(hints: MemoryHints | None) -> list[list[Hint]]:
 
 
 def merge_all(
-    lists: list[list[Hint]], everywhere: int, distances: dict[int, dict[int, int]] | None
+    lists: list[list[Hint]], everywhere: NumaMask, distances: dict[int, dict[int, int]] | None
 ) -> Hint:
     """The kubelet's merge, by its own rules of comparison."""
     counts = [
@@ -74,7 +74,7 @@ def merge_all(
     ]
     aim = max(counts, default=0)
 
-    def rank(mask: int) -> tuple[float, float, int]:
+    def rank(mask: NumaMask) -> tuple[float, float, int]:
         nodes = list(members(mask))
         if distances is None:
             return mask.bit_count(), 0, mask
@@ -114,7 +114,7 @@ def better(candidate: Hint, best: Hint, aim: int, rank) -> bool:  # type: ignore
 class Case:
     cpu: CpuHints | Impossible | None
     memory: MemoryHints | None
-    everywhere: int
+    everywhere: NumaMask
     distances: dict[int, dict[int, int]] | None
 
 
@@ -126,8 +126,9 @@ def cases(draw: st.DrawFn) -> Case:
     rows = [node for node, count in enumerate(cores) for _ in range(count)]
     cpus = tuple(Cpu(i, i, node // 2, -1, node) for i, node in enumerate(rows))
     cpu_groups = cpu_groups_of(Topology(cpus, tuple(NumaNode(i, 1) for i in range(nodes))))
-    taken = draw(st.integers(0, (1 << len(rows)) - 1))
-    reusable = taken & draw(st.integers(0, (1 << len(rows)) - 1)) if draw(st.booleans()) else 0
+    masks = st.integers(0, (1 << len(rows)) - 1).map(CpuMask)
+    taken = draw(masks)
+    reusable = taken & draw(masks) if draw(st.booleans()) else NO_CPUS
     wanted = draw(st.integers(0, len(rows)))
     cpu = None
     if wanted:
@@ -141,7 +142,7 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(
         cpu=cpu,
         memory=draw(memory_cases(nodes)),
-        everywhere=(1 << nodes) - 1,
+        everywhere=NumaMask((1 << nodes) - 1),
         distances=distances if draw(st.booleans()) else None,
     )
 
@@ -155,7 +156,7 @@ def memory_cases(draw: st.DrawFn, nodes: int) -> MemoryHints | None:
     capacity = {name: dict(enumerate(draw(sizes))) for name in resources}
     tables = MemoryTables(capacity, range(nodes))
     for _ in range(draw(st.integers(0, 2))):
-        mask = draw(st.integers(1, (1 << nodes) - 1))
+        mask = NumaMask(draw(st.integers(1, (1 << nodes) - 1)))
         if not tables.clashes(mask):
             tables.assign(Block(mask, draw(st.sampled_from(resources)), draw(st.integers(0, 6))))
     asked = tuple((name, draw(st.integers(0, 12))) for name in resources)
@@ -205,10 +206,12 @@ def test_the_search_stays_small_on_many_numa_nodes(nodes: int) -> None:
     cpu_groups = cpu_groups_of(topology)
     tables = MemoryTables({"memory": dict.fromkeys(range(nodes), 1 << 30)}, range(nodes))
     asked = (("memory", nodes // 2 << 30),)
-    cpu = cpu_hints(cpu_groups, cpu_groups.cpus & ~1, 0, nodes * 2 - 1, by_socket=False)
+    cpu = cpu_hints(
+        cpu_groups, cpu_groups.cpus & ~CpuMask(1), NO_CPUS, nodes * 2 - 1, by_socket=False
+    )
     near = {a: {b: 10 + abs(a - b) % 7 for b in range(nodes)} for a in range(nodes)}
     for distances in (None, near):
-        hint_merger = HintMerger("BestEffort", (1 << nodes) - 1, distances)
+        hint_merger = HintMerger("BestEffort", NumaMask((1 << nodes) - 1), distances)
         found = hint_merger.merge(cpu, tables.hints(asked, {}))
         assert found is not None
         assert found.numa_nodes is not None

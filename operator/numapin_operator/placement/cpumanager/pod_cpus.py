@@ -1,0 +1,74 @@
+"""One pod's CPUs while it is placed. Source: Kubernetes v1.36, cpumanager, static policy."""
+
+from numapin_api.cpuset import CpuSet
+from numapin_operator.placement.cpumanager.pool import CpuPool
+from numapin_operator.placement.cpumanager.take import CpuTaker
+from numapin_operator.placement.errors import NotEnoughCpusError, SharedPoolEmptyError
+from numapin_operator.placement.kubelet_quirks import KubeletQuirks
+from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask
+
+
+class PodCpus:
+    """What the containers of one pod have taken out of the pool so far.
+
+    Attributes:
+        reusable: CPUs that ordinary init containers leave to the containers after them.
+    """
+
+    def __init__(self, taker: CpuTaker, pool: CpuPool, quirks: KubeletQuirks) -> None:
+        self._taker, self._pool, self._quirks = taker, pool, quirks
+        self._of: dict[str, CpuMask] = {}
+        self._claimed = NO_CPUS
+        self.reusable = NO_CPUS
+
+    @property
+    def free(self) -> CpuMask:
+        """CPUs of the pool that may be given out."""
+        return self._pool.free
+
+    def of(self, container: str) -> CpuMask:
+        """The CPUs of a container; none if it has none of its own."""
+        return self._of.get(container, NO_CPUS)
+
+    def allocate(
+        self, container: str, count: int, numa_nodes: NumaMask | None, *, is_init: bool
+    ) -> None:
+        """Give a container CPUs of its own, those of init containers included.
+
+        Raises:
+            PlacementError: they are not there, or nothing would be left for the shared pool.
+        """
+        self._taker.check_whole_cores(self._pool, count)
+        cpus = self._take(self._pool.free | self.reusable, count, numa_nodes)
+        self._of[container] = cpus
+        self.reusable = self.reusable | cpus if is_init else self.reusable & ~cpus
+
+    def allocate_pod(self, count: int, numa_nodes: NumaMask | None) -> CpuMask:
+        """Give the pod CPUs as a whole; raises as `allocate`."""
+        self._taker.check_whole_cores(self._pool, count)
+        return self._take(self._pool.free, count, numa_nodes)
+
+    def release(self, cpus: CpuMask) -> None:
+        """Return some of the pod's CPUs."""
+        self._pool.release(cpus)
+
+    def forget(self) -> None:
+        """Keep whatever was taken so far even if the pod is refused."""
+        self._claimed = NO_CPUS
+
+    def undo(self) -> None:
+        """Return whatever was taken."""
+        self._pool.release(self._claimed)
+
+    def _take(self, free: CpuMask, count: int, numa_nodes: NumaMask | None) -> CpuMask:
+        if count > free.bit_count() and not self._quirks.counts_free_cpus_last:
+            listed = f": {CpuSet.from_mask(free)}" if free else ""
+            raise NotEnoughCpusError(count, free.bit_count(), listed)
+        cpus = self._taker.take_near(free, count, numa_nodes)
+        if not self._pool.shared & ~cpus and not self._quirks.empties_shared_pool:
+            raise SharedPoolEmptyError(
+                f"giving {CpuSet.from_mask(cpus)} away would leave no CPU for everybody else"
+            )
+        self._pool.claim(cpus)
+        self._claimed |= cpus
+        return cpus

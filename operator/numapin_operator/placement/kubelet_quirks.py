@@ -1,0 +1,113 @@
+"""Where the kubelet's managers err: what they answer then, and what numapin answers instead.
+
+The planner answers as numapin unless it is given `KUBELET`, as `numapin simulate` does.
+Source of every quirk: Kubernetes v1.36, `pkg/kubelet/cm`, at the symbol named.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubeletQuirks:
+    """Which faults of the kubelet to repeat.
+
+    Attributes:
+        judges_sockets_by_average: a socket counts as free when as many of its CPUs are free as the
+            average socket has; then all of it is taken, CPUs in use included. numapin takes a
+            socket whole only if all of it is free. Source: cpumanager, `isSocketFree`.
+        refuses_overwritten_choice: a choice of NUMA nodes that was overwritten while the search
+            went on (see `overwritten_choice`) may hold too few CPUs, and the container is refused.
+            numapin then takes the CPUs from the NUMA nodes that the search had chosen.
+            Source: cpumanager, `takeByTopologyNUMADistributed`.
+        counts_free_cpus_last: whether enough CPUs are free is found out while they are taken.
+            numapin counts them first. Source: cpumanager, `allocateCPUs`.
+        empties_shared_pool: the last shared CPU may be given away or reserved strictly. numapin
+            refuses the pod, or the policy. Source: cpumanager, `allocateCPUs`.
+        shares_released_cpus_blindly: released CPUs go to the shared pool even if they are strictly
+            reserved or offline by now. numapin leaves those out. Source: cpumanager, `releaseCPUs`.
+        leaks_cpus_of_refused_pods: CPUs given to a pod as a whole are lost if its containers then
+            do not fit. numapin returns them. Source: cpumanager, `AllocatePod`.
+        keeps_unused_pod_cpus: CPUs of a pod that none of its containers runs on stay the pod's.
+            numapin leaves them in the shared pool. Source: cpumanager, `AllocatePod`.
+        binds_empty_requests: NUMA nodes are chosen, and may be refused, even for a container that
+            asks for no memory. numapin skips it. Source: memorymanager, `Allocate`.
+    """
+
+    judges_sockets_by_average: bool
+    refuses_overwritten_choice: bool
+    counts_free_cpus_last: bool
+    empties_shared_pool: bool
+    shares_released_cpus_blindly: bool
+    leaks_cpus_of_refused_pods: bool
+    keeps_unused_pod_cpus: bool
+    binds_empty_requests: bool
+
+
+def _all(value: bool) -> KubeletQuirks:
+    return KubeletQuirks(
+        judges_sockets_by_average=value,
+        refuses_overwritten_choice=value,
+        counts_free_cpus_last=value,
+        empties_shared_pool=value,
+        shares_released_cpus_blindly=value,
+        leaks_cpus_of_refused_pods=value,
+        keeps_unused_pod_cpus=value,
+        binds_empty_requests=value,
+    )
+
+
+NO_QUIRKS: Final = _all(value=False)
+"""Answer as numapin's operator decides."""
+
+KUBELET: Final = _all(value=True)
+"""Answer as the kubelet does."""
+
+_CAPACITIES: Final = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+"""Capacities that a Go slice of ints grows through when elements are appended one by one."""
+
+
+def overwritten_choice(
+    chosen: Sequence[int], candidates: Sequence[int], *, search_stopped: bool
+) -> tuple[int, ...]:
+    """What the kubelet's record of a chosen combination holds once its search is over.
+
+    The kubelet keeps a slice that the search goes on appending to. Where the slice has spare
+    capacity, combinations with the same beginning share its memory, so that the end of the chosen
+    one is overwritten by the last of them (by the very next, if the search stopped there because
+    nothing can be more even). numapin repeats this as long as the answer has enough CPUs: a policy
+    that moves from the kubelet to numapin must place pods alike.
+    Source: Kubernetes v1.36, cpumanager, `iterateCombinations`.
+
+    Args:
+        chosen: a combination of the candidates, in their order.
+        candidates: what there is to choose from.
+        search_stopped: whether the search ended with the next combination.
+    """
+    position = {candidate: number for number, candidate in enumerate(candidates)}
+    numbers = tuple(position[each] for each in chosen)
+    left = _left_by_appends(numbers, len(candidates), search_stopped=search_stopped)
+    return tuple(candidates[number] for number in left)
+
+
+def _left_by_appends(
+    chosen: tuple[int, ...], total: int, *, search_stopped: bool
+) -> tuple[int, ...]:
+    size = len(chosen)
+    unshared = max((capacity for capacity in _CAPACITIES if capacity < size), default=0) + 1
+    if unshared >= size:
+        return chosen
+    if not search_stopped:
+        return chosen[:unshared] + tuple(range(total - (size - unshared), total))
+    following = _next_combination(chosen, total)
+    return following if following[:unshared] == chosen[:unshared] else chosen
+
+
+def _next_combination(chosen: tuple[int, ...], total: int) -> tuple[int, ...]:
+    """The combination after this one in ascending order; itself if it is the last."""
+    size = len(chosen)
+    for i in reversed(range(size)):
+        if chosen[i] < total - size + i:
+            return chosen[:i] + tuple(range(chosen[i] + 1, chosen[i] + 1 + size - i))
+    return chosen

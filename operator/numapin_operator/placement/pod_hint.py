@@ -1,0 +1,72 @@
+"""Which NUMA nodes a request should come from: the hints of CPUs and memory, merged."""
+
+from numapin_api.quantity import format_bytes, plural
+from numapin_operator.placement.cpumanager.pod_cpus import PodCpus
+from numapin_operator.placement.errors import TopologyAffinityError
+from numapin_operator.placement.memorymanager.binder import MemoryBinder
+from numapin_operator.placement.policy import NodePolicy
+from numapin_operator.placement.requests import Amounts
+from numapin_operator.placement.topologymanager.hints import (
+    NOWHERE,
+    CpuHints,
+    Impossible,
+    MemoryHints,
+    cpu_hints,
+)
+from numapin_operator.placement.topologymanager.merge import MergedHint
+
+
+class HintFinder:
+    """Asks one pod's CPUs and memory for hints and merges them."""
+
+    def __init__(self, policy: NodePolicy, cpus: PodCpus, memory: MemoryBinder) -> None:
+        self._policy, self._cpus, self._memory = policy, cpus, memory
+
+    def find(
+        self, cpus: int, memory: Amounts, *, no_cpus: bool = False, no_memory: bool = False
+    ) -> MergedHint:
+        """The NUMA nodes for so many CPUs and so much memory.
+
+        Args:
+            cpus: exclusive CPUs asked for.
+            memory: memory and huge pages asked for.
+            no_cpus: no NUMA nodes will do for the CPUs.
+            no_memory: no NUMA nodes will do for the memory.
+
+        Raises:
+            TopologyAffinityError: the topology policy refuses every choice.
+        """
+        merger = self._policy.hint_merger
+        if merger.policy == "None":
+            return MergedHint(None, preferred=False)
+        cpu = NOWHERE if no_cpus else self._cpu_hints(cpus)
+        merged = merger.merge(cpu, self._memory_hints(memory, nowhere=no_memory))
+        if merged is None and self._policy.spec.memory.policy == "Preferred":
+            merged = merger.merge(cpu, None)
+        if merged is None:
+            raise TopologyAffinityError(
+                f"no NUMA nodes have {_request(cpus, memory)} as topology policy "
+                f"{merger.policy} demands"
+            )
+        return merged
+
+    def _cpu_hints(self, count: int) -> CpuHints | Impossible | None:
+        if not count:
+            return None
+        return cpu_hints(
+            self._policy.cpu_groups,
+            self._cpus.free,
+            self._cpus.reusable,
+            count,
+            by_socket=self._policy.cpu_taker.align_by_socket,
+        )
+
+    def _memory_hints(self, asked: Amounts, *, nowhere: bool) -> MemoryHints | Impossible | None:
+        if not asked:
+            return None
+        return NOWHERE if nowhere else self._memory.hints(asked)
+
+
+def _request(cpus: int, memory: Amounts) -> str:
+    parts = [plural(cpus, "CPU")] if cpus else []
+    return ", ".join([*parts, *(f"{format_bytes(size)} of {name}" for name, size in memory)])
