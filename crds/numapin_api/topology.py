@@ -105,6 +105,15 @@ class Topology:
     warnings: tuple[str, ...] = ()
 
     @cached_property
+    def _hash(self) -> int:
+        sizes = tuple((node.id, node.memory_bytes, node.distances) for node in self.numa_nodes)
+        return hash((self.cpus, sizes, self.offline, self.isolated, self.pci, self.warnings))
+
+    def __hash__(self) -> int:
+        """Computed once: a topology has hundreds of CPUs, and results are cached by topology."""
+        return self._hash
+
+    @cached_property
     def online(self) -> CpuSet:
         """Every online CPU."""
         return CpuSet(cpu.id for cpu in self.cpus)

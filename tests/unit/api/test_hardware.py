@@ -1,5 +1,7 @@
 """Topology -> status.topology -> Topology loses nothing that the planner asks for."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -98,3 +100,9 @@ def test_a_machine_without_devices_or_threads_says_little() -> None:
     status = compact_topology(machine)
     assert (status.cores, status.uncore_caches, status.pci) == ((), (), ())
     assert restore_topology(TopologyStatus.model_validate(status.to_wire())) == machine
+
+
+def test_equal_topologies_have_equal_hashes() -> None:
+    assert hash(replace(TWO_NODES)) == hash(TWO_NODES)
+    assert replace(TWO_NODES) == TWO_NODES
+    assert hash(replace(TWO_NODES, cpus=TWO_NODES.cpus[1:])) != hash(TWO_NODES)

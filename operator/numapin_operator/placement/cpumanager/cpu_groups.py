@@ -1,4 +1,4 @@
-"""CpuGroups: a machine's groups of CPUs as bit masks, computed once for each kind of machine."""
+"""Which CPUs of a machine lie together, as bit masks computed once for each kind of machine."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,8 @@ from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask, members
 Units = Mapping[int, CpuMask]
 """Groups of one level: id of the group to the mask of its CPUs, lowest id first."""
 
-_REMEMBERED: Final = 16384
+_MACHINES: Final = 16384
+_MODELS: Final = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,10 +120,9 @@ class CpuGroups:
 
     def cpus_in(self, numa_nodes: NumaMask) -> CpuMask:
         """The CPUs of these NUMA nodes."""
-        none = NO_CPUS
         if numa_nodes.bit_count() == 1:
-            return self.numa_nodes.get(numa_nodes.bit_length() - 1, none)
-        return _union(self.numa_nodes.get(numa_node, none) for numa_node in members(numa_nodes))
+            return self.numa_nodes.get(numa_nodes.bit_length() - 1, NO_CPUS)
+        return _union(self.numa_nodes.get(node, NO_CPUS) for node in members(numa_nodes))
 
     def sockets_in(self, numa_nodes: NumaMask) -> int:
         """How many sockets have CPUs in these NUMA nodes."""
@@ -140,22 +140,13 @@ class CpuGroups:
         return _union(mask for mask in self.cores.values() if mask & cpus)
 
 
-_known_groups: dict[int, tuple[Topology, CpuGroups]] = {}
-
-
+@lru_cache(maxsize=_MACHINES)
 def cpu_groups_of(topology: Topology) -> CpuGroups:
-    """The cpu_groups of a machine; remembered for the very object, and shared by equal machines."""
-    known = _known_groups.get(id(topology))
-    if known is not None and known[0] is topology:
-        return known[1]
-    if len(_known_groups) >= _REMEMBERED:
-        _known_groups.clear()
-    cpu_groups = _build(topology.cpus)
-    _known_groups[id(topology)] = topology, cpu_groups
-    return cpu_groups
+    """The groups of a machine, shared with every machine that has the same CPUs."""
+    return _build(topology.cpus)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=_MODELS)
 def _build(cpus: tuple[Cpu, ...]) -> CpuGroups:
     return CpuGroups(
         numa_nodes=_units((cpu.numa_node, cpu.id) for cpu in cpus),

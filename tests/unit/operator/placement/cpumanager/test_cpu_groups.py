@@ -1,0 +1,35 @@
+"""Groups of CPUs: computed once for each kind of machine, whatever object describes it."""
+
+from dataclasses import replace
+
+from numapin_api.topology import Cpu, NumaNode, Topology
+from numapin_operator.placement.cpumanager.cpu_groups import cpu_groups_of
+from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask
+
+TWO_NODES = Topology(
+    cpus=tuple(Cpu(cpu, cpu // 2 * 2, cpu // 4, -1, cpu // 4) for cpu in range(8)),
+    numa_nodes=(NumaNode(0, 1 << 30, {"2Mi": 4}, (10, 20)), NumaNode(1, 1 << 30, {}, (20, 10))),
+)
+
+
+def test_machines_with_the_same_cpus_share_their_groups() -> None:
+    same = replace(TWO_NODES)
+    more_memory = replace(TWO_NODES, numa_nodes=(NumaNode(0, 2 << 30), NumaNode(1, 2 << 30)))
+    assert cpu_groups_of(same) is cpu_groups_of(TWO_NODES)
+    assert cpu_groups_of(more_memory) is cpu_groups_of(TWO_NODES)
+
+
+def test_a_machine_that_lost_a_cpu_has_groups_of_its_own() -> None:
+    fewer = replace(TWO_NODES, cpus=TWO_NODES.cpus[:-1])
+    assert cpu_groups_of(fewer).cpus == CpuMask(0b0111_1111)
+    assert cpu_groups_of(TWO_NODES).cpus == CpuMask(0b1111_1111)
+
+
+def test_groups_are_masks_of_cpus() -> None:
+    groups = cpu_groups_of(TWO_NODES)
+    assert groups.cpus_in(NumaMask(0b10)) == CpuMask(0b1111_0000)
+    assert groups.cpus_in(NumaMask(0b11)) == groups.cpus
+    assert groups.cpus_in(NumaMask(0b100)) == NO_CPUS
+    assert groups.numa_nodes_of(CpuMask(0b0001_1000)) == NumaMask(0b11)
+    assert groups.whole_cores(CpuMask(0b0000_0111)) == CpuMask(0b0000_0011)
+    assert groups.with_siblings(CpuMask(0b0000_0100)) == CpuMask(0b0000_1100)
