@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Cpu, NumaNode, Topology
@@ -19,23 +18,7 @@ from numapin_operator.placement import (
     plan_node,
     resolve,
 )
-
-NOBODY: frozenset[str] = frozenset()
-GIB = 1 << 30
-
-
-def pod(name: str, *cpus: str, memory: str = "64Mi", **spec: Any) -> PodView:
-    amounts = [{"cpu": cpu, "memory": memory} for cpu in cpus]
-    containers = [
-        {"name": f"c{i}", "resources": {"requests": each, "limits": each}}
-        for i, each in enumerate(amounts)
-    ]
-    metadata = {"name": name, "uid": name}
-    return parse_pod({"metadata": metadata, "spec": {"containers": containers} | spec})
-
-
-def policy(**fields: Any) -> CpuPolicySpec:
-    return CpuPolicySpec.model_validate({"reserved": {"count": 1}} | fields)
+from support.values.placement import GIB, NO_UIDS, machine, pod, policy, resources
 
 
 def cpus_of(spec: NodeAssignmentSpec) -> dict[str, str]:
@@ -72,17 +55,17 @@ def test_a_socket_of_which_parts_are_in_use_is_never_taken_whole() -> None:
     reserve = policy(reserved={"cpus": "0"})
     as_kubelet = Node(resolve(uneven_sockets(), reserve, KUBELET))
     assert str(as_kubelet.place(pod("a", "3")).containers[0].cpu_set) == "0-2", "0 is reserved"
-    plan = plan_node(uneven_sockets(), reserve, None, [pod("a", "3")], NOBODY)
+    plan = plan_node(uneven_sockets(), reserve, None, [pod("a", "3")], NO_UIDS)
     assert cpus_of(plan.spec) == {"a/c0": "1-3"}
 
 
 def test_the_shared_pool_is_never_emptied_by_strict_reservation() -> None:
-    machine = Topology(tuple(Cpu(i, i, 0, -1, 0) for i in range(4)), (NumaNode(0, GIB),))
+    one_node = machine(4, threads=1, memory_bytes=GIB)
     strict = policy(reserved={"cpus": "0", "strict": True})
-    as_kubelet = Node(resolve(machine, strict, KUBELET))
+    as_kubelet = Node(resolve(one_node, strict, KUBELET))
     as_kubelet.place(pod("a", "3"))
     assert str(as_kubelet.shared) == ""
-    plan = plan_node(machine, strict, None, [pod("a", "3")], NOBODY)
+    plan = plan_node(one_node, strict, None, [pod("a", "3")], NO_UIDS)
     assert [each.reason for each in plan.spec.refused] == ["SharedPoolEmpty"]
 
 
@@ -92,7 +75,7 @@ def test_numa_node_ids_above_64_are_numa_nodes_like_others() -> None:
     nodes = tuple(NumaNode(node, 4 * GIB) for node in (60, 120, 180))
     single = policy(topology={"policy": "SingleNUMANode"}, memory={"policy": "Static"})
     pods = [pod("a", "2"), pod("b", "2"), pod("c", "2")]
-    plan = plan_node(Topology(rows, nodes), single, None, pods, NOBODY)
+    plan = plan_node(Topology(rows, nodes), single, None, pods, NO_UIDS)
     assert [(str(e.cpus), str(e.mems)) for e in plan.spec.containers] == [
         ("2-3", "120"),
         ("4-5", "180"),
@@ -111,7 +94,7 @@ def test_many_numa_nodes_are_searched_not_listed(count: int) -> None:
         topology={"policy": "BestEffort", "preferClosestNUMANodes": True},
         memory={"policy": "Static"},
     )
-    plan = plan_node(Topology(rows, nodes), wide, None, [pod("a", "64", memory="16Gi")], NOBODY)
+    plan = plan_node(Topology(rows, nodes), wide, None, [pod("a", "64", memory="16Gi")], NO_UIDS)
     (entry,) = plan.spec.containers
     assert len(entry.cpus) == 64
     assert len(entry.mems) == 16
@@ -127,57 +110,54 @@ def test_distances_are_looked_up_by_numa_node_not_by_position() -> None:
         reserved={"cpus": "2"},
         topology={"policy": "BestEffort", "preferClosestNUMANodes": True},
     )
-    plan = plan_node(Topology(rows, nodes), near, None, [pod("a", "4")], NOBODY)
+    plan = plan_node(Topology(rows, nodes), near, None, [pod("a", "4")], NO_UIDS)
     assert cpus_of(plan.spec) == {"a/c0": "0-1,4-5"}
 
 
 def test_cpus_of_a_finished_init_container_are_given_back_while_the_pod_runs() -> None:
-    machine = Topology(tuple(Cpu(i, i, 0, -1, 0) for i in range(8)), (NumaNode(0, 8 * GIB),))
-    amounts = {"cpu": "5", "memory": "1Gi"}
-    init = [{"name": "i", "resources": {"requests": amounts, "limits": amounts}}]
+    one_node = machine(8, threads=1, memory_bytes=8 * GIB)
+    init = [{"name": "i", "resources": resources("5", "1Gi")}]
     starting = pod("a", "2", initContainers=init)
     memory = policy(memory={"policy": "Static"})
-    before = plan_node(machine, memory, None, [starting], NOBODY).spec
+    before = plan_node(one_node, memory, None, [starting], NO_UIDS).spec
     assert cpus_of(before) == {"a/i": "1-5", "a/c0": "1-2"}
     status = {"initContainerStatuses": [{"name": "i", "state": {"terminated": {"exitCode": 0}}}]}
-    app = {"cpu": "2", "memory": "64Mi"}
     running = parse_pod(
         {
-            "metadata": {"name": "a", "uid": "a"},
+            "metadata": {"name": "a", "uid": "uid-a"},
             "spec": {
                 "initContainers": init,
-                "containers": [{"name": "c0", "resources": {"requests": app, "limits": app}}],
+                "containers": [{"name": "c0", "resources": resources("2")}],
             },
             "status": status,
         }
     )
-    after = plan_node(machine, memory, before, [running, pod("b", "5")], NOBODY).spec
+    after = plan_node(one_node, memory, before, [running, pod("b", "5")], NO_UIDS).spec
     assert cpus_of(after) == {"a/c0": "1-2", "b/c0": "3-7"}
 
 
 def whole_pod(name: str, cpus: str, *own: str) -> PodView:
-    budget = {"cpu": cpus, "memory": "1Gi"}
-    return pod(name, *own, resources={"requests": budget, "limits": budget})
+    return pod(name, *own, resources=resources(cpus, "1Gi"))
 
 
 def test_cpus_of_a_pod_that_none_of_its_containers_can_use_stay_shared() -> None:
-    machine = Topology(tuple(Cpu(i, i, 0, -1, 0) for i in range(8)), (NumaNode(0, 8 * GIB),))
+    one_node = machine(8, threads=1, memory_bytes=8 * GIB)
     scoped = policy(topology={"policy": "BestEffort", "scope": "Pod"})
-    as_kubelet = Node(resolve(machine, scoped, KUBELET))
+    as_kubelet = Node(resolve(one_node, scoped, KUBELET))
     as_kubelet.place(whole_pod("a", "5", "2"))
     assert str(as_kubelet.shared) == "0,6-7"
-    spec = plan_node(machine, scoped, None, [whole_pod("a", "5", "2")], NOBODY).spec
+    spec = plan_node(one_node, scoped, None, [whole_pod("a", "5", "2")], NO_UIDS).spec
     assert spec.pools is not None
     assert (cpus_of(spec), str(spec.pools.shared)) == ({"a/c0": "1-2"}, "0,3-7")
 
 
 def test_a_refused_pod_leaves_nothing_behind() -> None:
     """The kubelet forgets CPUs that it gave to a pod whose containers then do not fit."""
-    machine = Topology(tuple(Cpu(i, i, 0, -1, 0) for i in range(8)), (NumaNode(0, 8 * GIB),))
+    one_node = machine(8, threads=1, memory_bytes=8 * GIB)
     scoped = policy(topology={"policy": "BestEffort", "scope": "Pod"})
     too_much = whole_pod("a", "3", "2", "2")
     for quirks, shared in ((KUBELET, "0,4-7"), (NO_QUIRKS, "0-7")):
-        node = Node(resolve(machine, scoped, quirks))
+        node = Node(resolve(one_node, scoped, quirks))
         with pytest.raises(PlacementError, match="wanted 2 CPUs, 1 free"):
             node.place(too_much)
         assert str(node.shared) == shared
@@ -185,22 +165,21 @@ def test_a_refused_pod_leaves_nothing_behind() -> None:
 
 def test_a_container_that_asks_no_memory_is_not_refused_for_memory() -> None:
     """The kubelet looks for NUMA nodes to bind nothing on, and finds none."""
-    machine = Topology(tuple(Cpu(i, i, 0, -1, 0) for i in range(8)), (NumaNode(0, 8 * GIB),))
+    one_node = machine(8, threads=1, memory_bytes=8 * GIB)
     static = policy(memory={"policy": "Static"})
-    budget = {"cpu": "4", "memory": "1Gi"}
     view = parse_pod(
         {
             "metadata": {"name": "a", "uid": "a"},
             "spec": {
                 "containers": [{"name": "c0"}],
-                "resources": {"requests": budget, "limits": budget},
+                "resources": resources("4", "1Gi"),
             },
         }
     )
-    as_kubelet = Node(resolve(machine, static, KUBELET))
+    as_kubelet = Node(resolve(one_node, static, KUBELET))
     with pytest.raises(PlacementError):
         as_kubelet.place(view)
-    assert plan_node(machine, static, None, [view], NOBODY).spec.refused == ()
+    assert plan_node(one_node, static, None, [view], NO_UIDS).spec.refused == ()
 
 
 @pytest.mark.parametrize(
@@ -223,32 +202,27 @@ def test_our_own_memory_policies(
     fields: dict[str, Any], size: str, mems: str | None, reason: str | None
 ) -> None:
     """Near the CPUs, which the packing takes from the fuller NUMA node 1."""
-    rows = tuple(Cpu(cpu, cpu, cpu // 4, -1, cpu // 4) for cpu in range(8))
-    machine = Topology(rows, (NumaNode(0, 4 * GIB), NumaNode(1, 4 * GIB)))
+    two_nodes = machine(8, threads=1, numa_nodes=2, memory_bytes=4 * GIB)
     ours = policy(reserved={"cpus": "4"}, **fields)
-    spec = plan_node(machine, ours, None, [pod("a", "3", memory=size)], NOBODY).spec
+    spec = plan_node(two_nodes, ours, None, [pod("a", "3", memory=size)], NO_UIDS).spec
     assert [str(entry.mems) for entry in spec.containers] == ([mems] if mems else [])
     assert [each.reason for each in spec.refused] == ([reason] if reason else [])
     if mems:
-        again = plan_node(machine, ours, spec, [pod("a", "3", memory=size)], NOBODY).spec
+        again = plan_node(two_nodes, ours, spec, [pod("a", "3", memory=size)], NO_UIDS).spec
         assert again == spec
 
 
 def test_huge_pages_that_a_numa_node_lacks_are_simply_not_there() -> None:
     """The kubelet looks into a table that the node does not have, and ends."""
     rows = tuple(Cpu(cpu, cpu, 0, -1, cpu // 4) for cpu in range(8))
-    machine = Topology(rows, (NumaNode(0, 4 * GIB), NumaNode(1, 4 * GIB, {"2Mi": 64})))
+    two_nodes = Topology(rows, (NumaNode(0, 4 * GIB), NumaNode(1, 4 * GIB, {"2Mi": 64})))
     static = policy(memory={"policy": "Static"}, topology={"policy": "SingleNUMANode"})
-    amounts = {"cpu": "1", "memory": "64Mi", "hugepages-2Mi": "32Mi"}
+    huge = resources("1", **{"hugepages-2Mi": "32Mi"})
     view = parse_pod(
         {
             "metadata": {"name": "a", "uid": "a"},
-            "spec": {
-                "containers": [
-                    {"name": "c0", "resources": {"requests": amounts, "limits": amounts}}
-                ]
-            },
+            "spec": {"containers": [{"name": "c0", "resources": huge}]},
         }
     )
-    spec = plan_node(machine, static, None, [view], NOBODY).spec
+    spec = plan_node(two_nodes, static, None, [view], NO_UIDS).spec
     assert [(str(e.cpus), str(e.mems)) for e in spec.containers] == [("4", "1")]

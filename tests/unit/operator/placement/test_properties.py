@@ -21,8 +21,8 @@ from numapin_operator.placement import (
     plan_node,
     resolve,
 )
+from support.values.placement import NO_UIDS
 
-NOBODY: frozenset[str] = frozenset()
 MIB = 1 << 20
 
 
@@ -225,15 +225,15 @@ def test_a_plan_is_stable_and_its_own_successor(situation: Situation) -> None:
     topology, policy, objects = situation
     pods = [parse_pod(each) for each in objects]
     try:
-        first = plan_node(topology, policy, None, pods, NOBODY).spec
+        first = plan_node(topology, policy, None, pods, NO_UIDS).spec
     except PolicyError:
         return
-    again = plan_node(topology, policy, None, pods, NOBODY).spec
+    again = plan_node(topology, policy, None, pods, NO_UIDS).spec
     assert again.model_dump_json() == first.model_dump_json()
-    after_restart = plan_node(topology, policy, first, pods, NOBODY).spec
+    after_restart = plan_node(topology, policy, first, pods, NO_UIDS).spec
     assert after_restart.model_dump_json() == first.model_dump_json()
-    emptied = plan_node(topology, policy, first, [], NOBODY).spec
-    assert emptied.pools == plan_node(topology, policy, None, [], NOBODY).spec.pools
+    emptied = plan_node(topology, policy, first, [], NO_UIDS).spec
+    assert emptied.pools == plan_node(topology, policy, None, [], NO_UIDS).spec.pools
     assert emptied.containers == ()
 
 
@@ -255,7 +255,7 @@ def test_the_order_of_keys_never_matters(situation: Situation, random: Any) -> N
         pods = [parse_pod(each) for each in mixed]
         try:
             spec = CpuPolicySpec.model_validate(shuffled(wire))
-            outcomes.append(plan_node(topology, spec, None, pods, NOBODY).spec.model_dump_json())
+            outcomes.append(plan_node(topology, spec, None, pods, NO_UIDS).spec.model_dump_json())
         except PolicyError as refused:
             outcomes.append(str(refused))
     assert outcomes[0] == outcomes[1]

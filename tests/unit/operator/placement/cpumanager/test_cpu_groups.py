@@ -2,14 +2,12 @@
 
 from dataclasses import replace
 
-from numapin_api.topology import Cpu, NumaNode, Topology
+from numapin_api.topology import NumaNode
 from numapin_operator.placement.cpumanager.cpu_groups import cpu_groups_of
 from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask
+from support.values.placement import machine
 
-TWO_NODES = Topology(
-    cpus=tuple(Cpu(cpu, cpu // 2 * 2, cpu // 4, -1, cpu // 4) for cpu in range(8)),
-    numa_nodes=(NumaNode(0, 1 << 30, {"2Mi": 4}, (10, 20)), NumaNode(1, 1 << 30, {}, (20, 10))),
-)
+TWO_NODES = machine(8, threads=2, numa_nodes=2)
 
 
 def test_machines_with_the_same_cpus_share_their_groups() -> None:

@@ -1,0 +1,50 @@
+"""Machines, pods and policies that tests of placement are made of."""
+
+from typing import Any
+
+from numapin_api.cpupolicy import CpuPolicySpec
+from numapin_api.topology import Cpu, NumaNode, Topology
+from numapin_operator.observe.pods import parse_pod
+from numapin_operator.placement import PodView
+
+GIB = 1 << 30
+NO_UIDS: frozenset[str] = frozenset()
+"""UIDs of pods whose cgroups still exist, where there are none."""
+
+
+def machine(
+    cpus: int = 8, threads: int = 2, numa_nodes: int = 1, memory_bytes: int = 16 * GIB
+) -> Topology:
+    """Cores of neighbouring siblings; a socket for each NUMA node, all of one size."""
+    per_node = cpus // numa_nodes
+    return Topology(
+        cpus=tuple(
+            Cpu(cpu, cpu // threads * threads, cpu // per_node, -1, cpu // per_node)
+            for cpu in range(cpus)
+        ),
+        numa_nodes=tuple(NumaNode(node, memory_bytes) for node in range(numa_nodes)),
+    )
+
+
+def resources(cpu: str, memory: str = "64Mi", **others: str) -> dict[str, Any]:
+    """Requests that equal their limits."""
+    amounts = {"cpu": cpu, "memory": memory} | others
+    return {"requests": amounts, "limits": amounts}
+
+
+def pod(name: str, *cpus: str, memory: str = "64Mi", **spec: Any) -> PodView:
+    """A Guaranteed pod with a container c0, c1, .. for each CPU request; more fields in `spec`."""
+    containers = [
+        {"name": f"c{index}", "resources": resources(cpu, memory)} for index, cpu in enumerate(cpus)
+    ]
+    return parse_pod(
+        {
+            "metadata": {"name": name, "uid": f"uid-{name}"},
+            "spec": {"containers": containers} | spec,
+        }
+    )
+
+
+def policy(**fields: Any) -> CpuPolicySpec:
+    """A policy that reserves CPU 0, unless `reserved` says otherwise."""
+    return CpuPolicySpec.model_validate({"reserved": {"cpus": "0"}} | fields)
