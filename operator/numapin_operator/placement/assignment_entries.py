@@ -9,7 +9,7 @@ from numapin_operator.placement.masks import CpuMask, NumaMask, numa_mask
 
 
 def allocation_of(uid: str, entries: Sequence[ContainerAssignment]) -> PodAllocation:
-    """What a pod holds, from its entries; there is at least one."""
+    """What a pod has been given, from its entries, of which there is at least one."""
     return PodAllocation(uid, entries[0].namespace, entries[0].pod, tuple(map(_binding, entries)))
 
 
@@ -47,9 +47,9 @@ def entries_of(
 def _accounted(
     allocation: PodAllocation,
 ) -> Iterator[tuple[ContainerAllocation, tuple[Block, ...]]]:
-    """Each container with the memory that stands for it in the books.
+    """Each container with the memory that its entry accounts for.
 
-    What a pod has as a whole stands with its first container, so that the entries add up.
+    Memory of a pod as a whole is accounted to its first container, so that the entries add up.
     """
     if allocation.pod_level is None:
         yield from ((container, container.memory) for container in allocation.containers)
@@ -69,8 +69,8 @@ def _wire(block: Block) -> MemoryBlock:
 def on_this_machine(entry: ContainerAssignment, topology: Topology) -> ContainerAssignment | None:
     """The entry without CPUs and NUMA nodes that the machine has lost; None if nothing is left.
 
-    CPUs that go offline leave their container's set by the kernel's own doing, and an enforcer
-    accepts no assignment that names one.
+    The kernel removes offline CPUs from every cpuset, and an enforcer accepts no assignment that
+    names one.
     """
     cpus, mems = entry.cpus & topology.online, entry.mems & topology.mems
     if cpus == entry.cpus and mems == entry.mems:

@@ -1,4 +1,4 @@
-"""Why a placement cannot be: each error carries its data and the reason that users see."""
+"""Why a pod cannot be placed: each error carries its data and the reason that users see."""
 
 from typing import ClassVar
 
@@ -9,8 +9,8 @@ from numapin_api.quantity import plural
 class PlacementError(Exception):
     """A container or pod cannot be placed.
 
-    `problem` says what was asked and what stood against it; `arithmetic`, added by whoever knows
-    the whole node, what was free where and what would have fitted.
+    `problem` says what was asked for and what prevents it. `arithmetic`, which `Node` adds, says
+    what was free where and what would have fitted.
     """
 
     reason: ClassVar[Reason]
@@ -36,19 +36,19 @@ class NotEnoughCpusError(PlacementError):
 
 
 class SmtAlignmentError(PlacementError):
-    """Whole cores only, and the request is not made of whole free cores."""
+    """Only whole cores may be given out, and no free ones add up to the request."""
 
     reason = Reason.SMT_ALIGNMENT_ERROR
 
 
 class TopologyAffinityError(PlacementError):
-    """No set of NUMA nodes satisfies every resource as the topology policy demands."""
+    """No set of NUMA nodes serves every resource as the topology policy demands."""
 
     reason = Reason.TOPOLOGY_AFFINITY_ERROR
 
 
 class EmptyPodSharedPoolError(PlacementError):
-    """A pod's exclusive containers use up its whole budget, and others of it need a share."""
+    """A pod's exclusive containers use up its resources, and its other containers get none."""
 
     reason = Reason.EMPTY_POD_SHARED_POOL_ERROR
 
@@ -60,7 +60,7 @@ class NotEnoughMemoryError(PlacementError):
 
 
 class SharedPoolEmptyError(PlacementError):
-    """The placement would leave no CPU for everybody else."""
+    """The shared pool would lose its last CPU."""
 
     reason = Reason.SHARED_POOL_EMPTY
 

@@ -27,7 +27,7 @@ _MOST_NODES: Final = 16
 def arithmetic(
     policy: NodePolicy, cpus: CpuPool, memory: MemoryTables | None, refused: PlacementError
 ) -> str:
-    """The numbers behind a refusal: free on each NUMA node, and what would have fitted."""
+    """What was free on each NUMA node, and what would have fitted."""
     whole_cores = isinstance(refused, SmtAlignmentError)
     free = cpus.free_whole_cores if whole_cores else cpus.free
     listed = list(_free_on_nodes(policy, free, memory))
@@ -83,7 +83,7 @@ def _largest_memory(memory: MemoryTables | None) -> Iterator[str]:
 def largest_aligned(cpu_groups: CpuGroups, free: CpuMask, policy: str) -> int:
     """The most CPUs for which the topology policy would find NUMA nodes, memory aside.
 
-    A count counts as aligned on so many nodes only if fewer could not hold it on an empty machine.
+    A count is aligned on n NUMA nodes only if n - 1 could not hold it on an empty machine.
     """
     there = sorted(
         ((mask & free).bit_count() for mask in cpu_groups.numa_nodes.values()), reverse=True

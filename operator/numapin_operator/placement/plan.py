@@ -26,7 +26,7 @@ _LONGEST_MESSAGE: Final = 2048
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A container that keeps CPUs which the policy reserves by now, until it ends."""
+    """A container on CPUs that the policy now reserves; it keeps them until it ends."""
 
     namespace: str
     pod: str
@@ -38,8 +38,10 @@ class Waiting:
 class Plan:
     """The next assignment.
 
-    `waiting` is what stands in the way of the policy as it is now. `queued` are the pods, as
-    namespace/name, that get theirs as soon as pods that are ending let go of it.
+    Attributes:
+        spec: what the enforcer must enforce.
+        waiting: containers that keep the policy from being fully in force.
+        queued: pods, as namespace/name, that fit once pods that are ending have been released.
     """
 
     spec: NodeAssignmentSpec
@@ -56,25 +58,25 @@ def plan_node(
 ) -> Plan:
     """Decide what one node's containers get. Equal input gives equal output.
 
-    What `previous` says stays as it is: containers keep what they have, and pods refused before
-    stay refused (leave `refused` out of `previous` to have them tried again). Pods that are in
-    neither are placed in the order given. One that finds no room only because of pods that are
-    ending is neither placed nor refused yet: a pod that replaces another would be shut out for good
-    by the moment in which both are there. A pod's CPUs and memory are released when it has ended or
-    is gone from `pods` and its UID is not in `running`; an ordinary init container's when it ended.
+    Earlier decisions stand: containers keep what `previous` gives them, and refused pods stay
+    refused (leave `refused` out of `previous` to try them again). New pods are placed in the order
+    given. A new pod that does not fit only because of pods that are ending is queued, not refused:
+    otherwise a pod that replaces another would be refused for good. A pod's CPUs and memory are
+    released once it has ended or is not in `pods`, and its UID is not in `running`; those of an
+    ordinary init container once it has ended.
 
     Args:
         topology: the machine.
-        policy: in force there, with the reserved CPUs settled (see `with_reserved`).
-        previous: the assignment that is in force; None on a node that has none.
-        pods: every pod bound to the node, in the order in which they are to be placed.
+        policy: the policy that governs the node, with its reserved CPUs (see `with_reserved`).
+        previous: the assignment so far; None if there is none.
+        pods: every pod bound to the node, in the order of placement.
         running: UIDs of the pods whose cgroups still exist on the node.
 
     Returns:
-        The spec without `policy`, which the caller knows, and what the policy still waits for.
+        The spec without its `policy`, which the caller adds, and what is waiting.
 
     Raises:
-        PolicyError: the policy cannot work on this machine; the last good spec should stay.
+        PolicyError: the policy cannot work on this machine; keep the last good spec.
     """
     return plan_with(resolve(topology, policy), previous, pods, running)
 
@@ -85,7 +87,7 @@ def plan_with(
     pods: Sequence[PodView],
     running: frozenset[str],
 ) -> Plan:
-    """`plan_node` for a caller that keeps the resolved policy."""
+    """`plan_node` with a policy that is resolved already."""
     alive = {pod.uid: pod for pod in pods if not pod.terminal or pod.uid in running}
     node = Node(policy)
     kept = _kept(policy.topology, previous, alive, running)
@@ -113,7 +115,7 @@ def plan_with(
 def _unplaced(
     node: Node, pods: Sequence[PodView], refused: Container[str]
 ) -> Iterator[tuple[PodView, PlacementError]]:
-    """Place every pod that is new; gives those that cannot be placed."""
+    """Place every new pod; yield those that cannot be placed, with the reason."""
     for pod in pods:
         if pod.uid not in node.allocations and pod.uid not in refused and node.wants(pod):
             try:
@@ -123,7 +125,7 @@ def _unplaced(
 
 
 def _without_ending(node: Node, alive: dict[str, PodView]) -> Node | None:
-    """The node once the pods that are ending are gone; None where none is."""
+    """The node without the pods that are ending; None if none is."""
     staying = [
         allocation
         for uid, allocation in node.allocations.items()
@@ -152,7 +154,7 @@ def _kept(
     alive: dict[str, PodView],
     running: frozenset[str],
 ) -> dict[str, list[ContainerAssignment]]:
-    """What of the previous assignment is still held, by pod, in its order."""
+    """The entries of the previous assignment that still hold, by pod, in their order."""
     held: dict[str, list[ContainerAssignment]] = {}
     for entry in previous.containers if previous else ():
         pod = alive.get(entry.pod_uid)
@@ -165,7 +167,7 @@ def _kept(
 
 
 def _ended(pod: PodView | None) -> frozenset[str]:
-    """The init containers whose share is free again; none where the pod holds it as a whole."""
+    """Init containers that have released their CPUs; none if the pod has them as a whole."""
     if pod is None or pod.pod_level is not None:
         return frozenset()
     return frozenset([container.name for container in pod.containers if container.ended])
@@ -194,14 +196,15 @@ def _spec(
 
 
 def _last_resort(policy: NodePolicy, held: CpuMask) -> CpuMask:
-    """The shared pool where containers from before hold every CPU that it should have.
+    """The shared pool if earlier containers hold every CPU that belongs in it.
 
-    Strictly reserved CPUs serve everybody else until one of those containers ends.
+    Strictly reserved CPUs are shared then, until one of those containers ends.
     """
     left = policy.cpu_groups.cpus & ~held
     if not left:
         raise PolicyError(
-            "reserved", "containers hold every CPU that is online; bring CPUs online or end one"
+            "reserved",
+            "containers hold every CPU that is online; bring CPUs online or end a container",
         )
     return left
 

@@ -138,7 +138,7 @@ def _starves(
     for container in pod.containers:
         if container.kind is ContainerKind.INIT:
             if shares(container) and (gone := _used_up(used, budget)):
-                return f"init container {container.name} shares, but sidecars use up all {gone}"
+                return f"sidecars use up all {gone}; none is left for {container.name}"
             continue
         if shares(container):
             sharing = sharing or container.name
@@ -146,7 +146,7 @@ def _starves(
             if resource in used:
                 used[resource] += size
     if sharing and (gone := _used_up(used, budget)):
-        return f"container {sharing} shares, but others use up all {gone} of the pod"
+        return f"exclusive containers use up all {gone} of the pod; none is left for {sharing}"
     return None
 
 

@@ -18,7 +18,7 @@ Capacity = Mapping[str, Mapping[int, int]]
 
 
 class ContainerKind(Enum):
-    """When a container runs: to its end before the others, beside them all, or as one of them."""
+    """When a container runs: to its end before the app containers, beside them, or as one."""
 
     INIT = "init"
     SIDECAR = "sidecar"
@@ -29,8 +29,8 @@ class ContainerKind(Enum):
 class ContainerView:
     """One container's requests.
 
-    `matched` says that its requests for CPU and memory are set and equal its limits; `ended` that
-    it is an init container which has done its work and will not run again.
+    `matched`: its requests for CPU and memory are set and equal its limits. `ended`: it is an init
+    container that has completed and will not run again.
     """
 
     name: str
@@ -56,11 +56,15 @@ class PodLevel:
 
 @dataclass(frozen=True, slots=True)
 class PodView:
-    """One pod as the planner sees it; containers stand in the order in which they start.
+    """One pod as the planner sees it.
 
-    `uid` is the one that the pod's cgroups carry. `bound` is when it was bound to its node (RFC
-    3339, so that texts sort by time). A `terminal` pod has ended.
-    `selected` says whether the policy's selectors choose this pod.
+    Attributes:
+        uid: the UID in the names of the pod's cgroups.
+        containers: in the order in which they start.
+        bound: when it was bound to its node (RFC 3339, so that texts sort by time).
+        terminal: it has ended.
+        deleting: it is being deleted.
+        selected: the policy's selectors choose it.
     """
 
     uid: str
@@ -83,7 +87,7 @@ class PodView:
 
 
 def exclusive_cpus(pod: PodView, container: ContainerView) -> int:
-    """How many CPUs of its own an eligible pod's container gets; 0 means that it shares.
+    """How many exclusive CPUs an eligible pod's container gets; 0 means the shared pool.
 
     Source: Kubernetes v1.36, cpumanager, `guaranteedCPUs`.
     """
@@ -148,5 +152,5 @@ def pod_memory(pod: PodView) -> Amounts:
 
 
 def amounts(pairs: Iterable[tuple[str, int]]) -> Amounts:
-    """Resource amounts in their one order."""
+    """Resource amounts, sorted by name."""
     return tuple(sorted(pairs))

@@ -18,10 +18,10 @@ _MODELS: Final = 256
 
 @dataclass(frozen=True, eq=False)
 class CpuGroups:
-    """Which CPUs lie together. Only online CPUs count, and NUMA nodes that have some.
+    """Which CPUs lie together: online CPUs only, and NUMA nodes that have any.
 
-    A CPU whose uncore cache is not known counts to a cache with its socket's number. Sizes that are
-    averages are rounded down, as the kubelet has them.
+    A CPU with an unknown uncore cache belongs to a cache with its socket's number. Averages are
+    rounded down, as in the kubelet.
     """
 
     numa_nodes: Units
@@ -36,7 +36,7 @@ class CpuGroups:
 
     @cached_property
     def numa_first(self) -> bool:
-        """Whether NUMA nodes are the wider units: there are no more of them than sockets."""
+        """True if NUMA nodes are the wider units: there are no more of them than sockets."""
         return len(self.sockets) >= len(self.numa_nodes)
 
     @cached_property
@@ -90,7 +90,7 @@ class CpuGroups:
 
     @cached_property
     def uniform(self) -> bool:
-        """Whether all cores have the same number of threads."""
+        """True if all cores have the same number of threads."""
         return len({mask.bit_count() for mask in self.cores.values()}) == 1
 
     @cached_property

@@ -1,10 +1,10 @@
 """CPUs in even shares from as many NUMA nodes as a request needs.
 
-The kubelet tries every combination of NUMA nodes and, for what the even shares leave over, every
-subset of each combination, and keeps the first whose free CPUs are most even afterwards (lowest
-standard deviation). The number of CPUs left is the same for all, so the lowest sum of squares wins,
-and that is found without trying: the nodes with most free CPUs, the remainder again from those with
-most. Source: Kubernetes v1.36, cpumanager, `takeByTopologyNUMADistributed`.
+The kubelet tries every combination of NUMA nodes and, for the remainder, every subset of each
+combination; it keeps the first that leaves free CPUs most even (lowest standard deviation). Every
+combination leaves the same number of CPUs, so the lowest sum of squares wins. That one is found
+directly: the NUMA nodes with most free CPUs, and for the remainder again those with most.
+Source: Kubernetes v1.36, cpumanager, `takeByTopologyNUMADistributed`.
 """
 
 from collections.abc import Sequence
@@ -26,15 +26,15 @@ from numapin_operator.placement.kubelet_quirks import overwritten_choice
 from numapin_operator.placement.masks import NO_CPUS, CpuMask
 
 _MOST_TRIED: Final = 4096
-"""Combinations worth trying one by one where the order of NUMA nodes decides about remainders."""
+"""Combinations tried one by one if the order of NUMA nodes decides about the remainder."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
     """NUMA nodes that give `share` CPUs each, and those that give the remainder.
 
-    Both are positions in the list of NUMA nodes with free CPUs; `spread` is by how much the sum of
-    squares of free CPUs changes.
+    Both are positions in the list of NUMA nodes with free CPUs; `spread` is the change of the sum
+    of squares of free CPUs.
     """
 
     numa_nodes: tuple[int, ...]
@@ -48,8 +48,8 @@ def take_distributed(
 ) -> CpuMask:
     """Choose `count` CPUs, in groups of `group`, evenly from the fewest NUMA nodes that allow it.
 
-    Where no number of NUMA nodes allows even shares, or `count` is no multiple of `group`, the
-    packed choice is given.
+    The choice is packed if no number of NUMA nodes allows even shares, or if `count` is no multiple
+    of `group`.
 
     Raises:
         NotEnoughCpusError: `free` holds fewer than `count`, or the quirk
@@ -76,10 +76,10 @@ def _numbers_of_nodes(cpu_groups: CpuGroups, count: int, group: int, with_room: 
 
 
 def _choose(sizes: Sequence[int], numa_nodes: int, count: int, group: int) -> _Choice | None:
-    """The best `nodes` NUMA nodes for even shares; None where none can give them.
+    """The best `numa_nodes` NUMA nodes for even shares; None if none can give them.
 
-    The nodes with most free CPUs leave the most even rest, whatever the order, unless a remainder
-    is best handed to few nodes in several rounds: then the order matters, and all are tried.
+    The nodes with most free CPUs leave the most even rest. The exception is a remainder that few
+    nodes should give in several rounds: then the order matters, and all combinations are tried.
     """
     fullest = sorted(range(len(sizes)), key=lambda at: (-sizes[at], at))[:numa_nodes]
     choice = _weigh(sizes, tuple(sorted(fullest)), count, group)
@@ -108,7 +108,7 @@ def _weigh(
 
 
 class _Distributor:
-    """CPUs being taken node by node, as a choice says."""
+    """Takes CPUs node by node, as a choice says."""
 
     def __init__(
         self, cpu_groups: CpuGroups, free: CpuMask, ranked: Sequence[Ranked], packing: Packing
@@ -159,7 +159,7 @@ class _Distributor:
 
 
 def _evenly_left(sizes: Sequence[int], choice: _Choice) -> bool:
-    """Whether all NUMA nodes have the same number of free CPUs after the choice."""
+    """True if all NUMA nodes have the same number of free CPUs after the choice."""
     left = list(sizes)
     for at in choice.numa_nodes:
         left[at] -= choice.share

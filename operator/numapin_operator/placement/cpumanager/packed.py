@@ -12,15 +12,17 @@ Cores = Sequence[tuple[int, CpuMask]]
 """Cores by number, each with the mask of its CPUs."""
 
 Ranked = tuple[int, int, CpuMask]
-"""Free CPUs in a unit, the unit's id, its mask: what units are sorted by."""
+"""Free CPUs in a unit, the unit's id and its mask: the sort key of units."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packing:
     """How CPUs are chosen inside the levels.
 
-    `spread` takes single CPUs in the order of their numbers within a socket rather than whole
-    cores; `uncore` tries to stay in one uncore cache; `quirks` are faults of the kubelet to repeat.
+    Attributes:
+        spread: take single CPUs of a socket by number instead of whole cores.
+        uncore: try to stay in one uncore cache.
+        quirks: faults of the kubelet to repeat.
     """
 
     spread: bool = False
@@ -68,7 +70,7 @@ def take_packed(
 
 
 class _CpuAccumulator:
-    """One request being served: what is still free, still wanted and already taken."""
+    """One request in progress. Source: Kubernetes v1.36, cpumanager, `cpuAccumulator`."""
 
     __slots__ = ("cpu_groups", "free", "packing", "taken", "wanted")
 
@@ -77,7 +79,7 @@ class _CpuAccumulator:
         self.taken = NO_CPUS
 
     def take_whole_units(self) -> None:
-        """Take NUMA nodes and sockets that are free as a whole, the wider first."""
+        """Take NUMA nodes and sockets that are entirely free, the wider units first."""
         if self.cpu_groups.numa_first:
             self._take_numa_nodes()
             self._take_sockets()
@@ -115,7 +117,7 @@ class _CpuAccumulator:
         ]
 
     def take_uncore_caches(self) -> None:
-        """Take whole uncore caches, then all that is still wanted from one of them."""
+        """Take whole uncore caches, then the rest from a single cache if one can give it."""
         ranked = list(_sorted_uncore_caches(self.cpu_groups, self.free))
         if self.wanted >= self.cpu_groups.cpus_per_uncore_cache:
             for _, _, mask in ranked:
@@ -127,9 +129,9 @@ class _CpuAccumulator:
             self._take_part_of_uncore_cache(unit)
 
     def _take_part_of_uncore_cache(self, unit: int) -> None:
-        """Take all that is still wanted from this cache, if it can be had as whole cores.
+        """Take the rest from this cache if its free cores can give all of it.
 
-        For an odd count the last thread of the last core is left.
+        For an odd count the last thread of the last core stays free.
         """
         threads = self.cpu_groups.threads
         cores_wanted = -(-self.wanted // threads)
@@ -147,7 +149,7 @@ class _CpuAccumulator:
             self._take(chosen)
 
     def take_cores(self) -> None:
-        """Take cores that are free with all their threads."""
+        """Take cores whose threads are all free."""
         smallest = self.cpu_groups.smallest_core
         for _, unit, _ in sorted_inner(self.cpu_groups, self.free):
             if self.wanted < smallest:
@@ -172,7 +174,7 @@ class _CpuAccumulator:
         return sorted(cores, key=lambda core: core[1].bit_count())
 
     def take_cpus(self) -> None:
-        """Take single CPUs: what is left of cores first, or spread over a socket's cores."""
+        """Take single CPUs: parts of cores first, or with `spread` by number within a socket."""
         if self.packing.spread:
             for _, _, mask in list(sorted_sockets(self.cpu_groups, self.free)):
                 self._take(lowest(mask & self.free, self.wanted))

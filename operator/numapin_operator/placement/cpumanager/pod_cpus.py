@@ -67,7 +67,7 @@ class PodCpus:
         cpus = self._taker.take_near(free, count, numa_nodes)
         if not self._pool.shared & ~cpus and not self._quirks.empties_shared_pool:
             raise SharedPoolEmptyError(
-                f"giving {CpuSet.from_mask(cpus)} away would leave no CPU for everybody else"
+                f"giving away {CpuSet.from_mask(cpus)} would leave no CPU in the shared pool"
             )
         self._pool.claim(cpus)
         self._claimed |= cpus

@@ -9,9 +9,9 @@ from numapin_operator.placement.masks import NO_CPUS, CpuMask
 def take_whole_cores(cpu_groups: CpuGroups, free: CpuMask, count: int, packing: Packing) -> CpuMask:
     """Choose `count` CPUs that are all threads of their cores.
 
-    The kubelet divides CPUs by cores and takes the average for every core's size, so that on a
-    hybrid processor it hands out halves of cores. Here the packed choice stands if it splits no
-    core; else cores are taken largest first, in packed order, as long as they fit.
+    The kubelet takes every core to have the average size, so that on a hybrid processor it gives
+    out halves of cores. Here the packed choice is used if it splits no core; otherwise cores are
+    taken largest first, in packed order, as long as they fit.
 
     Raises:
         SmtAlignmentError: no choice of the free whole cores has this size.

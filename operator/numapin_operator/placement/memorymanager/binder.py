@@ -15,7 +15,7 @@ class MemoryBinder(Protocol):
     """Binds the memory of one pod that is being placed."""
 
     def hints(self, asked: Amounts) -> MemoryHints | None:
-        """Where memory could be bound; None where the merge should not care."""
+        """Where memory could be bound; None for no preference."""
 
     def bind(
         self, container: ContainerView, asked: Amounts, hint: MergedHint, cpus: CpuMask
@@ -39,8 +39,8 @@ class MemoryBinder(Protocol):
 class PodBlocks:
     """The blocks of one pod's containers.
 
-    Ordinary init containers leave their memory to those that follow: what is used again is taken
-    off the init containers' blocks, so that a pod's blocks add up to what is bound for it.
+    Ordinary init containers leave their memory to the containers after them. Memory that is used
+    again is taken off the init containers' blocks, so that a pod's blocks add up to its memory.
     """
 
     def __init__(self, tables: MemoryTables) -> None:
@@ -49,7 +49,7 @@ class PodBlocks:
         self._init: list[str] = []
 
     def add(self, container: ContainerView, blocks: Sequence[Block]) -> None:
-        """Note a container's blocks and shrink the init containers' whose memory it uses again."""
+        """Add a container's blocks, and shrink those of init containers whose memory it uses."""
         self._of[container.name] = list(blocks)
         for block in blocks:
             self._shrink(block)
@@ -57,11 +57,11 @@ class PodBlocks:
             self._init.append(container.name)
 
     def add_pod(self, blocks: Sequence[Block]) -> None:
-        """Note the blocks of the pod as a whole."""
+        """Add the blocks of the pod as a whole."""
         self._of[""] = list(blocks)
 
     def left_by_init_containers(self, but: str | None = None) -> list[Block]:
-        """What the init containers so far still stand for, one of them perhaps left aside."""
+        """The blocks that init containers leave behind, except those of `but`."""
         return [block for name in self._init if name != but for block in self._of[name]]
 
     def frozen(self) -> dict[str, tuple[Block, ...]]:
@@ -69,7 +69,7 @@ class PodBlocks:
         return {name: tuple(blocks) for name, blocks in self._of.items()}
 
     def undo(self) -> None:
-        """Give all blocks back."""
+        """Release all blocks."""
         for blocks in self._of.values():
             self.tables.release(blocks)
         self._of.clear()
@@ -86,7 +86,7 @@ class PodBlocks:
 
 
 def divide(shares: Mapping[str, Amounts], whole: Sequence[Block]) -> dict[str, tuple[Block, ...]]:
-    """The parts of a pod's memory that its containers may count on."""
+    """Divide a pod's memory among its containers."""
     at: dict[str, NumaMask] = {}
     for block in whole:
         at[block.resource] = at.get(block.resource, NO_NUMA_NODES) | block.numa_nodes

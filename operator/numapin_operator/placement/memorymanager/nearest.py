@@ -1,8 +1,8 @@
 """numapin's own policies, which bind memory to the NUMA nodes of the CPUs.
 
-`SingleNUMA` binds a container to one NUMA node or refuses it. `Preferred` takes one NUMA node where
-it can, else the fewest, and refuses only what the whole machine does not have. Neither has the
-kubelet's groups: what each NUMA node gives is accounted to that node.
+`SingleNUMA` binds a container to one NUMA node or refuses it. `Preferred` takes one NUMA node if it
+can, else the fewest, and refuses only what the whole machine does not have. Unlike the kubelet,
+neither binds NUMA nodes in groups: what each node gives is accounted to that node.
 """
 
 from numapin_api.quantity import format_bytes
@@ -26,7 +26,7 @@ class NearestBinder:
         self._blocks = PodBlocks(tables)
 
     def hints(self, asked: Amounts) -> MemoryHints | None:
-        """Single NUMA nodes, and with Preferred any others, counting what init containers left."""
+        """Single NUMA nodes, with Preferred any set; what init containers leave counts as free."""
         tables = self._tables
         if left := self._blocks.left_by_init_containers():
             tables = tables.copy()
@@ -79,7 +79,7 @@ class NearestBinder:
         return blocks
 
     def _choose(self, asked: Amounts, hinted: NumaMask, near: dict[int, int]) -> NumaMask:
-        """One NUMA node: of the merge's if any will do, with most of the CPUs, then the lowest."""
+        """One NUMA node: preferably of the hint, with most of the CPUs, then the lowest."""
         singles = self._tables.single_hints(asked, alone=True).singles
         if singles:
             best = min(
@@ -109,7 +109,7 @@ class NearestBinder:
         return fewest
 
     def _fill(self, resource: str, size: int, order: list[int]) -> list[Block]:
-        """Blocks of one node each, the nearest filled first; every node's part is recorded."""
+        """One block for each NUMA node that gives a part, the nearest filled first."""
         free = self._tables.free.get(resource, {})
         blocks: list[Block] = []
         for numa_node in order:

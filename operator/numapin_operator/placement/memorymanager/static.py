@@ -25,14 +25,14 @@ class StaticBinder:
         self._last: MemoryHints | None = None
 
     def hints(self, asked: Amounts) -> MemoryHints | None:
-        """The kubelet does not care where no NUMA nodes will do: it refuses when it binds."""
+        """No preference if no NUMA nodes will do: the kubelet then refuses in `bind`."""
         self._last = found = self._tables.hints(asked, self._reusable)
         return found if found.best() else None
 
     def bind(
         self, container: ContainerView, asked: Amounts, hint: MergedHint, _cpus: CpuMask
     ) -> None:
-        """Bind a container's memory on the NUMA nodes of the merge, or on more of them."""
+        """Bind a container's memory to the NUMA nodes of the hint, or to more of them."""
         if not asked and not self._quirks.binds_empty_requests:
             return
         numa_nodes = self._choose(asked, hint)
@@ -78,12 +78,12 @@ class StaticBinder:
             _check(hints, numa_nodes, promised=promised)
         if self._tables.clashes(numa_nodes):
             raise NotEnoughMemoryError(
-                f"{_nodes(numa_nodes)} hold memory of others, so they cannot be bound together"
+                f"{_nodes(numa_nodes)} serve other containers, so they cannot be bound together"
             )
         return numa_nodes
 
     def _leave_or_use(self, container: ContainerView, blocks: list[Block]) -> None:
-        """Note what an init container leaves behind, or what another takes of that."""
+        """Record what an init container leaves behind, or what another container takes of it."""
         for block in blocks:
             there = self._reusable.setdefault(block.numa_nodes, {})
             before = there.get(block.resource, 0)

@@ -42,7 +42,7 @@ class MemoryTables:
         self._fewest_for: dict[Amounts, int] = {}
 
     def copy(self) -> "MemoryTables":
-        """The same figures, to be changed apart."""
+        """A copy that can be changed independently."""
         made = MemoryTables(self._capacity, self.numa_nodes)
         made.free = {resource: dict(at) for resource, at in self.free.items()}
         made._bound = {resource: dict(at) for resource, at in self._bound.items()}
@@ -51,14 +51,14 @@ class MemoryTables:
         return made
 
     def assign(self, block: Block) -> None:
-        """Bind a block; its bytes come from the lowest of its nodes that have some."""
+        """Bind a block; its bytes come from its lowest nodes that have any free."""
         free = self.free.setdefault(block.resource, {})
         bound = self._bound.setdefault(block.resource, {})
         left = block.size_bytes
         self._grouped = self._grouped or block.numa_nodes.bit_count() > 1
         for numa_node in members(block.numa_nodes):
             if numa_node not in self._uses:
-                continue  # a node that this machine has lost since
+                continue  # the machine has lost this NUMA node
             self._uses[numa_node] += 1
             self._groups[numa_node] = block.numa_nodes
             part = min(left, free.get(numa_node, 0))
@@ -68,7 +68,7 @@ class MemoryTables:
                 left -= part
 
     def release(self, blocks: Iterable[Block]) -> None:
-        """Give blocks back; a node that nothing is bound to any more leaves its group."""
+        """Release blocks; a node to which nothing is bound any more leaves its group."""
         for block in blocks:
             free, bound = self.free[block.resource], self._bound[block.resource]
             left = block.size_bytes
@@ -85,7 +85,7 @@ class MemoryTables:
                     left -= part
 
     def hints(self, asked: Amounts, reusable: Reusable) -> MemoryHints:
-        """Where the amounts could be bound, given what the pod's init containers leave behind."""
+        """Where the amounts could be bound; what init containers leave behind counts as free."""
         return MemoryHints(
             asked=asked,
             free=self.free,
@@ -97,7 +97,7 @@ class MemoryTables:
         )
 
     def single_hints(self, asked: Amounts, *, alone: bool) -> MemoryHints:
-        """The same without groups: single NUMA nodes, and unless `alone` any set of nodes."""
+        """As `hints`, without groups: single NUMA nodes and, unless `alone`, any set of them."""
         everywhere = self.numa_nodes
         return MemoryHints(
             asked=asked,
@@ -112,7 +112,7 @@ class MemoryTables:
         )
 
     def holds(self, numa_nodes: NumaMask, asked: Amounts) -> bool:
-        """Whether these nodes have so much free together."""
+        """True if these nodes together have so much free."""
         if numa_nodes.bit_count() <= 1:
             numa_node = numa_nodes.bit_length() - 1
             return all(
@@ -125,7 +125,7 @@ class MemoryTables:
         )
 
     def clashes(self, numa_nodes: NumaMask) -> bool:
-        """Whether some of several nodes serves others, alone or in another group."""
+        """True if one of several nodes is bound to other containers, alone or in another group."""
         if numa_nodes.bit_count() == 1:
             return False
         return any(
@@ -134,7 +134,7 @@ class MemoryTables:
         )
 
     def _singles(self, asked: Amounts, reusable: Reusable) -> NumaMask:
-        """The nodes, bound to no group, that hold everything alone."""
+        """The nodes outside of groups that each hold everything."""
         columns = [(self.free.get(name, _NOTHING), name, size) for name, size in asked]
         found = NO_NUMA_NODES
         for numa_node in self.numa_nodes:
@@ -157,7 +157,7 @@ class MemoryTables:
                 yield group
 
     def _fewest(self, asked: Amounts) -> int:
-        """How many nodes would do if nothing were bound yet; all where none would."""
+        """How many nodes an empty machine would need; all if even those are too few."""
         if asked not in self._fewest_for:
             self._fewest_for[asked] = self._count_fewest(asked)
         return self._fewest_for[asked]

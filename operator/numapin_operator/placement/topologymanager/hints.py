@@ -1,7 +1,7 @@
 """The sets of NUMA nodes that could give what is asked, described rather than listed.
 
-The kubelet lists every set of NUMA nodes that has enough, which doubles with each node. Here a
-provider's sets are given by what they must hold, and the merge searches them.
+The kubelet lists every set of NUMA nodes that has enough; their number doubles with each node. Here
+a provider states what a set must hold, and the merge searches for one.
 """
 
 from bisect import bisect_left
@@ -19,11 +19,11 @@ from numapin_operator.placement.topologymanager.subset_search import (
 )
 
 Reusable = Mapping[NumaMask, Mapping[str, int]]
-"""What init containers leave to those that follow: NUMA nodes (a mask) to resource to bytes."""
+"""What init containers leave behind: NUMA nodes to resource to bytes."""
 
 
 class Impossible(Enum):
-    """A provider that has no set of NUMA nodes to offer at all."""
+    """A provider that has no set of NUMA nodes to offer."""
 
     NOWHERE = "nowhere"
 
@@ -34,9 +34,9 @@ NOWHERE = Impossible.NOWHERE
 class CpuHints(NamedTuple):
     """Where so many CPUs could come from.
 
-    A set of NUMA nodes will do if it contains `required` (the pod's init containers run there) and
-    its `free` CPUs number `wanted`. It is preferred if it is as small as `fewest`, the least that
-    the machine would need when empty, or spans just `sockets` sockets (with align-by-socket).
+    A set of NUMA nodes is sufficient if it contains `required` (where the pod's init containers
+    run) and has at least `wanted` CPUs `free`. It is preferred if it has `fewest` nodes, the least
+    that the empty machine needs, or (with align-by-socket) spans exactly `sockets` sockets.
     """
 
     cpu_groups: CpuGroups
@@ -57,13 +57,13 @@ class CpuHints(NamedTuple):
         return ((self.free, self.wanted),)
 
     def prefers(self, numa_nodes: NumaMask) -> bool:
-        """Whether a set that will do is a preferred one."""
+        """True if a sufficient set is a preferred one."""
         if numa_nodes.bit_count() == self.fewest:
             return True
         return self.sockets is not None and self.cpu_groups.sockets_in(numa_nodes) == self.sockets
 
     def smallest(self) -> int:
-        """The size of the smallest sets that will do."""
+        """The size of the smallest sufficient sets."""
         kept = sum(self.free.get(numa_node, 0) for numa_node in members(self.required))
         others = (
             free for numa_node, free in self.free.items() if not self.required >> numa_node & 1
@@ -99,7 +99,7 @@ def cpu_hints(
 
 
 def _fewest(cpu_groups: CpuGroups, wanted: int) -> int:
-    """How many NUMA nodes the machine would need for so many CPUs when empty; all if too few."""
+    """How many NUMA nodes the empty machine needs for so many CPUs; all if they are too few."""
     return min(bisect_left(cpu_groups.capacities, wanted) + 1, len(cpu_groups.capacities))
 
 
@@ -111,9 +111,9 @@ def _sockets(cpu_groups: CpuGroups, fewest: int) -> int | None:
 class MemoryHints(NamedTuple):
     """Where so much memory and so many huge pages could be bound.
 
-    Single NUMA nodes (`singles`, a mask), `groups` that are bound together already, and any set of
-    the `loose` nodes, which nothing is bound to, that holds all of `asked`. Preferred are sets as
-    small as `fewest`. The kubelet repeats the same sets for each resource asked for.
+    That is: each NUMA node of `singles`; each of `groups`, which are bound together already; and
+    every set of `loose` nodes, to which nothing is bound, that holds all of `asked`. Sets of
+    `fewest` nodes are preferred. The kubelet repeats the same sets for each resource asked for.
     """
 
     asked: Amounts
@@ -141,7 +141,7 @@ class MemoryHints(NamedTuple):
         return SubsetSearch(self.loose, self.needs, required=required, distances=distances)
 
     def smallest(self) -> int:
-        """The size of the smallest sets that will do; 0 where none does."""
+        """The size of the smallest sets; 0 if there is none."""
         found = self.best()
         return found.bit_count()
 

@@ -14,17 +14,17 @@ Load = tuple[int, ...]
 
 @dataclass(slots=True)
 class _Side:
-    """One provider's set: what it may still do without, and nodes that it cannot leave out."""
+    """One provider's set: what it can still give up, and the nodes that it must contain."""
 
     slack: list[int]
     fixed: NumaMask
 
 
 def is_intersection(numa_nodes: NumaMask, cpu: CpuHints | None, memory: MemoryHints) -> bool:
-    """Whether sets of loose nodes and a CPU set exist that have just `numa_nodes` in common.
+    """True if sets of loose nodes and a CPU set exist whose intersection is `numa_nodes`.
 
-    Each other loose node must be missing from one of the sets at least (memory has as many sets as
-    resources are asked for), and every set must still hold what is asked: small packing problems.
+    Every other loose node must be missing from at least one of the sets (memory has one set for
+    each resource asked for), and every set must still hold what is asked: a small packing problem.
     """
     free = [weights for weights, _ in memory.needs]
     slack = [
@@ -40,7 +40,7 @@ def is_intersection(numa_nodes: NumaMask, cpu: CpuHints | None, memory: MemoryHi
     }
     if cpu is None:
         return _leaves_out(others, sides, [loads] * len(sides))
-    # A node without CPUs is in no CPU set, and need not be left out of any other.
+    # A node without CPUs is in no CPU set, so any other set may contain it.
     others = [numa_node for numa_node in others if numa_node in cpu.cpu_groups.numa_nodes]
     cpu_side = _Side([sum(cpu.free.values()) - cpu.wanted], cpu.required)
     cpu_loads: dict[int, Load] = {numa_node: (cpu.free.get(numa_node, 0),) for numa_node in others}
@@ -50,7 +50,7 @@ def is_intersection(numa_nodes: NumaMask, cpu: CpuHints | None, memory: MemoryHi
 def _leaves_out(
     numa_nodes: Sequence[int], sides: Sequence[_Side], loads: Sequence[dict[int, Load]]
 ) -> bool:
-    """Whether every node can be left out of some side, within what each can do without."""
+    """True if every node can be left out of some side, within what that side can give up."""
     steps = 0
     order = sorted(
         numa_nodes, key=lambda numa_node: (-max(sum(load[numa_node]) for load in loads), numa_node)

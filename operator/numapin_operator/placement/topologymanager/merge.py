@@ -1,9 +1,10 @@
 """One set of NUMA nodes for all resources, as the topology policy demands.
 
 The kubelet intersects every combination of the providers' hints and keeps the best intersection.
-Which one is best does not depend on the order: a preferred one (all hints equal, all preferred)
-before others, and of those the fittest; else the size nearest to, but not above, what the neediest
-provider needs, and of that size the fittest. So the sets are searched by size, fittest first.
+Which one is best does not depend on the order. A preferred one (all hints equal, all preferred)
+comes before others, and the fittest of them first. Otherwise the best size is the largest that does
+not exceed what the neediest provider needs, and of that size the fittest. So the sets are searched
+by size, fittest first.
 Source: Kubernetes v1.36, topologymanager, `HintMerger`.
 """
 
@@ -27,7 +28,7 @@ from numapin_operator.placement.topologymanager.subset_search import (
 
 
 class MergedHint(NamedTuple):
-    """The NUMA nodes (a mask) that a container's resources should come from; None for any."""
+    """The NUMA nodes that a container's resources should come from; None for any."""
 
     numa_nodes: NumaMask | None
     preferred: bool
@@ -35,7 +36,7 @@ class MergedHint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HintMerger:
-    """How hints are merged: the topology policy, all NUMA nodes, and distances if they count."""
+    """The topology policy, all NUMA nodes, and distances if the nearest nodes are preferred."""
 
     policy: str
     everywhere: NumaMask
@@ -44,10 +45,10 @@ class HintMerger:
     def merge(
         self, cpu: CpuHints | Impossible | None, memory: MemoryHints | Impossible | None
     ) -> MergedHint | None:
-        """The best common set of NUMA nodes; None where the policy refuses it.
+        """The best common set of NUMA nodes; None if the policy refuses it.
 
-        A provider that is None does not care. One that is `NOWHERE` can do nothing: the others are
-        merged without it, but nothing is preferred then.
+        A provider that is None has no preference. One that is `NOWHERE` has no sets: the other is
+        merged without it, and nothing is preferred.
         """
         if self.policy == "None":
             return MergedHint(None, preferred=False)
@@ -98,7 +99,7 @@ class HintMerger:
         return NO_NUMA_NODES
 
     def _fittest(self, sets: "Iterator[NumaMask] | list[NumaMask]") -> NumaMask:
-        """Of sets of one size: those nearest to each other, then the lowest; 0 for none."""
+        """Of sets of one size, the one with the nearest nodes, then the lowest; 0 for none."""
         return min(filter(None, sets), key=self._rank, default=NO_NUMA_NODES)
 
     def _rank(self, numa_nodes: NumaMask) -> tuple[int, int]:
@@ -116,7 +117,7 @@ class _Providers(NamedTuple):
     possible: bool
 
     def preferred_single(self) -> NumaMask:
-        """The lowest single NUMA node that all providers prefer; 0 where there is none."""
+        """The lowest single NUMA node that all providers prefer; 0 if there is none."""
         cpu, memory = self.cpu, self.memory
         if (cpu is not None and cpu.fewest > 1) or (memory is not None and memory.fewest > 1):
             return NO_NUMA_NODES
@@ -143,7 +144,7 @@ class _Providers(NamedTuple):
         return range(self.cpu.fewest, last + 1)
 
     def preferred_sets(self, size: int, distances: Distances | None) -> SubsetSearch:
-        """The search for sets that all providers prefer, but for memory's groups."""
+        """The search for sets that all providers prefer, memory's groups excepted."""
         memory, cpu = self.memory, self.cpu
         numa_nodes: tuple[int, ...]
         needs: tuple[tuple[Weights, int], ...] = ()
@@ -166,7 +167,7 @@ class _Providers(NamedTuple):
         )
 
     def preferred_groups(self, size: int) -> list[NumaMask]:
-        """Memory's groups of this size that the CPUs prefer too."""
+        """Memory's groups of this size that are also preferred for the CPUs."""
         groups = self.memory.groups if self.memory else ()
         return [
             group
@@ -175,11 +176,11 @@ class _Providers(NamedTuple):
         ]
 
     def neediest(self) -> int:
-        """How many NUMA nodes the provider needs that needs most."""
+        """How many NUMA nodes the neediest provider needs."""
         return max((h.smallest() for h in (self.cpu, self.memory) if h is not None), default=0)
 
     def intersections(self, size: int, distances: Distances | None) -> Iterator[NumaMask]:
-        """The fittest intersection of each sort: within single nodes, a group, loose nodes."""
+        """The fittest intersection of each kind: single nodes, parts of groups, loose nodes."""
         cpu, memory = self.cpu, self.memory
         if memory is None:
             if cpu is not None:
@@ -207,7 +208,7 @@ class _Providers(NamedTuple):
 
 
 def _serves(cpu: CpuHints, numa_nodes: NumaMask) -> bool:
-    """Whether a set is one of the CPU's preferred ones."""
+    """True if a set is preferred for the CPUs."""
     inside = not numa_nodes & ~numa_mask(cpu.numa_nodes) and not cpu.required & ~numa_nodes
     enough = sum(cpu.free.get(numa_node, 0) for numa_node in members(numa_nodes)) >= cpu.wanted
     return inside and enough and cpu.prefers(numa_nodes)
@@ -216,7 +217,7 @@ def _serves(cpu: CpuHints, numa_nodes: NumaMask) -> bool:
 def _within_group(
     cpu: CpuHints | None, group: NumaMask, size: int, distances: Distances | None
 ) -> NumaMask:
-    """What CPU sets leave of a group: any part of it that, with all other nodes, has enough."""
+    """A part of a group that a CPU set can leave: one that has enough with all other nodes."""
     if cpu is None:
         return group if group.bit_count() == size else NO_NUMA_NODES
     outside = sum(free for numa_node, free in cpu.free.items() if not group >> numa_node & 1)

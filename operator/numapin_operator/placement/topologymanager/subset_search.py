@@ -1,4 +1,4 @@
-"""The best set of so many NUMA nodes that holds what is wanted, without trying all."""
+"""The best set of so many NUMA nodes that holds what is wanted, found without trying all."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,13 +8,13 @@ from typing import Final
 from numapin_operator.placement.masks import NO_NUMA_NODES, NumaMask, numa_mask
 
 Weights = Mapping[int, int]
-"""NUMA node to what it holds of one resource; a node that is not there holds nothing."""
+"""NUMA node to what it holds of one resource; a missing node holds nothing."""
 
 Distances = Mapping[int, Mapping[int, int]]
 
 _EXACT_NODES: Final = 12
 _MOST_STEPS: Final = 400
-"""Where the search stops among more NUMA nodes than `_EXACT_NODES`, with the best set so far."""
+"""Among more NUMA nodes than `_EXACT_NODES`, the search ends here with the best set so far."""
 
 _SCALE: Final = 1 << 40
 
@@ -26,11 +26,11 @@ def anything(_: NumaMask) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SubsetSearch:
-    """A search for sets of `nodes` that together hold every need.
+    """A search for sets of `numa_nodes` that together hold every need.
 
     `needs` are pairs of weights and the sum wanted. A set must contain `required` and be accepted
-    by `accept`. Of several the one whose nodes are nearest to each other wins if `distances` are
-    given; of equal ones the one with the lowest numbers, as a bit mask.
+    by `accept`. If `distances` are given, the set with the nearest nodes wins; of equal sets the
+    lowest bit mask does.
     """
 
     numa_nodes: tuple[int, ...]
@@ -40,7 +40,7 @@ class SubsetSearch:
     distances: Distances | None = None
 
     def best(self, size: int) -> NumaMask:
-        """The best set of exactly `size` NUMA nodes; 0 where there is none."""
+        """The best set of exactly `size` NUMA nodes; 0 if there is none."""
         if size < max(1, self.least_size()) or size > len(self.numa_nodes):
             return NO_NUMA_NODES
         if self.required & ~numa_mask(self.numa_nodes):
@@ -50,14 +50,14 @@ class SubsetSearch:
         return _DepthFirst(self, size).run()
 
     def smallest(self, first: int = 1) -> NumaMask:
-        """The best set of the fewest nodes, at least `first`; 0 where there is none."""
+        """The best set of the fewest nodes, at least `first`; 0 if there is none."""
         for size in range(max(first, self.least_size()), len(self.numa_nodes) + 1):
             if found := self.best(size):
                 return found
         return NO_NUMA_NODES
 
     def least_size(self) -> int:
-        """Fewer nodes than this hold too little of something; more than all where all do."""
+        """Fewer nodes than this never suffice; more than there are if all do not."""
         least = self.required.bit_count()
         for weights, need in self.needs:
             if need <= 0:
@@ -86,8 +86,8 @@ class SubsetSearch:
 class _DepthFirst:
     """Depth first from the highest node down, deleting nodes out first: lowest sets come first.
 
-    A branch is cut where even the fullest nodes that remain do not hold what is missing, or where
-    the set cannot come nearer than the best found.
+    A branch is cut if even the fullest remaining nodes do not hold what is missing, or if its sets
+    cannot be nearer than the best found.
     """
 
     cover: SubsetSearch
@@ -121,7 +121,7 @@ class _DepthFirst:
         return self.found
 
     def _descend(self, remaining: int, missing: list[int], distance: int) -> bool:
-        """Whether the search is over."""
+        """True if the search is over."""
         self.steps += 1
         left = self.size - len(self.chosen)
         if self.steps > _MOST_STEPS and len(self.cover.numa_nodes) > _EXACT_NODES:
@@ -169,7 +169,7 @@ class _DepthFirst:
         return self.cover.distances is None
 
     def _added(self, numa_node: int) -> int:
-        """By how much a node adds to the sum of distances within the set."""
+        """What a node adds to the sum of distances within the set."""
         if self.cover.distances is None:
             return NO_NUMA_NODES
         return self._distance(numa_node, numa_node) + sum(
@@ -186,7 +186,7 @@ class _DepthFirst:
 
 
 def _tops(numa_nodes: Sequence[int], weights: Weights, size: int) -> list[list[int]]:
-    """For each number of lowest nodes: the most that 0, 1, .. `size` of them hold together."""
+    """For each number of lowest nodes, the most that 0, 1, .. `size` of them hold together."""
     rows = [[0] * (size + 1)]
     fullest: list[int] = []
     for numa_node in numa_nodes:
@@ -202,7 +202,7 @@ def _tops(numa_nodes: Sequence[int], weights: Weights, size: int) -> list[list[i
 
 
 def _combined(cover: SubsetSearch) -> list[tuple[Weights, int]]:
-    """All needs in one, each as a share of what is wanted: cuts where needs compete for nodes."""
+    """All needs as one sum of shares, which cuts branches if needs compete for nodes."""
     if len(cover.needs) < 2:
         return []
     shares = {

@@ -154,7 +154,7 @@ def test_cpus_that_went_offline_leave_the_assignment() -> None:
     assert shared(after) == "0-1"
 
 
-def test_everybody_else_keeps_a_cpu_when_a_policy_turns_strict_on_a_full_node() -> None:
+def test_the_shared_pool_keeps_a_cpu_when_a_policy_turns_strict_on_a_full_node() -> None:
     a = pod("a", "7")
     before = plan_node(machine(), policy(), None, [a], NO_UIDS).spec
     strict = policy(reserved={"cpus": "0", "strict": True})

@@ -1,4 +1,4 @@
-"""What holds of every plan, on machines and pods that nobody thought of."""
+"""Laws that every plan obeys, on random machines and pods."""
 
 import json
 from collections.abc import Sequence
