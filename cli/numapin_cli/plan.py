@@ -1,4 +1,4 @@
-"""`numapin plan`: what a policy would do with pods on a machine, for people."""
+"""`numapin plan`: what a policy would give pods on a machine."""
 
 import json
 from argparse import ArgumentParser, Namespace
@@ -8,7 +8,7 @@ from typing import Final
 
 from numapin_api.machine import MachineFormatError, parse_machine
 from numapin_api.topology import Topology
-from numapin_cli.manifests import Wishes, read_wishes
+from numapin_cli.manifests import PlanInputs, read_inputs
 from numapin_cli.subcommand import CommandError, Subcommand
 from numapin_cli.topology import discover_below
 from numapin_operator.placement import Plan, PodView, PolicyError, plan_node
@@ -16,11 +16,12 @@ from numapin_operator.policies.selection import selects
 
 _DESCRIPTION: Final = """\
 Show what a CpuPolicy would give pods on a machine: a table of containers with their CPUs and NUMA
-nodes, who would be refused and what would have fitted, and the machine with who holds what. Nothing
-is changed and no cluster is needed.
+nodes, the refused pods with what would have fitted, and a drawing of the machine with its CPUs
+marked by container. Nothing is changed, and no cluster is needed.
 
-Pods are placed in the order in which they were bound, those never bound in the order of the files.
-A policy that reserves neither CPUs nor a count reserves one CPU here: there is no node to ask.
+Bound pods are placed in the order in which they were bound, then the others in the order of the
+files. A policy that reserves neither CPUs nor a count reserves one CPU, because there is no Node to
+compute a count from.
 """
 
 _EPILOG: Final = """\
@@ -64,13 +65,13 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _run(options: Namespace) -> int:
-    wishes = read_wishes(options.filename)
+    inputs = read_inputs(options.filename)
     topology = _topology(options)
-    pods = _ordered(wishes, options.node)
+    pods = _ordered(inputs, options.node)
     try:
-        plan = plan_node(topology, wishes.policy, None, pods, frozenset())
+        plan = plan_node(topology, inputs.policy, None, pods, frozenset())
     except PolicyError as problem:
-        raise CommandError(f"policy {wishes.policy_name} on this machine: {problem}") from problem
+        raise CommandError(f"policy {inputs.policy_name} on this machine: {problem}") from problem
     if options.output == "json":
         print(json.dumps(_document(plan), indent=2))
     else:
@@ -97,15 +98,15 @@ def _topology(options: Namespace) -> Topology:
         raise CommandError(str(problem)) from problem
 
 
-def _ordered(wishes: Wishes, node: str | None) -> list[PodView]:
+def _ordered(inputs: PlanInputs, node: str | None) -> list[PodView]:
     """The pods of one node in the order in which they are placed."""
-    nodes = sorted({pod.node for pod in wishes.pods if pod.node})
+    nodes = sorted({pod.node for pod in inputs.pods if pod.node})
     if node is None and len(nodes) > 1:
         raise CommandError(f"the pods are bound to nodes {', '.join(nodes)}; choose with --node")
-    chosen = [pod for pod in wishes.pods if node is None or pod.node == node]
+    chosen = [pod for pod in inputs.pods if node is None or pod.node == node]
     if node is not None and not chosen:
         raise CommandError(f"--node {node}: no pod is bound to it")
-    selector = wishes.policy.pods.pod_selector
+    selector = inputs.policy.pods.pod_selector
     marked = [replace(pod, selected=selects(selector, pod.labels)) for pod in chosen]
     return sorted(marked, key=lambda pod: (not pod.bound, pod.bound))
 

@@ -1,4 +1,4 @@
-"""Scenarios: one line of JSON to a machine, a policy and steps, or to what is wrong with it."""
+"""One line of JSON as a scenario (a machine, a policy, steps), or what is wrong with it."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ class ScenarioError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A pod that comes, or the UID of one that goes."""
+    """A pod to add, or the UID of a pod to remove."""
 
     add: PodView | None = None
     remove: str = ""
@@ -36,7 +36,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What `numapin simulate` plays through."""
+    """A machine, a policy, and pods that are added and removed in turn."""
 
     name: str
     topology: Topology
@@ -85,7 +85,7 @@ def parse_scenario(line: str, machines: Machines) -> Scenario:
 
 
 class _Reader:
-    """One scenario being read; knows its name, so that every error can carry it."""
+    """Reads one scenario; every error carries the name of the scenario."""
 
     def __init__(self, given: Mapping[str, Any], machines: Machines) -> None:
         self._given, self._machines = given, machines
@@ -108,7 +108,7 @@ class _Reader:
                 return self._machines.find(machine)
         except MachineFormatError as problem:
             raise self._error("machine", str(problem)) from problem
-        except OSError as problem:
+        except (OSError, ValueError) as problem:
             raise self._error(
                 "machine", f"there is no {machine}.json in {self._machines}; see --machines"
             ) from problem
@@ -131,7 +131,9 @@ class _Reader:
                 case {"add": dict() as pod, **rest} if not rest:
                     view = self._pod(pod, place)
                     if view.uid in present:
-                        raise self._error(place, f"pod {view.uid} is there already")
+                        raise self._error(
+                            place, f"pod {view.uid} is there already; remove it first"
+                        )
                     present.add(view.uid)
                     yield Step(add=view)
                 case {"remove": str() as uid, **rest} if not rest:

@@ -1,4 +1,4 @@
-"""`numapin simulate`: scenarios in, the kubelet's answers out, one a line and without a cluster."""
+"""`numapin simulate`: what the kubelet, or numapin, answers to scenarios; no cluster is needed."""
 
 import json
 import sys
@@ -23,18 +23,17 @@ from numapin_operator.placement import (
 )
 
 _DESCRIPTION: Final = """\
-Answer scenarios: a machine, a policy and a sequence of pods that come and go. Reads one JSON object
-a line from FILE (standard input if there is none) and writes one answer a line:
+Answer scenarios: a machine, a policy and a sequence of pods that are added and removed. Reads one
+JSON object per line from FILE (default: standard input) and writes one answer per line:
 
   in:  {"name", "machine", "policy": <CpuPolicy.spec>,
         "steps": [{"add": <Pod>} | {"remove": "<pod uid>"}, ...]}
   out: {"name", "steps": [{"admitted", "reason", "containers", "shared"}, ...]}
     or {"name", "error"} where the policy cannot work on that machine
 
-The answers are the kubelet's (CPU, Memory and Topology Manager of v1.36), also in the few places
-where numapin itself does better; --as-operator answers as numapin's operator decides. A scenario
-that cannot be read is named with its line and field, and the next one is answered; the exit status
-is 1 then.
+The answers are those of the kubelet (CPU, Memory and Topology Manager of v1.36). With --as-operator
+they are those of numapin's operator, which avoids some faults of the kubelet. If a scenario cannot
+be read, the error names its line and field, the next one is answered, and the exit status is 1.
 """
 
 _EPILOG: Final = """\
@@ -91,7 +90,7 @@ def _run(options: Namespace) -> int:
 
 
 def answer(scenario: Scenario, quirks: KubeletQuirks) -> dict[str, Any]:
-    """Play a scenario through. What a policy gets wrong on the machine is an answer too."""
+    """The answer to a scenario; if the policy cannot work on the machine, the reason."""
     try:
         policy = resolve(scenario.topology, scenario.policy, quirks)
     except PolicyError as problem:
@@ -145,11 +144,14 @@ def _opened(file: Path | None) -> Iterator[Iterable[str]]:
     except OSError as problem:
         raise CommandError(f"{file}: {problem.strerror}; give a file of scenarios") from problem
     with lines:
-        yield lines
+        try:
+            yield lines
+        except UnicodeDecodeError as problem:
+            raise CommandError(f"{file}: not UTF-8 text; give a file of scenarios") from problem
 
 
 class _Progress:
-    """How many scenarios are answered, on a terminal only; pipes and files see nothing of it."""
+    """Shows how many scenarios are answered, on a terminal to which no answers go."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream if stream.isatty() and not sys.stdout.isatty() else None
@@ -157,7 +159,7 @@ class _Progress:
         self._count = 0
 
     def tick(self) -> None:
-        """One more is answered."""
+        """Count one more answer."""
         self._count += 1
         now = time.monotonic()
         if self._stream is not None and now - self._shown > _PROGRESS_SECONDS:
@@ -167,7 +169,7 @@ class _Progress:
             self._stream.flush()
 
     def clear(self) -> None:
-        """Make room for something else on the line."""
+        """Clear the line."""
         if self._stream is not None:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
@@ -175,7 +177,7 @@ class _Progress:
 
 SIMULATE: Final = Subcommand(
     name="simulate",
-    summary="answer what-if scenarios as the kubelet would, line by line",
+    summary="answer scenarios as the kubelet would, line by line",
     description=_DESCRIPTION,
     add_arguments=_add_arguments,
     run=_run,

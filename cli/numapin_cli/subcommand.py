@@ -1,4 +1,4 @@
-"""What a subcommand of `numapin` is, and how it says that the user must change something."""
+"""A subcommand of `numapin`, and the errors that the user can correct."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
@@ -7,13 +7,13 @@ from typing import ClassVar
 
 
 class CommandError(Exception):
-    """What the user asked for cannot be done; the text names the place and the remedy."""
+    """The command cannot be carried out; the text names the place and the remedy."""
 
     exit_status: ClassVar[int] = 1
 
 
 class UsageError(CommandError):
-    """The command line itself cannot be right."""
+    """The command line is wrong."""
 
     exit_status = 2
 
@@ -23,7 +23,7 @@ class Subcommand:
     """One subcommand; `main` shows, parses and runs it.
 
     `add_arguments` declares its own flags; `run` does the work and returns the exit status. It
-    raises `CommandError` for what the user can mend and lets everything else pass.
+    raises `CommandError` for what the user can correct; other exceptions are faults of numapin.
     """
 
     name: str

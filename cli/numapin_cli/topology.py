@@ -1,4 +1,4 @@
-"""`numapin topology`: what this machine, or a captured one, is made of."""
+"""`numapin topology`: the hardware of this machine, or of a captured one."""
 
 import sys
 from argparse import ArgumentParser, Namespace
@@ -13,9 +13,9 @@ from numapin_enforcer.hardware.discovery import DiscoveryError, discover
 _DESCRIPTION: Final = """\
 Show the sockets, NUMA nodes, L3 caches, cores, memory, huge pages, distances and PCI devices of
 this machine, or of one whose /sys and /proc were copied to a folder, as the enforcer discovers
-them. What firmware got wrong, and what is assumed in its place, is listed as warnings.
+them. Errors in the firmware's tables are listed as warnings, with what is assumed instead.
 
-With -o json the answer is a machine that `numapin simulate` and `numapin plan` read.
+With -o json the output is a machine file for `numapin simulate` and `numapin plan`.
 """
 
 _EPILOG: Final = """\

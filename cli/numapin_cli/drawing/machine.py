@@ -1,4 +1,4 @@
-"""A machine drawn for people: its CPUs and memory in boxes that fit 80 columns."""
+"""A machine as a drawing: its CPUs and memory in boxes that fit 80 columns."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
@@ -31,7 +31,7 @@ def core_list(cpus: CpuSet) -> Text:
 
 
 def draw_machine(topology: Topology, core_text: CoreText = core_list) -> RenderableType:
-    """The whole machine: totals, boxes of CPUs and memory, and whatever else is known of it."""
+    """The whole machine: totals, boxes of CPUs and memory, distances, devices and warnings."""
     return Group(
         _totals(topology),
         *draw_boxes(topology, core_text),

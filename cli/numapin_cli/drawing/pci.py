@@ -1,4 +1,4 @@
-"""PCI devices drawn for people: by NUMA node, then by class."""
+"""PCI devices as a table, by NUMA node and class."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -41,7 +41,7 @@ _ADDRESSES_SHOWN: Final = 8
 
 
 def draw_pci(devices: Iterable[PciDevice]) -> Iterator[RenderableType]:
-    """Counts for every class; addresses for those near which work is placed."""
+    """Counts for every class; addresses for classes whose locality matters."""
     groups: dict[int | None, dict[str, list[PciDevice]]] = {}
     for device in devices:
         of_node = groups.setdefault(device.numa_node, {})
@@ -62,7 +62,7 @@ def draw_pci(devices: Iterable[PciDevice]) -> Iterator[RenderableType]:
 
 
 def class_name(pci_class: str) -> str:
-    """What people call a class: the exact one, else its base class, else the number."""
+    """The name of the class, else of its base class, else the number."""
     return _CLASS_NAMES.get(pci_class) or _CLASS_NAMES.get(pci_class[:2]) or f"0x{pci_class}"
 
 

@@ -1,4 +1,4 @@
-"""A plan drawn for people: who gets what, who does not and why, and where on the machine."""
+"""A plan as a drawing: the containers, the refused pods, the pools and the machine."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ _MANY: Final = "#"
 
 @dataclass(frozen=True, slots=True)
 class _Holder:
-    """A container that has CPUs, and how its CPUs are marked in the drawing."""
+    """A container that has CPUs, and the mark of its CPUs in the drawing."""
 
     entry: ContainerAssignment
     mark: str
@@ -37,7 +37,7 @@ class _Holder:
 def draw_plan(
     topology: Topology, spec: NodeAssignmentSpec, pods: Sequence[PodView]
 ) -> RenderableType:
-    """The table of containers, the refusals, the pools, and the machine with who holds what."""
+    """The table of containers, the refused pods, the pools, and the machine."""
     holders = _holders(spec.containers)
     return Group(
         _table(pods, spec, holders),
@@ -118,16 +118,16 @@ def _pools(spec: NodeAssignmentSpec) -> Iterator[RenderableType]:
 def _machine(
     topology: Topology, spec: NodeAssignmentSpec, holders: Mapping[tuple[str, str], _Holder]
 ) -> Iterator[RenderableType]:
-    owners: dict[int, tuple[str, str]] = {}
+    marks: dict[int, tuple[str, str]] = {}
     for holder in holders.values():
         for cpu in holder.entry.cpus:
-            owners[cpu] = (holder.mark, f"bold {holder.colour}")
+            marks[cpu] = (holder.mark, f"bold {holder.colour}")
     reserved = spec.pools.reserved if spec.pools else CpuSet()
 
     def core_text(core: CpuSet) -> Text:
         drawn = core_list(core)
         for cpu in core:
-            drawn.append(*owners.get(cpu, (_RESERVED if cpu in reserved else _SHARED, "dim")))
+            drawn.append(*marks.get(cpu, (_RESERVED if cpu in reserved else _SHARED, "dim")))
         return drawn
 
     yield Text("\nThe machine, each core with a mark for each of its CPUs", style="bold")

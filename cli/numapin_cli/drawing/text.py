@@ -1,4 +1,4 @@
-"""Pieces that every drawing is made of: the terminal and headings."""
+"""The terminal and the headings of every drawing."""
 
 from collections.abc import Iterator
 
@@ -13,6 +13,6 @@ def terminal() -> Console:
 
 
 def section(title: str, body: RenderableType) -> Iterator[RenderableType]:
-    """A heading after an empty line, and what stands under it, indented."""
+    """A heading after an empty line, then the body, indented."""
     yield Text(f"\n{title}", style="bold")
     yield Padding(body, (0, 0, 0, 2))

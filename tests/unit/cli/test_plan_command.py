@@ -125,6 +125,7 @@ def test_pods_come_from_standard_input_in_the_order_bound(
     ("name", "text", "message"),
     [
         ("policy.yaml", "a: [", "policy.yaml: not YAML: "),
+        ("policy.yaml", "a: 2026-13-01", "policy.yaml: not YAML: month must be in 1..12"),
         (
             "policy.yaml",
             "[]",
@@ -170,6 +171,14 @@ def test_bad_files_are_named_with_document_and_field(
     (folder / name).write_text(text)
     assert plan(folder) == 1
     assert message in capsys.readouterr().err
+
+
+def test_a_policy_without_a_name_is_planned_too(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "policy.yaml").write_text(POLICY.replace("metadata: {name: web}", "metadata: []"))
+    assert plan(folder) == 0
+    assert "web/first" in capsys.readouterr().out
 
 
 def test_files_that_are_not_there_are_named(

@@ -89,6 +89,7 @@ def test_a_policy_that_cannot_work_there_is_an_answer(
         (scenario(more=1), "more: is not a field of a scenario"),
         (scenario(machine="none"), "machine: there is no none.json"),
         (scenario(machine="../asked"), "machine: there is no ../asked.json"),
+        (scenario(machine="a\0b"), "machine: there is no a\0b.json"),
         (scenario(machine=7), "machine: must be the name of a machine, or a machine"),
         (scenario(machine="broken"), "broken.json: "),
         (
@@ -136,6 +137,15 @@ def test_what_the_operator_would_do_differently_can_be_asked(
     (kubelet, operator), _ = answers(capsys)
     assert kubelet["steps"][0]["shared"] == ""
     assert operator["steps"][0]["reason"] == "SharedPoolEmpty"
+
+
+def test_a_file_that_is_not_text_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = tmp_path / "asked.jsonl"
+    asked.write_bytes(b"\xff\xfe")
+    assert main(["simulate", str(asked)]) == 1
+    assert "asked.jsonl: not UTF-8 text; give a file of scenarios" in capsys.readouterr().err
 
 
 def test_a_file_that_is_not_there_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
