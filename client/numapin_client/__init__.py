@@ -1,1 +1,1 @@
-"""The API server edge, used by the operator and the enforcer alike."""
+"""The client of the API server, for the operator and the enforcer."""

@@ -1,4 +1,4 @@
-"""Read and write objects of the API server, one request each; errors are types."""
+"""Read and write objects of the API server, one request each."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -21,7 +21,7 @@ CHUNK_LIMIT: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Which objects to list or watch: all of a resource, or those that a selector picks.
+    """Which objects to list or watch: all of a resource, or those that selectors match.
 
     Attributes:
         resource: the resource.
@@ -37,24 +37,24 @@ class Source:
 
     @property
     def path(self) -> str:
-        """Where the API server keeps them."""
+        """The path of the collection."""
         return self.resource.collection_path(self.namespace)
 
     @property
     def params(self) -> dict[str, str]:
-        """The selectors, as a query."""
+        """The selectors as query parameters."""
         chosen = {"labelSelector": self.label_selector, "fieldSelector": self.field_selector}
         return {name: text for name, text in chosen.items() if text}
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A part of a list.
+    """One chunk of a list.
 
     Attributes:
-        items: the objects, without `kind` and `apiVersion`, as the server leaves these out.
-        resource_version: the moment the list shows; the same in all its chunks.
-        next: token of the chunk that follows; empty in the last one.
+        items: the objects; the server leaves out their `kind` and `apiVersion`.
+        resource_version: the version that the list shows; the same in all its chunks.
+        next: the token of the next chunk; empty in the last one.
     """
 
     items: list[Json]
@@ -63,7 +63,7 @@ class Chunk:
 
 
 class ApiClient:
-    """The API server's objects, over one connection."""
+    """Access to the objects of an API server, over one connection."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -72,7 +72,7 @@ class ApiClient:
         """Read one object.
 
         Raises:
-            NotFoundError: there is none, or no such resource.
+            NotFoundError: no such object, or no such resource.
             ClientError: as `Connection.ask`; so do all methods below.
         """
         return await self.connection.ask(Request("GET", resource.path(key)))
@@ -84,11 +84,11 @@ class ApiClient:
 
         Args:
             source: what to list.
-            next_token: `Chunk.next` of the chunk before; empty for the first.
-            limit: objects wanted; 0 for all at once.
+            next_token: `Chunk.next` of the previous chunk; empty for the first.
+            limit: the most objects to return; 0 for all.
 
         Raises:
-            GoneError: the token has expired; start anew.
+            GoneError: the token has expired; list again from the start.
         """
         params = source.params
         if limit:
@@ -104,14 +104,14 @@ class ApiClient:
         )
 
     async def create(self, resource: Resource, body: Json, subresource: str = "") -> Json:
-        """Create an object; its metadata says name and namespace.
+        """Create an object; its metadata contains name and namespace.
 
-        With a subresource (`binding`, `eviction`) it is done to the object of that name; `body`
-        then says its own kind and apiVersion.
+        With a subresource (`binding`, `eviction`) the request goes to the object of that name, and
+        `body` contains its own kind and apiVersion.
 
         Raises:
-            AlreadyExistsError: there is one of that name.
-            InvalidError: it breaks the schema or a rule; `causes` name the fields.
+            AlreadyExistsError: an object of that name exists.
+            InvalidError: it violates the schema or a rule; `causes` name the fields.
         """
         path = resource.collection_path(body["metadata"].get("namespace", ""))
         if subresource:
@@ -119,11 +119,11 @@ class ApiClient:
         return await self.connection.ask(Request("POST", path, body=_typed(resource, body)))
 
     async def update(self, resource: Resource, body: Json, subresource: str = "") -> Json:
-        """Replace an object; with `metadata.resourceVersion` only if it is still that version.
+        """Replace an object; with `metadata.resourceVersion`, only if it still has that version.
 
         Raises:
-            ConflictError: somebody else wrote since.
-            NotFoundError: there is none.
+            ConflictError: it was changed since that version.
+            NotFoundError: no such object.
         """
         path = resource.path(Key.of(body), subresource)
         return await self.connection.ask(Request("PUT", path, body=_typed(resource, body)))
@@ -137,7 +137,7 @@ class ApiClient:
         subresource: str = "",
         field_manager: str = "",
     ) -> Json:
-        """Change some fields: mappings are merged, lists replaced, None removes (RFC 7386)."""
+        """Change some fields: mappings are merged, lists are replaced, None removes (RFC 7386)."""
         params = {"fieldManager": field_manager} if field_manager else None
         path = resource.path(key, subresource)
         return await self.connection.ask(Request("PATCH", path, params, patch, MERGE_PATCH))
@@ -145,17 +145,17 @@ class ApiClient:
     async def delete(
         self, resource: Resource, key: Key, *, uid: str = "", resource_version: str = ""
     ) -> None:
-        """Delete an object; what depends on it is collected later.
+        """Delete an object; its dependents are deleted in the background.
 
         Args:
             resource: the resource.
             key: which object.
-            uid: only if it is still this one, and not another of the same name.
-            resource_version: only if it is still this version.
+            uid: if given, delete only the object with this UID.
+            resource_version: if given, delete only this version.
 
         Raises:
-            ConflictError: it is another one, or another version.
-            NotFoundError: there is none.
+            ConflictError: it has another UID or another version.
+            NotFoundError: no such object.
         """
         asked = {"uid": uid, "resourceVersion": resource_version}
         body: dict[str, Any] = {
@@ -176,6 +176,6 @@ def _typed(resource: Resource, body: Mapping[str, Any]) -> Json:
 async def connect(
     login: Login, timeouts: Timeouts = DEFAULT_TIMEOUTS, *, user_agent: str = "numapin"
 ) -> AsyncIterator[ApiClient]:
-    """Open a session to an API server for as long as the context lasts; connects on first use."""
+    """Open a session to an API server for the duration of the context; connects on first use."""
     async with Connection(login, timeouts, user_agent=user_agent) as connection:
         yield ApiClient(connection)

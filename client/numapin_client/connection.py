@@ -1,4 +1,4 @@
-"""One HTTP session to one API server: requests with deadlines, answers or typed errors."""
+"""One HTTP session to one API server: requests with deadlines, and typed errors."""
 
 import json
 import socket
@@ -36,12 +36,12 @@ _WRONG_SERVER: Final = "check that the server's URL is that of a Kubernetes API 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long we wait, in seconds.
+    """How long to wait, in seconds.
 
     Attributes:
         connect_seconds: for a connection, TLS included.
         request_seconds: for a whole answer, a chunk of a list included.
-        dead_peer_seconds: for the kernel to notice that a peer has vanished.
+        dead_peer_seconds: for the kernel to notice that the peer is gone.
     """
 
     connect_seconds: float = 10.0
@@ -54,7 +54,7 @@ DEFAULT_TIMEOUTS: Final = Timeouts()
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked of the API server."""
+    """One request to the API server."""
 
     method: str
     path: str
@@ -76,7 +76,7 @@ class Connection:
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                limit=0,  # every watch holds one; the callers bound how much they ask at once
+                limit=0,  # every watch holds one; the callers limit concurrent requests
                 socket_factory=self._socket,
             ),
             headers={"User-Agent": self._user_agent, "Accept": JSON},
@@ -97,9 +97,9 @@ class Connection:
         """Send a request and read its whole answer.
 
         Raises:
-            ApiError: the server said no, as one of its subclasses.
-            ConnectionFailedError: there was no answer, or none that makes sense.
-            LoginError: the credential cannot be had.
+            ApiError: the server refused, as one of its subclasses.
+            ConnectionFailedError: no answer, or an invalid one.
+            LoginError: the credential is not available.
         """
         async with self.stream(request) as response:
             body = await response.read()
@@ -109,14 +109,14 @@ class Connection:
     async def stream(
         self, request: Request, idle_seconds: float | None = None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a request and hand out its answer for reading, when it is a yes.
+        """Send a request and yield its answer, if successful, for reading.
 
-        What fails while the answer is being read is translated as well.
+        Errors while the answer is being read are translated as well.
 
         Args:
-            request: what to ask.
-            idle_seconds: how long the server may be silent, for answers that never end; None
-                sets a limit on the whole answer instead.
+            request: the request.
+            idle_seconds: how long the server may send nothing, for answers that never end; if
+                None, the whole answer has a time limit.
 
         Raises:
             as `ask`.
@@ -128,7 +128,7 @@ class Connection:
                     raise await _refusal(response)
                 yield response
             finally:
-                # What was not read to its end cannot serve another request.
+                # A connection whose answer was not read to its end cannot be used again.
                 response.close()
         except (aiohttp.ClientError, OSError) as error:  # also TimeoutError and ssl.SSLError
             asked = f"{request.method} {self.login.server}{request.path}"
@@ -146,7 +146,7 @@ class Connection:
     async def _send(
         self, request: Request, timeout: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
-        """Send; when the server does not know us, renew the credential and send once more."""
+        """Send; if the server does not accept the credential, renew it and send once more."""
         response = await self._send_once(request, timeout)
         if response.status == HTTPStatus.UNAUTHORIZED and self.login.credentials:
             response.close()
@@ -178,7 +178,7 @@ class Connection:
         )
 
     def _socket(self, address: AddressInfo) -> socket.socket:
-        """Open a socket whose peer is declared dead when it is silent for too long.
+        """Open a socket that the kernel closes if the peer does not respond for too long.
 
         Source: tcp(7), "TCP_KEEPIDLE", "TCP_USER_TIMEOUT".
         """
@@ -226,7 +226,7 @@ def parse_json(body: bytes, asked: str) -> Json:
     """Parse one JSON object.
 
     Raises:
-        MalformedAnswerError: it is something else.
+        MalformedAnswerError: it is not a JSON object.
     """
     try:
         answer = from_json(body, cache_strings="keys")
@@ -240,7 +240,7 @@ def parse_json(body: bytes, asked: str) -> Json:
 
 
 async def _refusal(response: aiohttp.ClientResponse) -> ClientError:
-    """Turn an answer that is not a yes into an error."""
+    """Convert an unsuccessful answer into an error."""
     asked, body = shown(response), await response.read()
     if response.status in _REDIRECTS:
         target = response.headers.get("Location", "nowhere")
@@ -251,18 +251,18 @@ async def _refusal(response: aiohttp.ClientResponse) -> ClientError:
     except ValueError:
         answer = None
     if not isinstance(answer, dict) or answer.get("kind") != "Status":
-        # Proxies and load balancers answer in their own words.
+        # Proxies and load balancers answer with other formats.
         answer = {"message": f"{response.reason}: {_excerpt(body)}"}
     return error_of(asked, response.status, answer, wait_seconds)
 
 
 def shown(response: aiohttp.ClientResponse) -> str:
-    """Say what was asked, as errors do."""
+    """The method and URL of the request, as errors name it."""
     return f"{response.method} {response.url.with_query(None)}"
 
 
 def _retry_after_seconds(header: str) -> float | None:
-    """Read Retry-After; the API server sends seconds, other servers may send a date."""
+    """Parse Retry-After; the API server sends seconds, other servers may send a date."""
     return float(header) if header.isascii() and header.isdecimal() else None
 
 
@@ -272,7 +272,7 @@ def _excerpt(body: bytes) -> str:
 
 
 def _translated(asked: str, error: Exception, login: Login) -> ConnectionFailedError:
-    """Say what failed below HTTP, and what can be done about it."""
+    """Describe what failed below HTTP, with a remedy if there is one."""
     if isinstance(error, aiohttp.SocketTimeoutError):
         return IdleTimeoutError(asked, "the server fell silent")
     if isinstance(error, TimeoutError):

@@ -1,4 +1,4 @@
-"""What can go wrong between us and the API server, as types that carry the data."""
+"""Errors of requests to the API server, as types that carry the data."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
@@ -7,18 +7,18 @@ from numapin_api.conditions import Reason
 
 
 class ClientError(Exception):
-    """The API server could not be asked, or did not do as asked."""
+    """A request to the API server failed."""
 
     retry_after_seconds: float | None = None
-    """How long the server asked us to wait, when it did."""
+    """How long the server asked to wait; None if it did not."""
 
 
 class LoginError(ClientError):
-    """There is no usable way to reach and be known to an API server: says where and the remedy."""
+    """The login is missing or unusable; the text names the place and the remedy."""
 
 
 class ConnectionFailedError(ClientError):
-    """No answer: refused, cut, timed out, not trusted, or not a Kubernetes API at all."""
+    """No valid answer: refused, cut, timed out, not trusted, or not a Kubernetes API."""
 
     def __init__(self, request: str, why: str, remedy: str = "") -> None:
         super().__init__(f"{request}: {why}" + (f"; {remedy}" if remedy else ""))
@@ -26,25 +26,25 @@ class ConnectionFailedError(ClientError):
 
 
 class IdleTimeoutError(ConnectionFailedError):
-    """The server was silent for longer than it may be."""
+    """The server sent nothing for too long."""
 
 
 class MalformedAnswerError(ConnectionFailedError):
-    """Something answered that does not speak as a Kubernetes API server does."""
+    """The answer is not that of a Kubernetes API server."""
 
 
 class Cause(NamedTuple):
-    """One of the reasons a request was refused."""
+    """One of the causes of a refused request."""
 
     reason: str
     """Machine-readable, such as `FieldValueInvalid` or `FieldManagerConflict`."""
     field: str
-    """Path of the field, such as `spec.options.fullPCPUsOnly`; empty when no field is to blame."""
+    """Path of the field, such as `spec.options.fullPCPUsOnly`; empty if the cause is no field."""
     message: str
 
 
 class ApiError(ClientError):
-    """The API server answered, and the answer is no.
+    """The API server refused the request.
 
     Source: apimachinery `metav1.Status`, "reason", "details.causes", "details.retryAfterSeconds".
     """
@@ -59,9 +59,9 @@ class ApiError(ClientError):
         """Read a Status object.
 
         Args:
-            request: what was asked, such as `GET https://host/api/v1/pods`.
+            request: method and URL, such as `GET https://host/api/v1/pods`.
             status: the HTTP status, or the `code` of a Status that came as a watch event.
-            answer: the Status object; whatever it lacks is left empty.
+            answer: the Status object; what it lacks is left empty.
             retry_after_seconds: the Retry-After header, if there was one.
         """
         details = answer.get("details") or {}
@@ -80,15 +80,15 @@ class ApiError(ClientError):
 
 
 class BadRequestError(ApiError):
-    """400: the request itself is malformed."""
+    """400: the request is malformed."""
 
 
 class UnauthorizedError(ApiError):
-    """401: the server does not know who we are, also after the credential was renewed."""
+    """401: the server does not accept the credential, not even a renewed one."""
 
 
 class ForbiddenError(ApiError):
-    """403: we are known, and RBAC or an admission policy says no."""
+    """403: RBAC or an admission policy forbids the request."""
 
     reason: ClassVar[Reason] = Reason.FORBIDDEN
 
@@ -102,7 +102,7 @@ class ConflictError(ApiError):
 
 
 class AlreadyExistsError(ApiError):
-    """409 AlreadyExists: there is an object of that name."""
+    """409 AlreadyExists: an object of that name exists."""
 
 
 class GoneError(ApiError):
@@ -110,21 +110,21 @@ class GoneError(ApiError):
 
 
 class InvalidError(ApiError):
-    """422: the object breaks its schema or a CEL rule; `causes` name the fields."""
+    """422: the object violates its schema or a CEL rule; `causes` name the fields."""
 
     reason: ClassVar[Reason] = Reason.INVALID
 
 
 class TooManyRequestsError(ApiError):
-    """429: the server sheds load; wait `retry_after_seconds`."""
+    """429: the server is overloaded; wait `retry_after_seconds`."""
 
 
 class UnavailableError(ApiError):
-    """5xx: the server, or what stands before it, cannot answer now."""
+    """5xx: the server, or a proxy before it, cannot answer now."""
 
 
 class ServerTimeoutError(UnavailableError):
-    """504, or reasons ServerTimeout and Timeout: not done within the server's own limit."""
+    """504, or the reasons ServerTimeout and Timeout: the server's own time limit passed."""
 
 
 _BY_REASON: Mapping[str, type[ApiError]] = {

@@ -1,4 +1,4 @@
-"""Keep a copy of the objects of one source up to date, whatever the connection does."""
+"""A copy of the objects of one source that follows the API server and survives every failure."""
 
 import asyncio
 import logging
@@ -30,14 +30,15 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class InformerTiming:
-    """How patient an informer is, in seconds.
+    """How long an informer waits, in seconds.
 
     Attributes:
-        session_seconds: shortest and longest watch, after which the server ends it. New ones
-            spread over the API servers. Source: client-go `reflector`, minWatchTimeout.
-        grace_seconds: how much longer a watch may be silent before it is given up. Not less than
-            its session: where nothing changes the server sends nothing, not even bookmarks,
-            unless etcd notifies it of its progress. (A dead peer the kernel notices earlier.)
+        session_seconds: the shortest and the longest time after which the server ends a watch, so
+            that watches spread over the API servers. Source: client-go `reflector`,
+            minWatchTimeout.
+        grace_seconds: how much longer than its session a watch may be silent before it is given
+            up. If nothing changes the server sends nothing, not even bookmarks, unless etcd
+            reports its progress. (The kernel notices a dead peer earlier.)
         backoff_base_seconds: upper bound of the first wait after a failure.
         backoff_cap_seconds: upper bound of all waits that the server does not ask for.
         chunk_limit: objects in one answer to a list.
@@ -58,19 +59,19 @@ class InformerTiming:
 DEFAULT_TIMING: Final = InformerTiming()
 
 _RESUMABLE: Final = (ConnectionFailedError, TooManyRequestsError, UnavailableError)
-"""Failures after which a watch from the last version brings our copy up to date."""
+"""Failures after which a watch from the last version brings the copy up to date."""
 
 
 class Informer(Generic[T]):
     """A copy of the objects of one source, kept up to date by list and watch.
 
-    Level-triggered: `items` is the whole state, and `on_change` only says where to look.
+    Level-triggered: `items` is the whole state; `on_change` only says which keys changed.
 
     Attributes:
-        source: what is copied.
-        items: the copy; a live view, empty until the first list.
-        synced: set for good once the first list is complete.
-        problem: why the copy may be out of date; None while a watch (or list) works.
+        source: the objects that are copied.
+        items: the copy; always current, empty until the first list.
+        synced: set once the first list is complete, and never cleared.
+        problem: why the copy may be out of date; None while a watch or list works.
     """
 
     def __init__(
@@ -87,9 +88,9 @@ class Informer(Generic[T]):
             client: the API server.
             source: what to copy.
             decode: see `Store`.
-            on_change: told what came, changed and went, in batches, after `items` shows it;
-                must be quick and must not raise.
-            timing: how patient to be.
+            on_change: called with each batch of changes once `items` contains them; must be quick
+                and must not raise.
+            timing: how long to wait.
         """
         self.source = source
         self._client, self._on_change, self._timing = client, on_change, timing
@@ -105,11 +106,11 @@ class Informer(Generic[T]):
         self.problem: ClientError | None = None
 
     async def run(self) -> NoReturn:
-        """List, watch, and begin again where needed, until cancelled.
+        """List, watch, and recover from failures until cancelled.
 
         Raises:
-            only what `decode` and `on_change` raise: every failure of the server and of the
-            connection is met by trying again, and shown in `problem`.
+            only what `decode` and `on_change` raise. Failures of the server and of the connection
+            are retried; `problem` contains the last one.
         """
         while True:
             try:
@@ -121,7 +122,7 @@ class Informer(Generic[T]):
                 await self._recover(error)
 
     async def _recover(self, error: ClientError) -> None:
-        """Choose between resuming the watch and listing anew, and wait."""
+        """Choose between resuming the watch and listing again, and wait."""
         self.problem = error
         self._doubtful = True
         if isinstance(error, MalformedAnswerError) or not isinstance(error, _RESUMABLE):
@@ -139,10 +140,10 @@ class Informer(Generic[T]):
         await self._timing.clock.sleep(wait_seconds)
 
     async def _compare(self) -> None:
-        """Have everything listed anew if the server's history is behind ours, and so another one.
+        """Force a new list if the server's version is older than the last one seen.
 
-        An etcd restored from a backup, or made anew, begins at a lower version. The server then
-        holds back every event up to the version that we ask from, and we would never know.
+        An etcd that was restored from a backup, or replaced, starts at a lower version. The server
+        then sends no event up to the version that the watch starts from.
         Source: KEP-5504 (versions of one resource may be compared).
         """
         if self._version and self._doubtful:
@@ -156,10 +157,10 @@ class Informer(Generic[T]):
         self._doubtful = False
 
     async def _list(self) -> None:
-        """Take in the whole source, and forget what it no longer has.
+        """List the whole source, and drop what it no longer contains.
 
-        When the server forgets the list between two chunks we begin again, and the third time
-        take it whole: a client too slow for chunks would never end.
+        If the list expires between two chunks it starts again; the third attempt lists without
+        chunks, because a client too slow for chunks would never finish.
         """
         for limit in (self._timing.chunk_limit, self._timing.chunk_limit):
             with suppress(GoneError):
@@ -179,10 +180,10 @@ class Informer(Generic[T]):
         self.synced.set()
 
     async def _take_chunk(self, token: str, limit: int, seen: set[Key]) -> tuple[str, str]:
-        """Take in one chunk, and let go of it before the next: it is large.
+        """Store one chunk; it is large, so it is freed before the next one.
 
         Returns:
-            The token of the next chunk, and the version that the list shows.
+            The token of the next chunk, and the version of the list.
         """
         chunk = await self._client.list_chunk(self.source, token, limit)
         seen.update(map(Key.of, chunk.items))
@@ -190,7 +191,7 @@ class Informer(Generic[T]):
         return chunk.next, chunk.resource_version
 
     async def _watch(self) -> None:
-        """Follow changes until the server ends the watch."""
+        """Apply changes until the server ends the watch."""
         session_seconds = self._random.uniform(*self._timing.session_seconds)
         timing = WatchTiming(session_seconds, session_seconds + self._timing.grace_seconds)
         clock = self._timing.clock
@@ -222,7 +223,7 @@ class Informer(Generic[T]):
 
 
 def _is_older(version: str, than: str) -> bool:
-    """Whether one resourceVersion is older; true as well where this cannot be told."""
+    """True if one resourceVersion is older, or if they cannot be compared."""
     if not (version.isdecimal() and than.isdecimal()):
         return True
     return int(version) < int(than)

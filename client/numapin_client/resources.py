@@ -1,4 +1,4 @@
-"""The kinds of objects we talk about, and where the API server keeps them."""
+"""The resources that numapin uses, and their paths on the API server."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Json: TypeAlias = dict[str, Any]
 
 
 class Key(NamedTuple):
-    """Which object of a resource; an empty namespace for cluster-scoped resources."""
+    """The name of an object in its resource; an empty namespace if it is cluster-scoped."""
 
     name: str
     namespace: str = ""
@@ -36,7 +36,7 @@ class Resource:
         version: API version, such as `v1`.
         plural: the name in URLs, such as `pods`.
         kind: the name in objects, such as `Pod`.
-        namespaced: whether its objects live in namespaces.
+        namespaced: whether its objects are in namespaces.
     """
 
     group: str
@@ -61,14 +61,14 @@ class Resource:
         """Path of one object, or of a subresource of it such as `status`.
 
         Raises:
-            ValueError: the name is empty, or the namespace does not suit the resource. An
-                empty name would turn the path of an object into that of all objects.
+            ValueError: the name is empty, or the namespace does not match the resource. An empty
+                name would make the path of an object that of the collection.
         """
         if not key.name:
             raise ValueError(f"a {self.kind} needs a name")
         if self.namespaced != bool(key.namespace):
-            has = "lives in a namespace" if self.namespaced else "is cluster-scoped"
-            raise ValueError(f"{self.kind} {has}, asked for {str(key)!r}")
+            has = "is namespaced" if self.namespaced else "is cluster-scoped"
+            raise ValueError(f"{self.kind} {has}, the key is {str(key)!r}")
         path = f"{self.collection_path(key.namespace)}/{quote(key.name, safe='')}"
         return f"{path}/{subresource}" if subresource else path
 

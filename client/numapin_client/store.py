@@ -1,4 +1,4 @@
-"""What is known of the objects of one source, as slim records."""
+"""The objects of one source, as small decoded values."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -10,12 +10,12 @@ from typing import Generic, TypeVar
 from numapin_client.resources import Json, Key
 
 T = TypeVar("T")
-"""A record; never None, which stands for no record."""
+"""A decoded object; never None, which means that there is no object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[T]):
-    """An object that came (`old` is None), changed, or went (`new` is None)."""
+    """An object that was added (`old` is None), changed, or deleted (`new` is None)."""
 
     key: Key
     old: T | None
@@ -23,24 +23,23 @@ class Change(Generic[T]):
 
 
 class Store(Generic[T]):
-    """Records by key; says what changes, and only that."""
+    """Decoded objects by key; reports each change of a value."""
 
     def __init__(self, decode: Callable[[Json], T]) -> None:
         """Start empty.
 
         Args:
-            decode: keeps of an object what is needed, as a value that compares equal when that is
-                the same; the rest is forgotten. It must bear every object that the API server
-                takes, since there is nobody to tell but the caller of `run`.
+            decode: reduces an object to what is needed, as a value; equal values mean that nothing
+                has changed. It must accept every valid object: an exception ends the informer.
         """
         self._decode = decode
         self._items: dict[Key, T] = {}
         self.items: Mapping[Key, T] = MappingProxyType(self._items)
 
     def put(self, body: Json) -> Change[T] | None:
-        """Take in an object; None when nothing that we keep has changed.
+        """Store an object; None if its value has not changed.
 
-        The resourceVersion does not tell: a server restored from a backup gives it out again.
+        Values are compared because a server restored from a backup repeats resourceVersions.
         """
         metadata = body["metadata"]
         key = Key(metadata["name"], sys.intern(metadata.get("namespace", "")))
@@ -51,11 +50,11 @@ class Store(Generic[T]):
         return Change(key, old, new)
 
     def drop(self, key: Key) -> Change[T] | None:
-        """Forget an object; None when it was not known."""
+        """Drop an object; None if it was not stored."""
         old = self._items.pop(key, None)
         return None if old is None else Change(key, old, None)
 
     def keep_only(self, keys: AbstractSet[Key]) -> list[Change[T]]:
-        """Forget all but these: what a complete list no longer shows is gone."""
+        """Drop all other objects: what a complete list does not contain is deleted."""
         gone = [self.drop(key) for key in self._items.keys() - keys]
         return [change for change in gone if change is not None]

@@ -1,4 +1,4 @@
-"""One watch: what the API server tells of changes, until it ends or breaks."""
+"""One watch: the changes that the API server sends, until it ends or breaks."""
 
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ DELETED: Final = "DELETED"
 _KINDS: Final = frozenset({"ADDED", "MODIFIED", DELETED, BOOKMARK})
 
 MAX_LINE_BYTES: Final = 64 * 2**20
-"""A longer line is no event: etcd refuses objects beyond a few MiB."""
+"""A longer line is not an event: etcd refuses objects larger than a few MiB."""
 
 
 class WatchEvent(NamedTuple):
@@ -23,7 +23,7 @@ class WatchEvent(NamedTuple):
     kind: str
     """`ADDED`, `MODIFIED`, `DELETED` or `BOOKMARK`."""
     body: Json
-    """The object; of a bookmark only the resourceVersion means anything."""
+    """The object; of a bookmark, only the resourceVersion is valid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class WatchTiming:
     """How long one watch may last.
 
     Attributes:
-        session_seconds: after this the server is to end it.
+        session_seconds: when the server ends it.
         idle_seconds: how long the server may be silent.
     """
 
@@ -42,15 +42,15 @@ class WatchTiming:
 async def watch(
     connection: Connection, source: Source, resource_version: str, timing: WatchTiming
 ) -> AsyncGenerator[Sequence[WatchEvent], None]:
-    """Watch from a version on; ends when the server ends it.
+    """Watch from a version on, until the server ends the watch.
 
     Yields:
-        Nothing but an empty sequence once the server has agreed, then events as they come, as
-        many together as arrived together.
+        An empty sequence once the server has accepted the watch, then the events, as many together
+        as arrived together.
 
     Raises:
-        GoneError: the version is older than the server's history; list anew.
-        IdleTimeoutError: the server fell silent.
+        GoneError: the version is older than the server's history; list again.
+        IdleTimeoutError: the server sent nothing for too long.
         MalformedAnswerError: a line is not an event.
         ClientError: as `Connection.ask`.
     """
@@ -69,11 +69,11 @@ async def watch(
 
 
 async def split_lines(chunks: AsyncIterable[bytes], asked: str) -> AsyncIterator[list[bytes]]:
-    """Give the complete lines of a byte stream, however long, as they arrive.
+    """Yield the complete lines of a byte stream as they arrive.
 
     Raises:
         ConnectionFailedError: the stream ended within a line.
-        MalformedAnswerError: a line is beyond `MAX_LINE_BYTES`.
+        MalformedAnswerError: a line is longer than `MAX_LINE_BYTES`.
     """
     parts: list[bytes] = []
     size = 0

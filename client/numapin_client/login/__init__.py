@@ -1,1 +1,1 @@
-"""How to reach and log in to an API server: service account, kubeconfig."""
+"""The login to an API server: from a service account or a kubeconfig."""

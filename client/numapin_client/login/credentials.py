@@ -1,4 +1,4 @@
-"""What proves to the API server who we are, and to us that it is the API server."""
+"""Credentials for the API server, and certificates to verify it."""
 
 import asyncio
 import ssl
@@ -12,36 +12,36 @@ from typing import Final, Protocol
 from numapin_client.errors import LoginError
 
 REREAD_SECONDS: Final = 60.0
-"""How old a credential read from a file may grow.
+"""How long a credential from a file is used before the file is read again.
 
 Source: client-go `transport.NewCachedFileTokenSource`, period 1 minute.
 """
 
 
 class Credential(Protocol):
-    """Something that vouches for us; it may change while we run."""
+    """A proof of identity; it may change while the process runs."""
 
     async def authorization(self) -> str | None:
-        """Give the Authorization header to send now, or None when it vouches by other means.
+        """The Authorization header to send, or None if the proof is a client certificate.
 
         Raises:
-            LoginError: the credential cannot be had.
+            LoginError: the credential is not available.
         """
 
     async def renew(self) -> None:
-        """Forget what was read: the server did not accept it."""
+        """Discard the cached credential, which the server did not accept."""
 
 
 @dataclass(frozen=True)
 class Login:
-    """Where the API server is, and how to be known to it.
+    """The address of an API server, and the credentials for it.
 
     Attributes:
-        server: URL without a slash at its end, such as `https://10.0.0.1:443`.
-        origin: where this was read, for error messages.
-        credentials: asked in order, the first header wins; none of them is anonymous.
+        server: URL without a trailing slash, such as `https://10.0.0.1:443`.
+        origin: where this was read from, for error messages.
+        credentials: tried in order until one has a header; if empty, requests are anonymous.
         tls: None for plain HTTP.
-        tls_server_name: name expected in the server's certificate, if not the URL's host.
+        tls_server_name: the name in the server's certificate if it is not the URL's host.
         proxy: URL of an HTTP proxy, or None.
     """
 
@@ -55,20 +55,20 @@ class Login:
 
 @dataclass(frozen=True)
 class FixedCredential:
-    """A header that stays the same for good."""
+    """A header that never changes."""
 
     header: str = field(repr=False)
 
     async def authorization(self) -> str:
-        """Give the header."""
+        """The header."""
         return self.header
 
     async def renew(self) -> None:
-        """Do nothing: there is no other."""
+        """Do nothing: there is no other one."""
 
 
 class TokenFile:
-    """A bearer token in a file that somebody else replaces, as the kubelet does for pods."""
+    """A bearer token in a file that is replaced from time to time, as by the kubelet for pods."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._path, self._clock = path, clock
@@ -76,7 +76,7 @@ class TokenFile:
         self._read_at = 0.0
 
     async def authorization(self) -> str:
-        """Give the token, read at most a minute ago."""
+        """The token, read at most a minute ago."""
         if self._header is None or self._clock() - self._read_at >= REREAD_SECONDS:
             self._header = await asyncio.to_thread(self._read)
             self._read_at = self._clock()
@@ -97,27 +97,27 @@ class TokenFile:
 
 
 class AuthorityFile:
-    """A CA bundle in a file that somebody else replaces, as when a cluster's CA is rotated.
+    """A CA bundle in a file that may be replaced, as when a cluster's CA is rotated.
 
-    What it held before stays trusted until we end.
+    Earlier contents stay trusted until the process ends.
     """
 
     def __init__(
         self, tls: ssl.SSLContext, path: Path, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Take it that `tls` trusts the bundle as it is now."""
+        """Args: `tls` already trusts the current bundle."""
         self._tls, self._path, self._clock = tls, path, clock
         self._stamp = path.stat().st_mtime_ns
         self._read_at = clock()
 
     async def authorization(self) -> None:
-        """Give no header; see to it that new connections trust the present bundle."""
+        """None; makes new connections trust the current bundle."""
         if self._clock() - self._read_at >= REREAD_SECONDS:
             await asyncio.to_thread(self._load)
             self._read_at = self._clock()
 
     async def renew(self) -> None:
-        """Do nothing: the server that refuses us is one that we trust."""
+        """Do nothing: a server that refuses a credential is trusted already."""
 
     def _load(self) -> None:
         try:
@@ -132,7 +132,7 @@ class AuthorityFile:
 
 
 class CertificateFiles:
-    """A client certificate in files that somebody else replaces, as the kubelet's own is."""
+    """A client certificate in files that may be replaced, such as the kubelet's."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class CertificateFiles:
         """Load the certificate.
 
         Raises:
-            LoginError: it cannot be read, or the key does not belong to it.
+            LoginError: it cannot be read, or the key does not match.
         """
         self._tls, self._certificate, self._key, self._clock = tls, certificate, key, clock
         self._stamp: tuple[int, int] | None = None
@@ -152,7 +152,7 @@ class CertificateFiles:
         self._read_at = self._clock()
 
     async def authorization(self) -> None:
-        """Give no header; see to it that new connections show the present certificate."""
+        """None; makes new connections present the current certificate."""
         if self._clock() - self._read_at >= REREAD_SECONDS:
             await asyncio.to_thread(self._load)
             self._read_at = self._clock()
@@ -172,10 +172,10 @@ class CertificateFiles:
 
 
 def load_client_certificate(tls: ssl.SSLContext, certificate: Path, key: Path) -> None:
-    """Have new connections show this certificate.
+    """Make new connections present this certificate.
 
     Raises:
-        LoginError: it cannot be read, or the key does not belong to it.
+        LoginError: it cannot be read, or the key does not match.
     """
     try:
         tls.load_cert_chain(certificate, key)
@@ -188,10 +188,10 @@ def load_client_certificate(tls: ssl.SSLContext, certificate: Path, key: Path) -
 def load_client_certificate_data(
     tls: ssl.SSLContext, certificate: bytes, key: bytes, origin: str
 ) -> None:
-    """Have new connections show this PEM certificate; OpenSSL takes it from files only.
+    """Make new connections present this PEM certificate; OpenSSL loads it from files only.
 
     Raises:
-        LoginError: it is not PEM, or the key does not belong to it.
+        LoginError: it is not PEM, or the key does not match.
     """
     with TemporaryDirectory(prefix="numapin-") as folder:
         certificate_path, key_path = Path(folder, "tls.crt"), Path(folder, "tls.key")
@@ -206,12 +206,12 @@ def load_client_certificate_data(
 def tls_context(
     authority: Path | bytes | None, origin: str, *, insecure: bool = False
 ) -> ssl.SSLContext:
-    """Make the context in which the API server must show its certificate.
+    """Make the TLS context that verifies the API server.
 
     Args:
-        authority: CA bundle, a file or PEM; None trusts what the system trusts.
-        origin: where the bundle was named, for the error message.
-        insecure: trust whoever answers.
+        authority: CA bundle, a file or PEM; None for the system's.
+        origin: where the bundle is configured, for the error message.
+        insecure: do not verify the server.
 
     Raises:
         LoginError: the bundle cannot be read.
@@ -223,7 +223,7 @@ def tls_context(
             tls = ssl.create_default_context(cafile=authority)
     except (OSError, ValueError) as error:
         raise LoginError(f"{origin}: cannot read the certificate authority: {error}") from error
-    # Python 3.13 refuses CAs without key identifiers; many clusters have such, Go takes them.
+    # Python 3.13 refuses CAs without key identifiers; many clusters have them, and Go accepts them.
     tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if insecure:
         tls.check_hostname = False

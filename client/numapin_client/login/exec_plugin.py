@@ -1,7 +1,7 @@
-"""Credentials that other programs and identity providers hand out.
+"""Credentials from other programs and from identity providers.
 
-Both are the business of the `kubernetes` package. Importing this module imports that, so it is done
-only when a kubeconfig asks for it.
+The `kubernetes` package implements both. It is large, so this module is imported only if a
+kubeconfig needs it.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from numapin_client.errors import LoginError
 from numapin_client.login.credentials import load_client_certificate_data
 
 PLUGIN_SECONDS: Final = 60.0
-"""How long a plug-in may take; some ask a person to log in."""
+"""How long a plug-in may take; some ask the user to log in."""
 
 EXPIRY_MARGIN: Final = timedelta(seconds=10)
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class ExecCredential:
-    """A program that prints an ExecCredential, run again when that expires or is refused."""
+    """A program that prints an ExecCredential; it runs again when that expires or is refused."""
 
     def __init__(
         self,
@@ -38,14 +38,14 @@ class ExecCredential:
         folder: Path,
         tls: ssl.SSLContext | None,
     ) -> None:
-        """Take the kubeconfig's word for it; nothing is run yet.
+        """Store the configuration; nothing runs yet.
 
         Args:
             place: the entry, such as `/root/.kube/config: users[name=admin].exec`.
             plugin: the `exec` entry.
-            cluster: the `cluster` entry, told to plug-ins that ask for it.
-            folder: the kubeconfig's folder, where a relative command is looked for.
-            tls: gets the client certificate, when the plug-in hands out one.
+            cluster: the `cluster` entry, which is passed to plug-ins that request it.
+            folder: the kubeconfig's folder, which a relative command refers to.
+            tls: receives the client certificate if the plug-in provides one.
         """
         self._place, self._plugin, self._cluster = place, plugin, cluster
         self._folder, self._tls = folder, tls
@@ -55,7 +55,7 @@ class ExecCredential:
         self._ready = False
 
     async def authorization(self) -> str | None:
-        """Give the plug-in's token, if it hands out tokens."""
+        """The header with the plug-in's token, or None if it provides only a certificate."""
         async with self._lock:
             if not self._ready or self._expired():
                 self._accept(await _in_thread(self._run, self._place))
@@ -99,22 +99,24 @@ class ExecCredential:
 
 
 class AuthProviderCredential:
-    """An `auth-provider` entry (OIDC and such), kept fresh by the `kubernetes` package."""
+    """An `auth-provider` entry (such as OIDC), which the `kubernetes` package renews."""
 
     def __init__(self, place: str, paths: str, context: str) -> None:
-        """Take the kubeconfig files, joined by `:`, and the context; nothing is loaded yet."""
+        """Store the kubeconfig paths, joined by `:`, and the context; nothing is loaded yet."""
         self._place, self._paths, self._context = place, paths, context
         self._lock = asyncio.Lock()
         self._header: Callable[[], str | None] | None = None
 
     async def authorization(self) -> str | None:
-        """Give the token; the package renews it when it has expired."""
+        """The header with the token, which the package renews when it has expired."""
         async with self._lock:
             if self._header is None:
                 self._header = await _in_thread(self._load, self._place)
             header = await _in_thread(self._header, self._place)
         if not header:
-            raise LoginError(f"{self._place}: no token in it, and none could be had; log in again")
+            raise LoginError(
+                f"{self._place}: no token in it, and none could be obtained; log in again"
+            )
         return header
 
     async def renew(self) -> None:
@@ -131,7 +133,7 @@ class AuthProviderCredential:
 
 
 async def _in_thread(function: Callable[[], T], place: str) -> T:
-    """Run a blocking function with a deadline; what it waits for cannot be stopped from here."""
+    """Run a blocking function with a deadline; the thread itself cannot be stopped."""
     try:
         async with asyncio.timeout(PLUGIN_SECONDS):
             return await asyncio.to_thread(function)

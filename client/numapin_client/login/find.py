@@ -16,16 +16,16 @@ SERVICE_ACCOUNT_DIR: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount
 def find_login(kubeconfig: str | None, environ: Mapping[str, str]) -> Login:
     """Choose how to log in, in the order that kubectl and client-go follow.
 
-    1. `kubeconfig`, when given (one or more paths, joined by `:`),
+    1. `kubeconfig`, if given (one or more paths, joined by `:`),
     2. the files named by `KUBECONFIG` in `environ`,
-    3. the mounted service account, when `KUBERNETES_SERVICE_HOST` is in `environ`,
+    3. the mounted service account, if `KUBERNETES_SERVICE_HOST` is in `environ`,
     4. `~/.kube/config`.
 
-    Where a kubeconfig names no proxy, HTTPS_PROXY, HTTP_PROXY and NO_PROXY in `environ` count.
-    Blocks for the time it takes to read a few small files.
+    If the kubeconfig names no proxy, HTTPS_PROXY, HTTP_PROXY and NO_PROXY in `environ` apply.
+    Reads a few small files, which blocks.
 
     Raises:
-        LoginError: none of these is there, or the one chosen cannot be used.
+        LoginError: none of these exists, or the first one that does is unusable.
     """
     login = _find(kubeconfig, environ)
     return login if login.proxy else replace(login, proxy=proxy_for(login.server, environ))
@@ -86,7 +86,7 @@ def in_cluster_login(environ: Mapping[str, str], folder: Path = SERVICE_ACCOUNT_
 
 
 def _bracketed(host: str) -> str:
-    """Write a host as URLs want it: IPv6 addresses in brackets."""
+    """Write a host as in a URL: IPv6 addresses in brackets."""
     try:
         return f"[{IPv6Address(host)}]"
     except ValueError:

@@ -1,6 +1,6 @@
-"""Pure: which HTTP proxy the environment names for a server, as Go programs read it.
+"""The HTTP proxy that the environment names for a server, as Go programs read it.
 
-Python's own reading knows no address ranges in NO_PROXY, which is how clusters name their networks.
+Python's own functions do not support address ranges in NO_PROXY, which clusters commonly use.
 Source: golang.org/x/net/http/httpproxy, `Config.ProxyFunc`.
 """
 
@@ -14,17 +14,17 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def proxy_for(server: str, environ: Mapping[str, str]) -> str | None:
-    """The proxy for a server's URL, or None where there is none to go through.
+    """The proxy for a server's URL, or None for a direct connection.
 
-    Loopback is never gone to through a proxy.
+    Loopback addresses never use a proxy.
 
     Raises:
-        LoginError: the proxy named is none that we can go through.
+        LoginError: the proxy is not an HTTP proxy.
     """
     url = urlsplit(server)
     name = f"{url.scheme}_proxy"
     proxy = environ.get(name.upper()) or environ.get(name) or ""
-    if not proxy or _spared(url, environ.get("NO_PROXY") or environ.get("no_proxy") or ""):
+    if not proxy or _excluded(url, environ.get("NO_PROXY") or environ.get("no_proxy") or ""):
         return None
     if "://" not in proxy:
         proxy = f"http://{proxy}"
@@ -33,7 +33,7 @@ def proxy_for(server: str, environ: Mapping[str, str]) -> str | None:
     return proxy
 
 
-def _spared(url: SplitResult, no_proxy: str) -> bool:
+def _excluded(url: SplitResult, no_proxy: str) -> bool:
     host = (url.hostname or "").rstrip(".")
     address, port = _address(host), url.port or _PORTS[url.scheme]
     if host == "localhost" or (address is not None and address.is_loopback):
@@ -43,7 +43,7 @@ def _spared(url: SplitResult, no_proxy: str) -> bool:
 
 
 def _matches(entry: str, host: str, address: IPv4Address | IPv6Address | None, port: int) -> bool:
-    """Whether an entry of NO_PROXY means this host: `*`, a network, or a name and what is in it."""
+    """Whether an entry of NO_PROXY (`*`, a network, or a domain) includes this host."""
     if entry == "*":
         return True
     if "/" in entry:
@@ -65,7 +65,7 @@ def _in_network(address: IPv4Address | IPv6Address, entry: str) -> bool:
 
 
 def _split(entry: str) -> tuple[str, str]:
-    """An entry's host and port; a bare IPv6 address has colons of its own."""
+    """The host and port of an entry; a bare IPv6 address contains colons itself."""
     if _address(entry) is not None:
         return entry, ""
     host, colon, port = entry.rpartition(":")

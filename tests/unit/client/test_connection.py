@@ -185,7 +185,7 @@ async def test_tls_is_spoken_to_a_server_without(server: FakeApiServer) -> None:
     ("resource", "key", "message"),
     [
         (PODS, Key("", "ns"), "a Pod needs a name"),
-        (PODS, Key("p"), "Pod lives in a namespace"),
+        (PODS, Key("p"), "Pod is namespaced"),
         (NODES, Key("n", "ns"), "Node is cluster-scoped"),
     ],
 )
