@@ -1,1 +1,1 @@
-"""What both daemons are made of; knows neither CPUs nor Kubernetes, and imports nothing of ours."""
+"""Building blocks of both daemons; independent of CPUs, Kubernetes and our other packages."""

@@ -1,4 +1,4 @@
-"""How long to wait before trying again."""
+"""How long to wait before a retry."""
 
 import random
 from dataclasses import dataclass, field
@@ -6,14 +6,15 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Backoff:
-    """Exponential back-off with full jitter, so that many clients do not come back at once.
+    """Exponential back-off with full jitter, so that many clients do not retry at once.
 
     Source: "Exponential Backoff And Jitter", AWS Architecture Blog, "full jitter".
 
     Attributes:
         base_seconds: upper bound of the first wait; it doubles with each failure.
         cap_seconds: upper bound of all waits.
-        jitter: where the jitter comes from.
+        jitter: the source of the jitter.
+        failures: how many in a row.
     """
 
     base_seconds: float = 0.5
@@ -22,11 +23,11 @@ class Backoff:
     failures: int = 0
 
     def next_seconds(self, retry_after_seconds: float | None = None) -> float:
-        """Count a failure; return how long to wait, never less than the server asked for."""
+        """Count a failure; return how long to wait, at least as long as the server asked for."""
         bound = min(self.cap_seconds, self.base_seconds * 2.0 ** min(self.failures, 30))
         self.failures += 1
         return (retry_after_seconds or 0.0) + self.jitter.uniform(0.0, bound)
 
     def reset(self) -> None:
-        """The attempt succeeded: start again with the shortest wait."""
+        """Forget the failures after a success."""
         self.failures = 0

@@ -1,4 +1,4 @@
-"""Log lines: constant text with the data in fields, for people or as JSON."""
+"""Log lines: constant text with data in fields, as plain text or as JSON."""
 
 import json
 import logging
@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final, Literal
 
 STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-"""What every record has; anything else was given as a field (`extra`)."""
+"""The attributes of every record; any other one is a field (`extra`)."""
 
 
 def setup_logging(
@@ -18,9 +18,9 @@ def setup_logging(
 
     Args:
         level: debug, info, warning or error.
-        shape: lines for people or for machines.
-        chatty: names of loggers of which only warnings and errors are shown, unless `level` is
-            debug. Their fields are never shown.
+        shape: plain text or JSON.
+        chatty: names of loggers that show only warnings and errors, unless `level` is debug.
+            Their fields are never shown.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines(chatty) if shape == "json" else TextLines(chatty))
@@ -34,7 +34,7 @@ class _Lines(logging.Formatter):
     """One line for each record."""
 
     def __init__(self, chatty: Collection[str] = ()) -> None:
-        """Args: `chatty` are the loggers whose fields are left out, with those below them."""
+        """Args: `chatty` are the loggers whose fields are left out, with their descendants."""
         super().__init__()
         self._chatty = frozenset(chatty)
         self._below = tuple(f"{name}." for name in chatty)
@@ -72,7 +72,7 @@ class JsonLines(_Lines):
 
 
 def _word(value: object) -> str:
-    """A field's value as one word, in quotes where it is more than that."""
+    """A field's value as one word, in quotes if needed."""
     text = str(value)
     plain = text.isprintable() and not set(text) & {" ", '"', "="}
     return text if text and plain else json.dumps(text, ensure_ascii=False)

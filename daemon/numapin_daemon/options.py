@@ -1,4 +1,4 @@
-"""Options of a program: a flag, else its NUMAPIN_* variable, else a default that the help shows."""
+"""Options of a program: a flag, else its NUMAPIN_* variable, else a default."""
 
 import argparse
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -10,17 +10,17 @@ BOOLEANS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": Fa
 
 
 class Address(NamedTuple):
-    """Where to listen; an empty host means every address, port 0 lets the kernel choose."""
+    """An address to listen on; an empty host means every address, port 0 lets the kernel choose."""
 
     host: str
     port: int
 
     @classmethod
     def parse(cls, text: str) -> "Address":
-        """Read `HOST:PORT`; an IPv6 host stands in brackets.
+        """Parse `HOST:PORT`; an IPv6 host is in brackets.
 
         Raises:
-            argparse.ArgumentTypeError: the port is missing or is no port.
+            argparse.ArgumentTypeError: the port is missing or invalid.
         """
         host, colon, port = text.rpartition(":")
         if not colon or not port.isascii() or not port.isdecimal() or int(port) > 65535:
@@ -33,9 +33,9 @@ class Address(NamedTuple):
 
 
 def one_of(words: Collection[str]) -> Callable[[str], str]:
-    """The type of an option that takes one of some words.
+    """The type of an option that accepts certain words.
 
-    Unlike `choices` of argparse it checks what comes from the environment too.
+    Unlike `choices` of argparse, it also checks values from the environment.
     """
 
     def parse(text: str) -> str:
@@ -48,7 +48,7 @@ def one_of(words: Collection[str]) -> Callable[[str], str]:
 
 
 def seconds_between(least: float, most: float) -> Callable[[str], float]:
-    """The type of an option that takes a number of seconds, both ends included."""
+    """The type of an option that accepts a number of seconds; both limits are included."""
 
     def parse(text: str) -> float:
         try:
@@ -68,14 +68,14 @@ class Option:
     """One option.
 
     Attributes:
-        flag: such as `--cri-socket`; its variable is then NUMAPIN_CRI_SOCKET, and its value
+        flag: such as `--cri-socket`, which gives the variable NUMAPIN_CRI_SOCKET and the name
             `cri_socket`.
-        default: None or an empty text for none; any other is shown in the help.
+        default: None or an empty text for none; the help shows any other default.
         help: what it means.
-        type: makes the value from a text, also from the default; raises
-            `argparse.ArgumentTypeError` with the remedy. `bool` gives `--flag` and `--no-flag`.
-        metavar: what stands for the value in the help.
-        also: another variable, of any name, for when ours is not set.
+        type: converts a text, also the default, to the value; raises
+            `argparse.ArgumentTypeError` with the remedy. `bool` makes `--flag` and `--no-flag`.
+        metavar: the placeholder of the value in the help.
+        also: another variable, of any name, that is used if the first is not set.
     """
 
     flag: str
@@ -87,25 +87,25 @@ class Option:
 
     @property
     def name(self) -> str:
-        """The name of its value."""
+        """The name of the value."""
         return self.flag.removeprefix("--").replace("-", "_")
 
     @property
     def variable(self) -> str:
-        """Its variable in the environment."""
+        """The environment variable."""
         return PREFIX + self.name.upper()
 
 
 class OptionParser:
     """Reads options from the command line and the environment.
 
-    A flag wins over a variable. A variable that is empty counts as not set.
+    A flag has precedence over a variable. An empty variable counts as not set.
     """
 
     def __init__(
         self, program: str, environment: Mapping[str, str], *, description: str, epilog: str
     ) -> None:
-        """Args: the texts are shown as they stand, so lines must be broken."""
+        """Args: the help shows both texts with their line breaks."""
         self._environment = environment
         self._parser = argparse.ArgumentParser(
             prog=program,
@@ -116,18 +116,18 @@ class OptionParser:
         )
 
     def add_version(self, text: str) -> None:
-        """Have `--version` print this text."""
+        """Add `--version`, which prints this text."""
         self._parser.add_argument("--version", action="version", version=text)
 
     def add_switch(self, flag: str, help_: str) -> None:
-        """Add a flag without a value, which only the command line can give; False by default."""
+        """Add a flag without a value or a variable; False by default."""
         self._parser.add_argument(flag, action="store_true", help=help_)
 
     def add(self, *options: Option, group: str = "") -> None:
-        """Add options; in the help they stand together below the group's title.
+        """Add options; the help shows them together below the group's title.
 
         Raises:
-            SystemExit: the variable of a `bool` is neither true nor false.
+            SystemExit: the variable of a `bool` is neither true nor false (2).
         """
         to = self._parser.add_argument_group(group) if group else self._parser
         for option in options:
@@ -146,19 +146,19 @@ class OptionParser:
                 )
 
     def parse(self, arguments: Sequence[str] | None) -> dict[str, Any]:
-        """Read the command line without the program's name; None reads this process's own.
+        """Parse arguments, without the program's name; None means those of this process.
 
         Returns:
-            Name to value, such as `cri_socket`; None for an option that has no value.
+            Values by name, such as `cri_socket`; None for an option without a value.
 
         Raises:
-            SystemExit: `--help` and `--version` (0), or an option that makes no sense (2); the
-                reason is on standard error.
+            SystemExit: `--help` and `--version` (0), or an invalid option (2); the reason is on
+                standard error.
         """
         return vars(self._parser.parse_args(arguments))
 
     def fail(self, remedy: str) -> NoReturn:
-        """End the program because options do not fit together.
+        """End the program because options contradict each other.
 
         Raises:
             SystemExit: always (2); the usage and the remedy are on standard error.
@@ -166,7 +166,7 @@ class OptionParser:
         self._parser.error(remedy)
 
     def _default(self, option: Option) -> str | None:
-        """The text that the option has without its flag."""
+        """The text of the option if its flag is not given."""
         found = self._environment.get(option.variable)
         if not found and option.also:
             found = self._environment.get(option.also)

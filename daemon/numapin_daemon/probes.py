@@ -1,4 +1,4 @@
-"""/healthz (no restart is needed) and /readyz (nothing is missing), for the kubelet's probes."""
+"""/healthz (no restart is needed) and /readyz (nothing is missing) for the kubelet's probes."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -11,7 +11,7 @@ from numapin_daemon.options import Address
 
 
 class AddressError(Exception):
-    """The address of the probes is taken, or it is not this machine's."""
+    """The address of the probes is in use, or it does not belong to this machine."""
 
     def __init__(self, address: Address, error: OSError) -> None:
         super().__init__(
@@ -26,12 +26,12 @@ def _nothing() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What the probes answer; each part is called for each request.
+    """What the probes answer; each function is called for each request.
 
     Attributes:
-        missing: what is waited for to why it is not there yet; nothing missing means ready.
-        fatal: why only a restart helps; empty while nothing is wrong in that way.
-        role: what a daemon that is ready does, such as "standing by"; may be empty.
+        missing: what is not ready yet, with the reason of each; if empty, the daemon is ready.
+        fatal: why a restart is needed; empty if none is.
+        role: what a ready daemon does, such as "standing by"; may be empty.
     """
 
     missing: Callable[[], Mapping[str, str]]
@@ -41,12 +41,12 @@ class Health:
 
 @dataclass(slots=True)
 class LoopHealth:
-    """Health of a loop, which must make a pass from time to time.
+    """The health of a loop that must complete a pass from time to time.
 
     Attributes:
-        stale_after_seconds: a loop that has made no pass for longer needs a restart.
+        stale_after_seconds: if no pass has ended for longer, a restart is needed.
         clock: the machine's clock by default.
-        outdated: why only a restart helps; written by the loop, empty while nothing is wrong.
+        outdated: why a restart is needed; set by the loop, empty if none is.
     """
 
     stale_after_seconds: float
@@ -59,7 +59,7 @@ class LoopHealth:
         self.passed({"first pass": "not ended yet"})
 
     def passed(self, missing: Mapping[str, str]) -> None:
-        """A pass has ended; `missing` is what is still waited for, to why."""
+        """Record the end of a pass; `missing` is as in `Health`."""
         self._passed_at = self.clock.monotonic()
         self._missing = dict(missing)
 
@@ -76,16 +76,16 @@ class LoopHealth:
 
 @asynccontextmanager
 async def serve_probes(health: Health, address: Address) -> AsyncIterator[Address]:
-    """Answer the probes as long as the context lasts.
+    """Answer the probes for the duration of the context.
 
-    The status code is for the kubelet, the body for people. /healthz answers as long as the event
-    loop runs.
+    The kubelet reads the status code, people read the body. /healthz answers while the event loop
+    runs.
 
     Yields:
-        The address, with the port that the kernel chose where 0 was asked for.
+        The address, with the port that the kernel chose if 0 was given.
 
     Raises:
-        AddressError: the address is taken or not this machine's.
+        AddressError: the address is in use, or not this machine's.
     """
     runner = web.AppRunner(_pages(health), access_log=None, shutdown_timeout=1)
     await runner.setup()

@@ -1,18 +1,18 @@
-"""How much may be spent at once and how much in the long run."""
+"""A limit on how much may be used at once and in the long run."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
 class TokenBucket:
-    """Tokens that are spent now and then, and come back at a steady rate; full at the beginning.
+    """A number of tokens that is refilled at a steady rate; full at the beginning.
 
-    A token is whatever is limited: an Event, a second of CPU time. Times are seconds on any clock
-    that only goes forward.
+    A token is a unit of what is limited, such as an Event or a second of CPU time. Times are
+    seconds on any clock that only goes forward.
 
     Attributes:
-        capacity: the most tokens that can be there.
-        refill_per_second: how many come back each second.
+        capacity: the largest number of tokens.
+        refill_per_second: how many tokens are added each second.
     """
 
     capacity: float
@@ -24,7 +24,7 @@ class TokenBucket:
         self._tokens = self.capacity
 
     def take(self, tokens: float, now_seconds: float) -> bool:
-        """Spend so many tokens if they are there; say whether they were."""
+        """Use tokens if there are enough; return whether there were."""
         self._refill(now_seconds)
         if self._tokens < tokens:
             return False
@@ -32,10 +32,10 @@ class TokenBucket:
         return True
 
     def spend(self, tokens: float, now_seconds: float) -> float:
-        """Spend tokens that are needed whether they are there or not.
+        """Use tokens even if there are not enough.
 
         Returns:
-            The seconds until what was spent too much has come back; 0 if nothing was.
+            The seconds until the missing tokens have been added; 0 if none is missing.
         """
         self._refill(now_seconds)
         self._tokens -= tokens
