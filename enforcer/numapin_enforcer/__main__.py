@@ -5,15 +5,16 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from numapin_client.client import ApiClient, connect
 from numapin_client.errors import LoginError
 from numapin_client.login.find import find_login
 from numapin_daemon.logs import setup_logging
+from numapin_daemon.probes import AddressError, LoopHealth, serve_probes
 from numapin_enforcer.agent import Agent
 from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.assignment.local_copy import LocalCopy, LocalCopyWriter
@@ -24,20 +25,21 @@ from numapin_enforcer.cgroups.kubepods import Host
 from numapin_enforcer.cgroups.memory_mover import Mover
 from numapin_enforcer.cgroups.naming import InvalidIdError
 from numapin_enforcer.cgroups.tree import CgroupError
+from numapin_enforcer.followers import Followers
 from numapin_enforcer.hardware.discovery import DiscoveryError
 from numapin_enforcer.hardware.hotplug import Machine
-from numapin_enforcer.health import AddressError, Health, build_application, serve
 from numapin_enforcer.node.lock import NodeLock
 from numapin_enforcer.node.realtime import raise_priority
-from numapin_enforcer.parts import Parts
 from numapin_enforcer.release import ReleaseError, give_back
 from numapin_enforcer.runtime.client import SOCKETS, CriClient, find_socket
 from numapin_enforcer.runtime.container_names import ContainerNames
+from numapin_enforcer.runtime.previous import PreviousUpdates
 from numapin_enforcer.runtime.types import CriUnavailableError
 from numapin_enforcer.runtime.updater import RuntimeUpdater
 from numapin_enforcer.settings import Settings, parse_settings
 from numapin_enforcer.status.events import EventTeller
 from numapin_enforcer.status.publisher import Reporter
+from numapin_enforcer.status.reporter import StatusReporter
 from numapin_enforcer.systemd.slices import ServiceManager
 from numapin_enforcer.systemd.updater import SliceUpdater
 
@@ -91,28 +93,36 @@ async def _run(settings: Settings) -> None:
         login = find_login(kubeconfig, os.environ)
         api = await stack.enter_async_context(connect(login, user_agent="numapin-enforcer"))
         runtime = await stack.enter_async_context(_runtime(settings))
-        parts = _build_parts(settings, api, runtime, wake)
-        runner = await serve(build_application(parts.health), *settings.health_address)
-        stack.push_async_callback(runner.cleanup)
-        agent = Agent(parts, wake, settings.kubelet_state_dir, settings.resync_seconds)
+        agent = _build_agent(settings, api, runtime, wake)
+        health = agent.reporter.health.health()
+        await stack.enter_async_context(serve_probes(health, settings.health_address))
         async with asyncio.TaskGroup() as group:
-            born = [
-                group.create_task(agent.run(), name="agent"),
-                group.create_task(parts.assignments.run(), name="assignment"),
-                group.create_task(parts.names.run(), name="names"),
-                group.create_task(parts.names.listen(), name="runtime-events"),
-                group.create_task(parts.names.probe(settings.resync_seconds), name="runtime"),
-                group.create_task(parts.recorder.run(), name="recorder"),
-                group.create_task(parts.limits.run(), name="limits"),
-                group.create_task(parts.mover.run(), name="mover"),
-                group.create_task(parts.slices.run(), name="slices"),
-                group.create_task(parts.keeper.run(), name="keeper"),
-                group.create_task(parts.reporter.run(), name="reporter"),
-                group.create_task(parts.teller.run(), name="events"),
+            tasks = [
+                group.create_task(work, name=name)
+                for name, work in _tasks(agent, settings.resync_seconds).items()
             ]
             await ended.wait()
-            for task in born:
+            for task in tasks:
                 task.cancel()
+
+
+def _tasks(agent: Agent, resync_seconds: float) -> dict[str, Coroutine[Any, Any, None]]:
+    """Everything that runs until the program ends, by name."""
+    followers, reporter = agent.followers, agent.reporter
+    return {
+        "agent": agent.run(),
+        "assignment": agent.assignments.run(),
+        "local-copy": agent.local_copy.run(),
+        "names": followers.names.run(),
+        "runtime-events": followers.names.listen(),
+        "runtime-probe": followers.names.probe(resync_seconds),
+        "runtime-updates": followers.runtime.run(),
+        "cfs-quota": followers.cfs_quota.run(),
+        "memory": followers.memory.run(),
+        "slices": followers.slices.run(),
+        "status": reporter.publisher.run(),
+        "events": reporter.events.run(),
+    }
 
 
 async def _wait_for_our_turn(lock: NodeLock, ended: asyncio.Event) -> None:
@@ -166,27 +176,48 @@ def _systemd(settings: Settings) -> ServiceManager:
     return SystemdClient(settings.systemd_socket)
 
 
-def _build_parts(
+def _build_agent(
     settings: Settings, api: ApiClient, runtime: CriClient, wake: asyncio.Event
-) -> Parts:
+) -> Agent:
     copy = LocalCopy(settings.state_dir, settings.node_name)
-    intake = Acceptance(settings.node_name)
-    intake.restore(copy)
-    reporter = Reporter(api, settings.node_name)
-    return Parts(
-        assignments=AssignmentWatch(api, settings.node_name, reporter.observe, wake),
-        machine=Machine(settings.sysfs, settings.procfs),
+    acceptance = Acceptance(settings.node_name)
+    acceptance.restore(copy)
+    publisher = Reporter(api, settings.node_name)
+    reporter = StatusReporter(
+        assignments=AssignmentWatch(api, settings.node_name, publisher.observe, wake),
+        acceptance=acceptance,
+        local_copy=LocalCopyWriter(copy, acceptance.accepted, wake),
         host=Host(settings.cgroupfs, settings.cgroup_root),
-        intake=intake,
-        keeper=LocalCopyWriter(copy, intake.accepted, wake),
-        names=ContainerNames(runtime, wake),
-        recorder=RuntimeUpdater(runtime, wake),
-        limits=CfsQuotaUpdater(settings.state_dir, wake),
-        mover=Mover(wake),
-        slices=SliceUpdater(partial(_systemd, settings), wake),
+        machine=Machine(settings.sysfs, settings.procfs),
+        publisher=publisher,
+        events=EventTeller(api, settings.node_name),
+        health=LoopHealth(stale_after_seconds=3 * settings.resync_seconds + 20),
+    )
+    return Agent(
+        assignments=reporter.assignments,
+        acceptance=acceptance,
+        local_copy=reporter.local_copy,
+        machine=reporter.machine,
+        host=reporter.host,
+        followers=_build_followers(settings, acceptance, runtime, wake),
         reporter=reporter,
-        teller=EventTeller(api, settings.node_name),
-        health=Health(stale_after_seconds=3 * settings.resync_seconds + 20),
+        wake=wake,
+        kubelet_state_dir=settings.kubelet_state_dir,
+        resync_seconds=settings.resync_seconds,
+    )
+
+
+def _build_followers(
+    settings: Settings, acceptance: Acceptance, runtime: CriClient, wake: asyncio.Event
+) -> Followers:
+    kept = acceptance.accepted if acceptance.enforces else None
+    return Followers(
+        names=ContainerNames(runtime, wake),
+        runtime=RuntimeUpdater(runtime, wake),
+        slices=SliceUpdater(partial(_systemd, settings), wake),
+        cfs_quota=CfsQuotaUpdater(settings.state_dir, wake),
+        memory=Mover(wake),
+        previous=PreviousUpdates(kept.spec if kept is not None else None),
     )
 
 

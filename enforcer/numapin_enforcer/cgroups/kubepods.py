@@ -55,6 +55,11 @@ class Host:
             self.tree.watch.close()
             self.tree = None
 
+    @property
+    def watch_problem(self) -> str:
+        """Why events may be missed; empty while they are not."""
+        return self.tree.watch.problem if self.tree is not None else ""
+
     def status(self) -> CgroupStatus | None:
         """How cgroups are kept here, once that is known."""
         if self.tree is None:

@@ -1,0 +1,155 @@
+"""What follows the cpusets: container names, runtime, systemd, CFS limits, memory."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from numapin_api.conditions import Obstacle
+from numapin_api.cpuset import CpuSet
+from numapin_api.nodeassignment import NodeAssignmentSpec, RuntimeStatus
+from numapin_enforcer.cfs_quota.plan import cgroups_without_limit
+from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
+from numapin_enforcer.cgroups.kubepods import PodTree
+from numapin_enforcer.cgroups.memory_mover import Mover
+from numapin_enforcer.cgroups.naming import Kind, Layout
+from numapin_enforcer.cgroups.tree import Tree
+from numapin_enforcer.plan.drift import Drift
+from numapin_enforcer.reconciler import Converged
+from numapin_enforcer.runtime.container_names import ContainerNames
+from numapin_enforcer.runtime.previous import PreviousUpdates
+from numapin_enforcer.runtime.updater import (
+    QUOTA_LIFTED,
+    RuntimeUpdater,
+    find_containers,
+    resources_to_send,
+)
+from numapin_enforcer.status.reporter import Background
+from numapin_enforcer.status.verdict import cgroup_obstacles, moving, remembered
+from numapin_enforcer.systemd.slices import SliceSets, qos_slices, slice_sets
+from numapin_enforcer.systemd.updater import SliceUpdater
+
+
+@dataclass(eq=False, slots=True)
+class Followers:
+    """Hands the result of each pass to the background tasks, and collects what they report."""
+
+    names: ContainerNames
+    runtime: RuntimeUpdater
+    slices: SliceUpdater
+    cfs_quota: CfsQuotaUpdater
+    memory: Mover
+    previous: PreviousUpdates
+    _runtime_stale: Mapping[str, CpuSet] = field(default_factory=dict, init=False)
+    _unnamed: frozenset[str] = field(default=frozenset(), init=False)
+
+    def follow(
+        self,
+        spec: NodeAssignmentSpec | None,
+        pods: PodTree,
+        done: Converged,
+        *,
+        full_resync: bool,
+    ) -> None:
+        """Bring them in line with a pass that enforced `spec`, or (None) released everything."""
+        lifts = spec is not None and spec.cpu_quota == "Unlimited"
+        unlimited = cgroups_without_limit(done.desired, pods.layout) if lifts else ()
+        root = pods.layout.root
+        self.cfs_quota.want(unlimited, pods.files, root, full_resync=full_resync)
+        for drift in done.drifts:
+            self._note_drift(drift, pods.layout)
+        if done.tree is None:
+            return
+        self.memory.move(done.moves, pods.files)
+        found = dict(find_containers(done.tree, pods.layout))
+        self._request_names(spec, found)
+        self._update_runtime(done, done.tree, found)
+        self._runtime_stale = {
+            **{found[id_][0]: cpus for id_, cpus in self.runtime.stale_cpus.items()},
+            **self.previous.unnamed(spec, self.names.known),
+        }
+        if spec is not None:
+            self.slices.want(slice_sets(done.desired, done.tree, pods.layout))
+        if full_resync:
+            self.names.forget_except(found.keys())
+
+    def clear_slices(self, tree: Tree, layout: Layout) -> None:
+        """Have systemd forget the sets of the kubelet's slices, since all cgroups are released."""
+        self.slices.want(dict.fromkeys(qos_slices(tree, layout), SliceSets()))
+
+    def stop_moves(self, pods: PodTree) -> None:
+        """Move no more memory."""
+        self.memory.move((), pods.files)
+
+    def pause(self) -> None:
+        """Change nothing from now on; what was changed stays."""
+        self.runtime.pause()
+        self.slices.pause()
+        self.cfs_quota.pause()
+
+    def restore_quotas(self, pods: PodTree, *, full_resync: bool) -> None:
+        """Restore every CFS limit that was removed."""
+        self.cfs_quota.want((), pods.files, pods.layout.root, full_resync=full_resync)
+
+    @property
+    def names_complete(self) -> bool:
+        """Whether the runtime has named every container whose name is needed."""
+        return not self._unnamed
+
+    def background(self, failed_passes: int) -> Background:
+        """What the status says of them after so many failed passes in a row."""
+        version = self.names.runtime_version
+        runtime = RuntimeStatus(name=version.name, version=version.version) if version else None
+        return Background(
+            runtime,
+            stale_cpus={**self.slices.stale_cpus, **self._runtime_stale},
+            stalled=tuple(self._stalled(failed_passes)),
+            working=tuple(self._working(failed_passes)),
+            note=self.slices.note,
+            finishes_soon=self.slices.finishes_soon or self.memory.settling,
+        )
+
+    def _stalled(self, failed_passes: int) -> Iterator[Obstacle]:
+        yield from cgroup_obstacles(self.memory.failures, failed_passes)[0]
+        problem = self.names.problem
+        if problem is not None:
+            yield Obstacle(problem.reason, str(problem))
+
+    def _working(self, failed_passes: int) -> Iterator[Obstacle]:
+        yield from cgroup_obstacles(self.memory.failures, failed_passes)[1]
+        yield from moving(self.memory.slow)
+        yield from self.cfs_quota.obstacles()
+        yield from self.slices.obstacles()
+        yield from self.runtime.obstacles()
+        yield from remembered(self._runtime_stale)
+
+    def _note_drift(self, drift: Drift, layout: Layout) -> None:
+        """Whoever changed a cpuset may have had systemd or the runtime do it."""
+        self.slices.note_external_change(drift.path)
+        place = layout.place(drift.path)
+        if place.kind is Kind.CONTAINER:
+            self.runtime.note_external_change(place.container_id, drift.found[0])
+
+    def _request_names(
+        self, spec: NodeAssignmentSpec | None, found: Mapping[str, tuple[str, str]]
+    ) -> None:
+        done = self.runtime.sent_ids | self.names.unlisted
+        self.previous.update(found, self.names.known, done)
+        assigned = {one.pod_uid for one in spec.containers} if spec is not None else set()
+        needed = {id_ for id_, (_, uid) in found.items() if uid in assigned}
+        self._unnamed = self.names.need(needed | set(self.previous.ids))
+
+    def _update_runtime(
+        self, done: Converged, tree: Tree, found: Mapping[str, tuple[str, str]]
+    ) -> None:
+        """Send the runtime what each container has; an unnamed one may be an exclusive one."""
+        previous, resources = self.previous.records(self.names.known), {}
+        for id_, (path, _) in found.items():
+            if id_ in self._unnamed:
+                continue
+            sent = self.runtime.sent(id_) or previous.get(id_)
+            if sent is None and self.cfs_quota.was_lifted(path):
+                sent = QUOTA_LIFTED
+            one = resources_to_send(done.desired, tree, path, sent)
+            if one is not None and one is not previous.get(id_):
+                quota_us = self.cfs_quota.runtime_quota_us(path, sent.quota_us if sent else 0)
+                resources[id_] = replace(one, quota_us=quota_us)
+        self.runtime.want(resources, previous)

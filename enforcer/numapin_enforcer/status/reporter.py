@@ -1,0 +1,174 @@
+"""Reports each pass: in the status, by Events, to the probes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from numapin_api.conditions import Obstacle, Reason
+from numapin_api.cpuset import CpuSet
+from numapin_api.hardware import compact_topology
+from numapin_api.nodeassignment import NodeAssignmentStatus, RuntimeStatus, TopologyStatus
+from numapin_api.topology import Topology
+from numapin_client.events import WARNING, Event
+from numapin_daemon.probes import LoopHealth
+from numapin_enforcer.assignment.acceptance import Acceptance
+from numapin_enforcer.assignment.local_copy import LocalCopyWriter
+from numapin_enforcer.assignment.watch import AssignmentWatch
+from numapin_enforcer.cgroups.apply import Failure
+from numapin_enforcer.cgroups.kubepods import Host
+from numapin_enforcer.cgroups.tree import Tree
+from numapin_enforcer.hardware.hotplug import Machine
+from numapin_enforcer.plan.desired import Desired
+from numapin_enforcer.plan.drift import Drift, DriftCount
+from numapin_enforcer.status.conditions import Report
+from numapin_enforcer.status.events import EventTeller
+from numapin_enforcer.status.publisher import Reporter
+from numapin_enforcer.status.summary import Doubt, Summary, summarize
+from numapin_enforcer.status.verdict import Scene, build_report, cgroup_obstacles
+
+Body = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PassResult:
+    """What kept a pass from enforcing everything.
+
+    Attributes:
+        conflict: why the kubelet's CPU manager must be left alone; empty if it does not pin.
+        unreadable: set if the cgroups could not be read.
+        failures: the writes that the kernel refused.
+        failed_passes: how many passes failed in a row.
+    """
+
+    conflict: str
+    unreadable: Obstacle | None
+    failures: Sequence[Failure]
+    failed_passes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """The cgroups as read last, None if there are none, and what each of them must have."""
+
+    tree: Tree | None
+    desired: Mapping[str, Desired]
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """What the background tasks report.
+
+    Attributes:
+        runtime: which container runtime runs here; None until it has answered.
+        stale_cpus: cgroup to CPUs that the runtime or systemd may still give it, and must not.
+        stalled: what somebody must repair, the worst first.
+        working: what is not finished yet, or is retried.
+        note: what the status of a healthy node says besides.
+        finishes_soon: something ends in a moment, and changes the status.
+    """
+
+    runtime: RuntimeStatus | None
+    stale_cpus: Mapping[str, CpuSet]
+    stalled: Sequence[Obstacle]
+    working: Sequence[Obstacle]
+    note: str
+    finishes_soon: bool
+
+
+@dataclass(eq=False)
+class StatusReporter:
+    """What the agent reports of its passes."""
+
+    assignments: AssignmentWatch
+    acceptance: Acceptance
+    local_copy: LocalCopyWriter
+    host: Host
+    machine: Machine
+    publisher: Reporter
+    events: EventTeller
+    health: LoopHealth
+    _drifts: DriftCount = field(default_factory=DriftCount, init=False)
+    _hardware: tuple[Topology, TopologyStatus] | None = field(default=None, init=False)
+    _summarized: tuple[tuple[object, ...], Summary] | None = field(default=None, init=False)
+
+    def resume(self, body: Body) -> None:
+        """Go on counting drifts from the status that the API server has."""
+        self._drifts.resume(body)
+
+    def drifted(self, drift: Drift) -> None:
+        """Count an external change that was reverted, and post an Event about it if one is due."""
+        self._drifts.add(drift)
+        self.events.drifted(drift, self.assignments.body)
+
+    def ignored_copy(self, problem: Obstacle, body: Body) -> None:
+        """Post an Event: the local copy was not usable."""
+        self.events.tell(Event(WARNING, problem.reason, "Ignore", problem.message), body)
+
+    def report(self, result: PassResult, kernel: Kernel, background: Background) -> None:
+        """A pass has ended: publish the status, unless it changes in a moment."""
+        report = build_report(self._scene(result, kernel, background))
+        if not background.finishes_soon:
+            self.publisher.tell(report)
+        problems = {
+            "API server": self.assignments.problem,
+            "cgroups": self.host.problem,
+            "watch": self.host.watch_problem,
+            "local copy": self.local_copy.problem,
+            "status": self.publisher.problem,
+        }
+        self.health.passed(missing(problems, report))
+
+    def _scene(self, result: PassResult, kernel: Kernel, background: Background) -> Scene:
+        stalled, working = cgroup_obstacles(result.failures, result.failed_passes)
+        conflict = Obstacle(Reason.KUBELET_STATIC_POLICY, result.conflict)
+        watch = Obstacle(Reason.WATCH_INCOMPLETE, self.host.watch_problem)
+        accepted, refusal = self.acceptance.accepted, self.acceptance.refusal
+        first = (conflict if result.conflict else None, refusal, result.unreadable)
+        return Scene(
+            self._facts(background.runtime),
+            accepted.spec if accepted is not None else None,
+            self._summary(kernel, background.stale_cpus),
+            (
+                *filter(None, first),
+                *stalled,
+                *background.stalled,
+                *((watch,) if watch.message else ()),
+            ),
+            (*filter(None, (self.acceptance.waiting,)), *working, *background.working),
+            background.note,
+        )
+
+    def _facts(self, runtime: RuntimeStatus | None) -> NodeAssignmentStatus:
+        topology = self.machine.topology
+        if self._hardware is None or self._hardware[0] != topology:
+            self._hardware = (topology, compact_topology(topology))
+        return NodeAssignmentStatus(
+            observed_generation=self.acceptance.generation,
+            topology=self._hardware[1],
+            drift_count=self._drifts.total,
+            drift_causes=self._drifts.causes,
+            cgroup=self.host.status(),
+            runtime=runtime,
+        )
+
+    def _summary(self, kernel: Kernel, stale_cpus: Mapping[str, CpuSet]) -> Summary | None:
+        """What the kernel has; None if it could not be read. Computed when something changed."""
+        pods, accepted = self.host.tree, self.acceptance.accepted
+        if kernel.tree is None or pods is None:
+            return None
+        if accepted is None:
+            return Summary()
+        doubt = Doubt(self.local_copy.restart_spec, stale_cpus)
+        arguments = (accepted.spec, kernel.tree, kernel.desired, pods.layout, doubt)
+        if self._summarized is None or self._summarized[0] != arguments:
+            self._summarized = (arguments, summarize(*arguments))
+        return self._summarized[1]
+
+
+def missing(problems: Mapping[str, str], report: Report) -> dict[str, str]:
+    """What keeps the enforcer from being ready, for /readyz."""
+    found = {name: problem for name, problem in problems.items() if problem}
+    for verdict in report.verdicts:
+        if verdict.type == "Ready" and not verdict.holds:
+            found["enforcement"] = f"{verdict.reason}: {verdict.message}"
+    return found
