@@ -37,8 +37,8 @@ from numapin_enforcer.runtime.previous import PreviousUpdates
 from numapin_enforcer.runtime.types import CriUnavailableError
 from numapin_enforcer.runtime.updater import RuntimeUpdater
 from numapin_enforcer.settings import Settings, parse_settings
-from numapin_enforcer.status.events import EventTeller
-from numapin_enforcer.status.publisher import Reporter
+from numapin_enforcer.status.events import EventPoster
+from numapin_enforcer.status.publisher import Publisher
 from numapin_enforcer.status.reporter import StatusReporter
 from numapin_enforcer.systemd.slices import ServiceManager
 from numapin_enforcer.systemd.updater import SliceUpdater
@@ -182,7 +182,7 @@ def _build_agent(
     copy = LocalCopy(settings.state_dir, settings.node_name)
     acceptance = Acceptance(settings.node_name)
     acceptance.restore(copy)
-    publisher = Reporter(api, settings.node_name)
+    publisher = Publisher(api, settings.node_name)
     reporter = StatusReporter(
         assignments=AssignmentWatch(api, settings.node_name, publisher.observe, wake),
         acceptance=acceptance,
@@ -190,7 +190,7 @@ def _build_agent(
         host=Host(settings.cgroupfs, settings.cgroup_root),
         machine=Machine(settings.sysfs, settings.procfs),
         publisher=publisher,
-        events=EventTeller(api, settings.node_name),
+        events=EventPoster(api, settings.node_name),
         health=LoopHealth(stale_after_seconds=3 * settings.resync_seconds + 20),
     )
     return Agent(

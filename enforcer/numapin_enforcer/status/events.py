@@ -1,8 +1,7 @@
-"""Edge: tells people by Events what was set right."""
+"""Posts Events about the NodeAssignment."""
 
-import asyncio
 import logging
-import time
+from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -11,6 +10,8 @@ from numapin_api.names import API_VERSION, GROUP, NODE_ASSIGNMENT_KIND
 from numapin_client.client import ApiClient
 from numapin_client.errors import ClientError
 from numapin_client.events import WARNING, Event, Reporter, object_reference, post_event
+from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.worker import Worker
 from numapin_enforcer.plan.drift import Drift
 from numapin_enforcer.status.drift_events import DriftEvents
 
@@ -20,34 +21,40 @@ LONGEST_QUEUE: Final = 100
 """More Events than these are lost while the API server is away; the status counts them all."""
 
 
-class EventTeller:
-    """Posts Events about the node's NodeAssignment; nobody waits for it."""
+class EventPoster:
+    """Posts Events in the background."""
 
-    def __init__(self, api: ApiClient, node_name: str) -> None:
-        self._api = api
+    def __init__(self, api: ApiClient, node_name: str, clock: Clock | None = None) -> None:
+        self._api, self._clock = api, clock or SystemClock()
         self._reporter = Reporter(f"{GROUP}/enforcer", node_name)
         self._drifts = DriftEvents()
-        self._queue: asyncio.Queue[tuple[dict[str, str], Event]] = asyncio.Queue(LONGEST_QUEUE)
+        self._queue: deque[tuple[dict[str, str], Event]] = deque()
+        self._worker = Worker("events", self._post_all, clock=self._clock)
 
     def drifted(self, drift: Drift, assignment: Mapping[str, Any] | None) -> None:
-        """Tell of a cpuset that was repaired, unless much was told already."""
+        """Log an external change that was reverted, and post an Event unless there were many."""
         extra = {"cause": drift.cause.value, "drift": drift}
-        LOG.warning("a cpuset was changed by others and set right", extra=extra)
-        note = self._drifts.note(drift, time.monotonic())
+        LOG.warning("reverted an external cpuset change", extra=extra)
+        note = self._drifts.note(drift, self._clock.monotonic())
         if note:
-            self.tell(Event(WARNING, Reason.CPUSET_DRIFT, "Repair", note), assignment)
+            self.post(Event(WARNING, Reason.CPUSET_DRIFT, "Repair", note), assignment)
 
-    def tell(self, event: Event, assignment: Mapping[str, Any] | None) -> None:
-        """Tell something about the NodeAssignment, if there is one."""
-        if assignment is None or self._queue.full():
+    def post(self, event: Event, assignment: Mapping[str, Any] | None) -> None:
+        """Post an Event about the NodeAssignment, if there is one; returns at once."""
+        if assignment is None or len(self._queue) >= LONGEST_QUEUE:
             return
         typed = {**assignment, "apiVersion": API_VERSION, "kind": NODE_ASSIGNMENT_KIND}
-        self._queue.put_nowait((object_reference(typed), event))
+        self._queue.append((object_reference(typed), event))
+        self._worker.request()
 
     async def run(self) -> None:
-        """Post what is told, until cancelled; one that is not taken is only logged."""
-        while True:
-            regarding, event = await self._queue.get()
+        """Post Events until cancelled."""
+        await self._worker.run()
+
+    async def _post_all(self) -> None:
+        """Post what is in the queue; an Event that is refused is logged instead."""
+        while self._queue:
+            regarding, event = self._queue.popleft()
             try:
                 await post_event(self._api, regarding, event, self._reporter)
             except ClientError as error:

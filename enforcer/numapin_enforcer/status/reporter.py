@@ -21,8 +21,8 @@ from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.plan.desired import Desired
 from numapin_enforcer.plan.drift import Drift, DriftCount
 from numapin_enforcer.status.conditions import Report
-from numapin_enforcer.status.events import EventTeller
-from numapin_enforcer.status.publisher import Reporter
+from numapin_enforcer.status.events import EventPoster
+from numapin_enforcer.status.publisher import Publisher
 from numapin_enforcer.status.summary import Doubt, Summary, summarize
 from numapin_enforcer.status.verdict import Scene, build_report, cgroup_obstacles
 
@@ -84,8 +84,8 @@ class StatusReporter:
     local_copy: LocalCopyWriter
     host: Host
     machine: Machine
-    publisher: Reporter
-    events: EventTeller
+    publisher: Publisher
+    events: EventPoster
     health: LoopHealth
     _drifts: DriftCount = field(default_factory=DriftCount, init=False)
     _hardware: tuple[Topology, TopologyStatus] | None = field(default=None, init=False)
@@ -102,13 +102,13 @@ class StatusReporter:
 
     def ignored_copy(self, problem: Obstacle, body: Body) -> None:
         """Post an Event: the local copy was not usable."""
-        self.events.tell(Event(WARNING, problem.reason, "Ignore", problem.message), body)
+        self.events.post(Event(WARNING, problem.reason, "Ignore", problem.message), body)
 
     def report(self, result: PassResult, kernel: Kernel, background: Background) -> None:
         """A pass has ended: publish the status, unless it changes in a moment."""
         report = build_report(self._scene(result, kernel, background))
         if not background.finishes_soon:
-            self.publisher.tell(report)
+            self.publisher.publish(report)
         problems = {
             "API server": self.assignments.problem,
             "cgroups": self.host.problem,

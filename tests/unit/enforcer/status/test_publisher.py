@@ -17,8 +17,8 @@ from numapin_client.errors import (
 )
 from numapin_client.resources import Json, Key, Resource
 from numapin_enforcer.status.conditions import Report, judge, merge_patch
-from numapin_enforcer.status.publisher import Reporter
-from support.real.waiting import eventually
+from numapin_enforcer.status.publisher import Publisher
+from support.fakes.manual_clock import ManualClock
 
 NOW = "2030-01-01T00:00:00Z"
 
@@ -81,21 +81,26 @@ def api() -> Api:
 
 
 @pytest.fixture
-async def reporter(api: Api) -> AsyncIterator[Reporter]:
-    made = Reporter(api, "n", now=lambda: NOW)
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def publisher(api: Api, clock: ManualClock) -> AsyncIterator[Publisher]:
+    made = Publisher(api, "n", clock)
     task = asyncio.create_task(made.run())
     yield made
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_a_status_is_written_once(api: Api, reporter: Reporter) -> None:
-    reporter.observe(api.body)
-    reporter.tell(report(3))
-    await eventually(lambda: api.patches)
-    reporter.tell(report(3))
-    reporter.observe(api.body)
-    await asyncio.sleep(0.01)
+async def test_a_status_is_written_once(api: Api, publisher: Publisher, clock: ManualClock) -> None:
+    publisher.observe(api.body)
+    publisher.publish(report(3))
+    await clock.until(lambda: api.patches)
+    publisher.publish(report(3))
+    publisher.observe(api.body)
+    await clock.run_tasks()
     assert len(api.patches) == 1
     assert api.body["status"]["driftCount"] == 3
     assert [one["type"] for one in api.body["status"]["conditions"]] == [
@@ -105,72 +110,82 @@ async def test_a_status_is_written_once(api: Api, reporter: Reporter) -> None:
     ]
 
 
-async def test_only_what_changed_is_sent(api: Api, reporter: Reporter) -> None:
-    reporter.observe(api.body)
-    reporter.tell(report(3))
-    await eventually(lambda: api.patches)
-    reporter.tell(report(4))
-    await eventually(lambda: len(api.patches) == 2)
+async def test_only_what_changed_is_sent(
+    api: Api, publisher: Publisher, clock: ManualClock
+) -> None:
+    publisher.observe(api.body)
+    publisher.publish(report(3))
+    await clock.until(lambda: api.patches)
+    publisher.publish(report(4))
+    await clock.until(lambda: len(api.patches) == 2)
     assert api.patches[1] == {"driftCount": 4}
 
 
-async def test_what_another_wrote_is_written_over(api: Api, reporter: Reporter) -> None:
-    reporter.observe(api.body)
-    reporter.tell(report(3))
-    await eventually(lambda: api.patches)
+async def test_what_another_wrote_is_written_over(
+    api: Api, publisher: Publisher, clock: ManualClock
+) -> None:
+    publisher.observe(api.body)
+    publisher.publish(report(3))
+    await clock.until(lambda: api.patches)
     spoiled = api.body["status"] | {"driftCount": 99, "running": ["ghost"]}
     metadata = api.body["metadata"] | {"resourceVersion": "99"}
     api.body = {"metadata": metadata, "status": spoiled}
-    reporter.observe(api.body)
-    await eventually(lambda: len(api.patches) == 2)
+    publisher.observe(api.body)
+    await clock.until(lambda: len(api.patches) == 2)
     assert api.patches[1] == {"driftCount": 3, "running": []}
 
 
-async def test_what_an_older_crd_prunes_is_not_sent_for_ever(api: Api, reporter: Reporter) -> None:
+async def test_what_an_older_crd_prunes_is_not_sent_for_ever(
+    api: Api, publisher: Publisher, clock: ManualClock
+) -> None:
     api.prunes = {"driftCount"}
-    reporter.observe(api.body)
-    reporter.tell(report(3))
-    await eventually(lambda: api.patches)
+    publisher.observe(api.body)
+    publisher.publish(report(3))
+    await clock.until(lambda: api.patches)
     for _ in range(3):
-        reporter.observe(api.body)
-        await asyncio.sleep(0.01)
+        publisher.observe(api.body)
+        await clock.run_tasks()
     assert len(api.patches) == 1
-    reporter.tell(report(3, ("pod-1",)))
-    await eventually(lambda: len(api.patches) == 2)
+    publisher.publish(report(3, ("pod-1",)))
+    await clock.until(lambda: len(api.patches) == 2)
     assert api.body["status"]["running"] == ["pod-1"]
 
 
 async def test_what_is_told_while_another_is_under_way_is_written(
-    api: Api, reporter: Reporter
+    api: Api, publisher: Publisher, clock: ManualClock
 ) -> None:
     api.may_answer.clear()
-    reporter.observe(api.body)
-    reporter.tell(report(3))
-    await asyncio.sleep(0.01)
-    reporter.tell(report(4))
+    publisher.observe(api.body)
+    publisher.publish(report(3))
+    await clock.run_tasks()
+    publisher.publish(report(4))
     api.may_answer.set()
-    await eventually(lambda: len(api.patches) == 2)
+    await clock.until(lambda: len(api.patches) == 2)
     assert api.body["status"]["driftCount"] == 4
 
 
-async def test_an_older_sight_of_the_object_changes_nothing(api: Api, reporter: Reporter) -> None:
+async def test_an_older_sight_of_the_object_changes_nothing(
+    api: Api, publisher: Publisher, clock: ManualClock
+) -> None:
     before = api.body
-    reporter.observe(before)
-    reporter.tell(report(3))
-    await eventually(lambda: api.patches)
-    reporter.observe(before)
-    await asyncio.sleep(0.01)
+    publisher.observe(before)
+    publisher.publish(report(3))
+    await clock.until(lambda: api.patches)
+    publisher.observe(before)
+    await clock.run_tasks()
     assert len(api.patches) == 1
 
 
-async def test_nothing_is_written_before_there_is_an_object(api: Api, reporter: Reporter) -> None:
-    reporter.tell(report(3))
-    await asyncio.sleep(0.01)
-    reporter.observe(api.body)
-    await asyncio.sleep(0.01)
+async def test_nothing_is_written_before_there_is_an_object(
+    api: Api, publisher: Publisher, clock: ManualClock
+) -> None:
+    publisher.publish(report(3))
+    await clock.run_tasks()
+    publisher.observe(api.body)
+    await clock.run_tasks()
     assert api.patches == []
-    reporter.tell(report(4))
-    await eventually(lambda: api.patches)
+    publisher.publish(report(4))
+    await clock.until(lambda: api.patches)
 
 
 @pytest.mark.parametrize(
@@ -183,49 +198,54 @@ async def test_nothing_is_written_before_there_is_an_object(api: Api, reporter: 
     ids=["conflict", "too many requests", "unavailable"],
 )
 async def test_a_refused_status_is_tried_again_and_the_newest_wins(
-    api: Api, reporter: Reporter, error: ClientError
+    api: Api, publisher: Publisher, clock: ManualClock, error: ClientError
 ) -> None:
     api.refusals = [error]
-    reporter.observe(api.body)
-    reporter.tell(report(3))
-    await eventually(lambda: not api.refusals)
-    reporter.tell(report(4))
-    await eventually(lambda: api.body.get("status", {}).get("driftCount") == 4)
-    await eventually(lambda: not reporter.problem)
+    publisher.observe(api.body)
+    publisher.publish(report(3))
+    await clock.until(lambda: not api.refusals)
+    publisher.publish(report(4))
+    await clock.run_tasks()
+    assert (api.patches, publisher.problem) == ([], str(error))
+    await clock.advance(1)
+    assert api.body["status"]["driftCount"] == 4
+    assert publisher.problem == ""
 
 
-async def test_an_object_that_is_gone_is_waited_for(api: Api, reporter: Reporter) -> None:
+async def test_an_object_that_is_gone_is_waited_for(
+    api: Api, publisher: Publisher, clock: ManualClock
+) -> None:
     api.refusals = [NotFoundError("PATCH x", 404, {})]
-    reporter.observe(api.body)
-    reporter.tell(report(3))
-    await eventually(lambda: not api.refusals)
-    assert reporter.problem == ""
-    reporter.observe(None)
-    reporter.observe(api.body)
-    reporter.tell(report(4))
-    await eventually(lambda: api.patches)
+    publisher.observe(api.body)
+    publisher.publish(report(3))
+    await clock.until(lambda: not api.refusals)
+    assert publisher.problem == ""
+    publisher.observe(None)
+    publisher.observe(api.body)
+    publisher.publish(report(4))
+    await clock.until(lambda: api.patches)
 
 
 async def test_a_blind_report_keeps_what_was_said_of_the_kernel(
-    api: Api, reporter: Reporter
+    api: Api, publisher: Publisher, clock: ManualClock
 ) -> None:
-    reporter.observe(api.body)
-    reporter.tell(report(0, ("pod-1",)))
-    await eventually(lambda: api.patches)
-    reporter.tell(report(1, blind=True))
-    await eventually(lambda: len(api.patches) == 2)
+    publisher.observe(api.body)
+    publisher.publish(report(0, ("pod-1",)))
+    await clock.until(lambda: api.patches)
+    publisher.publish(report(1, blind=True))
+    await clock.until(lambda: len(api.patches) == 2)
     assert api.patches[1] == {"driftCount": 1}
     assert api.body["status"]["running"] == ["pod-1"]
 
 
 async def test_a_condition_keeps_its_time_while_its_status_stays(
-    api: Api, reporter: Reporter
+    api: Api, publisher: Publisher, clock: ManualClock
 ) -> None:
     api.body["status"] = report().wire({}, "2029-01-01T00:00:00Z")
-    reporter.observe(api.body)
+    publisher.observe(api.body)
     stalled = judge(Obstacle("Broken", "it is"), None, "")
-    reporter.tell(Report(report().content, stalled))
-    await eventually(lambda: api.patches)
+    publisher.publish(Report(report().content, stalled))
+    await clock.until(lambda: api.patches)
     times = {one["type"]: one["lastTransitionTime"] for one in api.body["status"]["conditions"]}
     assert times == {"Ready": NOW, "Reconciling": "2029-01-01T00:00:00Z", "Stalled": NOW}
 
