@@ -134,7 +134,12 @@ class StatusReporter:
                 *background.stalled,
                 *((watch,) if watch.message else ()),
             ),
-            (*filter(None, (self.acceptance.waiting,)), *working, *background.working),
+            (
+                *filter(None, (self.acceptance.waiting,)),
+                *working,
+                *background.working,
+                *self.local_copy.obstacles(),
+            ),
             background.note,
         )
 
