@@ -1,13 +1,14 @@
-"""Edge: which container a cgroup belongs to; the runtime says it, in the background."""
+"""Container ids to container names, from the runtime, in the background."""
 
 import asyncio
 import logging
-import time
-from collections.abc import Collection, Iterable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Final
 
+from numapin_api.conditions import Obstacle, internal_error
 from numapin_daemon.backoff import Backoff
+from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.worker import Worker
 from numapin_enforcer.runtime.types import (
     ContainerRuntime,
     CriError,
@@ -18,86 +19,83 @@ from numapin_enforcer.runtime.types import (
 
 LOG: Final = logging.getLogger(__name__)
 
-FEW: Final = 4
-"""Up to so many unknown ids are asked for one by one, more by one list of all."""
+MAX_SINGLE_QUERIES: Final = 4
+"""Up to this many ids are asked for one by one, more with one list of all containers."""
 
-SOONEST_SECONDS: Final = 0.01
-LATEST_SECONDS: Final = 5.0
+MIN_PAUSE_SECONDS: Final = 0.01
+MAX_PAUSE_SECONDS: Final = 5.0
 AGE_SHARE: Final = 20
-"""What is not listed yet is asked for again when it has waited this share longer."""
+"""An id that is not listed is asked for again after this fraction of its waiting time so far."""
 
 
 class ContainerNames:
-    """Container id to name, as far as it was needed; `known` is replaced, never changed.
+    """Container id to name, of the containers that were needed.
 
-    A sandbox's name is empty. What is listed neither as a container nor as a sandbox is still being
-    created (CRI-O lists a container some 0.1 s after its cgroup appears, just before it is started,
-    and then there is little time), so it is asked for again.
+    A sandbox has the empty name. An id that is listed neither as a container nor as a sandbox is
+    still being created, so it is asked for again: CRI-O lists a container some 0.1 s after its
+    cgroup appears, just before it starts, and then there is little time.
     """
 
-    def __init__(self, runtime: ContainerRuntime, wake: asyncio.Event) -> None:
-        self._runtime, self._wake = runtime, wake
+    def __init__(
+        self, runtime: ContainerRuntime, wake: asyncio.Event, clock: Clock | None = None
+    ) -> None:
+        """Args: `wake` is set when a needed name, the version or the problem changes."""
+        self._runtime, self._wake, self._clock = runtime, wake, clock or SystemClock()
         self._wanted: set[str] = set()
         self._unlisted: dict[str, float] = {}
-        """Of the wanted, those that the runtime did not list, and when that was first seen."""
-        self._asked = asyncio.Event()
+        """The wanted ids that the runtime did not list, and since when."""
         self.known: dict[str, str] = {}
+        """Container id to name; replaced, never changed in place."""
         self.problem: CriError | None = None
-        """Why the runtime does not say what it was asked; None while it does."""
+        """Why the runtime does not answer; None while it does."""
         self.runtime_version: RuntimeVersion | None = None
+        self._probe_seconds = 0.0
+        self._resolver = self._worker("container-names", self._resolve, Backoff(0.1, 5.0))
+        self._prober = self._worker("runtime-version", self._probe, Backoff())
 
     def need(self, ids: Iterable[str]) -> frozenset[str]:
-        """Ask for the names of these containers; returns those not known yet."""
+        """Ask for the names of these containers; returns those that are not known yet."""
         self._wanted = set(ids) - self.known.keys()
         self._unlisted = {id_: at for id_, at in self._unlisted.items() if id_ in self._wanted}
         if self._wanted - self._unlisted.keys():
-            self._asked.set()
+            self._resolver.request()
         return frozenset(self._wanted)
 
     @property
     def unlisted(self) -> frozenset[str]:
-        """The containers asked for that the runtime did not list when it last answered."""
+        """The needed containers that the runtime did not list when it answered last."""
         return frozenset(self._unlisted)
 
+    def obstacles(self) -> tuple[Obstacle, ...]:
+        """What keeps names from being known."""
+        if self.problem is not None:
+            return (Obstacle(self.problem.reason, str(self.problem)),)
+        errors = (self._resolver.problem, self._prober.problem)
+        return tuple(
+            internal_error("asking the container runtime", error)
+            for error in errors
+            if error is not None and not isinstance(error, CriError)
+        )
+
     def learn(self, containers: Iterable[RuntimeContainer]) -> None:
-        """Take in what an event said; the loop is woken when it waits for that."""
-        told = {one.id: one.name for one in containers}
-        self.known = self.known | told
-        if not self._wanted.isdisjoint(told):
-            self._wanted -= told.keys()
+        """Take in the containers of an event; wake the loop if it waits for one of them."""
+        names = {one.id: one.name for one in containers}
+        self.known = self.known | names
+        if not self._wanted.isdisjoint(names):
+            self._wanted -= names.keys()
             self._wake.set()
 
     def forget_except(self, ids: Collection[str]) -> None:
-        """Drop what has no cgroup; one that is yet to come is asked for when it does."""
+        """Drop the names of containers without a cgroup."""
         if not self.known.keys() <= set(ids):
             self.known = {id_: name for id_, name in self.known.items() if id_ in ids}
 
     async def run(self) -> None:
-        """Answer what was asked for, until cancelled; a silent runtime is asked again."""
-        backoff = Backoff(base_seconds=0.1, cap_seconds=5.0)
-        while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._pause_seconds()):
-                    await self._asked.wait()
-            self._asked.clear()
-            try:
-                await self._resolve(frozenset(self._wanted))
-            except CriError as error:
-                self._note(error)
-                await asyncio.sleep(backoff.next_seconds())
-                self._asked.set()
-            else:
-                backoff.reset()
-
-    def _pause_seconds(self) -> float | None:
-        """How long until the runtime may have listed what it had not; None if there is nothing."""
-        if not self._unlisted:
-            return None
-        waited_seconds = time.monotonic() - max(self._unlisted.values())
-        return min(max(waited_seconds / AGE_SHARE, SOONEST_SECONDS), LATEST_SECONDS)
+        """Ask for needed names until cancelled; a failure is retried."""
+        await self._resolver.run()
 
     async def listen(self) -> None:
-        """Follow the runtime's events as long as it tells any; they spare us the question."""
+        """Learn names from the runtime's events, if it has any; that saves most questions."""
         backoff = Backoff(base_seconds=0.5, cap_seconds=10.0)
         while True:
             try:
@@ -105,35 +103,47 @@ class ContainerNames:
                     backoff.reset()
                     self.learn(containers)
             except CriUnsupportedError:
-                LOG.info("the runtime tells no events; its list is asked instead")
+                LOG.info("the runtime has no events; its list is read instead")
                 return
             except CriError as error:
                 self._note(error)
             self._wake.set()
-            await asyncio.sleep(backoff.next_seconds())
+            await self._clock.sleep(backoff.next_seconds())
 
     async def probe(self, every_seconds: float) -> None:
-        """See now and then who answers, and that somebody does."""
-        while True:
-            try:
-                version = await self._runtime.version()
-            except CriError as error:
-                self._note(error)
-            else:
-                self._note(None)
-                if version != self.runtime_version:
-                    self.runtime_version = version
-                    self._wake.set()
-            await asyncio.sleep(every_seconds)
+        """Ask for the runtime's version periodically, to know that it answers."""
+        self._probe_seconds = every_seconds
+        self._prober.request()
+        await self._prober.run()
 
-    async def _resolve(self, ids: frozenset[str]) -> None:
-        each = ids if len(ids) <= FEW else ("",)
+    async def _probe(self) -> float:
+        try:
+            version = await self._runtime.version()
+        except CriError as error:
+            self._note(error)
+            return self._probe_seconds
+        self._note(None)
+        if version != self.runtime_version:
+            self.runtime_version = version
+            self._wake.set()
+        return self._probe_seconds
+
+    async def _resolve(self) -> float | None:
+        try:
+            await self._ask(frozenset(self._wanted))
+        except CriError as error:
+            self._note(error)
+            raise
+        return self._pause_seconds()
+
+    async def _ask(self, ids: frozenset[str]) -> None:
+        queries = ids if len(ids) <= MAX_SINGLE_QUERIES else ("",)
         found: dict[str, str] = {}
-        for id_ in each:
+        for id_ in queries:
             found |= {one.id: one.name for one in await self._runtime.containers(id_)}
-        for id_ in each if ids - found.keys() else ():
+        for id_ in queries if ids - found.keys() else ():
             found |= dict.fromkeys(await self._runtime.sandboxes(id_), "")
-        now = time.monotonic()
+        now = self._clock.monotonic()
         self._unlisted = {id_: self._unlisted.get(id_, now) for id_ in ids - found.keys()}
         self._wanted -= found.keys()
         if ids:
@@ -142,10 +152,30 @@ class ContainerNames:
             self.known = self.known | found
             self._wake.set()
 
+    def _pause_seconds(self) -> float | None:
+        """How long until an unlisted container may be listed; None if there is none."""
+        if not self._unlisted:
+            return None
+        waited_seconds = self._clock.monotonic() - max(self._unlisted.values())
+        return min(max(waited_seconds / AGE_SHARE, MIN_PAUSE_SECONDS), MAX_PAUSE_SECONDS)
+
     def _note(self, error: CriError | None) -> None:
         changed = str(error) != str(self.problem)
         self.problem = error
         if changed:
             if error is not None:
-                LOG.warning("the container runtime was not heard", extra={"error": error})
+                LOG.warning("the container runtime does not answer", extra={"error": error})
             self._wake.set()
+
+    def _worker(
+        self, name: str, work: Callable[[], Awaitable[float | None]], backoff: Backoff
+    ) -> Worker:
+        return Worker(
+            name,
+            work,
+            expected=(CriError,),
+            failure="",
+            wake=self._wake.set,
+            backoff=backoff,
+            clock=self._clock,
+        )
