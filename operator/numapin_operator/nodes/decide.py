@@ -100,8 +100,8 @@ def _retire(assignment: AssignmentView | None) -> Decision:
 def _is_released(assignment: AssignmentView) -> bool:
     """Whether the enforcer reports that this generation is in force."""
     ready = find(assignment.status.conditions, ConditionType.READY)
-    seen = assignment.status.observed_generation == assignment.generation
-    return seen and ready is not None and ready.status == "True"
+    observed = assignment.status.observed_generation == assignment.generation
+    return observed and ready is not None and ready.status == "True"
 
 
 def _govern(picture: NodePicture, node: NodeView, governing: PolicyView) -> Decision:
@@ -155,7 +155,7 @@ def _outcome(picture: NodePicture, governing: PolicyView, plan: Plan) -> NodeOut
         message = "the enforcer has not reported the hardware yet"
         return waiting(governing, name, Reason.WAITING_FOR_TOPOLOGY, message)
     if assignment is None or assignment.spec != plan.spec:
-        message = "the enforcer has not seen the newest assignment"
+        message = "the enforcer has not reported on the newest assignment yet"
         return waiting(governing, name, Reason.WAITING_FOR_ENFORCER, message)
     outcome = judge_enforcer(governing, assignment)
     if plan.waiting and outcome.reason == Reason.IN_FORCE:
@@ -170,7 +170,7 @@ def _outcome(picture: NodePicture, governing: PolicyView, plan: Plan) -> NodeOut
 
 def _still_reserved(containers: Sequence[Waiting]) -> str:
     """Name the containers that still have CPUs which the policy reserves now."""
-    named = [f"{one.namespace}/{one.pod}/{one.container} keeps {one.cpus}" for one in containers]
+    named = [f"{one.namespace}/{one.pod}/{one.container} uses {one.cpus}" for one in containers]
     return f"reserved CPUs are still in use until the containers end: {_some(named)}"
 
 

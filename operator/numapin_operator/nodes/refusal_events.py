@@ -25,7 +25,7 @@ Subject = tuple[str, str | None, str]
 def fresh_refusals(before: Iterable[Refusal], after: Iterable[Refusal]) -> tuple[Refusal, ...]:
     """The refusals of `after` that `before` lacks, by pod, container and reason.
 
-    Messages are not compared: their numbers change whenever a neighbour comes or goes.
+    Messages are not compared: their numbers change whenever a neighbour starts or ends.
     """
     known = {_subject(refusal) for refusal in before}
     return tuple(refusal for refusal in after if _subject(refusal) not in known)

@@ -50,7 +50,7 @@ class WorkQueue:
             self._wake_one()
 
     async def take(self) -> str:
-        """Wait for a key. Nobody else gets it until `done` or `failed` is called with it."""
+        """Wait for a key. No other worker gets it until `done` or `failed` is called with it."""
         while not self._waiting:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)

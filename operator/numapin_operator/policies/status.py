@@ -58,7 +58,8 @@ def judge_enforcer(policy: PolicyView, assignment: AssignmentView) -> NodeOutcom
     status = assignment.status
     stalled = find(status.conditions, ConditionType.STALLED)
     if status.observed_generation != assignment.generation:
-        return outcome(Phase.UNDER_WAY, Reason.WAITING_FOR_ENFORCER, "the enforcer has not seen it")
+        message = "the enforcer has not reported on the newest assignment yet"
+        return outcome(Phase.UNDER_WAY, Reason.WAITING_FOR_ENFORCER, message)
     if stalled is not None and stalled.status == "True":
         return outcome(Phase.STALLED, stalled.reason, stalled.message)
     ready = find(status.conditions, ConditionType.READY)

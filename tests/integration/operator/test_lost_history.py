@@ -1,4 +1,4 @@
-"""The API server forgets its history while the operator sleeps: no ghost stays."""
+"""Objects deleted while the API server lost its history are noticed."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ def own_plane(control_plane: ControlPlane, tmp_path: Path) -> Iterator[ControlPl
 
 
 def restart(plane: ControlPlane) -> None:
-    """Have the API server begin again, with no memory of what it told whom."""
+    """Restart the API server, which forgets its watches."""
     apiserver = plane.apiserver.pid()
     assert apiserver is not None
     kill(apiserver)
@@ -46,7 +46,7 @@ def restart(plane: ControlPlane) -> None:
 
 
 def forget_history(plane: ControlPlane) -> None:
-    """Have etcd drop every old state: watches from before are refused with 410."""
+    """Have etcd drop every old state: older watches are refused with 410."""
     revision = ask_etcd(plane, "range", {"key": "AA=="})["header"]["revision"]
     ask_etcd(plane, "compaction", {"revision": revision, "physical": True})
 
@@ -67,10 +67,10 @@ async def world(own_plane: ControlPlane, tmp_path: Path) -> AsyncIterator[RealWo
         await made.stack.aclose()
 
 
-async def test_what_was_deleted_while_history_was_lost_is_noticed(
+async def test_a_deletion_while_history_was_lost_is_noticed(
     world: RealWorld, operator: OperatorProcess
 ) -> None:
-    """kopf never tells of it: its watch is refused with 410 and it lists what is left."""
+    """kopf never reports it: its watch is refused with 410, and it lists what is left."""
     kept, bereft = (await world.add_node("kept")).name, (await world.add_node("bereft")).name
     await world.put_policy({"reserved": {"count": 2}}, "policy")
     for node in (kept, bereft):

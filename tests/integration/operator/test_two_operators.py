@@ -1,4 +1,4 @@
-"""Two operators as processes, of which one writes and the other stands by."""
+"""Two operators as processes: one writes, the other stands by."""
 
 from pathlib import Path
 
@@ -17,13 +17,13 @@ async def lease_spec(world: RealWorld) -> Json:
 
 
 def leads(operator: OperatorProcess) -> bool:
-    """Whether it said so last."""
+    """Whether its last line about the lead says that it leads."""
     said = [line for line in operator.log.read_text().splitlines() if "leading" in line]
     return bool(said) and "no longer" not in said[-1]
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
-async def test_the_other_goes_on_where_the_leader_ended(
+async def test_the_other_operator_takes_over_when_the_leader_ends(
     world: RealWorld, tmp_path: Path, end: str
 ) -> None:
     for name in ("first", "second"):

@@ -33,7 +33,7 @@ RELEASED = NodeAssignmentSpec(mode="None")
 
 
 class World(Protocol):
-    """What stands around a cluster in a test: users, kubelets, enforcers."""
+    """The users, kubelets and enforcers of a cluster in a test."""
 
     cluster: Cluster
 

@@ -1,4 +1,4 @@
-"""Small values that tests of the operator are made of."""
+"""One builder for each small value in tests of the operator."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -41,6 +41,7 @@ def policy_body(
     *,
     generation: int = 1,
     created: str = "2026-01-01T00:00:00Z",
+    version: int = 10,
     deleting: bool = False,
     status: Body | None = None,
 ) -> Body:
@@ -48,7 +49,7 @@ def policy_body(
     metadata: Body = {
         "name": name,
         "uid": f"uid-{name}",
-        "resourceVersion": "10",
+        "resourceVersion": str(version),
         "generation": generation,
         "creationTimestamp": created,
     }
@@ -75,7 +76,7 @@ def enforcer_status(
     running: Iterable[str] = (),
     conditions: Iterable[Body] | None = None,
 ) -> Body:
-    """What an enforcer reports; by default that all is in force on 8 CPUs."""
+    """The status that an enforcer reports; by default everything is in force on 8 CPUs."""
     return {
         "observedGeneration": observed,
         "topology": compact_topology(topology or flat_topology()).to_wire(),
@@ -148,5 +149,5 @@ def picture(
     policies: tuple[PolicyView, ...] = (POLICY,),
     node: NodeView | None = node_view(),  # noqa: B008
 ) -> NodePicture:
-    """What the operator sees of a node that POLICY selects."""
+    """The picture of a node that POLICY selects."""
     return NodePicture("node-1", node, policies, assignment, pods)

@@ -1,4 +1,4 @@
-"""What the operator's image holds, and what the process does not load of it."""
+"""What the operator's image contains, and what the process does not load."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[3]
 DOCKERFILE = (ROOT / "operator" / "Dockerfile").read_text()
 
 
-def test_every_folder_that_the_wheel_is_made_of_is_copied() -> None:
+def test_every_source_folder_of_the_wheel_is_copied() -> None:
     pyproject = (ROOT / "pyproject.toml").read_text()
     wheel = re.search(r"targets\.wheel\]\npackages = \[(.*?)\]", pyproject, re.DOTALL)
     assert wheel is not None
@@ -18,14 +18,14 @@ def test_every_folder_that_the_wheel_is_made_of_is_copied() -> None:
     assert copied == folders
 
 
-def test_it_runs_as_nobody_and_as_the_manifest_says() -> None:
+def test_it_runs_as_the_user_of_the_manifest() -> None:
     manifest = (ROOT / "manifests" / "base" / "operator.yaml").read_text()
     user = re.search(r"runAsUser: (\d+)", manifest)
     assert user is not None
     assert f"USER {user[1]}:{user[1]}\n" in DOCKERFILE
 
 
-def test_what_is_not_needed_is_not_loaded() -> None:
+def test_unneeded_packages_are_not_loaded() -> None:
     code = (
         "import sys, numapin_operator.__main__\n"
         "print(*sorted({name.partition('.')[0] for name in sys.modules}))"

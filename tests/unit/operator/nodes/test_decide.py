@@ -1,4 +1,4 @@
-"""What a node's assignment becomes: tables of pictures."""
+"""Tables of pictures of a node, and what is decided for each."""
 
 from dataclasses import replace
 from typing import Any
@@ -39,22 +39,28 @@ def held_by(pod: str, cpus: str, shared: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("seen", "write"),
+    ("before", "write"),
     [
-        pytest.param(picture(None, node=None), Write.NOTHING, id="nothing-there"),
+        pytest.param(picture(None, node=None), Write.NOTHING, id="nothing-exists"),
         pytest.param(picture(None, policies=()), Write.NOTHING, id="no-policy-no-assignment"),
         pytest.param(picture(None), Write.CREATE, id="selected"),
-        pytest.param(picture(assignment_view(PLANNED), node=None), Write.DELETE, id="node-gone"),
+        pytest.param(picture(assignment_view(PLANNED), node=None), Write.DELETE, id="node-deleted"),
         pytest.param(picture(assignment_view(EMPTY)), Write.NOTHING, id="waits-for-topology"),
-        pytest.param(picture(assignment_view(EMPTY, REPORTED)), Write.REPLACE, id="topology-came"),
-        pytest.param(picture(assignment_view(PLANNED, REPORTED)), Write.NOTHING, id="settled"),
         pytest.param(
-            picture(assignment_view(PLANNED, REPORTED), pod_view("a")), Write.REPLACE, id="pod-came"
+            picture(assignment_view(EMPTY, REPORTED)), Write.REPLACE, id="topology-reported"
+        ),
+        pytest.param(
+            picture(assignment_view(PLANNED, REPORTED)), Write.NOTHING, id="nothing-differs"
+        ),
+        pytest.param(
+            picture(assignment_view(PLANNED, REPORTED), pod_view("a")),
+            Write.REPLACE,
+            id="pod-bound",
         ),
         pytest.param(
             picture(assignment_view(PLANNED, REPORTED, owner="another-node")),
             Write.REPLACE,
-            id="node-was-registered-anew",
+            id="node-was-registered-again",
         ),
         pytest.param(
             picture(assignment_view(PLANNED, REPORTED, deleting=True), pod_view("a")),
@@ -63,16 +69,16 @@ def held_by(pod: str, cpus: str, shared: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_is_written(seen: NodePicture, write: Write) -> None:
-    assert decide(seen).write is write
+def test_what_is_written(before: NodePicture, write: Write) -> None:
+    assert decide(before).write is write
 
 
 RELEASE_STEPS = [
-    pytest.param(assignment_view(EMPTY), Write.DELETE, id="never-held-anything"),
+    pytest.param(assignment_view(EMPTY), Write.DELETE, id="never-had-pools"),
     pytest.param(assignment_view(PLANNED), Write.REPLACE, id="no-report-yet"),
     pytest.param(assignment_view(PLANNED, REPORTED), Write.REPLACE, id="in-force"),
     pytest.param(
-        assignment_view(RELEASED, REPORTED, generation=2), Write.NOTHING, id="not-seen-yet"
+        assignment_view(RELEASED, REPORTED, generation=2), Write.NOTHING, id="not-observed-yet"
     ),
     pytest.param(
         assignment_view(
@@ -81,10 +87,10 @@ RELEASE_STEPS = [
             generation=2,
         ),
         Write.NOTHING,
-        id="still-giving-back",
+        id="still-releasing",
     ),
     pytest.param(
-        assignment_view(RELEASED, enforcer_status(2), generation=2), Write.DELETE, id="given-back"
+        assignment_view(RELEASED, enforcer_status(2), generation=2), Write.DELETE, id="released"
     ),
     pytest.param(
         assignment_view(RELEASED, enforcer_status(2), generation=2, deleting=True),
@@ -95,7 +101,7 @@ RELEASE_STEPS = [
 
 
 @pytest.mark.parametrize(("assignment", "write"), RELEASE_STEPS)
-def test_without_a_policy_everything_is_given_back_first(
+def test_without_a_policy_the_cgroups_are_released_first(
     assignment: AssignmentView, write: Write
 ) -> None:
     decision = decide(picture(assignment, pod_view("a"), policies=()))
@@ -127,20 +133,22 @@ def test_a_pod_gets_its_cpus() -> None:
 @pytest.mark.parametrize(
     ("pods", "running", "kept"),
     [
-        pytest.param(("a",), ("uid-a",), True, id="there-and-running"),
-        pytest.param(("a",), (), True, id="there-and-not-started"),
-        pytest.param((), ("uid-a",), True, id="force-deleted-and-still-running"),
-        pytest.param((), (), False, id="gone-and-ended"),
+        pytest.param(("a",), ("uid-a",), True, id="exists-and-runs"),
+        pytest.param(("a",), (), True, id="exists-and-has-not-started"),
+        pytest.param((), ("uid-a",), True, id="force-deleted-and-still-runs"),
+        pytest.param((), (), False, id="deleted-and-ended"),
     ],
 )
-def test_a_release_needs_both(pods: tuple[str, ...], running: tuple[str, ...], kept: bool) -> None:
+def test_cpus_are_freed_when_the_pod_is_deleted_and_has_ended(
+    pods: tuple[str, ...], running: tuple[str, ...], kept: bool
+) -> None:
     status = enforcer_status(1, running=running)
     before = assignment_view(held_by("a", "2-3", "0-1,4-7"), status)
     decision = decide(picture(before, *(pod_view(name) for name in pods)))
     assert (decision.write is Write.NOTHING) is kept
 
 
-def test_the_hardware_gone_from_the_status_changes_nothing() -> None:
+def test_a_status_without_hardware_changes_nothing() -> None:
     before = assignment_view(held_by("a", "2-3", "0-1,4-7"))
     decision = decide(picture(before, pod_view("a"), pod_view("b")))
     assert decision.write is Write.NOTHING
@@ -148,7 +156,7 @@ def test_the_hardware_gone_from_the_status_changes_nothing() -> None:
     assert decision.outcome.reason == "WaitingForTopology"
 
 
-def test_the_default_reserves_what_is_not_allocatable() -> None:
+def test_by_default_the_cpus_that_are_not_allocatable_are_reserved() -> None:
     node = node_view(capacity=8000, allocatable=6500)
     spec = decide(
         picture(assignment_view(EMPTY, REPORTED), policies=(policy_view(),), node=node)
@@ -157,7 +165,7 @@ def test_the_default_reserves_what_is_not_allocatable() -> None:
     assert str(spec.pools.reserved if spec.pools else "") == "0-1"
 
 
-def test_mode_none_gives_everything_back_and_keeps_the_assignment() -> None:
+def test_mode_none_releases_the_cgroups_and_keeps_the_assignment() -> None:
     policy = policy_view("policy", {"mode": "None"}, generation=2)
     before = assignment_view(held_by("a", "2-3", "0-1,4-7"), REPORTED)
     spec = decide(picture(before, pod_view("a"), policies=(policy,))).spec
@@ -170,26 +178,26 @@ def test_mode_none_gives_everything_back_and_keeps_the_assignment() -> None:
         "containers": [],
         "refused": [],
     }
-    settled = assignment_view(spec.to_wire(), enforcer_status(2), generation=2)
-    decision = decide(picture(settled, pod_view("a"), policies=(policy,)))
+    released = assignment_view(spec.to_wire(), enforcer_status(2), generation=2)
+    decision = decide(picture(released, pod_view("a"), policies=(policy,)))
     assert decision.write is Write.NOTHING
     assert decision.outcome is not None
     assert decision.outcome.phase is Phase.IN_FORCE
 
 
-def test_an_edit_in_the_way_of_a_running_container_waits_for_it() -> None:
+def test_an_edit_waits_for_running_containers_on_reserved_cpus() -> None:
     policy = policy_view("policy", {"reserved": {"cpus": "0-3"}}, generation=2)
     before = assignment_view(held_by("a", "2-3", "0-1,4-7"), enforcer_status(1, running=["uid-a"]))
     decision = decide(picture(before, pod_view("a"), policies=(policy,)))
     assert decision.spec is not None
     wire = decision.spec.to_wire()
     assert [one["cpus"] for one in wire["containers"]] == ["2-3"]
-    seen = assignment_view(wire, enforcer_status(2, running=["uid-a"]), generation=2)
-    outcome = decide(picture(seen, pod_view("a"), policies=(policy,))).outcome
+    observed = assignment_view(wire, enforcer_status(2, running=["uid-a"]), generation=2)
+    outcome = decide(picture(observed, pod_view("a"), policies=(policy,))).outcome
     assert outcome is not None
     assert (outcome.phase, outcome.reason) == (Phase.UNDER_WAY, "WaitingForContainers")
-    assert "default/a/main keeps 2-3" in outcome.message
-    ended = decide(picture(replace_status(seen, enforcer_status(2)), policies=(policy,)))
+    assert "default/a/main uses 2-3" in outcome.message
+    ended = decide(picture(replace_status(observed, enforcer_status(2)), policies=(policy,)))
     assert ended.spec is not None
     assert ended.spec.to_wire()["pools"] == {"reserved": "0-3", "shared": "0-7"}
 
@@ -206,15 +214,15 @@ def test_a_refusal_lasts_until_the_policy_is_edited() -> None:
     written = assignment_view(first.to_wire(), enforcer_status(2), generation=2)
     again = decide(picture(written, pod_view("b", "4")))
     assert again.spec is not None
-    assert [one.pod for one in again.spec.refused] == ["b"], "it runs already, as it was told"
+    assert [one.pod for one in again.spec.refused] == ["b"], "it runs in the shared pool already"
     edited = replace(POLICY, generation=2)
-    anew = decide(picture(written, pod_view("b", "4"), policies=(edited,))).spec
-    assert anew is not None
-    assert ([one.pod for one in anew.containers], anew.refused) == (["b"], ())
+    retried = decide(picture(written, pod_view("b", "4"), policies=(edited,))).spec
+    assert retried is not None
+    assert ([one.pod for one in retried.containers], retried.refused) == (["b"], ())
 
 
 @pytest.mark.parametrize(
-    ("spec", "reason", "said"),
+    ("spec", "reason", "message"),
     [
         ({"mode": "Dynamic"}, "UnsupportedField", "spec.mode: Dynamic"),
         ({"isolation": "Partition"}, "UnsupportedField", "spec.isolation: Partition"),
@@ -222,8 +230,8 @@ def test_a_refusal_lasts_until_the_policy_is_edited() -> None:
         ({"reserved": {"count": 99}}, "ImpossibleOnNode", "reserved.count"),
     ],
 )
-def test_what_cannot_be_done_stalls_and_touches_nothing(
-    spec: dict[str, Any], reason: str, said: str
+def test_an_impossible_policy_stalls_and_changes_nothing(
+    spec: dict[str, Any], reason: str, message: str
 ) -> None:
     policy = policy_view("policy", spec, generation=2)
     before = assignment_view(held_by("a", "2-3", "0-1,4-7"), REPORTED)
@@ -231,10 +239,10 @@ def test_what_cannot_be_done_stalls_and_touches_nothing(
     assert decision.write is Write.NOTHING
     assert decision.outcome is not None
     assert (decision.outcome.phase, decision.outcome.reason) == (Phase.STALLED, reason)
-    assert said in decision.outcome.message
+    assert message in decision.outcome.message
 
 
-def test_an_unreadable_assignment_stalls() -> None:
+def test_an_invalid_assignment_stalls() -> None:
     before = assignment_view(EMPTY | {"pools": {"reserved": "9-1", "shared": "0"}}, REPORTED)
     decision = decide(picture(before))
     assert decision.write is Write.NOTHING
@@ -245,7 +253,7 @@ def test_an_unreadable_assignment_stalls() -> None:
 
 JUDGED = [
     pytest.param(enforcer_status(1), Phase.IN_FORCE, "InForce", id="ready"),
-    pytest.param(enforcer_status(0), Phase.UNDER_WAY, "WaitingForEnforcer", id="not-seen"),
+    pytest.param(enforcer_status(0), Phase.UNDER_WAY, "WaitingForEnforcer", id="not-observed"),
     pytest.param(
         enforcer_status(1, conditions=[condition("Stalled", True, "CgroupsReadOnly", "no")]),
         Phase.STALLED,
@@ -262,7 +270,7 @@ JUDGED = [
 
 
 @pytest.mark.parametrize(("status", "phase", "reason"), JUDGED)
-def test_the_outcome_is_what_the_enforcer_says(
+def test_the_outcome_follows_the_enforcers_conditions(
     status: dict[str, Any], phase: Phase, reason: str
 ) -> None:
     outcome = decide(picture(assignment_view(PLANNED, status))).outcome

@@ -1,4 +1,4 @@
-"""What holds of any pods: their order does not matter, a second look changes nothing."""
+"""Properties for any pods: their order does not matter, deciding again changes nothing."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ PODS = st.lists(
 
 
 def follow(assignment: AssignmentView, decision: Decision) -> AssignmentView:
-    """The assignment once `decision` is written and its enforcer has answered."""
+    """The assignment after `decision` is written and the enforcer has reported."""
     if decision.spec is None:
         return assignment
     generation = assignment.generation + 1
@@ -54,8 +54,8 @@ def test_the_order_of_pods_never_matters(pods: list[PodView], random: Any) -> No
 
 @settings(deadline=None)
 @given(PODS, PODS)
-def test_a_second_look_changes_nothing(first: list[PodView], then: list[PodView]) -> None:
-    """What is written is planned again as it is, also by an operator that has just started."""
+def test_deciding_again_changes_nothing(first: list[PodView], then: list[PodView]) -> None:
+    """A spec that was written is decided again unchanged, also by a new operator."""
     assignment = assignment_view(EMPTY, REPORTED)
     for pods in (first, then):
         assignment = follow(assignment, decide(picture(assignment, *pods)))

@@ -15,12 +15,13 @@ from numapin_operator.observe.kopf_source import (
     KopfSource,
 )
 from support.real.waiting import eventually, running
+from support.values.operator import policy_body
 
 COLLECTION = "/apis/numapin.io/v1alpha1/cpupolicies"
 
 
 class Token:
-    """A credential that somebody else replaces."""
+    """A credential that is replaced from outside."""
 
     def __init__(self) -> None:
         self.read, self.present = "old", "old"
@@ -104,10 +105,6 @@ async def server() -> AsyncIterator[Server]:
     await runner.cleanup()
 
 
-def policy(name: str, version: int) -> dict[str, Any]:
-    return {"metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": str(version)}}
-
-
 class Operator:
     """What the operator does with kopf: takes events in, and counts lists."""
 
@@ -134,7 +131,7 @@ class Operator:
 
 
 async def test_lists_and_events_arrive(server: Server) -> None:
-    server.items = [policy("a", 3)]
+    server.items = [policy_body("a", version=3)]
     operator = Operator(server)
     async with running(operator.source.run()):
         await eventually(lambda: len(server.streams) == 2)
@@ -161,7 +158,7 @@ async def test_it_lists_again_when_history_is_lost(
 
 
 async def test_it_never_writes(server: Server) -> None:
-    server.items = [policy("a", 3)]
+    server.items = [policy_body("a", version=3)]
     operator = Operator(server)
     async with running(operator.source.run()):
         await eventually(lambda: bool(operator.events))

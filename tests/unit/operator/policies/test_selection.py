@@ -107,7 +107,7 @@ def test_pods_are_marked_by_both_selectors() -> None:
     assert {pod.name for pod in marked if pod.selected} == {"both"}
 
 
-def test_without_selectors_every_pod_is_meant() -> None:
+def test_without_selectors_every_pod_is_selected() -> None:
     assert all(pod.selected for pod in mark_selected(PodSelection(), [pod_view("a")], {}))
 
 
@@ -127,5 +127,5 @@ def test_without_selectors_every_pod_is_meant() -> None:
         ),
     ],
 )
-def test_what_is_not_supported_yet_is_named(spec: dict[str, str], named: tuple[str, ...]) -> None:
+def test_unsupported_fields_are_named(spec: dict[str, str], named: tuple[str, ...]) -> None:
     assert unsupported_fields(CpuPolicySpec.model_validate(spec)) == named

@@ -73,7 +73,7 @@ TABLE: list[Any] = [
         ("False", "Applying"),
         ("True", "Applying"),
         ("False", "NotStalled"),
-        id="news-of-an-older-generation",
+        id="outcome-of-an-older-generation",
     ),
     pytest.param(
         [],
@@ -105,7 +105,7 @@ def test_counts_and_names() -> None:
     assert "30 nodes CgroupsReadOnly: n00, n01, n02, n03, n04, ... (ro)" in str(status.conditions)
 
 
-def test_the_overruled_say_by_whom() -> None:
+def test_an_overruled_policy_names_the_governing_ones() -> None:
     status = status_of([], overruled={"theirs": ["a", "b"], "others": ["c"]})
     assert status.nodes_selected == 3
     assert [(one.policy, one.nodes, one.examples) for one in status.conflicts] == [
@@ -122,7 +122,7 @@ def test_a_policy_that_is_not_supported_is_stalled_even_without_nodes() -> None:
     assert "spec.mode: Dynamic" in str(status.conditions)
 
 
-def test_an_unreadable_policy_is_stalled_and_still_selects() -> None:
+def test_an_invalid_policy_is_stalled_and_still_selects() -> None:
     raw = {"nodeSelector": {"a": "b"}, "priority": 3, "reserved": {"cpus": "9-1"}}
     policy = policy_view("mine", raw)
     assert (policy.spec.node_selector, policy.spec.priority) == ({"a": "b"}, 3)
@@ -131,7 +131,7 @@ def test_an_unreadable_policy_is_stalled_and_still_selects() -> None:
     assert "spec.reserved.cpus" in str(status.conditions)
 
 
-def test_times_stay_where_nothing_changes() -> None:
+def test_a_condition_that_does_not_change_keeps_its_time() -> None:
     first = status_of([in_force("a")])
     known = policy_view("mine", status=first.to_wire())
     again = policy_status(
@@ -140,7 +140,7 @@ def test_times_stay_where_nothing_changes() -> None:
     assert again == first
 
 
-def test_sorting_nodes_by_who_governs() -> None:
+def test_nodes_are_sorted_by_governing_policy() -> None:
     high, low = policy_view("high", {"priority": 1}), policy_view("low")
     sorted_nodes = sort_nodes({"a": (high, low), "b": (low,), "c": ()}, ["high", "low"])
     assert sorted_nodes["high"] == PolicyNodes(["a"], {})
@@ -162,7 +162,7 @@ OUTCOMES = st.lists(
 
 
 @given(OUTCOMES, st.randoms(use_true_random=False))
-def test_the_order_of_news_never_matters(outcomes: list[NodeOutcome], random: Any) -> None:
+def test_the_order_of_outcomes_never_matters(outcomes: list[NodeOutcome], random: Any) -> None:
     nodes = PolicyNodes(sorted(one.node for one in outcomes), {})
     shuffled = list(outcomes)
     random.shuffle(shuffled)
