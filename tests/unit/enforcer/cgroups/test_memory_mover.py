@@ -126,7 +126,7 @@ def test_a_move_that_hangs_holds_up_no_end() -> None:
     """In a process of its own: the thread is one that even the interpreter does not wait for."""
     script = """
 import asyncio, threading
-from test_beside_the_loop import MOVE, SlowTree
+from test_memory_mover import MOVE, SlowTree
 from numapin_enforcer.cgroups.memory_mover import Mover
 
 class Stuck(SlowTree):
