@@ -22,7 +22,7 @@ from numapin_enforcer.assignment.watch import AssignmentWatch
 from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
 from numapin_enforcer.cgroups.filesystem import NoCpusetError
 from numapin_enforcer.cgroups.kubepods import Host
-from numapin_enforcer.cgroups.memory_mover import Mover
+from numapin_enforcer.cgroups.memory_mover import MemoryMover
 from numapin_enforcer.cgroups.naming import InvalidIdError
 from numapin_enforcer.cgroups.tree import CgroupError
 from numapin_enforcer.followers import Followers
@@ -216,7 +216,7 @@ def _build_followers(
         runtime=RuntimeUpdater(runtime, wake),
         slices=SliceUpdater(partial(_systemd, settings), wake),
         cfs_quota=CfsQuotaUpdater(settings.state_dir, wake),
-        memory=Mover(wake),
+        memory=MemoryMover(wake),
         previous=PreviousUpdates(kept.spec if kept is not None else None),
     )
 

@@ -9,7 +9,7 @@ from numapin_api.nodeassignment import NodeAssignmentSpec, RuntimeStatus
 from numapin_enforcer.cfs_quota.plan import cgroups_without_limit
 from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
 from numapin_enforcer.cgroups.kubepods import PodTree
-from numapin_enforcer.cgroups.memory_mover import Mover
+from numapin_enforcer.cgroups.memory_mover import MemoryMover
 from numapin_enforcer.cgroups.naming import Kind, Layout
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.drift import Drift
@@ -36,7 +36,7 @@ class Followers:
     runtime: RuntimeUpdater
     slices: SliceUpdater
     cfs_quota: CfsQuotaUpdater
-    memory: Mover
+    memory: MemoryMover
     previous: PreviousUpdates
     _runtime_stale: Mapping[str, CpuSet] = field(default_factory=dict, init=False)
     _unnamed: frozenset[str] = field(default=frozenset(), init=False)
@@ -58,7 +58,7 @@ class Followers:
             self._note_drift(drift, pods.layout)
         if done.tree is None:
             return
-        self.memory.move(done.moves, pods.files)
+        self.memory.want(done.moves, pods.files)
         found = dict(find_containers(done.tree, pods.layout))
         self._request_names(spec, found)
         self._update_runtime(done, done.tree, found)
@@ -77,7 +77,7 @@ class Followers:
 
     def stop_moves(self, pods: PodTree) -> None:
         """Move no more memory."""
-        self.memory.move((), pods.files)
+        self.memory.want((), pods.files)
 
     def pause(self) -> None:
         """Change nothing from now on; what was changed stays."""
@@ -104,7 +104,7 @@ class Followers:
             stalled=tuple(self._stalled(failed_passes)),
             working=tuple(self._working(failed_passes)),
             note=self.slices.note,
-            finishes_soon=self.slices.finishes_soon or self.memory.settling,
+            finishes_soon=self.slices.finishes_soon or self.memory.finishes_soon,
         )
 
     def _stalled(self, failed_passes: int) -> Iterator[Obstacle]:
@@ -116,6 +116,7 @@ class Followers:
     def _working(self, failed_passes: int) -> Iterator[Obstacle]:
         yield from cgroup_obstacles(self.memory.failures, failed_passes)[1]
         yield from moving(self.memory.slow)
+        yield from self.memory.obstacles()
         yield from self.cfs_quota.obstacles()
         yield from self.slices.obstacles()
         yield from self.runtime.obstacles()

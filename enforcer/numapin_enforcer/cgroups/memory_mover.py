@@ -1,108 +1,155 @@
-"""Edge: writes that move memory pages, in a thread, one batch at a time."""
+"""Writes that move memory pages, in a thread, one batch at a time."""
 
 import asyncio
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import Final
 
+from numapin_api.conditions import Obstacle, internal_error
+from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.worker import Worker
 from numapin_enforcer.cgroups.apply import Failure, Outcome, apply
 from numapin_enforcer.cgroups.tree import CgroupTree, Value, Write
 
 LOG: Final = logging.getLogger(__name__)
 
 PATIENCE_SECONDS: Final = 1.0
-"""Moves that are done sooner are not worth a word in the status."""
+"""A batch that takes longer is slow, and reported in the status."""
 
 RETRY_SECONDS: Final = 5.0
-"""How long to leave memory where it is when the kernel would not move it."""
+"""The pause after a batch in which the kernel refused a write."""
+
+_Wanted = frozenset[tuple[str, Value]]
+"""Path and value of each write that must be made."""
 
 
-class Mover:
-    """Moves memory; the loop goes on meanwhile, and what it asks for then replaces what is left."""
+class _Batch:
+    """Writes that one thread makes in order; the event loop may change what is wanted meanwhile.
 
-    def __init__(self, wake: asyncio.Event, patience_seconds: float = PATIENCE_SECONDS) -> None:
-        self._wake, self._patience_seconds = wake, patience_seconds
-        self._batch: tuple[tuple[Write, ...], CgroupTree] | None = None
-        self._wanted: frozenset[tuple[str, Value]] = frozenset()
-        self._left: tuple[Write, ...] = ()
-        self._changed = asyncio.Event()
-        self._not_before = 0.0
-        self._patient_until = 0.0
-        self._is_slow = False
-        self.failures: tuple[Failure, ...] = ()
-        """What the kernel refused of the last batch."""
+    The lock guards everything that both sides use.
+    """
 
-    @property
-    def settling(self) -> bool:
-        """Whether memory is being moved and will have been at once: where it is then is news."""
-        quick = self._batch is not None and not self._is_slow
-        return quick and time.monotonic() < self._patient_until
+    def __init__(self, writes: tuple[Write, ...], wanted: _Wanted) -> None:
+        self._lock = threading.Lock()
+        self._writes, self._left, self._wanted = writes, writes, wanted
+        self._on_progress: Callable[[], object] | None = None
 
     @property
-    def slow(self) -> tuple[Write, ...]:
-        """What is left of the batch under way, once it takes long.
+    def left(self) -> tuple[Write, ...]:
+        """The write under way and those after it."""
+        with self._lock:
+            return self._left
 
-        Nothing can stop the kernel in the first of them.
-        """
-        return self._left if self._is_slow else ()
+    def want(self, wanted: _Wanted) -> None:
+        """Skip from now on every write that is not in `wanted`."""
+        with self._lock:
+            self._wanted = wanted
 
-    def move(self, writes: tuple[Write, ...], tree: CgroupTree) -> None:
-        """Start moving, unless something just could not be moved, or is being moved already.
+    def report(self, on_progress: Callable[[], object]) -> None:
+        """Call `on_progress` from the thread whenever one more write is made."""
+        with self._lock:
+            self._on_progress = on_progress
 
-        What is not in `writes` any more is left out of the batch under way.
-        """
-        wanted = frozenset((one.path, one.value) for one in writes)
-        if wanted - self._wanted:
-            self._patient_until = time.monotonic() + self._patience_seconds
-        self._wanted = wanted
-        if not writes:
-            self.failures = ()
-        elif self._batch is None and time.monotonic() >= self._not_before:
-            self._batch = (writes, tree)
-            self._changed.set()
-
-    async def run(self) -> None:
-        """Move what is asked for, until cancelled."""
-        while True:
-            await self._changed.wait()
-            self._changed.clear()
-            if self._batch is not None:
-                self.failures = await self._patiently(*self._batch)
-                self._batch, self._left, self._is_slow = None, (), False
-                if self.failures:
-                    self._not_before = time.monotonic() + RETRY_SECONDS
-                self._wake.set()
-
-    async def _patiently(self, writes: tuple[Write, ...], tree: CgroupTree) -> tuple[Failure, ...]:
-        tell = partial(asyncio.get_running_loop().call_soon_threadsafe, self._wake.set)
-        moving = _in_thread(lambda: apply(self._due(writes, tell), tree))
-        done, _ = await asyncio.wait({moving}, timeout=self._patience_seconds)
-        if not done:
-            self._is_slow = True
-            LOG.info("moving memory takes long", extra={"cgroups": len(writes)})
-            self._wake.set()
-        return (await moving).failed
-
-    def _due(self, writes: tuple[Write, ...], tell: Callable[[], object]) -> Iterator[Write]:
-        """Those that are still wanted when their turn comes; `tell` whenever one more is made."""
-        for place, write in enumerate(writes):
-            self._left = writes[place:]
-            if self._is_slow:
-                tell()
-            if (write.path, write.value) in self._wanted:
+    def due(self) -> Iterator[Write]:
+        """For the thread: each write that is still wanted when its turn comes."""
+        for index, write in enumerate(self._writes):
+            with self._lock:
+                self._left = self._writes[index:]
+                on_progress, is_wanted = self._on_progress, _key(write) in self._wanted
+            if on_progress is not None:
+                on_progress()
+            if is_wanted:
                 yield write
 
 
+class MemoryMover:
+    """Moves memory pages in a thread. What is wanted later replaces what is left of a batch."""
+
+    def __init__(self, wake: asyncio.Event, clock: Clock | None = None) -> None:
+        """Args: `wake` is set when `slow`, `failures` or the obstacles have changed."""
+        self._wake, self._clock = wake, clock or SystemClock()
+        self._wanted: _Wanted = frozenset()
+        self._batch: _Batch | None = None
+        self._tree: CgroupTree | None = None
+        self._not_before_seconds = self._patient_until_seconds = 0.0
+        self._is_slow = False
+        self.failures: tuple[Failure, ...] = ()
+        """The writes of the last batch that the kernel refused."""
+        self._worker = Worker("move-memory", self._move, wake=wake.set, clock=self._clock)
+
+    @property
+    def finishes_soon(self) -> bool:
+        """Whether memory is being moved and has not taken long yet: the status can wait for it."""
+        quick = self._batch is not None and not self._is_slow
+        return quick and self._clock.monotonic() < self._patient_until_seconds
+
+    @property
+    def slow(self) -> tuple[Write, ...]:
+        """What is left of a batch that takes long. The kernel cannot be stopped in the first."""
+        return self._batch.left if self._batch is not None and self._is_slow else ()
+
+    def obstacles(self) -> tuple[Obstacle, ...]:
+        """An unexpected error of the last batch; the next pass asks for its moves again."""
+        problem = self._worker.problem
+        return (internal_error("moving memory", problem),) if problem is not None else ()
+
+    def want(self, writes: tuple[Write, ...], tree: CgroupTree) -> None:
+        """Start moving, unless a batch is under way or failed a moment ago; returns at once.
+
+        Writes of the batch under way that are not among `writes` are skipped.
+        """
+        wanted = frozenset(map(_key, writes))
+        if wanted - self._wanted:
+            self._patient_until_seconds = self._clock.monotonic() + PATIENCE_SECONDS
+        self._wanted = wanted
+        if self._batch is not None:
+            self._batch.want(wanted)
+        if not writes:
+            self.failures = ()
+        elif self._batch is None and self._clock.monotonic() >= self._not_before_seconds:
+            self._batch, self._tree = _Batch(writes, wanted), tree
+            self._worker.request()
+
+    async def run(self) -> None:
+        """Move memory until cancelled."""
+        await self._worker.run()
+
+    async def _move(self) -> None:
+        if self._batch is None or self._tree is None:
+            return
+        try:
+            self.failures = (await self._apply(self._batch, self._tree)).failed
+        finally:
+            self._batch, self._tree, self._is_slow = None, None, False
+        if self.failures:
+            self._not_before_seconds = self._clock.monotonic() + RETRY_SECONDS
+        self._wake.set()
+
+    async def _apply(self, batch: _Batch, tree: CgroupTree) -> Outcome:
+        moving, ended = _in_thread(lambda: apply(batch.due(), tree)), asyncio.Event()
+        moving.add_done_callback(lambda _: ended.set())
+        if not await self._clock.wait(ended, PATIENCE_SECONDS):
+            self._is_slow = True
+            wake = partial(asyncio.get_running_loop().call_soon_threadsafe, self._wake.set)
+            batch.report(wake)
+            LOG.info("moving memory takes long", extra={"cgroups": len(batch.left)})
+            self._wake.set()
+        return await moving
+
+
+def _key(write: Write) -> tuple[str, Value]:
+    return write.path, write.value
+
+
 def _in_thread(work: Callable[[], Outcome]) -> asyncio.Future[Outcome]:
-    """Do `work` in a thread that our own end does not wait for: the kernel may take minutes."""
+    """Do `work` in a thread that the process's exit does not wait for: it may take minutes."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[Outcome] = loop.create_future()
 
-    def settle(outcome: Outcome | None, error: BaseException | None) -> None:
+    def resolve(outcome: Outcome | None, error: BaseException | None) -> None:
         if answer.cancelled():
             return
         if error is not None:
@@ -114,10 +161,10 @@ def _in_thread(work: Callable[[], Outcome]) -> asyncio.Future[Outcome]:
         outcome, problem = None, None
         try:
             outcome = work()
-        except BaseException as error:  # noqa: BLE001 (whoever waits for the answer gets it)
+        except BaseException as error:  # noqa: BLE001 (raised where the answer is awaited)
             problem = error
         with suppress(RuntimeError):  # the loop has ended meanwhile
-            loop.call_soon_threadsafe(settle, outcome, problem)
+            loop.call_soon_threadsafe(resolve, outcome, problem)
 
     threading.Thread(target=run, name="move-memory", daemon=True).start()
     return answer

@@ -1,4 +1,4 @@
-"""Memory that moves."""
+"""Memory pages move in a thread, and the event loop goes on."""
 
 import asyncio
 import os
@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from numapin_api.conditions import Reason
 from numapin_api.cpuset import MemSet
-from numapin_enforcer.cgroups.memory_mover import Mover
+from numapin_enforcer.cgroups.memory_mover import PATIENCE_SECONDS, MemoryMover
 from numapin_enforcer.cgroups.tree import CgroupRefusedError, Step, Tree, Write
-from support.real.waiting import eventually
+from support.fakes.manual_clock import ManualClock
 
 MOVE = Write("kubepods/pod1/c", MemSet((1,)), Step.MOVE_MEMORY, may_block=True)
 
@@ -28,7 +29,7 @@ class SlowTree:
         self.failure: CgroupRefusedError | None = None
 
     def read(self) -> Tree:
-        raise AssertionError("nobody reads here")
+        raise AssertionError("the mover does not read")
 
     def write(self, write: Write) -> None:
         while not self.may_go_on.is_set() and not self.pass_one.acquire(timeout=0.01):
@@ -39,44 +40,56 @@ class SlowTree:
 
 
 @pytest.fixture
-async def mover(wake: asyncio.Event) -> AsyncIterator[Mover]:
-    made = Mover(wake, patience_seconds=0.05)
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def mover(wake: asyncio.Event, clock: ManualClock) -> AsyncIterator[MemoryMover]:
+    made = MemoryMover(wake, clock)
     task = asyncio.create_task(made.run())
     yield made
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_memory_moves_beside_the_loop_and_slowness_is_told(
-    mover: Mover, wake: asyncio.Event
+async def become_slow(mover: MemoryMover, clock: ManualClock) -> None:
+    await clock.until(clock.pending_seconds)
+    await clock.advance(PATIENCE_SECONDS)
+    assert mover.slow
+
+
+async def test_a_move_that_takes_long_is_reported_as_slow(
+    mover: MemoryMover, wake: asyncio.Event, clock: ManualClock
 ) -> None:
     tree = SlowTree()
-    mover.move((MOVE,), tree)
-    settling = mover.settling
-    await wake.wait()
+    mover.want((MOVE,), tree)
+    started = mover.finishes_soon
+    await become_slow(mover, clock)
+    assert wake.is_set()
     wake.clear()
     assert mover.slow == (MOVE,)
-    assert (settling, mover.settling) == (True, False)
-    mover.move((MOVE, MOVE), tree)
+    assert (started, mover.finishes_soon) == (True, False)
+    mover.want((MOVE, MOVE), tree)
     tree.may_go_on.set()
     await wake.wait()
-    await eventually(lambda: not mover.slow)
+    await clock.until(lambda: not mover.slow)
     assert tree.written == [MOVE]
     assert not mover.failures
 
 
 async def test_a_status_does_not_wait_for_moves_that_come_again_and_again(
-    mover: Mover, wake: asyncio.Event
+    mover: MemoryMover, wake: asyncio.Event, clock: ManualClock
 ) -> None:
-    """The kernel takes the write, and memory is not where it should be all the same."""
+    """The kernel accepts each write, but the memory stays where it is."""
     tree = SlowTree()
     tree.may_go_on.set()
-    mover.move((MOVE,), tree)
-    async with asyncio.timeout(10):
-        while mover.settling:
-            await wake.wait()
-            wake.clear()
-            mover.move((MOVE,), tree)
+    mover.want((MOVE,), tree)
+    while mover.finishes_soon:
+        await wake.wait()
+        wake.clear()
+        await clock.advance(PATIENCE_SECONDS / 4)
+        mover.want((MOVE,), tree)
     assert len(tree.written) > 1
 
 
@@ -84,50 +97,55 @@ def on(path: str, numa_node: int = 1) -> Write:
     return Write(path, MemSet((numa_node,)), Step.MOVE_MEMORY, may_block=True)
 
 
-async def test_of_a_slow_move_is_told_what_is_left(mover: Mover, wake: asyncio.Event) -> None:
+async def test_a_slow_batch_reports_what_is_left(
+    mover: MemoryMover, wake: asyncio.Event, clock: ManualClock
+) -> None:
     tree, batch = SlowTree(), (on("a"), on("b"), on("c"))
-    mover.move(batch, tree)
-    await eventually(lambda: mover.slow == batch)
+    mover.want(batch, tree)
+    await become_slow(mover, clock)
+    assert mover.slow == batch
     wake.clear()
     tree.pass_one.release()
     await wake.wait()
-    await eventually(lambda: mover.slow == batch[1:])
+    await clock.until(lambda: mover.slow == batch[1:])
     tree.may_go_on.set()
-    await eventually(lambda: mover.slow == ())
+    await clock.until(lambda: mover.slow == ())
     assert tree.written == list(batch)
 
 
-async def test_what_is_to_be_elsewhere_by_now_is_not_moved_there(
-    mover: Mover, wake: asyncio.Event
+async def test_a_write_that_is_no_longer_wanted_is_skipped(
+    mover: MemoryMover, clock: ManualClock
 ) -> None:
-    """A newer assignment while a move is under way: no thread goes on with the older one."""
+    """A newer assignment arrives while a move is under way."""
     tree = SlowTree()
-    mover.move((on("a"), on("b"), on("c")), tree)
-    await eventually(lambda: mover.slow)
-    mover.move((on("a", 0), on("c")), tree)
+    mover.want((on("a"), on("b"), on("c")), tree)
+    await become_slow(mover, clock)
+    mover.want((on("a", 0), on("c")), tree)
     tree.may_go_on.set()
-    await eventually(lambda: mover.slow == ())
+    await clock.until(lambda: mover.slow == ())
     assert tree.written == [on("a"), on("c")]
-    mover.move((on("a", 0),), tree)
-    await eventually(lambda: tree.written[2:] == [on("a", 0)])
+    mover.want((on("a", 0),), tree)
+    await clock.until(lambda: tree.written[2:] == [on("a", 0)])
 
 
-async def test_what_is_not_to_be_touched_any_more_is_left(mover: Mover) -> None:
+async def test_nothing_more_is_moved_once_no_write_is_wanted(
+    mover: MemoryMover, clock: ManualClock
+) -> None:
     tree = SlowTree()
-    mover.move((on("a"), on("b")), tree)
-    await eventually(lambda: mover.slow)
-    mover.move((), tree)
+    mover.want((on("a"), on("b")), tree)
+    await become_slow(mover, clock)
+    mover.want((), tree)
     tree.may_go_on.set()
-    await eventually(lambda: mover.slow == ())
+    await clock.until(lambda: mover.slow == ())
     assert tree.written == [on("a")]
 
 
-def test_a_move_that_hangs_holds_up_no_end() -> None:
-    """In a process of its own: the thread is one that even the interpreter does not wait for."""
+def test_the_process_ends_while_a_move_hangs() -> None:
+    """In a process of its own: the interpreter must not wait for the thread either."""
     script = """
 import asyncio, threading
 from test_memory_mover import MOVE, SlowTree
-from numapin_enforcer.cgroups.memory_mover import Mover
+from numapin_enforcer.cgroups.memory_mover import MemoryMover
 
 class Stuck(SlowTree):
     def write(self, write):
@@ -135,13 +153,11 @@ class Stuck(SlowTree):
         threading.Event().wait()
 
 async def main():
-    mover = Mover(asyncio.Event(), patience_seconds=0.01)
+    mover = MemoryMover(asyncio.Event())
     async with asyncio.TaskGroup() as group:
         task = group.create_task(mover.run())
-        mover.move((MOVE,), Stuck())
+        mover.want((MOVE,), Stuck())
         await asyncio.to_thread(asked.wait)
-        while not mover.slow:
-            await asyncio.sleep(0.01)
         task.cancel()
 
 asked = threading.Event()
@@ -160,32 +176,37 @@ print("ended")
     assert (ended.stdout, ended.stderr, ended.returncode) == ("ended\n", "", 0)
 
 
-async def test_a_move_that_fails_unexpectedly_ends_the_mover(wake: asyncio.Event) -> None:
-    mover = Mover(wake)
-    task = asyncio.create_task(mover.run())
-
+async def test_an_unexpected_error_is_reported_and_the_next_batch_is_tried(
+    mover: MemoryMover, wake: asyncio.Event, clock: ManualClock
+) -> None:
     class Broken(SlowTree):
         def write(self, write: Write) -> None:
             raise ZeroDivisionError
 
-    mover.move((MOVE,), Broken())
-    with pytest.raises(ZeroDivisionError):
-        await task
+    mover.want((MOVE,), Broken())
+    await wake.wait()
+    assert [one.reason for one in mover.obstacles()] == [Reason.INTERNAL_ERROR]
+    tree = SlowTree()
+    tree.may_go_on.set()
+    mover.want((MOVE,), tree)
+    await clock.advance(60)
+    await clock.until(lambda: not mover.obstacles())
+    assert tree.written == [MOVE]
 
 
-async def test_memory_that_cannot_move_is_told_until_nothing_is_to_move(
-    mover: Mover, wake: asyncio.Event
+async def test_a_refused_move_is_reported_until_no_move_is_wanted(
+    mover: MemoryMover, wake: asyncio.Event
 ) -> None:
     tree = SlowTree()
     tree.failure = CgroupRefusedError(MOVE.path, "1", 22, "it is not there (EINVAL)")
     tree.may_go_on.set()
-    mover.move((MOVE,), tree)
+    mover.want((MOVE,), tree)
     await wake.wait()
     assert [str(one.error) for one in mover.failures] == [
         "writing '1' to kubepods/pod1/c: it is not there (EINVAL)"
     ]
     tree.failure = None
-    mover.move((MOVE,), tree)
+    mover.want((MOVE,), tree)
     assert not mover._batch
-    mover.move((), tree)
+    mover.want((), tree)
     assert mover.failures == ()
