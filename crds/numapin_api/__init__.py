@@ -1,1 +1,1 @@
-"""The contract: what the operator, the enforcer and users agree on, as values."""
+"""The contract of operator, enforcer and users: both kinds, as values. Does no I/O."""

@@ -9,10 +9,10 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 MAX_ID: Final = 65535
-"""Highest id that a list may name; the kernel's own limit (CONFIG_NR_CPUS) is at most 8192."""
+"""The highest id in a list; the kernel's own limit (CONFIG_NR_CPUS) is at most 8192."""
 
 LIST_PATTERN: Final = r"^([0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*)?$"
-"""What a kernel list looks like; that ranges ascend is beyond a regular expression."""
+"""The syntax of a kernel list; a regular expression cannot check that ranges ascend."""
 
 _LIST = re.compile(LIST_PATTERN, re.ASCII)
 
@@ -26,7 +26,7 @@ class ListFormatError(ValueError):
 
 
 class _IdSet:
-    """A frozen set of small integers, kept as a bit mask; the two kinds of ids do not mix."""
+    """A frozen set of small integers, stored as a bit mask; the two kinds of ids do not mix."""
 
     __slots__ = ("_mask",)
 
@@ -51,9 +51,9 @@ class _IdSet:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read the kernel's list format: ids and ascending ranges, separated by commas.
+        """Parse the kernel's list format: ids and ascending ranges, separated by commas.
 
-        An empty text is the empty set. White space is not accepted, strip a file's newline first.
+        An empty text is the empty set. White space is not accepted: strip a file's newline first.
         Source: cpuset(7), "List format".
 
         Raises:
@@ -79,6 +79,14 @@ class _IdSet:
         for one in sets:
             mask |= one.mask
         return cls.from_mask(mask)
+
+    @classmethod
+    def grouped(cls, members: Iterable[tuple[int, int]]) -> dict[int, Self]:
+        """The set of each group, by ascending group, from pairs of a group and a member of it."""
+        masks: dict[int, int] = {}
+        for group, member in members:
+            masks[group] = masks.get(group, 0) | 1 << member
+        return {group: cls.from_mask(mask) for group, mask in sorted(masks.items())}
 
     @property
     def mask(self) -> int:

@@ -1,4 +1,4 @@
-"""A node's hardware between a Topology and the compact form that stands in a status."""
+"""Conversion of a node's hardware between a Topology and its compact form in a status."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -13,7 +13,7 @@ accelerators. Source: the PCI Code and ID Assignment Specification."""
 
 
 def compact_topology(topology: Topology) -> TopologyStatus:
-    """The hardware as kernel lists; PCI devices that locality does not matter for are left out."""
+    """The hardware as kernel lists, without PCI devices for which locality does not matter."""
     known = {node.id: node for node in topology.numa_nodes}
     return TopologyStatus(
         numa_nodes=tuple(
@@ -31,7 +31,7 @@ def compact_topology(topology: Topology) -> TopologyStatus:
 
 
 def restore_topology(status: TopologyStatus) -> Topology:
-    """The hardware as the planner reads it, from what an enforcer reported."""
+    """The Topology that an enforcer reported."""
     sockets = _by_cpu((group.id, group.cpus) for group in status.sockets)
     caches = _by_cpu((group.id, group.cpus) for group in status.uncore_caches)
     cores = _by_cpu((min(cpus), cpus) for cpus in status.cores if cpus)

@@ -1,4 +1,4 @@
-"""The machine format: a Topology as JSON that people keep in files and feed to the simulator."""
+"""The machine format: a Topology as JSON, in files that the simulator reads."""
 
 import json
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from numapin_api.topology import (
 
 
 class MachineFormatError(ValueError):
-    """A text is not a machine; the message names the place and what belongs there."""
+    """A text is not in the machine format; the message names the place and the remedy."""
 
     def __init__(self, source: str, place: str, problem: str) -> None:
         super().__init__(": ".join(filter(None, (source, place, problem))))
@@ -30,7 +30,7 @@ class MachineFormatError(ValueError):
 
 
 def parse_machine(text: str | bytes, source: str) -> Topology:
-    """Read one machine in JSON; `source` is how errors name the text, such as its file's path.
+    """Parse one machine in JSON; errors name `source`, such as the path of the file.
 
     Raises:
         MachineFormatError: not JSON, a field that is missing, unknown or of the wrong type, or
@@ -46,7 +46,7 @@ def parse_machine(text: str | bytes, source: str) -> Topology:
 
 
 def machine_document(topology: Topology) -> dict[str, Any]:
-    """The machine as a JSON document; sizes of huge pages of which there are none are left out."""
+    """The machine as a JSON document; huge page sizes without pages are left out."""
     return {
         "cpus": [
             [cpu.id, cpu.core, cpu.socket, cpu.uncore_cache, cpu.numa_node] for cpu in topology.cpus
@@ -75,7 +75,7 @@ def machine_document(topology: Topology) -> dict[str, Any]:
 
 
 def format_machine(topology: Topology) -> str:
-    """The machine as JSON text, one CPU, NUMA node or device on a line, newline at the end."""
+    """The machine as JSON text: one CPU, NUMA node or device a line, newline at the end."""
     parts = []
     for key, value in machine_document(topology).items():
         if isinstance(value, list) and value:
@@ -127,7 +127,7 @@ class _Machine(_Part):
     pci: tuple[_PciDevice, ...] = ()
 
     def topology(self) -> Topology:
-        """The values that this text stands for, in ascending order of their ids."""
+        """The machine as values, by ascending ids."""
         order = sorted(range(len(self.numa_nodes)), key=lambda index: self.numa_nodes[index].id)
         assumed = default_distances(len(order))
         nodes = []

@@ -1,4 +1,4 @@
-"""Group, version, plurals, labels: each wire string once."""
+"""Names in the API: group, version, kinds, field managers and accounts, each once."""
 
 from typing import Final
 

@@ -1,6 +1,6 @@
 """One node's hardware as values: its CPUs, NUMA nodes and PCI devices."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -8,18 +8,18 @@ from typing import Final
 from numapin_api.cpuset import CpuSet, MemSet
 
 NO_CACHE: Final = -1
-"""The uncore cache of a CPU whose cache is not known; its socket then stands for it, as in the
+"""The uncore cache of a CPU whose cache is unknown; its socket is used instead, as in the
 kubelet."""
 
 LOCAL_DISTANCE: Final = 10
 REMOTE_DISTANCE: Final = 20
-"""What the kernel itself assumes where firmware has no table. Source: linux/topology.h."""
+"""The kernel's defaults if firmware has no distance table. Source: linux/topology.h."""
 
 _BINARY_SUFFIXES: Final = ("", "Ki", "Mi", "Gi", "Ti")
 
 
 def page_size_name(size_bytes: int) -> str:
-    """Name a huge page size as Kubernetes does in `hugepages-2Mi`: the largest whole unit.
+    """The name of a huge page size, as in `hugepages-2Mi`: in the largest whole unit.
 
     Source: k8s.io/apimachinery resource.Quantity, canonical form of BinarySI.
     """
@@ -30,7 +30,7 @@ def page_size_name(size_bytes: int) -> str:
 
 
 def page_size_bytes(name: str) -> int:
-    """The size in bytes that a name such as `2Mi` stands for.
+    """The size in bytes of a page size name such as `2Mi`.
 
     Raises:
         ValueError: the name is not a positive whole number with a suffix up to `Ti`.
@@ -43,7 +43,7 @@ def page_size_bytes(name: str) -> int:
 
 
 def default_distances(count: int) -> tuple[tuple[int, ...], ...]:
-    """The distance rows of `count` NUMA nodes about which nothing is known."""
+    """The distance rows of `count` NUMA nodes if firmware gives none."""
     return tuple(
         tuple(LOCAL_DISTANCE if row == column else REMOTE_DISTANCE for column in range(count))
         for row in range(count)
@@ -52,9 +52,9 @@ def default_distances(count: int) -> tuple[tuple[int, ...], ...]:
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """One online logical CPU and the groups it is in.
+    """One online logical CPU and its groups.
 
-    `core` is the lowest CPU number among its sibling threads; `uncore_cache` is `NO_CACHE` where no
+    `core` is the lowest CPU number among its sibling threads; `uncore_cache` is `NO_CACHE` if no
     shared L3 is known.
     """
 
@@ -69,9 +69,9 @@ class Cpu:
 class NumaNode:
     """One online memory domain; it may lack memory or CPUs.
 
-    `hugepages` maps a page size such as `2Mi` to the number of pages the node holds;
-    `distances` are in the order of `Topology.numa_nodes` and empty where they are unknown;
-    `on_device` says that the memory is a GPU's own, which its driver gives out.
+    `hugepages` maps a page size such as `2Mi` to the number of pages. `distances` are in the order
+    of `Topology.numa_nodes`, and empty if unknown. `on_device` is true if the memory belongs to a
+    GPU, whose driver allocates it.
     """
 
     id: int
@@ -83,7 +83,7 @@ class NumaNode:
 
 @dataclass(frozen=True, slots=True)
 class PciDevice:
-    """One PCI function and where it hangs; `numa_node` is None where the machine does not say.
+    """One PCI function; `numa_node` is None if it is unknown.
 
     `pci_class` is the base class and subclass as four hexadecimal digits, such as `0200`.
     """
@@ -95,7 +95,7 @@ class PciDevice:
 
 @dataclass(frozen=True)
 class Topology:
-    """One machine: its online CPUs by number, its online NUMA nodes by number."""
+    """One machine: its online CPUs and its online NUMA nodes, each by ascending id."""
 
     cpus: tuple[Cpu, ...]
     numa_nodes: tuple[NumaNode, ...]
@@ -120,36 +120,29 @@ class Topology:
 
     @cached_property
     def mems(self) -> MemSet:
-        """Every online NUMA node that has memory of the machine: what containers may be given."""
+        """The online NUMA nodes with memory that containers may use."""
         return MemSet(
             node.id for node in self.numa_nodes if node.memory_bytes > 0 and not node.on_device
         )
 
     @cached_property
     def numa_cpus(self) -> Mapping[int, CpuSet]:
-        """The CPUs of each NUMA node; nodes without CPUs are there with an empty set."""
-        groups = self._group((cpu.numa_node, cpu.id) for cpu in self.cpus)
+        """The CPUs of each NUMA node; the set is empty for a node without CPUs."""
+        groups = CpuSet.grouped((cpu.numa_node, cpu.id) for cpu in self.cpus)
         return {node.id: groups.get(node.id, CpuSet()) for node in self.numa_nodes} | groups
 
     @cached_property
     def socket_cpus(self) -> Mapping[int, CpuSet]:
         """The CPUs of each socket."""
-        return self._group((cpu.socket, cpu.id) for cpu in self.cpus)
+        return CpuSet.grouped((cpu.socket, cpu.id) for cpu in self.cpus)
 
     @cached_property
     def uncore_cache_cpus(self) -> Mapping[int, CpuSet]:
-        """The CPUs of each shared L3 that is known."""
+        """The CPUs of each known uncore cache."""
         known = (cpu for cpu in self.cpus if cpu.uncore_cache != NO_CACHE)
-        return self._group((cpu.uncore_cache, cpu.id) for cpu in known)
+        return CpuSet.grouped((cpu.uncore_cache, cpu.id) for cpu in known)
 
     @cached_property
     def core_cpus(self) -> Mapping[int, CpuSet]:
         """The sibling threads of each core."""
-        return self._group((cpu.core, cpu.id) for cpu in self.cpus)
-
-    @staticmethod
-    def _group(pairs: Iterable[tuple[int, int]]) -> dict[int, CpuSet]:
-        masks: dict[int, int] = {}
-        for unit, cpu in pairs:
-            masks[unit] = masks.get(unit, 0) | 1 << cpu
-        return {unit: CpuSet.from_mask(mask) for unit, mask in sorted(masks.items())}
+        return CpuSet.grouped((cpu.core, cpu.id) for cpu in self.cpus)

@@ -85,7 +85,7 @@ def _read_sockets(tree: SysfsTree, online: CpuSet) -> dict[int, CpuSet]:
     known = {cpu: id_ for cpu, id_ in ids.items() if id_ is not None and id_ >= 0}
     unknown = online - CpuSet(known)
     if not unknown:
-        return _by_number(known.items())
+        return CpuSet.grouped((socket, cpu) for cpu, socket in known.items())
     stated = _siblings(tree, online, ("core_siblings", "package_cpus"))
     silent = online - CpuSet(stated)
     tree.remarks.add(
@@ -94,13 +94,13 @@ def _read_sockets(tree: SysfsTree, online: CpuSet) -> dict[int, CpuSet]:
         *unknown,
     )
     groups, _ = merge_groups({cpu: stated.get(cpu, silent) for cpu in online})
-    return _by_number(_numbered_sockets(groups, known))
+    return CpuSet.grouped(_numbered_sockets(groups, known))
 
 
 def _numbered_sockets(
     groups: Iterable[CpuSet], known: Mapping[int, int]
 ) -> Iterable[tuple[int, int]]:
-    """A socket for each CPU: its own, else that of its group, else the next number not in use."""
+    """Pairs of a socket and a CPU: its own socket, else its group's, else an unused number."""
     used = set(known.values())
     for group in groups:
         of_group = next((known[cpu] for cpu in group if cpu in known), None)
@@ -108,7 +108,7 @@ def _numbered_sockets(
             of_group = min(set(range(len(used) + 1)) - used)
             used.add(of_group)
         for cpu in group:
-            yield cpu, known.get(cpu, of_group)
+            yield known.get(cpu, of_group), cpu
 
 
 def _read_uncore_caches(tree: SysfsTree, online: CpuSet) -> dict[int, CpuSet]:
@@ -170,13 +170,6 @@ def _siblings(tree: SysfsTree, online: CpuSet, names: tuple[str, str]) -> dict[i
                 stated[cpu] = read
                 break
     return stated
-
-
-def _by_number(pairs: Iterable[tuple[int, int]]) -> dict[int, CpuSet]:
-    masks: dict[int, int] = {}
-    for cpu, number in pairs:
-        masks[number] = masks.get(number, 0) | 1 << cpu
-    return {number: CpuSet.from_mask(mask) for number, mask in sorted(masks.items())}
 
 
 def merge_groups(stated: Mapping[int, CpuSet]) -> tuple[list[CpuSet], CpuSet]:

@@ -60,6 +60,11 @@ def test_union_holds_the_members_of_all_sets() -> None:
     assert CpuSet.union([]) == CpuSet()
 
 
+def test_members_are_grouped_in_ascending_order() -> None:
+    groups = CpuSet.grouped([(7, 3), (-1, 0), (7, 1)])
+    assert list(groups.items()) == [(-1, CpuSet([0])), (7, CpuSet([1, 3]))]
+
+
 def test_cpus_and_numa_nodes_do_not_mix() -> None:
     with pytest.raises(TypeError, match="does not mix"):
         CpuSet([0]) | MemSet([0])  # type: ignore[operator]

@@ -6,6 +6,7 @@ from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Final
 
+from numapin_api.cpuset import CpuSet
 from numapin_api.topology import NO_CACHE, Cpu, Topology
 from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask, members, numa_mask
 
@@ -161,10 +162,7 @@ def _cache(cpu: Cpu) -> int:
 
 
 def _units(pairs: Iterable[tuple[int, int]]) -> dict[int, CpuMask]:
-    masks: dict[int, CpuMask] = {}
-    for unit, cpu in pairs:
-        masks[unit] = masks.get(unit, NO_CPUS) | CpuMask(1 << cpu)
-    return dict(sorted(masks.items()))
+    return {unit: CpuMask(cpus.mask) for unit, cpus in CpuSet.grouped(pairs).items()}
 
 
 def _union(masks: Iterable[CpuMask]) -> CpuMask:
