@@ -184,7 +184,7 @@ def main() -> None:
             lab = RunningLab(folder.up())
             lab.clear()
             lab.apply(policy("bench"))
-            lab.wait_settled()
+            lab.wait_in_force()
             asyncio.run(measure(lab, options.pods))
             print_costs(lab, options.idle_seconds)
             lab.clear()

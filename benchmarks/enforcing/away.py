@@ -53,7 +53,7 @@ def measure(bench: Bench, deaths: int) -> Iterator[Figure]:
 def death(bench: Bench, record: Recording, number: int) -> Death:
     """Kill the enforcer, start a pod that stands beside the QoS classes, and start it again."""
     lab = bench.lab
-    bench.wait(lambda: any(lab.told_exclusive()), "the owner to be reported exclusive")
+    bench.wait(lambda: any(lab.reported_exclusive()), "the owner to be reported exclusive")
     log = lab.cluster.standby.folder / "log"
     before = len(_times(log))
     pid = lab.agent("enforcer").daemon.pid()

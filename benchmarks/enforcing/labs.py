@@ -123,7 +123,7 @@ def numapin() -> Iterator[Bench]:
     """A lab with operator and enforcer, and a policy in force that reserves one CPU."""
     with _lab("numapin", frozenset(), {}) as lab:
         lab.apply(policy(POLICY))
-        lab.wait_settled()
+        lab.wait_in_force()
         yield Bench(lab, "numapin")
 
 

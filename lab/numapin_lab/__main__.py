@@ -27,7 +27,7 @@ INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     options = build_parser().parse_args(arguments)
-    # A job that is cancelled ends as Ctrl-C does: the demo tears its lab down.
+    # SIGTERM is treated like Ctrl-C: the demo takes its lab down.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     folder = LabFolder(Path(options.dir).absolute())
     try:
@@ -45,9 +45,11 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m numapin_lab", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     up = commands.add_parser(
-        "up", help="start what does not run; the last line says KUBECONFIG=..."
+        "up", help="start every part that is not running; the last line is KUBECONFIG=..."
     )
-    up.add_argument("--vm", action="store_true", help="with the node in a virtual machine: NUMA")
+    up.add_argument(
+        "--vm", action="store_true", help="with a virtual machine as node: NUMA, cgroup v2"
+    )
     for agent in ("operator", "enforcer"):
         up.add_argument(
             f"--no-{agent}",
@@ -55,7 +57,7 @@ def build_parser() -> argparse.ArgumentParser:
             action="append_const",
             const=agent,
             default=[],
-            help=f"leave the {agent} out, to run it by hand",
+            help=f"do not start the {agent}, to run it by hand",
         )
     up.add_argument(
         "--kubelet-config",
@@ -63,14 +65,16 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="YAML with fields of KubeletConfiguration, such as cpuManagerPolicy: static",
     )
-    commands.add_parser("down", help="end everything; only logs are left")
-    commands.add_parser("status", help="say what runs, and where the logs are")
+    commands.add_parser("down", help="end every part; only the logs stay")
+    commands.add_parser("status", help="show what runs, and where the logs are")
     shown = commands.add_parser("demo", help="apply the examples and check what the kernel does")
     shown.add_argument("--keep", action="store_true", help="leave the lab up")
     chaos.add_options(
-        commands.add_parser("chaos", help="kill, overwrite and churn, and watch the kernel")
+        commands.add_parser(
+            "chaos", help="kill parts and overwrite cpusets under load, and watch the kernel"
+        )
     )
-    commands.add_parser("components", help="find or build every component, and say where it is")
+    commands.add_parser("components", help="find or build every component, and show where it is")
     _add_guest(commands.add_parser("guest", help="run a command in the node of a lab with --vm"))
     _add_vm(commands.add_parser("vm", help="run a command in a virtual machine with NUMA nodes"))
     for command in commands.choices.values():
@@ -142,7 +146,7 @@ def _down(folder: LabFolder, _: argparse.Namespace) -> int:
 
 
 def _status(folder: LabFolder, _: argparse.Namespace) -> int:
-    """Exit status 0: the cluster runs; what was left out does not count. 1: something ended."""
+    """Exit status 0: every part that was started runs. 1: a part has ended."""
     for part in folder.status():
         state = "-" if part.pid is None else str(part.pid)
         shown = part.log if part.log.exists() else "never started"
@@ -162,7 +166,7 @@ def _demo(folder: LabFolder, options: argparse.Namespace) -> int:
 
 
 def _chaos(folder: LabFolder, options: argparse.Namespace) -> int:
-    """Exit status 0: nothing was found; 1: something was, and the report says what."""
+    """Exit status 0: no violation and no problem; 1: see the report."""
     check(_command("chaos", folder))
     return 0 if chaos.run(folder, chaos.planned(options), options.keep) else 1
 

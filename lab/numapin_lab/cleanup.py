@@ -1,4 +1,4 @@
-"""Leave nothing behind: processes, containers, cgroups, mounts, namespaces, sockets."""
+"""Remove what a lab has created: processes, containers, cgroups, mounts, namespaces, sockets."""
 
 import shutil
 from pathlib import Path
@@ -10,18 +10,18 @@ from numapin_lab.processes.daemons import kill, marked
 
 
 def clear(lab: Path, run: Path, cgroup: LabCgroup) -> None:
-    """End everything that belongs to `lab`, and remove what it left in the machine.
+    """End every process of `lab`, and remove its cgroups, mounts and sockets.
 
-    Daemons and shims go first, so that nothing brings a container back; then the containers, which
-    are whatever lives in `cgroup`; then their mounts, of which network namespaces are some.
+    Daemons and shims end first, so that no container is started again; then the containers, which
+    are all processes in `cgroup`; then their mounts, network namespaces included.
 
     Args:
-        lab: the lab's folder, which all its processes carry in their environment.
+        lab: the lab's folder, which is in the environment of all its processes.
         run: sockets and state of its container runtime.
-        cgroup: where its pods are.
+        cgroup: the cgroup of its pods.
 
     Raises:
-        LabError: a process or cgroup resists; the message names it.
+        LabError: a process or a cgroup cannot be removed; the message names it.
     """
     while pids := list(marked(lab)):
         for pid in pids:
@@ -29,7 +29,7 @@ def clear(lab: Path, run: Path, cgroup: LabCgroup) -> None:
     cgroup.remove()
     mounts.unmount_below(lab, run)
     left = mounts.below(mounts.MOUNTS.read_text(), (lab, run))
-    if left:  # removing what is below would remove what is mounted there
+    if left:  # removing the folder would remove the files that are mounted there
         raise LabError(f"{left[0]} cannot be unmounted")
     if run.exists():
         _remove_shim_sockets(run)
@@ -37,6 +37,6 @@ def clear(lab: Path, run: Path, cgroup: LabCgroup) -> None:
 
 
 def _remove_shim_sockets(run: Path) -> None:
-    """An older containerd knows no `socket_dir` and uses the machine's folder: remove only ours."""
+    """Remove sockets in the machine's folder, which a containerd without `socket_dir` uses."""
     for file in run.glob("containerd/io.containerd.runtime.v2.task/*/*/address"):
         Path(file.read_text().removeprefix("unix://")).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Every part of the lab, put together."""
+"""The parts of a lab, and the order in which they start."""
 
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
@@ -31,7 +31,7 @@ Step = tuple[str, Callable[[], None]]
 class Cluster:
     """Every part of a lab, built from its state. `programs`: where the components are.
 
-    Its node is this machine; `VmCluster` has one in a virtual machine.
+    Its node is this machine; the node of a `VmCluster` is a virtual machine.
     """
 
     def __init__(self, folder: Path, state: LabState, programs: Mapping[str, Path]) -> None:
@@ -77,7 +77,7 @@ class Cluster:
 
     @cached_property
     def standby(self) -> Daemon:
-        """What stands in for the enforcer."""
+        """The standby."""
         return agents.standby(self.kubelet)
 
     @property
@@ -91,19 +91,19 @@ class Cluster:
         return self.plane.api
 
     def pods(self) -> list[dict[str, Any]]:
-        """Every pod of the cluster, as the API server has it."""
+        """Every pod of the cluster, from the API server."""
         return list(self.api.get("/api/v1/pods")["items"])
 
     def containers(self) -> list[ContainerCpus]:
-        """Every container of the node, as the kernel has it."""
+        """Every container of the node, with its CPUs as the kernel reports them."""
         return read_containers(self.runtime.cgroup, self.pods())
 
     def up(self, without: AbstractSet[str] = frozenset(), tell: Say = say) -> None:
-        """Start what does not run; returns when the node is Ready and the agents are.
+        """Start every part that does not run; returns when the node and the agents are ready.
 
         Args:
-            without: names of agents to leave out (one that runs already is not touched); without
-                the enforcer there is no standby either.
+            without: names of agents that are not started (a running one is left alone); without
+                the enforcer the standby is not started either.
             tell: takes one line of progress.
 
         Raises:
@@ -124,7 +124,7 @@ class Cluster:
             self.standby.start()
 
     def _node_steps(self) -> tuple[Step, Step, Step]:
-        """What the node does: before there is an API server, to join it, and to be of use."""
+        """The steps of the node: before the API server, to join it, and to become ready."""
         return (
             ("containerd and the image", self.runtime.start),
             ("kubelet", self.kubelet.start),
@@ -154,7 +154,7 @@ class VmCluster(Cluster):
 
     @cached_property
     def snapshot(self) -> Snapshot:
-        """What the node is continued from; made if there is none."""
+        """The snapshot from which the node continues; created if there is none."""
         return provide_snapshot(self.programs)
 
     @cached_property
@@ -168,7 +168,7 @@ class VmCluster(Cluster):
         return guest_enforcer(self.vm, port)
 
     def _standby_steps(self) -> tuple[Step, ...]:
-        """None: here it is to be seen what the kernel keeps when nobody is there."""
+        """No standby: tests show that cpusets stay as they are without any process."""
         return ()
 
     def _node_steps(self) -> tuple[Step, Step, Step]:

@@ -1,4 +1,4 @@
-"""`make demo`: the examples on a lab, and whether the kernel agrees."""
+"""`make demo`: apply the examples on a lab, and check the kernel."""
 
 import contextlib
 import shlex
@@ -23,11 +23,11 @@ PINNED_SECONDS = 300
 
 
 def run(folder: LabFolder, command: str, keep: bool, tell: Say = say) -> None:
-    """Bring a lab up, apply the examples, show and check what became of them, tear it down.
+    """Bring a lab up, apply the examples, show and check the result, take the lab down.
 
     Args:
-        folder: the demo's own lab.
-        command: how the user runs the lab's commands, to be shown.
+        folder: the lab of the demo.
+        command: how the user runs the lab's commands; it is shown.
         keep: leave it up.
         tell: takes one line of progress.
 
@@ -42,31 +42,33 @@ def run(folder: LabFolder, command: str, keep: bool, tell: Say = say) -> None:
         wait_until(lambda: bool(_exclusive(cluster)), "an exclusive CPU", PINNED_SECONDS)
         _show(cluster)
         check(_exclusive(cluster), cluster.containers())
-        print("\nThe kernel agrees: every exclusive CPU is its owner's alone.")
+        print("\nThe kernel agrees: only its container may run on each exclusive CPU.")
     if keep:
         print(f"\nThe lab is still up. Use it:   export KUBECONFIG={folder.kubeconfig}")
         print(f"and remove it:                 {command} down --dir {folder.path}")
 
 
 def check(exclusive: Mapping[tuple[str, str], CpuSet], views: Sequence[ContainerCpus]) -> None:
-    """Hold the kernel's answer against what was reported.
+    """Compare the kernel with what is reported.
 
     Args:
-        exclusive: the CPUs each container was reported to own, by pod UID and container name.
-        views: every container as the kernel has it.
+        exclusive: the reported exclusive CPUs, by pod UID and container name.
+        views: every container, from the kernel.
 
     Raises:
-        LabError: an owner runs elsewhere, or somebody else may run on its CPUs.
+        LabError: an exclusive container runs on other CPUs, or another one may run on its CPUs.
     """
     for (uid, name), cpus in exclusive.items():
-        owners = [view for view in views if (view.pod_uid, view.container) == (uid, name)]
-        if not owners or not owners[0].allowed:
-            raise LabError(f"container {name} of pod {uid} owns CPUs {cpus}, but does not run")
+        holders = [view for view in views if (view.pod_uid, view.container) == (uid, name)]
+        if not holders or not holders[0].allowed:
+            raise LabError(
+                f"container {name} of pod {uid} is exclusive on {cpus}, but does not run"
+            )
         for view in views:
             for pid, allowed in view.allowed.items():
-                if view in owners and allowed != cpus:
+                if view in holders and allowed != cpus:
                     raise LabError(f"{_name(view)}, process {pid}: on {allowed}, not on {cpus}")
-                if view not in owners and not allowed.isdisjoint(cpus):
+                if view not in holders and not allowed.isdisjoint(cpus):
                     raise LabError(f"{_name(view)}, process {pid}: on {allowed}; {cpus} is taken")
 
 
@@ -81,7 +83,7 @@ def kernel_table(views: Sequence[ContainerCpus]) -> str:
 
 @contextlib.contextmanager
 def _lab(folder: LabFolder, keep: bool) -> Iterator[Cluster]:
-    """The lab; torn down at the end and on any error, unless it is to be kept."""
+    """The lab; taken down at the end and on any error, unless `keep` is set."""
     try:
         yield folder.up()
     finally:
@@ -90,7 +92,7 @@ def _lab(folder: LabFolder, keep: bool) -> Iterator[Cluster]:
 
 
 def _examples() -> list[dict[str, Any]]:
-    """The policy, then the pods in the order written: who comes first is served first."""
+    """The policy, then the pods in the order of the file: earlier pods get their CPUs first."""
     files = [EXAMPLES / "policy.yaml", EXAMPLES / "pods.yaml"]
     return [document for file in files for document in yaml.safe_load_all(file.read_text())]
 
@@ -124,7 +126,7 @@ def _show(cluster: Cluster) -> None:
     ):
         print(f"\n$ kubectl {shlex.join(arguments)}")
         print(cluster.kubectl(*arguments), end="")
-    print("\nThe kernel's own answer:")
+    print("\nWhat the kernel shows:")
     print(kernel_table(cluster.containers()))
 
 

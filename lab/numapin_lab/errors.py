@@ -1,13 +1,13 @@
-"""What can go wrong in the lab, each with the command that mends it."""
+"""Errors of the lab, each with the command that fixes it."""
 
 
 class LabError(Exception):
-    """The lab cannot go on; the message says why and what to do about it."""
+    """The lab cannot continue; the message says why and what to do."""
 
 
 class MissingError(LabError):
-    """Something the lab needs of this machine is not there."""
+    """Something that the lab needs is missing on this machine."""
 
     def __init__(self, what: str, remedy: str) -> None:
-        super().__init__(f"{what}\n  mend it with: {remedy}")
+        super().__init__(f"{what}\n  fix it with: {remedy}")
         self.what, self.remedy = what, remedy

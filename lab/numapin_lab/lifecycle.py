@@ -1,4 +1,4 @@
-"""A lab as a folder: up, down and status, for the command and for tests alike."""
+"""Bring a lab up and down, and ask for its status; everything it has is in one folder."""
 
 import os
 import shutil
@@ -30,7 +30,7 @@ PARTS = (
     "enforcer",
     "standby",
 )
-# What runs on this machine when the node does not.
+# The parts on this machine when the node is a virtual machine.
 VM_PARTS = (
     "vm",
     "etcd",
@@ -44,7 +44,7 @@ AGENT_STOP_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class PartStatus:
-    """One process of the lab; `pid` is None when it does not run."""
+    """One process of the lab; `pid` is None if it does not run."""
 
     name: str
     pid: int | None
@@ -53,9 +53,9 @@ class PartStatus:
 
 @dataclass(frozen=True)
 class LabFolder:
-    """Where a lab keeps everything. `path` is absolute: daemons run elsewhere.
+    """The folder of a lab. `path` is absolute, because daemons have other working folders.
 
-    `vm`: what comes up has its node in a virtual machine, not on this one.
+    `vm`: the node of a new lab is a virtual machine, not this machine.
     """
 
     path: Path
@@ -67,7 +67,7 @@ class LabFolder:
         return self.path / "kubeconfig"
 
     def state(self) -> LabState | None:
-        """What the lab remembers; None when it is down."""
+        """The state of the lab; None when it is down."""
         return LabState.read(self.path / "lab.json")
 
     def up(
@@ -77,18 +77,18 @@ class LabFolder:
         tell: Say = say,
         kubelet: Mapping[str, Any] | None = None,
     ) -> Cluster:
-        """Start what does not run, building what is not there.
+        """Start every part that does not run; build the components that are missing.
 
         The state is written before anything starts, so that `down` can end an interrupted `up`.
 
         Args:
-            without: names of agents to leave out.
-            environment: says where components may be found or kept.
+            without: names of agents that are not started.
+            environment: says where components are searched and cached.
             tell: takes one line of progress.
-            kubelet: fields of KubeletConfiguration, kept for as long as the lab is there.
+            kubelet: fields of KubeletConfiguration; they stay until the lab is taken down.
 
         Raises:
-            LabError: it cannot come up; the message says why.
+            LabError: the lab cannot be brought up; the message says why.
         """
         known = self.state()
         if known and kubelet is not None and kubelet != known.kubelet:
@@ -109,10 +109,10 @@ class LabFolder:
         return cluster
 
     def down(self) -> None:
-        """End everything and remove it, but for the logs; harmless when the lab is down.
+        """End and remove everything except the logs; does nothing when the lab is down.
 
         Raises:
-            LabError: something resists; the message names it.
+            LabError: something cannot be removed; the message names it.
         """
         if not self.path.is_dir():
             return
@@ -131,7 +131,7 @@ class LabFolder:
         """The virtual machine, to run commands in it.
 
         Raises:
-            LabError: it does not run.
+            LabError: it is not running.
         """
         state = self.state()
         if state is None or not state.vm or read_pid(self.path / "vm") is None:
@@ -139,7 +139,7 @@ class LabFolder:
         return NodeMachine(self.path / "vm", state.run, ())
 
     def status(self) -> list[PartStatus]:
-        """Every part on this machine, in the order of their start."""
+        """Every part on this machine, in the order in which they start."""
         state = self.state()
         names = VM_PARTS if (state.vm if state else self.vm) else PARTS
         return [

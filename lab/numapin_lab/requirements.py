@@ -1,4 +1,4 @@
-"""What the lab needs of the machine, asked for all at once, before anything starts."""
+"""What the lab needs of the machine; all of it is checked before anything starts."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -15,14 +15,14 @@ ROOT_REMEDY = "sudo --preserve-env=PATH,NUMAPIN_LAB_CACHE "
 
 
 def check(command: str, environment: Mapping[str, str] = os.environ) -> None:
-    """Make sure that `up` can go on.
+    """Check that `up` can work.
 
     Args:
         command: what the user typed, to be shown again with sudo before it.
-        environment: PATH and where components are searched.
+        environment: PATH, and where components are searched.
 
     Raises:
-        LabError: it cannot; the message names everything that is missing, each with its remedy.
+        LabError: something is missing; the message names all of it, each with its remedy.
     """
     checks: list[Callable[[], object]] = [
         lambda: check_root(command, os.geteuid()),
@@ -43,13 +43,13 @@ def check(command: str, environment: Mapping[str, str] = os.environ) -> None:
 
 
 def check_root(command: str, user: int) -> None:
-    """Kubelet and containerd make cgroups, namespaces and mounts."""
+    """Check for root: kubelet and containerd create cgroups, namespaces and mounts."""
     if user != 0:
         raise MissingError("the lab needs root: it makes cgroups and mounts", ROOT_REMEDY + command)
 
 
 def check_cgroups() -> None:
-    """Some hierarchy must have cpusets."""
+    """Check that a cgroup hierarchy has cpusets."""
     for folder in hierarchies(MOUNTS.read_text()):
         controllers = folder / "cgroup.controllers"
         offered = controllers.read_text().split() if controllers.exists() else []
@@ -61,7 +61,7 @@ def check_cgroups() -> None:
 
 
 def check_go(environment: Mapping[str, str]) -> None:
-    """Go is needed as long as one component is nowhere else."""
+    """Check for Go, if a component must be built."""
     absent = [one for one in COMPONENTS.values() if find(one, environment)[0] is None]
     for module in {one.module for one in absent}:
         find_go(module, environment)

@@ -1,4 +1,4 @@
-"""What tests and benchmarks do on a running lab: apply, wait, and ask the kernel."""
+"""What tests and benchmarks do on a running lab: apply objects, wait, read the kernel."""
 
 import json
 import os
@@ -30,7 +30,7 @@ _SETS = {1: "cpuset.cpus", 2: "cpuset.cpus.effective"}
 
 
 def policy(name: str = "e2e", **spec: Any) -> dict[str, Any]:
-    """A CpuPolicy; without a word it reserves one CPU on every node."""
+    """A CpuPolicy; without `spec` it reserves one CPU on every node."""
     return {
         "apiVersion": API_VERSION,
         "kind": CPU_POLICY_KIND,
@@ -67,7 +67,7 @@ def pod(
 
 @dataclass(frozen=True)
 class RunningLab:
-    """A cluster that is up, and whoever works on it."""
+    """A lab that is up, with the operations of its users and administrators."""
 
     cluster: Cluster
     patience_seconds: ClassVar[float] = WAIT_SECONDS
@@ -90,15 +90,14 @@ class RunningLab:
         for folder in cgroup.folders():
             if (folder / "kubepods" / "cpuset.cpus").exists():
                 return folder / "kubepods"
-        told = f"no cpuset hierarchy holds {cgroup.name}/kubepods: has the kubelet started?"
-        raise LabError(told)
+        raise LabError(f"no cpuset hierarchy has {cgroup.name}/kubepods: has the kubelet started?")
 
     def agent(self, name: str) -> Agent:
         """The operator or the enforcer."""
         return next(agent for agent in self.cluster.agents if agent.name == name)
 
     def kill(self, name: str) -> None:
-        """End the operator or the enforcer as a crash does."""
+        """Kill the operator or the enforcer."""
         self.agent(name).kill()
 
     def restart(self, name: str) -> None:
@@ -115,19 +114,19 @@ class RunningLab:
         self.kubectl("delete", kind, *names, "--ignore-not-found", "--wait", KUBECTL_TIMEOUT)
 
     def wait(self, ready: Callable[[], bool], what: str) -> None:
-        """Wait for something to become true.
+        """Wait until `ready` returns true.
 
         Raises:
-            LabError: it did not.
+            LabError: it has not in time.
         """
         wait_until(ready, what, self.patience_seconds, poll_seconds=self.poll_seconds)
 
     def eventually(self, read: Callable[[], object], wanted: object) -> None:
-        """Wait until `read` answers `wanted`; fails with the last answer."""
+        """Wait until `read` returns `wanted`; fails with the last value."""
         eventually(read, wanted, self.patience_seconds, self.poll_seconds)
 
     def pod(self, name: str) -> dict[str, Any]:
-        """One pod of the default namespace as the API server has it."""
+        """One pod of the default namespace, from the API server."""
         found: dict[str, Any] = self.cluster.api.get(f"/api/v1/namespaces/default/pods/{name}")
         return found
 
@@ -142,8 +141,8 @@ class RunningLab:
         found = [one for one in listed if one["metadata"]["name"] == self.node]
         return NodeAssignment.model_validate(found[0]) if found else None
 
-    def settled(self) -> bool:
-        """Whether the enforcer says Ready of the very spec that stands."""
+    def in_force(self) -> bool:
+        """Whether the enforcer reports Ready for the newest spec."""
         assignment = self.assignment()
         if assignment is None or assignment.status is None:
             return False
@@ -153,26 +152,26 @@ class RunningLab:
             ready[0].status == "True" and assignment.status.observed_generation == generation
         )
 
-    def wait_settled(self) -> NodeAssignment:
-        """The NodeAssignment, once it is in force."""
-        self.wait(self.settled, "the NodeAssignment to be in force")
+    def wait_in_force(self) -> NodeAssignment:
+        """Wait until the NodeAssignment is in force, and return it."""
+        self.wait(self.in_force, "the NodeAssignment to be in force")
         assignment = self.assignment()
         assert assignment is not None
         return assignment
 
-    def told_exclusive(self) -> list[bool]:
-        """Of each container in the status, whether it is reported to own its CPUs."""
+    def reported_exclusive(self) -> list[bool]:
+        """Whether each container of the status is reported as exclusive."""
         assignment = self.assignment()
         status = assignment.status if assignment else None
         return [one.exclusive for one in status.containers] if status else []
 
     def patch_assignment(self, spec: Mapping[str, Any]) -> None:
-        """Write fields of the NodeAssignment's spec in the operator's place."""
+        """Change fields of the NodeAssignment's spec, instead of the operator."""
         patch = json.dumps({"spec": spec})
         self.kubectl("patch", "nodeassignment", self.node, "--type=merge", "-p", patch)
 
     def stalled(self, reason: str) -> str:
-        """What the NodeAssignment's Stalled condition says; empty unless it has that reason."""
+        """The message of the NodeAssignment's Stalled condition; empty without that reason."""
         assignment = self.assignment()
         conditions = assignment.status.conditions if assignment and assignment.status else ()
         for one in conditions:
@@ -181,10 +180,10 @@ class RunningLab:
         return ""
 
     def cpusets(self) -> dict[str, CpuSet]:
-        """The kernel's cpuset of every cgroup of pods, by its path below kubepods."""
+        """The kernel's cpuset of every cgroup of pods, by path below kubepods."""
         name = _SETS[2 if (self.kubepods / "cgroup.controllers").exists() else 1]
         found = {}
-        # Not rglob: a cgroup that goes while it looks would be an error.
+        # Not rglob: it fails when a cgroup is removed meanwhile.
         for folder in sorted(map(Path, (path for path, _, _ in os.walk(self.kubepods)))):
             try:
                 cpus = CpuSet.parse((folder / name).read_text(encoding="ascii").strip())
@@ -197,7 +196,7 @@ class RunningLab:
         """The id of a pod's container.
 
         Raises:
-            LabError: there is none yet.
+            LabError: it has no container yet.
         """
         found = self.pod(pod_name)
         statuses = found["status"].get("containerStatuses", ())
@@ -211,7 +210,7 @@ class RunningLab:
         return next(self.kubepods.rglob(self.container_id(pod_name, container)))
 
     def allowed(self, pod_name: str) -> CpuSet:
-        """Where every process of a pod's container may run, as /proc says (Cpus_allowed_list)."""
+        """The CPUs of every process of a pod's container, from Cpus_allowed_list in /proc."""
         cpus = CpuSet()
         for pid in (self.container(pod_name) / "cgroup.procs").read_text().split():
             for line in Path(f"/proc/{pid}/status").read_text().splitlines():
@@ -227,14 +226,14 @@ class RunningLab:
         return items
 
     def clear(self) -> None:
-        """Delete every pod and policy; returns when nothing of them is left on the node."""
+        """Delete every pod and policy; returns when none of their cgroups is left."""
         self.kubectl("delete", "pods", "--all", "--grace-period=0", "--force", "--wait=false")
         self.kubectl("delete", "cpupolicies", "--all")
         for name in ("operator", "enforcer"):
             if self.agent(name).daemon.pid() is None:
                 self.restart(name)
-        self.wait(lambda: self.assignment() is None, "the NodeAssignment to go")
-        self.wait(self._no_pods, "every pod's cgroup to go")
+        self.wait(lambda: self.assignment() is None, "the NodeAssignment to be deleted")
+        self.wait(self._no_pods, "every pod's cgroup to be removed")
 
     def _no_pods(self) -> bool:
         return not [path for path in self.cpusets() if "pod" in path]
@@ -246,10 +245,10 @@ def eventually(
     seconds: float = WAIT_SECONDS,
     poll_seconds: float = POLL_SECONDS,
 ) -> None:
-    """Wait until `read` answers `wanted`; fails with the last answer.
+    """Wait until `read` returns `wanted`; fails with the last value.
 
     Raises:
-        AssertionError: it never did.
+        AssertionError: it has not in time.
     """
     deadline = time.monotonic() + seconds
     while (last := read()) != wanted:

@@ -1,4 +1,4 @@
-"""What a lab has to remember of itself: one small file in its folder."""
+"""The state of a lab: one small file in its folder."""
 
 import dataclasses
 import json
@@ -16,7 +16,7 @@ NODE, VM_NODE = "lab", "numa"
 
 @dataclass(frozen=True)
 class Ports:
-    """TCP ports of every part; each keeps its own over restarts."""
+    """TCP ports of every part; a part has the same port after a restart."""
 
     etcd: int
     etcd_peer: int
@@ -31,9 +31,9 @@ class Ports:
 
 @dataclass(frozen=True)
 class LabState:
-    """Names, ports and settings of the kubelet, chosen when the lab came up first.
+    """Names, ports and settings of the kubelet, chosen when the lab was first brought up.
 
-    `vm`: its node is a virtual machine.
+    `vm`: the node is a virtual machine.
     """
 
     id: str
@@ -44,26 +44,26 @@ class LabState:
 
     @property
     def name(self) -> str:
-        """What the machine sees of this lab: its cgroup and its folder in /run."""
+        """The name of the lab's cgroup and of its folder in /run."""
         return f"numapin-lab-{self.id}"
 
     @property
     def run(self) -> Path:
-        """Sockets and state of the container runtime."""
+        """The folder with sockets and state of the container runtime."""
         return Path("/run") / self.name
 
     @classmethod
     def new(cls, kubelet: Mapping[str, Any], vm: bool = False) -> Self:
-        """A lab that shares nothing with any other of the machine."""
+        """Choose a state that no other lab of this machine has."""
         ports = Ports(*choose(len(dataclasses.fields(Ports))))
         return cls(secrets.token_hex(4), VM_NODE if vm else NODE, ports, kubelet, vm)
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
-        """The state in `path`; None when there is no lab.
+        """Read the state in `path`; None without a lab.
 
         Raises:
-            LabError: the file is not what `write` wrote.
+            LabError: the file was not written by `write`.
         """
         try:
             found = json.loads(path.read_text())
@@ -77,7 +77,7 @@ class LabState:
             raise LabError(f"{path} is not the state of a lab ({error!r}); remove it") from error
 
     def write(self, path: Path) -> None:
-        """Keep it, all or nothing."""
+        """Write the file as a whole."""
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".partial")
         partial.write_text(json.dumps(dataclasses.asdict(self), indent=2) + "\n")

@@ -17,13 +17,13 @@ def _exclusive(assignment: NodeAssignment) -> dict[str, tuple[str, bool]]:
 def test_a_pod_gets_an_exclusive_cpu_and_all_others_leave_it(lab: RunningLab) -> None:
     lab.apply(policy(), pod("neighbour", BUSY))
     lab.wait_running("neighbour")
-    lab.wait_settled()
+    lab.wait_in_force()
     assert lab.allowed("neighbour") == EVERYTHING
 
     lab.apply(pod("owner", cpu="1"))
     lab.wait_running("owner")
     uid = lab.pod("owner")["metadata"]["uid"]
-    eventually(lambda: _exclusive(lab.wait_settled()), {uid: ("1", True)})
+    eventually(lambda: _exclusive(lab.wait_in_force()), {uid: ("1", True)})
 
     assert lab.allowed("owner") == OWN
     assert lab.allowed("neighbour") == SHARED
@@ -38,7 +38,7 @@ def test_a_pod_that_does_not_fit_gets_an_event_with_the_numbers_and_runs_shared(
     lab.wait_running("first")
     lab.apply(pod("second", cpu="1"))
     lab.wait_running("second")
-    refused = lab.wait_settled().spec.refused
+    refused = lab.wait_in_force().spec.refused
     assert [(one.pod, one.reason) for one in refused] == [("second", "NotEnoughCPUs")]
     assert "wanted 1 CPU, none free; free on NUMA node 0: 0 CPUs" in refused[0].message
 
@@ -52,8 +52,8 @@ def test_a_pod_that_does_not_fit_gets_an_event_with_the_numbers_and_runs_shared(
 
     lab.delete("pod", "first")
     eventually(lambda: lab.allowed("second"), EVERYTHING)
-    eventually(lambda: _exclusive(lab.wait_settled()), {})
-    status = lab.wait_settled().status
+    eventually(lambda: _exclusive(lab.wait_in_force()), {})
+    status = lab.wait_in_force().status
     assert status is not None
     assert status.pools is not None
     assert status.pools.shared == EVERYTHING
@@ -80,12 +80,12 @@ def test_mode_none_restores_every_cpuset_and_the_policy_stays(lab: RunningLab) -
     eventually(lambda: lab.allowed("owner"), OWN)
     lab.apply(policy(mode="None"))
     eventually(lab.cpusets, before)
-    assert lab.wait_settled().spec.mode == "None"
+    assert lab.wait_in_force().spec.mode == "None"
 
 
 def test_a_container_runs_on_its_own_cpu_before_its_first_instruction(lab: RunningLab) -> None:
     lab.apply(policy())
-    lab.wait_settled()
+    lab.wait_in_force()
     printed = []
     for number in range(20):
         name = f"first-act-{number}"
@@ -95,14 +95,14 @@ def test_a_container_runs_on_its_own_cpu_before_its_first_instruction(lab: Runni
         lab.kubectl("wait", done, f"pod/{name}", KUBECTL_TIMEOUT)
         printed.append(lab.kubectl("logs", name).split()[-1])
         lab.delete("pod", name)
-        eventually(lambda: lab.wait_settled().spec.containers, ())
+        eventually(lambda: lab.wait_in_force().spec.containers, ())
     assert printed == ["1"] * 20
 
 
 def test_a_fractional_request_shares(lab: RunningLab) -> None:
     lab.apply(policy(), pod("half", cpu="500m"))
     lab.wait_running("half")
-    assert not lab.wait_settled().spec.containers
+    assert not lab.wait_in_force().spec.containers
     assert lab.allowed("half") == EVERYTHING
 
 
@@ -121,11 +121,11 @@ def test_an_init_container_passes_its_cpu_on(lab: RunningLab) -> None:
     owner["spec"]["initContainers"] = [main | {"name": "first", "command": list(look)}]
     lab.apply(policy(), pod("neighbour", BUSY))
     lab.wait_running("neighbour")
-    lab.wait_settled()
+    lab.wait_in_force()
     lab.apply(owner)
     lab.wait_running("owner")
     eventually(lambda: lab.allowed("owner"), OWN)
     assert lab.kubectl("logs", "owner", "-c", "first").split()[-1] == str(OWN)
     assert lab.allowed("neighbour") == SHARED
-    spec = lab.wait_settled().spec
+    spec = lab.wait_in_force().spec
     assert [(one.container, str(one.cpus)) for one in spec.containers] == [("main", "1")]

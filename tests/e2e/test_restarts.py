@@ -19,17 +19,17 @@ def pinned(lab: RunningLab) -> RunningLab:
     lab.wait_running("owner", "neighbour")
     eventually(lambda: lab.allowed("owner"), OWN)
     eventually(lambda: lab.allowed("neighbour"), SHARED)
-    lab.wait_settled()
+    lab.wait_in_force()
     return lab
 
 
 @pytest.mark.parametrize("part", ["operator", "enforcer"])
 def test_a_part_that_is_killed_and_restarted_changes_nothing(pinned: RunningLab, part: str) -> None:
-    before, spec = pinned.cpusets(), pinned.wait_settled().spec
+    before, spec = pinned.cpusets(), pinned.wait_in_force().spec
     pinned.kill(part)
     assert pinned.cpusets() == before
     pinned.restart(part)
-    after = pinned.wait_settled()
+    after = pinned.wait_in_force()
     assert pinned.cpusets() == before
     assert after.spec == spec
     assert after.status is not None
@@ -37,13 +37,13 @@ def test_a_part_that_is_killed_and_restarted_changes_nothing(pinned: RunningLab,
 
 
 def test_both_killed_and_restarted_in_the_other_order(pinned: RunningLab) -> None:
-    before, spec = pinned.cpusets(), pinned.wait_settled().spec
+    before, spec = pinned.cpusets(), pinned.wait_in_force().spec
     pinned.kill("operator")
     pinned.kill("enforcer")
     pinned.restart("enforcer")
     assert pinned.cpusets() == before
     pinned.restart("operator")
-    assert pinned.wait_settled().spec == spec
+    assert pinned.wait_in_force().spec == spec
     assert pinned.cpusets() == before
 
 
@@ -58,7 +58,7 @@ def test_a_pod_that_ends_while_the_operator_is_down_is_released_later(pinned: Ru
 def test_a_pod_that_starts_while_the_enforcer_is_down_is_pinned_later(lab: RunningLab) -> None:
     lab.apply(policy(), pod("neighbour", BUSY))
     lab.wait_running("neighbour")
-    lab.wait_settled()
+    lab.wait_in_force()
     lab.kill("enforcer")
     lab.apply(pod("owner", cpu="1"))
     lab.wait_running("owner")
@@ -72,7 +72,7 @@ def test_a_new_pod_starts_off_the_exclusive_cpu_while_the_enforcer_is_down(
     pinned: RunningLab, cpu: str | None
 ) -> None:
     """In its class if it has one, and else by the standby."""
-    eventually(pinned.told_exclusive, [True])
+    eventually(pinned.reported_exclusive, [True])
     pinned.kill("enforcer")
     tell = ("sh", "-c", "grep Cpus_allowed_list /proc/self/status; exec sleep 1000000")
     pinned.apply(pod("late", tell, cpu=cpu))
@@ -90,14 +90,14 @@ def test_an_overwritten_cpuset_is_reverted_counted_and_reported(pinned: RunningL
     eventually(lambda: pinned.allowed("neighbour"), SHARED)
 
     def counted() -> bool:
-        status = pinned.wait_settled().status
+        status = pinned.wait_in_force().status
         return status is not None and status.drift_count > 0
 
     eventually(counted, True)
 
 
 def _owner(lab: RunningLab) -> dict[str, Any]:
-    return lab.wait_settled().spec.containers[0].to_wire()
+    return lab.wait_in_force().spec.containers[0].to_wire()
 
 
 def _refused(lab: RunningLab, told: str) -> bool:

@@ -119,7 +119,7 @@ def test_exclusive_containers_get_whole_cores_of_one_numa_node(settled: RunningV
         assert answer is not None
         cpus, mems, _ = answer
         assert of(settled, name) == (cpus, mems, {(cpus, mems)})
-    refused = settled.wait_settled().spec.refused
+    refused = settled.wait_in_force().spec.refused
     assert [(one.pod, one.reason) for one in refused] == [("odd", "TopologyAffinityError")]
 
 
@@ -161,7 +161,7 @@ def watched(lab: RunningVmLab, file: Path) -> Iterator[list[NodeAssignment]]:
 
 def move(lab: RunningVmLab, name: str, mems: str) -> None:
     """Have a pod's memory moved by a spec written in the operator's place, who never does that."""
-    wire = lab.wait_settled().spec.to_wire()["containers"]
+    wire = lab.wait_in_force().spec.to_wire()["containers"]
     lab.patch_assignment(
         {"containers": [one | ({"mems": mems} if one["pod"] == name else {}) for one in wire]}
     )

@@ -130,7 +130,7 @@ def _prepare(lab: RunningLab) -> Before:
     lab.wait_running(*RESIDENTS)
     cpusets = lab.cpusets()
     lab.apply(policy(POLICY))
-    lab.wait_settled()
+    lab.wait_in_force()
     folders = {name: lab.agent(name).folder for name in ("operator", "enforcer")}
     folders["standby"] = lab.cluster.standby.folder
     logs = {name: Log(folder / "log") for name, folder in folders.items()}

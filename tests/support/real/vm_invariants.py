@@ -11,7 +11,7 @@ from numapin_lab.vm.running_lab import Group, KernelState, RunningVmLab, Task
 def problems(lab: RunningVmLab) -> list[str]:
     """Where NodeAssignment, cgroups and processes do not agree; empty when all is in force."""
     assignment = lab.assignment()
-    if assignment is None or assignment.status is None or not lab.settled():
+    if assignment is None or assignment.status is None or not lab.in_force():
         return ["the NodeAssignment is not in force"]
     state, pods = lab.look(), lab.cluster.pods()
     ids = dict(_container_ids(pods))

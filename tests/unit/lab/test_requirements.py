@@ -28,7 +28,7 @@ def test_everything_missing_is_reported_at_once(
         requirements.check("up", environment)
     for needed in (
         "no cgroup hierarchy has the cpuset controller",
-        "containerd needs runc\n  mend it with: apt-get install runc",
+        "containerd needs runc\n  fix it with: apt-get install runc",
         "must be built, and there is no Go",
     ):
         assert re.search(re.escape(needed), str(refused.value))

@@ -23,7 +23,7 @@ def check_end_state(lab: RunningLab, residents: Iterable[str]) -> list[str]:
     """
     names = set(residents)
     goals: dict[str, Callable[[], bool]] = {
-        "the NodeAssignment is Ready": lambda: until_answered(lab.settled, False),
+        "the NodeAssignment is Ready": lambda: until_answered(lab.in_force, False),
         "only the residents' cgroups are left": lambda: _pods_with_cgroups(lab) == len(names),
         "no pod that is gone is assigned or refused": lambda: _nothing_assigned(lab),
         "every policy is in force": lambda: _policies_ready(lab),
@@ -58,7 +58,7 @@ def _probe(lab: RunningLab) -> list[str]:
 
     problems = _reach("a new exclusive container has its CPU to itself", apart)
     lab.delete("pod", PROBE, NEIGHBOUR)
-    freed = _reach("the CPU is free again", lambda: _nothing_assigned(lab) and lab.settled())
+    freed = _reach("the CPU is free again", lambda: _nothing_assigned(lab) and lab.in_force())
     return problems + freed
 
 
