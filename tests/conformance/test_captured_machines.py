@@ -1,4 +1,4 @@
-"""What `numapin topology` says of captured machines is a machine that `numapin simulate` takes."""
+"""`numapin topology` finds in captured machines what conformance and simulation start from."""
 
 import json
 import tarfile
@@ -9,7 +9,14 @@ import pytest
 
 from numapin_cli.main import main
 
+
+def _name(archive: Path) -> str:
+    return archive.name.removesuffix(".tar.xz")
+
+
 CAPTURED = sorted((Path(__file__).parents[1] / "machines").glob("*.tar.xz"))
+RECORDED = Path(__file__).parent / "machines"
+BOTH = [file for file in CAPTURED if (RECORDED / f"{_name(file)}.json").exists()]
 
 
 def _pod(uid: str, cpu: str) -> dict[str, Any]:
@@ -18,17 +25,30 @@ def _pod(uid: str, cpu: str) -> dict[str, Any]:
     return {"metadata": {"name": uid, "uid": uid}, "spec": {"containers": containers}}
 
 
-@pytest.mark.parametrize("archive", CAPTURED, ids=lambda file: file.name.removesuffix(".tar.xz"))
+def _discovered(archive: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """What `numapin topology -o json` prints of a captured machine."""
+    with tarfile.open(archive) as packed:
+        packed.extractall(folder, filter="data")
+    assert main(["topology", "--root", str(folder / _name(archive)), "-o", "json"]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("archive", BOTH, ids=_name)
+def test_discovery_finds_the_machine_that_the_kubelet_answered_for(
+    archive: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = json.loads(_discovered(archive, tmp_path, capsys))
+    recorded = json.loads((RECORDED / f"{_name(archive)}.json").read_text())
+    for node in found["numaNodes"]:
+        node["hugepages"] = {}  # the kubelet was asked about machines without any
+    assert {key: found[key] for key in recorded} == recorded
+
+
+@pytest.mark.parametrize("archive", CAPTURED, ids=_name)
 def test_a_discovered_machine_is_simulated_unchanged(
     archive: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    name = archive.name.removesuffix(".tar.xz")
-    with tarfile.open(archive) as packed:
-        # Debian 12's Python has no filters yet.
-        packed.extraction_filter = getattr(tarfile, "data_filter", None)
-        packed.extractall(tmp_path)
-    assert main(["topology", "--root", str(tmp_path / name), "-o", "json"]) == 0
-    (tmp_path / "found.json").write_text(capsys.readouterr().out)
+    (tmp_path / "found.json").write_text(_discovered(archive, tmp_path, capsys))
     scenarios = [
         {
             "name": policy,
