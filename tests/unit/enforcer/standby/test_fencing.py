@@ -1,0 +1,88 @@
+"""The standby's passes over a model of the kernel."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
+from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
+from numapin_enforcer.cgroups.naming import Driver, Layout
+from numapin_enforcer.cgroups.snapshot import CgroupView
+from numapin_enforcer.cgroups.tree import CgroupReadOnlyError, Version, Write
+from numapin_enforcer.standby.fencing import RESYNC_SECONDS, RETRY_SECONDS, Fencing
+from support.fakes.manual_clock import ManualClock
+from support.fakes.watched_kernel import ModelWatch, WatchedModel
+
+MACHINE = Topology(
+    cpus=tuple(Cpu(cpu, cpu, 0, NO_CACHE, 0) for cpu in range(4)),
+    numa_nodes=(NumaNode(0, 1 << 30),),
+)
+EXCLUSIVE = ContainerAssignment(
+    pod_uid="owner", namespace="d", pod="p", container="c", cpus=CpuSet([3]), exclusive=True
+)
+SPEC = NodeAssignmentSpec(
+    pools=Pools(reserved=CpuSet([0]), shared=CpuSet([0, 1, 2])), containers=(EXCLUSIVE,)
+)
+NEW_POD = "kubepods/podnew"
+
+
+@pytest.fixture
+def model() -> WatchedModel:
+    made = WatchedModel(Version.V2, CpuSet(range(4)), MemSet((0,)))
+    made.make(NEW_POD)
+    return made
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def pods(model: WatchedModel) -> Any:
+    view = CgroupView(model, ModelWatch(model))
+    return SimpleNamespace(files=model, view=view, layout=Layout(Driver.CGROUPFS))
+
+
+@pytest.fixture
+def fencing(clock: ManualClock) -> Fencing:
+    machine = SimpleNamespace(topology=MACHINE, rescan=lambda: False)
+    return Fencing(cast("Any", machine), clock)
+
+
+def cpus(model: WatchedModel, path: str) -> str:
+    return str(model.read().cgroups[path].effective_cpus)
+
+
+def test_a_new_pod_is_kept_off_exclusive_cpus(
+    fencing: Fencing, pods: Any, model: WatchedModel
+) -> None:
+    assert fencing.make_pass(pods, SPEC) == RESYNC_SECONDS
+    assert cpus(model, NEW_POD) == "0-2"
+
+
+def test_a_tree_without_breach_is_not_written(
+    fencing: Fencing, pods: Any, model: WatchedModel, clock: ManualClock
+) -> None:
+    fencing.make_pass(pods, SPEC)
+    writes: list[Write] = []
+    model.after_write = writes.append
+    clock._now_seconds += RESYNC_SECONDS
+    fencing.make_pass(pods, SPEC)
+    assert writes == []
+
+
+def test_a_refused_write_is_tried_again_soon_and_then_less_often(
+    fencing: Fencing, pods: Any, model: WatchedModel
+) -> None:
+    def refuse(write: Write) -> None:
+        raise CgroupReadOnlyError(write.path, str(write.value), 30, "read-only")
+
+    model.before_write = refuse
+    waits = [fencing.make_pass(pods, SPEC) for _ in range(3)]
+    assert waits == pytest.approx([RETRY_SECONDS, 2 * RETRY_SECONDS, 4 * RETRY_SECONDS])
+    model.before_write = lambda _: None
+    assert fencing.make_pass(pods, SPEC) == RESYNC_SECONDS
+    assert cpus(model, NEW_POD) == "0-2"
