@@ -22,8 +22,8 @@ from numapin_enforcer.runtime.updater import (
     find_containers,
     resources_to_send,
 )
+from numapin_enforcer.status.conditions import cgroup_obstacles, moving, remembered
 from numapin_enforcer.status.reporter import Background
-from numapin_enforcer.status.verdict import cgroup_obstacles, moving, remembered
 from numapin_enforcer.systemd.slices import SliceSets, qos_slices, slice_sets
 from numapin_enforcer.systemd.updater import SliceUpdater
 

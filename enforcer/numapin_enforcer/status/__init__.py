@@ -1,1 +1,1 @@
-"""What is reported of the node: summary, conditions, Events."""
+"""What the enforcer reports: conditions, status, Events, probes."""

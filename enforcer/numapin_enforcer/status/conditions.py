@@ -1,21 +1,24 @@
-"""Pure: what the node's status says, and the smallest patch that makes it say so."""
+"""What the status says of a pass: its conditions, and the smallest patch that writes them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from numapin_api.conditions import Condition, ConditionType, Obstacle, Reason, Verdict, merge
-from numapin_api.nodeassignment import NodeAssignmentStatus
+from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
+from numapin_enforcer.cgroups.apply import Failure
+from numapin_enforcer.cgroups.tree import CgroupReadOnlyError, Write
+from numapin_enforcer.status.summary import Summary
 
 KERNELS_WORD: Final = ("containers", "pools", "running")
-"""The fields that only a look at the cgroups can fill."""
+"""The fields that are read from the cgroups."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A status but for its conditions, whose times depend on what was said before.
+    """A status whose conditions have no times yet: those depend on the status before.
 
-    `blind` says that the cgroups could not be looked at: what was said of them stays.
+    `blind`: the cgroups were unreadable; the previously reported values stay.
     """
 
     content: NodeAssignmentStatus
@@ -43,9 +46,9 @@ def judge(stalled: Obstacle | None, working: Obstacle | None, fine: str) -> tupl
     """The three conditions from what is wrong.
 
     Args:
-        stalled: what somebody must mend before anything goes on.
-        working: what is not done yet, and will be without help.
-        fine: what to say of a node on which all is as it should be.
+        stalled: what somebody must repair.
+        working: what is not finished yet, and will be without help.
+        fine: the message for a healthy node.
     """
     lacking = stalled or working
     ready = (
@@ -77,3 +80,99 @@ def merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str
         elif key not in before or old != value:
             patch[key] = value
     return patch
+
+
+PASSES_TO_STALL = 5
+"""After so many failed passes in a row somebody must look."""
+
+SHOWN = 3
+"""How many failures a condition names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a report is made of.
+
+    Attributes:
+        facts: what is known without a pass: generation, topology, cgroups, runtime, drift.
+        spec: what is in force; None while nothing is.
+        summary: what the kernel has; None if it could not be read.
+        stalled: what somebody must repair, the worst first.
+        working: what is under way.
+        note: an extra message for a healthy node.
+    """
+
+    facts: NodeAssignmentStatus
+    spec: NodeAssignmentSpec | None
+    summary: Summary | None
+    stalled: Sequence[Obstacle] = ()
+    working: Sequence[Obstacle] = ()
+    note: str = ""
+
+
+def build_report(scene: Scene) -> Report:
+    """The status of this moment."""
+    summary = scene.summary or Summary()
+    content = scene.facts.model_copy(
+        update={
+            "pools": summary.pools,
+            "containers": summary.containers,
+            "running": summary.running,
+        }
+    )
+    stalled, working = _first(scene.stalled), _first((*scene.working, *_unkept(summary)))
+    fine = "; ".join(filter(None, (_fine(scene.spec, summary), scene.note)))
+    verdicts = judge(stalled, working, fine)
+    return Report(content, verdicts, blind=scene.summary is None)
+
+
+def cgroup_obstacles(
+    failures: Sequence[Failure], failed_passes: int
+) -> tuple[list[Obstacle], list[Obstacle]]:
+    """Refused writes as obstacles: those that somebody must repair, and those that are retried."""
+    if not failures:
+        return [], []
+    first = failures[0].error
+    told = "; ".join(str(failure.error) for failure in failures[:SHOWN])
+    if len(failures) > SHOWN:
+        told += f"; and {len(failures) - SHOWN} more"
+    obstacle = Obstacle(first.reason, told)
+    hopeless = isinstance(first, CgroupReadOnlyError) or failed_passes >= PASSES_TO_STALL
+    return ([obstacle], []) if hopeless else ([], [obstacle])
+
+
+def moving(writes: Iterable[Write]) -> list[Obstacle]:
+    """Memory that is being moved."""
+    paths = {write.path for write in writes}
+    if not paths:
+        return []
+    return [Obstacle(Reason.APPLYING, f"memory of {len(paths)} cgroups is being moved")]
+
+
+def remembered(lingering: Collection[str]) -> list[Obstacle]:
+    """Containers that the runtime may still give CPUs that they must not have."""
+    if not lingering:
+        return []
+    told = f"the runtime is being told that {len(lingering)} containers may use other CPUs now"
+    return [Obstacle(Reason.APPLYING, told)]
+
+
+def _unkept(summary: Summary) -> list[Obstacle]:
+    """Containers that are reported as exclusive once the assignment is on disk."""
+    if not summary.unkept:
+        return []
+    told = f"the assignment is being kept on the node, {summary.unkept} of its owners are new"
+    return [Obstacle(Reason.APPLYING, told)]
+
+
+def _fine(spec: NodeAssignmentSpec | None, summary: Summary) -> str:
+    if spec is None:
+        return "nothing is to be enforced"
+    if spec.mode == "None":
+        return "every cgroup has what its parent has"
+    count = sum(one.exclusive for one in summary.containers)
+    return "1 container owns CPUs" if count == 1 else f"{count} containers own CPUs"
+
+
+def _first(obstacles: Sequence[Obstacle]) -> Obstacle | None:
+    return obstacles[0] if obstacles else None

@@ -20,11 +20,10 @@ from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.plan.desired import Desired
 from numapin_enforcer.plan.drift import Drift, DriftCount
-from numapin_enforcer.status.conditions import Report
+from numapin_enforcer.status.conditions import Report, Scene, build_report, cgroup_obstacles
 from numapin_enforcer.status.events import EventPoster
 from numapin_enforcer.status.publisher import Publisher
 from numapin_enforcer.status.summary import Doubt, Summary, summarize
-from numapin_enforcer.status.verdict import Scene, build_report, cgroup_obstacles
 
 Body = Mapping[str, Any]
 

@@ -1,15 +1,61 @@
-"""Pure: what the kernel's answer means for the status: who has what, and who has it alone."""
+"""What the kernel's answer means for the status: which container has what, and what alone."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
-from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import ContainerStatus, NodeAssignmentSpec, PoolsInForce
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.nodeassignment import (
+    ContainerAssignment,
+    ContainerStatus,
+    NodeAssignmentSpec,
+    PoolsInForce,
+)
 from numapin_enforcer.cgroups.naming import Kind, Layout
-from numapin_enforcer.cgroups.tree import Tree
+from numapin_enforcer.cgroups.tree import Cgroup, Tree, related
 from numapin_enforcer.plan.desired import Desired
-from numapin_enforcer.status.in_force import InForce, in_force
+
+NOTHING: Final[Mapping[str, CpuSet]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """One container of the spec as the kernel has it.
+
+    `exclusive` is True once it has all its exclusive CPUs, and no other cgroup has any of them;
+    its ancestors and descendants do not count.
+    """
+
+    path: str
+    container: ContainerAssignment
+    cpus: CpuSet
+    mems: MemSet
+    exclusive: bool
+
+
+def in_force(
+    tree: Tree, wanted: Mapping[str, Desired], lingering: Mapping[str, CpuSet] = NOTHING
+) -> tuple[InForce, ...]:
+    """Every container of the spec that has a cgroup, with the sets read back from the kernel.
+
+    `lingering` maps cgroups to CPUs that runtime or systemd may still write there at any moment: no
+    container has those exclusively yet.
+    """
+    intruded = _intruded(tree, wanted, lingering)
+    return tuple(
+        InForce(
+            path,
+            container,
+            found.effective_cpus,
+            found.effective_mems,
+            _owns(found, wanted[path], intruded),
+        )
+        for path, found in tree.cgroups.items()
+        if (container := wanted[path].container)
+        and wanted[tree.parents.get(path, path)].container is None
+    )
+
 
 LEAVES: Final = frozenset({Kind.CONTAINER, Kind.NESTED, Kind.OTHER})
 
@@ -21,11 +67,10 @@ class Summary:
     Attributes:
         containers: the spec's containers that run.
         pools: the pools in force.
-        running: UIDs of the spec's pods of which a container's cgroup exists, the sandbox's
-            included. The kubelet removes the pod's own cgroup seconds after all that was in it:
-            an empty one holds nobody's CPUs.
-        unkept: how many containers have their CPUs alone and are not told as owners yet, because a
-            restart would not know it.
+        running: UIDs of the spec's pods that have a container's cgroup, the sandbox's included. The
+            kubelet removes a pod's own cgroup seconds later: an empty one has no CPUs to free.
+        unkept: how many containers have their CPUs exclusively and are not reported so yet, because
+            a restart would not know it.
     """
 
     containers: tuple[ContainerStatus, ...] = ()
@@ -36,11 +81,11 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Why one who owns CPUs by the kernel's word is not told as an owner yet.
+    """Reasons not to report a container as exclusive although the kernel agrees.
 
     Attributes:
-        until_kept: while `spec` is not kept on the node, what is: an enforcer that is killed now
-            begins with that, so nobody is told as an owner who is none in it as well.
+        until_kept: the spec that a restart would load now, None once `spec` is on disk. A container
+            must be exclusive in both.
         lingering: as in `in_force`.
     """
 
@@ -58,9 +103,9 @@ def summarize(
     layout: Layout,
     doubt: Doubt = SURE,
 ) -> Summary:
-    """Tell what `tree`, read back after all writes, means for `spec`.
+    """What `tree`, read back after all writes, means for `spec`.
 
-    Without anything desired only what runs is told, and nothing when all is given back.
+    If nothing is desired the summary has only what runs; if all is released it is empty.
     """
     if spec.mode == "None":
         return Summary()
@@ -91,7 +136,7 @@ def summarize(
 def _unkept(
     found: Mapping[tuple[str, str], InForce], kept: NodeAssignmentSpec
 ) -> frozenset[tuple[str, str]]:
-    """Who owns CPUs and would not, or others, by the word of `kept`."""
+    """Exclusive containers that have other CPUs in `kept`, or none."""
     known = {(one.pod_uid, one.container): one for one in kept.containers}
     return frozenset(
         key for key, one in found.items() if one.exclusive and one.container != known.get(key)
@@ -105,7 +150,7 @@ def _running(spec: NodeAssignmentSpec, tree: Tree, layout: Layout) -> Iterator[s
 
 
 def _shared(tree: Tree, desired: Mapping[str, Desired], layout: Layout, owned: CpuSet) -> CpuSet:
-    """What those may use who own nothing and do not wait on an owner's CPUs for their name."""
+    """The CPUs of all cgroups but those on exclusive CPUs."""
     return CpuSet.union(
         cgroup.effective_cpus
         for path, cgroup in tree.cgroups.items()
@@ -116,10 +161,30 @@ def _shared(tree: Tree, desired: Mapping[str, Desired], layout: Layout, owned: C
 def _pools(
     spec: NodeAssignmentSpec, containers: Iterable[ContainerStatus], shared: CpuSet
 ) -> PoolsInForce | None:
-    """The pools in force; while nobody runs in the shared one it is as the spec says."""
+    """The pools in force; a shared pool without a container is as in the spec."""
     if spec.pools is None:
         return None
     exclusive = CpuSet.union(one.cpus for one in containers if one.exclusive)
     return PoolsInForce(
         reserved=spec.pools.reserved, shared=shared or spec.pools.shared, exclusive=exclusive
     )
+
+
+def _owns(found: Cgroup, want: Desired, intruded: CpuSet) -> bool:
+    whole = found.effective_cpus == want.cpus
+    return want.exclusive and whole and want.cpus.isdisjoint(intruded)
+
+
+def _intruded(tree: Tree, wanted: Mapping[str, Desired], lingering: Mapping[str, CpuSet]) -> CpuSet:
+    """Exclusive CPUs that a cgroup outside of the container and its ancestors has as well."""
+    owners: dict[int, list[str]] = {}
+    for path, want in wanted.items():
+        if want.exclusive:
+            for cpu in want.cpus:
+                owners.setdefault(cpu, []).append(path)
+    owned, intruded = CpuSet(owners), CpuSet()
+    for path, cgroup in tree.cgroups.items():
+        for cpu in (cgroup.effective_cpus | lingering.get(path, CpuSet())) & owned:
+            if not any(related(path, owner) for owner in owners[cpu]):
+                intruded |= CpuSet((cpu,))
+    return intruded

@@ -21,14 +21,14 @@ from numapin_enforcer.cgroups.tree import (
     Step,
     Write,
 )
-from numapin_enforcer.status.summary import Summary
-from numapin_enforcer.status.verdict import (
+from numapin_enforcer.status.conditions import (
     PASSES_TO_STALL,
     Scene,
     build_report,
     cgroup_obstacles,
     moving,
 )
+from numapin_enforcer.status.summary import Summary
 
 ONE = ContainerStatus(pod_uid="u", container="c", cpus=CpuSet([1]), exclusive=True)
 POOLS = PoolsInForce(reserved=CpuSet([0]), shared=CpuSet([0]), exclusive=CpuSet([1]))

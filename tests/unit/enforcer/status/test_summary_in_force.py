@@ -4,7 +4,7 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
 from numapin_enforcer.plan.desired import Desired
-from numapin_enforcer.status.in_force import in_force
+from numapin_enforcer.status.summary import in_force
 
 MEMS = MemSet([0])
 OWNER = ContainerAssignment(
