@@ -30,14 +30,6 @@ class WorkQueue:
         self._delayed: dict[str, asyncio.TimerHandle] = {}
         self._waiters: deque[asyncio.Future[None]] = deque()
 
-    def __len__(self) -> int:
-        return len(self._queued) + len(self._taken)
-
-    @property
-    def idle(self) -> bool:
-        """Whether no key waits, is worked on or is delayed after a failure."""
-        return not (self._queued or self._taken or self._delayed)
-
     def add(self, key: str) -> None:
         """Give `key` to a worker soon, even if it is delayed after a failure."""
         if delayed := self._delayed.pop(key, None):

@@ -6,6 +6,7 @@ from typing import Any
 from numapin_api.hardware import compact_topology
 from numapin_api.topology import Cpu, NumaNode, Topology
 from numapin_operator.nodes.decide import NodePicture
+from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.pods import parse_pod
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
 from numapin_operator.placement import PodView
@@ -151,3 +152,8 @@ def picture(
 ) -> NodePicture:
     """The picture of a node that POLICY selects."""
     return NodePicture("node-1", node, policies, assignment, pods)
+
+
+def is_idle(queue: WorkQueue) -> bool:
+    """Whether no key waits, is worked on or is delayed after a failure."""
+    return not (queue._queued or queue._taken or queue._delayed)

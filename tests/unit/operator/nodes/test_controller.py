@@ -20,7 +20,7 @@ from numapin_operator.policies.status_writer import StatusWriter
 from support.fakes.cluster import FakeCluster
 from support.fakes.manual_clock import ManualClock
 from support.real.waiting import running
-from support.values.operator import enforcer_status, node_view, pod_view
+from support.values.operator import enforcer_status, is_idle, node_view, pod_view
 
 
 class Operator:
@@ -57,7 +57,7 @@ class Operator:
                 tasks.create_task(self.controller.work(self.leading)),
                 tasks.create_task(self.events.run()),
             ]
-            while not self.queue.idle:  # noqa: ASYNC110 - a seam only for tests would be worse
+            while not is_idle(self.queue):  # noqa: ASYNC110 - a seam only for tests would be worse
                 await asyncio.sleep(0.001)
             await self.clock.run_tasks()
             for worker in workers:

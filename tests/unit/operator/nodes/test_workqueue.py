@@ -4,6 +4,7 @@ from contextlib import suppress
 
 from numapin_daemon.backoff import Backoff
 from numapin_operator.nodes.workqueue import WorkQueue
+from support.values.operator import is_idle
 
 
 async def test_a_key_added_twice_is_given_out_once() -> None:
@@ -14,7 +15,7 @@ async def test_a_key_added_twice_is_given_out_once() -> None:
     assert [await queue.take(), await queue.take()] == ["a", "b"]
     queue.done("a")
     queue.done("b")
-    assert queue.idle
+    assert is_idle(queue)
 
 
 async def test_a_key_is_never_with_two_workers() -> None:
@@ -67,7 +68,7 @@ async def test_a_key_that_failed_comes_back_later_each_time() -> None:
     for _ in range(6):
         assert await queue.take() == "a"
         delays.append(queue.failed("a"))
-        assert not queue.idle
+        assert not is_idle(queue)
     assert delays == [0.001, 0.002, 0.004, 0.008, 0.008, 0.008]
 
 
@@ -112,4 +113,4 @@ async def test_an_added_key_does_not_wait_for_its_back_off() -> None:
     queue.add("a")
     assert await queue.take() == "a"
     queue.done("a")
-    assert queue.idle
+    assert is_idle(queue)
