@@ -85,23 +85,18 @@ def overwritten_choice(
         candidates: what there is to choose from.
         search_stopped: whether the search ended with the next combination.
     """
-    position = {candidate: number for number, candidate in enumerate(candidates)}
-    numbers = tuple(position[each] for each in chosen)
-    left = _left_by_appends(numbers, len(candidates), search_stopped=search_stopped)
-    return tuple(candidates[number] for number in left)
-
-
-def _left_by_appends(
-    chosen: tuple[int, ...], total: int, *, search_stopped: bool
-) -> tuple[int, ...]:
-    size = len(chosen)
+    size, total = len(chosen), len(candidates)
     unshared = max((capacity for capacity in _CAPACITIES if capacity < size), default=0) + 1
     if unshared >= size:
-        return chosen
-    if not search_stopped:
-        return chosen[:unshared] + tuple(range(total - (size - unshared), total))
-    following = _next_combination(chosen, total)
-    return following if following[:unshared] == chosen[:unshared] else chosen
+        return tuple(chosen)
+    position = {candidate: number for number, candidate in enumerate(candidates)}
+    numbers = tuple(position[each] for each in chosen)
+    if search_stopped:
+        following = _next_combination(numbers, total)
+        left = following if following[:unshared] == numbers[:unshared] else numbers
+    else:
+        left = numbers[:unshared] + tuple(range(total - (size - unshared), total))
+    return tuple(candidates[number] for number in left)
 
 
 def _next_combination(chosen: tuple[int, ...], total: int) -> tuple[int, ...]:

@@ -42,14 +42,12 @@ NO_CPUS: Final = CpuMask(0)
 NO_NUMA_NODES: Final = NumaMask(0)
 
 
-def cpu_mask(cpus: Iterable[int]) -> CpuMask:
-    """The mask of these CPUs."""
-    return CpuMask(_mask_of(cpus))
-
-
 def numa_mask(numa_nodes: Iterable[int]) -> NumaMask:
     """The mask of these NUMA nodes."""
-    return NumaMask(_mask_of(numa_nodes))
+    mask = 0
+    for numa_node in numa_nodes:
+        mask |= 1 << numa_node
+    return NumaMask(mask)
 
 
 def members(mask: CpuMask | NumaMask) -> Iterator[int]:
@@ -74,13 +72,6 @@ def lowest(mask: CpuMask, count: int) -> CpuMask:
         chosen |= low
         rest ^= low
     return CpuMask(chosen)
-
-
-def _mask_of(ids: Iterable[int]) -> int:
-    mask = 0
-    for one in ids:
-        mask |= 1 << one
-    return mask
 
 
 def _without_highest(mask: CpuMask, count: int) -> CpuMask:
