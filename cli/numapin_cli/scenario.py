@@ -126,13 +126,13 @@ class _Reader:
             raise self._error("steps", "must be a list of steps")
         present: set[str] = set()
         for index, step in enumerate(steps):
-            place = f"steps[{index}]"
+            field = f"steps[{index}]"
             match step:
                 case {"add": dict() as pod, **rest} if not rest:
-                    view = self._pod(pod, place)
+                    view = self._pod(pod, field)
                     if view.uid in present:
                         raise self._error(
-                            place, f"pod {view.uid} is there already; remove it first"
+                            field, f"pod {view.uid} is there already; remove it first"
                         )
                     present.add(view.uid)
                     yield Step(add=view)
@@ -140,13 +140,13 @@ class _Reader:
                     present.discard(uid)
                     yield Step(remove=uid)
                 case _:
-                    raise self._error(place, 'must be {"add": <Pod>} or {"remove": "<pod uid>"}')
+                    raise self._error(field, 'must be {"add": <Pod>} or {"remove": "<pod uid>"}')
 
-    def _pod(self, pod: dict[str, Any], place: str) -> PodView:
+    def _pod(self, pod: dict[str, Any], field: str) -> PodView:
         try:
             return parse_pod(pod)
         except PodFormatError as refused:
-            raise self._error(f"{place}.add.{refused.field}", refused.problem) from refused
+            raise self._error(f"{field}.add.{refused.field}", refused.problem) from refused
 
     def _error(self, field: str, problem: str) -> ScenarioError:
         return ScenarioError(self._name, field, problem)

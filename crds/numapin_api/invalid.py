@@ -1,4 +1,4 @@
-"""What pydantic found wrong with a document, as the place, the problem and the remedy."""
+"""What pydantic found wrong with a document, as the field, the problem and the remedy."""
 
 from typing import NamedTuple
 
@@ -7,9 +7,9 @@ from pydantic_core import ErrorDetails
 
 
 class InvalidField(NamedTuple):
-    """One field that is wrong: its place, such as `spec.topology.policy`, and what to do."""
+    """One field that is wrong: its path, such as `spec.topology.policy`, and what to do."""
 
-    place: str
+    field: str
     problem: str
 
     def __str__(self) -> str:
@@ -24,12 +24,12 @@ def invalid_fields(error: ValidationError, within: str = "") -> tuple[InvalidFie
         within: where that document stands in a larger one, such as `spec`.
     """
     return tuple(
-        InvalidField(_place(within, finding["loc"]), _problem(finding))
+        InvalidField(_path(within, finding["loc"]), _problem(finding))
         for finding in error.errors(include_url=False)
     )
 
 
-def _place(within: str, path: tuple[int | str, ...]) -> str:
+def _path(within: str, path: tuple[int | str, ...]) -> str:
     steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return "".join((within, *steps)).lstrip(".")
 

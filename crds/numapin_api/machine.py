@@ -22,11 +22,11 @@ from numapin_api.topology import (
 
 
 class MachineFormatError(ValueError):
-    """A text is not in the machine format; the message names the place and the remedy."""
+    """A text is not in the machine format; the message names the field and the remedy."""
 
-    def __init__(self, source: str, place: str, problem: str) -> None:
-        super().__init__(": ".join(filter(None, (source, place, problem))))
-        self.source, self.place, self.problem = source, place, problem
+    def __init__(self, source: str, field: str, problem: str) -> None:
+        super().__init__(": ".join(filter(None, (source, field, problem))))
+        self.source, self.field, self.problem = source, field, problem
 
 
 def parse_machine(text: str | bytes, source: str) -> Topology:
@@ -40,8 +40,8 @@ def parse_machine(text: str | bytes, source: str) -> Topology:
         machine = _Machine.model_validate_json(text)
     except ValidationError as refused:
         raise MachineFormatError(source, *invalid_fields(refused)[0]) from refused
-    for place, problem in chain(_cpu_faults(machine), _numa_faults(machine)):
-        raise MachineFormatError(source, place, problem)
+    for field, problem in chain(_cpu_faults(machine), _numa_faults(machine)):
+        raise MachineFormatError(source, field, problem)
     return machine.topology()
 
 
@@ -154,30 +154,30 @@ def _cpu_faults(machine: _Machine) -> Iterator[tuple[str, str]]:
         lowest[core] = min(cpu, lowest.get(core, cpu))
     seen: set[int] = set()
     for index, (cpu, core, _, _, numa_node) in enumerate(machine.cpus):
-        place = f"cpus[{index}]"
+        field = f"cpus[{index}]"
         if cpu in seen:
-            yield place, f"CPU {cpu} has a row already; give each online CPU one row"
+            yield field, f"CPU {cpu} has a row already; give each online CPU one row"
         if cpu in machine.offline:
-            yield place, f"CPU {cpu} is in offlineCPUs too; list online CPUs only"
+            yield field, f"CPU {cpu} is in offlineCPUs too; list online CPUs only"
         if lowest[core] != core:
             yield (
-                place,
+                field,
                 f"core {core} is not the lowest CPU of its siblings; write {lowest[core]} there",
             )
         if numa_node not in known:
-            yield place, f"NUMA node {numa_node} is not in numaNodes; add it or correct the row"
+            yield field, f"NUMA node {numa_node} is not in numaNodes; add it or correct the row"
         seen.add(cpu)
 
 
 def _numa_faults(machine: _Machine) -> Iterator[tuple[str, str]]:
     wanted, seen = len(machine.numa_nodes), set[int]()
     for index, node in enumerate(machine.numa_nodes):
-        place = f"numaNodes[{index}]"
+        field = f"numaNodes[{index}]"
         if node.id in seen:
-            yield f"{place}.id", f"NUMA node {node.id} is listed already; give each one entry"
+            yield f"{field}.id", f"NUMA node {node.id} is listed already; give each one entry"
         if len(node.distances) not in {0, wanted}:
             yield (
-                f"{place}.distances",
+                f"{field}.distances",
                 f"{len(node.distances)} values for {wanted} NUMA nodes; give one for each entry"
                 " of numaNodes, in that order",
             )

@@ -170,18 +170,18 @@ def _capacity(topology: Topology, spec: CpuPolicySpec) -> Capacity:
         for resource, size in _memory_of(numa_node):
             capacity.setdefault(resource, {})[numa_node.id] = size
     for index, reserved in enumerate(spec.memory.reserved):
-        place = f"memory.reserved[{index}]"
+        field = f"memory.reserved[{index}]"
         if reserved.numa_node not in capacity[MEMORY]:
             numa_nodes = ", ".join(map(str, capacity[MEMORY]))
             raise PolicyError(
-                f"{place}.numaNode",
+                f"{field}.numaNode",
                 f"this machine has no NUMA node {reserved.numa_node}, only {numa_nodes}",
             )
         wanted = {f"{HUGEPAGES_PREFIX}{size}": q for size, q in reserved.hugepages.items()}
         for resource, quantity in ({MEMORY: reserved.memory} | wanted).items():
             if quantity is not None:
                 at = capacity.setdefault(resource, {})
-                _reserve(at, reserved.numa_node, quantity, f"{place}: {resource}")
+                _reserve(at, reserved.numa_node, quantity, f"{field}: {resource}")
     return capacity
 
 
@@ -198,15 +198,15 @@ def _memory_of(numa_node: NumaNode) -> Iterator[tuple[str, int]]:
     yield MEMORY, max(0, ordinary)
 
 
-def _reserve(at: dict[int, int], numa_node: int, quantity: str, place: str) -> None:
+def _reserve(at: dict[int, int], numa_node: int, quantity: str, field: str) -> None:
     try:
         size = whole(quantity)
     except QuantityError as refused:
-        raise PolicyError(place, str(refused)) from refused
+        raise PolicyError(field, str(refused)) from refused
     present = at.get(numa_node, 0)
     if size > present:
         raise PolicyError(
-            place,
+            field,
             f"{size} bytes reserved of the {present} that NUMA node {numa_node} has; lower it",
         )
     at[numa_node] = present - size

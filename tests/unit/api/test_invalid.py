@@ -42,11 +42,11 @@ def test_a_wrong_field_is_named_with_the_remedy(document: Any, text: str) -> Non
 
 def test_every_wrong_field_is_listed() -> None:
     error = refusal(NodeAssignmentSpec, {"mode": "Sideways", "containers": [{}]})
-    places = [place for place, _ in invalid_fields(error)]
-    assert places[:2] == ["mode", "containers[0].podUID"]
+    fields = [field for field, _ in invalid_fields(error)]
+    assert fields[:2] == ["mode", "containers[0].podUID"]
 
 
-def test_a_wrong_document_as_a_whole_has_no_place() -> None:
+def test_a_wrong_document_as_a_whole_has_no_field() -> None:
     assert str(invalid_fields(refusal(CpuPolicySpec, 7))[0]).startswith("input should be")
 
 
