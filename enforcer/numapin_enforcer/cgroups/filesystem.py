@@ -47,9 +47,9 @@ class NoCpusetError(Exception):
 
 
 class NoKubepodsError(Exception):
-    """The kubelet has made no cgroup for pods (yet)."""
+    """The kubelet has not created its cgroup for pods (yet)."""
 
-    reason = Reason.CGROUPS_READ_ONLY
+    reason = Reason.KUBEPODS_NOT_FOUND
 
     def __init__(self, looked_for: tuple[Path, ...]) -> None:
         places = " and ".join(str(path) for path in looked_for)

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.filesystem import (
     Cgroupfs,
@@ -89,8 +90,10 @@ def test_a_machine_without_cpusets_is_told_what_was_looked_for(tmp_path: Path, n
 
 def test_the_driver_is_the_one_whose_pods_are_there(tmp_path: Path) -> None:
     mounts, sets = mounted(tmp_path, Version.V2), ("", "", "0-1", "0")
-    with pytest.raises(NoKubepodsError, match=r"kubepods\.slice and .*kubepods: start the kubelet"):
+    message = r"kubepods\.slice and .*kubepods: start the kubelet"
+    with pytest.raises(NoKubepodsError, match=message) as caught:
         find_layout(mounts)
+    assert caught.value.reason is Reason.KUBEPODS_NOT_FOUND
     put(tmp_path / "kubepods.slice", Version.V2, *sets)
     assert find_layout(mounts).driver is Driver.SYSTEMD
     put(tmp_path / "kubepods", Version.V2, *sets)
