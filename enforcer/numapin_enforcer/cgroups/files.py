@@ -1,8 +1,9 @@
-"""Edge: one file or folder of a cgroup; what the kernel answers becomes a typed error."""
+"""All access to cgroup files and folders; an errno becomes a typed error."""
 
 import errno
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +28,31 @@ _MEANINGS: Final[Mapping[int, str]] = {
 _VANISHED: Final = frozenset({errno.ENOENT, errno.ENODEV})
 _READ_ONLY: Final = frozenset({errno.EROFS, errno.EPERM})
 _REFUSED: Final = frozenset({errno.ERANGE, errno.EINVAL, errno.ENOSPC, errno.EBUSY, errno.EACCES})
+
+
+def read_controllers(folder: Path) -> list[str]:
+    """The v2 controllers of a cgroup; none if the folder is no cgroup of v2."""
+    try:
+        return (folder / "cgroup.controllers").read_text().split()
+    except OSError:
+        return []
+
+
+def find_v1_mount(folder: Path, controller: str, proof: str) -> Path | None:
+    """The mount of one v1 controller below `folder`, which has the file `proof`.
+
+    Controllers may share a mount, as in `cpu,cpuacct`.
+    """
+    with suppress(OSError):
+        for path in sorted(folder.iterdir()):
+            if controller in path.name.split(",") and (path / proof).exists():
+                return path
+    return None
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is such a folder."""
+    return path.is_dir()
 
 
 def list_folders(path: str) -> list[str]:

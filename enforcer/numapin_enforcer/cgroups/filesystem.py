@@ -1,8 +1,7 @@
-"""Edge: read and write cpuset.cpus, cpuset.mems and CFS quotas; cgroup v1 and v2."""
+"""The cgroup file system: cpuset.cpus, cpuset.mems and CFS quotas on cgroup v1 and v2."""
 
 import errno
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -10,7 +9,14 @@ from typing import Final
 
 from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cgroups.files import list_folders, read_file, write_file
+from numapin_enforcer.cgroups.files import (
+    find_v1_mount,
+    is_folder,
+    list_folders,
+    read_controllers,
+    read_file,
+    write_file,
+)
 from numapin_enforcer.cgroups.naming import Driver, Kind, Layout
 from numapin_enforcer.cgroups.tree import (
     Cgroup,
@@ -79,28 +85,12 @@ def find_mounts(folder: Path) -> Mounts:
         NoCpusetError: there is no cpuset controller.
     """
     for unified in (folder, folder / "unified"):
-        if "cpuset" in _controllers(unified):
+        if "cpuset" in read_controllers(unified):
             return Mounts(Version.V2, unified, unified)
-    cpuset = _v1_mount(folder, "cpuset", "cpuset.cpus")
+    cpuset = find_v1_mount(folder, "cpuset", "cpuset.cpus")
     if cpuset is None:
         raise NoCpusetError(folder)
-    return Mounts(Version.V1, cpuset, _v1_mount(folder, "cpu", "cpu.shares"))
-
-
-def _controllers(folder: Path) -> list[str]:
-    try:
-        return (folder / "cgroup.controllers").read_text().split()
-    except OSError:
-        return []
-
-
-def _v1_mount(folder: Path, controller: str, proof: str) -> Path | None:
-    """The mount of one v1 controller; it may share its mount, as in `cpu,cpuacct`."""
-    with suppress(OSError):
-        for path in sorted(folder.iterdir()):
-            if controller in path.name.split(",") and (path / proof).exists():
-                return path
-    return None
+    return Mounts(Version.V1, cpuset, find_v1_mount(folder, "cpu", "cpu.shares"))
 
 
 def find_layout(mounts: Mounts, cgroup_root: str = "/") -> Layout:
@@ -113,7 +103,7 @@ def find_layout(mounts: Mounts, cgroup_root: str = "/") -> Layout:
         InvalidIdError: `cgroup_root` is no cgroup's name.
     """
     layouts = [Layout(driver, cgroup_root) for driver in (Driver.SYSTEMD, Driver.CGROUPFS)]
-    there = [layout for layout in layouts if (mounts.cpuset / layout.root).is_dir()]
+    there = [layout for layout in layouts if is_folder(mounts.cpuset / layout.root)]
     if not there:
         raise NoKubepodsError(tuple(mounts.cpuset / layout.root for layout in layouts))
     return max(there, key=lambda layout: _pods(mounts, layout))
