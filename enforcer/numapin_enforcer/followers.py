@@ -109,9 +109,7 @@ class Followers:
 
     def _stalled(self, failed_passes: int) -> Iterator[Obstacle]:
         yield from cgroup_obstacles(self.memory.failures, failed_passes)[0]
-        problem = self.names.problem
-        if problem is not None:
-            yield Obstacle(problem.reason, str(problem))
+        yield from self.names.obstacles()
 
     def _working(self, failed_passes: int) -> Iterator[Obstacle]:
         yield from cgroup_obstacles(self.memory.failures, failed_passes)[1]
@@ -142,7 +140,7 @@ class Followers:
         self, done: Converged, tree: Tree, found: Mapping[str, tuple[str, str]]
     ) -> None:
         """Send the runtime what each container has; an unnamed one may be an exclusive one."""
-        previous, resources = self.previous.records(self.names.known), {}
+        previous, resources = self.previous.resources(self.names.known), {}
         for id_, (path, _) in found.items():
             if id_ in self._unnamed:
                 continue

@@ -1,1 +1,1 @@
-"""The NodeAssignment that this node acts on: watched, validated, accepted, saved on the node."""
+"""The NodeAssignment that this node acts on: watched, validated, accepted, saved on disk."""

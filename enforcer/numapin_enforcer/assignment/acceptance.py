@@ -1,4 +1,4 @@
-"""Which assignment is in force: the API server's if it is sound, else the last that was."""
+"""Which assignment is in force: the API server's if it is valid, else the last valid one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,22 +11,22 @@ from numapin_api.invalid import invalid_fields
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_enforcer.assignment.local_copy import Assignment, LocalCopy, LocalCopyError
-from numapin_enforcer.assignment.validation import accept
+from numapin_enforcer.assignment.validation import find_problems
 
 MESSAGE_LIMIT = 4096
-"""Characters of a refusal; enough for dozens of problems."""
+"""Longest message of a refusal, in characters; enough for dozens of problems."""
 
 
 @dataclass(slots=True)
 class Acceptance:
-    """Takes a spec whole or refuses it whole.
+    """Accepts or refuses a spec as a whole.
 
     Attributes:
-        node_name: the node that this enforcer acts on.
-        accepted: what is to be in force; None until anything was ever accepted.
-        refusal: why the newest spec is not; None while it is.
-        waiting: why the newest spec says nothing yet; None when it does.
-        generation: of the newest spec seen in the API server; 0 before any.
+        node_name: this node.
+        accepted: the assignment in force; None before the first one was accepted.
+        refusal: why the newest spec is not accepted; None if it is.
+        waiting: why the newest spec assigns nothing yet; None if it does.
+        generation: of the newest spec that the API server has; 0 before the first one.
     """
 
     node_name: str
@@ -39,23 +39,23 @@ class Acceptance:
 
     @property
     def enforces(self) -> bool:
-        """Whether what was accepted is to be enforced, and not to be given back."""
+        """Whether the accepted assignment must be enforced; if not, all cgroups are released."""
         return self.accepted is not None and self.accepted.spec.mode != "None"
 
     def restore(self, copy: LocalCopy) -> None:
-        """Begin with the assignment kept on the node; it was accepted before."""
+        """Start with the local copy, which was accepted before."""
         try:
             self.accepted = copy.read()
         except LocalCopyError as error:
             self.refusal = self._copy_problem = Obstacle(error.reason, str(error))
 
     def pop_copy_problem(self) -> Obstacle | None:
-        """What was wrong with the kept assignment, once: it soon counts no more."""
+        """What is wrong with the local copy; later calls return None."""
         problem, self._copy_problem = self._copy_problem, None
         return problem
 
     def offer(self, body: Mapping[str, Any], topology: Topology) -> bool:
-        """Judge the object as the API server has it; says whether its spec is a new one."""
+        """Accept or refuse the object that the API server has; returns whether its spec is new."""
         metadata = body["metadata"]
         seen = (str(metadata["uid"]), int(metadata["generation"]))
         if seen == self._seen:
@@ -70,18 +70,18 @@ class Acceptance:
         offered = Assignment(self.node_name, *seen, spec)
         self.waiting = None
         if spec.mode != "None" and spec.pools is None:
-            told = "the operator has not said yet which CPUs are shared"
-            self.refusal, self.waiting = None, Obstacle(Reason.WAITING_FOR_ASSIGNMENT, told)
+            message = "the operator has not set spec.pools yet"
+            self.refusal, self.waiting = None, Obstacle(Reason.WAITING_FOR_ASSIGNMENT, message)
             return True
-        problems = accept(spec, topology, metadata["name"], self.node_name)
+        problems = find_problems(spec, topology, metadata["name"], self.node_name)
         if problems and not self._was_accepted(metadata["name"], spec):
-            told = "; ".join(str(problem) for problem in problems)[:MESSAGE_LIMIT]
-            self.refusal = Obstacle(problems[0].reason, told)
+            message = "; ".join(str(problem) for problem in problems)[:MESSAGE_LIMIT]
+            self.refusal = Obstacle(problems[0].reason, message)
         else:
             self.accepted, self.refusal = offered, None
         return True
 
     def _was_accepted(self, name: str, spec: NodeAssignmentSpec) -> bool:
-        """Whether it is in force already: a CPU that went offline since does not undo that."""
+        """Whether it is in force already: a CPU that went offline since does not change that."""
         known = self.accepted
         return known is not None and (known.node_name, known.spec) == (name, spec)

@@ -1,4 +1,4 @@
-"""Pure: whether a spec may be put in force on this machine, and every reason why not."""
+"""Whether a spec can be enforced on this machine, and every reason why not."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from numapin_api.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong with a spec; `field` is named as in the object."""
+    """One problem of a spec; `field` is its path in the object."""
 
     reason: Reason
     field: str
@@ -21,19 +21,19 @@ class Problem:
         return f"{self.field}: {self.message}"
 
 
-def accept(
+def find_problems(
     spec: NodeAssignmentSpec, topology: Topology, name: str, node_name: str
 ) -> tuple[Problem, ...]:
-    """Everything that keeps `spec` from being put in force; nothing when it may be.
+    """Every reason why `spec` cannot be enforced; empty if it can.
 
-    A spec is taken whole or refused whole: while there is a problem, the last one that was
-    accepted stays in force.
+    A spec is accepted or refused as a whole: if it is refused, the last accepted one stays in
+    force.
 
     Args:
-        spec: what the NodeAssignment says.
-        topology: this machine, whose CPUs and memory it may name.
+        spec: the NodeAssignment's spec.
+        topology: this machine.
         name: the NodeAssignment's name.
-        node_name: the node that this enforcer acts on.
+        node_name: this node.
     """
     return tuple(_problems(spec, topology, name, node_name))
 
@@ -42,21 +42,21 @@ def _problems(
     spec: NodeAssignmentSpec, topology: Topology, name: str, node_name: str
 ) -> Iterator[Problem]:
     if name != node_name:
-        told = f"it is for the node {name}, and this node is {node_name}"
-        yield _invalid("metadata.name", told)
+        message = f"it is for the node {name}, and this node is {node_name}"
+        yield _invalid("metadata.name", message)
     if spec.mode == "Dynamic":
-        told = "Dynamic is not built yet; use Static"
-        yield Problem(Reason.UNSUPPORTED_FIELD, "spec.mode", told)
+        message = "Dynamic is not supported yet; use Static"
+        yield Problem(Reason.UNSUPPORTED_FIELD, "spec.mode", message)
     if spec.isolation != "Cpuset":
-        told = f"{spec.isolation} is not built yet; use Cpuset"
-        yield Problem(Reason.UNSUPPORTED_FIELD, "spec.isolation", told)
+        message = f"{spec.isolation} is not supported yet; use Cpuset"
+        yield Problem(Reason.UNSUPPORTED_FIELD, "spec.isolation", message)
     if spec.mode == "None":
         return
     if spec.pools is not None:
         yield from _pool_problems(spec.pools, topology)
     elif spec.containers:
-        told = "it is unset, but everybody without own CPUs must have some to run on"
-        yield _invalid("spec.pools", told)
+        message = "it is unset, but containers without exclusive CPUs need a shared pool"
+        yield _invalid("spec.pools", message)
     yield from _duplicates(spec.containers)
     for index, one in enumerate(spec.containers):
         yield from _container_problems(f"spec.containers[{index}]", one, topology)
@@ -105,46 +105,48 @@ def _duplicates(containers: tuple[ContainerAssignment, ...]) -> Iterator[Problem
     for index, one in enumerate(containers):
         first = seen.setdefault((one.pod_uid, one.container), index)
         if first != index:
-            told = f"{_name(one)} is already listed as spec.containers[{first}]"
-            yield _invalid(f"spec.containers[{index}]", told)
+            message = f"{_name(one)} is already listed as spec.containers[{first}]"
+            yield _invalid(f"spec.containers[{index}]", message)
 
 
 def _overlaps(spec: NodeAssignmentSpec) -> Iterator[Problem]:
-    """Exclusive CPUs that anybody else has: a pool, or a container of another pod.
+    """Exclusive CPUs that a pool has as well, or a container of another pod.
 
-    Containers of one pod may be given the same CPUs, as in the kubelet: an ordinary init container
-    has ended before those start that use its CPUs after it.
+    Containers of one pod may have the same CPUs, as in the kubelet: an init container ends before
+    the containers start that use its CPUs next.
     """
-    owners: list[ContainerAssignment] = []
+    exclusive: list[ContainerAssignment] = []
     seen = CpuSet()
     for index, one in enumerate(spec.containers):
         field = f"spec.containers[{index}].cpus"
         if one.exclusive:
             yield from _pool_overlaps(field, one, spec.pools)
             if one.cpus & seen:
-                yield from _taken(field, one, owners, "is owned by {} as well")
-            owners.append(one)
+                yield from _taken(field, one, exclusive, "is exclusive to {} as well")
+            exclusive.append(one)
             seen |= one.cpus
     for index, one in enumerate(spec.containers):
         if not one.exclusive and one.cpus & seen:
-            yield from _taken(f"spec.containers[{index}].cpus", one, owners, "is owned by {}")
+            yield from _taken(
+                f"spec.containers[{index}].cpus", one, exclusive, "is exclusive to {}"
+            )
 
 
 def _pool_overlaps(field: str, one: ContainerAssignment, pools: Pools | None) -> Iterator[Problem]:
     named = (("shared", pools.shared), ("reserved", pools.reserved)) if pools else ()
     for what, pool in named:
         if one.cpus & pool:
-            told = f"CPU {one.cpus & pool} of {_name(one)} is in the {what} pool as well"
-            yield _invalid(field, told)
+            message = f"CPU {one.cpus & pool} of {_name(one)} is in the {what} pool as well"
+            yield _invalid(field, message)
 
 
 def _taken(
-    field: str, one: ContainerAssignment, owners: Iterable[ContainerAssignment], how: str
+    field: str, one: ContainerAssignment, others: Iterable[ContainerAssignment], how: str
 ) -> Iterator[Problem]:
-    for owner in owners:
-        if one.pod_uid != owner.pod_uid and one.cpus & owner.cpus:
-            told = f"CPU {one.cpus & owner.cpus} of {_name(one)} {how.format(_name(owner))}"
-            yield _invalid(field, told)
+    for other in others:
+        if one.pod_uid != other.pod_uid and one.cpus & other.cpus:
+            message = f"CPU {one.cpus & other.cpus} of {_name(one)} {how.format(_name(other))}"
+            yield _invalid(field, message)
 
 
 def _name(one: ContainerAssignment) -> str:

@@ -1,4 +1,4 @@
-"""Edge: our own NodeAssignment as the API server has it, kept up to date by a watch."""
+"""This node's NodeAssignment, as the API server has it now."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from numapin_client.store import Change
 
 
 class AssignmentWatch:
-    """The newest object, and whether we would know of a newer one."""
+    """The newest object, and whether the watch works."""
 
     def __init__(
         self,
@@ -19,18 +19,18 @@ class AssignmentWatch:
         observe: Callable[[Json | None], None],
         wake: asyncio.Event,
     ) -> None:
-        """Args: `observe` is called with each new version of the object, None once it is gone."""
+        """Args: `observe` is called with each version of the object; None once deleted."""
         source = Source(NODE_ASSIGNMENTS, field_selector=f"metadata.name={node_name}")
         self._informer: Informer[Json] = Informer(api, source, lambda body: body, self._take)
         self._observe, self._wake = observe, wake
         self.body: Json | None = None
-        """The object as the API server has it; None while it has none, or nobody knows."""
+        """The object as the API server has it; None if it has none, or before its first answer."""
 
     @property
     def problem(self) -> str:
-        """Why the API server says nothing; empty while it does.
+        """Why the API server does not answer; empty if it does.
 
-        That it has no object for this node is an answer, too: there is no policy for it.
+        An answer without an object is no problem: no policy selects this node.
         """
         if self._informer.problem is not None:
             return str(self._informer.problem)
@@ -51,7 +51,7 @@ class AssignmentWatch:
 
 
 def _spec_of(body: Json | None) -> tuple[str, int] | None:
-    """What tells one spec from another; our own status changes are none."""
+    """The object and its generation, which a change of the status does not change."""
     if body is None:
         return None
     return body["metadata"]["uid"], body["metadata"]["generation"]

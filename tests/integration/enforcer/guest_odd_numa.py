@@ -12,7 +12,7 @@ import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
-from numapin_enforcer.assignment.validation import accept
+from numapin_enforcer.assignment.validation import find_problems
 from numapin_enforcer.hardware.discovery import discover
 
 GROUP = Path("/sys/fs/cgroup/odd")
@@ -51,10 +51,10 @@ def test_only_numa_nodes_with_memory_are_accepted(group: Path) -> None:
     """The kernel accepts a node without memory, and gives what is around the cgroup instead."""
     (group / "cpuset.mems").write_text("1")
     assert (group / "cpuset.mems.effective").read_text().strip() == "0,2"
-    (refused,) = accept(spec("1"), TOPOLOGY, "n", "n")
+    (refused,) = find_problems(spec("1"), TOPOLOGY, "n", "n")
     assert "NUMA node 1 has no memory; memory is on 0,2" in str(refused)
     for mems in ("0", "2", "0,2"):
-        assert accept(spec(mems), TOPOLOGY, "n", "n") == ()
+        assert find_problems(spec(mems), TOPOLOGY, "n", "n") == ()
         (group / "cpuset.mems").write_text(mems)
         assert (group / "cpuset.mems.effective").read_text().strip() == mems
 

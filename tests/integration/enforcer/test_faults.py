@@ -50,7 +50,7 @@ def _bad_specs(uid: str) -> dict[str, tuple[dict[str, Any], str]]:
         ),
         "an owner in the pool": (spec(assigned(uid, "main", "1")), "is in the shared pool as well"),
         "a backward range": (spec(assigned(uid, "main", "1-0"), shared="0"), "runs backwards"),
-        "a mode that is not built": (spec(mode="Dynamic"), "Dynamic is not built yet"),
+        "a mode that is not built": (spec(mode="Dynamic"), "Dynamic is not supported yet"),
     }
 
 

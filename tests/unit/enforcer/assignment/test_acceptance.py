@@ -1,4 +1,4 @@
-"""Which assignment is in force: taken whole or refused whole, the last good one stays."""
+"""Which assignment is in force: accepted or refused as a whole; the last valid one stays."""
 
 from pathlib import Path
 from typing import Any
@@ -25,20 +25,24 @@ def body(spec: dict[str, Any], generation: int = 1, name: str = "n", uid: str = 
 
 
 @pytest.fixture
-def intake() -> Acceptance:
+def acceptance() -> Acceptance:
     return Acceptance("n")
 
 
-def test_a_sound_spec_is_accepted_once(intake: Acceptance) -> None:
-    assert intake.offer(body(GOOD), MACHINE)
-    assert not intake.offer(body(GOOD), MACHINE)
-    assert intake.accepted is not None
-    assert (intake.accepted.generation, intake.generation, intake.enforces) == (1, 1, True)
+def test_a_valid_spec_is_accepted_once(acceptance: Acceptance) -> None:
+    assert acceptance.offer(body(GOOD), MACHINE)
+    assert not acceptance.offer(body(GOOD), MACHINE)
+    assert acceptance.accepted is not None
+    assert (acceptance.accepted.generation, acceptance.generation, acceptance.enforces) == (
+        1,
+        1,
+        True,
+    )
 
 
-def test_an_object_made_anew_counts_as_new(intake: Acceptance) -> None:
-    intake.offer(body(GOOD), MACHINE)
-    assert intake.offer(body(GOOD, uid="u2"), MACHINE)
+def test_an_object_that_was_created_again_is_new(acceptance: Acceptance) -> None:
+    acceptance.offer(body(GOOD), MACHINE)
+    assert acceptance.offer(body(GOOD, uid="u2"), MACHINE)
 
 
 @pytest.mark.parametrize(
@@ -49,45 +53,45 @@ def test_an_object_made_anew_counts_as_new(intake: Acceptance) -> None:
         (GOOD | {"containers": [owner("2")]}, "n", "InvalidAssignment", "in the shared pool"),
         ({"pools": POOLS | {"shared": ""}}, "n", "InvalidAssignment", "shared"),
         (GOOD, "other", "InvalidAssignment", "it is for the node other, and this node is n"),
-        (GOOD | {"isolation": "Partition"}, "n", "UnsupportedField", "is not built yet"),
+        (GOOD | {"isolation": "Partition"}, "n", "UnsupportedField", "is not supported yet"),
         ({"mode": "Sideways"}, "n", "InvalidAssignment", "spec.mode"),
     ],
-    ids=["no such CPU", "bad list", "overlap", "empty pool", "foreign", "unbuilt", "bad mode"],
+    ids=["no such CPU", "bad list", "overlap", "empty pool", "foreign", "unsupported", "bad mode"],
 )
-def test_a_bad_spec_leaves_the_last_good_one(
-    intake: Acceptance, spec: dict[str, Any], name: str, reason: str, message: str
+def test_an_invalid_spec_leaves_the_last_valid_one_in_force(
+    acceptance: Acceptance, spec: dict[str, Any], name: str, reason: str, message: str
 ) -> None:
-    intake.offer(body(GOOD), MACHINE)
-    assert intake.offer(body(spec, 2, name), MACHINE)
-    assert intake.accepted is not None
-    assert (intake.accepted.generation, intake.generation) == (1, 2)
-    assert intake.refusal is not None
-    assert intake.refusal.reason == reason
-    assert message in intake.refusal.message
-    intake.offer(body(GOOD, 3), MACHINE)
-    assert intake.refusal is None
+    acceptance.offer(body(GOOD), MACHINE)
+    assert acceptance.offer(body(spec, 2, name), MACHINE)
+    assert acceptance.accepted is not None
+    assert (acceptance.accepted.generation, acceptance.generation) == (1, 2)
+    assert acceptance.refusal is not None
+    assert acceptance.refusal.reason == reason
+    assert message in acceptance.refusal.message
+    acceptance.offer(body(GOOD, 3), MACHINE)
+    assert acceptance.refusal is None
 
 
-def test_without_pools_nothing_is_said_yet(intake: Acceptance) -> None:
-    intake.offer(body(GOOD), MACHINE)
-    intake.offer(body({}, 2), MACHINE)
-    assert intake.waiting is not None
-    assert intake.waiting.reason == "WaitingForAssignment"
-    assert intake.accepted is not None
-    assert intake.accepted.generation == 1
-    intake.offer(body({"mode": "None"}, 3), MACHINE)
-    assert not intake.waiting
-    assert not intake.enforces
+def test_a_spec_without_pools_is_waited_for(acceptance: Acceptance) -> None:
+    acceptance.offer(body(GOOD), MACHINE)
+    acceptance.offer(body({}, 2), MACHINE)
+    assert acceptance.waiting is not None
+    assert acceptance.waiting.reason == "WaitingForAssignment"
+    assert acceptance.accepted is not None
+    assert acceptance.accepted.generation == 1
+    acceptance.offer(body({"mode": "None"}, 3), MACHINE)
+    assert not acceptance.waiting
+    assert not acceptance.enforces
 
 
-def test_what_was_accepted_before_stays_so_when_a_cpu_went_offline(
-    intake: Acceptance, tmp_path: Path
+def test_an_accepted_assignment_stays_so_when_a_cpu_goes_offline(
+    acceptance: Acceptance, tmp_path: Path
 ) -> None:
     wanted = GOOD | {"containers": [owner("3")]}
-    intake.offer(body(wanted), MACHINE)
-    assert intake.accepted is not None
+    acceptance.offer(body(wanted), MACHINE)
+    assert acceptance.accepted is not None
     copy = LocalCopy(tmp_path, "n")
-    copy.write(intake.accepted)
+    copy.write(acceptance.accepted)
     smaller = Topology(cpus=CPUS[:3], numa_nodes=MACHINE.numa_nodes)
     restarted = Acceptance("n")
     restarted.restore(copy)
@@ -95,16 +99,16 @@ def test_what_was_accepted_before_stays_so_when_a_cpu_went_offline(
     assert (restarted.refusal, restarted.enforces) == (None, True)
 
 
-def test_a_bad_copy_is_a_refusal_until_the_api_server_speaks(
-    intake: Acceptance, tmp_path: Path
+def test_a_damaged_copy_is_a_refusal_until_the_api_server_answers(
+    acceptance: Acceptance, tmp_path: Path
 ) -> None:
     copy = LocalCopy(tmp_path, "n")
     copy.path.write_text("{")
-    intake.restore(copy)
-    assert intake.accepted is None
-    assert intake.refusal is not None
-    assert intake.refusal.reason == "InvalidLocalCopy"
-    assert intake.pop_copy_problem() == intake.refusal
-    assert intake.pop_copy_problem() is None
-    intake.offer(body(GOOD), MACHINE)
-    assert intake.refusal is None
+    acceptance.restore(copy)
+    assert acceptance.accepted is None
+    assert acceptance.refusal is not None
+    assert acceptance.refusal.reason == "InvalidLocalCopy"
+    assert acceptance.pop_copy_problem() == acceptance.refusal
+    assert acceptance.pop_copy_problem() is None
+    acceptance.offer(body(GOOD), MACHINE)
+    assert acceptance.refusal is None

@@ -6,7 +6,7 @@ from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Cpu, NumaNode, Topology
-from numapin_enforcer.assignment.validation import accept
+from numapin_enforcer.assignment.validation import find_problems
 
 MACHINE = Topology(
     tuple(Cpu(cpu, cpu, 0, 0, cpu // 4) for cpu in range(7)),
@@ -35,7 +35,7 @@ def spec(*containers: dict[str, Any], **fields: Any) -> NodeAssignmentSpec:
 
 
 def problems(one: NodeAssignmentSpec) -> list[str]:
-    return [str(problem) for problem in accept(one, MACHINE, "n", "n")]
+    return [str(problem) for problem in find_problems(one, MACHINE, "n", "n")]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def problems(one: NodeAssignmentSpec) -> list[str]:
         NodeAssignmentSpec(),
     ],
 )
-def test_a_spec_that_holds_together_is_taken(good: NodeAssignmentSpec) -> None:
+def test_a_valid_spec_has_no_problems(good: NodeAssignmentSpec) -> None:
     assert problems(good) == []
 
 
@@ -60,7 +60,7 @@ _MEMORY = "; memory is on 0-1"
 
 
 @pytest.mark.parametrize(
-    ("bad", "told"),
+    ("bad", "expected"),
     [
         (
             spec(container("a", "2,9")),
@@ -69,7 +69,7 @@ _MEMORY = "; memory is on 0-1"
         (spec(container("a", "3,7")), [f"spec.containers[0].cpus: CPU 7 is offline{_ONLINE}"]),
         (
             spec(container("a", "2-3"), container("b", "3-4")),
-            ["spec.containers[1].cpus: CPU 3 of d/b/c is owned by d/a/c as well"],
+            ["spec.containers[1].cpus: CPU 3 of d/b/c is exclusive to d/a/c as well"],
         ),
         (
             spec(container("a", "1-2")),
@@ -105,16 +105,16 @@ _MEMORY = "; memory is on 0-1"
         ),
         (
             spec(container("a", "2-3"), container("b", "3-4", exclusive=False)),
-            ["spec.containers[1].cpus: CPU 3 of d/b/c is owned by d/a/c"],
+            ["spec.containers[1].cpus: CPU 3 of d/b/c is exclusive to d/a/c"],
         ),
         (
             spec(container("a", "2"), pools=None),
-            ["spec.pools: it is unset, but everybody without own CPUs must have some to run on"],
+            ["spec.pools: it is unset, but containers without exclusive CPUs need a shared pool"],
         ),
-        (spec(mode="Dynamic"), ["spec.mode: Dynamic is not built yet; use Static"]),
+        (spec(mode="Dynamic"), ["spec.mode: Dynamic is not supported yet; use Static"]),
         (
             spec(isolation="Partition"),
-            ["spec.isolation: Partition is not built yet; use Cpuset"],
+            ["spec.isolation: Partition is not supported yet; use Cpuset"],
         ),
         (
             spec(container("a", "9"), container("b", "1")),
@@ -126,33 +126,33 @@ _MEMORY = "; memory is on 0-1"
         (
             spec(container("a", "2"), container("b", "3"), container("e", "2-3", exclusive=False)),
             [
-                "spec.containers[2].cpus: CPU 2 of d/e/c is owned by d/a/c",
-                "spec.containers[2].cpus: CPU 3 of d/e/c is owned by d/b/c",
+                "spec.containers[2].cpus: CPU 2 of d/e/c is exclusive to d/a/c",
+                "spec.containers[2].cpus: CPU 3 of d/e/c is exclusive to d/b/c",
             ],
         ),
     ],
 )
-def test_each_thing_that_is_wrong_is_told(bad: NodeAssignmentSpec, told: list[str]) -> None:
-    assert problems(bad) == told
+def test_every_problem_is_found(bad: NodeAssignmentSpec, expected: list[str]) -> None:
+    assert problems(bad) == expected
 
 
-def test_what_is_given_back_need_not_fit() -> None:
+def test_a_released_assignment_need_not_fit() -> None:
     assert problems(spec(container("a", "9"), mode="None")) == []
 
 
-def test_another_nodes_assignment_is_refused() -> None:
-    (problem,) = accept(spec(), MACHINE, "other", "this")
+def test_the_assignment_of_another_node_is_refused() -> None:
+    (problem,) = find_problems(spec(), MACHINE, "other", "this")
     assert problem.reason is Reason.INVALID_ASSIGNMENT
     assert str(problem) == "metadata.name: it is for the node other, and this node is this"
 
 
-def test_a_later_field_has_its_own_reason() -> None:
-    (problem,) = accept(spec(mode="Dynamic"), MACHINE, "n", "n")
+def test_an_unsupported_field_has_its_own_reason() -> None:
+    (problem,) = find_problems(spec(mode="Dynamic"), MACHINE, "n", "n")
     assert problem.reason is Reason.UNSUPPORTED_FIELD
 
 
-def test_many_shared_cpus_are_told_once_each_owner() -> None:
+def test_an_overlap_of_many_cpus_is_one_problem() -> None:
     one = spec(container("a", "2-5"), container("b", "2-5"))
     assert problems(one) == [
-        "spec.containers[1].cpus: CPU 2-5 of d/b/c is owned by d/a/c as well",
+        "spec.containers[1].cpus: CPU 2-5 of d/b/c is exclusive to d/a/c as well",
     ]
