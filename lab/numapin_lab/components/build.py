@@ -1,4 +1,4 @@
-"""Build what was not found, from go.mod into the cache.
+"""Build components that were not found, from go.mod into the cache.
 
 Safe when several labs start at once: one builder at a time holds a lock on the cache folder, and a
 finished program appears there by one rename.
@@ -18,7 +18,7 @@ from numapin_lab.components.catalog import COMPONENTS, Component, Found, cache_f
 from numapin_lab.errors import LabError, MissingError
 from numapin_lab.processes.locks import locked
 
-ATTEMPTS = 3  # the first build fetches several hundred modules: one of them may fail to arrive
+ATTEMPTS = 3  # the first build fetches several hundred modules, and one of them may fail
 REPORT_SECONDS = 20
 GO_REMEDY = "install Go 1.26 or newer from https://go.dev/dl/ and put its bin folder in PATH"
 
@@ -26,17 +26,17 @@ Say = Callable[[str], None]
 
 
 def say(text: str) -> None:
-    """Progress for the user, on standard error: standard output belongs to the answer."""
+    """Print progress for the user to standard error; standard output is for results."""
     print(text, file=sys.stderr, flush=True)
 
 
 def provide(
     names: Sequence[str], environment: Mapping[str, str] = os.environ, tell: Say = say
 ) -> dict[str, Found]:
-    """Find every named component, building what is nowhere.
+    """Find every named component; build those that are missing.
 
     Raises:
-        MissingError: something has to be built and there is no Go.
+        MissingError: a component must be built, and Go is missing.
         LabError: a build failed; the message holds the end of its output.
     """
     found: dict[str, Found] = {}
@@ -74,10 +74,10 @@ def go_arguments(component: Component, output: Path) -> list[str]:
 
 
 def find_go(module: Path, environment: Mapping[str, str]) -> str:
-    """A Go that can build `module`; from 1.21 on, Go fetches the release that go.mod asks for.
+    """Find a Go that can build `module`; from 1.21 on, Go fetches the release that go.mod requires.
 
     Raises:
-        MissingError: there is none, or it is too old.
+        MissingError: Go is missing or too old.
     """
     go = shutil.which("go", path=environment.get("PATH", ""))
     if go is None:
@@ -102,13 +102,13 @@ def find_go(module: Path, environment: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Builder:
-    """Runs the Go tool chain of `environment`, telling what it does."""
+    """Runs the Go tool chain of `environment`, and reports progress."""
 
     environment: Mapping[str, str]
     tell: Say
 
     def build_once(self, component: Component, title: str) -> Found:
-        """Build unless another lab has done it while we waited for the lock."""
+        """Build, unless another lab did while this one waited for the lock."""
         folder = cache_folder(component, self.environment)
         built = folder / component.name
         with locked(folder / "lock", lambda: self.tell("lab: waiting: another lab is building")):
@@ -138,7 +138,7 @@ class Builder:
         raise LabError(f"could not build {component.name}; the end of {log}:\n{tail}")
 
     def _run(self, component: Component, title: str, command: Sequence[str], output: int) -> int:
-        """Run to the end, saying now and then that it is alive; a Ctrl-C ends it with us."""
+        """Run to the end, and report progress at intervals; Ctrl-C ends the build."""
         started = time.monotonic()
         process = subprocess.Popen(
             command,

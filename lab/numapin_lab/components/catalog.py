@@ -1,7 +1,7 @@
-"""The programs a cluster is made of, and where each one is found.
+"""The components of a cluster, and where each of them is found.
 
-Order of search: the folder in KUBEBUILDER_ASSETS (named by the user, so taken as it is), PATH
-(only a version that works with the others), the cache; the rest is built from go.mod by `build.py`.
+Order of search: the folder in KUBEBUILDER_ASSETS (any version, because the user has named it), PATH
+(only a version that works with the others), the cache. Others are built from go.mod by `build.py`.
 """
 
 import os
@@ -26,8 +26,9 @@ class Component:
     """One program.
 
     `module` is the folder of the go.mod that pins it, `package` what to build there, `release` the
-    required module that carries its version. `same_series` asks for the pinned major.minor (the
-    parts of one Kubernetes release are only tested with each other), else any from `floor` on does.
+    required module that carries its version. `same_series` requires the pinned major.minor (the
+    parts of one Kubernetes release are only tested with each other); otherwise any version from
+    `floor` on is accepted.
     """
 
     name: str
@@ -48,11 +49,11 @@ class Component:
         return version
 
     def accepts(self, version: Version) -> bool:
-        """Whether a copy of this version, found by chance, works with the other components."""
+        """Whether a copy of this version works with the other components."""
         return version[:2] == self.pinned()[:2] if self.same_series else version >= self.floor
 
     def wanted(self) -> str:
-        """What `accepts` asks for, in words."""
+        """The versions that `accepts` accepts, in words."""
         if self.same_series:
             return "{}.{}".format(*self.pinned())
         return "{}.{} or newer".format(*self.floor)
@@ -60,7 +61,7 @@ class Component:
 
 @dataclass(frozen=True)
 class Found:
-    """Where a component was found, and how: the words shown to the user."""
+    """Where a component was found; `origin` is shown to the user."""
 
     component: Component
     path: Path
@@ -111,9 +112,9 @@ def parse_version(text: str) -> Version | None:
 
 
 def cache_folder(component: Component, environment: Mapping[str, str]) -> Path:
-    """Where built copies live: one folder for each content of go.mod, go.sum and machine type.
+    """The folder of built copies: one for each content of go.mod, go.sum and machine type.
 
-    The Go release is left out on purpose: a machine without Go can then use what is there.
+    It does not depend on the Go release, so that a machine without Go can use the copies.
     """
     content = sha256(platform.machine().encode())
     for name in ("go.mod", "go.sum"):
@@ -130,7 +131,7 @@ def cache_root(environment: Mapping[str, str]) -> Path:
 
 
 def read_version(component: Component, path: Path) -> Version | None:
-    """What the program itself says; None when it does not run or says nothing."""
+    """The version that the program prints; None if it prints none or does not run."""
     try:
         answer = subprocess.run(
             [path, *component.version_flag.split()],
@@ -154,11 +155,11 @@ def find(
 
     Args:
         component: what to look for.
-        environment: KUBEBUILDER_ASSETS, PATH and the cache's place are read from here.
-        version_of: asks a program for its version.
+        environment: holds KUBEBUILDER_ASSETS, PATH and the folder of the cache.
+        version_of: reads the version of a program.
 
     Returns:
-        The copy to use (None: it must be built), and a remark on each copy passed over.
+        The copy to use (None: it must be built), and a remark on each copy that is not used.
     """
     remarks: list[str] = []
     if assets := environment.get("KUBEBUILDER_ASSETS"):

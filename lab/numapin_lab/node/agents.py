@@ -1,4 +1,4 @@
-"""numapin's own two programs, run as processes with the identities their pods would have."""
+"""Operator, enforcer and standby as processes, with the identities that their pods would have."""
 
 import sys
 import urllib.request
@@ -20,8 +20,8 @@ PROBE_SECONDS = 5
 class Agent:
     """The operator or the enforcer of the cluster of `plane`.
 
-    `port` is where it says on loopback whether it is ready; `options` are its command line but for
-    the login and that.
+    `port` serves its probes on loopback; `options` is its command line without the login and the
+    address of the probes.
     """
 
     name: str
@@ -43,11 +43,11 @@ class Agent:
         return Daemon(self.name, self.folder, command, self.plane.folder, ports=(self.port,))
 
     def arguments(self, login: Path) -> tuple[str, ...]:
-        """What Python is to run, with the login in that kubeconfig."""
+        """The arguments of Python, with the login in this kubeconfig."""
         return ("-m", f"numapin_{self.name}", f"--kubeconfig={login}", *self.options)
 
     def start(self) -> None:
-        """Start it if it does not run; the login is renewed in any case."""
+        """Renew its login, and start it if it does not run."""
         self._log_in()
         if self.daemon.pid() is None:
             self.daemon.start()
@@ -56,11 +56,11 @@ class Agent:
         log_in(self.plane, self.account, self.folder)
 
     def wait_ready(self) -> None:
-        """Return when it does its work, as far as there is any."""
+        """Wait until /readyz succeeds."""
         wait_until(self.ready, f"the {self.name} to be ready", READY_SECONDS, self.daemon)
 
     def ready(self) -> bool:
-        """What it answers on /readyz."""
+        """Whether /readyz succeeds."""
         url = f"http://127.0.0.1:{self.port}/readyz"
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
@@ -70,22 +70,22 @@ class Agent:
             return False
 
     def stop(self) -> None:
-        """End it as a pod is ended."""
+        """End it with SIGTERM, and after a grace period with SIGKILL."""
         pid = self.daemon.pid()
         if pid is not None:
             stop(pid, STOP_SECONDS)
 
     def kill(self) -> None:
-        """End it as a crash does."""
+        """End it with SIGKILL."""
         pid = self.daemon.pid()
         if pid is not None:
             kill(pid)
 
 
 def operator(plane: ControlPlane, port: int) -> Agent:
-    """Decides. It is the only one here, and stands for no election.
+    """The operator, without leader election.
 
-    So one that was killed is replaced at once, not when the lease of the dead one has run out.
+    A killed operator is then replaced at once, and not only when its lease has expired.
     """
     account = ServiceAccount(NAMESPACE, OPERATOR_SERVICE_ACCOUNT)
     return Agent(
@@ -94,13 +94,13 @@ def operator(plane: ControlPlane, port: int) -> Agent:
 
 
 def enforcer(kubelet: Kubelet, port: int) -> Agent:
-    """Acts on the node, beside its kubelet."""
+    """The enforcer of the node of `kubelet`."""
     options = (*_node_options(kubelet), f"--cri-socket={kubelet.runtime.socket}")
     return Agent("enforcer", port, kubelet.plane, enforcer_account(kubelet.node), options)
 
 
 def standby(kubelet: Kubelet) -> Daemon:
-    """Keeps new pods off owners' CPUs while the enforcer is dead; knows no API server."""
+    """The standby, which fences new pods while the enforcer is down; it uses no API server."""
     lab = kubelet.plane.folder
     command = (sys.executable, "-m", "numapin_enforcer.standby", *_node_options(kubelet))
     return Daemon("standby", lab / "standby", command, lab)
@@ -116,11 +116,11 @@ def _node_options(kubelet: Kubelet) -> tuple[str, ...]:
 
 
 def enforcer_account(node: str) -> ServiceAccount:
-    """Its token names the node, as the token of a pod on the node does."""
+    """The account of the enforcer; its token names the node, as the token of a pod does."""
     return ServiceAccount(NAMESPACE, ENFORCER_SERVICE_ACCOUNT, node)
 
 
 def enforcer_options(node: str) -> tuple[str, ...]:
-    """What every node's enforcer is told."""
+    """Options that the enforcer of every node has."""
     folders = ("--sysfs=/sys", "--cgroupfs=/sys/fs/cgroup", "--procfs=/proc")
     return (f"--node-name={node}", *folders)

@@ -1,4 +1,4 @@
-"""The lab's own cgroup, in every hierarchy of the machine: pods live below it and nowhere else."""
+"""The cgroup of a lab, in every hierarchy of the machine; all of its pods are below it."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ MOUNTS = Path("/proc/self/mounts")
 def hierarchies(mounts: str) -> list[Path]:
     """Where the cgroup file systems, v1 and v2, are mounted; `mounts` is text as in mtab(5).
 
-    A hierarchy mounted twice is listed once: `cpu` and `cpuacct` may be one.
+    A hierarchy that is mounted twice is listed once; `cpu` and `cpuacct` may be one hierarchy.
     """
     found: dict[str, Path] = {}
     for line in mounts.splitlines():
@@ -38,21 +38,21 @@ class LabCgroup:
 
     @property
     def path(self) -> str:
-        """As the kubelet and CRI write it."""
+        """Its path as the kubelet and CRI write it."""
         return f"/{self.name}"
 
     def folders(self) -> list[Path]:
-        """Its folder in each hierarchy, there or not."""
+        """Its folder in each hierarchy, whether it exists or not."""
         return [root / self.name for root in hierarchies(MOUNTS.read_text())]
 
     def create(self) -> None:
-        """Make it everywhere; harmless when it is there."""
+        """Create it in every hierarchy where it does not exist."""
         for folder in self.folders():
             folder.mkdir(exist_ok=True)
             open_to_children(folder)
 
     def processes(self) -> set[int]:
-        """Every process in it and below."""
+        """Every process in it and in its descendants."""
         return {
             int(pid)
             for folder in self.folders()
@@ -61,10 +61,10 @@ class LabCgroup:
         }
 
     def remove(self) -> None:
-        """Kill what runs in it, and remove it with all below.
+        """Kill every process in it, and remove it with its descendants.
 
         Raises:
-            LabError: something in it does not end.
+            LabError: a process in it does not end.
         """
         deadline = time.monotonic() + REMOVE_SECONDS
         while groups := [group for folder in self.folders() for group in _bottom_up(folder)]:

@@ -1,4 +1,4 @@
-"""The kernel's own answer: on which CPUs every process of every container may run."""
+"""On which CPUs the kernel lets every process of every container run."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,13 +11,13 @@ from numapin_lab.node.cgroups import LabCgroup
 
 PROC = Path("/proc")
 SANDBOX = "(sandbox)"
-# cgroup v1 and v2 name it differently. Source: cpuset(7), cgroups-v2 "Cpuset Interface Files".
+# The names in cgroup v1 and v2. Source: cpuset(7), cgroups-v2 "Cpuset Interface Files".
 EFFECTIVE = ("cpuset.effective_cpus", "cpuset.cpus.effective")
 
 
 @dataclass(frozen=True)
 class ContainerCpus:
-    """One container as the kernel has it.
+    """One container in the kernel.
 
     `cpus` is the effective set of its cgroup; `allowed` gives for each process the CPUs that any of
     its threads may run on (Cpus_allowed_list).
@@ -34,7 +34,7 @@ class ContainerCpus:
 def read_containers(cgroup: LabCgroup, pods: Sequence[Mapping[str, Any]]) -> list[ContainerCpus]:
     """Every container with a cgroup, sandboxes too; `pods` (from the API) give the names.
 
-    What ends while it is read is left out.
+    A container that ends while it is read is left out.
     """
     names = container_names(pods)
     by_uid = {pod["metadata"]["uid"]: pod["metadata"] for pod in pods}

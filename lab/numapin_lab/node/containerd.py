@@ -1,4 +1,4 @@
-"""A private containerd: own root, state, sockets, CNI, NRI; the machine's own is never met."""
+"""A private containerd, with root, state, sockets, CNI and NRI of its own."""
 
 import shutil
 import subprocess
@@ -73,7 +73,7 @@ imports = []
 
 
 def find_runc() -> Path:
-    """The machine's runc: one that is built without seccomp refuses the kubelet's containers.
+    """Find the runc of the machine; it must be built with seccomp, which the kubelet requires.
 
     Raises:
         MissingError: there is none.
@@ -88,10 +88,10 @@ def find_runc() -> Path:
 class Runtime:
     """containerd in `folder` (config, log, images) and `run`.
 
-    `run` holds sockets and state; it must be short, because the path of a unix socket has at most
-    107 characters, and gone after a boot, because so are the containers. `cgroup` is where tests
-    and the kubelet put pods. `programs` gives containerd, its shim and ctr. With `systemd` it has
-    containers' cgroups made by the machine's systemd, which must be its first process.
+    `run` holds sockets and state. Its path must be short, because the path of a unix socket has at
+    most 107 characters, and it must not survive a boot, because the containers do not. `cgroup` is
+    the parent of all pods. `programs` gives containerd, its shim and ctr. With `systemd`, systemd
+    creates the cgroups of containers; it must be the first process of the machine.
     """
 
     folder: Path
@@ -102,22 +102,22 @@ class Runtime:
 
     @property
     def socket(self) -> Path:
-        """CRI and containerd's own API."""
+        """The socket of CRI and of containerd's own API."""
         return self.run / "containerd.sock"
 
     @property
     def nri_socket(self) -> Path:
-        """Where NRI plug-ins connect."""
+        """The socket of NRI."""
         return self.run / "nri.sock"
 
     @property
     def image(self) -> str:
-        """An image with the usual small commands, already there: never pull it."""
+        """An image with busybox that is already imported; it needs no pull."""
         return IMAGE
 
     @property
     def mount_namespace(self) -> MountNamespace:
-        """The mount namespace that containerd, its shims and the kubelet live in."""
+        """The mount namespace of containerd, its shims and the kubelet."""
         return MountNamespace(self.run)
 
     @property
@@ -142,10 +142,10 @@ class Runtime:
         )
 
     def start(self) -> None:
-        """Start it if it does not run; returns when it answers and has the image.
+        """Start it if it does not run; returns when it answers and the image is imported.
 
         Raises:
-            MissingError: runc or busybox is not there.
+            MissingError: runc or busybox is missing.
             LabError: it does not start; the message holds the end of its log.
         """
         self.cgroup.create()
@@ -168,7 +168,7 @@ class Runtime:
         return answer.stdout
 
     def stop(self) -> None:
-        """End containerd, every container with its shim, and what they leave in the machine."""
+        """End containerd, containers and shims, and remove their cgroups, mounts and sockets."""
         cleanup.clear(self.folder.parent, self.run, self.cgroup)
 
     def _write_files(self) -> None:

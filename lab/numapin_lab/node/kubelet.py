@@ -1,4 +1,4 @@
-"""The kubelet: one node, whose pods live in the lab's own cgroup."""
+"""The kubelet of one node, whose pods are in the cgroup of the lab."""
 
 import socket
 from collections.abc import Mapping
@@ -17,10 +17,10 @@ from numapin_lab.processes.daemons import Daemon, wait_until
 
 REGISTER_SECONDS = 300
 READY_SECONDS = 300
-# Nobody answers there; without it every pod is told so in an Event.
+# No server has this address; without one the kubelet sends an Event for every pod.
 CLUSTER_DNS = "10.0.0.10"
 
-# Fields of KubeletConfiguration that keep it running on any machine, and to its own folders.
+# Fields of KubeletConfiguration for any machine, and for folders of its own.
 EVERYWHERE: Mapping[str, Any] = {
     "apiVersion": "kubelet.config.k8s.io/v1beta1",
     "kind": "KubeletConfiguration",
@@ -34,7 +34,7 @@ EVERYWHERE: Mapping[str, Any] = {
     "localStorageCapacityIsolation": False,
     "makeIPTablesUtilChains": False,
     "enableControllerAttachDetach": False,
-    # A developer's disk is often nearly full; the lab's pods hardly need any of it.
+    # The disk of a developer is often nearly full, and the pods of a lab need little of it.
     "evictionHard": {
         "memory.available": "50Mi",
         "nodefs.available": "1%",
@@ -70,12 +70,12 @@ class Kubelet:
 
     @property
     def root(self) -> Path:
-        """What is /var/lib/kubelet elsewhere: cpu_manager_state, volumes of pods."""
+        """Its root folder, by default /var/lib/kubelet: cpu_manager_state, volumes of pods."""
         return self.folder / "root"
 
     @property
     def pod_logs(self) -> Path:
-        """What is /var/log/pods elsewhere."""
+        """The logs of pods, by default /var/log/pods."""
         return self.folder / "pod-logs"
 
     @property
@@ -95,7 +95,7 @@ class Kubelet:
         return Daemon("kubelet", self.folder, inside, self.folder.parent, ports=ports)
 
     def start(self) -> None:
-        """Start it if it does not run; returns when its Node object is there."""
+        """Start it if it does not run; returns when its Node object exists."""
         self._write_files()
         if self.daemon.pid() is None:
             self.daemon.start()
@@ -107,14 +107,14 @@ class Kubelet:
         wait_until(lambda: self.plane.node_ready(self.node), what, READY_SECONDS, self.daemon)
 
     def registered(self) -> bool:
-        """Whether the Node object is there."""
+        """Whether its Node object exists."""
         return self.plane.api.exists(f"/api/v1/nodes/{self.node}")
 
     def config(self) -> dict[str, Any]:
         """The content of config.yaml."""
         return {
             **EVERYWHERE,
-            **guarded(self.plane.authority.folder, self.plane.ca),
+            **access_fields(self.plane.authority.folder, self.plane.ca),
             "address": node_address(),
             "port": self.ports.api,
             "healthzPort": self.ports.health,
@@ -141,12 +141,12 @@ class Kubelet:
         (self.folder / "config.yaml").write_text(yaml.safe_dump(self.config(), sort_keys=False))
 
 
-def guarded(pki: Path, ca: Path) -> dict[str, Any]:
-    """Fields that let in only whom the API server knows and allows.
+def access_fields(pki: Path, ca: Path) -> dict[str, Any]:
+    """Fields by which only clients that the API server authorizes have access.
 
     Args:
-        pki: where kubelet-server.crt and .key are.
-        ca: who signs what clients show.
+        pki: the folder of kubelet-server.crt and .key.
+        ca: the certificate authority of clients.
     """
     return {
         "tlsCertFile": str(pki / "kubelet-server.crt"),
@@ -161,16 +161,16 @@ def guarded(pki: Path, ca: Path) -> dict[str, Any]:
 
 
 def node_address() -> str:
-    """The address this machine would use to talk to others; nothing is sent.
+    """The address from which this machine reaches others; nothing is sent.
 
     The kubelet refuses loopback.
 
     Raises:
-        MissingError: there is no other.
+        MissingError: there is no address other than loopback.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(("192.0.2.1", 9))  # TEST-NET-1 (RFC 5737): nobody is there
+            probe.connect(("192.0.2.1", 9))  # TEST-NET-1 (RFC 5737)
             return str(probe.getsockname()[0])
         except OSError as error:
             raise MissingError(

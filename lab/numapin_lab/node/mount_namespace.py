@@ -1,9 +1,10 @@
-"""A mount namespace for kubelet and containerd, so that they leave the machine alone.
+"""A mount namespace for kubelet and containerd, so that they change nothing of the machine.
 
-Some of their places cannot be configured (DevicePluginPath and ContainerLogsDir of the kubelet, the
-cache of libcni), and the kubelet sets kernel settings for the whole machine. Inside, those folders
-are empty ones of the lab's own and those settings read as it wants them, so that it writes none.
-Every mount they make stays inside too, and goes when the last process and the namespace's file go.
+Some of their folders cannot be configured (DevicePluginPath and ContainerLogsDir of the kubelet,
+the cache of libcni), and the kubelet sets kernel settings of the whole machine. In the namespace
+those folders are empty ones of the lab, and those settings already have the values that the kubelet
+wants, so that it writes none. Every mount they create stays in the namespace, and is removed when
+the last process and the file of the namespace are gone.
 """
 
 import subprocess
@@ -26,8 +27,8 @@ WANTED_SETTINGS: Mapping[str, str] = {
     "kernel/keys/root_maxbytes": "25000000",
 }
 
-# The machine may lack /var/lib/kubelet, and a mount point made there would be a trace. So the whole
-# parent is covered, and what it holds is mounted back beside the new folders.
+# The machine may lack /var/lib/kubelet, and a mount point created there would remain. So the whole
+# parent is covered, and its content is mounted again beside the new folders.
 SCRIPT = """set -eu
 cover() {
   parent=$1 place=$2; shift 2
@@ -58,29 +59,29 @@ done
 
 @dataclass(frozen=True)
 class MountNamespace:
-    """The namespace, kept by a file in `run`, a folder that exists while the lab is up."""
+    """The namespace, held by a file in `run`, a folder that exists while the lab is up."""
 
     run: Path
 
     @property
     def file(self) -> Path:
-        """Where it is held, as /proc/PID/ns/mnt is."""
+        """The file that holds the namespace, like /proc/PID/ns/mnt."""
         return self.run / "mnt"
 
     @property
     def covers(self) -> Path:
-        """The lab's own folders, seen inside in place of the machine's."""
+        """The folders of the lab that replace those of the machine in the namespace."""
         return self.run / "machine"
 
     def inside(self, command: Sequence[str]) -> tuple[str, ...]:
-        """The command that runs `command` inside; the process is the same."""
+        """The command that runs `command` in the namespace, in the same process."""
         return ("nsenter", f"--mount={self.file}", "--", *command)
 
     def create(self) -> None:
-        """Make it; harmless when it is there.
+        """Create it if it does not exist.
 
         Raises:
-            LabError: the kernel refuses; the message says what.
+            LabError: the kernel refuses; the message says which command.
         """
         if mounts.below(mounts.MOUNTS.read_text(), (self.file,)):
             return
@@ -89,7 +90,7 @@ class MountNamespace:
             setting.parent.mkdir(parents=True, exist_ok=True)
             setting.write_text(value + "\n")
         self.file.touch()
-        # A namespace can only be held where mounts do not spread to others.
+        # A namespace can only be held by a file on a private mount.
         _run("mount", "--bind", str(self.run), str(self.run))
         _run("mount", "--make-private", str(self.run))
         options = (f"--mount={self.file}", "--propagation=slave")

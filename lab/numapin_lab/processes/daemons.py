@@ -1,8 +1,8 @@
 """Daemons of a lab: each has a folder with its pid and its log, and outlives the command.
 
-A process is recognised by pid *and* start time, so that a pid used again by a stranger is never
-signalled. Every process also carries the lab's folder in its environment (`MARK`): `marked` finds
-those whose pid file was never written, and what they started themselves.
+A process is identified by pid *and* start time, so that another process with the same pid is never
+signalled. Every process also has the folder of the lab in its environment (`MARK`): `marked` finds
+processes whose pid file was never written, and processes that they have started.
 """
 
 import os
@@ -25,7 +25,7 @@ LOG_LINES = 15
 
 
 class Watched(Protocol):
-    """A process that something depends on."""
+    """A process whose end is an error for those who wait for it."""
 
     @property
     def name(self) -> str:
@@ -38,12 +38,12 @@ class Watched(Protocol):
         """Start it; it outlives us."""
 
     def failure(self, what: str) -> LabError:
-        """The error that says what went wrong with it, with the end of its log."""
+        """The error for `what`, with the end of its log."""
 
 
 @dataclass(frozen=True)
 class Daemon:
-    """What to run. `folder` is its own: `pid`, `log`, its data."""
+    """A process. `folder` is its own: `pid`, `log`, its data."""
 
     name: str
     folder: Path
@@ -65,15 +65,15 @@ class Daemon:
         """Start it, detached from the terminal and the session of this process.
 
         Raises:
-            LabError: one of its ports is taken, and stays so.
+            LabError: one of its ports stays taken.
         """
         for port in self.ports:
-            # A process killed a moment ago still holds its sockets until its last thread is gone.
+            # A killed process holds its sockets until its last thread has ended.
             wait_until(partial(is_free, port), f"port {port} of {self.name}", PORT_SECONDS)
         self.folder.mkdir(parents=True, exist_ok=True)
         environment = {**_plain_environment(), **self.environment, MARK: str(self.lab)}
         with self.log.open("ab") as log:
-            # Not subprocess: its object would wait for, and complain about, what is to outlive us.
+            # Not subprocess: its object would wait for a process that outlives this one.
             pid = os.posix_spawnp(
                 self.command[0],
                 self.command,
@@ -89,22 +89,22 @@ class Daemon:
         return pid
 
     def failure(self, what: str) -> LabError:
-        """The error that says what went wrong with it, with the end of its log."""
+        """The error for `what`, with the end of its log."""
         lines = self.log.read_text(errors="replace").splitlines()[-LOG_LINES:]
         return LabError(f"{what}; the end of {self.log}:\n" + "\n".join(lines))
 
 
 def _plain_environment() -> dict[str, str]:
-    """What daemons get of ours: no proxy, no KUBECONFIG and no Go setting may reach them."""
+    """The environment of daemons: without proxies, KUBECONFIG and settings of Go."""
     kept = ("PATH", "HOME", "LANG", "TMPDIR")
     found = {name: os.environ[name] for name in kept if name in os.environ}
-    # iptables, runc and modprobe live in sbin, which a user's PATH may lack.
+    # iptables, runc and modprobe are in sbin, which the PATH of a user may lack.
     found["PATH"] = f"{found.get('PATH', '/usr/bin:/bin')}:/usr/sbin:/sbin"
     return found
 
 
 def read_pid(folder: Path) -> int | None:
-    """The pid recorded in `folder`, if that very process still runs."""
+    """The pid in `folder`, if that process still runs."""
     try:
         pid, started = (int(word) for word in (folder / "pid").read_text().split())
     except (FileNotFoundError, ValueError):
@@ -128,7 +128,7 @@ def _started(pid: int) -> int | None:
 
 
 def marked(lab: Path) -> Iterator[int]:
-    """Every process whose environment says that it belongs to this lab, ourselves excepted."""
+    """Every process with the mark of this lab in its environment, except this one."""
     mark = f"{MARK}={lab}".encode()
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
@@ -142,13 +142,13 @@ def marked(lab: Path) -> Iterator[int]:
 
 
 def stop(pid: int, grace_seconds: float) -> None:
-    """Ask it to end, and end it when `grace_seconds` have passed; returns when it is gone."""
+    """Send SIGTERM, and SIGKILL after `grace_seconds`; returns when the process is gone."""
     if not _ends(pid, signal.SIGTERM, grace_seconds):
         kill(pid)
 
 
 def kill(pid: int) -> None:
-    """End it at once; returns when it is gone."""
+    """Send SIGKILL; returns when the process is gone."""
     if not _ends(pid, signal.SIGKILL, KILL_SECONDS):
         raise LabError(f"process {pid} does not end, even when killed: look at /proc/{pid}/stack")
 
@@ -170,7 +170,7 @@ def _ends(pid: int, number: signal.Signals, seconds: float) -> bool:
 
 
 def _reap(pid: int) -> None:
-    """Take the exit status if it is a child of ours, so that it does not stay as a zombie."""
+    """Collect the exit status of a child, so that it does not stay a zombie."""
     try:
         os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
@@ -184,9 +184,9 @@ def wait_until(
     daemon: Watched | None = None,
     poll_seconds: float = POLL_SECONDS,
 ) -> None:
-    """Wait for `ready`, watching that the daemon it depends on stays alive.
+    """Wait until `ready` returns true, while the daemon it depends on runs.
 
-    `poll_seconds` is the pause between two looks: more where a look costs what it waits for.
+    `poll_seconds` is the pause between two calls; more where a call slows down what it waits for.
 
     Raises:
         LabError: the daemon ended, or `seconds` passed; the message holds the end of its log.
@@ -196,6 +196,6 @@ def wait_until(
         if daemon is not None and daemon.pid() is None:
             raise daemon.failure(f"{daemon.name} ended while waiting for {what}")
         if time.monotonic() > deadline:
-            told = f"waited {seconds:.0f} s in vain for {what}"
-            raise LabError(told) if daemon is None else daemon.failure(told)
+            waited = f"waited {seconds:.0f} s in vain for {what}"
+            raise LabError(waited) if daemon is None else daemon.failure(waited)
         time.sleep(poll_seconds)

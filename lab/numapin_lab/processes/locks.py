@@ -1,4 +1,4 @@
-"""One at a time, among processes that know nothing of each other."""
+"""Locks between processes."""
 
 import contextlib
 import fcntl
@@ -8,9 +8,9 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def locked(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Hold the lock of this name; its folder is made. `waiting` is called if another has it.
+    """Hold the lock at `path`; its folder is created. `waiting` is called if it is held already.
 
-    The kernel frees it when the process ends, however that happens.
+    The kernel releases the lock when the process ends in any way.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as lock:

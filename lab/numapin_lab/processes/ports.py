@@ -4,13 +4,13 @@ import random
 import socket
 from collections.abc import Callable
 
-# Below the range the kernel gives to outgoing connections (32768 on, ip_local_port_range): a port
-# chosen there could be taken by any client before the daemon that is to have it has started.
+# Below the range of outgoing connections (from 32768 on, ip_local_port_range): a port of that range
+# could be taken by any client before its daemon has started.
 FIRST, LAST = 20000, 32000
 
 
 def is_free(port: int) -> bool:
-    """Whether a daemon could listen on this port of every address now."""
+    """Whether a daemon could now listen on this port of every address."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -21,7 +21,7 @@ def is_free(port: int) -> bool:
 
 
 def choose(count: int, free: Callable[[int], bool] = is_free) -> tuple[int, ...]:
-    """`count` different free ports, in random order, so that labs starting together rarely meet.
+    """`count` different free ports, in random order, so that labs rarely choose the same.
 
     Raises:
         OSError: fewer than `count` ports of the range are free.

@@ -1,4 +1,4 @@
-"""What a process uses, by the kernel's word: memory in MiB, CPU time in seconds.
+"""What the kernel reports a process to use: memory in MiB, CPU time in seconds.
 
 Every function raises `ProcessLookupError` for a process that is gone or has ended.
 """
@@ -8,22 +8,22 @@ from pathlib import Path
 
 
 def resident_mib(pid: int) -> float:
-    """Memory of it that is in RAM now. Source: proc_pid_status(5), VmRSS."""
+    """Its memory in RAM now. Source: proc_pid_status(5), VmRSS."""
     return _kib(pid, "status", "VmRSS") / 1024
 
 
 def peak_mib(pid: int) -> float:
-    """The most that it ever had in RAM. Source: proc_pid_status(5), VmHWM."""
+    """The most memory it had in RAM at any time. Source: proc_pid_status(5), VmHWM."""
     return _kib(pid, "status", "VmHWM") / 1024
 
 
 def private_mib(pid: int) -> float:
-    """What of its memory no other process shares. Source: proc_pid_smaps_rollup(5)."""
+    """Its memory that no other process shares. Source: proc_pid_smaps_rollup(5)."""
     return sum(_kib(pid, "smaps_rollup", f"Private_{kind}") for kind in ("Clean", "Dirty")) / 1024
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time that it has used so far. Source: proc_pid_stat(5), fields 3, 14 and 15.
+    """CPU time it has used so far. Source: proc_pid_stat(5), fields 3, 14 and 15.
 
     Field 2 may hold spaces.
     """

@@ -1,6 +1,6 @@
-"""The files of a node that runs in a virtual machine: a small root with kubelet and containerd.
+"""The files of a node in a virtual machine: a small root with kubelet and containerd.
 
-Nothing of it comes from the host's root but runc with its libraries, and busybox.
+Only runc with its libraries and busybox are copied from the root of the host.
 """
 
 import re
@@ -20,7 +20,7 @@ from numapin_lab.controlplane.servers import GUEST_PORT, GUEST_SERVER
 from numapin_lab.errors import LabError, MissingError
 from numapin_lab.node.containerd import CNI_NETWORK, CNI_PLUGIN, CONFIG, SEARCH_PATH, find_runc
 from numapin_lab.node.image import IMAGE, applets_of, find_busybox, write_image
-from numapin_lab.node.kubelet import EVERYWHERE, guarded
+from numapin_lab.node.kubelet import EVERYWHERE, access_fields
 from numapin_lab.state import VM_NODE as NODE
 from numapin_lab.vm.guest_shell import SHELL
 
@@ -59,18 +59,18 @@ kill -9 $pid
 
 @dataclass(frozen=True)
 class NodeFiles:
-    """What a node's root holds. `programs`: where the components are."""
+    """The root of a node. `programs`: where the components are."""
 
     programs: Mapping[str, Path]
 
     def sources(self) -> list[Path]:
-        """Every file of this machine that goes into it, in a fixed order."""
+        """Every file of this machine that is copied, in a fixed order."""
         runc = find_runc()
         programs = [self.programs[name] for name in PROGRAMS]
         return [*programs, find_busybox(SEARCH_PATH), runc, *libraries(runc)]
 
     def written(self) -> dict[str, str]:
-        """Every file whose content is ours, by its path."""
+        """Every file that is written, by its path."""
         return {
             "etc/containerd.toml": CONFIG.format(
                 folder=STATE,
@@ -98,11 +98,11 @@ class NodeFiles:
         }
 
     def write_disk(self, image: Path, authority: Authority) -> None:
-        """Make an ext4 image of it all, with certificates that `authority` signs.
+        """Create an ext4 image of the root, with certificates that `authority` signs.
 
         Raises:
-            MissingError: mkfs.ext4 is not there.
-            LabError: it failed; the message is what it said.
+            MissingError: mkfs.ext4 is missing.
+            LabError: mkfs.ext4 failed; the message is its output.
         """
         mkfs = shutil.which("mkfs.ext4", path=SEARCH_PATH)
         if mkfs is None:
@@ -147,7 +147,7 @@ class NodeFiles:
 
 
 def certificates(authority: Authority) -> list[Path]:
-    """What the kubelet shows and trusts; made on the first call."""
+    """The certificates of the kubelet, and the authority it trusts; created on the first call."""
     authority.create()
     user = Identity(f"system:node:{NODE}", ("system:nodes",))
     server = Identity(NODE, hosts=(NODE, ADDRESS))
@@ -162,20 +162,20 @@ def kubelet_config() -> dict[str, Any]:
     """The content of its KubeletConfiguration."""
     return {
         **EVERYWHERE,
-        **guarded(PKI, PKI / "ca.crt"),
+        **access_fields(PKI, PKI / "ca.crt"),
         "port": KUBELET_PORT,
         "cgroupRoot": "/",
         "containerRuntimeEndpoint": f"unix://{SOCKET}",
         "podLogsDir": "/run/pods",
         "volumePluginDir": str(KUBELET_ROOT / "volume-plugins"),
-        # It is emulated, and slow; and it notices a new API server within seconds.
+        # The machine is emulated and slow, and must find a new API server within seconds.
         "runtimeRequestTimeout": "10m",
         "nodeLeaseDurationSeconds": 8,
     }
 
 
 def libraries(program: Path) -> Iterator[Path]:
-    """The shared libraries of a program, by the paths it finds them under. Source: ldd(1)."""
+    """The shared libraries of a program, by the paths it loads them from. Source: ldd(1)."""
     answer = subprocess.run(
         ["ldd", program], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
     )

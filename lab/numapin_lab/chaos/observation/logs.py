@@ -12,7 +12,7 @@ from typing import Final
 from numapin_lab.chaos.observation.samples import Downtime
 
 _LINE: Final = re.compile(r"(\S+) (DEBUG|INFO|WARNING|ERROR|CRITICAL) (\S+): (.*)")
-_TAKEN: Final = re.compile(r"took an assignment generation=(\d+)")
+_TAKEN: Final = re.compile(r"accepted an assignment generation=(\d+)")
 TRACE: Final = "Traceback (most recent call last)"
 AFTERMATH_SECONDS: Final = 60.0
 """For so long after an API server is back, errors may still be due to its absence."""

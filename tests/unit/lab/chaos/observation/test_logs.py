@@ -18,7 +18,7 @@ def test_a_log_is_read_from_its_former_end(tmp_path: Path) -> None:
     log = Log(file)
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     with file.open("a") as added:
-        added.write(f"{now} INFO numapin_enforcer.agent: took an assignment generation=7\n")
+        added.write(f"{now} INFO numapin_enforcer.agent: accepted an assignment generation=7\n")
         added.write(f'{now} WARNING a.b: the cat is away error="no cat" again=1\n')
         added.write("Traceback (most recent call last):\n  File x\nValueError: y\n")
     lines = list(log.lines())
