@@ -125,7 +125,7 @@ def _tls(cluster: Entry) -> ssl.SSLContext:
 
 
 def _authority(cluster: Entry, tls: ssl.SSLContext | None) -> tuple[Credential, ...]:
-    """Keep an eye on the bundle, when it is a file of its own."""
+    """Follow changes of the bundle if it is a file."""
     path = cluster.file("certificate-authority")
     if tls is None or path is None or cluster.text("certificate-authority-data"):
         return ()
@@ -133,7 +133,7 @@ def _authority(cluster: Entry, tls: ssl.SSLContext | None) -> tuple[Credential, 
 
 
 def _credentials(user: Entry | None, tls: ssl.SSLContext | None) -> tuple[Credential, ...]:
-    """Collect what a user entry has, in the order in which client-go prefers it."""
+    """The credentials of a user entry, in the order in which client-go prefers them."""
     if user is None:
         return ()
     for field in ("as", "as-uid", "as-groups", "as-user-extra"):
@@ -156,7 +156,7 @@ def _credentials(user: Entry | None, tls: ssl.SSLContext | None) -> tuple[Creden
 def _plugin(
     user: Entry | None, cluster: Entry, tls: ssl.SSLContext | None, source: tuple[str, str]
 ) -> tuple[Credential, ...]:
-    """Take an exec plug-in or an auth provider; `source` is the paths and the context."""
+    """The exec plug-in or auth provider; `source` is the paths and the context."""
     if user is None or not (user.values.get("exec") or user.values.get("auth-provider")):
         return ()
     try:

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.hardware import compact_topology, restore_topology
-from numapin_api.nodeassignment import NodeAssignmentStatus, TopologyStatus
+from numapin_api.nodeassignment import NodeAssignmentStatus
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, PciDevice, Topology
+from numapin_api.topologystatus import TopologyStatus
 
 TWO_NODES = Topology(
     cpus=tuple(
@@ -55,7 +56,7 @@ def test_the_way_there_and_back_loses_nothing(machine: Topology) -> None:
     assert restore_topology(read.topology) == machine
 
 
-def test_only_devices_near_which_work_belongs_are_told() -> None:
+def test_only_devices_for_which_locality_matters_are_reported() -> None:
     status = compact_topology(TWO_NODES)
     assert [(group.numa_node, group.devices) for group in status.pci] == [
         (1, ("0000:3b:00.0/0200",)),

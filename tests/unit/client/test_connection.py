@@ -152,7 +152,7 @@ async def test_broken_connections(answer: bytes, expected: type[errors.ClientErr
     assert type(caught.value) is expected
 
 
-async def test_nobody_listens() -> None:
+async def test_a_port_without_a_listener() -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         login = Login(f"http://127.0.0.1:{bound.getsockname()[1]}", "the file ~/.kube/config")
@@ -198,7 +198,7 @@ def test_names_cannot_leave_their_place() -> None:
     assert PODS.path(Key("../x", "a/b")) == "/api/v1/namespaces/a%2Fb/pods/..%2Fx"
 
 
-async def test_the_kernel_is_told_to_look_after_silent_peers() -> None:
+async def test_the_kernel_checks_silent_peers() -> None:
     """A watch is silent for minutes; without this a dead peer would go unnoticed as long."""
     connection = Connection(Login("https://h", "a test"), Timeouts(dead_peer_seconds=30))
     address = (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("127.0.0.1", 1))

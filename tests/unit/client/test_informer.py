@@ -47,7 +47,7 @@ async def test_a_list_of_many_chunks_is_taken_in(server: FakeApiServer, client: 
         assert len(server.snapshots) == 3
 
 
-async def test_changes_are_followed_and_told(server: FakeApiServer, client: ApiClient) -> None:
+async def test_changes_are_applied_and_reported(server: FakeApiServer, client: ApiClient) -> None:
     told: list[Change[str]] = []
     informer = Informer(client, ALL, value_of, told.extend, FAST)
     async with running(informer.run()):
@@ -61,7 +61,7 @@ async def test_changes_are_followed_and_told(server: FakeApiServer, client: ApiC
     assert informer.items == {}
 
 
-async def test_a_change_of_what_is_not_kept_is_not_told(
+async def test_a_change_of_what_is_not_decoded_is_not_reported(
     server: FakeApiServer, client: ApiClient
 ) -> None:
     told: list[Change[str]] = []
@@ -127,7 +127,7 @@ async def test_a_bookmark_moves_the_place_to_go_on(
 
 
 @pytest.mark.parametrize("as_event", [True, False])
-async def test_what_went_while_history_was_lost_is_told_as_gone(
+async def test_what_was_deleted_while_history_was_lost_is_reported(
     server: FakeApiServer, client: CountingClient, as_event: bool
 ) -> None:
     told: list[Change[str]] = []

@@ -39,7 +39,7 @@ def watches(server: FakeApiServer) -> int:
 
 
 @pytest.mark.parametrize("ending", ["cut", "end"])
-async def test_a_server_with_another_history_is_listed_anew(
+async def test_a_server_with_another_history_is_listed_again(
     server: FakeApiServer, client: CountingClient, ending: str
 ) -> None:
     """Its versions are lower than ours: it would hold back all events up to ours."""

@@ -126,7 +126,7 @@ async def test_work_may_ask_to_run_again_unless_requested_earlier(
     assert work.ran_at == [0, 0.5, 1.5, 4.5]
 
 
-async def test_work_that_asks_to_run_again_at_once_starves_nobody(
+async def test_work_that_asks_to_run_again_at_once_does_not_block_the_loop(
     worker: Worker, work: Work, clock: ManualClock
 ) -> None:
     work.script.extend([0.0] * 3)
