@@ -1,8 +1,10 @@
-"""Pure: what each cgroup should have, from the accepted spec and what runs."""
+"""The CPUs and NUMA nodes that each cgroup must have, from the accepted spec and the tree."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
+from typing import NamedTuple
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
@@ -13,10 +15,10 @@ from numapin_enforcer.cgroups.tree import Cgroup, Tree
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """What one cgroup should have; neither set is empty.
+    """The sets that one cgroup must have; neither is empty.
 
-    `container` names the container of the spec that the cgroup belongs to, and `exclusive` says
-    that nobody else may run on its CPUs.
+    `container` is the container of the spec that the cgroup belongs to. `exclusive` means that no
+    cgroup of another container may have its CPUs.
     """
 
     cpus: CpuSet
@@ -26,7 +28,7 @@ class Desired:
 
     @property
     def owner(self) -> str:
-        """The one container that may run on `cpus`, or empty."""
+        """The container that has `cpus` exclusively, or empty."""
         if self.container is None or not self.exclusive:
             return ""
         return f"{self.container.pod_uid}/{self.container.container}"
@@ -39,43 +41,46 @@ def desire(
     names: Mapping[str, str],
     topology: Topology,
 ) -> dict[str, Desired]:
-    """What every cgroup of `tree` should have while `spec` is in force.
+    """The sets that every cgroup of `tree` must have while `spec` is in force.
 
-    Sandboxes and containers that the spec does not list get the shared pool; pods and QoS classes
-    the shared pool and what is exclusive below them; kubepods itself stays as found as long as it
-    holds all that. A cgroup whose container is not known gets the shared pool, with two exceptions.
-    It is the only one of its pod that is not known, and there is but one owner that it may be: then
-    it waits on that one's CPUs, which are nobody else's, because CRI-O tells the name too late for
-    the container's first instruction. Or it stands on the very set of one of its pod's containers
-    that no other cgroup is known to be: then it is that container, and a runtime that does not
-    answer unpins nobody. CPUs and NUMA nodes that went offline are left out.
+    Sandboxes and containers that the spec does not list get the shared pool. Pods and QoS classes
+    get the shared pool and the exclusive CPUs of their descendants. The kubepods cgroup stays as it
+    is if it contains all that. CPUs and NUMA nodes that are offline are left out.
+
+    A cgroup whose container is not named yet gets the shared pool, with two exceptions:
+
+    - It is the only unnamed one of its pod, and only one exclusive set of the pod has no named
+      container. It gets that set at once, because CRI-O gives the name too late for the container's
+      first instruction. No other container has these CPUs.
+    - It has exactly the CPUs of an exclusive container of its pod that no cgroup is named as. It is
+      taken for that container, so that a runtime that does not answer unpins no container.
 
     Args:
         spec: an accepted spec, whose `pools` are set.
-        tree: what runs.
-        layout: how to read its paths.
+        tree: the cgroups as read.
+        layout: how to read their paths.
         names: container id to container name, as the runtime lists them; a sandbox's is empty.
-        topology: the machine now.
+        topology: the machine's present state.
 
     Returns:
         An entry for each cgroup of `tree`, parents containing their children.
     """
-    scene = _Scene(spec, tree, layout, names, topology)
-    wanted: dict[str, Desired] = {}
-    for path, above in tree.parents.items():
-        wanted[path] = scene.want(tree.cgroups[path], wanted.get(above))
-    return contain(tree, wanted, topology)
+    rules = _Rules(spec, tree, layout, names, topology)
+    desired: dict[str, Desired] = {}
+    for path, parent in tree.parents.items():
+        desired[path] = rules.desired(tree.cgroups[path], desired.get(parent))
+    return contain(tree, desired, topology)
 
 
 def owned_cpus(wanted: Iterable[Desired]) -> CpuSet:
-    """Every CPU that a container is to own."""
+    """All CPUs that containers must have exclusively."""
     return CpuSet.union(one.cpus for one in wanted if one.owner)
 
 
 def release(tree: Tree, topology: Topology) -> dict[str, Desired]:
-    """What every cgroup should have when numapin lets go: all that kubepods has.
+    """The sets of every cgroup once numapin enforces nothing: all that kubepods has.
 
-    This is for giving back what numapin set, once: a later hand-made set is not numapin's affair.
+    They are written once. Sets that others write later stay.
     """
     return contain(
         tree, dict.fromkeys(list(tree.cgroups)[1:], _everything(tree, topology)), topology
@@ -83,25 +88,25 @@ def release(tree: Tree, topology: Topology) -> dict[str, Desired]:
 
 
 def contain(tree: Tree, wanted: Mapping[str, Desired], topology: Topology) -> dict[str, Desired]:
-    """`wanted` with every parent widened to hold its children, and kubepods as found or wider."""
+    """`wanted`, each parent widened to contain its children, and kubepods as it is or wider."""
     cpus = {path: one.cpus.mask for path, one in wanted.items()}
     mems = {path: one.mems.mask for path, one in wanted.items()}
     cpus[tree.root] = mems[tree.root] = 0
-    for path, above in reversed(tuple(tree.parents.items())):
-        cpus[above] |= cpus[path]
-        mems[above] |= mems[path]
+    for path, parent in reversed(tuple(tree.parents.items())):
+        cpus[parent] |= cpus[path]
+        mems[parent] |= mems[path]
     result = {tree.root: _kubepods(tree, CpuSet.from_mask(cpus[tree.root]), topology)}
     for path, one in wanted.items():
         if (cpus[path], mems[path]) == (one.cpus.mask, one.mems.mask):
             result[path] = one
         else:
-            held = (CpuSet.from_mask(cpus[path]), MemSet.from_mask(mems[path]))
-            result[path] = Desired(*held, one.container, one.exclusive)
+            widened = (CpuSet.from_mask(cpus[path]), MemSet.from_mask(mems[path]))
+            result[path] = Desired(*widened, one.container, one.exclusive)
     return result
 
 
 def _kubepods(tree: Tree, below: CpuSet, topology: Topology) -> Desired:
-    """The root: as found while it holds what is wanted below, else all that is online."""
+    """The root: as it is if it contains what its descendants need, else all that is online."""
     found = tree.cgroups[tree.root]
     cpus = found.effective_cpus & topology.online
     mems = found.effective_mems & topology.mems
@@ -113,8 +118,26 @@ def _everything(tree: Tree, topology: Topology) -> Desired:
     return _kubepods(tree, CpuSet(), topology)
 
 
-class _Scene:
-    """What the pass knows, and the answer for one cgroup at a time, parents first."""
+class _Certainty(Enum):
+    """How it is known which container a cgroup is."""
+
+    NAMED = auto()
+    """The runtime lists its name."""
+    AWAITED = auto()
+    """Only one exclusive set of the pod has no named container, and only this cgroup no name."""
+    ON_ITS_CPUS = auto()
+    """It has exactly the CPUs of an exclusive container that no cgroup is named as."""
+    UNKNOWN = auto()
+    """It can be any container of its pod, or its sandbox."""
+
+
+class _Identity(NamedTuple):
+    certainty: _Certainty
+    container: ContainerAssignment | None
+
+
+class _Rules:
+    """What each kind of cgroup must have, by one spec and one tree."""
 
     def __init__(
         self,
@@ -136,28 +159,28 @@ class _Scene:
             for one in self._places.values()
             if one.kind is Kind.CONTAINER
         ]
-        self._known = {(uid, names[each]) for uid, each in ids if each in names}
+        self._named = {(uid, names[each]) for uid, each in ids if each in names}
         self._unnamed = Counter(uid for uid, each in ids if each not in names)
-        self._met = {uid for uid, _ in self._known}
+        self._pods_with_names = {uid for uid, _ in self._named}
 
-    def want(self, cgroup: Cgroup, above: Desired | None) -> Desired:
-        """What one cgroup should have before its children are counted in."""
+    def desired(self, cgroup: Cgroup, parent: Desired | None) -> Desired:
+        """The sets of one cgroup before it is widened for its children; `parent` is known."""
         place = self._places[cgroup.path]
         if place.kind is Kind.CONTAINER:
             return self._container(cgroup, place)
-        if place.kind is Kind.NESTED and above is not None:
-            return self._nested(cgroup, above)
+        if place.kind is Kind.NESTED and parent is not None:
+            return self._nested(cgroup, parent)
         if place.kind is Kind.POD:
             return self._pod(self._pods.get(place.pod_uid, {}).values())
         return self._shared
 
     def _shared_cpus(self, spec: NodeAssignmentSpec) -> CpuSet:
-        """The shared pool that is online; if none is, what nobody owns, and at worst every CPU."""
+        """The online CPUs of the pool; if there is none, those not exclusive; at worst all."""
         pool = spec.pools.shared if spec.pools else CpuSet()
         return pool & self._online or self._online - spec.exclusive_cpus or self._online
 
     def _assigned(self, one: ContainerAssignment) -> Desired:
-        """What the spec gives a container, as far as it is online."""
+        """The sets that the spec gives a container, without what is offline."""
         own = one.cpus & self._online
         return Desired(
             own or self._shared.cpus,
@@ -167,49 +190,70 @@ class _Scene:
         )
 
     def _pod(self, listed: Iterable[ContainerAssignment]) -> Desired:
-        """A pod holds its containers' own CPUs before they come, or they could not be made."""
+        """A pod has its containers' CPUs before they exist: runc cannot create them otherwise."""
         own = CpuSet.union(self._assigned(one).cpus for one in listed)
         return Desired(self._shared.cpus | own, self._mems)
 
     def _container(self, cgroup: Cgroup, place: Place) -> Desired:
+        """By the container that the cgroup is: a known one gets its own CPUs, others the pool.
+
+        CPUs are reserved, not granted, for a container whose name must still come.
+        """
+        certainty, container = self._identify(cgroup, place)
+        if container is None:
+            return self._shared
+        assigned = self._assigned(container)
+        if certainty is _Certainty.AWAITED:
+            return Desired(assigned.cpus, assigned.mems)
+        return assigned
+
+    def _identify(self, cgroup: Cgroup, place: Place) -> _Identity:
+        """Which container of the spec a cgroup is; None if the spec does not list it."""
         listed = self._pods.get(place.pod_uid, {})
         name = self._names.get(place.container_id)
         if name is not None:
-            return self._assigned(listed[name]) if name in listed else self._shared
-        if newborn := self._newborn(place.pod_uid, listed.values()):
-            return newborn
+            return _Identity(_Certainty.NAMED, listed.get(name))
+        awaited = self._awaited(place.pod_uid, listed.values())
+        if awaited is not None:
+            return _Identity(_Certainty.AWAITED, awaited)
         for one in listed.values():
-            known = (place.pod_uid, one.container) in self._known
-            if one.exclusive and not known and one.cpus & self._online == cgroup.effective_cpus:
-                return self._assigned(one)
-        return self._shared
+            named = (place.pod_uid, one.container) in self._named
+            if one.exclusive and not named and one.cpus & self._online == cgroup.effective_cpus:
+                return _Identity(_Certainty.ON_ITS_CPUS, one)
+        return _Identity(_Certainty.UNKNOWN, None)
 
-    def _newborn(self, pod_uid: str, listed: Iterable[ContainerAssignment]) -> Desired | None:
-        """What the one container of a pod waits on that has no name yet; None to go by what it has.
+    def _awaited(
+        self, pod_uid: str, listed: Iterable[ContainerAssignment]
+    ) -> ContainerAssignment | None:
+        """The exclusive container that the only unnamed cgroup of a pod can be.
 
-        It is none of its pod's owners yet, and those who are there keep their CPUs to themselves.
+        None if several cgroups of the pod are unnamed or all are, if the unnamed containers have
+        different sets, or if their set overlaps that of a named exclusive container. The result
+        stands for every unnamed container with the same set.
         """
-        if self._unnamed[pod_uid] != 1 or pod_uid not in self._met:
+        if self._unnamed[pod_uid] != 1 or pod_uid not in self._pods_with_names:
             return None
-        there, missing = CpuSet(), set[tuple[CpuSet, MemSet]]()
-        for one in map(self._assigned, listed):
-            if one.exclusive and one.container is not None:
-                if (pod_uid, one.container.container) in self._known:
-                    there |= one.cpus
-                else:
-                    missing.add((one.cpus, one.mems))
-        if len(missing) != 1:
+        named_cpus, unnamed = CpuSet(), dict[tuple[CpuSet, MemSet], ContainerAssignment]()
+        for one in listed:
+            assigned = self._assigned(one)
+            if not assigned.exclusive:
+                continue
+            if (pod_uid, one.container) in self._named:
+                named_cpus |= assigned.cpus
+            else:
+                unnamed[assigned.cpus, assigned.mems] = one
+        if len(unnamed) != 1:
             return None
-        cpus, mems = missing.pop()
-        return Desired(cpus, mems) if cpus.isdisjoint(there) else None
+        (((cpus, _), container),) = unnamed.items()
+        return container if cpus.isdisjoint(named_cpus) else None
 
-    def _nested(self, cgroup: Cgroup, above: Desired) -> Desired:
-        """A cgroup inside a container: it goes with it, but keeps a narrower choice of its own."""
+    def _nested(self, cgroup: Cgroup, parent: Desired) -> Desired:
+        """A cgroup inside a container: it follows its parent, but stays narrower if it was."""
         found = self._tree.cgroups[self._tree.parents[cgroup.path]]
         cpus, mems = cgroup.effective_cpus, cgroup.effective_mems
         return Desired(
-            above.cpus if cpus == found.effective_cpus else cpus & above.cpus or above.cpus,
-            above.mems if mems == found.effective_mems else mems & above.mems or above.mems,
-            above.container,
-            above.exclusive,
+            parent.cpus if cpus == found.effective_cpus else cpus & parent.cpus or parent.cpus,
+            parent.mems if mems == found.effective_mems else mems & parent.mems or parent.mems,
+            parent.container,
+            parent.exclusive,
         )
