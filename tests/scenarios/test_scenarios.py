@@ -1,4 +1,4 @@
-"""Stories about nodes, told in data: see README.md."""
+"""Scenarios of one node, written as data: see README.md."""
 
 import asyncio
 from pathlib import Path
@@ -30,10 +30,10 @@ ROUNDS = 10
 
 
 class Story:
-    """One scenario as it unfolds."""
+    """One scenario being played."""
 
-    def __init__(self, told: dict[str, Any]) -> None:
-        path = MACHINES / f"{told['machine']}.json"
+    def __init__(self, scenario: dict[str, Any]) -> None:
+        path = MACHINES / f"{scenario['machine']}.json"
         self.topology = parse_machine(path.read_text(), str(path))
         self.cluster = FakeCluster()
         self.queue = WorkQueue()
@@ -46,9 +46,9 @@ class Story:
         self.controller = Controller(self.cluster, self.state, self.queue, outputs)
         self.running: set[str] = set()
         self.bound = 0
-        for name, labels in (told.get("namespaces") or {}).items():
+        for name, labels in (scenario.get("namespaces") or {}).items():
             self.state.put_namespace(name, labels)
-        self._add_node(told.get("node") or {})
+        self._add_node(scenario.get("node") or {})
 
     def _add_node(self, node: dict[str, Any]) -> None:
         everything = str(len(self.topology.online))
@@ -60,7 +60,7 @@ class Story:
         )
 
     async def play(self, step: dict[str, Any]) -> None:
-        """Let a step happen, and everything that follows from it."""
+        """Carry out a step, and reconcile until nothing changes."""
         for name, spec in (step.get("policies") or {}).items():
             if spec is None:
                 del self.cluster.policies[name]
@@ -101,7 +101,7 @@ class Story:
         self.state.replace_assignments(await self.cluster.list_assignments())
 
     def _enforce(self) -> None:
-        """Have the spec in force at once."""
+        """Report the spec as enforced."""
         if found := self.cluster.assignments.get(NODE):
             status = enforcer_status(
                 found["metadata"]["generation"], topology=self.topology, running=self.running
@@ -109,8 +109,8 @@ class Story:
             if found.get("status") != status:
                 self.cluster.put_status(NODE, status)
 
-    def told(self) -> dict[str, Any]:
-        """What has become of the node, in the words of `expect`."""
+    def outcome(self) -> dict[str, Any]:
+        """The node's assignment and the policies' conditions, in the terms of `expect`."""
         found = self.cluster.assignments.get(NODE)
         spec = found["spec"] if found else {}
         pools = spec.get("pools") or {}
@@ -138,11 +138,11 @@ def _named(container: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("path", STORIES, ids=[path.stem for path in STORIES])
 async def test_story(path: Path) -> None:
-    told = yaml.safe_load(path.read_text())  # noqa: ASYNC240 - a small file
-    story = Story(told)
-    for number, step in enumerate(told["steps"], start=1):
+    scenario = yaml.safe_load(path.read_text())  # noqa: ASYNC240 - a small file
+    story = Story(scenario)
+    for number, step in enumerate(scenario["steps"], start=1):
         await story.play(step)
-        found, expected = story.told(), step["expect"]
+        found, expected = story.outcome(), step["expect"]
         compared = {key: found[key] for key in expected}
         assert compared == expected, f"step {number}: {step.get('note', '')}"
         writes = story.cluster.writes

@@ -85,7 +85,7 @@ def test_wrong_usage_exits_with_2_and_shows_how(
 
 
 @pytest.mark.parametrize("script", ["numapin", "kubectl-numapin"])
-def test_installed_scripts_tell_their_version(script: str) -> None:
+def test_installed_scripts_print_their_version(script: str) -> None:
     done = subprocess.run([BIN / script, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("numapin ")
 

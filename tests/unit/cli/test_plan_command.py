@@ -54,7 +54,7 @@ def plan(folder: Path, *more: str, files: tuple[str, ...] = ("policy.yaml", "pod
     return main(["plan", *flags, "--machine", str(folder / "machine.json"), *more])
 
 
-def test_people_see_who_gets_what_where_and_why_not(
+def test_text_shows_allocations_refusals_and_the_machine(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert plan(folder) == 0
@@ -71,7 +71,7 @@ def test_people_see_who_gets_what_where_and_why_not(
     assert "[0,4]r. [1,5]AA [2,6].. [3,7].." in drawn
 
 
-def test_programs_get_the_assignment_as_json(
+def test_json_is_the_spec_of_the_assignment(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert plan(folder, "-o", "json") == 0

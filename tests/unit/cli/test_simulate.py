@@ -1,4 +1,4 @@
-"""`numapin simulate`: answers line by line, and what is said of scenarios that cannot be read."""
+"""`numapin simulate`: answers line by line, and errors of scenarios that cannot be read."""
 
 import io
 import json
@@ -48,7 +48,7 @@ def answers(capsys: pytest.CaptureFixture[str]) -> tuple[list[dict[str, Any]], s
 
 def test_every_step_is_answered(machines: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(machines, scenario()) == 0
-    (given,), told = answers(capsys)
+    (given,), errors = answers(capsys)
     placed, refused, removed = given["steps"]
     assert placed == {
         "admitted": True,
@@ -58,7 +58,7 @@ def test_every_step_is_answered(machines: Path, capsys: pytest.CaptureFixture[st
     assert (refused["admitted"], refused["reason"]) == (False, "NotEnoughCPUs")
     assert "wanted 2 CPUs, 1 free" in refused["message"]
     assert removed == {"shared": "0-3"}
-    assert told == ""
+    assert errors == ""
 
 
 def test_it_reads_standard_input_and_an_inline_machine(
@@ -120,14 +120,14 @@ def test_a_bad_scenario_is_named_with_line_and_field_and_the_next_is_answered(
     machines: Path, capsys: pytest.CaptureFixture[str], bad: object, message: str
 ) -> None:
     assert run(machines, scenario("first"), bad, scenario("last")) == 1
-    given, told = answers(capsys)
-    assert "asked.jsonl: line 2: " in told
-    assert message in told
+    given, errors = answers(capsys)
+    assert "asked.jsonl: line 2: " in errors
+    assert message in errors
     assert message in given[1]["error"]
     assert [len(each["steps"]) for each in (given[0], given[2])] == [3, 3]
 
 
-def test_what_the_operator_would_do_differently_can_be_asked(
+def test_as_operator_answers_without_the_kubelet_s_faults(
     machines: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     strict = scenario(policy={"reserved": {"cpus": "0", "strict": True}})

@@ -50,7 +50,7 @@ def uneven_sockets() -> Topology:
     return Topology(tuple(rows), (NumaNode(0, 8 * GIB),))
 
 
-def test_a_socket_of_which_parts_are_in_use_is_never_taken_whole() -> None:
+def test_a_socket_in_partial_use_is_never_taken_whole() -> None:
     """The kubelet compares what is free with the average socket, then takes all of it."""
     reserve = policy(reserved={"cpus": "0"})
     as_kubelet = Node(resolve(uneven_sockets(), reserve, KUBELET))
@@ -85,7 +85,7 @@ def test_numa_node_ids_above_64_are_numa_nodes_like_others() -> None:
 
 @pytest.mark.parametrize("count", [64, 128])
 def test_many_numa_nodes_are_searched_not_listed(count: int) -> None:
-    """The kubelet refuses more than 8 unless told otherwise, and then lists 2 to their power."""
+    """The kubelet refuses more than 8 by default, and otherwise lists 2 to their power."""
     rows = tuple(Cpu(cpu, cpu, cpu // 16, -1, cpu // 4) for cpu in range(count * 4))
     near = [tuple(10 + abs(a - b) % 9 for b in range(count)) for a in range(count)]
     nodes = tuple(NumaNode(node, GIB, {}, near[node]) for node in range(count))
@@ -114,7 +114,7 @@ def test_distances_are_looked_up_by_numa_node_not_by_position() -> None:
     assert cpus_of(plan.spec) == {"a/c0": "0-1,4-5"}
 
 
-def test_cpus_of_a_finished_init_container_are_given_back_while_the_pod_runs() -> None:
+def test_cpus_of_a_completed_init_container_are_released_while_the_pod_runs() -> None:
     one_node = machine(8, threads=1, memory_bytes=8 * GIB)
     init = [{"name": "i", "resources": resources("5", "1Gi")}]
     starting = pod("a", "2", initContainers=init)
@@ -212,7 +212,7 @@ def test_our_own_memory_policies(
         assert again == spec
 
 
-def test_huge_pages_that_a_numa_node_lacks_are_simply_not_there() -> None:
+def test_a_numa_node_without_huge_pages_of_a_size_has_none_to_bind() -> None:
     """The kubelet looks into a table that the node does not have, and ends."""
     rows = tuple(Cpu(cpu, cpu, 0, -1, cpu // 4) for cpu in range(8))
     two_nodes = Topology(rows, (NumaNode(0, 4 * GIB), NumaNode(1, 4 * GIB, {"2Mi": 64})))

@@ -18,7 +18,7 @@ def shared(spec: NodeAssignmentSpec) -> str:
     return str(spec.pools.shared)
 
 
-def test_whole_cpu_containers_of_guaranteed_pods_get_their_own() -> None:
+def test_whole_cpu_containers_of_guaranteed_pods_get_exclusive_cpus() -> None:
     plan = plan_node(machine(), policy(), None, [pod("a", "2", "500m"), pod("b", "1")], NO_UIDS)
     assert given(plan.spec) == {"a/c0": "2-3", "b/c0": "1"}
     assert shared(plan.spec) == "0,4-7"
@@ -27,7 +27,7 @@ def test_whole_cpu_containers_of_guaranteed_pods_get_their_own() -> None:
     assert all(entry.exclusive for entry in plan.spec.containers)
 
 
-def test_what_was_decided_stays_when_room_appears_elsewhere() -> None:
+def test_earlier_decisions_stand_when_other_cpus_become_free() -> None:
     a, b, c = pod("a", "2"), pod("b", "2"), pod("c", "2")
     first = plan_node(machine(), policy(), None, [a, b, c], NO_UIDS).spec
     second = plan_node(machine(), policy(), first, [b, c], NO_UIDS).spec
@@ -46,7 +46,7 @@ def test_a_pod_is_released_only_when_its_cgroup_is_gone_too(ended: str) -> None:
     assert shared(gone) == "0-7"
 
 
-def test_an_init_container_that_has_ended_gives_its_cpus_back() -> None:
+def test_cpus_of_a_completed_init_container_return_to_the_shared_pool() -> None:
     init = [{"name": "i", "resources": resources("4")}]
     starting = pod("a", "2", initContainers=init)
     first = plan_node(machine(), policy(), None, [starting], NO_UIDS).spec
@@ -136,7 +136,7 @@ def test_a_pod_that_replaces_one_that_is_ending_waits_for_it(
     assert not after.queued
 
 
-def test_a_pod_that_would_not_fit_anyhow_is_refused_though_others_are_ending() -> None:
+def test_a_pod_that_never_fits_is_refused_while_others_are_ending() -> None:
     pods = [replace(pod("old", "1"), deleting=True), pod("big", "2")]
     plan = plan_node(machine(2, threads=1), policy(), _one_exclusive(), pods, NO_UIDS)
     assert [refusal.pod for refusal in plan.spec.refused] == ["big"]

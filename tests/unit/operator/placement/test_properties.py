@@ -143,7 +143,7 @@ def own(allocation: PodAllocation) -> CpuSet:
 
 @given(situations())
 @settings(max_examples=150, deadline=None)
-def test_nothing_is_handed_out_twice_and_nothing_is_lost(situation: Situation) -> None:
+def test_no_cpu_is_given_out_twice_or_lost(situation: Situation) -> None:
     topology, policy, objects = situation
     node = placed(topology, policy, [parse_pod(each) for each in objects])
     if node is None:
@@ -221,7 +221,7 @@ def test_a_container_admitted_under_single_numa_node_lies_in_one(situation: Situ
 
 @given(situations())
 @settings(max_examples=100, deadline=None)
-def test_a_plan_is_stable_and_its_own_successor(situation: Situation) -> None:
+def test_planning_again_from_a_plan_changes_nothing(situation: Situation) -> None:
     topology, policy, objects = situation
     pods = [parse_pod(each) for each in objects]
     try:
