@@ -30,7 +30,7 @@ from numapin_enforcer.hardware.discovery import DiscoveryError
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.lock import NodeLock
 from numapin_enforcer.node.realtime import raise_priority
-from numapin_enforcer.release import ReleaseError, give_back
+from numapin_enforcer.release import ReleaseError, release_all
 from numapin_enforcer.runtime.client import SOCKETS, CriClient, find_socket
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.previous import PreviousUpdates
@@ -57,7 +57,7 @@ _EXPECTED = (
     NoCpusetError,
     ReleaseError,
 )
-"""What is wrong outside us and explains itself; anything else is shown with its trace."""
+"""Errors of the environment, which explain themselves; others are shown with their traceback."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -72,11 +72,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 async def _release(settings: Settings) -> None:
     async with _runtime(settings) as runtime:
-        await _have_to_ourselves(NodeLock(settings.state_dir))
+        await _take_lock_for_release(NodeLock(settings.state_dir))
         host = Host(settings.cgroupfs, settings.cgroup_root)
         machine = Machine(settings.sysfs, settings.procfs)
         systemd = partial(_systemd, settings)
-        await give_back(machine, host, runtime, systemd, settings.state_dir)
+        await release_all(machine, host, runtime, systemd, settings.state_dir)
 
 
 async def _run(settings: Settings) -> None:
@@ -85,7 +85,7 @@ async def _run(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
     lock = NodeLock(settings.state_dir)
-    await _wait_for_our_turn(lock, ended)
+    await _wait_for_lock(lock, ended)
     if ended.is_set():
         return
     async with AsyncExitStack() as stack:
@@ -125,33 +125,33 @@ def _tasks(agent: Agent, resync_seconds: float) -> dict[str, Coroutine[Any, Any,
     }
 
 
-async def _wait_for_our_turn(lock: NodeLock, ended: asyncio.Event) -> None:
-    """Return when nobody else writes cgroups here, or we are to end.
+async def _wait_for_lock(lock: NodeLock, ended: asyncio.Event) -> None:
+    """Return once no other enforcer runs on this node, or this one must end.
 
-    Where the lock cannot be kept, the assignment cannot either, and no standby acts.
+    If the lock file cannot be created, nor can the local copy, and no standby acts.
     """
     try:
         lock.create()
-        while not ended.is_set() and not await _had(lock):
-            LOG.warning("another enforcer works on this node", extra={"lock": lock.path})
+        while not ended.is_set() and not await _locked(lock):
+            LOG.warning("another enforcer runs on this node", extra={"lock": lock.path})
     except OSError as error:
-        LOG.warning("the node's lock cannot be had", extra={"lock": lock.path, "error": error})
+        LOG.warning("the node's lock cannot be taken", extra={"lock": lock.path, "error": error})
 
 
-async def _have_to_ourselves(lock: NodeLock) -> None:
-    """Make sure that no enforcer undoes what is given back.
+async def _take_lock_for_release(lock: NodeLock) -> None:
+    """Make sure that no enforcer undoes the release.
 
     Raises:
-        ReleaseError: one runs.
+        ReleaseError: an enforcer runs.
     """
-    with suppress(FileNotFoundError):  # none ever ran
-        if not await _had(lock):
-            told = f"an enforcer runs on this node (it has {lock.path}) and would take it back"
-            raise ReleaseError(f"nothing was given back: {told}; stop it first")
+    with suppress(FileNotFoundError):  # no enforcer has run here
+        if not await _locked(lock):
+            why = f"an enforcer runs on this node (it has {lock.path}) and would undo it"
+            raise ReleaseError(f"nothing was released: {why}; stop it first")
 
 
-async def _had(lock: NodeLock) -> bool:
-    """Whether we have the lock now; a standby makes way in milliseconds, an enforcer does not."""
+async def _locked(lock: NodeLock) -> bool:
+    """Take the lock; False if an enforcer has it. A standby releases it within milliseconds."""
     for _ in range(TURN_POLLS):
         if lock.try_acquire():
             return True
@@ -160,7 +160,7 @@ async def _had(lock: NodeLock) -> bool:
 
 
 def _runtime(settings: Settings) -> CriClient:
-    """The runtime's client; a socket that is not there (yet) is told as one that is silent."""
+    """The runtime's client; without any socket the first one is tried again and again."""
     if settings.cri_socket is not None:
         return CriClient(settings.cri_socket)
     try:
@@ -170,7 +170,7 @@ def _runtime(settings: Settings) -> CriClient:
 
 
 def _systemd(settings: Settings) -> ServiceManager:
-    """Where nothing is told to systemd, its bus is not even spoken here: that is 1 MiB."""
+    """Systemd's client, imported only when it is used: that saves 1 MiB on other nodes."""
     from numapin_enforcer.systemd.bus import SystemdClient  # noqa: PLC0415
 
     return SystemdClient(settings.systemd_socket)

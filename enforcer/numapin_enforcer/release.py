@@ -1,4 +1,4 @@
-"""`--release`: gives every cgroup back what its parent has, once, and says what it did."""
+"""`--release`: gives every cgroup what its parent has, once, and logs what changed."""
 
 import logging
 from collections.abc import Callable
@@ -31,25 +31,25 @@ LOG: Final = logging.getLogger(__name__)
 
 
 class ReleaseError(Exception):
-    """Not everything could be given back; the message says what is left."""
+    """Not everything could be released; the message says what is left."""
 
 
-async def give_back(
+async def release_all(
     machine: Machine,
     host: Host,
     runtime: ContainerRuntime,
     connect: Callable[[], ServiceManager],
     state_dir: Path,
 ) -> None:
-    """Release all cgroups, have runtime and systemd forget, and drop the node-local copy.
+    """Release all cgroups, reset runtime and systemd, and delete the local copy.
 
     Raises:
-        ReleaseError: some cgroup is still narrowed, or the runtime or systemd still remembers.
+        ReleaseError: a cgroup is still restricted, or the runtime or systemd may restrict it again.
         CgroupError: the tree could not be read.
     """
     pods = host.open()
     if pods is None:
-        LOG.info("there is nothing to give back", extra={"why": host.problem})
+        LOG.info("there is nothing to release", extra={"why": host.problem})
         return
     before = pods.files.read()
     left = _release(machine, pods)
@@ -65,18 +65,18 @@ async def give_back(
     ]
     for path in changed:
         extra = {"cgroup": path, "had": before.cgroups[path].effective_cpus}
-        LOG.info("given back", extra=extra | {"has": after.cgroups[path].effective_cpus})
+        LOG.info("released", extra=extra | {"has": after.cgroups[path].effective_cpus})
     (state_dir / FILE_NAME).unlink(missing_ok=True)
     left += [str(failure.error) for failure in limits.failed]
     for path in changed:
         limit = lifted[path].quota_us if path in lifted else None
         cgroup = after.cgroups[path]
         record = ContainerResources(cgroup.effective_cpus, cgroup.effective_mems, limit or 0)
-        left += await _tell(pods, runtime, path, record)
-    left += await _forget(pods, after, connect)
+        left += await _update_runtime(pods, runtime, path, record)
+    left += await _reset_slices(pods, after, connect)
     if left:
-        raise ReleaseError(f"not all was given back: {'; '.join(left)}")
-    LOG.info("all was given back", extra={"cgroups": len(changed)})
+        raise ReleaseError(f"not everything was released: {'; '.join(left)}")
+    LOG.info("everything was released", extra={"cgroups": len(changed)})
 
 
 def _release(machine: Machine, pods: PodTree) -> list[str]:
@@ -88,8 +88,10 @@ def _release(machine: Machine, pods: PodTree) -> list[str]:
     return left if done.settled else [*left, "cgroups kept changing while they were released"]
 
 
-async def _forget(pods: PodTree, tree: Tree, connect: Callable[[], ServiceManager]) -> list[str]:
-    """Have systemd remember no sets of the kubelet's slices; says why it still does."""
+async def _reset_slices(
+    pods: PodTree, tree: Tree, connect: Callable[[], ServiceManager]
+) -> list[str]:
+    """Reset the cpusets of the kubelet's slices in systemd; returns what could not be done."""
     paths = tuple(qos_slices(tree, pods.layout))
     if not paths:
         return []
@@ -100,19 +102,19 @@ async def _forget(pods: PodTree, tree: Tree, connect: Callable[[], ServiceManage
                 await systemd.write(path, SliceSets())
                 await systemd.read(path)  # its answer comes after the cgroup is written
     except SystemdAbsentError as error:
-        LOG.warning("what systemd was told before it remembers still", extra={"why": error})
+        LOG.warning("systemd could not be reset", extra={"why": error})
         return []
     except SystemdError as error:
-        return [f"systemd may still remember sets of {' and '.join(paths)}: {error}"]
+        return [f"systemd may still have cpusets for {' and '.join(paths)}: {error}"]
     finally:
         await systemd.close()
     return []
 
 
-async def _tell(
+async def _update_runtime(
     pods: PodTree, runtime: ContainerRuntime, path: str, record: ContainerResources
 ) -> list[str]:
-    """Have the runtime remember what is given back; says why not, where it should have."""
+    """Send the runtime what a container has now; returns what could not be done."""
     place = pods.layout.place(path)
     if place.kind is not Kind.CONTAINER:
         return []
@@ -122,5 +124,5 @@ async def _tell(
     except CriNotFoundError:
         return []  # it ended
     except CriError as error:
-        return [f"the runtime was not told of container {place.container_id}: {error}"]
+        return [f"container {place.container_id} was not updated in the runtime: {error}"]
     return []

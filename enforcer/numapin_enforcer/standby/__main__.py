@@ -47,7 +47,7 @@ def _end(*_: object) -> None:
 
 
 def _check(kubelet_state_dir: Path, *_: object) -> None:
-    """End when only a new start shows what the kubelet says now; the pod restarts us."""
+    """End if only a restart shows the kubelet's current files; the pod restarts the program."""
     if why := checkpoint_replaced(kubelet_state_dir):
         sys.exit(f"numapin-standby: {why}")
 

@@ -54,7 +54,7 @@ async def test_release_restores_every_cpuset_and_reports_it(node: Node, kubelet:
     assert node.process is not None
     assert node.process.returncode == 0, node.log
     assert sets(kubelet) == before
-    assert f"given back cgroup={owner.cgroup}/{owner_id} had=1 has=0-1" in node.log
+    assert f"released cgroup={owner.cgroup}/{owner_id} had=1 has=0-1" in node.log
     await kubelet.update(owner_id, pb.LinuxContainerResources(cpu_shares=512))
     assert sets(kubelet) == before
 
@@ -65,4 +65,4 @@ async def test_release_without_cgroups_succeeds(node: Node, kubelet: Kubelet) ->
     await eventually(node.ended)
     assert node.process is not None
     assert node.process.returncode == 0, node.log
-    assert "there is nothing to give back" in node.log
+    assert "there is nothing to release" in node.log

@@ -185,7 +185,7 @@ async def test_release_is_refused_beside_an_enforcer_and_works_beside_a_standby(
     arguments = ["--release", *(f"--{name}={value}" for name, value in node.options.items())]
     node.launch(arguments)
     await eventually(node.ended)
-    assert "nothing was given back: an enforcer runs on this node" in node.log
+    assert "nothing was released: an enforcer runs on this node" in node.log
     assert "stop it first" in node.log
     assert cpus_of(cgroup) == "1"
     node.process = working
@@ -204,7 +204,7 @@ async def test_a_second_enforcer_waits_for_the_first(node: Node, owner: tuple[Po
     first = node.process
     assert first is not None
     node.launch([f"--{name}={value}" for name, value in node.options.items()])
-    await eventually(lambda: "another enforcer works on this node" in node.log)
+    await eventually(lambda: "another enforcer runs on this node" in node.log)
     assert not node.ended()
     os.kill(first.pid, signal.SIGTERM)
     await asyncio.to_thread(first.wait, PATIENCE_SECONDS)
