@@ -1,0 +1,180 @@
+"""The loop on a manual clock, over a model of the kernel."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
+from numapin_enforcer.agent import SEARCH_SECONDS, Agent
+from numapin_enforcer.assignment.acceptance import Acceptance
+from numapin_enforcer.cgroups.naming import Driver, Layout
+from numapin_enforcer.cgroups.snapshot import CgroupView
+from numapin_enforcer.cgroups.tree import Version
+from support.fakes.manual_clock import ManualClock
+from support.fakes.watched_kernel import ModelWatch, WatchedModel
+
+MACHINE = Topology(
+    cpus=tuple(Cpu(cpu, cpu, 0, NO_CACHE, 0) for cpu in range(4)),
+    numa_nodes=(NumaNode(0, 1 << 30),),
+)
+POD, CONTAINER = "kubepods/podowner", f"kubepods/podowner/{'a' * 64}"
+BODY: dict[str, Any] = {
+    "metadata": {"name": "n", "uid": "u1", "generation": 1},
+    "spec": {
+        "pools": {"reserved": "0", "shared": "0-2"},
+        "containers": [
+            {
+                "podUID": "owner",
+                "namespace": "d",
+                "pod": "p",
+                "container": "c",
+                "cpus": "3",
+                "exclusive": True,
+            }
+        ],
+    },
+}
+
+
+class Host:
+    """The kubelet's cgroups, which are there from the moment that `is_there` is set."""
+
+    def __init__(self, model: WatchedModel, descriptor: int) -> None:
+        watch = SimpleNamespace(fileno=lambda: descriptor)
+        view = CgroupView(model, ModelWatch(model))
+        self._tree = SimpleNamespace(
+            layout=Layout(Driver.CGROUPFS), files=model, view=view, watch=watch
+        )
+        self.is_there, self.tree = True, cast("Any", None)
+
+    def open(self) -> Any:
+        self.tree = self._tree if self.is_there else None
+        return self.tree
+
+    def close(self) -> None:
+        self.tree = None
+
+
+class Followers:
+    """Names the one container; remembers the specs that were followed."""
+
+    def __init__(self) -> None:
+        self.names = SimpleNamespace(known={"a" * 64: "c"})
+        self.names_complete = True
+        self.followed: list[Any] = []
+        self.calls: list[str] = []
+
+    def follow(self, spec: Any, _pods: Any, _done: Any, *, full_resync: bool) -> None:
+        self.followed.append(spec)
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_, **__: self.calls.append(name)
+
+
+class World:
+    """An agent, and all that is around it."""
+
+    def __init__(self, descriptor: int, folder: Path) -> None:
+        self.model = WatchedModel(Version.V2, CpuSet(range(4)), MemSet((0,)))
+        for path in (POD, CONTAINER):
+            self.model.make(path)
+        self.model.enter(CONTAINER)
+        self.host, self.followers = Host(self.model, descriptor), Followers()
+        self.assignments = SimpleNamespace(body=BODY)
+        self.saved: list[Any] = []
+        self.results: list[Any] = []
+        self.clock, self.wake = ManualClock(), asyncio.Event()
+        reporter = SimpleNamespace(
+            resume=lambda _: None,
+            health=SimpleNamespace(outdated=""),
+            report=lambda result, *_: self.results.append(result),
+        )
+        machine = SimpleNamespace(topology=MACHINE, rescan=lambda: False)
+        self.agent = Agent(
+            cast("Any", self.assignments),
+            Acceptance("n"),
+            cast("Any", SimpleNamespace(want=self.saved.append)),
+            cast("Any", machine),
+            cast("Any", self.host),
+            cast("Any", self.followers),
+            cast("Any", reporter),
+            self.wake,
+            folder,
+            10.0,
+            self.clock,
+        )
+
+    @property
+    def cpus(self) -> str:
+        return str(self.model.read().cgroups[CONTAINER].effective_cpus)
+
+
+@pytest.fixture
+def descriptor() -> Iterator[int]:
+    made = os.eventfd(0)
+    yield made
+    os.close(made)
+
+
+@pytest.fixture
+async def world(descriptor: int, tmp_path: Path) -> AsyncIterator[World]:
+    made = World(descriptor, tmp_path)
+    task = asyncio.create_task(made.agent.run())
+    await made.clock.run_tasks()
+    yield made
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_an_accepted_assignment_is_enforced_and_saved(world: World) -> None:
+    assert world.cpus == "3"
+    assert [one.spec.containers[0].cpus for one in world.saved] == [CpuSet([3])]
+
+
+async def test_a_pass_comes_with_each_event_and_each_resync(world: World) -> None:
+    world.wake.set()
+    await world.clock.run_tasks()
+    assert len(world.results) == 2
+    await world.clock.advance(9.9)
+    assert len(world.results) == 2
+    await world.clock.advance(0.2)
+    assert len(world.results) == 3
+
+
+async def test_cgroups_that_are_gone_are_searched_for(world: World) -> None:
+    world.host.is_there = False
+    world.model.vanish("kubepods")
+    world.wake.set()
+    await world.clock.run_tasks()
+    assert world.host.tree is None
+    passes = len(world.results)
+    await world.clock.advance(SEARCH_SECONDS)
+    assert len(world.results) == passes + 1
+
+
+async def test_an_assignment_without_mode_is_released_once(world: World) -> None:
+    released = {**BODY, "metadata": {**BODY["metadata"], "generation": 2}, "spec": {"mode": "None"}}
+    world.assignments.body = released
+    for _ in range(3):
+        world.wake.set()
+        await world.clock.run_tasks()
+    assert world.cpus == "0-3"
+    assert world.followers.followed[-1] is None
+    assert world.followers.calls.count("clear_slices") == 1
+    assert "restore_quotas" in world.followers.calls
+
+
+async def test_a_static_kubelet_is_left_alone(world: World) -> None:
+    state = world.agent.kubelet_state_dir / "cpu_manager_state"
+    state.write_text('{"policyName": "static", "defaultCpuSet": "0-3", "checksum": 1}')
+    followed = len(world.followers.followed)
+    await world.clock.advance(10)
+    assert world.results[-1].conflict
+    assert len(world.followers.followed) == followed
+    assert "pause" in world.followers.calls
