@@ -1,1 +1,1 @@
-"""What sysfs says of CPUs, NUMA nodes and devices, and when CPUs come and go."""
+"""CPUs, NUMA nodes and PCI devices from sysfs, and their hotplug. Only files.py reads files."""

@@ -1,4 +1,4 @@
-"""CPUs, cores, sockets and shared caches as sysfs tells them.
+"""CPUs, cores, sockets and shared caches from sysfs.
 
 Source: Documentation/ABI/stable/sysfs-devices-system-cpu in the Linux source.
 """
@@ -13,13 +13,13 @@ from numapin_enforcer.hardware.files import CPU_FOLDER, SysfsTree
 _TOPOLOGY: Final = f"{CPU_FOLDER}/cpu{{}}/topology"
 _CACHE: Final = f"{CPU_FOLDER}/cpu{{}}/cache"
 
-_L3_PLACES: Final = (3, 2, 4, 1, 0)
-"""Cache folders in which an L3 has been seen, the usual one first."""
+_L3_INDEXES: Final = (3, 2, 4, 1, 0)
+"""Numbers of the cache folders that can hold the L3, the usual one first."""
 
 
 @dataclass(frozen=True, slots=True)
 class CpuFacts:
-    """The CPUs of one machine and the groups that they form.
+    """The CPUs of one machine and their groups.
 
     `sockets` and `uncore_caches` map a number to CPUs; every online CPU is in one core and one
     socket, but only those with a known L3 are in an uncore cache.
@@ -34,7 +34,7 @@ class CpuFacts:
 
 
 def read_cpus(tree: SysfsTree) -> CpuFacts:
-    """Read all there is to know of the CPUs; an empty `online` where there are none."""
+    """Read all facts about the CPUs; `online` is empty if there are none."""
     known = tree.numbered(CPU_FOLDER, "cpu")
     online = _read_online(tree, known)
     isolated = tree.ids(f"{CPU_FOLDER}/isolated") or CpuSet()
@@ -57,7 +57,7 @@ def _read_online(tree: SysfsTree, known: CpuSet) -> CpuSet:
                 f"{CPU_FOLDER}/cpu[{{}}] is absent though listed online: taken as offline", *missing
             )
         return listed & known
-    # Kernels without CPU hotplug have neither the list nor the files of the single CPUs.
+    # Kernels without CPU hotplug have neither the list nor a file for each CPU.
     return CpuSet(cpu for cpu in known if tree.number(f"{CPU_FOLDER}/cpu{{}}/online", cpu) != 0)
 
 
@@ -132,14 +132,14 @@ def _read_uncore_caches(tree: SysfsTree, online: CpuSet) -> dict[int, CpuSet]:
 
 
 def _l3_folder(tree: SysfsTree, cpu: int) -> str | None:
-    folders = (f"{_CACHE}/index{index}" for index in _L3_PLACES)
+    folders = (f"{_CACHE}/index{index}" for index in _L3_INDEXES)
     return next((folder for folder in folders if tree.number(f"{folder}/level", cpu) == 3), None)
 
 
 def _numbered_caches(
     tree: SysfsTree, stated: Mapping[int, CpuSet], ids: Mapping[int, int | None]
 ) -> dict[int, CpuSet]:
-    """The caches under the kernel's ids, where these tell them apart, else counted from 0."""
+    """The caches by the kernel's ids if these are distinct, else numbered from 0."""
     groups, disagreeing = merge_groups(stated)
     if disagreeing:
         tree.remarks.add(
@@ -149,9 +149,9 @@ def _numbered_caches(
         )
     numbers = [{ids[cpu] for cpu in group} for group in groups]
     singles = [number for group in numbers for number in group if len(group) == 1]
-    told = [number for number in singles if number is not None and number >= 0]
-    if len(set(told)) == len(groups):
-        return dict(sorted(zip(told, groups, strict=True)))
+    distinct = [number for number in singles if number is not None and number >= 0]
+    if len(set(distinct)) == len(groups):
+        return dict(sorted(zip(distinct, groups, strict=True)))
     tree.remarks.add(
         f"{CPU_FOLDER}/cpu[{{}}]/cache: the L3 has no id of its own: L3 caches are numbered in the"
         " order of their CPUs",
@@ -161,7 +161,7 @@ def _numbered_caches(
 
 
 def _siblings(tree: SysfsTree, online: CpuSet, names: tuple[str, str]) -> dict[int, CpuSet]:
-    """What each CPU says about its neighbours, under the older or the newer name of the file."""
+    """The siblings that each CPU states, from the file's older or newer name."""
     stated = {}
     for cpu in online:
         for name in names:
@@ -173,15 +173,15 @@ def _siblings(tree: SysfsTree, online: CpuSet, names: tuple[str, str]) -> dict[i
 
 
 def merge_groups(stated: Mapping[int, CpuSet]) -> tuple[list[CpuSet], CpuSet]:
-    """Join the sets that have a CPU in common, until all are disjoint.
+    """Join sets with a common CPU until all sets are disjoint.
 
     Args:
-        stated: for each CPU the CPUs that it says it shares something with; itself is added, CPUs
-            without a statement of their own are dropped.
+        stated: for each CPU the CPUs that it states as its siblings; the CPU itself is added, and
+            CPUs without a statement of their own are dropped.
 
     Returns:
-        The groups in the order of their lowest CPU, and the CPUs whose own statement is not the
-        group they ended in: none where all of them agree, as they do on sound machines.
+        The groups in the order of their lowest CPU, and the CPUs whose own statement differs from
+        their group: none if all statements agree, as on a machine without firmware faults.
     """
     known = sum(1 << cpu for cpu in stated)
     own = {cpu: cpus.mask & known | 1 << cpu for cpu, cpus in stated.items()}

@@ -19,7 +19,7 @@ from numapin_enforcer.hardware.pci import read_pci
 
 
 class DiscoveryError(Exception):
-    """A machine on which nothing can be placed, because no CPU of it can be read."""
+    """No CPU of the machine can be read, so nothing can be assigned."""
 
     reason: ClassVar[Reason] = Reason.TOPOLOGY_UNREADABLE
 
@@ -31,15 +31,15 @@ class DiscoveryError(Exception):
 def discover(sysfs: Path = Path("/sys"), procfs: Path = Path("/proc")) -> Topology:
     """Read the hardware; each file once, nothing is written.
 
-    What firmware or kernel got wrong is repaired as far as it can be and said in the result's
-    `warnings`: the place, what is wrong there, what is assumed instead.
+    Faults of the firmware or kernel are repaired as far as possible. The result's `warnings` name
+    the file, what is wrong in it, and what is assumed instead.
 
     Args:
         sysfs: where the machine's /sys is mounted, or a copy of it.
-        procfs: where its /proc is; asked for the memory of machines without NUMA and for GPUs.
+        procfs: where its /proc is mounted; has the memory of machines without NUMA, and GPUs.
 
     Raises:
-        DiscoveryError: there is not one online CPU below `sysfs`.
+        DiscoveryError: there is no online CPU below `sysfs`.
     """
     remarks = Remarks()
     tree, proc = SysfsTree(sysfs, remarks), SysfsTree(procfs, remarks, "proc/")

@@ -1,4 +1,4 @@
-"""Reading single files of a sysfs tree, and keeping count of what was wrong in them."""
+"""Reads single files of a sysfs tree, and collects remarks on what is wrong in them."""
 
 import errno
 import os
@@ -13,10 +13,10 @@ CPU_FOLDER: Final = "devices/system/cpu"
 NODE_FOLDER: Final = "devices/system/node"
 
 _ABSENT: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENODEV, errno.ENXIO, errno.ELOOP})
-"""What the kernel answers for a file that a machine does not have, dangling links included."""
+"""The kernel's errors for a file that the machine does not have, dangling links included."""
 
 _FILE_LIMIT_BYTES: Final = 1 << 20
-"""More than any file read here holds: meminfo has some kilobytes, a page is usual."""
+"""Larger than any file read here: most have a page, meminfo some kilobytes."""
 
 _MASK = re.compile(r"[0-9a-fA-F]{1,8}(,[0-9a-fA-F]{1,8})*", re.ASCII)
 _NUMBER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
@@ -25,9 +25,9 @@ Value = TypeVar("Value")
 
 
 class Remarks:
-    """What was wrong with a machine's files, each thing said once for all CPUs that it is true of.
+    """What is wrong in a machine's files: each remark once, with all CPUs that it is true of.
 
-    A text may contain `{}`; it stands for the CPUs (or NUMA nodes) and is filled in at the end.
+    `{}` in a text stands for the CPUs (or NUMA nodes), and is replaced at the end.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Remarks:
         self._masks[text] = mask
 
     def texts(self) -> tuple[str, ...]:
-        """One text for each thing, in the order in which they were first seen."""
+        """The remarks, in the order in which they were first added."""
         return tuple(
             text.replace("{}", str(CpuSet.from_mask(mask))) for text, mask in self._masks.items()
         )
@@ -50,9 +50,9 @@ class Remarks:
 class SysfsTree:
     """One machine's /sys (or /proc), live or captured.
 
-    Each reader takes a path below the root; its `{}` is replaced by `number`. All of them answer
-    None where the file is absent, and note a remark and answer None where it cannot be read or
-    holds nonsense. Remarks name paths below the root, after `shown_as`.
+    Each reader takes a path below the root; its `{}` is replaced by `number`. It returns None if
+    the file is absent. If the file cannot be read or parsed, it adds a remark and returns None.
+    Remarks name paths below the root, after `shown_as`.
     """
 
     def __init__(self, root: Path, remarks: Remarks, shown_as: str = "") -> None:
@@ -89,7 +89,7 @@ class SysfsTree:
         return self._parsed(path, number, _parse_mask, "is not a mask")
 
     def cpus(self, mask_path: str, list_path: str, number: int) -> CpuSet | None:
-        """The CPUs of a mask, or of the list beside it where there is no mask.
+        """The CPUs of a mask, or of the list beside it if there is no mask.
 
         Masks come first: lists of old kernels name offline CPUs too.
         """
@@ -97,13 +97,13 @@ class SysfsTree:
         return self.ids(list_path, number) if read is None else read
 
     def numbered(self, folder: str, prefix: str) -> CpuSet:
-        """The numbers N of the entries `prefixN` in a folder; none where there is no folder."""
+        """The numbers N of the entries `prefixN` in a folder; empty if there is no folder."""
         named = re.compile(re.escape(prefix) + r"([0-9]{1,5})", re.ASCII)
         found = (named.fullmatch(name) for name in self.names(folder))
         return CpuSet(int(match[1]) for match in found if match and int(match[1]) <= MAX_ID)
 
     def names(self, folder: str) -> list[str]:
-        """The sorted names of a folder's entries; none where there is no folder."""
+        """The sorted names of a folder's entries; empty if there is no folder."""
         try:
             with os.scandir(self._prefix + folder) as entries:
                 return sorted(entry.name for entry in entries)
@@ -132,7 +132,7 @@ class SysfsTree:
 
 
 def _read_all(descriptor: int) -> bytes:
-    """Read to the end: a file of sysfs may come in several pieces, of a page each."""
+    """Read to the end: one read of a sysfs file may return only a page."""
     chunks = [os.read(descriptor, 65536)]
     while chunks[-1] and sum(map(len, chunks)) < _FILE_LIMIT_BYTES:
         chunks.append(os.read(descriptor, 65536))

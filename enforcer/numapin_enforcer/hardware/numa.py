@@ -1,4 +1,4 @@
-"""NUMA nodes: their CPUs, memory, huge pages and distances as sysfs tells them.
+"""NUMA nodes: their CPUs, memory, huge pages and distances from sysfs.
 
 Source: Documentation/ABI/stable/sysfs-devices-node in the Linux source.
 """
@@ -25,7 +25,7 @@ _GPU_NODE = re.compile(r"^Node:\s*([0-9]{1,5})\s*$", re.ASCII | re.MULTILINE)
 
 
 def read_online_nodes(sysfs: SysfsTree) -> MemSet:
-    """The online NUMA nodes; none on a machine whose kernel knows no NUMA."""
+    """The online NUMA nodes; none if the kernel has no NUMA support."""
     known = MemSet(sysfs.numbered(NODE_FOLDER, "node"))
     listed = MemSet(sysfs.ids(f"{NODE_FOLDER}/online") or ())
     if not listed:
@@ -39,7 +39,7 @@ def read_online_nodes(sysfs: SysfsTree) -> MemSet:
 
 
 def read_single_node(sysfs: SysfsTree, procfs: SysfsTree) -> tuple[NumaNode, ...]:
-    """The whole machine as NUMA node 0, where the kernel has no NUMA nodes."""
+    """The whole machine as NUMA node 0, if the kernel has no NUMA nodes."""
     memory_bytes = _mem_total(procfs, "meminfo", 0)
     if memory_bytes is None:
         procfs.remarks.add("proc/meminfo has no MemTotal: taken as no memory")
@@ -66,30 +66,30 @@ def read_nodes(sysfs: SysfsTree, procfs: SysfsTree, online: MemSet) -> tuple[Num
 def assign_cpus(sysfs: SysfsTree, online: MemSet, facts: CpuFacts) -> dict[int, int]:
     """The NUMA node of each online CPU.
 
-    Where nodes overlap the lowest keeps the CPU; a CPU in no online node is put where the other
-    CPUs of its socket are, else in the lowest node with CPUs.
+    If nodes overlap, the lowest one gets the CPU. A CPU in no online node goes to the node of the
+    other CPUs of its socket, else to the lowest node with CPUs.
     """
-    placed: dict[int, int] = {}
+    assigned: dict[int, int] = {}
     for node in online:
         claimed = sysfs.cpus(
             f"{NODE_FOLDER}/node{{}}/cpumap", f"{NODE_FOLDER}/node{{}}/cpulist", node
         )
         claimed = _linked(sysfs, node) if claimed is None else claimed
         for cpu in claimed & facts.online:
-            if placed.setdefault(cpu, node) != node:
+            if assigned.setdefault(cpu, node) != node:
                 sysfs.remarks.add(
                     f"{NODE_FOLDER}/node[{{}}]/cpumap claims CPUs of lower-numbered nodes: they are"
                     " left to those",
                     node,
                 )
-    homeless = facts.online - CpuSet(placed)
-    for cpu, node in _homes(homeless, placed, facts, online).items():
-        placed[cpu] = node
+    unassigned = facts.online - CpuSet(assigned)
+    for cpu, node in _homes(unassigned, assigned, facts, online).items():
+        assigned[cpu] = node
         sysfs.remarks.add(
             f"CPUs {{}} are in no online NUMA node of {NODE_FOLDER}: taken as CPUs of node {node}",
             cpu,
         )
-    return placed
+    return assigned
 
 
 def note_empty_nodes(sysfs: SysfsTree, nodes: tuple[NumaNode, ...], used: MemSet) -> None:
@@ -97,23 +97,24 @@ def note_empty_nodes(sysfs: SysfsTree, nodes: tuple[NumaNode, ...], used: MemSet
     empty = [node.id for node in nodes if node.id not in used and not node.memory_bytes]
     if empty:
         sysfs.remarks.add(
-            f"{NODE_FOLDER}/node[{{}}] has neither CPUs nor memory: nothing is placed there", *empty
+            f"{NODE_FOLDER}/node[{{}}] has neither CPUs nor memory: nothing is placed there",
+            *empty,
         )
 
 
 def _homes(
-    homeless: CpuSet, placed: Mapping[int, int], facts: CpuFacts, online: MemSet
+    unassigned: CpuSet, assigned: Mapping[int, int], facts: CpuFacts, online: MemSet
 ) -> dict[int, int]:
-    fallback = min(placed.values(), default=next(iter(online)))
+    fallback = min(assigned.values(), default=next(iter(online)))
     homes = {}
     for cpus in facts.sockets.values():
-        beside = min((placed[cpu] for cpu in cpus if cpu in placed), default=fallback)
-        homes.update(dict.fromkeys(cpus & homeless, beside))
+        beside = min((assigned[cpu] for cpu in cpus if cpu in assigned), default=fallback)
+        homes.update(dict.fromkeys(cpus & unassigned, beside))
     return homes
 
 
 def _linked(sysfs: SysfsTree, node: int) -> CpuSet:
-    """The CPUs that a node's folder links to, for a node without a readable mask or list."""
+    """The CPUs that a node's folder links to, if it has no readable mask or list."""
     linked = sysfs.numbered(f"{NODE_FOLDER}/node{node}", "cpu")
     sysfs.remarks.add(
         f"{NODE_FOLDER}/node[{{}}] has no cpumap and no cpulist: its links to CPUs are taken", node
@@ -139,7 +140,7 @@ def _read_memory(sysfs: SysfsTree, procfs: SysfsTree, online: MemSet) -> dict[in
 
 
 def _mem_total(tree: SysfsTree, path: str, number: int) -> int | None:
-    """MemTotal of a meminfo file in bytes; None where there is no such line."""
+    """MemTotal of a meminfo file in bytes; None if there is no such line."""
     found = _MEM_TOTAL.search(tree.text(path, number) or "")
     return int(found[1]) << 10 if found else None
 
@@ -171,7 +172,7 @@ def _read_distances(sysfs: SysfsTree, node: int, online: MemSet) -> tuple[int, .
 
 
 def _device_nodes(procfs: SysfsTree) -> MemSet:
-    """The NUMA nodes whose memory is on GPUs, which is for their driver to give out.
+    """The NUMA nodes whose memory is on GPUs; only their driver allocates it.
 
     Source: numa_status of the NVIDIA driver's files in /proc.
     """

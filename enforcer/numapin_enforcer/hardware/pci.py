@@ -32,10 +32,10 @@ def read_pci(tree: SysfsTree, numa_cpus: Mapping[int, CpuSet]) -> tuple[PciDevic
 
 
 def _locate(tree: SysfsTree, folder: str, numa_cpus: Mapping[int, CpuSet]) -> int | None:
-    """The device's NUMA node: as it says, else the only one that has all CPUs near to it."""
-    told = tree.number(f"{folder}/numa_node")
-    if told is not None and told in numa_cpus:
-        return told
+    """The device's NUMA node: as stated, else the only one with all of its local CPUs."""
+    stated = tree.number(f"{folder}/numa_node")
+    if stated is not None and stated in numa_cpus:
+        return stated
     online = CpuSet.from_mask(sum(cpus.mask for cpus in numa_cpus.values()))
     near = tree.cpus(f"{folder}/local_cpus", f"{folder}/local_cpulist", 0)
     near = (near or CpuSet()) & online
