@@ -10,7 +10,7 @@ from pathlib import Path
 from labs import Bench
 
 from numapin_lab.measurement.figures import Figure, in_runs
-from numapin_lab.measurement.observer import Wakes, hurried
+from numapin_lab.measurement.observer import Wakes, real_time
 from numapin_lab.running_lab import BUSY, pod
 
 BUDGET = "budget p99 < 50"
@@ -47,7 +47,7 @@ def repair(groups: Sequence[Path], kubepods: Path, seconds: float) -> list[float
     chains = [_chain(group, kubepods) for group in groups]
     meant = {one: cpus_of(one) for chain in chains for one in chain}
     begun, took = [], [math.inf] * len(groups)
-    with closing(Wakes()) as wakes, hurried():
+    with closing(Wakes()) as wakes, real_time():
         for one in meant:
             wakes.add(str(one))
         for chain in chains:

@@ -25,7 +25,7 @@ from numapin_enforcer.plan.desired import Desired, desire, release
 from numapin_enforcer.plan.writes import plan
 from numapin_lab.errors import LabError
 from numapin_lab.measurement.figures import Figure
-from numapin_lab.measurement.observer import hurried
+from numapin_lab.measurement.observer import real_time
 
 CGROUPFS = Path("/sys/fs/cgroup")
 RUNS = 5
@@ -135,7 +135,7 @@ class Fencing:
 def measure(rounds: int) -> Iterator[Figure]:
     """All of it on this machine's cgroups."""
     topology, mounts = discover(), find_mounts(CGROUPFS)
-    with pods(mounts, topology) as layout, hurried():  # as the enforcer does
+    with pods(mounts, topology) as layout, real_time():  # as the enforcer does
         fencing = Fencing(Cgroupfs(mounts, layout.root), layout, topology)
         runs = [fencing.run(rounds) for _ in range(RUNS)]
         for name in runs[0]:

@@ -1,1 +1,1 @@
-"""etcd, kube-apiserver, scheduler and controller-manager, and who talks to them."""
+"""etcd, kube-apiserver, scheduler and controller-manager, and their clients."""

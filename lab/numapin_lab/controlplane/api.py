@@ -16,7 +16,7 @@ REQUEST_SECONDS = 30
 
 
 class AnswerError(LabError):
-    """The API server answered, and the answer is no."""
+    """The API server refused a request."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"{status}: {message}")
@@ -25,18 +25,18 @@ class AnswerError(LabError):
 
 @dataclass(frozen=True)
 class ApiServer:
-    """Where it is and who we are."""
+    """The address of the API server and the login."""
 
     url: str
     ca: Path
     token: str
 
     def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Send one request and return the JSON answer (text if it is none).
+        """Send one request and return the JSON answer, or the text if it is not JSON.
 
         Raises:
             AnswerError: any status from 400 on.
-            OSError: there is no connection.
+            OSError: the connection failed.
         """
         data = None if body is None else json.dumps(body).encode()
         patch = "application/apply-patch+yaml"
@@ -60,7 +60,7 @@ class ApiServer:
         return self.request("GET", path)
 
     def exists(self, path: str) -> bool:
-        """Whether there is an object at `path`."""
+        """Whether an object exists at `path`."""
         try:
             self.get(path)
         except AnswerError as error:
@@ -70,7 +70,7 @@ class ApiServer:
         return True
 
     def create(self, path: str, body: Mapping[str, Any]) -> Any:
-        """Create an object; one that exists already is left as it is."""
+        """Create an object; an existing one is not changed."""
         try:
             return self.request("POST", path, body)
         except AnswerError as error:

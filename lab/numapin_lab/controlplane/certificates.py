@@ -1,4 +1,4 @@
-"""The lab's own certificate authority and what it signs."""
+"""The certificate authority of a lab, and what it signs."""
 
 import datetime as dt
 import ipaddress
@@ -17,7 +17,7 @@ BACKDATE = dt.timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class Identity:
-    """Who a certificate speaks for: a Kubernetes user and its groups, and addresses it serves."""
+    """The subject of a certificate: a Kubernetes user, its groups, addresses of a server."""
 
     user: str
     groups: tuple[str, ...] = ()
@@ -25,7 +25,7 @@ class Identity:
 
 
 def write_key(path: Path) -> ec.EllipticCurvePrivateKey:
-    """Make a private key; only its owner may read the file."""
+    """Write a new private key; only its user may read the file."""
     key = ec.generate_private_key(ec.SECP256R1())
     path.touch(mode=0o600)
     path.write_bytes(
@@ -46,11 +46,11 @@ class Authority:
 
     @property
     def certificate(self) -> Path:
-        """What clients and servers of this lab trust."""
+        """The certificate that clients and servers of this lab trust."""
         return self.folder / "ca.crt"
 
     def create(self) -> None:
-        """Make the authority itself; does nothing when it exists."""
+        """Create the authority, if it does not exist."""
         if self.certificate.exists():
             return
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -62,7 +62,7 @@ class Authority:
         _write(self.certificate, builder.sign(key, hashes.SHA256()))
 
     def issue(self, name: str, identity: Identity) -> tuple[Path, Path]:
-        """Certificate and key files for `identity`; made on the first call only."""
+        """Certificate and key files for `identity`; created on the first call only."""
         certificate, key_file = self.folder / f"{name}.crt", self.folder / f"{name}.key"
         if certificate.exists():
             return certificate, key_file

@@ -1,4 +1,4 @@
-"""kube-controller-manager and kube-scheduler: what binds pods and keeps accounts and taints."""
+"""kube-controller-manager and kube-scheduler."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from numapin_lab.processes.daemons import Daemon
 
 @dataclass(frozen=True)
 class Controller:
-    """One of the two, logged in under its own name, as every cluster has it."""
+    """One of the two, with a login under its own name."""
 
     name: str
     port: int
@@ -51,7 +51,7 @@ class Controller:
 
 
 def controller_manager(plane: ControlPlane, port: int) -> Controller:
-    """Makes service accounts, lifts the not-ready taint, deletes what lost its owner."""
+    """Creates service accounts, removes the not-ready taint, collects garbage."""
     pki = plane.authority.folder
     options = (
         f"--service-account-private-key-file={pki / 'service-accounts.key'}",

@@ -1,4 +1,4 @@
-"""Install numapin as its manifests do, but for the pods: here they are processes."""
+"""Install the manifests of numapin without its pods, which are processes in a lab."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -17,12 +17,12 @@ ESTABLISH_SECONDS = 120
 
 
 def without_workloads(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """All but the pods' owners."""
+    """All documents except Deployments and DaemonSets."""
     return [document for document in documents if document["kind"] not in WORKLOADS]
 
 
 def install(plane: ControlPlane, manifests: Path = MANIFESTS) -> None:
-    """Apply custom resources, accounts, roles and admission policy; returns when they serve."""
+    """Apply custom resources, accounts, roles and admission policy; returns when served."""
     rendered = plane.kubectl("kustomize", str(manifests))
     documents = without_workloads(yaml.safe_load_all(rendered))
     plane.kubectl("apply", "--server-side", "-f", "-", text=yaml.safe_dump_all(documents))
@@ -36,7 +36,7 @@ def install(plane: ControlPlane, manifests: Path = MANIFESTS) -> None:
 
 
 def _served(plane: ControlPlane, name: str) -> bool:
-    """Established, and in the API server's own discovery."""
+    """Whether the API server serves the custom resource."""
     plural, _, group = name.partition(".")
     path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
     version = plane.api.get(path)["spec"]["versions"][0]["name"]

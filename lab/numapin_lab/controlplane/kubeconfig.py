@@ -1,4 +1,4 @@
-"""Kubeconfig files: who talks to which API server, and with what."""
+"""Kubeconfig files."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,7 +25,7 @@ def render(server: str, ca: Path, user: Mapping[str, str]) -> dict[str, Any]:
 
 
 def write(path: Path, server: str, ca: Path, user: Mapping[str, str]) -> Path:
-    """Write it for its owner's eyes only, and return the path."""
+    """Write it, readable by its user only, and return the path."""
     path.touch(mode=0o600)
     path.write_text(yaml.safe_dump(render(server, ca, user), sort_keys=False))
     return path

@@ -1,4 +1,4 @@
-"""Run kubectl as somebody."""
+"""Run kubectl."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ COMMAND_SECONDS = 300
 
 @dataclass(frozen=True)
 class Kubectl:
-    """The program, and the kubeconfig that says who runs it."""
+    """The program, and the kubeconfig of its user."""
 
     program: Path
     kubeconfig: Path

@@ -13,12 +13,12 @@ from numapin_lab.processes.daemons import Daemon, stop, wait_until
 
 ETCD_SECONDS = 300
 APISERVER_SECONDS = 300
-# With open watches a graceful end takes many seconds; nothing here is worth waiting for.
+# With open watches a graceful end takes many seconds, and a lab needs none.
 STOP_SECONDS = 1.0
 SERVICE_RANGE = "10.0.0.0/24"
 SERVICE_ADDRESS = "10.0.0.1"
 GUEST_VIEW = "10.0.2.2"  # the host's loopback, seen from a virtual machine
-# Where a virtual node expects it; QEMU is told behind which port of the host it is.
+# The address that a virtual node uses; QEMU forwards it to a port of the host.
 GUEST_SERVER, GUEST_PORT = "10.0.2.100", 6443
 
 
@@ -125,7 +125,7 @@ class ControlPlane:
         return Daemon("kube-apiserver", folder, command, self.folder, ports=ports)
 
     def start(self) -> None:
-        """Start what does not run, and return when the API server is ready.
+        """Start the parts that do not run; returns when the API server is ready.
 
         Raises:
             LabError: a part ended or did not become ready; the message holds the end of its log.
@@ -134,13 +134,13 @@ class ControlPlane:
         if self.etcd.pid() is None:
             self.etcd.start()
         if self.apiserver.pid() is None:
-            # Without etcd it would give up after a while, so it may well start at the same time.
+            # It waits for etcd for a while, so both may start at the same time.
             self.apiserver.start()
         wait_until(self.api.ready, "the API server", APISERVER_SECONDS, self.apiserver)
         wait_until(self._default_account, "the default service account", ETCD_SECONDS)
 
     def node_ready(self, node: str) -> bool:
-        """Whether a node is Ready *now*: a kubelet that ended leaves its old word behind."""
+        """Whether a node is Ready and has no taint, such as the one of a kubelet that has ended."""
         try:
             found = self.api.get(f"/api/v1/nodes/{node}")
         except (AnswerError, OSError):
@@ -174,11 +174,11 @@ class ControlPlane:
         self.write_kubeconfig()
 
     def write_kubeconfig(self) -> None:
-        """Make the administrator's kubeconfig name `host`."""
+        """Write the kubeconfig of the administrator, with `host` as server."""
         kubeconfig.write(self.kubeconfig, self.server, self.ca, {"token": self.admin_token})
 
     def _default_account(self) -> bool:
-        """Create the account every pod needs; the namespace itself appears a moment after start."""
+        """Create the account that every pod needs, once its namespace exists."""
         body = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
         try:
             self.api.create("/api/v1/namespaces/default/serviceaccounts", body)

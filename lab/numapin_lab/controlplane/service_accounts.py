@@ -1,4 +1,4 @@
-"""Log in as a service account, as a pod of it would: its own rights and nothing more."""
+"""Log in as a service account, with the rights of its pods and no others."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ LIFETIME_SECONDS = 7 * 24 * 3600
 
 @dataclass(frozen=True)
 class ServiceAccount:
-    """An account, and the node its token is bound to (None: bound to nothing)."""
+    """An account, and the node that its token is bound to (None: not bound)."""
 
     namespace: str
     name: str
@@ -20,12 +20,12 @@ class ServiceAccount:
 
 
 def log_in(plane: ControlPlane, account: ServiceAccount, folder: Path) -> Path:
-    """Get a token and write it with a kubeconfig that refers to it; returns the kubeconfig.
+    """Request a token, and write it with a kubeconfig that refers to it; returns the kubeconfig.
 
-    Called again, it renews the token in place: who reads the file anew goes on.
+    A second call renews the token in the same file.
 
     Raises:
-        AnswerError: there is no such account or node.
+        AnswerError: the account or the node does not exist.
     """
     spec: dict[str, Any] = {"expirationSeconds": LIFETIME_SECONDS}
     if account.node is not None:

@@ -15,10 +15,10 @@ class Figure:
     """One thing measured.
 
     Attributes:
-        name: what, as people read it.
+        name: what was measured.
         unit: of every value: ms, s, %, MiB.
-        runs: the values of each run; `inf` is one that did not come in the time given it.
-        limit: the budget, or how long was waited.
+        runs: the values of each run; `inf` stands for an event that did not happen in time.
+        limit: the budget, or the time limit.
     """
 
     name: str
@@ -28,11 +28,11 @@ class Figure:
 
     @property
     def values(self) -> list[float]:
-        """Of all runs, smallest first."""
+        """The values of all runs, sorted."""
         return sorted(value for run in self.runs for value in run)
 
     def to_json(self) -> dict[str, Any]:
-        """Summary and values, JSON-ready; what did not come is null."""
+        """Summary and values for JSON; `inf` becomes null."""
         return {
             "name": self.name,
             "unit": self.unit,
@@ -73,6 +73,6 @@ def _text(value: float) -> str:
 
 
 def in_runs(values: Sequence[float], count: int) -> list[list[float]]:
-    """The values in `count` runs of about equal length, in their order."""
+    """The values in `count` runs of about equal length, in the same order."""
     edges = [round(len(values) * number / count) for number in range(count + 1)]
     return [list(values[start:end]) for start, end in pairwise(edges)]

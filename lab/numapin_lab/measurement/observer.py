@@ -1,10 +1,10 @@
-"""Tell when a cgroup of pods gets which CPUs, and when a process: `python observer.py KUBEPODS`.
+"""Report when a cgroup of pods gets which CPUs, and when a process: `python observer.py KUBEPODS`.
 
-One line of JSON for each change: `[seconds of the monotonic clock, path below KUBEPODS, effective
-CPUs, whether it holds a process]`; CPUs are null when the cgroup is gone. It looks at every cgroup
-each millisecond and whenever inotify tells of a write or a new folder, and runs before others if it
-may, so that busy pods do not blind it. It ends when its standard input does. The first line says
-that it looks, `{"samples": 0}`, the last one how well it did, `{"samples": ...,
+It prints one line of JSON for each change: `[seconds of the monotonic clock, path below KUBEPODS,
+effective CPUs, whether it has a process]`; CPUs are null when the cgroup is gone. It reads every
+cgroup each millisecond and whenever inotify reports a write or a new folder, with real-time
+priority if it may, so that busy pods do not delay it. It ends with its standard input. The first
+line, `{"samples": 0}`, says that it has begun, the last one how often it read, `{"samples": ...,
 "longestGapSeconds": ...}`. It shares no code with what it watches.
 """
 
@@ -37,18 +37,18 @@ class Wakes:
             raise OSError(ctypes.get_errno(), "inotify is not to be had")
 
     def add(self, folder: str) -> None:
-        """Watch one folder; one that is gone by now is no matter."""
+        """Watch one folder; one that is gone is ignored."""
         mask = ctypes.c_uint32(_MODIFY | _CREATE | _DELETE)
         self._libc.inotify_add_watch(self.descriptor, os.fsencode(folder), mask)
 
     def drain(self) -> None:
-        """Take what has been told: it only wakes, nothing is concluded from it."""
+        """Discard the events: they only wake."""
         with contextlib.suppress(BlockingIOError):
             while os.read(self.descriptor, 65536):
                 pass
 
     def wait(self, seconds: float) -> None:
-        """Return when something happened, or when the time is over."""
+        """Return at an event, or when the time is over."""
         select.select([self.descriptor], [], [], seconds)
         self.drain()
 
@@ -58,26 +58,26 @@ class Wakes:
 
 
 class Tree:
-    """Every cgroup below `root`, and what was last told of it."""
+    """Every cgroup below `root`, and its last reported state."""
 
     def __init__(self, root: str, wakes: Wakes) -> None:
         version = 2 if Path(root, "cgroup.controllers").exists() else 1
         self._root, self._wakes, self._file = root, wakes, EFFECTIVE[version]
         self._open: dict[str, int] = {}
-        self._told: dict[str, State] = {}
+        self._reported: dict[str, State] = {}
 
-    def look(self) -> list[tuple[float, str, str | None, bool]]:
-        """What has changed since the last look."""
+    def changes(self) -> list[tuple[float, str, str | None, bool]]:
+        """The changes since the last call."""
         self._find(self._root)
-        changes = []
+        found = []
         for path, descriptor in list(self._open.items()):
             state = self._state(path, descriptor)
-            if state != self._told.get(path):
-                self._told[path] = state
-                changes.append((time.monotonic(), path[len(self._root) + 1 :], *state))
+            if state != self._reported.get(path):
+                self._reported[path] = state
+                found.append((time.monotonic(), path[len(self._root) + 1 :], *state))
             if state == GONE:
                 os.close(self._open.pop(path))
-        return changes
+        return found
 
     def _find(self, folder: str) -> None:
         try:
@@ -92,9 +92,9 @@ class Tree:
             self._find(child)
 
     def _state(self, path: str, descriptor: int) -> State:
-        """Its CPUs, and whether anybody is in it.
+        """Its CPUs, and whether it has a process.
 
-        The list of processes must be opened anew: an open one is a copy, a second old on v1.
+        cgroup.procs is opened each time: with v1 an open file is a copy that may be a second old.
         """
         try:
             cpus = os.pread(descriptor, 4096, 0).decode().strip()
@@ -110,8 +110,8 @@ class Tree:
 
 
 @contextlib.contextmanager
-def hurried() -> Iterator[None]:
-    """Run before ordinary processes meanwhile, where that is allowed (CAP_SYS_NICE)."""
+def real_time() -> Iterator[None]:
+    """Run with real-time priority meanwhile, where that is allowed (CAP_SYS_NICE)."""
     ordinary, lowest = os.sched_param(0), os.sched_param(os.sched_get_priority_min(os.SCHED_RR))
     with contextlib.suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, lowest)
@@ -122,7 +122,7 @@ def hurried() -> Iterator[None]:
 
 
 def watch(root: str) -> None:
-    """Tell changes until the standard input ends."""
+    """Print changes until the standard input ends."""
     wakes = Wakes()
     wakes.add(root)
     tree, poll = Tree(root, wakes), select.poll()
@@ -132,7 +132,7 @@ def watch(root: str) -> None:
     samples, longest, last = 0, 0.0, time.monotonic()
     while sys.stdin.fileno() not in dict(poll.poll(POLL_MILLISECONDS)):
         wakes.drain()
-        for change in tree.look():
+        for change in tree.changes():
             print(json.dumps(change), flush=True)
         now = time.monotonic()
         samples, longest, last = samples + 1, max(longest, now - last), now
@@ -140,5 +140,5 @@ def watch(root: str) -> None:
 
 
 if __name__ == "__main__":
-    with hurried():
+    with real_time():
         watch(sys.argv[1])

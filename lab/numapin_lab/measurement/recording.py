@@ -1,4 +1,4 @@
-"""What the observer tells, and how long two containers shared a CPU by it."""
+"""Record the changes that the observer reports, and how long two containers shared a CPU."""
 
 import json
 import subprocess
@@ -22,7 +22,7 @@ POLL_SECONDS = 0.01
 
 @dataclass(frozen=True)
 class Change:
-    """From `at` on (monotonic seconds) the cgroup has these CPUs; `runs`: it holds a process."""
+    """From `at` (monotonic seconds) on the cgroup has these CPUs; `runs`: it has a process."""
 
     at: float
     cpus: CpuSet
@@ -40,24 +40,24 @@ class Recording:
     def take(self, lines: Iterator[str]) -> None:
         """Read the observer's lines until it ends."""
         for line in lines:
-            told: Any = json.loads(line)
-            if isinstance(told, dict):
-                self.quality = told
+            report: Any = json.loads(line)
+            if isinstance(report, dict):
+                self.quality = report
             else:
-                at, path, cpus, runs = told
+                at, path, cpus, runs = report
                 change = Change(at, CpuSet.parse(cpus or ""), runs)
                 self.groups.setdefault(path.rpartition("/")[2], []).append(change)
             self.ready.set()
 
     def first(self, group: str, wanted: Callable[[Change], bool]) -> float | None:
-        """When the cgroup first was as wanted."""
+        """When the cgroup was first as wanted, or None."""
         return next((one.at for one in list(self.groups.get(group, ())) if wanted(one)), None)
 
     def wait(self, group: str, wanted: Callable[[Change], bool], seconds: float) -> float:
-        """When the cgroup first was as wanted, waiting for that.
+        """Wait until the cgroup is as wanted; returns when it first was.
 
         Raises:
-            LabError: it was not within `seconds`.
+            LabError: it was not as wanted within `seconds`.
         """
         deadline = time.monotonic() + seconds
         while (found := self.first(group, wanted)) is None:
@@ -67,18 +67,18 @@ class Recording:
         return found
 
     def state(self, group: str) -> Change | None:
-        """How the cgroup is now."""
+        """The last change of the cgroup."""
         changes = self.groups.get(group)
         return changes[-1] if changes else None
 
     def seconds_shared(self, one: str, other: str) -> float:
-        """How long so far both cgroups held a process that could run on what is `one`'s by now."""
+        """How long both had a process that could run on the CPUs that `one` has in the end."""
         mine, theirs = self.groups[one], self.groups[other]
         return seconds_shared(mine, theirs, [each.cpus for each in mine if each.runs][-1])
 
 
 def seconds_shared(one: Sequence[Change], other: Sequence[Change], cpus: CpuSet) -> float:
-    """How long both hold a process that may run on the same of `cpus`, up to the last change."""
+    """How long both have a process that may run on the same of `cpus`, up to the last change."""
     times = sorted({change.at for change in (*one, *other)})
     total = 0.0
     for start, stop in pairwise(times):
@@ -94,7 +94,7 @@ def _state_at(changes: Sequence[Change], at: float) -> Change | None:
 
 @contextmanager
 def recording(kubepods: Path) -> Iterator[Recording]:
-    """Observe every cgroup below `kubepods` meanwhile."""
+    """Observe every cgroup below `kubepods` while the context lasts."""
     pipe = subprocess.PIPE
     command = [sys.executable, str(OBSERVER), str(kubepods)]
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as observer:
