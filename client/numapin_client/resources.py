@@ -1,4 +1,4 @@
-"""The resources that numapin uses, and their paths on the API server."""
+"""The resources that numapin uses, and their paths on the API server. Does no I/O."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

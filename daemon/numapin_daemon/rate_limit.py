@@ -1,4 +1,4 @@
-"""A limit on how much may be used at once and in the long run."""
+"""A limit on how much may be used at once and in the long run. Does no I/O."""
 
 from dataclasses import dataclass, field
 

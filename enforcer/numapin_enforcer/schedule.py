@@ -1,4 +1,4 @@
-"""When the next pass is due, for agent and standby."""
+"""When the next pass is due, for agent and standby. Does no I/O."""
 
 from dataclasses import dataclass, field
 from typing import Final

@@ -1,4 +1,4 @@
-"""Whether a spec can be enforced on this machine, and every reason why not."""
+"""Whether a spec can be enforced on this machine, and every reason why not. Does no I/O."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Which CFS limits are removed, which are restored, and what must be saved for that."""
+"""Which CFS limits are removed, which are restored, and what must be saved for that.
+
+Does no I/O.
+"""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Run ordered writes; when one fails, leave out what it alone made safe."""
+"""Run ordered writes; when one fails, leave out what it alone made safe. Does no I/O."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

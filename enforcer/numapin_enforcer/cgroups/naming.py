@@ -1,4 +1,7 @@
-"""Pure: cgroup paths and what stands for them: the kubelet's tree, pods, containers."""
+"""Pure: cgroup paths and what stands for them: the kubelet's tree, pods, containers.
+
+Does no I/O.
+"""
 
 import re
 from dataclasses import dataclass

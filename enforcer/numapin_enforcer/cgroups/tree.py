@@ -1,4 +1,7 @@
-"""Cgroups as values: what the kernel says of them, what may be written, and who may do it."""
+"""Cgroups as values: what the kernel says of them, what may be written, and who may do it.
+
+Does no I/O.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

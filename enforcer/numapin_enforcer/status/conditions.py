@@ -1,4 +1,7 @@
-"""What the status says of a pass: its conditions, and the smallest patch that writes them."""
+"""What the status says of a pass: its conditions, and the smallest patch that writes them.
+
+Does no I/O.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which external cpuset changes get an Event."""
+"""Which external cpuset changes get an Event. Does no I/O."""
 
 from dataclasses import dataclass, field
 from typing import Final

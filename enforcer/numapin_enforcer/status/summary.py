@@ -1,4 +1,7 @@
-"""What the kernel's answer means for the status: which container has what, and what alone."""
+"""What the kernel's answer means for the status: which container has what, and what alone.
+
+Does no I/O.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

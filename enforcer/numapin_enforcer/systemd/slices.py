@@ -6,6 +6,8 @@ does not know, and disables the cpuset controller where no unit requests it. The
 clear the cpuset of a cgroup with processes, so it is an empty QoS class that loses its fence. A
 pod's slice always has processes, and the runtime updates the scopes.
 Source: systemd src/core/cgroup.c, `unit_update_cgroup` and `cgroup_context_apply`.
+
+Does no I/O.
 """
 
 from collections.abc import Iterator, Mapping

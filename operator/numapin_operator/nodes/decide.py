@@ -1,4 +1,7 @@
-"""Decide what a NodeAssignment must say, from policies, topology, pods and its present state."""
+"""Decide what a NodeAssignment must say, from policies, topology, pods and its present state.
+
+Does no I/O.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Parse a Pod, from the API server or from a file, into the slim `PodView`."""
+"""Parse a Pod, from the API server or from a file, into the slim `PodView`. Does no I/O."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction

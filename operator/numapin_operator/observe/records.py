@@ -1,4 +1,7 @@
-"""Nodes, policies and assignments of the API server, decoded into slim frozen values."""
+"""Nodes, policies and assignments of the API server, decoded into slim frozen values.
+
+Does no I/O.
+"""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Which policy governs a node, and which pods a policy selects."""
+"""Which policy governs a node, and which pods a policy selects. Does no I/O."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

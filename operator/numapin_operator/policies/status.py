@@ -1,4 +1,4 @@
-"""Compute a CpuPolicy's status from the outcomes on its nodes."""
+"""Compute a CpuPolicy's status from the outcomes on its nodes. Does no I/O."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
