@@ -116,7 +116,7 @@ class Reconciler:
         Raises:
             CgroupError: a file could not be read.
         """
-        tree = self._view.observe(everything=full_resync)
+        tree = self._view.observe(full_resync=full_resync)
         if self._steady is not None and self._steady[0] == goal and self._steady[1].tree == tree:
             return self._steady[1]
         done = self._rounds(goal, tree)
@@ -131,7 +131,7 @@ class Reconciler:
             CgroupError: a file could not be read.
         """
         self._forget()
-        return Converged(self._view.observe(everything=full_resync))
+        return Converged(self._view.observe(full_resync=full_resync))
 
     def _rounds(self, goal: Goal, tree: Tree | None) -> Converged:
         made: list[Write] = []

@@ -1,4 +1,4 @@
-"""Edge: which cgroups of a tree appear, vanish or have their cpuset files written (inotify(7))."""
+"""Which cgroups of a tree appear, vanish or have their cpuset files written (inotify(7))."""
 
 import ctypes
 import errno

@@ -1,4 +1,4 @@
-"""Edge: where this node's pods are: cgroup mounts, the kubelet's tree in them, and its watch."""
+"""Where this node's pods are: cgroup mounts, the kubelet's tree in them, and its watch."""
 
 from dataclasses import dataclass
 from pathlib import Path

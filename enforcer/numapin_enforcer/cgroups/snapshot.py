@@ -1,4 +1,4 @@
-"""Edge: the cgroup tree as last read; an event has only what it names read again."""
+"""The cgroup tree as last read; an event leads to a new read of the cgroups that it names."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -37,50 +37,47 @@ class CgroupFiles(CgroupTree, Protocol):
 
 
 class Watch(Protocol):
-    """What tells which cgroups changed."""
+    """The source of events: which cgroups changed."""
 
     def read(self) -> Changes:
         """Everything since the last read; never waits."""
         ...
 
     def cover(self, paths: Iterable[str]) -> None:
-        """Watch also these, which were found by looking."""
+        """Watch these as well, which a rescan found."""
         ...
 
 
 class CgroupView:
-    """What is known of the tree; None while the kubelet has no pods' cgroup.
-
-    While nothing changes it stays the same object.
-    """
+    """The tree as last read; None while the kubelet has no cgroup for pods."""
 
     def __init__(self, files: CgroupFiles, watch: Watch) -> None:
         self._files, self._watch = files, watch
         self.tree: Tree | None = None
 
-    def observe(self, *, everything: bool) -> Tree | None:
-        """Bring the view up to date: all of it, or what events named since the last time.
+    def observe(self, *, full_resync: bool) -> Tree | None:
+        """Read the whole tree again, or the cgroups that events have named since the last call.
 
         Raises:
             CgroupError: a file could not be read.
         """
-        self._update(self._watch.read(), (), everything=everything)
+        self._update(self._watch.read(), (), full_resync=full_resync)
         return self.tree
 
     def read_back(self, written: Iterable[str]) -> Tree | None:
-        """Read what we wrote, and what others did meanwhile.
+        """Read the cgroups that we wrote, and those that others changed meanwhile.
 
-        Our own writes are events, too: they are dropped here, before the files are read, so that
-        whatever another writes later is an event again.
+        Our own writes are events as well. They are dropped here, before the files are read, so that
+        a later write by others is a new event.
 
         Raises:
             CgroupError: a file could not be read.
         """
-        self._update(self._watch.read(), written, everything=False)
+        self._update(self._watch.read(), written, full_resync=False)
         return self.tree
 
-    def _update(self, changes: Changes, more: Iterable[str], *, everything: bool) -> None:
-        if everything or changes.overflowed or self.tree is None:
+    def _update(self, changes: Changes, more: Iterable[str], *, full_resync: bool) -> None:
+        if full_resync or changes.overflowed or self.tree is None:
             self._read_all()
             return
         paths = {*changes.vanished, *changes.appeared, *changes.written, *more}
@@ -99,7 +96,7 @@ class CgroupView:
 
     def _read_some(self, tree: Tree, paths: Iterable[str]) -> None:
         known = dict(tree.cgroups)
-        for path in sorted(_with_heirs(tree, _with_unknown_parents(tree, paths))):
+        for path in sorted(_with_descendants(tree, _with_unknown_parents(tree, paths))):
             try:
                 known[path] = self._files.read_one(path)
             except CgroupVanishedError:
@@ -111,25 +108,25 @@ class CgroupView:
 
 
 def _with_unknown_parents(tree: Tree, paths: Iterable[str]) -> set[str]:
-    """`paths`, and around them what had no cpuset when last looked at: no event tells it has."""
+    """`paths` and their ancestors that had no cpuset at the last read: no event reports one."""
     found = set(paths)
     for path in tuple(found):
-        above = parent(path)
-        while above not in tree.cgroups and contains(tree.root, above):
-            found.add(above)
-            above = parent(above)
+        ancestor = parent(path)
+        while ancestor not in tree.cgroups and contains(tree.root, ancestor):
+            found.add(ancestor)
+            ancestor = parent(ancestor)
     return found
 
 
-def _with_heirs(tree: Tree, paths: Iterable[str]) -> set[str]:
-    """`paths`, and on v2 everything inside, which inherits."""
+def _with_descendants(tree: Tree, paths: Iterable[str]) -> set[str]:
+    """`paths`, and on v2 all their descendants, which inherit."""
     if tree.version is Version.V1:
         return set(paths)
     found: set[str] = set()
-    waiting = list(paths)
-    while waiting:
-        path = waiting.pop()
+    pending = list(paths)
+    while pending:
+        path = pending.pop()
         if path not in found:
             found.add(path)
-            waiting += tree.children.get(path, ())
+            pending += tree.children.get(path, ())
     return found

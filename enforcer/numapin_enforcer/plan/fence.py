@@ -1,4 +1,4 @@
-"""Pure: who must leave whose CPUs while no enforcer is there to see to it."""
+"""The sets that keep exclusive CPUs exclusive while no enforcer runs."""
 
 from collections.abc import Mapping
 
@@ -12,38 +12,38 @@ from numapin_enforcer.plan.desired import Desired, contain, desire
 def fence(
     spec: NodeAssignmentSpec, tree: Tree, layout: Layout, topology: Topology
 ) -> dict[str, Desired]:
-    """What every cgroup of `tree` should have so that nobody has CPUs that another owns.
+    """The sets with which no cgroup has CPUs that another pod has exclusively.
 
-    Whoever has a CPU that another pod owns loses it; whoever has nothing yet, or nothing left, gets
-    what an enforcer would give a container that it does not know: the shared pool. Nobody is
-    granted CPUs of his own. Which container a cgroup is for only the runtime could tell. So one of
-    an owner's pod is taken off the pod's own CPUs only if it is as it was born, with all that its
-    pod has: any other was seen to by an enforcer, or set by hand, and may be the owner.
+    A cgroup loses every CPU that another pod has exclusively. A cgroup that has no CPU yet, or none
+    left, gets the shared pool, as a container that an enforcer does not know. No cgroup is granted
+    exclusive CPUs, because only the runtime knows which container a cgroup is. So a cgroup loses
+    the exclusive CPUs of its own pod only if it is as created, with all that its pod has. Any other
+    was set by an enforcer or by hand, and can be the exclusive container.
 
     Args:
         spec: the last accepted spec, whose `pools` are set.
-        tree: what runs.
-        layout: how to read its paths.
-        topology: the machine now.
+        tree: the cgroups as read.
+        layout: how to read their paths.
+        topology: the machine's present state.
 
     Returns:
         An entry for each cgroup of `tree`, parents containing their children.
     """
-    unknown = desire(spec, tree, layout, {}, topology)
+    unnamed = desire(spec, tree, layout, {}, topology)
     limits: dict[str, Desired] = {}
     wanted: dict[str, Desired] = {}
-    for path, above in tree.parents.items():
-        cgroup, newcomer = tree.cgroups[path], unknown[path]
+    for path, parent in tree.parents.items():
+        cgroup, unknown = tree.cgroups[path], unnamed[path]
         place = layout.place(path)
-        seen_to = place.kind is Kind.NESTED or (
+        was_set = place.kind is Kind.NESTED or (
             place.kind is not Kind.POD
             and bool(place.pod_uid)
-            and not _as_born(tree, cgroup, tree.cgroups[above])
+            and not _as_created(tree, cgroup, tree.cgroups[parent])
         )
-        limits[path] = limits[above] if seen_to else newcomer
+        limits[path] = limits[parent] if was_set else unknown
         wanted[path] = Desired(
-            cgroup.effective_cpus & limits[path].cpus or newcomer.cpus,
-            cgroup.effective_mems or newcomer.mems,
+            cgroup.effective_cpus & limits[path].cpus or unknown.cpus,
+            cgroup.effective_mems or unknown.mems,
         )
     return contain(tree, wanted, topology)
 
@@ -53,6 +53,6 @@ def breached(tree: Tree, wanted: Mapping[str, Desired]) -> bool:
     return any(one.effective_cpus != wanted[path].cpus for path, one in tree.cgroups.items())
 
 
-def _as_born(tree: Tree, cgroup: Cgroup, above: Cgroup) -> bool:
-    """Whether nobody has set it: on v1 runc gives a new cgroup a copy of what is around it."""
-    return not cgroup.cpus or (tree.version is Version.V1 and cgroup.cpus == above.cpus)
+def _as_created(tree: Tree, cgroup: Cgroup, parent: Cgroup) -> bool:
+    """Whether nothing has set it since: on v1 runc copies the parent's set to a new cgroup."""
+    return not cgroup.cpus or (tree.version is Version.V1 and cgroup.cpus == parent.cpus)

@@ -1,4 +1,4 @@
-"""Pure: takes CPUs or NUMA nodes through a tree of cgroups, write by write, in safe order."""
+"""Moves CPUs or NUMA nodes through a tree of cgroups, write by write, in a safe order."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 from numapin_enforcer.cgroups.tree import Tree, Version
 
 Masks = Mapping[str, int]
-"""A set for each cgroup of the tree, as a bit mask; every parent holds its children's."""
+"""A set for each cgroup of the tree, as a bit mask; every parent contains its children's."""
 
 
 class Effect(NamedTuple):
@@ -45,8 +45,8 @@ class Ledger:
     """What was asked for and what is effective in every cgroup, after the changes made so far.
 
     On v1 both are the same, and the kernel refuses a child that is not inside its parent. On v2 a
-    child has what it asked for and its parent has; all its parent has when nothing is left of that,
-    or nothing was asked. Source: Documentation/admin-guide/cgroup-v2.rst, "Cpuset".
+    child has what it asked for and its parent has; if that is empty, or it asked for nothing, it
+    has all that its parent has. Source: Documentation/admin-guide/cgroup-v2.rst, "Cpuset".
     """
 
     def __init__(self, tree: Tree, asked: Masks, effective: Masks) -> None:
@@ -82,7 +82,7 @@ class Ledger:
                 yield self._set(path, bound)
 
     def _outgrowing(self, path: str, effective: int, bounds: Masks) -> list[str]:
-        """Those below `path` that would pass their bounds once it has `effective` (v2 alone)."""
+        """The descendants of `path` that would exceed their bounds with `effective` (v2 only)."""
         found: list[str] = []
         for child in self._tree.children[path] if self._inherits else ():
             inherited = _clamp(self._asked[child], effective)
@@ -98,16 +98,16 @@ class Ledger:
                 yield self._set(path, target[path])
 
     def _arrives(self, path: str, target: Masks) -> bool:
-        """Whether the cgroup has its target without a write, once its parent has its own.
+        """Whether the cgroup has its target without a write, once its parent has its target.
 
-        Not if it has it only because nothing is left of what it asked for, or if a CPU that comes
+        False if it has it only because none of what it asked for is left, or if a CPU that comes
         online would be added to it.
         """
         if not self._inherits or path == self._tree.root:
             return self.effective[path] == target[path]
         asked = self._asked[path]
-        above = target[self._tree.parents[path]]
-        return (asked & above if asked else above) == target[path] and not asked & ~self._limit
+        parent = target[self._tree.parents[path]]
+        return (asked & parent if asked else parent) == target[path] and not asked & ~self._limit
 
     def _set(self, path: str, asked: int) -> Change:
         before = self.effective[path]
@@ -126,6 +126,6 @@ class Ledger:
                 yield from self._pass_on(self._tree.children[child], effective)
 
 
-def _clamp(asked: int, above: int) -> int:
-    """What is effective on v2 where `asked` meets what the parent has."""
-    return asked & above or above
+def _clamp(asked: int, parent: int) -> int:
+    """The effective set on v2 of a child that asked for `asked`."""
+    return asked & parent or parent

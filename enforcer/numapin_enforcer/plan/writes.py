@@ -1,4 +1,4 @@
-"""Pure: desired and observed cpusets become ordered writes."""
+"""Desired and observed cpusets become ordered writes."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,30 +11,30 @@ from numapin_enforcer.plan.transition import Change, Effect, Ledger
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Writes in the order in which they are safe; none when the kernel already has it all."""
+    """Writes in a safe order; none if the kernel has every desired set."""
 
     writes: tuple[Write, ...]
 
     @property
     def quick(self) -> tuple[Write, ...]:
-        """Those that take microseconds: made first, at once."""
+        """The writes that take microseconds: made first, at once."""
         return tuple(write for write in self.writes if not write.may_block)
 
     @property
     def moves(self) -> tuple[Write, ...]:
-        """Those that move memory pages and can take seconds: made last, by a worker."""
+        """The writes that move memory pages and can take seconds: made last, by a worker."""
         return tuple(write for write in self.writes if write.may_block)
 
 
 def plan(tree: Tree, wanted: Mapping[str, Desired]) -> Plan:
-    """How to take every cgroup of `tree` to what is wanted of it.
+    """The writes that take every cgroup of `tree` to its desired set.
 
-    After each single write, and also if any of them fails: whoever has CPUs alone and is to own
-    CPUs shares those with nobody until he left them; nobody is granted CPUs before everyone else
-    left them; no set is empty; parents contain their children.
+    After each single write, and also if any of them fails: a container keeps its exclusive CPUs to
+    itself until it has been moved off them; no container is granted exclusive CPUs before all other
+    cgroups have left them; no set is empty; parents contain their children.
 
     Args:
-        tree: what the kernel has.
+        tree: the cgroups as read.
         wanted: an entry for each cgroup of `tree`, parents containing their children.
     """
     gaining, leaving = _plan_mems(tree, wanted)
@@ -77,7 +77,7 @@ Stage = Callable[[str], int]
 
 
 class _Stages:
-    """The labellings that the CPUs go through; each looks at what is effective before it."""
+    """The sets of the whole tree after each stage; each starts from the sets before it."""
 
     def __init__(
         self, tree: Tree, wanted: Mapping[str, Desired], effective: Mapping[str, int]
@@ -87,16 +87,16 @@ class _Stages:
         self._wanted = {path: wanted[path].cpus.mask for path in self._paths}
         self._owner = {path: wanted[path].owner for path in self._paths}
         self._owned = owned_cpus(wanted[path] for path in self._paths).mask
-        self._parked: dict[str, int] = {}
+        self._interim: dict[str, int] = {}
 
     def ordered(self) -> Iterator[tuple[Step, Stage]]:
-        """Every stage in its order, those left out that nobody needs."""
+        """Every stage in its order, without those that no cgroup needs."""
         yield Step.NARROW, self._keep
-        homeless = [path for path in self._paths if not self._kept(path)]
-        self._parked = self._park([path for path in homeless if self._owner[path]])
-        if self._parked:
+        without_kept = [path for path in self._paths if not self._kept(path)]
+        self._interim = self._interim_sets([path for path in without_kept if self._owner[path]])
+        if self._interim:
             yield Step.NARROW, self._keep
-        if homeless:
+        if without_kept:
             yield Step.NARROW, self._settle
         yield Step.GRANT, self._grant
         yield Step.WIDEN, self._wanted.__getitem__
@@ -117,13 +117,13 @@ class _Stages:
         return self._effective[path] & self._wanted[path]
 
     def _keep(self, path: str) -> int:
-        """What it has and may keep; a future owner that keeps nothing goes where it is parked."""
-        return self._parked.get(path) or self._kept(path)
+        """The CPUs it has and may keep, or the interim CPUs of an exclusive one without any."""
+        return self._interim.get(path) or self._kept(path)
 
     def _settle(self, path: str) -> int:
-        """Whoever keeps nothing and will own nothing goes to its set, but for what others will own.
+        """A shared cgroup that keeps no CPU gets its set, without CPUs that become exclusive.
 
-        Those that have nothing yet and will own something wait for their grant.
+        A cgroup that has nothing yet and becomes exclusive waits for its grant.
         """
         if self._owner[path]:
             return self._keep(path)
@@ -133,32 +133,32 @@ class _Stages:
     def _grant(self, path: str) -> int:
         return self._wanted[path] if self._owner[path] else self._kept(path)
 
-    def _park(self, homeless: list[str]) -> dict[str, int]:
-        """Where future owners go that keep nothing of what they have, until others made room.
+    def _interim_sets(self, without_kept: list[str]) -> dict[str, int]:
+        """Interim CPUs for exclusive containers that keep none of theirs, until others have left.
 
-        On CPUs that nobody has alone: the shared pool, else those they will own, else any.
+        CPUs that no container has exclusively: the shared pool, else their future ones, else any.
         """
         places: dict[str, int] = {}
-        moving = [path for path in homeless if self._effective[path]]
+        moving = [path for path in without_kept if self._effective[path]]
         alone = self._alone() if moving else {}
         taken = 0
         for mask in alone.values():
             taken |= mask
         for path in moving:
-            above, owner = self._tree.parents[path], self._owner[path]
+            parent, owner = self._tree.parents[path], self._owner[path]
             wanted, root = self._wanted[path], self._effective[self._tree.root]
-            if self._owner[above] == owner:
-                room = places.get(above) or self._kept(above)
+            if self._owner[parent] == owner:
+                room = places.get(parent) or self._kept(parent)
                 places[path] = self._effective[path] & room or wanted & room or room
                 continue
             others = taken & ~alone.get(owner, 0)
-            pool = self._wanted[above] & ~self._owned
+            pool = self._wanted[parent] & ~self._owned
             choices = (pool & ~taken, wanted & ~others, root & ~taken, pool, wanted)
             places[path] = next(filter(None, choices))
         return places
 
     def _alone(self) -> dict[str, int]:
-        """What each future owner has now that no cgroup has but its own and those around them."""
+        """The CPUs of each exclusive container that only its cgroups and their ancestors have."""
         families: dict[str, set[str]] = {}
         for path, owner in self._owner.items():
             if owner:
@@ -203,5 +203,5 @@ def _mem_write(change: Change, step: Step) -> Write:
 
 
 def _assigned_mems(wanted: Desired) -> bool:
-    """Whether the spec says where its memory is: then v1, too, moves what is elsewhere."""
+    """Whether the spec assigns NUMA nodes: then v1 moves memory that is on others, as v2 does."""
     return wanted.container is not None and bool(wanted.container.mems)
