@@ -173,5 +173,5 @@ class Agent:
 
     def _reconciler_of(self, pods: PodTree) -> Reconciler:
         if self._reconciler is None:
-            self._reconciler = Reconciler(pods.files, pods.view, pods.layout)
+            self._reconciler = Reconciler(pods.files, pods.snapshot, pods.layout)
         return self._reconciler

@@ -8,7 +8,7 @@ from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_enforcer.cgroups.apply import Failure, Outcome, apply, unblocked
 from numapin_enforcer.cgroups.naming import Layout
-from numapin_enforcer.cgroups.snapshot import CgroupFiles, CgroupView
+from numapin_enforcer.cgroups.snapshot import CgroupFiles, CgroupSnapshot
 from numapin_enforcer.cgroups.tree import Tree, Write
 from numapin_enforcer.plan.desired import Desired, desire, release
 from numapin_enforcer.plan.drift import Drift, DriftDetector
@@ -98,8 +98,8 @@ class Converged:
 class Reconciler:
     """Brings the cgroups of one pod tree to a goal, pass by pass. A pass never waits."""
 
-    def __init__(self, files: CgroupFiles, view: CgroupView, layout: Layout) -> None:
-        self._files, self._view, self._layout = files, view, layout
+    def __init__(self, files: CgroupFiles, snapshot: CgroupSnapshot, layout: Layout) -> None:
+        self._files, self._snapshot, self._layout = files, snapshot, layout
         self._drifts = DriftDetector(files.has_tasks)
         self._steady: tuple[Goal, Converged] | None = None
         """The last pass, if it left nothing to do; without the writes that it made."""
@@ -116,7 +116,7 @@ class Reconciler:
         Raises:
             CgroupError: a file could not be read.
         """
-        tree = self._view.observe(full_resync=full_resync)
+        tree = self._snapshot.observe(full_resync=full_resync)
         if self._steady is not None and self._steady[0] == goal and self._steady[1].tree == tree:
             return self._steady[1]
         done = self._rounds(goal, tree)
@@ -131,7 +131,7 @@ class Reconciler:
             CgroupError: a file could not be read.
         """
         self._forget()
-        return Converged(self._view.observe(full_resync=full_resync))
+        return Converged(self._snapshot.observe(full_resync=full_resync))
 
     def _rounds(self, goal: Goal, tree: Tree | None) -> Converged:
         made: list[Write] = []
@@ -157,7 +157,7 @@ class Reconciler:
 
     def _read_back(self, tree: Tree, written: Iterable[Write]) -> Tree | None:
         paths = [write.path for write in written]
-        return self._view.read_back(paths) if paths else tree
+        return self._snapshot.read_back(paths) if paths else tree
 
     def _forget(self) -> None:
         self._drifts.forget()

@@ -81,7 +81,7 @@ async def release_all(
 
 def _release(machine: Machine, pods: PodTree) -> list[str]:
     """Give every cgroup what its parent has; returns what could not be done."""
-    reconciler = Reconciler(pods.files, pods.view, pods.layout)
+    reconciler = Reconciler(pods.files, pods.snapshot, pods.layout)
     done = reconciler.converge(ReleaseGoal(machine.topology), full_resync=True)
     moved = apply(done.moves, pods.files)
     left = [str(failure.error) for failure in (*done.failures, *moved.failed)]

@@ -7,7 +7,7 @@ from numapin_api.nodeassignment import CgroupStatus
 from numapin_enforcer.cgroups.filesystem import Cgroupfs, NoKubepodsError, find_layout, find_mounts
 from numapin_enforcer.cgroups.inotify import CgroupWatch
 from numapin_enforcer.cgroups.naming import Layout
-from numapin_enforcer.cgroups.snapshot import CgroupView
+from numapin_enforcer.cgroups.snapshot import CgroupSnapshot
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class PodTree:
     layout: Layout
     files: Cgroupfs
     watch: CgroupWatch
-    view: CgroupView
+    snapshot: CgroupSnapshot
 
 
 class Host:
@@ -71,4 +71,4 @@ class Host:
     def _build(self, layout: Layout) -> PodTree:
         files = Cgroupfs(self._mounts, layout.root)
         watch = CgroupWatch(self._mounts.cpuset, layout.root)
-        return PodTree(layout, files, watch, CgroupView(files, watch))
+        return PodTree(layout, files, watch, CgroupSnapshot(files, watch))

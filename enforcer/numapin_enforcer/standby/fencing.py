@@ -156,7 +156,7 @@ class Fencing:
             The seconds until the next pass is due if no event comes.
         """
         if self._reconciler is None:
-            self._reconciler = Reconciler(pods.files, pods.view, pods.layout)
+            self._reconciler = Reconciler(pods.files, pods.snapshot, pods.layout)
         self._machine.rescan()
         began = self._clock.monotonic()
         full = self._schedule.resync_due(began)

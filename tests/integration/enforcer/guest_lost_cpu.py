@@ -14,7 +14,7 @@ from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, 
 from numapin_enforcer.cgroups.filesystem import Cgroupfs
 from numapin_enforcer.cgroups.inotify import CgroupWatch
 from numapin_enforcer.cgroups.naming import Qos
-from numapin_enforcer.cgroups.snapshot import CgroupView
+from numapin_enforcer.cgroups.snapshot import CgroupSnapshot
 from numapin_enforcer.hardware.discovery import discover
 from numapin_enforcer.reconciler import AssignmentGoal, Reconciler
 from numapin_enforcer.status.summary import summarize
@@ -52,7 +52,7 @@ def told(real: RealCgroups, cgroup: str) -> Iterator[Callable[[], tuple[CpuSet, 
     """Make a pass, and tell the owner's CPUs and whether it is alone there."""
     files = Cgroupfs(real.mounts, real.root)
     with CgroupWatch(real.mounts.cpuset, real.root) as watch:
-        reconciler = Reconciler(files, CgroupView(files, watch), real.layout)
+        reconciler = Reconciler(files, CgroupSnapshot(files, watch), real.layout)
 
         def run() -> tuple[CpuSet, bool]:
             goal = AssignmentGoal(SPEC, discover(), {ID: OWNER.container})

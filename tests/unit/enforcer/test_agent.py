@@ -14,7 +14,7 @@ from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_enforcer.agent import SEARCH_SECONDS, Agent
 from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.cgroups.naming import Driver, Layout
-from numapin_enforcer.cgroups.snapshot import CgroupView
+from numapin_enforcer.cgroups.snapshot import CgroupSnapshot
 from numapin_enforcer.cgroups.tree import Version
 from support.fakes.manual_clock import ManualClock
 from support.fakes.watched_kernel import ModelWatch, WatchedModel
@@ -47,9 +47,9 @@ class Host:
 
     def __init__(self, model: WatchedModel, descriptor: int) -> None:
         watch = SimpleNamespace(fileno=lambda: descriptor)
-        view = CgroupView(model, ModelWatch(model))
+        snapshot = CgroupSnapshot(model, ModelWatch(model))
         self._tree = SimpleNamespace(
-            layout=Layout(Driver.CGROUPFS), files=model, view=view, watch=watch
+            layout=Layout(Driver.CGROUPFS), files=model, snapshot=snapshot, watch=watch
         )
         self.is_there, self.tree = True, cast("Any", None)
 

@@ -8,7 +8,7 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_enforcer.cgroups.naming import Driver, Layout
-from numapin_enforcer.cgroups.snapshot import CgroupView
+from numapin_enforcer.cgroups.snapshot import CgroupSnapshot
 from numapin_enforcer.cgroups.tree import (
     CgroupReadOnlyError,
     CgroupRefusedError,
@@ -53,8 +53,8 @@ class World:
 
     def __init__(self, version: Version, mems: MemSet = MemSet((0,))) -> None:
         self.model = WatchedModel(version, ALL, mems)
-        self.view = CgroupView(self.model, ModelWatch(self.model))
-        self.reconciler = Reconciler(self.model, self.view, LAYOUT)
+        self.snapshot = CgroupSnapshot(self.model, ModelWatch(self.model))
+        self.reconciler = Reconciler(self.model, self.snapshot, LAYOUT)
         self.make("kubepods/besteffort")
         for path in (f"{OWNER}/{A}", f"{OTHER}/{B}"):
             self.start(path)

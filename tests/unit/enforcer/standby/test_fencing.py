@@ -9,7 +9,7 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_enforcer.cgroups.naming import Driver, Layout
-from numapin_enforcer.cgroups.snapshot import CgroupView
+from numapin_enforcer.cgroups.snapshot import CgroupSnapshot
 from numapin_enforcer.cgroups.tree import CgroupReadOnlyError, Version, Write
 from numapin_enforcer.standby.fencing import RESYNC_SECONDS, RETRY_SECONDS, Fencing
 from support.fakes.manual_clock import ManualClock
@@ -42,8 +42,8 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def pods(model: WatchedModel) -> Any:
-    view = CgroupView(model, ModelWatch(model))
-    return SimpleNamespace(files=model, view=view, layout=Layout(Driver.CGROUPFS))
+    snapshot = CgroupSnapshot(model, ModelWatch(model))
+    return SimpleNamespace(files=model, snapshot=snapshot, layout=Layout(Driver.CGROUPFS))
 
 
 @pytest.fixture
