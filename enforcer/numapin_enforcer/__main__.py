@@ -21,7 +21,7 @@ from numapin_enforcer.assignment.local_copy import LocalCopy, LocalCopyWriter
 from numapin_enforcer.assignment.watch import AssignmentWatch
 from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
 from numapin_enforcer.cgroups.filesystem import NoCpusetError
-from numapin_enforcer.cgroups.kubepods import Host
+from numapin_enforcer.cgroups.kubepods import KubepodsFinder
 from numapin_enforcer.cgroups.memory_mover import MemoryMover
 from numapin_enforcer.cgroups.naming import InvalidIdError
 from numapin_enforcer.cgroups.tree import CgroupError
@@ -73,10 +73,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 async def _release(settings: Settings) -> None:
     async with _runtime(settings) as runtime:
         await _take_lock_for_release(NodeLock(settings.state_dir))
-        host = Host(settings.cgroupfs, settings.cgroup_root)
+        kubepods = KubepodsFinder(settings.cgroupfs, settings.cgroup_root)
         machine = Machine(settings.sysfs, settings.procfs)
         systemd = partial(_systemd, settings)
-        await release_all(machine, host, runtime, systemd, settings.state_dir)
+        await release_all(machine, kubepods, runtime, systemd, settings.state_dir)
 
 
 async def _run(settings: Settings) -> None:
@@ -187,7 +187,7 @@ def _build_agent(
         assignments=AssignmentWatch(api, settings.node_name, publisher.observe, wake),
         acceptance=acceptance,
         local_copy=LocalCopyWriter(copy, acceptance.accepted, wake),
-        host=Host(settings.cgroupfs, settings.cgroup_root),
+        kubepods=KubepodsFinder(settings.cgroupfs, settings.cgroup_root),
         machine=Machine(settings.sysfs, settings.procfs),
         publisher=publisher,
         events=EventPoster(api, settings.node_name),
@@ -198,7 +198,7 @@ def _build_agent(
         acceptance=acceptance,
         local_copy=reporter.local_copy,
         machine=reporter.machine,
-        host=reporter.host,
+        kubepods=reporter.kubepods,
         followers=_build_followers(settings, acceptance, runtime, wake),
         reporter=reporter,
         wake=wake,

@@ -12,7 +12,7 @@ from numapin_daemon.clock import Clock, SystemClock
 from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.assignment.local_copy import LocalCopyWriter
 from numapin_enforcer.assignment.watch import AssignmentWatch
-from numapin_enforcer.cgroups.kubepods import Host, PodTree
+from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
 from numapin_enforcer.cgroups.tree import CgroupError
 from numapin_enforcer.followers import Followers
 from numapin_enforcer.hardware.hotplug import Machine
@@ -38,7 +38,7 @@ class Agent:
     acceptance: Acceptance
     local_copy: LocalCopyWriter
     machine: Machine
-    host: Host
+    kubepods: KubepodsFinder
     followers: Followers
     reporter: StatusReporter
     wake: asyncio.Event
@@ -70,7 +70,7 @@ class Agent:
 
     def _wait_seconds(self) -> float:
         seconds = self._schedule.wait_seconds(self.clock.monotonic())
-        return min(seconds, SEARCH_SECONDS) if self.host.tree is None else seconds
+        return min(seconds, SEARCH_SECONDS) if self.kubepods.tree is None else seconds
 
     def _pass(self) -> None:
         began_seconds = self.clock.monotonic()
@@ -79,7 +79,7 @@ class Agent:
         self._accept()
         done, unreadable = Converged(), None
         try:
-            if (pods := self._open_host()) is not None:
+            if (pods := self._open_kubepods()) is not None:
                 done = self._enforce(pods, full_resync=full)
         except CgroupError as error:
             LOG.warning("the cgroups could not be read", extra={"error": error})
@@ -156,19 +156,19 @@ class Agent:
         elif self.acceptance.accepted is not None:
             self.followers.restore_quotas(pods, full_resync=full_resync)
 
-    def _open_host(self) -> PodTree | None:
-        if self.host.tree is not None:
-            return self.host.tree
-        opened = self.host.open()
+    def _open_kubepods(self) -> PodTree | None:
+        if self.kubepods.tree is not None:
+            return self.kubepods.tree
+        opened = self.kubepods.open()
         if opened is not None:
             asyncio.get_running_loop().add_reader(opened.watch.fileno(), self.wake.set)
             LOG.info("found the kubelet's cgroups", extra={"root": opened.layout.root})
         return opened
 
     def _close_host(self) -> None:
-        if self.host.tree is not None:
-            asyncio.get_running_loop().remove_reader(self.host.tree.watch.fileno())
-            self.host.close()
+        if self.kubepods.tree is not None:
+            asyncio.get_running_loop().remove_reader(self.kubepods.tree.watch.fileno())
+            self.kubepods.close()
             self._reconciler = None
 
     def _reconciler_of(self, pods: PodTree) -> Reconciler:

@@ -8,7 +8,7 @@ from typing import Final
 from numapin_enforcer.assignment.local_copy import FILE_NAME
 from numapin_enforcer.cfs_quota.lifted import LiftedQuotas
 from numapin_enforcer.cgroups.apply import apply
-from numapin_enforcer.cgroups.kubepods import Host, PodTree
+from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
 from numapin_enforcer.cgroups.naming import Kind
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.hardware.hotplug import Machine
@@ -36,7 +36,7 @@ class ReleaseError(Exception):
 
 async def release_all(
     machine: Machine,
-    host: Host,
+    kubepods: KubepodsFinder,
     runtime: ContainerRuntime,
     connect: Callable[[], ServiceManager],
     state_dir: Path,
@@ -47,9 +47,9 @@ async def release_all(
         ReleaseError: a cgroup is still restricted, or the runtime or systemd may restrict it again.
         CgroupError: the tree could not be read.
     """
-    pods = host.open()
+    pods = kubepods.open()
     if pods is None:
-        LOG.info("there is nothing to release", extra={"why": host.problem})
+        LOG.info("there is nothing to release", extra={"why": kubepods.problem})
         return
     before = pods.files.read()
     left = _release(machine, pods)

@@ -20,7 +20,7 @@ class PodTree:
     snapshot: CgroupSnapshot
 
 
-class Host:
+class KubepodsFinder:
     """Finds the kubelet's cgroups, which may come after us, and go.
 
     Raises:

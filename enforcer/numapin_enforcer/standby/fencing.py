@@ -12,7 +12,7 @@ from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_enforcer.assignment.local_copy import LocalCopy, LocalCopyError
-from numapin_enforcer.cgroups.kubepods import Host, PodTree
+from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
 from numapin_enforcer.cgroups.naming import Layout
 from numapin_enforcer.cgroups.tree import CgroupError, Tree
 from numapin_enforcer.hardware.hotplug import Machine
@@ -93,7 +93,7 @@ class Standby:
 
     def __init__(self, settings: NodeSettings) -> None:
         self._settings = settings
-        self._host = Host(settings.cgroupfs, settings.cgroup_root)
+        self._kubepods = KubepodsFinder(settings.cgroupfs, settings.cgroup_root)
         self._machine = Machine(settings.sysfs, settings.procfs)
         self._kept = KeptSpec(LocalCopy(settings.state_dir, settings.node_name))
         self._lock = NodeLock(settings.state_dir)
@@ -113,7 +113,7 @@ class Standby:
                 time.sleep(RESYNC_SECONDS)
                 continue
             LOG.info("the enforcer is away: keeping new pods off exclusive CPUs of others")
-            with closing(self._host):
+            with closing(self._kubepods):
                 self._fence_until_the_enforcer_is_back()
             LOG.info("the enforcer is back")
 
@@ -122,7 +122,7 @@ class Standby:
         fencing = Fencing(self._machine)
         while True:
             began = time.thread_time()
-            pods = self._host.open()
+            pods = self._kubepods.open()
             wait_seconds = RESYNC_SECONDS
             if pods is not None and (spec := self._spec_to_enforce()) is not None:
                 wait_seconds = fencing.make_pass(pods, spec)

@@ -16,7 +16,7 @@ from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.assignment.local_copy import LocalCopyWriter
 from numapin_enforcer.assignment.watch import AssignmentWatch
 from numapin_enforcer.cgroups.apply import Failure
-from numapin_enforcer.cgroups.kubepods import Host
+from numapin_enforcer.cgroups.kubepods import KubepodsFinder
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.plan.desired import Desired
@@ -82,7 +82,7 @@ class StatusReporter:
     assignments: AssignmentWatch
     acceptance: Acceptance
     local_copy: LocalCopyWriter
-    host: Host
+    kubepods: KubepodsFinder
     machine: Machine
     publisher: Publisher
     events: EventPoster
@@ -111,8 +111,8 @@ class StatusReporter:
             self.publisher.publish(report)
         problems = {
             "API server": self.assignments.problem,
-            "cgroups": self.host.problem,
-            "watch": self.host.watch_problem,
+            "cgroups": self.kubepods.problem,
+            "watch": self.kubepods.watch_problem,
             "local copy": self.local_copy.problem,
             "status": self.publisher.problem,
         }
@@ -121,7 +121,7 @@ class StatusReporter:
     def _scene(self, result: PassResult, kernel: Kernel, background: Background) -> Scene:
         stalled, working = cgroup_obstacles(result.failures, result.failed_passes)
         conflict = Obstacle(Reason.KUBELET_STATIC_POLICY, result.conflict)
-        watch = Obstacle(Reason.WATCH_INCOMPLETE, self.host.watch_problem)
+        watch = Obstacle(Reason.WATCH_INCOMPLETE, self.kubepods.watch_problem)
         accepted, refusal = self.acceptance.accepted, self.acceptance.refusal
         first = (conflict if result.conflict else None, refusal, result.unreadable)
         return Scene(
@@ -152,13 +152,13 @@ class StatusReporter:
             topology=self._hardware[1],
             drift_count=self._drifts.total,
             drift_causes=self._drifts.causes,
-            cgroup=self.host.status(),
+            cgroup=self.kubepods.status(),
             runtime=runtime,
         )
 
     def _summary(self, kernel: Kernel, stale_cpus: Mapping[str, CpuSet]) -> Summary | None:
         """What the kernel has; None if it could not be read. Computed when something changed."""
-        pods, accepted = self.host.tree, self.acceptance.accepted
+        pods, accepted = self.kubepods.tree, self.acceptance.accepted
         if kernel.tree is None or pods is None:
             return None
         if accepted is None:

@@ -42,7 +42,7 @@ BODY: dict[str, Any] = {
 }
 
 
-class Host:
+class KubepodsFinder:
     """The kubelet's cgroups, which are there from the moment that `is_there` is set."""
 
     def __init__(self, model: WatchedModel, descriptor: int) -> None:
@@ -85,7 +85,7 @@ class World:
         for path in (POD, CONTAINER):
             self.model.make(path)
         self.model.enter(CONTAINER)
-        self.host, self.followers = Host(self.model, descriptor), Followers()
+        self.kubepods, self.followers = KubepodsFinder(self.model, descriptor), Followers()
         self.assignments = SimpleNamespace(body=BODY)
         self.saved: list[Any] = []
         self.results: list[Any] = []
@@ -101,7 +101,7 @@ class World:
             Acceptance("n"),
             cast("Any", SimpleNamespace(want=self.saved.append)),
             cast("Any", machine),
-            cast("Any", self.host),
+            cast("Any", self.kubepods),
             cast("Any", self.followers),
             cast("Any", reporter),
             self.wake,
@@ -148,11 +148,11 @@ async def test_a_pass_comes_with_each_event_and_each_resync(world: World) -> Non
 
 
 async def test_cgroups_that_are_gone_are_searched_for(world: World) -> None:
-    world.host.is_there = False
+    world.kubepods.is_there = False
     world.model.vanish("kubepods")
     world.wake.set()
     await world.clock.run_tasks()
-    assert world.host.tree is None
+    assert world.kubepods.tree is None
     passes = len(world.results)
     await world.clock.advance(SEARCH_SECONDS)
     assert len(world.results) == passes + 1
