@@ -8,7 +8,7 @@ from pathlib import Path
 
 from numapin_api.topology import Topology
 from numapin_enforcer.cgroups.filesystem import Mounts
-from numapin_enforcer.cgroups.naming import Driver, Layout, Qos
+from numapin_enforcer.cgroups.naming import CgroupNaming, Driver, Qos
 from numapin_enforcer.cgroups.tree import Version
 
 PODS = 50
@@ -19,17 +19,17 @@ ID_LENGTH = 64
 
 
 @contextmanager
-def pods(mounts: Mounts, topology: Topology) -> Iterator[Layout]:
+def pods(mounts: Mounts, topology: Topology) -> Iterator[CgroupNaming]:
     """50 shared pods of two containers and a Guaranteed one; all of it is removed at the end."""
-    layout = Layout(Driver.CGROUPFS, f"numapin-bench-{secrets.token_hex(4)}")
+    naming = CgroupNaming(Driver.CGROUPFS, f"numapin-bench-{secrets.token_hex(4)}")
     sleepers: list[subprocess.Popen[bytes]] = []
-    with cgroups(mounts, topology, [layout.cgroup_root, *_paths(layout)]) as made:
+    with cgroups(mounts, topology, [naming.cgroup_root, *_paths(naming)]) as made:
         try:
             for folder in made:
                 if len(folder.name) == ID_LENGTH:
                     sleepers.append(subprocess.Popen(["sleep", "3600"]))
                     (folder / "cgroup.procs").write_text(str(sleepers[-1].pid))
-            yield layout
+            yield naming
         finally:
             for sleeper in sleepers:
                 sleeper.kill()
@@ -59,14 +59,14 @@ def cgroups(mounts: Mounts, topology: Topology, paths: list[str]) -> Iterator[li
             folder.rmdir()
 
 
-def _paths(layout: Layout) -> list[str]:
+def _paths(naming: CgroupNaming) -> list[str]:
     """QoS classes, shared pods with a sandbox and two containers, the owner's pod."""
-    found = [layout.root, layout.qos_path(Qos.BURSTABLE), layout.qos_path(Qos.BEST_EFFORT)]
+    found = [naming.root, naming.qos_path(Qos.BURSTABLE), naming.qos_path(Qos.BEST_EFFORT)]
     for index in range(PODS):
         qos = Qos.BURSTABLE if index % 2 else Qos.BEST_EFFORT
-        pod = layout.pod_path(qos, f"shared-{index}")
+        pod = naming.pod_path(qos, f"shared-{index}")
         found += [pod, *(f"{pod}/{index * 3 + one:064x}" for one in range(3))]
-    pod = layout.pod_path(Qos.GUARANTEED, "owner")
+    pod = naming.pod_path(Qos.GUARANTEED, "owner")
     return [*found, pod, f"{pod}/{'e' * ID_LENGTH}", f"{pod}/{OWNER}"]
 
 

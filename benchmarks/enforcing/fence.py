@@ -18,7 +18,7 @@ from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, 
 from numapin_api.topology import Topology
 from numapin_enforcer.cgroups.apply import apply
 from numapin_enforcer.cgroups.filesystem import Cgroupfs, Mounts, find_mounts
-from numapin_enforcer.cgroups.naming import Layout, Qos
+from numapin_enforcer.cgroups.naming import CgroupNaming, Qos
 from numapin_enforcer.cgroups.tree import Cgroup, Step, Tree, Version, Write, tree_of
 from numapin_enforcer.hardware.discovery import discover
 from numapin_enforcer.plan.desired import Desired, desire, release
@@ -65,8 +65,8 @@ def timed(act: Callable[[], T]) -> tuple[float, T]:
 class Fencing:
     """Fences, widens and gives back, and keeps what each of it took."""
 
-    def __init__(self, files: Cgroupfs, layout: Layout, topology: Topology) -> None:
-        self._files, self._layout, self._topology = files, layout, topology
+    def __init__(self, files: Cgroupfs, naming: CgroupNaming, topology: Topology) -> None:
+        self._files, self._naming, self._topology = files, naming, topology
         self._own = CpuSet([max(topology.online)])
 
     def run(self, rounds: int) -> Times:
@@ -92,7 +92,7 @@ class Fencing:
 
     def grant(self) -> float:
         """Milliseconds to give the owner its CPU, once everybody else has left it."""
-        path = f"{self._layout.pod_path(Qos.GUARANTEED, 'owner')}/{OWNER}"
+        path = f"{self._naming.pod_path(Qos.GUARANTEED, 'owner')}/{OWNER}"
         everything = Write(path, self._topology.online, Step.WIDEN)
         took, _ = timed(lambda: self._files.write(Write(path, self._own, Step.GRANT)))
         self._files.write(everything)
@@ -104,7 +104,7 @@ class Fencing:
         bare = [
             Cgroup(path, CpuSet(), MemSet(), online, mems) for path in self._files.read().cgroups
         ]
-        tree = tree_of(Version.V2, self._layout.root, bare)
+        tree = tree_of(Version.V2, self._naming.root, bare)
         return timed(lambda: plan(tree, self._fence(tree)))[0]
 
     def _fence(self, tree: Tree) -> dict[str, Desired]:
@@ -129,14 +129,14 @@ class Fencing:
         )
         pools = Pools(reserved=CpuSet(list(shared)[:1]), shared=shared)
         spec = NodeAssignmentSpec(pools=pools, containers=(owner,) if own else ())
-        return desire(spec, tree, self._layout, {OWNER: "c"}, self._topology)
+        return desire(spec, tree, self._naming, {OWNER: "c"}, self._topology)
 
 
 def measure(rounds: int) -> Iterator[Figure]:
     """All of it on this machine's cgroups."""
     topology, mounts = discover(), find_mounts(CGROUPFS)
-    with pods(mounts, topology) as layout, real_time():  # as the enforcer does
-        fencing = Fencing(Cgroupfs(mounts, layout.root), layout, topology)
+    with pods(mounts, topology) as naming, real_time():  # as the enforcer does
+        fencing = Fencing(Cgroupfs(mounts, naming.root), naming, topology)
         runs = [fencing.run(rounds) for _ in range(RUNS)]
         for name in runs[0]:
             limit = BUDGETS[mounts.version] if name == FENCE else ""

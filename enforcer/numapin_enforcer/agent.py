@@ -133,7 +133,7 @@ class Agent:
             self._close_host()
         elif spec is None and done.complete and self.followers.names_complete and accepted:
             self._holding = False
-            self.followers.clear_slices(done.tree, pods.layout)
+            self.followers.clear_slices(done.tree, pods.naming)
             self.local_copy.want(accepted)
         for failure in done.failures if not self._schedule.failed_passes else ():
             LOG.warning("a cgroup write was refused", extra={"error": failure.error})
@@ -162,7 +162,7 @@ class Agent:
         opened = self.kubepods.open()
         if opened is not None:
             asyncio.get_running_loop().add_reader(opened.watch.fileno(), self.wake.set)
-            LOG.info("found the kubelet's cgroups", extra={"root": opened.layout.root})
+            LOG.info("found the kubelet's cgroups", extra={"root": opened.naming.root})
         return opened
 
     def _close_host(self) -> None:
@@ -173,5 +173,5 @@ class Agent:
 
     def _reconciler_of(self, pods: PodTree) -> Reconciler:
         if self._reconciler is None:
-            self._reconciler = Reconciler(pods.files, pods.snapshot, pods.layout)
+            self._reconciler = Reconciler(pods.files, pods.snapshot, pods.naming)
         return self._reconciler

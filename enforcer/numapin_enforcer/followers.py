@@ -10,7 +10,7 @@ from numapin_enforcer.cfs_quota.plan import cgroups_without_limit
 from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
 from numapin_enforcer.cgroups.kubepods import PodTree
 from numapin_enforcer.cgroups.memory_mover import MemoryMover
-from numapin_enforcer.cgroups.naming import Kind, Layout
+from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.drift import Drift
 from numapin_enforcer.reconciler import Converged
@@ -51,15 +51,15 @@ class Followers:
     ) -> None:
         """Bring them in line with a pass that enforced `spec`, or (None) released everything."""
         lifts = spec is not None and spec.cpu_quota == "Unlimited"
-        unlimited = cgroups_without_limit(done.desired, pods.layout) if lifts else ()
-        root = pods.layout.root
+        unlimited = cgroups_without_limit(done.desired, pods.naming) if lifts else ()
+        root = pods.naming.root
         self.cfs_quota.want(unlimited, pods.files, root, full_resync=full_resync)
         for drift in done.drifts:
-            self._note_drift(drift, pods.layout)
+            self._note_drift(drift, pods.naming)
         if done.tree is None:
             return
         self.memory.want(done.moves, pods.files)
-        found = dict(find_containers(done.tree, pods.layout))
+        found = dict(find_containers(done.tree, pods.naming))
         self._request_names(spec, found)
         self._update_runtime(done, done.tree, found)
         self._runtime_stale = {
@@ -67,13 +67,13 @@ class Followers:
             **self.previous.unnamed(spec, self.names.known),
         }
         if spec is not None:
-            self.slices.want(slice_sets(done.desired, done.tree, pods.layout))
+            self.slices.want(slice_sets(done.desired, done.tree, pods.naming))
         if full_resync:
             self.names.forget_except(found.keys())
 
-    def clear_slices(self, tree: Tree, layout: Layout) -> None:
+    def clear_slices(self, tree: Tree, naming: CgroupNaming) -> None:
         """Have systemd forget the sets of the kubelet's slices, since all cgroups are released."""
-        self.slices.want(dict.fromkeys(qos_slices(tree, layout), SliceSets()))
+        self.slices.want(dict.fromkeys(qos_slices(tree, naming), SliceSets()))
 
     def stop_moves(self, pods: PodTree) -> None:
         """Move no more memory."""
@@ -87,7 +87,7 @@ class Followers:
 
     def restore_quotas(self, pods: PodTree, *, full_resync: bool) -> None:
         """Restore every CFS limit that was removed."""
-        self.cfs_quota.want((), pods.files, pods.layout.root, full_resync=full_resync)
+        self.cfs_quota.want((), pods.files, pods.naming.root, full_resync=full_resync)
 
     @property
     def names_complete(self) -> bool:
@@ -120,12 +120,12 @@ class Followers:
         yield from self.runtime.obstacles()
         yield from remembered(self._runtime_stale)
 
-    def _note_drift(self, drift: Drift, layout: Layout) -> None:
+    def _note_drift(self, drift: Drift, naming: CgroupNaming) -> None:
         """Whoever changed a cpuset may have had systemd or the runtime do it."""
         self.slices.note_external_change(drift.path)
-        place = layout.place(drift.path)
-        if place.kind is Kind.CONTAINER:
-            self.runtime.note_external_change(place.container_id, drift.found[0])
+        parsed = naming.parse(drift.path)
+        if parsed.kind is Kind.CONTAINER:
+            self.runtime.note_external_change(parsed.container_id, drift.found[0])
 
     def _request_names(
         self, spec: NodeAssignmentSpec | None, found: Mapping[str, tuple[str, str]]

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_enforcer.cgroups.apply import Failure, Outcome, apply, unblocked
-from numapin_enforcer.cgroups.naming import Layout
+from numapin_enforcer.cgroups.naming import CgroupNaming
 from numapin_enforcer.cgroups.snapshot import CgroupFiles, CgroupSnapshot
 from numapin_enforcer.cgroups.tree import Tree, Write
 from numapin_enforcer.plan.desired import Desired, desire, release
@@ -21,7 +21,7 @@ MOST_ROUNDS: Final = 8
 class Goal(Protocol):
     """What the kubelet's cgroups must become; goals that are equal need no new pass."""
 
-    def desired(self, tree: Tree, layout: Layout) -> dict[str, Desired]:
+    def desired(self, tree: Tree, naming: CgroupNaming) -> dict[str, Desired]:
         """The cpusets that each cgroup of `tree` must have."""
         ...
 
@@ -38,9 +38,9 @@ class AssignmentGoal:
     topology: Topology
     names: Mapping[str, str]
 
-    def desired(self, tree: Tree, layout: Layout) -> dict[str, Desired]:
+    def desired(self, tree: Tree, naming: CgroupNaming) -> dict[str, Desired]:
         """What the spec says for each cgroup."""
-        return desire(self.spec, tree, layout, self.names, self.topology)
+        return desire(self.spec, tree, naming, self.names, self.topology)
 
     def plan(self, tree: Tree, desired: Mapping[str, Desired]) -> Plan:
         """Every difference is written."""
@@ -53,7 +53,7 @@ class ReleaseGoal:
 
     topology: Topology
 
-    def desired(self, tree: Tree, layout: Layout) -> dict[str, Desired]:  # noqa: ARG002
+    def desired(self, tree: Tree, naming: CgroupNaming) -> dict[str, Desired]:  # noqa: ARG002
         """All that the kubelet's own cgroup has."""
         return release(tree, self.topology)
 
@@ -98,8 +98,8 @@ class Converged:
 class Reconciler:
     """Brings the cgroups of one pod tree to a goal, pass by pass. A pass never waits."""
 
-    def __init__(self, files: CgroupFiles, snapshot: CgroupSnapshot, layout: Layout) -> None:
-        self._files, self._snapshot, self._layout = files, snapshot, layout
+    def __init__(self, files: CgroupFiles, snapshot: CgroupSnapshot, naming: CgroupNaming) -> None:
+        self._files, self._snapshot, self._naming = files, snapshot, naming
         self._drifts = DriftDetector(files.has_tasks)
         self._steady: tuple[Goal, Converged] | None = None
         """The last pass, if it left nothing to do; without the writes that it made."""
@@ -139,7 +139,7 @@ class Reconciler:
         for _ in range(MOST_ROUNDS):
             if tree is None:
                 break
-            desired = goal.desired(tree, self._layout)
+            desired = goal.desired(tree, self._naming)
             drifts += self._drifts.detect(tree, desired)
             steps = goal.plan(tree, desired)
             outcome = apply(steps.quick, self._files)
@@ -152,7 +152,7 @@ class Reconciler:
         if tree is None:
             self._forget()
             return Converged(made=tuple(made))
-        desired = goal.desired(tree, self._layout)
+        desired = goal.desired(tree, self._naming)
         return Converged(tree, desired, tuple(made), drifts=tuple(drifts), settled=False)
 
     def _read_back(self, tree: Tree, written: Iterable[Write]) -> Tree | None:

@@ -53,7 +53,7 @@ async def release_all(
         return
     before = pods.files.read()
     left = _release(machine, pods)
-    quotas = LiftedQuotas(pods.files, pods.layout.root, state_dir)
+    quotas = LiftedQuotas(pods.files, pods.naming.root, state_dir)
     lifted = quotas.lifted
     limits = quotas.update(())
     after = pods.files.read()
@@ -81,7 +81,7 @@ async def release_all(
 
 def _release(machine: Machine, pods: PodTree) -> list[str]:
     """Give every cgroup what its parent has; returns what could not be done."""
-    reconciler = Reconciler(pods.files, pods.snapshot, pods.layout)
+    reconciler = Reconciler(pods.files, pods.snapshot, pods.naming)
     done = reconciler.converge(ReleaseGoal(machine.topology), full_resync=True)
     moved = apply(done.moves, pods.files)
     left = [str(failure.error) for failure in (*done.failures, *moved.failed)]
@@ -92,7 +92,7 @@ async def _reset_slices(
     pods: PodTree, tree: Tree, connect: Callable[[], ServiceManager]
 ) -> list[str]:
     """Reset the cpusets of the kubelet's slices in systemd; returns what could not be done."""
-    paths = tuple(qos_slices(tree, pods.layout))
+    paths = tuple(qos_slices(tree, pods.naming))
     if not paths:
         return []
     systemd = connect()
@@ -115,14 +115,14 @@ async def _update_runtime(
     pods: PodTree, runtime: ContainerRuntime, path: str, record: ContainerResources
 ) -> list[str]:
     """Send the runtime what a container has now; returns what could not be done."""
-    place = pods.layout.place(path)
-    if place.kind is not Kind.CONTAINER:
+    parsed = pods.naming.parse(path)
+    if parsed.kind is not Kind.CONTAINER:
         return []
     try:
-        if await runtime.containers(place.container_id):
-            await runtime.update_resources(place.container_id, record)
+        if await runtime.containers(parsed.container_id):
+            await runtime.update_resources(parsed.container_id, record)
     except CriNotFoundError:
         return []  # it ended
     except CriError as error:
-        return [f"container {place.container_id} was not updated in the runtime: {error}"]
+        return [f"container {parsed.container_id} was not updated in the runtime: {error}"]
     return []

@@ -6,7 +6,7 @@ Does no I/O.
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from numapin_enforcer.cgroups.naming import Kind, Layout
+from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Quota, Step, Write, parent
 from numapin_enforcer.plan.desired import Desired
 
@@ -20,7 +20,7 @@ class QuotaPlan:
     save_after: Mapping[str, Quota]
 
 
-def cgroups_without_limit(desired: Mapping[str, Desired], layout: Layout) -> tuple[str, ...]:
+def cgroups_without_limit(desired: Mapping[str, Desired], naming: CgroupNaming) -> tuple[str, ...]:
     """The cgroups whose CFS limit is removed: exclusive containers and their pods.
 
     A limit throttles: a container that has 4 CPUs to itself and a limit of 4 is still stopped when
@@ -29,7 +29,7 @@ def cgroups_without_limit(desired: Mapping[str, Desired], layout: Layout) -> tup
     """
     found: dict[str, None] = {}
     for path, want in desired.items():
-        if want.owner and layout.place(path).kind is Kind.CONTAINER:
+        if want.owner and naming.parse(path).kind is Kind.CONTAINER:
             found[parent(path)] = None
             found[path] = None
     return tuple(sorted(found))

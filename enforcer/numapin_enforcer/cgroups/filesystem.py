@@ -17,7 +17,7 @@ from numapin_enforcer.cgroups.files import (
     read_file,
     write_file,
 )
-from numapin_enforcer.cgroups.naming import Driver, Kind, Layout
+from numapin_enforcer.cgroups.naming import CgroupNaming, Driver, Kind
 from numapin_enforcer.cgroups.tree import (
     Cgroup,
     CgroupReadOnlyError,
@@ -93,7 +93,7 @@ def find_mounts(folder: Path) -> Mounts:
     return Mounts(Version.V1, cpuset, find_v1_mount(folder, "cpu", "cpu.shares"))
 
 
-def find_layout(mounts: Mounts, cgroup_root: str = "/") -> Layout:
+def find_naming(mounts: Mounts, cgroup_root: str = "/") -> CgroupNaming:
     """How the kubelet's cgroups are named on this node: the driver whose tree is there.
 
     Where both trees are there (the driver was changed), the one that holds more pods.
@@ -102,16 +102,16 @@ def find_layout(mounts: Mounts, cgroup_root: str = "/") -> Layout:
         NoKubepodsError: there is no tree.
         InvalidIdError: `cgroup_root` is no cgroup's name.
     """
-    layouts = [Layout(driver, cgroup_root) for driver in (Driver.SYSTEMD, Driver.CGROUPFS)]
-    there = [layout for layout in layouts if is_folder(mounts.cpuset / layout.root)]
+    namings = [CgroupNaming(driver, cgroup_root) for driver in (Driver.SYSTEMD, Driver.CGROUPFS)]
+    there = [naming for naming in namings if is_folder(mounts.cpuset / naming.root)]
     if not there:
-        raise NoKubepodsError(tuple(mounts.cpuset / layout.root for layout in layouts))
-    return max(there, key=lambda layout: _pods(mounts, layout))
+        raise NoKubepodsError(tuple(mounts.cpuset / naming.root for naming in namings))
+    return max(there, key=lambda naming: _pods(mounts, naming))
 
 
-def _pods(mounts: Mounts, layout: Layout) -> int:
-    paths = Cgroupfs(mounts, layout.root).read().cgroups
-    return sum(layout.place(path).kind is Kind.POD for path in paths)
+def _pods(mounts: Mounts, naming: CgroupNaming) -> int:
+    paths = Cgroupfs(mounts, naming.root).read().cgroups
+    return sum(naming.parse(path).kind is Kind.POD for path in paths)
 
 
 class Cgroupfs:

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from numapin_api.nodeassignment import CgroupStatus
-from numapin_enforcer.cgroups.filesystem import Cgroupfs, NoKubepodsError, find_layout, find_mounts
+from numapin_enforcer.cgroups.filesystem import Cgroupfs, NoKubepodsError, find_mounts, find_naming
 from numapin_enforcer.cgroups.inotify import CgroupWatch
-from numapin_enforcer.cgroups.naming import Layout
+from numapin_enforcer.cgroups.naming import CgroupNaming
 from numapin_enforcer.cgroups.snapshot import CgroupSnapshot
 
 
@@ -14,7 +14,7 @@ from numapin_enforcer.cgroups.snapshot import CgroupSnapshot
 class PodTree:
     """The kubelet's cgroups on this node."""
 
-    layout: Layout
+    naming: CgroupNaming
     files: Cgroupfs
     watch: CgroupWatch
     snapshot: CgroupSnapshot
@@ -42,11 +42,11 @@ class KubepodsFinder:
         """
         if self.tree is None:
             try:
-                layout = find_layout(self._mounts, self._cgroup_root)
+                naming = find_naming(self._mounts, self._cgroup_root)
             except NoKubepodsError as error:
                 self.problem = str(error)
                 return None
-            self.tree, self.problem = self._build(layout), ""
+            self.tree, self.problem = self._build(naming), ""
         return self.tree
 
     def close(self) -> None:
@@ -65,10 +65,10 @@ class KubepodsFinder:
         if self.tree is None:
             return None
         return CgroupStatus(
-            version=self._mounts.version.value, driver=self.tree.layout.driver.value
+            version=self._mounts.version.value, driver=self.tree.naming.driver.value
         )
 
-    def _build(self, layout: Layout) -> PodTree:
-        files = Cgroupfs(self._mounts, layout.root)
-        watch = CgroupWatch(self._mounts.cpuset, layout.root)
-        return PodTree(layout, files, watch, CgroupSnapshot(files, watch))
+    def _build(self, naming: CgroupNaming) -> PodTree:
+        files = Cgroupfs(self._mounts, naming.root)
+        watch = CgroupWatch(self._mounts.cpuset, naming.root)
+        return PodTree(naming, files, watch, CgroupSnapshot(files, watch))

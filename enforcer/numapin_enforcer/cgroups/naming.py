@@ -54,7 +54,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CgroupName:
     """What a cgroup path says: which pod and container it is for; empty where it is for none."""
 
     kind: Kind
@@ -72,7 +72,7 @@ class InvalidIdError(ValueError):
 
 
 @dataclass(frozen=True)
-class Layout:
+class CgroupNaming:
     """Where the kubelet keeps its pods: its cgroup driver and its `cgroupRoot`.
 
     Paths are relative to the mount of a cgroup controller, without a leading `/`.
@@ -115,26 +115,26 @@ class Layout:
         between = () if qos is Qos.GUARANTEED else (qos.lower(),)
         return self._path("kubepods", *between, f"pod{pod_uid}")
 
-    def place(self, path: str) -> Place:
+    def parse(self, path: str) -> CgroupName:
         """What the cgroup at `path` is.
 
         Raises:
             InvalidIdError: `path` is not in the tree, or holds `.`, `..` or empty parts.
         """
-        return _place(self, path)
+        return _parse(self, path)
 
-    def step(self, above: Place, name: str) -> Place:
-        """What the child `name` of a cgroup at `above` is."""
-        if above.kind in {Kind.CONTAINER, Kind.OTHER, Kind.NESTED}:
-            return Place(Kind.NESTED, above.qos, above.pod_uid, above.container_id)
-        if above.kind is Kind.POD:
+    def parse_child(self, parent: CgroupName, name: str) -> CgroupName:
+        """What the child `name` of the cgroup `parent` is."""
+        if parent.kind in {Kind.CONTAINER, Kind.OTHER, Kind.NESTED}:
+            return CgroupName(Kind.NESTED, parent.qos, parent.pod_uid, parent.container_id)
+        if parent.kind is Kind.POD:
             container_id = self._container_id(name)
             kind = Kind.CONTAINER if container_id else Kind.OTHER
-            return Place(kind, above.qos, above.pod_uid, container_id)
-        if above.kind is Kind.ROOT and name in self._qos_names:
-            return Place(Kind.QOS, self._qos_names[name])
-        pod_uid = self._pod_uid(name, above.qos)
-        return Place(Kind.POD if pod_uid else Kind.OTHER, above.qos, pod_uid)
+            return CgroupName(kind, parent.qos, parent.pod_uid, container_id)
+        if parent.kind is Kind.ROOT and name in self._qos_names:
+            return CgroupName(Kind.QOS, self._qos_names[name])
+        pod_uid = self._pod_uid(name, parent.qos)
+        return CgroupName(Kind.POD if pod_uid else Kind.OTHER, parent.qos, pod_uid)
 
     @cached_property
     def _qos_names(self) -> dict[str, Qos]:
@@ -168,10 +168,10 @@ class Layout:
 
 
 @lru_cache(maxsize=2048)
-def _place(layout: Layout, path: str) -> Place:
-    if path == layout.root:
-        return Place(Kind.ROOT)
-    above, _, name = path.rpartition("/")
-    if name in {"", ".", ".."} or not contains(layout.root, path):
-        raise InvalidIdError("a cgroup", path, f"it is not below {layout.root}")
-    return layout.step(_place(layout, above), name)
+def _parse(naming: CgroupNaming, path: str) -> CgroupName:
+    if path == naming.root:
+        return CgroupName(Kind.ROOT)
+    parent, _, name = path.rpartition("/")
+    if name in {"", ".", ".."} or not contains(naming.root, path):
+        raise InvalidIdError("a cgroup", path, f"it is not below {naming.root}")
+    return naming.parse_child(_parse(naming, parent), name)

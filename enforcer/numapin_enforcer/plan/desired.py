@@ -9,7 +9,7 @@ from typing import NamedTuple
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.topology import Topology
-from numapin_enforcer.cgroups.naming import Kind, Layout, Place
+from numapin_enforcer.cgroups.naming import CgroupName, CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Cgroup, Tree
 
 
@@ -37,7 +37,7 @@ class Desired:
 def desire(
     spec: NodeAssignmentSpec,
     tree: Tree,
-    layout: Layout,
+    naming: CgroupNaming,
     names: Mapping[str, str],
     topology: Topology,
 ) -> dict[str, Desired]:
@@ -58,14 +58,14 @@ def desire(
     Args:
         spec: an accepted spec, whose `pools` are set.
         tree: the cgroups as read.
-        layout: how to read their paths.
+        naming: how to read their paths.
         names: container id to container name, as the runtime lists them; a sandbox's is empty.
         topology: the machine's present state.
 
     Returns:
         An entry for each cgroup of `tree`, parents containing their children.
     """
-    rules = _Rules(spec, tree, layout, names, topology)
+    rules = _Rules(spec, tree, naming, names, topology)
     desired: dict[str, Desired] = {}
     for path, parent in tree.parents.items():
         desired[path] = rules.desired(tree.cgroups[path], desired.get(parent))
@@ -143,12 +143,12 @@ class _Rules:
         self,
         spec: NodeAssignmentSpec,
         tree: Tree,
-        layout: Layout,
+        naming: CgroupNaming,
         names: Mapping[str, str],
         topology: Topology,
     ) -> None:
         self._tree, self._names = tree, names
-        self._places = {path: layout.place(path) for path in tree.cgroups}
+        self._parsed = {path: naming.parse(path) for path in tree.cgroups}
         self._online, self._mems = topology.online, topology.mems
         self._pods: dict[str, dict[str, ContainerAssignment]] = {}
         for one in spec.containers:
@@ -156,7 +156,7 @@ class _Rules:
         self._shared = Desired(self._shared_cpus(spec), self._mems)
         ids = [
             (one.pod_uid, one.container_id)
-            for one in self._places.values()
+            for one in self._parsed.values()
             if one.kind is Kind.CONTAINER
         ]
         self._named = {(uid, names[each]) for uid, each in ids if each in names}
@@ -165,13 +165,13 @@ class _Rules:
 
     def desired(self, cgroup: Cgroup, parent: Desired | None) -> Desired:
         """The sets of one cgroup before it is widened for its children; `parent` is known."""
-        place = self._places[cgroup.path]
-        if place.kind is Kind.CONTAINER:
-            return self._container(cgroup, place)
-        if place.kind is Kind.NESTED and parent is not None:
+        parsed = self._parsed[cgroup.path]
+        if parsed.kind is Kind.CONTAINER:
+            return self._container(cgroup, parsed)
+        if parsed.kind is Kind.NESTED and parent is not None:
             return self._nested(cgroup, parent)
-        if place.kind is Kind.POD:
-            return self._pod(self._pods.get(place.pod_uid, {}).values())
+        if parsed.kind is Kind.POD:
+            return self._pod(self._pods.get(parsed.pod_uid, {}).values())
         return self._shared
 
     def _shared_cpus(self, spec: NodeAssignmentSpec) -> CpuSet:
@@ -194,12 +194,12 @@ class _Rules:
         own = CpuSet.union(self._assigned(one).cpus for one in listed)
         return Desired(self._shared.cpus | own, self._mems)
 
-    def _container(self, cgroup: Cgroup, place: Place) -> Desired:
+    def _container(self, cgroup: Cgroup, parsed: CgroupName) -> Desired:
         """By the container that the cgroup is: a known one gets its own CPUs, others the pool.
 
         CPUs are reserved, not granted, for a container whose name must still come.
         """
-        certainty, container = self._identify(cgroup, place)
+        certainty, container = self._identify(cgroup, parsed)
         if container is None:
             return self._shared
         assigned = self._assigned(container)
@@ -207,17 +207,17 @@ class _Rules:
             return Desired(assigned.cpus, assigned.mems)
         return assigned
 
-    def _identify(self, cgroup: Cgroup, place: Place) -> _Identity:
+    def _identify(self, cgroup: Cgroup, parsed: CgroupName) -> _Identity:
         """Which container of the spec a cgroup is; None if the spec does not list it."""
-        listed = self._pods.get(place.pod_uid, {})
-        name = self._names.get(place.container_id)
+        listed = self._pods.get(parsed.pod_uid, {})
+        name = self._names.get(parsed.container_id)
         if name is not None:
             return _Identity(_Certainty.NAMED, listed.get(name))
-        awaited = self._awaited(place.pod_uid, listed.values())
+        awaited = self._awaited(parsed.pod_uid, listed.values())
         if awaited is not None:
             return _Identity(_Certainty.AWAITED, awaited)
         for one in listed.values():
-            named = (place.pod_uid, one.container) in self._named
+            named = (parsed.pod_uid, one.container) in self._named
             if one.exclusive and not named and one.cpus & self._online == cgroup.effective_cpus:
                 return _Identity(_Certainty.ON_ITS_CPUS, one)
         return _Identity(_Certainty.UNKNOWN, None)

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
-from numapin_enforcer.cgroups.naming import Kind, Layout
+from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version
 from numapin_enforcer.plan.desired import Desired, contain, desire
 
 
 def fence(
-    spec: NodeAssignmentSpec, tree: Tree, layout: Layout, topology: Topology
+    spec: NodeAssignmentSpec, tree: Tree, naming: CgroupNaming, topology: Topology
 ) -> dict[str, Desired]:
     """The sets with which no cgroup has CPUs that another pod has exclusively.
 
@@ -23,21 +23,21 @@ def fence(
     Args:
         spec: the last accepted spec, whose `pools` are set.
         tree: the cgroups as read.
-        layout: how to read their paths.
+        naming: how to read their paths.
         topology: the machine's present state.
 
     Returns:
         An entry for each cgroup of `tree`, parents containing their children.
     """
-    unnamed = desire(spec, tree, layout, {}, topology)
+    unnamed = desire(spec, tree, naming, {}, topology)
     limits: dict[str, Desired] = {}
     wanted: dict[str, Desired] = {}
     for path, parent in tree.parents.items():
         cgroup, unknown = tree.cgroups[path], unnamed[path]
-        place = layout.place(path)
-        was_set = place.kind is Kind.NESTED or (
-            place.kind is not Kind.POD
-            and bool(place.pod_uid)
+        parsed = naming.parse(path)
+        was_set = parsed.kind is Kind.NESTED or (
+            parsed.kind is not Kind.POD
+            and bool(parsed.pod_uid)
             and not _as_created(tree, cgroup, tree.cgroups[parent])
         )
         limits[path] = limits[parent] if was_set else unknown

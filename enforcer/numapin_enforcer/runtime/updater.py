@@ -15,7 +15,7 @@ from numapin_api.conditions import Obstacle, internal_error
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
-from numapin_enforcer.cgroups.naming import Kind, Layout
+from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.desired import Desired
 from numapin_enforcer.runtime.types import (
@@ -39,12 +39,12 @@ QUOTA_LIFTED: Final = ContainerResources(CpuSet(), quota_us=UNLIMITED_QUOTA)
 NOTHING: Final[Mapping[str, ContainerResources]] = MappingProxyType({})
 
 
-def find_containers(tree: Tree, layout: Layout) -> Iterator[tuple[str, tuple[str, str]]]:
+def find_containers(tree: Tree, naming: CgroupNaming) -> Iterator[tuple[str, tuple[str, str]]]:
     """Container id (or sandbox id) to its cgroup's path and its pod's UID."""
     for path in tree.cgroups:
-        place = layout.place(path)
-        if place.kind is Kind.CONTAINER:
-            yield place.container_id, (path, place.pod_uid)
+        parsed = naming.parse(path)
+        if parsed.kind is Kind.CONTAINER:
+            yield parsed.container_id, (path, parsed.pod_uid)
 
 
 def resources_to_send(

@@ -13,7 +13,7 @@ from numapin_api.topology import Topology
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_enforcer.assignment.local_copy import LocalCopy, LocalCopyError
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
-from numapin_enforcer.cgroups.naming import Layout
+from numapin_enforcer.cgroups.naming import CgroupNaming
 from numapin_enforcer.cgroups.tree import CgroupError, Tree
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.kubelet_checkpoint import static_policy_conflict
@@ -44,9 +44,9 @@ class FenceGoal:
     spec: NodeAssignmentSpec
     topology: Topology
 
-    def desired(self, tree: Tree, layout: Layout) -> dict[str, Desired]:
+    def desired(self, tree: Tree, naming: CgroupNaming) -> dict[str, Desired]:
         """What each cgroup has, without exclusive CPUs of other pods."""
-        return fence(self.spec, tree, layout, self.topology)
+        return fence(self.spec, tree, naming, self.topology)
 
     def plan(self, tree: Tree, desired: Mapping[str, Desired]) -> Plan:
         """Nothing is written unless a cgroup has CPUs that it must not use."""
@@ -156,7 +156,7 @@ class Fencing:
             The seconds until the next pass is due if no event comes.
         """
         if self._reconciler is None:
-            self._reconciler = Reconciler(pods.files, pods.snapshot, pods.layout)
+            self._reconciler = Reconciler(pods.files, pods.snapshot, pods.naming)
         self._machine.rescan()
         began = self._clock.monotonic()
         full = self._schedule.resync_due(began)

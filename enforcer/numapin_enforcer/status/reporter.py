@@ -164,7 +164,7 @@ class StatusReporter:
         if accepted is None:
             return Summary()
         doubt = Doubt(self.local_copy.restart_spec, stale_cpus)
-        arguments = (accepted.spec, kernel.tree, kernel.desired, pods.layout, doubt)
+        arguments = (accepted.spec, kernel.tree, kernel.desired, pods.naming, doubt)
         if self._summarized is None or self._summarized[0] != arguments:
             self._summarized = (arguments, summarize(*arguments))
         return self._summarized[1]

@@ -15,7 +15,7 @@ from numapin_api.nodeassignment import (
     NodeAssignmentSpec,
     PoolsInForce,
 )
-from numapin_enforcer.cgroups.naming import Kind, Layout
+from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, related
 from numapin_enforcer.plan.desired import Desired
 
@@ -103,7 +103,7 @@ def summarize(
     spec: NodeAssignmentSpec,
     tree: Tree,
     desired: Mapping[str, Desired],
-    layout: Layout,
+    naming: CgroupNaming,
     doubt: Doubt = SURE,
 ) -> Summary:
     """What `tree`, read back after all writes, means for `spec`.
@@ -112,7 +112,7 @@ def summarize(
     """
     if spec.mode == "None":
         return Summary()
-    running = tuple(_running(spec, tree, layout))
+    running = tuple(_running(spec, tree, naming))
     if not desired:
         return Summary(running=running)
     found = {
@@ -131,7 +131,7 @@ def summarize(
         )
         for key, one in sorted(found.items())
     )
-    shared = _shared(tree, desired, layout, spec.exclusive_cpus)
+    shared = _shared(tree, desired, naming, spec.exclusive_cpus)
     pools = _pools(spec, containers, shared)
     return Summary(containers, pools, running, len(unkept))
 
@@ -146,18 +146,20 @@ def _unkept(
     )
 
 
-def _running(spec: NodeAssignmentSpec, tree: Tree, layout: Layout) -> Iterator[str]:
+def _running(spec: NodeAssignmentSpec, tree: Tree, naming: CgroupNaming) -> Iterator[str]:
     assigned = {one.pod_uid for one in spec.containers}
-    places = (layout.place(path) for path in tree.cgroups)
-    yield from sorted({one.pod_uid for one in places if one.kind is Kind.CONTAINER} & assigned)
+    parsed = (naming.parse(path) for path in tree.cgroups)
+    yield from sorted({one.pod_uid for one in parsed if one.kind is Kind.CONTAINER} & assigned)
 
 
-def _shared(tree: Tree, desired: Mapping[str, Desired], layout: Layout, owned: CpuSet) -> CpuSet:
+def _shared(
+    tree: Tree, desired: Mapping[str, Desired], naming: CgroupNaming, owned: CpuSet
+) -> CpuSet:
     """The CPUs of all cgroups but those on exclusive CPUs."""
     return CpuSet.union(
         cgroup.effective_cpus
         for path, cgroup in tree.cgroups.items()
-        if not desired[path].cpus <= owned and layout.place(path).kind in LEAVES
+        if not desired[path].cpus <= owned and naming.parse(path).kind in LEAVES
     )
 
 

@@ -16,7 +16,7 @@ from typing import ClassVar, Final, Protocol
 
 from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cgroups.naming import Driver, Layout, Qos
+from numapin_enforcer.cgroups.naming import CgroupNaming, Driver, Qos
 from numapin_enforcer.cgroups.tree import Tree, Version
 from numapin_enforcer.plan.desired import Desired
 
@@ -83,22 +83,22 @@ def unit_name(cgroup: str) -> str:
     return cgroup.rpartition("/")[2]
 
 
-def qos_slices(tree: Tree, layout: Layout) -> Iterator[str]:
+def qos_slices(tree: Tree, naming: CgroupNaming) -> Iterator[str]:
     """The slices whose sets systemd must have; on cgroup v1 it does not write cpusets."""
-    if layout.driver is Driver.SYSTEMD and tree.version is Version.V2:
-        paths = (layout.qos_path(qos) for qos in _NESTED_CLASSES)
+    if naming.driver is Driver.SYSTEMD and tree.version is Version.V2:
+        paths = (naming.qos_path(qos) for qos in _NESTED_CLASSES)
         yield from (path for path in paths if path in tree.cgroups)
 
 
 def slice_sets(
-    desired: Mapping[str, Desired], tree: Tree, layout: Layout
+    desired: Mapping[str, Desired], tree: Tree, naming: CgroupNaming
 ) -> dict[str, SliceSets | None]:
     """The sets that systemd must have, by slice: those the kernel was asked for and has.
 
     None is "as before": the kernel does not have the desired sets yet.
     """
     sets: dict[str, SliceSets | None] = {}
-    for path in qos_slices(tree, layout):
+    for path in qos_slices(tree, naming):
         found, wanted = tree.cgroups[path], desired[path]
         has = (found.effective_cpus, found.effective_mems) == (wanted.cpus, wanted.mems)
         sets[path] = SliceSets(found.cpus, found.mems) if has else None

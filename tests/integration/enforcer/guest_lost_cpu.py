@@ -40,7 +40,7 @@ def real() -> Iterator[RealCgroups]:
 @pytest.fixture
 def cgroup(real: RealCgroups) -> str:
     """The owner's, with a process in it."""
-    pod = real.layout.pod_path(Qos.GUARANTEED, OWNER.pod_uid)
+    pod = real.naming.pod_path(Qos.GUARANTEED, OWNER.pod_uid)
     real.make(pod)
     real.make(f"{pod}/{ID}")
     real.enter(f"{pod}/{ID}")
@@ -52,13 +52,13 @@ def told(real: RealCgroups, cgroup: str) -> Iterator[Callable[[], tuple[CpuSet, 
     """Make a pass, and tell the owner's CPUs and whether it is alone there."""
     files = Cgroupfs(real.mounts, real.root)
     with CgroupWatch(real.mounts.cpuset, real.root) as watch:
-        reconciler = Reconciler(files, CgroupSnapshot(files, watch), real.layout)
+        reconciler = Reconciler(files, CgroupSnapshot(files, watch), real.naming)
 
         def run() -> tuple[CpuSet, bool]:
             goal = AssignmentGoal(SPEC, discover(), {ID: OWNER.container})
             done = reconciler.converge(goal, full_resync=True)
             assert done.tree is not None
-            (one,) = summarize(SPEC, done.tree, done.desired, real.layout).containers
+            (one,) = summarize(SPEC, done.tree, done.desired, real.naming).containers
             return one.cpus, one.exclusive
 
         yield run

@@ -53,7 +53,7 @@ def build(real: RealCgroups, model: KernelModel) -> None:
 def test_the_kernel_accepts_every_write_and_ends_as_desired(
     real: RealCgroups, data: st.DataObject
 ) -> None:
-    world = data.draw(worlds_on(real.version, this_machine(), real.layout))
+    world = data.draw(worlds_on(real.version, this_machine(), real.naming))
     build(real, data.draw(scattered(world)))
     spec = data.draw(specs(world))
     for _ in range(data.draw(st.integers(1, 3))):

@@ -10,7 +10,7 @@ from typing import Self
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.filesystem import Cgroupfs, find_mounts
-from numapin_enforcer.cgroups.naming import Driver, Layout
+from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Tree, Version, Write, parent
 
 CGROUPFS = Path("/sys/fs/cgroup")
@@ -50,8 +50,8 @@ class RealCgroups:
         self.mounts = find_mounts(CGROUPFS)
         self.version = self.mounts.version
         self._folder = f"numapin-test-{secrets.token_hex(4)}"
-        self.layout = Layout(Driver.CGROUPFS, self._folder)
-        self.root = self.layout.root
+        self.naming = CgroupNaming(Driver.CGROUPFS, self._folder)
+        self.root = self.naming.root
         self._top = self.mounts.cpuset
         self._sleepers: dict[str, list[subprocess.Popen[bytes]]] = {}
         self._kernel = Cgroupfs(self.mounts, self.root)

@@ -3,13 +3,13 @@
 import subprocess
 from pathlib import Path
 
-from numapin_enforcer.cgroups.naming import Driver, Layout, Qos
+from numapin_enforcer.cgroups.naming import CgroupNaming, Driver, Qos
 from numapin_lab.processes.daemons import wait_until
 from support.real.played_kubelet import Kubelet
 
 CGROUPS = Path("/sys/fs/cgroup")
 CLASSES = {"": Qos.GUARANTEED, "burstable": Qos.BURSTABLE, "besteffort": Qos.BEST_EFFORT}
-LAYOUT = Layout(Driver.SYSTEMD)
+NAMING = CgroupNaming(Driver.SYSTEMD)
 START_SECONDS = 240
 # Source: opencontainers/cgroups systemd/v2.go, `Apply`.
 ACCOUNTING = ("CPUAccounting", "IOAccounting", "MemoryAccounting", "TasksAccounting")
@@ -20,14 +20,14 @@ class SystemdKubelet(Kubelet):
 
     @property
     def kubepods(self) -> str:
-        return LAYOUT.root
+        return NAMING.root
 
     @property
     def classes(self) -> tuple[str, ...]:
-        return tuple(LAYOUT.qos_path(qos) for qos in (Qos.BURSTABLE, Qos.BEST_EFFORT))
+        return tuple(NAMING.qos_path(qos) for qos in (Qos.BURSTABLE, Qos.BEST_EFFORT))
 
     def pod_cgroup(self, qos: str, uid: str) -> str:
-        return LAYOUT.pod_path(CLASSES[qos], uid)
+        return NAMING.pod_path(CLASSES[qos], uid)
 
     def make(self, cgroup: str) -> None:
         """Have systemd start a slice, and give its parents' children every controller."""

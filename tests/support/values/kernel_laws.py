@@ -84,7 +84,7 @@ class _Goal:
 
     def __init__(self, world: World, spec: NodeAssignmentSpec) -> None:
         self._online, self._all_mems = world.topology.online, world.topology.mems
-        self._pool, self._root = pool_of(world, spec), world.layout.root
+        self._pool, self._root = pool_of(world, spec), world.naming.root
         self._listed = {world.path_of(one): one for one in spec.containers}
         self._nesting = {pod.container_path(name) for pod in world.pods for name in pod.members}
         self._nesting |= set(world.strangers)

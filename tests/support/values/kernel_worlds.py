@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import Cpu, NumaNode, Topology
-from numapin_enforcer.cgroups.naming import Driver, Layout, Qos
+from numapin_enforcer.cgroups.naming import CgroupNaming, Driver, Qos
 from numapin_enforcer.cgroups.tree import Tree, Version, parent
 from numapin_enforcer.plan.desired import Desired, desire
 from support.fakes.kernel import Group, KernelModel
 
-LAYOUT = Layout(Driver.CGROUPFS)
+NAMING = CgroupNaming(Driver.CGROUPFS)
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,10 @@ class Pod:
     members: tuple[str, ...]
     nesting: frozenset[str]
     stranger: bool
-    layout: Layout = LAYOUT
+    naming: CgroupNaming = NAMING
 
     def path(self) -> str:
-        return self.layout.pod_path(self.qos, self.uid)
+        return self.naming.pod_path(self.qos, self.uid)
 
     def container_id(self, name: str) -> str:
         return f"{self.uid[-1]}{name[-1]}".replace("p", "0").rjust(64, "0")
@@ -54,7 +54,7 @@ class World:
     topology: Topology
     possible: CpuSet
     pods: tuple[Pod, ...]
-    layout: Layout = LAYOUT
+    naming: CgroupNaming = NAMING
     strangers: tuple[str, ...] = ()
 
     def names(self) -> dict[str, str]:
@@ -70,11 +70,11 @@ class World:
         return pods[one.pod_uid].container_path(one.container)
 
     def desired(self, spec: NodeAssignmentSpec, tree: Tree) -> dict[str, Desired]:
-        return desire(spec, tree, self.layout, self.names(), self.topology)
+        return desire(spec, tree, self.naming, self.names(), self.topology)
 
     def model(self) -> KernelModel:
         """The empty tree of this machine, with the cgroups made but (on v1) all newborn."""
-        model = KernelModel(self.version, self.possible, self.topology.mems, self.layout.root)
+        model = KernelModel(self.version, self.possible, self.topology.mems, self.naming.root)
         model.set_online(self.topology.online)
         for path in self.paths():
             model.make(path)
@@ -82,32 +82,32 @@ class World:
 
     def paths(self) -> list[str]:
         """Every cgroup but the root, parents first."""
-        classes = [self.layout.qos_path(qos) for qos in (Qos.BURSTABLE, Qos.BEST_EFFORT)]
+        classes = [self.naming.qos_path(qos) for qos in (Qos.BURSTABLE, Qos.BEST_EFFORT)]
         return [*classes, *(path for pod in self.pods for path in pod.paths()), *self.strangers]
 
 
-def pods(uid: str, layout: Layout) -> st.SearchStrategy[Pod]:
-    return st.sampled_from((2, 3, 1, 0)).flatmap(lambda count: _pods(uid, layout, count))
+def pods(uid: str, naming: CgroupNaming) -> st.SearchStrategy[Pod]:
+    return st.sampled_from((2, 3, 1, 0)).flatmap(lambda count: _pods(uid, naming, count))
 
 
-def _pods(uid: str, layout: Layout, count: int) -> st.SearchStrategy[Pod]:
+def _pods(uid: str, naming: CgroupNaming, count: int) -> st.SearchStrategy[Pod]:
     members = tuple(f"container-{letter}" for letter in "abc"[:count])
     nesting = st.frozensets(st.sampled_from(members)) if members else st.just(frozenset())
-    args = (st.sampled_from(Qos), st.just(members), nesting, st.booleans(), st.just(layout))
+    args = (st.sampled_from(Qos), st.just(members), nesting, st.booleans(), st.just(naming))
     return st.builds(Pod, st.just(uid), *args)
 
 
 @st.composite
-def worlds_on(draw: st.DrawFn, version: Version, topology: Topology, layout: Layout) -> World:
+def worlds_on(draw: st.DrawFn, version: Version, topology: Topology, naming: CgroupNaming) -> World:
     """Pods on a given machine whose every CPU may come online."""
     made = tuple(
-        draw(pods(f"pod-{index}", layout)) for index in range(draw(st.sampled_from((2, 3, 1))))
+        draw(pods(f"pod-{index}", naming)) for index in range(draw(st.sampled_from((2, 3, 1))))
     )
-    root, burstable = layout.root, layout.qos_path(Qos.BURSTABLE)
+    root, burstable = naming.root, naming.qos_path(Qos.BURSTABLE)
     unknown = (f"{root}/unknown", f"{root}/unknown/inner", f"{burstable}/odd")
     strangers = unknown if draw(st.booleans(), label="strangers") else ()
     possible = topology.online | topology.offline
-    return World(version, topology, possible, made, layout, strangers)
+    return World(version, topology, possible, made, naming, strangers)
 
 
 @st.composite
@@ -124,7 +124,7 @@ def worlds(draw: st.DrawFn, versions: Iterable[Version] = Version) -> World:
         tuple(NumaNode(node, 0 if node in bare else 2**30) for node in range(nodes)),
         offline,
     )
-    return draw(worlds_on(draw(st.sampled_from(tuple(versions))), topology, LAYOUT))
+    return draw(worlds_on(draw(st.sampled_from(tuple(versions))), topology, NAMING))
 
 
 @st.composite
@@ -194,7 +194,7 @@ def followers(world: World, spec: NodeAssignmentSpec) -> st.SearchStrategy[NodeA
 def scattered(draw: st.DrawFn, world: World) -> KernelModel:
     """The world's tree with any sets that the kernel could have, also such as nobody ever wrote."""
     model = world.model()
-    top = model.groups[world.layout.root]
+    top = model.groups[world.naming.root]
     if draw(st.sampled_from((True, True, True, False)), label="kubepods asks"):
         online = st.sampled_from(sorted(world.topology.online))
         top.cpus = CpuSet(draw(st.sets(online, min_size=1)))

@@ -3,11 +3,11 @@
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import Cpu, NumaNode, Topology
-from numapin_enforcer.cgroups.naming import Driver, Layout
+from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
 from numapin_enforcer.plan.desired import desire
 
-LAYOUT = Layout(Driver.CGROUPFS)
+NAMING = CgroupNaming(Driver.CGROUPFS)
 OWNER, GUEST, SANDBOX = (letter * 64 for letter in "abf")
 POD = "kubepods/pod1"
 NAMES = {OWNER: "owner", GUEST: "guest"}
@@ -63,7 +63,7 @@ def tree(**found: str) -> Tree:
 
 
 def cpus_of(one: NodeAssignmentSpec, observed: Tree, names: dict[str, str]) -> dict[str, str]:
-    wanted = desire(one, observed, LAYOUT, names, machine())
+    wanted = desire(one, observed, NAMING, names, machine())
     short = {OWNER: "owner", GUEST: "guest", SANDBOX: "sandbox"}
     return {
         short.get(path.rpartition("/")[2], path.rpartition("/")[2]): str(want.cpus)

@@ -13,7 +13,7 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_enforcer.agent import SEARCH_SECONDS, Agent
 from numapin_enforcer.assignment.acceptance import Acceptance
-from numapin_enforcer.cgroups.naming import Driver, Layout
+from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.snapshot import CgroupSnapshot
 from numapin_enforcer.cgroups.tree import Version
 from support.fakes.manual_clock import ManualClock
@@ -49,7 +49,7 @@ class KubepodsFinder:
         watch = SimpleNamespace(fileno=lambda: descriptor)
         snapshot = CgroupSnapshot(model, ModelWatch(model))
         self._tree = SimpleNamespace(
-            layout=Layout(Driver.CGROUPFS), files=model, snapshot=snapshot, watch=watch
+            naming=CgroupNaming(Driver.CGROUPFS), files=model, snapshot=snapshot, watch=watch
         )
         self.is_there, self.tree = True, cast("Any", None)
 

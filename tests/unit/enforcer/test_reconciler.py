@@ -7,7 +7,7 @@ import pytest
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
-from numapin_enforcer.cgroups.naming import Driver, Layout
+from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.snapshot import CgroupSnapshot
 from numapin_enforcer.cgroups.tree import (
     CgroupReadOnlyError,
@@ -21,7 +21,7 @@ from numapin_enforcer.reconciler import AssignmentGoal, Converged, Reconciler, R
 from numapin_enforcer.status.summary import summarize
 from support.fakes.watched_kernel import ModelWatch, WatchedModel
 
-LAYOUT = Layout(Driver.CGROUPFS)
+NAMING = CgroupNaming(Driver.CGROUPFS)
 MACHINE = Topology(
     cpus=tuple(Cpu(cpu, cpu, 0, NO_CACHE, 0) for cpu in range(8)),
     numa_nodes=(NumaNode(0, 1 << 30),),
@@ -54,7 +54,7 @@ class World:
     def __init__(self, version: Version, mems: MemSet = MemSet((0,))) -> None:
         self.model = WatchedModel(version, ALL, mems)
         self.snapshot = CgroupSnapshot(self.model, ModelWatch(self.model))
-        self.reconciler = Reconciler(self.model, self.snapshot, LAYOUT)
+        self.reconciler = Reconciler(self.model, self.snapshot, NAMING)
         self.make("kubepods/besteffort")
         for path in (f"{OWNER}/{A}", f"{OTHER}/{B}"):
             self.start(path)
@@ -95,7 +95,7 @@ def test_an_owner_gets_its_cpus_and_all_others_leave_them(world: World) -> None:
     assert done.complete
     assert (world.cpus(f"{OWNER}/{A}"), world.cpus(f"{OTHER}/{B}")) == ("4-7", "0-3")
     assert done.tree is not None
-    told = summarize(spec(own("owner", "4-7")), done.tree, done.desired, LAYOUT)
+    told = summarize(spec(own("owner", "4-7")), done.tree, done.desired, NAMING)
     assert [(str(one.cpus), one.exclusive) for one in told.containers] == [("4-7", True)]
     assert told.running == ("owner",)
     assert told.pools is not None
@@ -230,7 +230,7 @@ def test_a_refused_write_is_told_and_nothing_is_reported_as_exclusive(world: Wor
         assert not done.complete
         assert done.failures
     assert done.tree is not None
-    told = summarize(wanted, done.tree, done.desired, LAYOUT)
+    told = summarize(wanted, done.tree, done.desired, NAMING)
     (one,) = told.containers
     free = CpuSet.parse(world.cpus(f"{OTHER}/{B}")).isdisjoint(CpuSet.parse("1"))
     assert one.exclusive == (str(one.cpus) == "1" and free)

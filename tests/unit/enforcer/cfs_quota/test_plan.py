@@ -3,7 +3,7 @@
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
 from numapin_enforcer.cfs_quota.plan import cgroups_without_limit, plan_quotas
-from numapin_enforcer.cgroups.naming import Driver, Layout
+from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Quota
 from numapin_enforcer.plan.desired import Desired
 
@@ -24,7 +24,7 @@ def test_exclusive_containers_and_their_pods_have_no_limit() -> None:
         f"{OWNER}/inner": Desired(cpus, mems, one, exclusive=True),
         f"{POD}/{'b' * 64}": shared,
     }
-    assert cgroups_without_limit(wanted, Layout(Driver.CGROUPFS)) == (POD, OWNER)
+    assert cgroups_without_limit(wanted, CgroupNaming(Driver.CGROUPFS)) == (POD, OWNER)
 
 
 def test_a_limit_is_saved_before_it_is_lifted() -> None:

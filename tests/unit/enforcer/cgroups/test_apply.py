@@ -14,7 +14,7 @@ from numapin_enforcer.cgroups.tree import Version, Write
 from numapin_enforcer.plan.writes import plan
 from support.values.kernel_laws import Watch, assert_reached, held_now
 from support.values.kernel_passes import copy_of, enforce
-from support.values.kernel_worlds import LAYOUT, Pod, World, assigned
+from support.values.kernel_worlds import NAMING, Pod, World, assigned
 
 ONE_NODE = MemSet([0])
 CPUS = tuple(Cpu(cpu, cpu, 0, 0, 0) for cpu in range(5))
@@ -25,7 +25,7 @@ PODS = tuple(
 
 
 def world(version: Version) -> World:
-    return World(version, Topology(CPUS, (NumaNode(0, 2**30),)), CpuSet(range(5)), PODS, LAYOUT)
+    return World(version, Topology(CPUS, (NumaNode(0, 2**30),)), CpuSet(range(5)), PODS, NAMING)
 
 
 def owning(world: World, shared: int, *cpus: int) -> NodeAssignmentSpec:
@@ -62,7 +62,7 @@ def test_a_child_that_could_not_gain_does_not_inherit_an_exclusive_cpu(version: 
     Its pod must then keep CPU 2: without it, the container would inherit all that the pod has.
     """
     pod = Pod("pod-0", Qos.GUARANTEED, ("container-a", "container-b"), frozenset("b"), False)
-    one = World(version, Topology(CPUS, (NumaNode(0, 2**30),)), CpuSet(range(5)), (pod,), LAYOUT)
+    one = World(version, Topology(CPUS, (NumaNode(0, 2**30),)), CpuSet(range(5)), (pod,), NAMING)
     model = one.model()
     side = pod.container_path("container-b")
     model.make(f"{side}/inner")
@@ -91,7 +91,7 @@ def test_a_pod_that_keeps_the_cpu_of_its_container_keeps_it_from_other_pods(
         Pod("pod-1", Qos.GUARANTEED, ("container-a",), frozenset({"container-a"}), False),
     )
     machine = Topology(CPUS, (NumaNode(0, 2**30),))
-    one = World(version, machine, CpuSet(range(5)), pods, LAYOUT)
+    one = World(version, machine, CpuSet(range(5)), pods, NAMING)
     start, before, after = one.model(), swapped(pods, 0, 1), swapped(pods, 1, 0)
     enforce(one, start, before)
     for place in range(len(plan(start.read(), one.desired(after, start.read())).writes)):

@@ -9,8 +9,8 @@ from numapin_enforcer.cgroups.filesystem import (
     Mounts,
     NoCpusetError,
     NoKubepodsError,
-    find_layout,
     find_mounts,
+    find_naming,
 )
 from numapin_enforcer.cgroups.naming import Driver
 from numapin_enforcer.cgroups.tree import (
@@ -92,15 +92,15 @@ def test_the_driver_is_the_one_whose_pods_are_there(tmp_path: Path) -> None:
     mounts, sets = mounted(tmp_path, Version.V2), ("", "", "0-1", "0")
     message = r"kubepods\.slice and .*kubepods: start the kubelet"
     with pytest.raises(NoKubepodsError, match=message) as caught:
-        find_layout(mounts)
+        find_naming(mounts)
     assert caught.value.reason is Reason.KUBEPODS_NOT_FOUND
     put(tmp_path / "kubepods.slice", Version.V2, *sets)
-    assert find_layout(mounts).driver is Driver.SYSTEMD
+    assert find_naming(mounts).driver is Driver.SYSTEMD
     put(tmp_path / "kubepods", Version.V2, *sets)
     put(tmp_path / "kubepods/podabc", Version.V2, *sets)
-    assert find_layout(mounts).driver is Driver.CGROUPFS
+    assert find_naming(mounts).driver is Driver.CGROUPFS
     put(tmp_path / "x/kubepods", Version.V2, *sets)
-    assert find_layout(mounts, "/x").root == "x/kubepods"
+    assert find_naming(mounts, "/x").root == "x/kubepods"
 
 
 @pytest.mark.parametrize("version", Version)

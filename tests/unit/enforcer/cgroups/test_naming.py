@@ -2,105 +2,124 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numapin_enforcer.cgroups.naming import Driver, InvalidIdError, Kind, Layout, Place, Qos
+from numapin_enforcer.cgroups.naming import (
+    CgroupName,
+    CgroupNaming,
+    Driver,
+    InvalidIdError,
+    Kind,
+    Qos,
+)
 
 UID = "0c86c441-7f4c-4c5b-8d7e-1a8d3f1b2c3d"
 HASHED = "5e8f9b0c1d2e3f405162738495a6b7c8"
 ID = "0123456789abcdef" * 4
 
-CGROUPFS, SYSTEMD = Layout(Driver.CGROUPFS), Layout(Driver.SYSTEMD)
+CGROUPFS, SYSTEMD = CgroupNaming(Driver.CGROUPFS), CgroupNaming(Driver.SYSTEMD)
 _ESCAPED = UID.replace("-", "_")
 _BURSTABLE = "kubepods.slice/kubepods-burstable.slice"
 _SYSTEMD_POD = f"{_BURSTABLE}/kubepods-burstable-pod{_ESCAPED}.slice"
 
 
 @pytest.mark.parametrize(
-    ("layout", "root"),
+    ("naming", "root"),
     [
         (CGROUPFS, "kubepods"),
         (SYSTEMD, "kubepods.slice"),
-        (Layout(Driver.CGROUPFS, "/one/two"), "one/two/kubepods"),
-        (Layout(Driver.CGROUPFS, "one/"), "one/kubepods"),
+        (CgroupNaming(Driver.CGROUPFS, "/one/two"), "one/two/kubepods"),
+        (CgroupNaming(Driver.CGROUPFS, "one/"), "one/kubepods"),
         (
-            Layout(Driver.SYSTEMD, "/one-a/two"),
+            CgroupNaming(Driver.SYSTEMD, "/one-a/two"),
             "one_a.slice/one_a-two.slice/one_a-two-kubepods.slice",
         ),
     ],
 )
-def test_the_root_is_named_as_the_kubelet_names_it(layout: Layout, root: str) -> None:
-    assert layout.root == root
+def test_the_root_is_named_as_the_kubelet_names_it(naming: CgroupNaming, root: str) -> None:
+    assert naming.root == root
 
 
 @pytest.mark.parametrize("root", ["/..", "/a/../b", "/a_b", "/a b", "/.", "/a\n", "/$HOME"])
 def test_a_root_that_no_kubelet_has_is_refused(root: str) -> None:
     with pytest.raises(InvalidIdError, match="cannot be the cgroup root"):
-        Layout(Driver.CGROUPFS, root)
+        CgroupNaming(Driver.CGROUPFS, root)
 
 
 @pytest.mark.parametrize(
-    ("layout", "path", "place"),
+    ("naming", "path", "name"),
     [
-        (CGROUPFS, "kubepods", Place(Kind.ROOT)),
-        (CGROUPFS, "kubepods/burstable", Place(Kind.QOS, Qos.BURSTABLE)),
-        (CGROUPFS, "kubepods/besteffort", Place(Kind.QOS, Qos.BEST_EFFORT)),
-        (CGROUPFS, f"kubepods/pod{UID}", Place(Kind.POD, Qos.GUARANTEED, UID)),
-        (CGROUPFS, f"kubepods/besteffort/pod{HASHED}", Place(Kind.POD, Qos.BEST_EFFORT, HASHED)),
+        (CGROUPFS, "kubepods", CgroupName(Kind.ROOT)),
+        (CGROUPFS, "kubepods/burstable", CgroupName(Kind.QOS, Qos.BURSTABLE)),
+        (CGROUPFS, "kubepods/besteffort", CgroupName(Kind.QOS, Qos.BEST_EFFORT)),
+        (CGROUPFS, f"kubepods/pod{UID}", CgroupName(Kind.POD, Qos.GUARANTEED, UID)),
+        (
+            CGROUPFS,
+            f"kubepods/besteffort/pod{HASHED}",
+            CgroupName(Kind.POD, Qos.BEST_EFFORT, HASHED),
+        ),
         (
             CGROUPFS,
             f"kubepods/burstable/pod{UID}/{ID}",
-            Place(Kind.CONTAINER, Qos.BURSTABLE, UID, ID),
+            CgroupName(Kind.CONTAINER, Qos.BURSTABLE, UID, ID),
         ),
         (
             CGROUPFS,
             f"kubepods/pod{UID}/crio-{ID}",
-            Place(Kind.CONTAINER, pod_uid=UID, container_id=ID),
+            CgroupName(Kind.CONTAINER, pod_uid=UID, container_id=ID),
         ),
-        (CGROUPFS, f"kubepods/pod{UID}/crio-conmon-{ID}", Place(Kind.OTHER, pod_uid=UID)),
-        (CGROUPFS, f"kubepods/pod{UID}/{ID}/a/b", Place(Kind.NESTED, pod_uid=UID, container_id=ID)),
-        (CGROUPFS, f"kubepods/pod{UID}/{ID[:-1]}", Place(Kind.OTHER, pod_uid=UID)),
-        (CGROUPFS, f"kubepods/pod{UID}/{ID.upper()}", Place(Kind.OTHER, pod_uid=UID)),
-        (CGROUPFS, "kubepods/burstable/strange", Place(Kind.OTHER, Qos.BURSTABLE)),
-        (CGROUPFS, "kubepods/burstable/strange/in", Place(Kind.NESTED, Qos.BURSTABLE)),
-        (CGROUPFS, "kubepods/guaranteed", Place(Kind.OTHER)),
-        (CGROUPFS, "kubepods/pod", Place(Kind.OTHER)),
-        (CGROUPFS, f"kubepods/pod{_ESCAPED}", Place(Kind.OTHER)),
-        (CGROUPFS, "kubepods/burstable/burstable", Place(Kind.OTHER, Qos.BURSTABLE)),
-        (SYSTEMD, "kubepods.slice", Place(Kind.ROOT)),
-        (SYSTEMD, _BURSTABLE, Place(Kind.QOS, Qos.BURSTABLE)),
-        (SYSTEMD, _SYSTEMD_POD, Place(Kind.POD, Qos.BURSTABLE, UID)),
+        (CGROUPFS, f"kubepods/pod{UID}/crio-conmon-{ID}", CgroupName(Kind.OTHER, pod_uid=UID)),
+        (
+            CGROUPFS,
+            f"kubepods/pod{UID}/{ID}/a/b",
+            CgroupName(Kind.NESTED, pod_uid=UID, container_id=ID),
+        ),
+        (CGROUPFS, f"kubepods/pod{UID}/{ID[:-1]}", CgroupName(Kind.OTHER, pod_uid=UID)),
+        (CGROUPFS, f"kubepods/pod{UID}/{ID.upper()}", CgroupName(Kind.OTHER, pod_uid=UID)),
+        (CGROUPFS, "kubepods/burstable/strange", CgroupName(Kind.OTHER, Qos.BURSTABLE)),
+        (CGROUPFS, "kubepods/burstable/strange/in", CgroupName(Kind.NESTED, Qos.BURSTABLE)),
+        (CGROUPFS, "kubepods/guaranteed", CgroupName(Kind.OTHER)),
+        (CGROUPFS, "kubepods/pod", CgroupName(Kind.OTHER)),
+        (CGROUPFS, f"kubepods/pod{_ESCAPED}", CgroupName(Kind.OTHER)),
+        (CGROUPFS, "kubepods/burstable/burstable", CgroupName(Kind.OTHER, Qos.BURSTABLE)),
+        (SYSTEMD, "kubepods.slice", CgroupName(Kind.ROOT)),
+        (SYSTEMD, _BURSTABLE, CgroupName(Kind.QOS, Qos.BURSTABLE)),
+        (SYSTEMD, _SYSTEMD_POD, CgroupName(Kind.POD, Qos.BURSTABLE, UID)),
         (
             SYSTEMD,
             f"kubepods.slice/kubepods-pod{_ESCAPED}.slice",
-            Place(Kind.POD, Qos.GUARANTEED, UID),
+            CgroupName(Kind.POD, Qos.GUARANTEED, UID),
         ),
         (
             SYSTEMD,
             f"{_SYSTEMD_POD}/cri-containerd-{ID}.scope",
-            Place(Kind.CONTAINER, Qos.BURSTABLE, UID, ID),
+            CgroupName(Kind.CONTAINER, Qos.BURSTABLE, UID, ID),
         ),
         (
             SYSTEMD,
             f"{_SYSTEMD_POD}/crio-{ID}.scope",
-            Place(Kind.CONTAINER, Qos.BURSTABLE, UID, ID),
+            CgroupName(Kind.CONTAINER, Qos.BURSTABLE, UID, ID),
         ),
         (
             SYSTEMD,
             f"{_SYSTEMD_POD}/crio-{ID}.scope/container",
-            Place(Kind.NESTED, Qos.BURSTABLE, UID, ID),
+            CgroupName(Kind.NESTED, Qos.BURSTABLE, UID, ID),
         ),
-        (SYSTEMD, f"{_SYSTEMD_POD}/crio-{ID}", Place(Kind.CONTAINER, Qos.BURSTABLE, UID, ID)),
-        (SYSTEMD, f"{_SYSTEMD_POD}/docker-{ID}", Place(Kind.OTHER, Qos.BURSTABLE, UID)),
+        (SYSTEMD, f"{_SYSTEMD_POD}/crio-{ID}", CgroupName(Kind.CONTAINER, Qos.BURSTABLE, UID, ID)),
+        (SYSTEMD, f"{_SYSTEMD_POD}/docker-{ID}", CgroupName(Kind.OTHER, Qos.BURSTABLE, UID)),
         (
             SYSTEMD,
             f"{_SYSTEMD_POD}/crio-conmon-{ID}.scope",
-            Place(Kind.OTHER, Qos.BURSTABLE, UID),
+            CgroupName(Kind.OTHER, Qos.BURSTABLE, UID),
         ),
-        (SYSTEMD, f"{_BURSTABLE}/kubepods-pod{_ESCAPED}.slice", Place(Kind.OTHER, Qos.BURSTABLE)),
-        (SYSTEMD, f"kubepods.slice/pod{UID}", Place(Kind.OTHER)),
+        (
+            SYSTEMD,
+            f"{_BURSTABLE}/kubepods-pod{_ESCAPED}.slice",
+            CgroupName(Kind.OTHER, Qos.BURSTABLE),
+        ),
+        (SYSTEMD, f"kubepods.slice/pod{UID}", CgroupName(Kind.OTHER)),
     ],
-)  # fmt: skip
-def test_a_path_says_what_the_cgroup_is(layout: Layout, path: str, place: Place) -> None:
-    assert layout.place(path) == place
+)
+def test_a_path_says_what_the_cgroup_is(naming: CgroupNaming, path: str, name: CgroupName) -> None:
+    assert naming.parse(path) == name
 
 
 @pytest.mark.parametrize(
@@ -109,26 +128,33 @@ def test_a_path_says_what_the_cgroup_is(layout: Layout, path: str, place: Place)
 )
 def test_a_path_outside_the_tree_is_refused(path: str) -> None:
     with pytest.raises(InvalidIdError):
-        CGROUPFS.place(path)
+        CGROUPFS.parse(path)
 
 
 @given(
-    layout=st.sampled_from(
-        [CGROUPFS, SYSTEMD, Layout(Driver.SYSTEMD, "/a-b/c"), Layout(Driver.CGROUPFS, "/a-b/c")]
+    naming=st.sampled_from(
+        [
+            CGROUPFS,
+            SYSTEMD,
+            CgroupNaming(Driver.SYSTEMD, "/a-b/c"),
+            CgroupNaming(Driver.CGROUPFS, "/a-b/c"),
+        ]
     ),
     qos=st.sampled_from(Qos),
     uid=st.from_regex(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}", fullmatch=True),
 )
-def test_a_pods_path_is_read_back(layout: Layout, qos: Qos, uid: str) -> None:
+def test_a_pods_path_is_read_back(naming: CgroupNaming, qos: Qos, uid: str) -> None:
     if uid.isascii():
-        assert layout.place(layout.pod_path(qos, uid)) == Place(Kind.POD, qos, uid)
+        assert naming.parse(naming.pod_path(qos, uid)) == CgroupName(Kind.POD, qos, uid)
 
 
 @given(st.sampled_from([CGROUPFS, SYSTEMD]), st.lists(st.text(min_size=1), min_size=1, max_size=4))
-def test_no_name_that_the_kernel_allows_breaks_the_parser(layout: Layout, names: list[str]) -> None:
+def test_no_name_that_the_kernel_allows_breaks_the_parser(
+    naming: CgroupNaming, names: list[str]
+) -> None:
     clean = [name.replace("/", "-").replace("\0", "-") for name in names]
     if not {".", ".."} & set(clean):
-        assert layout.place("/".join([layout.root, *clean])).kind in Kind
+        assert naming.parse("/".join([naming.root, *clean])).kind in Kind
 
 
 @pytest.mark.parametrize("uid", ["", "..", "a/b", "a_b", "-a", "a\n", "a" * 65, "ä"])

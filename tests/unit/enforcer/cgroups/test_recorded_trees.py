@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from numapin_enforcer.cgroups.filesystem import Mounts, find_layout
+from numapin_enforcer.cgroups.filesystem import Mounts, find_naming
 from numapin_enforcer.cgroups.naming import Kind, Qos
 from numapin_enforcer.cgroups.tree import Version
 
@@ -30,17 +30,17 @@ def test_every_cgroup_of_a_real_node_is_known_for_what_it_is(
         (tmp_path / path).mkdir(parents=True)
         for name in FILES:
             (tmp_path / path / name).write_text("0\n")
-    layout = find_layout(Mounts(Version.V2, tmp_path, tmp_path))
-    assert layout.driver in recorded.stem.split("-")
-    assert {path: layout.place(path).kind for _, path in lines} == {
+    naming = find_naming(Mounts(Version.V2, tmp_path, tmp_path))
+    assert naming.driver in recorded.stem.split("-")
+    assert {path: naming.parse(path).kind for _, path in lines} == {
         path: KINDS[what] for what, path in lines
     }
     for what, path in lines:
-        place = layout.place(path)
-        assert place.qos is (Qos.BEST_EFFORT if "besteffort" in path else _class(what, path))
-        assert place.container_id in path
-        assert bool(place.container_id) == (what in {"sandbox", "container", "nested"})
-        assert bool(place.pod_uid) == (what not in {"root", "class"})
+        parsed = naming.parse(path)
+        assert parsed.qos is (Qos.BEST_EFFORT if "besteffort" in path else _class(what, path))
+        assert parsed.container_id in path
+        assert bool(parsed.container_id) == (what in {"sandbox", "container", "nested"})
+        assert bool(parsed.pod_uid) == (what not in {"root", "class"})
 
 
 def _class(what: str, path: str) -> Qos:

@@ -6,8 +6,8 @@ from numapin_enforcer.cgroups.tree import Cgroup, Version, tree_of
 from numapin_enforcer.plan.desired import desire
 from support.values.specs_and_trees import (
     GUEST,
-    LAYOUT,
     NAMES,
+    NAMING,
     OWNER,
     POD,
     SANDBOX,
@@ -51,7 +51,7 @@ def test_what_nobody_knows_shares_wherever_it_is() -> None:
     paths = ("kubepods", "kubepods/odd", POD, f"{POD}/odd")
     sets = (every, both, every, both)
     observed = tree_of(Version.V1, "kubepods", (Cgroup(one, *sets) for one in paths))
-    wanted = desire(spec(assigned("owner", "5-6")), observed, LAYOUT, {}, machine())
+    wanted = desire(spec(assigned("owner", "5-6")), observed, NAMING, {}, machine())
     assert {str(wanted[one].cpus) for one in ("kubepods/odd", f"{POD}/odd")} == {"0-3"}
 
 
@@ -121,7 +121,7 @@ def test_a_newborn_waits_only_for_an_owner_and_where_its_pod_was_met() -> None:
 def test_a_newborn_is_nobody_until_it_has_its_name() -> None:
     one, names = spec(assigned("owner", "5-6")), {GUEST: "guest", SANDBOX: ""}
     for found in ("0-7", "5-6"):
-        wanted = desire(one, tree(owner=found), LAYOUT, names, machine())[f"{POD}/{OWNER}"]
+        wanted = desire(one, tree(owner=found), NAMING, names, machine())[f"{POD}/{OWNER}"]
         assert (str(wanted.cpus), wanted.container, wanted.owner) == ("5-6", None, "")
 
 
@@ -151,14 +151,14 @@ def test_a_nested_cgroups_memory_goes_with_its_containers(
     observed = tree_of(
         Version.V1, "kubepods", (Cgroup(each, *both, *both) for each, both in sets.items())
     )
-    wanted = desire(spec(assigned("owner", "5", assigns)), observed, LAYOUT, NAMES, machine())
+    wanted = desire(spec(assigned("owner", "5", assigns)), observed, NAMING, NAMES, machine())
     nested = wanted[f"{path}/inner"]
     assert (str(nested.mems), nested.owner) == (want, "1/owner")
 
 
 def test_memory_is_where_the_spec_says_else_anywhere() -> None:
     one = spec(assigned("owner", "5", "1"), assigned("guest", "", "0", exclusive=False))
-    wanted = desire(one, tree(), LAYOUT, NAMES, machine())
+    wanted = desire(one, tree(), NAMING, NAMES, machine())
     mems = {path.rpartition("/")[2]: str(want.mems) for path, want in wanted.items()}
     assert (mems[OWNER], mems["inner"], mems[GUEST]) == ("1", "1", "0")
     assert {mems[name] for name in ("kubepods", "burstable", "pod1", SANDBOX)} == {"0-1"}
@@ -178,20 +178,20 @@ def test_memory_is_where_the_spec_says_else_anywhere() -> None:
 )
 def test_what_went_offline_is_left_out(offline: str, owner: str, alone: bool, shared: str) -> None:
     one = spec(assigned("owner", "5-6"))
-    wanted = desire(one, tree(), LAYOUT, NAMES, machine(offline))
+    wanted = desire(one, tree(), NAMING, NAMES, machine(offline))
     mine = wanted[f"{POD}/{OWNER}"]
     assert (str(mine.cpus), mine.exclusive) == (owner, alone)
     assert str(wanted[f"{POD}/{GUEST}"].cpus) == shared
 
 
 def test_an_owner_is_known_by_what_is_left_of_its_cpus() -> None:
-    wanted = desire(spec(assigned("owner", "5-6")), tree(owner="6"), LAYOUT, {}, machine("5"))
+    wanted = desire(spec(assigned("owner", "5-6")), tree(owner="6"), NAMING, {}, machine("5"))
     assert wanted[f"{POD}/{OWNER}"].owner == "1/owner"
 
 
 def test_who_is_listed_and_owns_nothing_is_no_owner() -> None:
     one = spec(assigned("owner", "5-6", exclusive=False))
-    wanted = desire(one, tree(), LAYOUT, NAMES, machine())[f"{POD}/{OWNER}"]
+    wanted = desire(one, tree(), NAMING, NAMES, machine())[f"{POD}/{OWNER}"]
     assert (str(wanted.cpus), wanted.exclusive, wanted.owner) == ("5-6", False, "")
     assert cpus_of(one, tree(owner="5-6"), {})["owner"] == "0-3"
 
@@ -199,13 +199,13 @@ def test_who_is_listed_and_owns_nothing_is_no_owner() -> None:
 def test_memory_that_went_is_left_out() -> None:
     left = Topology(machine().cpus, (NumaNode(0, 2**30), NumaNode(1, 0)))
     one = spec(assigned("owner", "5", "1"), assigned("guest", "", "0-1", exclusive=False))
-    wanted = desire(one, tree(), LAYOUT, NAMES, left)
+    wanted = desire(one, tree(), NAMING, NAMES, left)
     assert [str(wanted[f"{POD}/{each}"].mems) for each in (OWNER, GUEST)] == ["0", "0"]
 
 
 def test_when_the_pool_is_offline_the_cpus_that_nobody_owns_take_its_place() -> None:
     one = spec(assigned("owner", "5-6"), assigned("guest", "4,7", exclusive=False))
-    wanted = desire(one, tree(), LAYOUT, NAMES, machine("0-3"))
+    wanted = desire(one, tree(), NAMING, NAMES, machine("0-3"))
     assert str(wanted[f"{POD}/{SANDBOX}"].cpus) == "4,7"
     assert str(wanted[f"{POD}/{OWNER}"].cpus) == "5-6"
 
@@ -219,5 +219,5 @@ def test_kubepods_stays_as_found_while_it_holds_what_is_wanted() -> None:
 def test_a_container_and_the_one_that_replaces_it_are_one_owner() -> None:
     observed = tree(owner="5-6")
     names = {OWNER: "owner", GUEST: "owner"}
-    wanted = desire(spec(assigned("owner", "5-6")), observed, LAYOUT, names, machine())
+    wanted = desire(spec(assigned("owner", "5-6")), observed, NAMING, names, machine())
     assert wanted[f"{POD}/{OWNER}"].owner == wanted[f"{POD}/{GUEST}"].owner == "1/owner"

@@ -18,7 +18,7 @@ from support.fakes.kernel import KernelModel
 from support.values.kernel_laws import Watch, owners
 from support.values.kernel_passes import enforce, holders, in_force, patient, refuse
 from support.values.kernel_worlds import (
-    LAYOUT,
+    NAMING,
     Pod,
     World,
     assigned,
@@ -37,7 +37,7 @@ SIDECAR = POD.container_path("container-b")
 def stand_in(world: World, model: KernelModel, spec: NodeAssignmentSpec) -> Outcome:
     """One pass of a standby."""
     tree = model.read()
-    return apply(plan(tree, fence(spec, tree, LAYOUT, world.topology)).quick, model)
+    return apply(plan(tree, fence(spec, tree, NAMING, world.topology)).quick, model)
 
 
 def foreign(world: World, spec: NodeAssignmentSpec, path: str) -> CpuSet:
@@ -73,7 +73,7 @@ def test_from_any_tree_everybody_leaves_what_another_pod_owns(
     assert stand_in(world, model, spec).complete
     tree = model.read()
     assert_nobody_is_on_anothers(world, spec, tree)
-    wanted = fence(spec, tree, LAYOUT, world.topology)
+    wanted = fence(spec, tree, NAMING, world.topology)
     assert not breached(tree, wanted)
     assert plan(tree, wanted).quick == ()
 
@@ -83,7 +83,7 @@ def test_from_any_tree_everybody_leaves_what_another_pod_owns(
 def test_what_an_enforcer_left_stays_as_it_is(data: st.DataObject, world: World) -> None:
     model, spec = in_force(data, world)
     before = model.read()
-    assert not breached(before, fence(spec, before, LAYOUT, world.topology))
+    assert not breached(before, fence(spec, before, NAMING, world.topology))
 
 
 @patient
@@ -92,7 +92,7 @@ def test_newcomers_are_fenced_and_nobody_else_is_touched(data: st.DataObject, wo
     model, spec = in_force(data, world)
     before = model.read()
     watch = Watch(world, model, holders(world, model, spec))
-    come = data.draw(pods("pod-9", LAYOUT), label="who comes").paths()
+    come = data.draw(pods("pod-9", NAMING), label="who comes").paths()
     come_in(model, come)
     watch.unseen = set(come)
     assert stand_in(world, model, spec).complete
@@ -109,7 +109,7 @@ def test_what_is_refused_leaves_owners_alone_and_is_done_the_next_time(
 ) -> None:
     model, spec = in_force(data, world)
     watch = Watch(world, model, holders(world, model, spec))
-    come = data.draw(pods("pod-9", LAYOUT), label="who comes").paths()
+    come = data.draw(pods("pod-9", NAMING), label="who comes").paths()
     come_in(model, come)
     watch.unseen = set(come)
     model.before_write = refuse({place}, errno.EBUSY, watch.before)

@@ -22,7 +22,7 @@ from support.values.kernel_passes import (
     some_tree,
 )
 from support.values.kernel_worlds import (
-    LAYOUT,
+    NAMING,
     World,
     born,
     followers,
@@ -136,7 +136,7 @@ def test_cgroups_that_appear_between_reading_and_writing_are_seen_to_by_the_next
 ) -> None:
     """What a newborn begins with is not ours to say; nobody but newborns meets an owner."""
     model, spec = some_tree(data, world)
-    late = data.draw(pods("pod-9", LAYOUT))
+    late = data.draw(pods("pod-9", NAMING))
     grown = replace(world, pods=(*world.pods, late))
     spec_then = data.draw(specs(grown) | st.just(spec))
     deeper = [f"{one.path()}/{'e' * 64}" for one in world.pods] + [late.path() + "/" + "d" * 64]

@@ -14,7 +14,7 @@ from numapin_enforcer.plan.writes import plan
 from support.fakes.kernel import KernelModel
 from support.values.kernel_laws import owners
 from support.values.kernel_passes import holders, patient, tree_after_a_spec, tree_of_others
-from support.values.kernel_worlds import LAYOUT, World, worlds
+from support.values.kernel_worlds import NAMING, World, worlds
 
 OFTEN = 3
 """In so many of the 120 worlds at least."""
@@ -75,7 +75,7 @@ def kinds_of_writes(writes: tuple[Write, ...]) -> Iterator[str]:
             continue
         if not write.gains and not write.leaves:
             yield "a binding"
-        if write.path == LAYOUT.root and write.gains:
+        if write.path == NAMING.root and write.gains:
             yield "a wider root"
         if write.step is Step.NARROW and write.owner and write.gains:
             yield "a park"

@@ -4,7 +4,7 @@ import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
-from numapin_enforcer.cgroups.naming import Driver, Layout
+from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Cgroup, Version, tree_of
 from numapin_enforcer.plan.desired import Desired
 from numapin_enforcer.runtime.types import ContainerResources
@@ -78,5 +78,5 @@ def test_containers_are_found_by_their_ids() -> None:
     tree = tree_of(
         Version.V1, ROOT, [Cgroup(path, ONE, BOTH, ONE, BOTH) for path in (ROOT, POD, A, B)]
     )
-    found = dict(find_containers(tree, Layout(Driver.CGROUPFS)))
+    found = dict(find_containers(tree, CgroupNaming(Driver.CGROUPFS)))
     assert found == {"a" * 64: (A, "1"), "b" * 64: (B, "1")}

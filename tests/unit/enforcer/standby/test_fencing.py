@@ -8,7 +8,7 @@ import pytest
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
-from numapin_enforcer.cgroups.naming import Driver, Layout
+from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.snapshot import CgroupSnapshot
 from numapin_enforcer.cgroups.tree import CgroupReadOnlyError, Version, Write
 from numapin_enforcer.standby.fencing import RESYNC_SECONDS, RETRY_SECONDS, Fencing
@@ -43,7 +43,7 @@ def clock() -> ManualClock:
 @pytest.fixture
 def pods(model: WatchedModel) -> Any:
     snapshot = CgroupSnapshot(model, ModelWatch(model))
-    return SimpleNamespace(files=model, snapshot=snapshot, layout=Layout(Driver.CGROUPFS))
+    return SimpleNamespace(files=model, snapshot=snapshot, naming=CgroupNaming(Driver.CGROUPFS))
 
 
 @pytest.fixture

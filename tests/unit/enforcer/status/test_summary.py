@@ -6,12 +6,12 @@ import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
-from numapin_enforcer.cgroups.naming import Driver, Layout
+from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Cgroup, Version, tree_of
 from numapin_enforcer.plan.desired import Desired
 from numapin_enforcer.status.summary import Summary, summarize
 
-LAYOUT = Layout(Driver.CGROUPFS)
+NAMING = CgroupNaming(Driver.CGROUPFS)
 A, B, SANDBOX = (letter * 64 for letter in "abf")
 NODES = MemSet([0])
 
@@ -48,7 +48,7 @@ SETS = {
 
 @pytest.fixture
 def summary() -> Summary:
-    return summarize(SPEC, TREE, DESIRED, LAYOUT)
+    return summarize(SPEC, TREE, DESIRED, NAMING)
 
 
 def cgroup(path: str, cpus: str) -> Cgroup:
@@ -84,7 +84,7 @@ def test_pools_are_what_the_kernel_has(summary: Summary) -> None:
 def test_a_pool_that_was_not_reached_is_told_as_it_is() -> None:
     wide = tree_of(Version.V2, "kubepods", (*TREE.cgroups.values(), cgroup("kubepods/odd", "0-2")))
     desired = DESIRED | {"kubepods/odd": Desired(CpuSet([0, 1]), NODES)}
-    told = summarize(SPEC, wide, desired, LAYOUT)
+    told = summarize(SPEC, wide, desired, NAMING)
     assert told.pools is not None
     assert str(told.pools.shared) == "0-2"
 
@@ -92,28 +92,28 @@ def test_a_pool_that_was_not_reached_is_told_as_it_is() -> None:
 def test_who_waits_for_his_name_on_an_owners_cpus_widens_no_pool() -> None:
     newborn = f"kubepods/podgone/{'c' * 64}"
     tree = tree_of(Version.V2, "kubepods", (*TREE.cgroups.values(), cgroup(newborn, "2")))
-    told = summarize(SPEC, tree, DESIRED | {newborn: Desired(GONE.cpus, NODES)}, LAYOUT)
+    told = summarize(SPEC, tree, DESIRED | {newborn: Desired(GONE.cpus, NODES)}, NAMING)
     assert told.pools is not None
     assert str(told.pools.shared) == "0-1"
 
 
 def test_while_nobody_shares_the_pool_is_as_the_spec_says() -> None:
     kept = {path: one for path, one in TREE.cgroups.items() if "burst" in path or "/" not in path}
-    told = summarize(SPEC, tree_of(Version.V2, "kubepods", kept.values()), DESIRED, LAYOUT)
+    told = summarize(SPEC, tree_of(Version.V2, "kubepods", kept.values()), DESIRED, NAMING)
     assert told.pools is not None
     assert str(told.pools.shared) == "0-1"
 
 
 def test_nothing_is_told_when_all_is_given_back() -> None:
     back = NodeAssignmentSpec(mode="None")
-    assert summarize(back, TREE, DESIRED, LAYOUT) == Summary()
+    assert summarize(back, TREE, DESIRED, NAMING) == Summary()
 
 
 def test_where_nothing_is_enforced_only_what_runs_is_told() -> None:
-    assert summarize(SPEC, TREE, {}, LAYOUT) == Summary(running=("one", "two"))
+    assert summarize(SPEC, TREE, {}, NAMING) == Summary(running=("one", "two"))
 
 
 def test_without_pools_none_are_told() -> None:
     bare = NodeAssignmentSpec()
     desired = {path: replace(one, container=None) for path, one in DESIRED.items()}
-    assert summarize(bare, TREE, desired, LAYOUT).pools is None
+    assert summarize(bare, TREE, desired, NAMING).pools is None

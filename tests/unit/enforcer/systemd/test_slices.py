@@ -3,7 +3,7 @@
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cgroups.naming import Driver, Layout
+from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version
 from numapin_enforcer.plan.desired import Desired
 from numapin_enforcer.systemd.slices import (
@@ -13,7 +13,7 @@ from numapin_enforcer.systemd.slices import (
     unit_name,
 )
 
-LAYOUT = Layout(Driver.SYSTEMD)
+NAMING = CgroupNaming(Driver.SYSTEMD)
 ROOT = "kubepods.slice"
 BURSTABLE = f"{ROOT}/kubepods-burstable.slice"
 BEST_EFFORT = f"{ROOT}/kubepods-besteffort.slice"
@@ -37,19 +37,19 @@ def enforced(version: Version = Version.V2, **effective: str) -> tuple[dict[str,
 
 
 def test_both_classes_get_what_they_asked_for_and_have() -> None:
-    assert slice_sets(*enforced(), LAYOUT) == {BURSTABLE: NARROW, BEST_EFFORT: NARROW}
+    assert slice_sets(*enforced(), NAMING) == {BURSTABLE: NARROW, BEST_EFFORT: NARROW}
 
 
 def test_a_slice_stays_as_before_until_the_kernel_has_its_cpus() -> None:
-    sets = slice_sets(*enforced(besteffort="0-3"), LAYOUT)
+    sets = slice_sets(*enforced(besteffort="0-3"), NAMING)
     assert sets == {BURSTABLE: NARROW, BEST_EFFORT: None}
 
 
 def test_systemd_gets_nothing_if_it_does_not_write_cpusets() -> None:
     _, tree = enforced(Version.V1)
-    assert not list(qos_slices(tree, LAYOUT))
+    assert not list(qos_slices(tree, NAMING))
     _, tree = enforced()
-    assert not list(qos_slices(tree, Layout(Driver.CGROUPFS)))
+    assert not list(qos_slices(tree, CgroupNaming(Driver.CGROUPFS)))
 
 
 @pytest.mark.parametrize(
@@ -61,6 +61,6 @@ def test_systemd_gets_nothing_if_it_does_not_write_cpusets() -> None:
     ],
 )
 def test_a_units_name_is_the_last_part_of_its_cgroup(root: str, unit: str) -> None:
-    layout = Layout(Driver.SYSTEMD, root)
-    tree = Tree(Version.V2, layout.root, dict.fromkeys([f"{layout.root}/{unit}"]))  # type: ignore[arg-type]
-    assert [unit_name(path) for path in qos_slices(tree, layout)] == [unit]
+    naming = CgroupNaming(Driver.SYSTEMD, root)
+    tree = Tree(Version.V2, naming.root, dict.fromkeys([f"{naming.root}/{unit}"]))  # type: ignore[arg-type]
+    assert [unit_name(path) for path in qos_slices(tree, naming)] == [unit]
