@@ -1,7 +1,7 @@
 """Draw the pictures in docs from what `run.py -o FILE` wrote: `python plot.py FILE [FOLDER]`.
 
 Each picture is drawn twice, for light and for dark pages, as an SVG that is the same for the same
-figures. It needs matplotlib: `pip install -e '.[bench]'`.
+figures. It needs matplotlib: `pip install 'numapin[bench]'`.
 """
 
 import argparse
@@ -13,16 +13,19 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Picture
-from matplotlib.ticker import (
-    FixedFormatter,
-    FixedLocator,
-    FuncFormatter,
-    NullFormatter,
-    NullLocator,
-)
+try:
+    import matplotlib as mpl
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Picture
+    from matplotlib.ticker import (
+        FixedFormatter,
+        FixedLocator,
+        FuncFormatter,
+        NullFormatter,
+        NullLocator,
+    )
+except ModuleNotFoundError as missing:
+    raise SystemExit(f"{missing.msg}: pip install 'numapin[bench]'") from None
 
 STYLE = {
     "font.family": ["sans-serif"],
