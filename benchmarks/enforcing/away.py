@@ -11,13 +11,13 @@ from pathlib import Path
 from labs import Bench, tell
 from start import LOOK
 
+from numapin_enforcer.standby.fencing import ENFORCER_AWAY
 from numapin_lab.measurement.figures import Figure, in_runs
 from numapin_lab.measurement.recording import Recording, recording
 from numapin_lab.running_lab import pod
 
 RUNS = 5
 WAIT_SECONDS = 60.0
-AWAY = "the enforcer is away"
 OWNER = "owner"
 
 
@@ -83,4 +83,8 @@ def death(bench: Bench, record: Recording, number: int) -> Death:
 def _times(log: Path) -> list[float]:
     """When the standby said that the enforcer is away; seconds since the epoch."""
     lines = log.read_text().splitlines()
-    return [datetime.fromisoformat(line.split()[0]).timestamp() for line in lines if AWAY in line]
+    return [
+        datetime.fromisoformat(line.split()[0]).timestamp()
+        for line in lines
+        if ENFORCER_AWAY in line
+    ]

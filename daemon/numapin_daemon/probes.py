@@ -3,11 +3,15 @@
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Final
 
 from aiohttp import web
 
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.options import Address
+
+NO_PASSES: Final = "first pass"
+"""What is missing on /readyz until a loop's first pass has ended."""
 
 
 class AddressError(Exception):
@@ -56,7 +60,7 @@ class LoopHealth:
     _passed_at: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self.passed({"first pass": "not ended yet"})
+        self.passed({NO_PASSES: "not ended yet"})
 
     def passed(self, missing: Mapping[str, str]) -> None:
         """Record the end of a pass; `missing` is as in `Health`."""

@@ -23,6 +23,9 @@ from numapin_enforcer.status.reporter import Kernel, PassResult, StatusReporter
 
 LOG: Final = logging.getLogger(__name__)
 
+ACCEPTED: Final = "accepted an assignment"
+"""Logged with the generation; the lab's chaos run searches the log for it."""
+
 SEARCH_SECONDS: Final = 0.5
 """How often to look for the kubelet's cgroups while there are none."""
 
@@ -111,7 +114,7 @@ class Agent:
             refusal = self.acceptance.refusal
             extra = {"generation": self.acceptance.generation}
             if refusal is None:
-                LOG.info("accepted an assignment", extra=extra)
+                LOG.info(ACCEPTED, extra=extra)
             else:
                 LOG.warning("refused an assignment", extra=extra | {"why": refusal.message})
 

@@ -27,6 +27,11 @@ from numapin_enforcer.settings import NodeSettings
 
 LOG: Final = logging.getLogger(__name__)
 
+# Log texts that the lab's chaos run and the benchmarks search for.
+STANDING_BY: Final = "standing by"
+ENFORCER_AWAY: Final = "the enforcer is away: keeping new pods off exclusive CPUs of others"
+FENCED: Final = "fenced"
+
 RESYNC_SECONDS: Final = 1.0
 """How often to read everything although no event came."""
 
@@ -105,14 +110,14 @@ class Standby:
             InvalidIdError: the cgroup root is no cgroup's name.
             OSError: the lock cannot be opened, or inotify is not available.
         """
-        LOG.info("standing by")
+        LOG.info(STANDING_BY)
         while True:
             try:
                 self._lock.acquire()
             except FileNotFoundError:  # no enforcer has run here yet
                 time.sleep(RESYNC_SECONDS)
                 continue
-            LOG.info("the enforcer is away: keeping new pods off exclusive CPUs of others")
+            LOG.info(ENFORCER_AWAY)
             with closing(self._kubepods):
                 self._fence_until_the_enforcer_is_back()
             LOG.info("the enforcer is back")
@@ -177,6 +182,6 @@ class Fencing:
 
     def _log(self, done: Converged) -> None:
         for write in done.made:
-            LOG.info("fenced", extra={"cgroup": write.path, write.setting: str(write.value)})
+            LOG.info(FENCED, extra={"cgroup": write.path, write.setting: str(write.value)})
         for failure in done.failures if not self._schedule.failed_passes else ():
             LOG.warning("a cgroup write was refused", extra={"error": failure.error})

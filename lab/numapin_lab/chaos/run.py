@@ -18,7 +18,7 @@ from numapin_lab.chaos.injection.cpuset_overwrites import Overwriter
 from numapin_lab.chaos.injection.kills import Killer
 from numapin_lab.chaos.observation import final_checks
 from numapin_lab.chaos.observation.cluster_state import ClusterState, open_files
-from numapin_lab.chaos.observation.logs import Log, complaints, taken, warnings
+from numapin_lab.chaos.observation.logs import Log, complaints, fenced, taken, warnings
 from numapin_lab.chaos.observation.samples import Samples
 from numapin_lab.chaos.observation.verdict import Evidence, judge
 from numapin_lab.chaos.plan import ChaosPlan
@@ -34,7 +34,6 @@ RESIDENTS: Final[Mapping[str, Mapping[str, str]]] = {
     "resident-burstable": {"memory": "16Mi"},
 }
 SAMPLER_SECONDS: Final = 300
-FENCED: Final = "numapin_enforcer.standby.fencing: fenced "
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,7 @@ def _report(
         drift_count=versions[-1].drift_count - versions[0].drift_count,
         files=(before.files, executed.files),
         problems=[*executed.problems, *logged, *not_restored],
-        fenced=sum(FENCED in line.text for line in lines["standby"]),
+        fenced=fenced(lines["standby"]),
         warnings={f"{name} {text}": n for name in lines for text, n in warnings(lines[name])},
         seconds=executed.seconds,
     )

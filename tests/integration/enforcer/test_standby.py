@@ -10,17 +10,20 @@ from pathlib import Path
 
 import pytest
 
+from numapin_enforcer.standby.fencing import ENFORCER_AWAY
 from support.real.enforcer_node import Node, assigned, spec
 from support.real.played_kubelet import CPUSET, Kubelet, Pod, cpus_of, write_cpus
 from support.real.waiting import PATIENCE_SECONDS, eventually
 
 TELL = ("grep", "Cpus_allowed_list", "/proc/self/status")
 NEWCOMERS = 5
-AWAY, BACK = "the enforcer is away", "the enforcer is back"
+BACK = "the enforcer is back"
 
 
 async def standing_in(node: Node) -> None:
-    await eventually(lambda: AWAY in node.standby_log, "the standby to see that it is needed")
+    await eventually(
+        lambda: ENFORCER_AWAY in node.standby_log, "the standby to see that it is needed"
+    )
 
 
 async def alone(node: Node) -> subprocess.Popen[bytes]:
@@ -79,7 +82,7 @@ async def test_the_enforcer_comes_back_and_the_standby_touches_nothing_more(
     assert (cpus_of(main), cpus_of(cgroup)) == ("0", "1")
     third = await kubelet.run_pod("third")
     await eventually(lambda: cpus_of(third.cgroup) == "1")
-    assert node.standby_log.count(AWAY) == 1
+    assert node.standby_log.count(ENFORCER_AWAY) == 1
     assert first.uid != second.uid
     assert await end(standby) == 0
 
@@ -91,7 +94,7 @@ async def test_fencing_starts_and_ends_with_each_end_and_start_of_the_enforcer(
     await node.stand_by()
     for number in range(1, 4):
         await node.stop(signal.SIGKILL)
-        await eventually(lambda: node.standby_log.count(AWAY) == number)  # noqa: B023
+        await eventually(lambda: node.standby_log.count(ENFORCER_AWAY) == number)  # noqa: B023
         pod = await kubelet.run_pod(f"newcomer-{number}")
         await eventually(lambda: cpus_of(pod.cgroup) == "0")  # noqa: B023
         await node.start()

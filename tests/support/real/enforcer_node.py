@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from numapin_enforcer.standby.fencing import STANDING_BY
 from numapin_lab.controlplane.api import ApiServer
 from support.real.waiting import PATIENCE_SECONDS, eventually
 
@@ -115,11 +116,11 @@ class Node:
         given = {**{name: self.options[name] for name in names}, **options}
         command = [sys.executable, "-m", "numapin_enforcer.standby"]
         command += [f"--node-name={self.name}", *(f"--{key}={one}" for key, one in given.items())]
-        before = self.standby_log.count("standing by")
+        before = self.standby_log.count(STANDING_BY)
         with self._standby_log.open("ab") as log:
             process = await asyncio.to_thread(subprocess.Popen, command, stdout=log, stderr=log)
         self.started.append(process)
-        await eventually(lambda: self.standby_log.count("standing by") > before, "the standby")
+        await eventually(lambda: self.standby_log.count(STANDING_BY) > before, "the standby")
         return process
 
     @property

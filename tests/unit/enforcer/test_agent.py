@@ -1,6 +1,7 @@
 """The loop on a manual clock, over a model of the kernel."""
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
-from numapin_enforcer.agent import SEARCH_SECONDS, Agent
+from numapin_enforcer.agent import ACCEPTED, SEARCH_SECONDS, Agent
 from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.snapshot import CgroupSnapshot
@@ -135,6 +136,17 @@ async def world(descriptor: int, tmp_path: Path) -> AsyncIterator[World]:
 async def test_an_accepted_assignment_is_enforced_and_saved(world: World) -> None:
     assert world.cpus == "3"
     assert [one.spec.containers[0].cpus for one in world.saved] == [CpuSet([3])]
+
+
+async def test_an_accepted_assignment_is_logged_with_its_generation(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.assignments.body = {**BODY, "metadata": {**BODY["metadata"], "generation": 2}}
+    with caplog.at_level(logging.INFO):
+        world.wake.set()
+        await world.clock.run_tasks()
+    logged = [(one.msg, vars(one).get("generation")) for one in caplog.records]
+    assert (ACCEPTED, 2) in logged
 
 
 async def test_a_pass_comes_with_each_event_and_each_resync(world: World) -> None:

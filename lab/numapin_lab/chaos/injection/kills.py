@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
+from numapin_daemon.probes import NO_PASSES
+from numapin_enforcer.standby.fencing import STANDING_BY
 from numapin_lab.chaos.injection.downtimes import Downtimes
 from numapin_lab.chaos.observation.assignment_versions import AssignmentVersion, ContainerKey
 from numapin_lab.chaos.observation.cluster_state import ASSIGNMENTS, until_answered
@@ -20,8 +22,6 @@ READY_SECONDS: Final = 300.0
 STOP_SECONDS: Final = 1.0
 REPORT_SECONDS: Final = 5.0
 REPORT_POLL_SECONDS: Final = 0.01
-FIRST_PASS: Final = b"first pass"
-STANDING_BY: Final = "standing by"
 
 
 class Killer:
@@ -128,7 +128,7 @@ class Killer:
     def _passed(self) -> bool:
         """Whether the enforcer has made its first pass, ready or not."""
         text = _probe(self._session.agent("enforcer").port, "readyz")
-        return bool(text) and FIRST_PASS not in text
+        return bool(text) and NO_PASSES.encode() not in text
 
     def _kubelet_answers(self) -> bool:
         return _probe(self._session.cluster.kubelet.ports.health, "healthz") == b"ok"

@@ -9,10 +9,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from numapin_enforcer.agent import ACCEPTED
+from numapin_enforcer.standby import fencing
 from numapin_lab.chaos.observation.samples import Downtime
 
 _LINE: Final = re.compile(r"(\S+) (DEBUG|INFO|WARNING|ERROR|CRITICAL) (\S+): (.*)")
-_TAKEN: Final = re.compile(r"accepted an assignment generation=(\d+)")
+_TAKEN: Final = re.compile(rf"{re.escape(ACCEPTED)} generation=(\d+)")
+_FENCED: Final = f"{fencing.LOG.name}: {fencing.FENCED} "
 TRACE: Final = "Traceback (most recent call last)"
 AFTERMATH_SECONDS: Final = 60.0
 """For so long after an API server is back, errors may still be due to its absence."""
@@ -51,6 +54,11 @@ class Log:
 def taken(lines: Iterable[Line]) -> list[tuple[float, int]]:
     """When the enforcer took which generation; the time is truncated to milliseconds."""
     return [(line.at, int(found[1])) for line in lines if (found := _TAKEN.search(line.text))]
+
+
+def fenced(lines: Iterable[Line]) -> int:
+    """How many cgroups the standby fenced."""
+    return sum(_FENCED in line.text for line in lines)
 
 
 def complaints(lines: Iterable[Line], downtimes: Sequence[Downtime]) -> list[str]:

@@ -1,5 +1,6 @@
 """The standby's passes over a model of the kernel."""
 
+import logging
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -11,7 +12,7 @@ from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.snapshot import CgroupSnapshot
 from numapin_enforcer.cgroups.tree import CgroupReadOnlyError, Version, Write
-from numapin_enforcer.standby.fencing import RESYNC_SECONDS, RETRY_SECONDS, Fencing
+from numapin_enforcer.standby.fencing import FENCED, RESYNC_SECONDS, RETRY_SECONDS, Fencing
 from support.fakes.manual_clock import ManualClock
 from support.fakes.watched_kernel import ModelWatch, WatchedModel
 
@@ -61,6 +62,15 @@ def test_a_new_pod_is_kept_off_exclusive_cpus(
 ) -> None:
     assert fencing.make_pass(pods, SPEC) == RESYNC_SECONDS
     assert cpus(model, NEW_POD) == "0-2"
+
+
+def test_each_fenced_cgroup_is_logged(
+    fencing: Fencing, pods: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        fencing.make_pass(pods, SPEC)
+    logged = [(one.msg, vars(one).get("cgroup")) for one in caplog.records]
+    assert (FENCED, NEW_POD) in logged
 
 
 def test_a_tree_without_breach_is_not_written(

@@ -1,15 +1,37 @@
 """What is read in the logs of operator, enforcer and standby."""
 
+import logging
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from numapin_lab.chaos.observation.logs import Line, Log, complaints, taken, warnings
-from numapin_lab.chaos.observation.samples import (
-    Downtime,
-)
+from numapin_daemon.logs import TextLines
+from numapin_enforcer import agent
+from numapin_enforcer.standby import fencing
+from numapin_lab.chaos.observation.logs import Line, Log, complaints, fenced, taken, warnings
+from numapin_lab.chaos.observation.samples import Downtime
+
+
+def logged(logger: logging.Logger, text: str, **fields: object) -> Line:
+    """A line as a daemon writes it to its log file."""
+    record = logger.makeRecord(logger.name, logging.INFO, "", 0, text, (), None, extra=fields)
+    return Line(1.0, "INFO", TextLines().format(record))
+
+
+def test_the_enforcers_own_text_gives_the_accepted_generation() -> None:
+    assert taken([logged(agent.LOG, agent.ACCEPTED, generation=7)]) == [(1.0, 7)]
+
+
+def test_only_the_standbys_fencing_is_counted() -> None:
+    written = {"cgroup": "kubepods/pod1", "cpus": "0-1"}
+    lines = [
+        logged(fencing.LOG, fencing.FENCED, **written),
+        logged(fencing.LOG, fencing.STANDING_BY),
+        logged(agent.LOG, fencing.FENCED, **written),
+    ]
+    assert fenced(lines) == 1
 
 
 def test_a_log_is_read_from_its_former_end(tmp_path: Path) -> None:
