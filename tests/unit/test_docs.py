@@ -1,0 +1,72 @@
+"""The documentation names only files and tests that exist."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).parents[2]
+ABOUT_THIS_VERSION = ("README.md", "CONTRIBUTING.md", "docs/**/*.md")
+PAGES = sorted(path.relative_to(TOP) for one in ABOUT_THIS_VERSION for path in TOP.glob(one))
+OTHER_PAGES = [Path("CHANGELOG.md"), *(path.relative_to(TOP) for path in TOP.glob("tests/*/*.md"))]
+"""Pages that also name files of past versions or of other projects."""
+
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+PATH = re.compile(
+    r"(?<![\w/.~-])(?:benchmarks|cli|client|crds|daemon|docs|enforcer|examples|lab|manifests|operator|tests)"
+    r"/[\w./*-]*[\w*]"
+)
+TEST = re.compile(r"`(?:[\w/]+/)?((?:test|guest)_\w+(?:\.py)?)`")
+
+
+@pytest.mark.parametrize("page", [*PAGES, *OTHER_PAGES], ids=str)
+def test_relative_links_lead_to_existing_files_and_titles(page: Path) -> None:
+    broken = []
+    for target in _links(page):
+        name, _, title = target.partition("#")
+        file = (TOP / page).parent / name if name else TOP / page
+        if not file.exists() or (title and title not in _anchors(file.read_text())):
+            broken.append(target)
+    assert not broken
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_quoted_paths_exist(page: Path) -> None:
+    quoted = set(PATH.findall((TOP / page).read_text()))
+    assert not [path for path in sorted(quoted) if not any(TOP.glob(path))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_quoted_tests_exist(page: Path) -> None:
+    quoted = set(TEST.findall((TOP / page).read_text()))
+    if not quoted:
+        return
+    files = list((TOP / "tests").rglob("*.py"))
+    functions = re.findall(r"def (test_\w+)", "\n".join(file.read_text() for file in files))
+    assert not quoted - {file.name for file in files} - set(functions)
+
+
+def test_links_paths_and_anchors_are_recognised() -> None:
+    assert "docs/operations.md" in set(_links(Path("README.md")))
+    assert PATH.findall("see `docs/lab.md`, or run lab/bare-machine.") == [
+        "docs/lab.md",
+        "lab/bare-machine",
+    ]
+    assert TEST.findall("`cpumanager/test_pool.py` and `test_a_case`") == [
+        "test_pool.py",
+        "test_a_case",
+    ]
+    assert _anchors("## How it works (v1)\n") == {"how-it-works-v1"}
+
+
+def _links(page: Path) -> Iterator[str]:
+    for target in LINK.findall((TOP / page).read_text()):
+        if "://" not in target:
+            yield target
+
+
+def _anchors(text: str) -> set[str]:
+    """The anchors that GitHub gives the titles of a page."""
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
