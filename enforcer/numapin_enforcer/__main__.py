@@ -40,7 +40,7 @@ from numapin_enforcer.settings import Settings, parse_settings
 from numapin_enforcer.status.events import EventPoster
 from numapin_enforcer.status.publisher import Publisher
 from numapin_enforcer.status.reporter import StatusReporter
-from numapin_enforcer.systemd.slices import ServiceManager
+from numapin_enforcer.systemd.service_manager import ServiceManager
 from numapin_enforcer.systemd.updater import SliceUpdater
 
 LOG: Final = logging.getLogger(__name__)

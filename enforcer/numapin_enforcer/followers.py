@@ -24,7 +24,8 @@ from numapin_enforcer.runtime.updater import (
 )
 from numapin_enforcer.status.conditions import cgroup_obstacles, moving, remembered
 from numapin_enforcer.status.reporter import Background
-from numapin_enforcer.systemd.slices import SliceSets, qos_slices, slice_sets
+from numapin_enforcer.systemd.service_manager import SliceSets
+from numapin_enforcer.systemd.slices import qos_slices, slice_sets
 from numapin_enforcer.systemd.updater import SliceUpdater
 
 

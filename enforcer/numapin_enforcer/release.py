@@ -19,13 +19,13 @@ from numapin_enforcer.runtime.types import (
     CriError,
     CriNotFoundError,
 )
-from numapin_enforcer.systemd.slices import (
+from numapin_enforcer.systemd.service_manager import (
     ServiceManager,
     SliceSets,
     SystemdAbsentError,
     SystemdError,
-    qos_slices,
 )
+from numapin_enforcer.systemd.slices import qos_slices
 
 LOG: Final = logging.getLogger(__name__)
 

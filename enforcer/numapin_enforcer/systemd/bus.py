@@ -20,13 +20,13 @@ from jeepney.auth import BEGIN, AuthenticationError, Authenticator
 from jeepney.io.asyncio import DBusConnection
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.systemd.slices import (
+from numapin_enforcer.systemd.service_manager import (
     SliceSets,
     SystemdAbsentError,
     SystemdRefusedError,
     SystemdUnavailableError,
-    unit_name,
 )
+from numapin_enforcer.systemd.slices import unit_name
 
 CALL_TIMEOUT_SECONDS: Final = 5.0
 """How long a call may take; an idle systemd answers in a millisecond."""

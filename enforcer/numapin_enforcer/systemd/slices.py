@@ -11,71 +11,14 @@ Does no I/O.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import ClassVar, Final, Protocol
+from typing import Final
 
-from numapin_api.conditions import Reason
-from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver, Qos
 from numapin_enforcer.cgroups.tree import Tree, Version
 from numapin_enforcer.plan.desired import Desired
+from numapin_enforcer.systemd.service_manager import SliceSets
 
 _NESTED_CLASSES: Final = (Qos.BURSTABLE, Qos.BEST_EFFORT)
-
-
-@dataclass(frozen=True, slots=True)
-class SliceSets:
-    """AllowedCPUs and AllowedMemoryNodes of a slice; an empty set is no restriction.
-
-    Source: systemd.resource-control(5).
-    """
-
-    cpus: CpuSet = CpuSet()
-    mems: MemSet = MemSet()
-
-
-class SystemdError(Exception):
-    """systemd did not do what it was asked; `reason` goes into a condition."""
-
-    reason: ClassVar[Reason] = Reason.SYSTEMD_REFUSED
-
-
-class SystemdUnavailableError(SystemdError):
-    """The bus does not answer, or not in time."""
-
-    reason = Reason.SYSTEMD_UNAVAILABLE
-
-
-class SystemdAbsentError(SystemdUnavailableError):
-    """The socket does not exist: it was not mounted, or this systemd has no D-Bus."""
-
-
-class SystemdRefusedError(SystemdError):
-    """systemd answered with an error, or has another set than it was sent."""
-
-
-class ServiceManager(Protocol):
-    """systemd, as the enforcer uses it. The last part of a `cgroup` path is the unit's name."""
-
-    async def read(self, cgroup: str) -> SliceSets | None:
-        """The sets of a slice, which systemd has written by now; None if it has no such slice.
-
-        Raises:
-            SystemdError: it did not answer.
-        """
-        ...
-
-    async def write(self, cgroup: str, sets: SliceSets) -> None:
-        """Set a slice's sets until the next boot; systemd writes the cgroup as well.
-
-        Raises:
-            SystemdError: it refused; or it did not answer, and may have done it.
-        """
-        ...
-
-    async def close(self) -> None:
-        """End the connection."""
-        ...
 
 
 def unit_name(cgroup: str) -> str:

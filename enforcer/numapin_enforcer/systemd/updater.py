@@ -14,14 +14,14 @@ from numapin_api.conditions import Obstacle, Reason, internal_error
 from numapin_api.cpuset import CpuSet
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
-from numapin_enforcer.systemd.slices import (
+from numapin_enforcer.systemd.service_manager import (
     ServiceManager,
     SliceSets,
     SystemdAbsentError,
     SystemdError,
     SystemdRefusedError,
-    unit_name,
 )
+from numapin_enforcer.systemd.slices import unit_name
 
 LOG: Final = logging.getLogger(__name__)
 

@@ -11,7 +11,11 @@ import pytest
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.systemd import bus as systemd_module
 from numapin_enforcer.systemd.bus import SystemdClient
-from numapin_enforcer.systemd.slices import SliceSets, SystemdAbsentError, SystemdUnavailableError
+from numapin_enforcer.systemd.service_manager import (
+    SliceSets,
+    SystemdAbsentError,
+    SystemdUnavailableError,
+)
 from numapin_lab.processes.daemons import wait_until
 
 SLICE = "kubepods.slice/kubepods-besteffort.slice"

@@ -6,12 +6,8 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version
 from numapin_enforcer.plan.desired import Desired
-from numapin_enforcer.systemd.slices import (
-    SliceSets,
-    qos_slices,
-    slice_sets,
-    unit_name,
-)
+from numapin_enforcer.systemd.service_manager import SliceSets
+from numapin_enforcer.systemd.slices import qos_slices, slice_sets, unit_name
 
 NAMING = CgroupNaming(Driver.SYSTEMD)
 ROOT = "kubepods.slice"

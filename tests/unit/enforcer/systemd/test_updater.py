@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.systemd.slices import (
+from numapin_enforcer.systemd.service_manager import (
     SliceSets,
     SystemdAbsentError,
     SystemdRefusedError,
