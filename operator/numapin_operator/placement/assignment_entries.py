@@ -1,11 +1,16 @@
-"""Pod allocations as the entries of a NodeAssignment, and back."""
+"""Pod allocations and refusals as the entries of a NodeAssignment, and allocations back."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
-from numapin_api.nodeassignment import ContainerAssignment, MemoryBlock
+from numapin_api.nodeassignment import ContainerAssignment, MemoryBlock, Refusal
 from numapin_api.topology import Topology
 from numapin_operator.placement.allocations import Block, ContainerAllocation, PodAllocation
+from numapin_operator.placement.errors import PlacementError
 from numapin_operator.placement.masks import CpuMask, NumaMask, numa_mask
+from numapin_operator.placement.requests import PodView
+
+_LONGEST_MESSAGE: Final = 2048
 
 
 def allocation_of(uid: str, entries: Sequence[ContainerAssignment]) -> PodAllocation:
@@ -78,3 +83,15 @@ def on_this_machine(entry: ContainerAssignment, topology: Topology) -> Container
     if entry.cpus and not cpus:
         return None
     return entry.model_copy(update={"cpus": cpus, "mems": mems})
+
+
+def refusal_of(pod: PodView, error: PlacementError) -> Refusal:
+    """The entry of a pod that cannot be placed; its message is cut where it gets too long."""
+    return Refusal(
+        pod_uid=pod.uid,
+        namespace=pod.namespace,
+        pod=pod.name,
+        container=error.container,
+        reason=error.reason,
+        message=str(error)[:_LONGEST_MESSAGE],
+    )

@@ -3,7 +3,6 @@
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Final
 
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.cpuset import CpuSet
@@ -14,14 +13,17 @@ from numapin_api.nodeassignment import (
     Refusal,
 )
 from numapin_api.topology import Topology
-from numapin_operator.placement.assignment_entries import allocation_of, entries_of, on_this_machine
+from numapin_operator.placement.assignment_entries import (
+    allocation_of,
+    entries_of,
+    on_this_machine,
+    refusal_of,
+)
 from numapin_operator.placement.errors import PlacementError, PolicyError
 from numapin_operator.placement.masks import NO_CPUS, CpuMask
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.policy import NodePolicy, resolve
 from numapin_operator.placement.requests import PodView
-
-_LONGEST_MESSAGE: Final = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ def plan_with(
         if later is not None and _finds_room(later, pod):
             queued.append(f"{pod.namespace}/{pod.name}")
         else:
-            refused[pod.uid] = _refusal(pod, problem)
+            refused[pod.uid] = refusal_of(pod, problem)
     placed = [allocation for uid, allocation in node.allocations.items() if uid not in kept]
     containers = (*chain.from_iterable(kept.values()), *entries_of(placed, policy.topology))
     spec = _spec(policy, node, containers, tuple(refused.values()))
@@ -207,17 +209,6 @@ def _last_resort(policy: NodePolicy, held: CpuMask) -> CpuMask:
             "containers hold every CPU that is online; bring CPUs online or end a container",
         )
     return left
-
-
-def _refusal(pod: PodView, error: PlacementError) -> Refusal:
-    return Refusal(
-        pod_uid=pod.uid,
-        namespace=pod.namespace,
-        pod=pod.name,
-        container=error.container,
-        reason=error.reason,
-        message=str(error)[:_LONGEST_MESSAGE],
-    )
 
 
 def _waiting(policy: NodePolicy, node: Node) -> Iterator[Waiting]:
