@@ -46,11 +46,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     names = [name for fixture in COMPONENTS if fixture in wanted for name in COMPONENTS[fixture]]
     capture = session.config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
-        programs = provide(list(dict.fromkeys(names)), tell=say)
+        programs = provide(list(dict.fromkeys(names)), progress=say)
         if wanted & {"vm", "vm_lab"} and shutil.which(QEMU) is not None:
-            provide_kernel(tell=say)
+            provide_kernel(progress=say)
         if "vm_lab" in wanted and shutil.which(QEMU) is not None:
-            provide_snapshot({name: found.path for name, found in programs.items()}, tell=say)
+            provide_snapshot({name: found.path for name, found in programs.items()}, progress=say)
 
 
 @pytest.fixture(scope="session")

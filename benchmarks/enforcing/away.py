@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from labs import Bench, tell
+from labs import Bench, progress
 from start import LOOK
 
 from numapin_enforcer.standby.fencing import ENFORCER_AWAY
@@ -75,7 +75,7 @@ def death(bench: Bench, record: Recording, number: int) -> Death:
     made = record.groups[group][0].at
     lab.restart("enforcer")
     if (number + 1) % 5 == 0:
-        tell(f"  {number + 1} kills")
+        progress(f"  {number + 1} kills")
     said = printed.read_text().split()[-1]
     return Death(_times(log)[before] - killed_at, made, fenced, said, str(shared))
 

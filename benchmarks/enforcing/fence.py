@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from cgroup_trees import OWNER, others, pods
-from labs import tell
+from labs import progress
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
@@ -153,7 +153,7 @@ def _among(fencing: Fencing, mounts: Mounts, topology: Topology, rounds: int) ->
     for count in FOREIGN:
         with others(mounts, topology, count):
             total = cpusets()
-            tell(f"  among {total} cpusets")
+            progress(f"  among {total} cpusets")
             runs = [fencing.run(rounds)[FENCE] for _ in range(RUNS)]
         yield Figure(f"fence, {total} cpusets on the machine", "ms", runs)
 

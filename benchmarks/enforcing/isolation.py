@@ -14,7 +14,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from labs import POLICY, Bench, tell
+from labs import POLICY, Bench, progress
 
 from numapin_lab.measurement.figures import Figure
 from numapin_lab.running_lab import BUSY, pod, policy
@@ -66,9 +66,9 @@ def measure(bench: Bench, count: int) -> tuple[list[Figure], list[dict[str, list
     for number in range(count):
         runs.append(run(bench))
         shown = ", ".join(f"{phase} {share(runs[-1][phase]):.0f} %" for phase in PHASES)
-        tell(f"  {number + 1} of {count}: {shown} of the CPU that it wanted")
+        progress(f"  {number + 1} of {count}: {shown} of the CPU that it wanted")
         if share(runs[-1][ALONE]) < QUIET_SHARE:
-            tell("  the machine is busy with something else: this says nothing")
+            progress("  the machine is busy with something else: this says nothing")
         bench.lab.delete("cpupolicy", POLICY)
         bench.clear()
     bench.lab.apply(policy(POLICY))

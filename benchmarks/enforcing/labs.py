@@ -24,7 +24,7 @@ WAIT_SECONDS = 60.0
 POLL_SECONDS = 0.02
 
 
-def tell(line: str) -> None:
+def progress(line: str) -> None:
     """Progress, for people."""
     print(line, file=sys.stderr, flush=True)
 
@@ -143,11 +143,11 @@ def static_kubelet(reconcile_seconds: int) -> Iterator[Bench]:
 @contextmanager
 def _lab(name: str, without: frozenset[str], kubelet: Mapping[str, Any]) -> Iterator[RunningLab]:
     """A lab of its own, gone at the end."""
-    tell(f"a lab: {name}")
+    progress(f"a lab: {name}")
     with tempfile.TemporaryDirectory(prefix="numapin-bench-") as scratch:
         folder = LabFolder(Path(scratch))
         try:
-            cluster = folder.up(without, tell=lambda _: None, kubelet=kubelet)
+            cluster = folder.up(without, progress=lambda _: None, kubelet=kubelet)
             _weigh(cluster.runtime.cgroup)
             yield RunningLab(cluster)
         finally:

@@ -38,7 +38,7 @@ import fence
 import isolation
 import start
 import weight
-from labs import Bench, numapin, static_kubelet, tell
+from labs import Bench, numapin, progress, static_kubelet
 from sharing import Effort, compare
 
 from numapin_enforcer.cgroups.filesystem import find_mounts
@@ -68,7 +68,7 @@ class Results:
     @contextmanager
     def part(self, name: str) -> Iterator[Callable[[Figure], None]]:
         """Measure one part: gives what takes its figures."""
-        tell(f"{name}, load {load():.1f}")
+        progress(f"{name}, load {load():.1f}")
         began, before, found = time.monotonic(), load(), list[Figure]()
         yield found.append
         self.document["parts"][name] = {
@@ -192,7 +192,7 @@ def main() -> int:
     try:
         results.run()
     except (LabError, OSError) as error:
-        tell(f"not everything was measured: {error}")
+        progress(f"not everything was measured: {error}")
         return 1
     finally:
         if options.output:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drift import cpus_of, repair
-from labs import Bench, tell
+from labs import Bench, progress
 
 from numapin_api.cpuset import CpuSet
 from numapin_lab.measurement.figures import Figure
@@ -61,7 +61,7 @@ def _repeat(bench: Bench, times: int, act: Callable[[], Sequence[float]]) -> lis
     found = []
     for number in range(times):
         found.append(act())
-        tell(f"  {number + 1} of {times}: {' '.join(f'{value:.1f}' for value in found[-1])} ms")
+        progress(f"  {number + 1} of {times}: {' '.join(f'{value:.1f}' for value in found[-1])} ms")
         bench.clear()
     return found
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from labs import Bench, tell
+from labs import Bench, progress
 
 from numapin_lab.measurement.figures import Figure, in_runs
 from numapin_lab.measurement.recording import Recording, recording
@@ -53,7 +53,7 @@ def start(bench: Bench, record: Recording, number: int) -> Start:
     pinned = record.wait(group, lambda one: one.cpus == own, WAIT_SECONDS)
     found = Start(made, pinned, first, str(own), _printed(log))
     if (number + 1) % 10 == 0:
-        tell(f"  {number + 1} pods")
+        progress(f"  {number + 1} pods")
     bench.clear()
     return found
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from labs import tell
+from labs import progress
 
 from numapin_lab.components.build import provide
 from numapin_lab.components.catalog import CONTROL_PLANE, RUNTIME
@@ -186,7 +186,7 @@ def weighed(plane: ControlPlane, uids: list[str], work: tuple[int, float], pid: 
     for number in range(count):
         last = assign(plane, uids[number % len(uids)])
     wait_until(lambda: observed(plane) >= last, "the last assignment", WAIT_SECONDS)
-    tell(f"  {last} assignments; now nothing for {seconds:.0f} s")
+    progress(f"  {last} assignments; now nothing for {seconds:.0f} s")
     busy = Weight.of(pid)
     time.sleep(seconds)
     return Weighed(fresh, busy, Weight.of(pid), last - first, seconds)

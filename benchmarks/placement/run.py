@@ -129,24 +129,24 @@ def show(row: Json) -> str:
 WHO = ("kubelet", "numapin")
 
 
-def measure(options: argparse.Namespace, tell: Callable[[str], object]) -> Json:
+def measure(options: argparse.Namespace, progress: Callable[[str], object]) -> Json:
     """Everything, told as it comes."""
     program = options.kubelet or build()
-    tell(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}")
-    tell("microseconds to place one pod: median and 95th percentile")
-    tell(f"{'machine':<24}{'policy':<38}{'kubelet':>17}{'numapin':>17}{'ratio':>9}")
+    progress(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}")
+    progress("microseconds to place one pod: median and 95th percentile")
+    progress(f"{'machine':<24}{'policy':<38}{'kubelet':>17}{'numapin':>17}{'ratio':>9}")
     found = []
     with Kubelet(program) as kubelet:
         for row in rows(kubelet, options):
             found.append(row)
-            tell(show(row))
+            progress(show(row))
     large = [row["ratio"] for row in found if row["cpus"] >= 64]
-    tell(f"machines of 64 CPUs or more: at least {min(large):.0f} times shorter")
+    progress(f"machines of 64 CPUs or more: at least {min(large):.0f} times shorter")
     tables = growth_tables()
     for title, lines in tables.items():
-        tell(f"\n{title}")
+        progress(f"\n{title}")
         for line in lines:
-            tell("  " + "  ".join(f"{key} {value}" for key, value in line.items()))
+            progress("  " + "  ".join(f"{key} {value}" for key, value in line.items()))
     return {"comparison": found, "growth": tables}
 
 

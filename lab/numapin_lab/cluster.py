@@ -98,19 +98,19 @@ class Cluster:
         """Every container of the node, with its CPUs as the kernel reports them."""
         return read_containers(self.runtime.cgroup, self.pods())
 
-    def up(self, without: AbstractSet[str] = frozenset(), tell: Say = say) -> None:
+    def up(self, without: AbstractSet[str] = frozenset(), progress: Say = say) -> None:
         """Start every part that does not run; returns when the node and the agents are ready.
 
         Args:
             without: names of agents that are not started (a running one is left alone); without
                 the enforcer the standby is not started either.
-            tell: takes one line of progress.
+            progress: takes one line.
 
         Raises:
             LabError: a part ended or did not become ready; the message holds the end of its log.
         """
         for step, start in self._steps(without):
-            tell(f"lab: {step}")
+            progress(f"lab: {step}")
             start()
 
     def _enforcer(self, port: int) -> Agent:

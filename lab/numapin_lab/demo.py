@@ -22,21 +22,21 @@ RUNNING_SECONDS = 300
 PINNED_SECONDS = 300
 
 
-def run(folder: LabFolder, command: str, keep: bool, tell: Say = say) -> None:
+def run(folder: LabFolder, command: str, keep: bool, progress: Say = say) -> None:
     """Bring a lab up, apply the examples, show and check the result, take the lab down.
 
     Args:
         folder: the lab of the demo.
         command: how the user runs the lab's commands; it is shown.
         keep: leave it up.
-        tell: takes one line of progress.
+        progress: takes one line.
 
     Raises:
         LabError: a container may run where it must not; the message says which and where.
     """
     with _lab(folder, keep) as cluster:
         for document in _examples():
-            tell(f"demo: {document['kind']} {document['metadata']['name']}")
+            progress(f"demo: {document['kind']} {document['metadata']['name']}")
             cluster.kubectl("apply", "-f", "-", text=yaml.safe_dump(document))
             wait_until(lambda: _all_running(cluster), "the pods to run", RUNNING_SECONDS)
         wait_until(lambda: bool(_exclusive(cluster)), "an exclusive CPU", PINNED_SECONDS)

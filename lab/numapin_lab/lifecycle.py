@@ -74,7 +74,7 @@ class LabFolder:
         self,
         without: AbstractSet[str] = frozenset(),
         environment: Mapping[str, str] = os.environ,
-        tell: Say = say,
+        progress: Say = say,
         kubelet: Mapping[str, Any] | None = None,
     ) -> Cluster:
         """Start every part that does not run; build the components that are missing.
@@ -84,7 +84,7 @@ class LabFolder:
         Args:
             without: names of agents that are not started.
             environment: says where components are searched and cached.
-            tell: takes one line of progress.
+            progress: takes one line.
             kubelet: fields of KubeletConfiguration; they stay until the lab is taken down.
 
         Raises:
@@ -96,7 +96,8 @@ class LabFolder:
         if known and self.vm and not known.vm:
             raise LabError(f"the node of {self.path} is this machine; take the lab down")
         programs = {
-            name: found.path for name, found in provide([*COMPONENTS], environment, tell).items()
+            name: found.path
+            for name, found in provide([*COMPONENTS], environment, progress).items()
         }
         self.path.mkdir(parents=True, exist_ok=True)
         with locked(self.path / "lock"):
@@ -105,7 +106,7 @@ class LabFolder:
                 state = LabState.new(kubelet or {}, self.vm)
                 state.write(self.path / "lab.json")
             cluster = (VmCluster if state.vm else Cluster)(self.path, state, programs)
-            cluster.up(without, tell)
+            cluster.up(without, progress)
         return cluster
 
     def down(self) -> None:

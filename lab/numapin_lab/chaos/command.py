@@ -36,7 +36,7 @@ def planned(options: argparse.Namespace) -> ChaosPlan:
     return make_plan(seed, options.pods, spare_enforcer=options.spare_enforcer)
 
 
-def run(folder: LabFolder, plan: ChaosPlan, keep: bool, tell: Say = say) -> bool:
+def run(folder: LabFolder, plan: ChaosPlan, keep: bool, progress: Say = say) -> bool:
     """Bring the lab up, run, print and write the report, take the lab down.
 
     Returns:
@@ -45,10 +45,10 @@ def run(folder: LabFolder, plan: ChaosPlan, keep: bool, tell: Say = say) -> bool
     Raises:
         LabError: the run was not finished; the lab stays up, so that its logs can be read.
     """
-    tell(f"chaos: {plan.pods} pods; to repeat this run: --seed {plan.seed} --pods {plan.pods}")
+    progress(f"chaos: {plan.pods} pods; to repeat this run: --seed {plan.seed} --pods {plan.pods}")
     lab = RunningLab(folder.up())
     lab.clear()
-    report = carry_out(lab, plan, folder.path, tell)
+    report = carry_out(lab, plan, folder.path, progress)
     write(report, folder.path / FILE)
     print(summary(report))
     lab.clear()

@@ -46,7 +46,7 @@ class Driver:
     lab: RunningLab
     cluster_state: ClusterState
     plan: ChaosPlan
-    tell: Say
+    progress: Say
     starts: int = 0
     ran: int = 0
     ends: Counter[str] = field(default_factory=Counter)
@@ -99,7 +99,7 @@ class Driver:
         self.starts += 1
         self._progress_at = time.monotonic()
         if self.starts % PROGRESS_EVERY == 0:
-            self.tell(f"chaos: {self.starts} of {self.plan.pods} pods started")
+            self.progress(f"chaos: {self.starts} of {self.plan.pods} pods started")
 
     def _follow(self, active: ActivePod) -> None:
         seen = self.cluster_state.pods.get(active.pod.name)

@@ -57,14 +57,14 @@ class Executed:
     seconds: float
 
 
-def run(lab: RunningLab, plan: ChaosPlan, output: Path, tell: Say) -> Report:
+def run(lab: RunningLab, plan: ChaosPlan, output: Path, progress: Say) -> Report:
     """Execute a plan on a lab with nothing on it.
 
     Args:
         lab: a running lab with nothing on it.
         plan: what to do.
         output: a folder for what the sampler writes.
-        tell: takes a line of progress now and then.
+        progress: takes a line now and then.
 
     Raises:
         LabError: a part did not become ready again, or no pod made progress.
@@ -72,7 +72,7 @@ def run(lab: RunningLab, plan: ChaosPlan, output: Path, tell: Say) -> Report:
     before = _prepare(lab)
     overwriter = Overwriter(lab, Killer(lab))
     with _sampling(lab, overwriter, output) as sampler, ClusterState(lab) as cluster_state:
-        executed = _execute(Driver(lab, cluster_state, plan, tell), overwriter)
+        executed = _execute(Driver(lab, cluster_state, plan, progress), overwriter)
     samples = _read_and_remove(sampler)
     not_restored = final_checks.check_restored(lab, POLICY, before.cpusets)
     return _report(before, executed, samples, not_restored)
@@ -83,7 +83,7 @@ def _execute(driver: Driver, overwriter: Overwriter) -> Executed:
     began, lab = time.monotonic(), driver.lab
     execute(driver, overwriter.killer, overwriter)
     overwriter.join()
-    driver.tell("chaos: every pod has ended; waiting for the end state")
+    driver.progress("chaos: every pod has ended; waiting for the end state")
     problems = final_checks.check_end_state(lab, RESIDENTS)
     seconds = time.monotonic() - began
     files = _enforcer_files(lab)

@@ -31,7 +31,7 @@ def say(text: str) -> None:
 
 
 def provide(
-    names: Sequence[str], environment: Mapping[str, str] = os.environ, tell: Say = say
+    names: Sequence[str], environment: Mapping[str, str] = os.environ, progress: Say = say
 ) -> dict[str, Found]:
     """Find every named component; build those that are missing.
 
@@ -44,12 +44,12 @@ def provide(
     for name in names:
         copy, remarks = find(COMPONENTS[name], environment)
         for remark in remarks:
-            tell(f"lab: {remark}")
+            progress(f"lab: {remark}")
         if copy is None:
             absent.append(COMPONENTS[name])
         else:
             found[name] = copy
-    builder = Builder(environment, tell)
+    builder = Builder(environment, progress)
     for number, component in enumerate(absent, 1):
         title = f"{component.name} ({number} of {len(absent)})"
         found[component.name] = builder.build_once(component, title)
@@ -105,13 +105,15 @@ class Builder:
     """Runs the Go tool chain of `environment`, and reports progress."""
 
     environment: Mapping[str, str]
-    tell: Say
+    progress: Say
 
     def build_once(self, component: Component, title: str) -> Found:
         """Build, unless another lab did while this one waited for the lock."""
         folder = cache_folder(component, self.environment)
         built = folder / component.name
-        with locked(folder / "lock", lambda: self.tell("lab: waiting: another lab is building")):
+        with locked(
+            folder / "lock", lambda: self.progress("lab: waiting: another lab is building")
+        ):
             if os.access(built, os.X_OK):
                 return Found(component, built, "cache")
             go = find_go(component.module, self.environment)
@@ -126,14 +128,14 @@ class Builder:
     def _build(self, component: Component, title: str, command: Sequence[str]) -> None:
         started = time.monotonic()
         log = cache_folder(component, self.environment) / f"{component.name}.log"
-        self.tell(f"lab: building {title}; its output: {log}")
+        self.progress(f"lab: building {title}; its output: {log}")
         for attempt in range(1, ATTEMPTS + 1):
             with log.open("wb") as output:
                 status = self._run(component, title, command, output.fileno())
             if status == 0:
-                self.tell(f"lab: built {title} in {time.monotonic() - started:.0f} s")
+                self.progress(f"lab: built {title} in {time.monotonic() - started:.0f} s")
                 return
-            self.tell(f"lab: building {title} failed, attempt {attempt} of {ATTEMPTS}")
+            self.progress(f"lab: building {title} failed, attempt {attempt} of {ATTEMPTS}")
         tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
         raise LabError(f"could not build {component.name}; the end of {log}:\n{tail}")
 
@@ -154,7 +156,7 @@ class Builder:
                     return process.wait(timeout=REPORT_SECONDS)
                 except subprocess.TimeoutExpired:
                     seconds = time.monotonic() - started
-                    self.tell(f"lab: building {title}: {seconds:.0f} s so far")
+                    self.progress(f"lab: building {title}: {seconds:.0f} s so far")
         finally:
             process.kill()
             process.wait()

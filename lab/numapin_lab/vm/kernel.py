@@ -36,7 +36,7 @@ class Kernel:
     modules: Path
 
 
-def provide_kernel(environment: Mapping[str, str] = os.environ, tell: Say = say) -> Kernel:
+def provide_kernel(environment: Mapping[str, str] = os.environ, progress: Say = say) -> Kernel:
     """Find one, or fetch it.
 
     Raises:
@@ -47,7 +47,7 @@ def provide_kernel(environment: Mapping[str, str] = os.environ, tell: Say = say)
     with locked(folder / "lock"):
         kernel = _find(folder)
         if kernel is None:
-            _fetch(folder, tell)
+            _fetch(folder, progress)
             kernel = _find(folder)
     if kernel is None:
         raise MissingError(f"{PACKAGE} holds no kernel that can be used", REMEDY)
@@ -108,7 +108,7 @@ def _unpacked(packed: Path, target: Path) -> Path:
     return target
 
 
-def _fetch(folder: Path, tell: Say) -> None:
+def _fetch(folder: Path, progress: Say) -> None:
     """Unpack the package that PACKAGE stands for into `folder`."""
     if shutil.which("apt-get") is None or platform.machine() != "x86_64":
         raise MissingError("the virtual machine needs a Linux kernel for amd64", REMEDY)
@@ -116,7 +116,7 @@ def _fetch(folder: Path, tell: Say) -> None:
     name = re.search(r"Depends: (linux-image-\S+)", listing)
     if name is None:
         raise MissingError(f"apt knows no {PACKAGE}", "apt-get update")
-    tell(f"lab: fetching {name[1]} into {folder}")
+    progress(f"lab: fetching {name[1]} into {folder}")
     _run(["apt-get", "download", "-q", name[1]], folder)
     for package in folder.glob("linux-image-*.deb"):
         _run(["dpkg", "-x", str(package), "."], folder)

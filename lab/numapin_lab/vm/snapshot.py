@@ -73,7 +73,7 @@ class Snapshot:
 
 
 def provide_snapshot(
-    programs: Mapping[str, Path], environment: Mapping[str, str] = os.environ, tell: Say = say
+    programs: Mapping[str, Path], environment: Mapping[str, str] = os.environ, progress: Say = say
 ) -> Snapshot:
     """Find one made of the same programs, or make it (about 45 s).
 
@@ -82,15 +82,15 @@ def provide_snapshot(
         LabError: the guest did not come so far; the message holds the end of its console.
     """
     cache = cache_root(environment) / "vm"
-    kernel, files = provide_kernel(environment, tell), NodeFiles(programs)
-    with locked(cache / "lock", lambda: tell("lab: waiting: another lab makes a snapshot")):
+    kernel, files = provide_kernel(environment, progress), NodeFiles(programs)
+    with locked(cache / "lock", lambda: progress("lab: waiting: another lab makes a snapshot")):
         snapshot = Snapshot(cache / _key(kernel, files), kernel)
         if not _fresh(snapshot.memory):
             started = time.monotonic()
-            tell(f"lab: making a snapshot of a virtual node in {snapshot.folder}")
+            progress(f"lab: making a snapshot of a virtual node in {snapshot.folder}")
             _forget_unused(cache)
             _make(snapshot, files)
-            tell(f"lab: made the snapshot in {time.monotonic() - started:.0f} s")
+            progress(f"lab: made the snapshot in {time.monotonic() - started:.0f} s")
         os.utime(snapshot.folder)
     return snapshot
 

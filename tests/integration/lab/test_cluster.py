@@ -164,7 +164,7 @@ def test_down_ends_an_up_that_was_interrupted(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        folder.up(WITHOUT, tell=interrupt)
+        folder.up(WITHOUT, progress=interrupt)
     state = folder.state()
     assert state is not None
     assert leftovers(folder, state.name) != []

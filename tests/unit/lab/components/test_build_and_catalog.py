@@ -76,7 +76,7 @@ def test_each_module_has_a_cache_of_its_own(environment: dict[str, str]) -> None
 
 def test_without_go_the_remedy_is_named(tmp_path: Path, environment: dict[str, str]) -> None:
     with pytest.raises(MissingError, match=r"must be built, .* no Go\n.*go.dev/dl"):
-        provide(["kubelet"], {**environment, "PATH": str(tmp_path)}, tell=lambda _: None)
+        provide(["kubelet"], {**environment, "PATH": str(tmp_path)}, progress=lambda _: None)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_go_that_is_too_old_is_reported(
 ) -> None:
     program(tmp_path / "path", "go", script)
     with pytest.raises(MissingError, match=r"is too old .*(1.19.8|1.26.0)(.|\n)*go.dev/dl"):
-        provide(["kubelet"], environment, tell=lambda _: None)
+        provide(["kubelet"], environment, progress=lambda _: None)
 
 
 def test_a_build_that_fails_shows_the_end_of_its_output(
