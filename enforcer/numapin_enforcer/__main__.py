@@ -19,7 +19,7 @@ from numapin_enforcer.agent import Agent
 from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.assignment.local_copy import LocalCopy, LocalCopyWriter
 from numapin_enforcer.assignment.watch import AssignmentWatch
-from numapin_enforcer.background import Followers
+from numapin_enforcer.background import BackgroundUpdates
 from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
 from numapin_enforcer.cgroups.filesystem import NoCpusetError
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder
@@ -108,18 +108,18 @@ async def _run(settings: Settings) -> None:
 
 def _tasks(agent: Agent, resync_seconds: float) -> dict[str, Coroutine[Any, Any, None]]:
     """Everything that runs until the program ends, by name."""
-    followers, reporter = agent.followers, agent.reporter
+    background, reporter = agent.background, agent.reporter
     return {
         "agent": agent.run(),
         "assignment": agent.assignments.run(),
         "local-copy": agent.local_copy.run(),
-        "names": followers.names.run(),
-        "runtime-events": followers.names.listen(),
-        "runtime-probe": followers.names.probe(resync_seconds),
-        "runtime-updates": followers.runtime.run(),
-        "cfs-quota": followers.cfs_quota.run(),
-        "memory": followers.memory.run(),
-        "slices": followers.slices.run(),
+        "names": background.names.run(),
+        "runtime-events": background.names.listen(),
+        "runtime-probe": background.names.probe(resync_seconds),
+        "runtime-updates": background.runtime.run(),
+        "cfs-quota": background.cfs_quota.run(),
+        "memory": background.memory.run(),
+        "slices": background.slices.run(),
         "status": reporter.publisher.run(),
         "events": reporter.events.run(),
     }
@@ -199,7 +199,7 @@ def _build_agent(
         local_copy=reporter.local_copy,
         machine=reporter.machine,
         kubepods=reporter.kubepods,
-        followers=_build_followers(settings, acceptance, runtime, wake),
+        background=_build_background(settings, acceptance, runtime, wake),
         reporter=reporter,
         wake=wake,
         kubelet_state_dir=settings.kubelet_state_dir,
@@ -207,11 +207,11 @@ def _build_agent(
     )
 
 
-def _build_followers(
+def _build_background(
     settings: Settings, acceptance: Acceptance, runtime: CriClient, wake: asyncio.Event
-) -> Followers:
+) -> BackgroundUpdates:
     kept = acceptance.accepted if acceptance.enforces else None
-    return Followers(
+    return BackgroundUpdates(
         names=ContainerNames(runtime, wake),
         runtime=RuntimeUpdater(runtime, wake),
         slices=SliceUpdater(partial(_systemd, settings), wake),

@@ -12,7 +12,7 @@ from numapin_daemon.clock import Clock, SystemClock
 from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.assignment.local_copy import LocalCopyWriter
 from numapin_enforcer.assignment.watch import AssignmentWatch
-from numapin_enforcer.background import Followers
+from numapin_enforcer.background import BackgroundUpdates
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
 from numapin_enforcer.cgroups.tree import CgroupError
 from numapin_enforcer.hardware.hotplug import Machine
@@ -42,7 +42,7 @@ class Agent:
     local_copy: LocalCopyWriter
     machine: Machine
     kubepods: KubepodsFinder
-    followers: Followers
+    background: BackgroundUpdates
     reporter: StatusReporter
     wake: asyncio.Event
     kubelet_state_dir: Path
@@ -92,7 +92,7 @@ class Agent:
             self._schedule.note_pass(began_seconds, resynced=full, complete=done.complete)
         failed_passes = self._schedule.failed_passes
         result = PassResult(self._conflict, unreadable, done.failures, failed_passes)
-        background = self.followers.background(failed_passes)
+        background = self.background.report(failed_passes)
         self.reporter.report(result, Kernel(done.tree, done.desired), background)
 
     def _observe_node(self, *, full_resync: bool) -> None:
@@ -129,14 +129,14 @@ class Agent:
             return reconciler.observe(full_resync=full_resync)
         done = reconciler.converge(goal, full_resync=full_resync)
         spec = goal.spec if isinstance(goal, AssignmentGoal) else None
-        self.followers.follow(spec, pods, done, full_resync=full_resync)
+        self.background.update(spec, pods, done, full_resync=full_resync)
         for drift in done.drifts:
             self.reporter.drifted(drift)
         if done.tree is None:
             self._close_host()
-        elif spec is None and done.complete and self.followers.names_complete and accepted:
+        elif spec is None and done.complete and self.background.names_complete and accepted:
             self._holding = False
-            self.followers.clear_slices(done.tree, pods.naming)
+            self.background.clear_slices(done.tree, pods.naming)
             self.local_copy.want(accepted)
         for failure in done.failures if not self._schedule.failed_passes else ():
             LOG.warning("a cgroup write was refused", extra={"error": failure.error})
@@ -148,16 +148,16 @@ class Agent:
         if self._conflict or accepted is None:
             return None
         if self.acceptance.enforces:
-            return AssignmentGoal(accepted.spec, topology, self.followers.names.known)
+            return AssignmentGoal(accepted.spec, topology, self.background.names.known)
         return ReleaseGoal(topology) if self._holding else None
 
     def _rest(self, pods: PodTree, *, full_resync: bool) -> None:
         """Enforce nothing; restore CFS limits unless that is the kubelet's business."""
-        self.followers.stop_moves(pods)
+        self.background.stop_moves(pods)
         if self._conflict:
-            self.followers.pause()
+            self.background.pause()
         elif self.acceptance.accepted is not None:
-            self.followers.restore_quotas(pods, full_resync=full_resync)
+            self.background.restore_quotas(pods, full_resync=full_resync)
 
     def _open_kubepods(self) -> PodTree | None:
         if self.kubepods.tree is not None:

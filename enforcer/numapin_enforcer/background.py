@@ -1,4 +1,4 @@
-"""What follows the cpusets: container names, runtime, systemd, CFS limits, memory."""
+"""Background updates after each pass: container names, runtime, systemd, CFS limits, memory."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,14 +23,14 @@ from numapin_enforcer.runtime.updater import (
     resources_to_send,
 )
 from numapin_enforcer.status.conditions import cgroup_obstacles, moving, remembered
-from numapin_enforcer.status.reporter import Background
+from numapin_enforcer.status.reporter import BackgroundReport
 from numapin_enforcer.systemd.service_manager import SliceSets
 from numapin_enforcer.systemd.slices import qos_slices, slice_sets
 from numapin_enforcer.systemd.updater import SliceUpdater
 
 
 @dataclass(eq=False, slots=True)
-class Followers:
+class BackgroundUpdates:
     """Hands the result of each pass to the background tasks, and collects what they report."""
 
     names: ContainerNames
@@ -42,7 +42,7 @@ class Followers:
     _runtime_stale: Mapping[str, CpuSet] = field(default_factory=dict, init=False)
     _unnamed: frozenset[str] = field(default=frozenset(), init=False)
 
-    def follow(
+    def update(
         self,
         spec: NodeAssignmentSpec | None,
         pods: PodTree,
@@ -50,7 +50,7 @@ class Followers:
         *,
         full_resync: bool,
     ) -> None:
-        """Bring them in line with a pass that enforced `spec`, or (None) released everything."""
+        """Start what a pass requires that enforced `spec`, or (None) released every cgroup."""
         lifts = spec is not None and spec.cpu_quota == "Unlimited"
         unlimited = cgroups_without_limit(done.desired, pods.naming) if lifts else ()
         root = pods.naming.root
@@ -95,11 +95,11 @@ class Followers:
         """Whether the runtime has named every container whose name is needed."""
         return not self._unnamed
 
-    def background(self, failed_passes: int) -> Background:
-        """What the status says of them after so many failed passes in a row."""
+    def report(self, failed_passes: int) -> BackgroundReport:
+        """What the background tasks report after so many failed passes in a row."""
         version = self.names.runtime_version
         runtime = RuntimeStatus(name=version.name, version=version.version) if version else None
-        return Background(
+        return BackgroundReport(
             runtime,
             stale_cpus={**self.slices.stale_cpus, **self._runtime_stale},
             stalled=tuple(self._stalled(failed_passes)),

@@ -55,7 +55,7 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
-class Background:
+class BackgroundReport:
     """What the background tasks report.
 
     Attributes:
@@ -104,7 +104,7 @@ class StatusReporter:
         """Post an Event: the local copy was not usable."""
         self.events.post(Event(WARNING, problem.reason, "Ignore", problem.message), body)
 
-    def report(self, result: PassResult, kernel: Kernel, background: Background) -> None:
+    def report(self, result: PassResult, kernel: Kernel, background: BackgroundReport) -> None:
         """A pass has ended: publish the status, unless it changes in a moment."""
         report = build_report(self._scene(result, kernel, background))
         if not background.finishes_soon:
@@ -118,7 +118,7 @@ class StatusReporter:
         }
         self.health.passed(missing(problems, report))
 
-    def _scene(self, result: PassResult, kernel: Kernel, background: Background) -> Scene:
+    def _scene(self, result: PassResult, kernel: Kernel, background: BackgroundReport) -> Scene:
         stalled, working = cgroup_obstacles(result.failures, result.failed_passes)
         conflict = Obstacle(Reason.KUBELET_STATIC_POLICY, result.conflict)
         watch = Obstacle(Reason.WATCH_INCOMPLETE, self.kubepods.watch_problem)

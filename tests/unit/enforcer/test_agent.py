@@ -62,17 +62,17 @@ class KubepodsFinder:
         self.tree = None
 
 
-class Followers:
-    """Names the one container; remembers the specs that were followed."""
+class Background:
+    """Names the one container; remembers the specs that it was updated for."""
 
     def __init__(self) -> None:
         self.names = SimpleNamespace(known={"a" * 64: "c"})
         self.names_complete = True
-        self.followed: list[Any] = []
+        self.specs: list[Any] = []
         self.calls: list[str] = []
 
-    def follow(self, spec: Any, _pods: Any, _done: Any, *, full_resync: bool) -> None:
-        self.followed.append(spec)
+    def update(self, spec: Any, _pods: Any, _done: Any, *, full_resync: bool) -> None:
+        self.specs.append(spec)
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_, **__: self.calls.append(name)
@@ -86,7 +86,7 @@ class World:
         for path in (POD, CONTAINER):
             self.model.make(path)
         self.model.enter(CONTAINER)
-        self.kubepods, self.followers = KubepodsFinder(self.model, descriptor), Followers()
+        self.kubepods, self.background = KubepodsFinder(self.model, descriptor), Background()
         self.assignments = SimpleNamespace(body=BODY)
         self.saved: list[Any] = []
         self.results: list[Any] = []
@@ -103,7 +103,7 @@ class World:
             cast("Any", SimpleNamespace(want=self.saved.append)),
             cast("Any", machine),
             cast("Any", self.kubepods),
-            cast("Any", self.followers),
+            cast("Any", self.background),
             cast("Any", reporter),
             self.wake,
             folder,
@@ -177,16 +177,16 @@ async def test_an_assignment_without_mode_is_released_once(world: World) -> None
         world.wake.set()
         await world.clock.run_tasks()
     assert world.cpus == "0-3"
-    assert world.followers.followed[-1] is None
-    assert world.followers.calls.count("clear_slices") == 1
-    assert "restore_quotas" in world.followers.calls
+    assert world.background.specs[-1] is None
+    assert world.background.calls.count("clear_slices") == 1
+    assert "restore_quotas" in world.background.calls
 
 
 async def test_a_static_kubelet_is_left_alone(world: World) -> None:
     state = world.agent.kubelet_state_dir / "cpu_manager_state"
     state.write_text('{"policyName": "static", "defaultCpuSet": "0-3", "checksum": 1}')
-    followed = len(world.followers.followed)
+    updates = len(world.background.specs)
     await world.clock.advance(10)
     assert world.results[-1].conflict
-    assert len(world.followers.followed) == followed
-    assert "pause" in world.followers.calls
+    assert len(world.background.specs) == updates
+    assert "pause" in world.background.calls
