@@ -91,6 +91,10 @@ class Reason(StrEnum):
         "The kubelet's CPU manager pins containers itself; numapin leaves the node alone.",
     )
     KUBEPODS_NOT_FOUND = "KubepodsNotFound", "The kubelet's cgroup for pods does not exist."
+    CPUSET_CONTROLLER_MISSING = (
+        "CpusetControllerMissing",
+        "No cpuset controller is mounted where the enforcer looks for it.",
+    )
     CGROUPS_READ_ONLY = "CgroupsReadOnly", "The enforcer may not write to the cgroup file system."
     CGROUP_WRITE_FAILED = "CgroupWriteFailed", "The kernel rejected a write to a cgroup."
     WATCH_INCOMPLETE = (

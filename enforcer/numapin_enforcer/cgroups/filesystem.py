@@ -40,9 +40,9 @@ _V2_QUOTA: Final = "cpu.max"
 
 
 class NoCpusetError(Exception):
-    """No cpuset controller is mounted where one was looked for."""
+    """No cpuset controller is mounted below the folder that was searched."""
 
-    reason = Reason.CGROUPS_READ_ONLY
+    reason = Reason.CPUSET_CONTROLLER_MISSING
 
     def __init__(self, folder: Path) -> None:
         super().__init__(

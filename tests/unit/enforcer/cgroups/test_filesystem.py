@@ -82,10 +82,11 @@ def test_the_controllers_are_found(
 
 
 @pytest.mark.parametrize("name", ["nothing", "cgroup.controllers", "cpuset"])
-def test_a_machine_without_cpusets_is_told_what_was_looked_for(tmp_path: Path, name: str) -> None:
+def test_a_missing_cpuset_controller_has_its_own_reason(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("cpu memory")
-    with pytest.raises(NoCpusetError, match="--cgroupfs"):
+    with pytest.raises(NoCpusetError, match="--cgroupfs") as caught:
         find_mounts(tmp_path)
+    assert caught.value.reason == "CpusetControllerMissing"
 
 
 def test_the_driver_is_the_one_whose_pods_are_there(tmp_path: Path) -> None:
