@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from numapin_daemon import atomic_file
 from numapin_enforcer.cfs_quota.plan import plan_quotas
 from numapin_enforcer.cgroups.apply import Outcome, apply
-from numapin_enforcer.cgroups.tree import CgroupTree, CgroupVanishedError, Quota
+from numapin_enforcer.cgroups.tree import CgroupTree, CgroupVanishedError, Quota, contains
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -123,4 +123,4 @@ def _quota(quota_us: int, period_us: int) -> Quota:
 
 def _below(root: str, path: str) -> bool:
     """Whether a path from the file is in this node's tree; it may be of another cgroup driver."""
-    return path.startswith(f"{root}/") and ".." not in path.split("/")
+    return path != root and contains(root, path) and ".." not in path.split("/")

@@ -12,6 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from numapin_enforcer.cgroups.files import list_folders
+from numapin_enforcer.cgroups.tree import CgroupVanishedError
+
 WATCHED_FILES: Final = frozenset(
     {"cpuset.cpus", "cpuset.mems", "cpuset.cpus.partition", "cpu.max", "cpu.cfs_quota_us"}
 )
@@ -82,6 +85,7 @@ class CgroupWatch:
 
     Raises:
         OSError: inotify is not to be had.
+        CgroupError: a folder could not be listed.
     """
 
     def __init__(self, mount: Path, root: str) -> None:
@@ -171,10 +175,9 @@ class CgroupWatch:
             return
         batch.appeared[folder] = None
         batch.vanished.pop(folder, None)
-        with suppress(FileNotFoundError), os.scandir(self._mount + folder) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    self._add_tree(f"{folder}/{entry.name}", batch)
+        with suppress(CgroupVanishedError):
+            for name in list_folders(self._mount + folder):
+                self._add_tree(f"{folder}/{name}", batch)
 
     def _add(self, folder: str) -> bool:
         try:
