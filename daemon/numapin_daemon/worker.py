@@ -66,6 +66,14 @@ class Worker:
         if skip_backoff:
             self._urgent.set()
 
+    def note_progress(self) -> None:
+        """Report that a run that has not ended works: clears `problem` and the back-off.
+
+        For `work` that runs for as long as a connection lasts.
+        """
+        self.backoff.reset()
+        self._note(None)
+
     async def run(self) -> None:
         """Serve requests until cancelled.
 
@@ -86,8 +94,7 @@ class Worker:
                 self._note_failure(error)
                 await self.clock.wait(self._urgent, self._backoff_seconds(error))
             else:
-                self.backoff.reset()
-                self._note(None)
+                self.note_progress()
 
     def _note_failure(self, error: Exception) -> None:
         extra = {"task": self.name, "error": error}

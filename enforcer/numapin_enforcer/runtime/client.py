@@ -1,7 +1,7 @@
 """The container runtime behind its CRI socket. No other module uses gRPC."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -101,7 +101,7 @@ class CriClient:
         async with self._bounded(max(self._timeout_seconds, UPDATE_TIMEOUT_SECONDS)):
             await self._stub.UpdateContainerResources(request)
 
-    async def events(self) -> AsyncIterator[tuple[RuntimeContainer, ...]]:
+    async def events(self) -> AsyncGenerator[tuple[RuntimeContainer, ...]]:
         """For each event from now on, the containers of its pod; ends with the stream.
 
         The wait for the next event has no timeout; a runtime that ends closes the connection.

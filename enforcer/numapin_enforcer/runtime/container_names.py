@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable
+from contextlib import aclosing
 from typing import Final
 
 from numapin_api.conditions import Obstacle, internal_error
@@ -26,6 +27,10 @@ MIN_PAUSE_SECONDS: Final = 0.01
 MAX_PAUSE_SECONDS: Final = 5.0
 AGE_SHARE: Final = 20
 """An id that is not listed is asked for again after this fraction of its waiting time so far."""
+
+
+class _StreamEndedError(CriError):
+    """The stream of events ended without an error; it must be opened again."""
 
 
 class ContainerNames:
@@ -52,6 +57,7 @@ class ContainerNames:
         self._probe_seconds = 0.0
         self._resolver = self._worker("container-names", self._resolve, Backoff(0.1, 5.0))
         self._prober = self._worker("runtime-version", self._probe, Backoff())
+        self._listener = self._worker("runtime-events", self._follow_events, Backoff(0.5, 10.0))
 
     def need(self, ids: Iterable[str]) -> frozenset[str]:
         """Ask for the names of these containers; returns those that are not known yet."""
@@ -70,11 +76,11 @@ class ContainerNames:
         """What keeps names from being known."""
         if self.problem is not None:
             return (Obstacle(self.problem.reason, str(self.problem)),)
-        errors = (self._resolver.problem, self._prober.problem)
+        workers = (self._resolver, self._prober, self._listener)
         return tuple(
-            internal_error("asking the container runtime", error)
-            for error in errors
-            if error is not None and not isinstance(error, CriError)
+            internal_error("asking the container runtime", worker.problem)
+            for worker in workers
+            if worker.problem is not None and not isinstance(worker.problem, CriError)
         )
 
     def learn(self, containers: Iterable[RuntimeContainer]) -> None:
@@ -95,20 +101,13 @@ class ContainerNames:
         await self._resolver.run()
 
     async def listen(self) -> None:
-        """Learn names from the runtime's events, if it has any; that saves most questions."""
-        backoff = Backoff(base_seconds=0.5, cap_seconds=10.0)
-        while True:
-            try:
-                async for containers in self._runtime.events():
-                    backoff.reset()
-                    self.learn(containers)
-            except CriUnsupportedError:
-                LOG.info("the runtime has no events; its list is read instead")
-                return
-            except CriError as error:
-                self._note(error)
-            self._wake.set()
-            await self._clock.sleep(backoff.next_seconds())
+        """Learn names from the runtime's events until cancelled; that saves most questions.
+
+        A stream that ends or fails is opened again after a back-off. A runtime without events is
+        asked for them once.
+        """
+        self._listener.request()
+        await self._listener.run()
 
     async def probe(self, every_seconds: float) -> None:
         """Ask for the runtime's version periodically, to know that it answers."""
@@ -127,6 +126,23 @@ class ContainerNames:
             self.runtime_version = version
             self._wake.set()
         return self._probe_seconds
+
+    async def _follow_events(self) -> None:
+        """Learn from one stream of events; returns only if the runtime has none."""
+        try:
+            async with aclosing(self._runtime.events()) as events:
+                async for containers in events:
+                    self.learn(containers)
+                    self._listener.note_progress()
+        except CriUnsupportedError:
+            LOG.info("the runtime has no events; its list is read instead")
+            return
+        except CriError as error:
+            self._note(error)
+            self._wake.set()
+            raise
+        self._wake.set()
+        raise _StreamEndedError("the runtime ended the stream of events")
 
     async def _resolve(self) -> float | None:
         try:

@@ -1,6 +1,6 @@
 """What the enforcer needs of a container runtime: the protocol, its values, its errors."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -108,6 +108,6 @@ class ContainerRuntime(Protocol):
         """Set a container's resources; the runtime writes them again at each later update."""
         ...
 
-    def events(self) -> AsyncIterator[tuple[RuntimeContainer, ...]]:
+    def events(self) -> AsyncGenerator[tuple[RuntimeContainer, ...]]:
         """For each event from now on, the containers of its pod; ends with the connection."""
         ...

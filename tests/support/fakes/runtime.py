@@ -1,7 +1,7 @@
 """A container runtime whose answers a test decides."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from numapin_enforcer.runtime.types import (
     ContainerResources,
@@ -34,7 +34,9 @@ class FakeRuntime:
         self.may_update = asyncio.Event()
         """Cleared while updates must wait for their answer."""
         self.may_update.set()
-        self.queue: asyncio.Queue[tuple[RuntimeContainer, ...] | CriError] | None = None
+        self.queue: asyncio.Queue[tuple[RuntimeContainer, ...] | Exception | None] | None = None
+        """Events, errors, and None for the end of the stream; no stream without a queue."""
+        self.streams_opened = 0
 
     def has(self, id_: str, name: str, state: ContainerState = ContainerState.RUNNING) -> None:
         self.known[id_] = RuntimeContainer(id_, name, state)
@@ -63,12 +65,12 @@ class FakeRuntime:
             raise CriNotFoundError("no such container")
         self.updates.append((container_id, resources))
 
-    async def events(self) -> AsyncIterator[tuple[RuntimeContainer, ...]]:
+    async def events(self) -> AsyncGenerator[tuple[RuntimeContainer, ...]]:
+        self.streams_opened += 1
         if self.queue is None:
             raise CriUnsupportedError("method GetContainerEvents not implemented")
-        while True:
-            event = await self.queue.get()
-            if isinstance(event, CriError):
+        while (event := await self.queue.get()) is not None:
+            if isinstance(event, Exception):
                 raise event
             yield event
 

@@ -148,6 +148,23 @@ async def test_a_failure_is_retried_after_a_growing_back_off(
     assert work.ran_at[6:] == [100, 101], "a success resets the back-off"
 
 
+async def test_progress_of_a_long_run_clears_the_problem_and_resets_the_back_off(
+    worker: Worker, work: Work, clock: ManualClock
+) -> None:
+    work.script.extend([BusyError("busy")] * 3)
+    worker.request()
+    await clock.advance(4)
+    assert work.ran_at == [0, 1, 3]
+    assert repr(worker.problem) == "BusyError('busy')"
+    work.script.extend([BusyError("busy")] * 2)
+    work.lasts_seconds = 10
+    await clock.advance(5)
+    worker.note_progress()
+    assert worker.problem is None
+    await clock.advance(100)
+    assert work.ran_at == [0, 1, 3, 7, 18, 30]
+
+
 async def test_what_the_server_asks_to_wait_is_added(
     worker: Worker, work: Work, clock: ManualClock
 ) -> None:

@@ -192,9 +192,62 @@ async def test_a_broken_stream_of_events_is_opened_again(
     assert names.known == {"c1": "main"}
 
 
-async def test_a_runtime_without_events_is_not_asked_for_them_again(names: ContainerNames) -> None:
-    await names.listen()
+async def test_an_unexpected_exception_of_the_stream_is_reported_and_the_stream_opened_again(
+    names: ContainerNames,
+    runtime: FakeRuntime,
+    wake: asyncio.Event,
+    clock: ManualClock,
+    start: Callable[[Awaitable[None]], None],
+) -> None:
+    runtime.queue = asyncio.Queue()
+    start(names.listen())
+    runtime.queue.put_nowait(ZeroDivisionError("injected"))
+    await clock.run_tasks()
+    assert wake.is_set()
+    (obstacle,) = names.obstacles()
+    assert obstacle.reason == "InternalError"
+    wake.clear()
+    runtime.queue.put_nowait((MAIN,))
+    await clock.advance(0.5)
+    assert names.known == {"c1": "main"}
+    assert not names.obstacles()
+    assert wake.is_set()
+
+
+async def test_a_stream_that_ends_is_opened_again_after_ever_longer_pauses(
+    names: ContainerNames,
+    runtime: FakeRuntime,
+    wake: asyncio.Event,
+    clock: ManualClock,
+    start: Callable[[Awaitable[None]], None],
+) -> None:
+    """Each end wakes the loop, since containers may have been missed."""
+    runtime.queue = asyncio.Queue()
+    start(names.listen())
+    for opened in range(1, 12):
+        wake.clear()
+        runtime.queue.put_nowait(None)
+        await clock.advance(10)
+        assert wake.is_set()
+        assert runtime.streams_opened == opened + 1
+    assert not names.obstacles()
+    for _ in range(20):
+        runtime.queue.put_nowait(None)
+    await clock.advance(10)
+    assert runtime.streams_opened < 25
+
+
+async def test_a_runtime_without_events_is_not_asked_for_them_again(
+    names: ContainerNames,
+    runtime: FakeRuntime,
+    clock: ManualClock,
+    start: Callable[[Awaitable[None]], None],
+) -> None:
+    start(names.listen())
+    await clock.advance(600)
+    assert runtime.streams_opened == 1
     assert names.problem is None
+    assert not names.obstacles()
 
 
 async def test_the_version_wakes_the_loop_once(
