@@ -13,6 +13,7 @@ from typing import Any, Final
 from numapin_client.client import ApiClient, connect
 from numapin_client.errors import LoginError
 from numapin_client.login.find import find_login
+from numapin_daemon.extras import needs_extra
 from numapin_daemon.logs import setup_logging
 from numapin_daemon.probes import AddressError, LoopHealth, serve_probes
 from numapin_enforcer.agent import Agent
@@ -31,7 +32,6 @@ from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.lock import NodeLock
 from numapin_enforcer.node.realtime import raise_priority
 from numapin_enforcer.release import ReleaseError, release_all
-from numapin_enforcer.runtime.client import SOCKETS, CriClient, find_socket
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.previous import PreviousUpdates
 from numapin_enforcer.runtime.types import CriUnavailableError
@@ -42,6 +42,11 @@ from numapin_enforcer.status.publisher import Publisher
 from numapin_enforcer.status.reporter import StatusReporter
 from numapin_enforcer.systemd.service_manager import ServiceManager
 from numapin_enforcer.systemd.updater import SliceUpdater
+
+_PACKAGES: Final = {"grpclib": "grpclib", "google": "protobuf", "google.protobuf": "protobuf"}
+
+with needs_extra("numapin-enforcer", "enforcer", _PACKAGES):
+    from numapin_enforcer.runtime.client import SOCKETS, CriClient, find_socket
 
 LOG: Final = logging.getLogger(__name__)
 

@@ -17,13 +17,16 @@ from numapin_client.errors import LoginError
 from numapin_client.login.credentials import Login
 from numapin_client.login.find import find_login
 from numapin_client.resources import Key
+from numapin_daemon.extras import needs_extra
 from numapin_daemon.logs import setup_logging
 from numapin_daemon.probes import AddressError, serve_probes
-from numapin_operator.application import Application
 from numapin_operator.cluster import ApiCluster
 from numapin_operator.leader_election import LeaderElector, Standalone, run_elector
-from numapin_operator.observe.kopf_source import CHATTY_LOGGERS
 from numapin_operator.settings import Settings, parse_settings
+
+with needs_extra("numapin-operator", "operator", {"kopf": "kopf"}):
+    from numapin_operator.application import Application
+    from numapin_operator.observe.kopf_source import CHATTY_LOGGERS
 
 EXIT_UNUSABLE: Final = 2
 
