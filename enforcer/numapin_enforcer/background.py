@@ -148,8 +148,8 @@ class BackgroundUpdates:
             sent = self.runtime.sent(id_) or previous.get(id_)
             if sent is None and self.cfs_quota.was_lifted(path):
                 sent = QUOTA_LIFTED
-            one = resources_to_send(done.desired, tree, path, sent)
-            if one is not None and one is not previous.get(id_):
+            update = resources_to_send(done.desired, tree, path, sent)
+            if update is not None and (update.are_new or id_ not in previous):
                 quota_us = self.cfs_quota.runtime_quota_us(path, sent.quota_us if sent else 0)
-                resources[id_] = replace(one, quota_us=quota_us)
+                resources[id_] = replace(update.resources, quota_us=quota_us)
         self.runtime.want(resources, previous)

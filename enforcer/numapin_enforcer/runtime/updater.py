@@ -47,9 +47,21 @@ def find_containers(tree: Tree, naming: CgroupNaming) -> Iterator[tuple[str, tup
             yield parsed.container_id, (path, parsed.pod_uid)
 
 
+@dataclass(frozen=True, slots=True)
+class ResourcesToSend:
+    """What the runtime must have for a container.
+
+    `are_new` is False if `resources` are what it was sent before, since the kernel does not have
+    the desired CPUs yet.
+    """
+
+    resources: ContainerResources
+    are_new: bool
+
+
 def resources_to_send(
     desired: Mapping[str, Desired], tree: Tree, path: str, sent: ContainerResources | None
-) -> ContainerResources | None:
+) -> ResourcesToSend | None:
     """What the runtime must have for a container: its exclusive CPUs, and later what replaced them.
 
     Args:
@@ -59,17 +71,17 @@ def resources_to_send(
         sent: what the runtime was sent before; None if nothing.
 
     Returns:
-        `sent` while the kernel does not have the desired CPUs yet. None for a container that was
-        never exclusive: the runtime is sent nothing for it.
+        None for a container that was never exclusive: the runtime is sent nothing for it.
     """
     wanted = desired.get(path)
     if wanted is None or (not wanted.owner and sent is None):
         return None
     if tree.cgroups[path].effective_cpus != wanted.cpus:
-        return sent
+        return ResourcesToSend(sent, are_new=False) if sent is not None else None
     assigned = wanted.container is not None and bool(wanted.container.mems)
     needs_mems = assigned or (sent is not None and bool(sent.mems))
-    return ContainerResources(wanted.cpus, wanted.mems if needs_mems else MemSet())
+    resources = ContainerResources(wanted.cpus, wanted.mems if needs_mems else MemSet())
+    return ResourcesToSend(resources, are_new=True)
 
 
 @dataclass(slots=True)

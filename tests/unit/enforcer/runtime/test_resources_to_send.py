@@ -8,7 +8,11 @@ from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Cgroup, Version, tree_of
 from numapin_enforcer.plan.desired import Desired
 from numapin_enforcer.runtime.types import ContainerResources
-from numapin_enforcer.runtime.updater import find_containers, resources_to_send
+from numapin_enforcer.runtime.updater import (
+    ResourcesToSend,
+    find_containers,
+    resources_to_send,
+)
 
 ROOT, POD = "kubepods", "kubepods/pod1"
 A, B = f"{POD}/{'a' * 64}", f"{POD}/{'b' * 64}"
@@ -17,7 +21,7 @@ BOTH, ONE = MemSet([0, 1]), CpuSet([1])
 
 def resources(
     found: str, *, exclusive: bool = True, mems: str = "", before: ContainerResources | None = None
-) -> ContainerResources | None:
+) -> ResourcesToSend | None:
     """What must be sent for a container that should have CPU 1."""
     cpus, nodes = CpuSet.parse(found), MemSet.parse(mems)
     container = ContainerAssignment(
@@ -39,17 +43,21 @@ def resources(
 OLD = ContainerResources(CpuSet([3]))
 
 
+def new(cpus: CpuSet, mems: MemSet = MemSet()) -> ResourcesToSend:
+    return ResourcesToSend(ContainerResources(cpus, mems), are_new=True)
+
+
 @pytest.mark.parametrize(
     ("expected", "found"),
     [
-        (ContainerResources(ONE), resources("1")),
-        (ContainerResources(ONE, MemSet([0])), resources("1", mems="0")),
+        (new(ONE), resources("1")),
+        (new(ONE, MemSet([0])), resources("1", mems="0")),
         (None, resources("0")),
-        (OLD, resources("0", before=OLD)),
+        (ResourcesToSend(OLD, are_new=False), resources("0", before=OLD)),
         (None, resources("1", exclusive=False)),
-        (ContainerResources(ONE), resources("1", exclusive=False, before=OLD)),
+        (new(ONE), resources("1", exclusive=False, before=OLD)),
         (
-            ContainerResources(ONE, BOTH),
+            new(ONE, BOTH),
             resources("1", exclusive=False, before=ContainerResources(CpuSet([3]), MemSet([0]))),
         ),
     ],
@@ -63,9 +71,7 @@ OLD = ContainerResources(CpuSet([3]))
         "exclusive before, with memory",
     ],
 )
-def test_what_is_sent(
-    expected: ContainerResources | None, found: ContainerResources | None
-) -> None:
+def test_what_is_sent(expected: ResourcesToSend | None, found: ResourcesToSend | None) -> None:
     assert found == expected
 
 
