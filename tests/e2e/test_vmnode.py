@@ -252,7 +252,7 @@ def test_overwritten_cpusets_are_reverted_counted_and_reported(settled: RunningV
         events = settled.kubectl.get("events", "--field-selector=reason=CpusetDrift")["items"]
         return [one.get("note") or one["message"] for one in events]
 
-    wanted = "container default/owner/main had cpus 0-3 instead of 2-3; it was set right"
+    wanted = "container default/owner/main had cpus 0-3 instead of 2-3; reverted"
     settled.eventually(lambda: wanted in notes(), True)
 
 

@@ -1,4 +1,4 @@
-"""Run ordered writes; when one fails, leave out what it alone made safe. Does no I/O."""
+"""Make ordered writes; if one fails, skip those that are unsafe without it. Does no I/O."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of each write: made, needless because its cgroup is gone, refused, or left out."""
+    """The result of each write: made, failed or skipped, or its cgroup has vanished."""
 
     made: tuple[Write, ...]
     vanished: tuple[Write, ...]
@@ -42,12 +42,12 @@ class Outcome:
 
     @property
     def complete(self) -> bool:
-        """Whether everything is in force that still exists."""
+        """Whether every write to a cgroup that still exists was made."""
         return not self.failed and not self.skipped
 
     @property
     def missing(self) -> tuple[Write, ...]:
-        """What was to be made and was not, though its cgroup is there."""
+        """The writes that failed or were skipped."""
         refused = tuple(one.write for one in self.failed)
         return refused + tuple(one.write for one in self.skipped)
 
@@ -55,12 +55,12 @@ class Outcome:
 def apply(writes: Iterable[Write], tree: CgroupTree) -> Outcome:
     """Make `writes` in their order.
 
-    A cgroup that vanished is normal. A failure blocks only the writes that would be unsafe without
-    the failed one; the next pass plans anew from what is then there.
+    A vanished cgroup is normal. A failed write blocks only the writes that are unsafe without it.
+    The next pass plans again, from the tree as it is then.
 
     Args:
         writes: a whole `Plan`, or its `quick` and then those of its `moves` that are `unblocked`.
-        tree: where to.
+        tree: the cgroups to write to.
     """
     made: list[Write] = []
     vanished: list[Write] = []
@@ -86,9 +86,9 @@ def apply(writes: Iterable[Write], tree: CgroupTree) -> Outcome:
 
 
 def unblocked(writes: Iterable[Write], earlier: Outcome) -> tuple[Write, ...]:
-    """Those of `writes` that are safe after `earlier`, the outcome of the same plan's first part.
+    """The `writes` that are safe after `earlier`, the outcome of the first part of the same plan.
 
-    A write that is left out can make others unsafe as well.
+    A skipped write can make other writes unsafe as well.
     """
     safe: list[Write] = []
     missing = list(earlier.missing)
@@ -127,8 +127,12 @@ def _blocks_parent(missing: Write, write: Write) -> bool:
     A child that asks for more than it has would gain with its parent (v2). A child whose whole set
     leaves its parent gets all that its parent has (v2), or the kernel refuses the parent's write
     (v1). So the parent must keep what the child did not leave, and at least one CPU or NUMA node
-    that the child has, if it has any. The parent may have been meant to leave those by an earlier
-    write, which was skipped as well.
+    that the child has, if it has any. An earlier write, which was skipped as well, may have been
+    planned to take those from the parent.
+
+    A write without gains and leaves only binds a child to what it has, so that it does not inherit
+    more. If that failed, every gain of an ancestor is blocked, also of CPUs that the child could
+    not inherit: that is safe, and the next pass tries again.
     """
     if not missing.gains and not missing.leaves:
         return bool(write.gains)

@@ -15,15 +15,15 @@ from numapin_enforcer.cgroups.tree import (
 )
 
 _MEANINGS: Final[Mapping[int, str]] = {
-    errno.ERANGE: "it names a CPU or NUMA node beyond those this kernel can have (ERANGE)",
-    errno.EINVAL: "it is no list, or names a CPU or NUMA node that is not there (EINVAL)",
-    errno.ENOSPC: "the set would be empty while tasks are inside (ENOSPC)",
-    errno.EBUSY: "a cgroup inside still has what this would take away (EBUSY)",
-    errno.EACCES: "the cgroup around it does not have all of this (EACCES)",
+    errno.ERANGE: "it names a CPU or NUMA node that this kernel cannot have (ERANGE)",
+    errno.EINVAL: "it is not a list, or names a CPU or NUMA node that does not exist (EINVAL)",
+    errno.ENOSPC: "the set would be empty while the cgroup has tasks (ENOSPC)",
+    errno.EBUSY: "a descendant still has CPUs or NUMA nodes that this would remove (EBUSY)",
+    errno.EACCES: "the parent does not have all of these CPUs or NUMA nodes (EACCES)",
     errno.ENOENT: "the cgroup is gone (ENOENT)",
     errno.ENODEV: "the cgroup is gone (ENODEV)",
     errno.EROFS: "it is mounted read-only (EROFS); mount the host's cgroups writable",
-    errno.EPERM: "the right is missing (EPERM); run as root with the host's cgroups",
+    errno.EPERM: "permission denied (EPERM); run as root with the host's cgroups",
 }
 _VANISHED: Final = frozenset({errno.ENOENT, errno.ENODEV})
 _READ_ONLY: Final = frozenset({errno.EROFS, errno.EPERM})
@@ -31,7 +31,7 @@ _REFUSED: Final = frozenset({errno.ERANGE, errno.EINVAL, errno.ENOSPC, errno.EBU
 
 
 def read_controllers(folder: Path) -> list[str]:
-    """The v2 controllers of a cgroup; none if the folder is no cgroup of v2."""
+    """The v2 controllers of a cgroup; none if the folder is not a v2 cgroup."""
     try:
         return (folder / "cgroup.controllers").read_text().split()
     except OSError:
@@ -39,7 +39,7 @@ def read_controllers(folder: Path) -> list[str]:
 
 
 def find_v1_mount(folder: Path, controller: str, proof: str) -> Path | None:
-    """The mount of one v1 controller below `folder`, which has the file `proof`.
+    """The mount of one v1 controller below `folder`, recognised by its file `proof`.
 
     Controllers may share a mount, as in `cpu,cpuacct`.
     """
@@ -51,19 +51,19 @@ def find_v1_mount(folder: Path, controller: str, proof: str) -> Path | None:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether there is such a folder."""
+    """Whether `path` is a folder."""
     return path.is_dir()
 
 
 def list_folders(path: str) -> list[str]:
-    """The folders in a cgroup's folder, in order; links are not followed.
+    """The names of a cgroup's children, sorted; links are not followed.
 
     Raises:
         CgroupVanishedError: the cgroup is gone.
         CgroupError: the folder could not be read.
     """
     try:
-        # Two links mean no folder inside, in cgroupfs as everywhere that counts them.
+        # Two links mean no subfolder, in cgroupfs as in every file system that counts them.
         if Path(path).stat(follow_symlinks=False).st_nlink == 2:
             return []
         with os.scandir(path) as entries:
@@ -73,7 +73,7 @@ def list_folders(path: str) -> list[str]:
 
 
 def read_file(path: str) -> str:
-    """The text of a cgroup's file, which is always read in one piece.
+    """The text of a cgroup's file, read in one call.
 
     Raises:
         CgroupVanishedError: the cgroup is gone, or has no such file.
@@ -90,23 +90,23 @@ def read_file(path: str) -> str:
 
 
 def write_file(path: str, text: str) -> None:
-    """Write to a cgroup's file; when this raises, nothing was changed.
+    """Write to a cgroup's file; if this raises, nothing was changed.
 
     Raises:
         CgroupVanishedError: the cgroup is gone, or has no such file.
         CgroupRefusedError: the kernel refuses the value.
         CgroupReadOnlyError: the file may not be written.
-        CgroupError: the kernel could not do it.
+        CgroupError: the kernel failed otherwise.
     """
     try:
         file = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError as error:
         if error.errno == errno.EACCES:
-            meaning = "it may not be opened for writing (EACCES); run as root"
+            meaning = "permission denied (EACCES); run as root"
             raise CgroupReadOnlyError(path, text, errno.EACCES, meaning) from error
         raise error_of(path, text, error) from error
     try:
-        # With its newline, an empty set is a write as well; without, it would be none at all.
+        # The newline makes a write of an empty set: writing zero bytes does nothing.
         os.write(file, f"{text}\n".encode("ascii"))
     except OSError as error:
         raise error_of(path, text, error) from error
@@ -115,7 +115,7 @@ def write_file(path: str, text: str) -> None:
 
 
 def error_of(path: str, text: str | None, error: OSError) -> CgroupError:
-    """What an errno means for a cgroup; `text` is what was written, None for a read."""
+    """The error for an errno; `text` is what was written, None for a read."""
     number = error.errno or 0
     meaning = _MEANINGS.get(number) or f"{error.strerror} ({errno.errorcode.get(number, number)})"
     if number in _VANISHED:

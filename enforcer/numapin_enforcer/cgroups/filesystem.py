@@ -58,10 +58,9 @@ class NoKubepodsError(Exception):
     reason = Reason.KUBEPODS_NOT_FOUND
 
     def __init__(self, looked_for: tuple[Path, ...]) -> None:
-        places = " and ".join(str(path) for path in looked_for)
+        paths = " and ".join(str(path) for path in looked_for)
         super().__init__(
-            f"found neither of {places}: start the kubelet, or say its cgroupRoot with "
-            "--cgroup-root"
+            f"found neither of {paths}: start the kubelet, or set --cgroup-root to its cgroupRoot"
         )
         self.looked_for = looked_for
 
@@ -70,7 +69,7 @@ class NoKubepodsError(Exception):
 class Mounts:
     """Where the controllers are mounted; on v2 both are the same folder.
 
-    `cpu` is None where no cpu controller is found: then there are no quotas.
+    `cpu` is None if there is no cpu controller: then there are no quotas.
     """
 
     version: Version
@@ -94,19 +93,19 @@ def find_mounts(folder: Path) -> Mounts:
 
 
 def find_naming(mounts: Mounts, cgroup_root: str = "/") -> CgroupNaming:
-    """How the kubelet's cgroups are named on this node: the driver whose tree is there.
+    """How the kubelet's cgroups are named on this node: by the driver whose tree exists.
 
-    Where both trees are there (the driver was changed), the one that holds more pods.
+    If both trees exist, because the driver was changed, the one with more pods is chosen.
 
     Raises:
-        NoKubepodsError: there is no tree.
-        InvalidIdError: `cgroup_root` is no cgroup's name.
+        NoKubepodsError: neither tree exists.
+        InvalidIdError: `cgroup_root` is not a valid cgroup name.
     """
     namings = [CgroupNaming(driver, cgroup_root) for driver in (Driver.SYSTEMD, Driver.CGROUPFS)]
-    there = [naming for naming in namings if is_folder(mounts.cpuset / naming.root)]
-    if not there:
+    found = [naming for naming in namings if is_folder(mounts.cpuset / naming.root)]
+    if not found:
         raise NoKubepodsError(tuple(mounts.cpuset / naming.root for naming in namings))
-    return max(there, key=lambda naming: _pods(mounts, naming))
+    return max(found, key=lambda naming: _pods(mounts, naming))
 
 
 def _pods(mounts: Mounts, naming: CgroupNaming) -> int:
@@ -115,7 +114,7 @@ def _pods(mounts: Mounts, naming: CgroupNaming) -> int:
 
 
 class Cgroupfs:
-    """The kernel's cgroups below `root`; nothing is remembered between two calls."""
+    """The kernel's cgroups below `root`; nothing is cached between calls."""
 
     def __init__(self, mounts: Mounts, root: str) -> None:
         self._mounts, self._root = mounts, root
@@ -151,7 +150,7 @@ class Cgroupfs:
         write_file(f"{self._folder(write.path)}/{write.setting}", text)
 
     def has_tasks(self, path: str) -> bool:
-        """Whether a process runs in the cgroup itself (not counting those inside it).
+        """Whether a process runs in the cgroup itself (its descendants not counted).
 
         Raises:
             CgroupVanishedError: it is gone.
@@ -160,7 +159,7 @@ class Cgroupfs:
         return bool(read_file(f"{self._folder(path)}/cgroup.procs"))
 
     def read_quota(self, path: str) -> Quota | None:
-        """The CFS limit of a cgroup; None where there is no cpu controller.
+        """The CFS limit of a cgroup; None if there is no cpu controller.
 
         Raises:
             CgroupVanishedError: it is gone.
@@ -190,10 +189,10 @@ class Cgroupfs:
         write_file(f"{folder}/{_V1_QUOTA}", str(quota.quota_us))
 
     def _walk(self, path: str) -> Iterator[Cgroup]:
-        """`path` and everything inside it that has a cpuset, parents first.
+        """`path` and its descendants that have a cpuset, parents first.
 
-        On v2 a cgroup without cpuset files is one that its parent gave no controller: it has what
-        its parent has, and so has everything inside it.
+        On v2 a cgroup has no cpuset files if its parent does not enable the controller. It and its
+        descendants then have what the parent has.
         """
         try:
             yield self.read_one(path)
@@ -212,7 +211,7 @@ class Cgroupfs:
         return f"{self._mounts.cpu}/{path}" if self._mounts.cpu else None
 
     def _check(self, path: str) -> None:
-        """Nothing outside the tree is ever touched, whatever a caller asks."""
+        """Refuse paths outside the tree, which must not be written."""
         if not contains(self._root, path) or ".." in path.split("/"):
             raise ValueError(f"{path!r} is not in the tree {self._root!r}")
 

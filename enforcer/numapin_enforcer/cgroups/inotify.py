@@ -1,4 +1,4 @@
-"""Which cgroups of a tree appear, vanish or have their cpuset files written (inotify(7))."""
+"""Events of a cgroup tree: cgroups created, deleted, or with a cpuset written (inotify(7))."""
 
 import ctypes
 import errno
@@ -18,7 +18,7 @@ from numapin_enforcer.cgroups.tree import CgroupVanishedError
 WATCHED_FILES: Final = frozenset(
     {"cpuset.cpus", "cpuset.mems", "cpuset.cpus.partition", "cpu.max", "cpu.cfs_quota_us"}
 )
-"""Writes to other files of a cgroup (its processes, its memory) are none of our business."""
+"""The files whose writes are reported; writes to other files of a cgroup are ignored."""
 
 _HINTS: Final = {
     errno.ENOSPC: "; raise fs.inotify.max_user_watches",
@@ -28,8 +28,8 @@ _HINTS: Final = {
 _HEADER: Final = struct.Struct("iIII")
 _READ_BYTES: Final = 64 * 1024
 MOST_READS: Final = 32
-"""As many hold more than a queue (fs.inotify.max_queued_events, 16384); who still finds some then
-is in a storm, and leaves the rest for the next time."""
+"""At most so many reads in one call. They hold more than a full queue has by default
+(fs.inotify.max_queued_events, 16384); what is queued after that is left for the next call."""
 
 
 class _Mask(IntFlag):
@@ -54,8 +54,8 @@ _WANTED: Final = (
 class Changes:
     """What happened since the last read; paths are folders, relative to the mount.
 
-    `overflowed` says that the kernel dropped events or that the tree's root came or went: only a
-    full look at the tree tells what is there.
+    `overflowed`: the kernel dropped events, or the root of the tree was created or deleted. The
+    whole tree must be read again.
     """
 
     appeared: tuple[str, ...] = ()
@@ -78,25 +78,25 @@ class _Batch:
 
 
 class CgroupWatch:
-    """Watches one folder tree that may come and go: `root`, relative to `mount`.
+    """Watches one folder tree that may be created and deleted: `root`, relative to `mount`.
 
-    Not a queue of truths: an event only says where to look. A folder that is made while its parent
-    is only just being watched is found by listing, so it may be told twice, never missed.
+    An event says which cgroup to read again, not what has changed in it. A folder created before
+    its parent is watched is found by listing the parent, so it may be reported twice, never missed.
 
     Raises:
-        OSError: inotify is not to be had.
+        OSError: no inotify instance is available.
         CgroupError: a folder could not be listed.
     """
 
     def __init__(self, mount: Path, root: str) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
-        self._mount, self._root, self._above = f"{mount}/", root, root.rpartition("/")[0]
+        self._mount, self._root, self._parent = f"{mount}/", root, root.rpartition("/")[0]
         self._paths: dict[int, str] = {}
         self._watches: dict[str, int] = {}
         self._descriptor = self._checked(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
         self.problem = ""
-        """Why not everything is watched; empty when it is."""
-        self._add(self._above)
+        """Why some folders are not watched; empty if all are."""
+        self._add(self._parent)
         self._add_tree(root, _Batch())
 
     def __enter__(self) -> Self:
@@ -111,7 +111,7 @@ class CgroupWatch:
         self.close()
 
     def fileno(self) -> int:
-        """The descriptor that becomes readable when something happened."""
+        """The descriptor that is readable while events are queued."""
         return self._descriptor
 
     def close(self) -> None:
@@ -121,18 +121,18 @@ class CgroupWatch:
             self._descriptor = -1
 
     def cover(self, paths: Iterable[str]) -> None:
-        """Watch also these, which were found by looking.
+        """Watch these folders as well, which a rescan found.
 
-        That is needed for what is below a parent that came late, and for a folder whose watch the
-        kernel refused (fs.inotify.max_user_watches), of which `problem` tells.
+        No event reports folders that were created before their parent was watched. A watch that the
+        kernel refused (fs.inotify.max_user_watches) is tried again; `problem` names the folder.
         """
         self.problem = ""
-        for path in (self._above, *paths):
+        for path in (self._parent, *paths):
             if path not in self._watches:
                 self._add(path)
 
     def read(self) -> Changes:
-        """Everything that happened since the last read; never waits, nor goes on for ever."""
+        """What happened since the last read; never waits, and reads at most `MOST_READS` times."""
         batch = _Batch()
         with suppress(BlockingIOError):
             for _ in range(MOST_READS):
@@ -141,7 +141,7 @@ class CgroupWatch:
                     self._note(batch, watch, _Mask(mask), name)
         if batch.overflowed:
             self._add_tree(self._root, batch)
-            for path in self._watches.keys() - batch.appeared.keys() - {self._above}:
+            for path in self._watches.keys() - batch.appeared.keys() - {self._parent}:
                 self._drop(path)
         return batch.frozen()
 
@@ -153,7 +153,7 @@ class CgroupWatch:
         if folder is None:
             return
         path = f"{folder}/{name}" if folder else name
-        if folder == self._above and path != self._root:
+        if folder == self._parent and path != self._root:
             return
         if mask & _Mask.ISDIR:
             self._note_folder(batch, path, mask)
@@ -170,7 +170,7 @@ class CgroupWatch:
             batch.vanished[folder] = None
 
     def _add_tree(self, folder: str, batch: _Batch) -> None:
-        """Watch a folder and all below it; one that is gone by now is no news."""
+        """Watch a folder and all its descendants, and add them to `batch`, unless it is gone."""
         if not self._add(folder):
             return
         batch.appeared[folder] = None
@@ -191,21 +191,21 @@ class CgroupWatch:
         except OSError as error:
             if error.errno != errno.ENOSPC:
                 raise
-            self.problem = f"{folder} and what is in it is not watched, only looked at: {error}"
+            self.problem = f"{folder} and its descendants are not watched, only rescanned: {error}"
             return True
         self._paths[watch] = folder
         self._watches[folder] = watch
         return True
 
     def _drop(self, folder: str) -> None:
-        """Stop watching a folder that is gone.
+        """Stop watching a deleted folder; cgroupfs, unlike others, does not end the watch itself.
 
-        Other file systems end the watch by themselves, cgroupfs keeps it and the inode with it.
+        An open watch would hold the inode in memory.
         """
         watch = self._watches.pop(folder, None)
         if watch is not None:
             self._paths.pop(watch, None)
-            self._libc.inotify_rm_watch(self._descriptor, watch)  # fails where it has ended
+            self._libc.inotify_rm_watch(self._descriptor, watch)  # fails if it has ended
 
     @staticmethod
     def _checked(answer: int) -> int:

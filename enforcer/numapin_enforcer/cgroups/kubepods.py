@@ -1,4 +1,4 @@
-"""Where this node's pods are: cgroup mounts, the kubelet's tree in them, and its watch."""
+"""Finds the kubelet's cgroups: the mounts, the kubepods tree in them, and its watch."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ class PodTree:
 
 
 class KubepodsFinder:
-    """Finds the kubelet's cgroups, which may come after us, and go.
+    """Finds the kubelet's cgroups, which may be created after the enforcer starts, and deleted.
 
     Raises:
         NoCpusetError: no cpuset controller is mounted below `cgroupfs`.
@@ -32,13 +32,13 @@ class KubepodsFinder:
         self._cgroup_root = cgroup_root
         self.tree: PodTree | None = None
         self.problem = ""
-        """Why there is no tree; empty when there is one."""
+        """Why there is no tree; empty if there is one."""
 
     def open(self) -> PodTree | None:
-        """The tree; looked for when it was not there before.
+        """The tree, searched for if it was not found before; None if it does not exist.
 
         Raises:
-            InvalidIdError: `cgroup_root` is no cgroup's name.
+            InvalidIdError: `cgroup_root` is not a valid cgroup name.
         """
         if self.tree is None:
             try:
@@ -50,18 +50,18 @@ class KubepodsFinder:
         return self.tree
 
     def close(self) -> None:
-        """Stop watching; the next `open` looks anew."""
+        """Stop watching; the next `open` searches again."""
         if self.tree is not None:
             self.tree.watch.close()
             self.tree = None
 
     @property
     def watch_problem(self) -> str:
-        """Why events may be missed; empty while they are not."""
+        """Why events may be missed; empty if none is missed."""
         return self.tree.watch.problem if self.tree is not None else ""
 
     def status(self) -> CgroupStatus | None:
-        """How cgroups are kept here, once that is known."""
+        """The cgroup version and driver of this node; None until the tree is found."""
         if self.tree is None:
             return None
         return CgroupStatus(

@@ -1,4 +1,4 @@
-"""Pure: cgroup paths and what stands for them: the kubelet's tree, pods, containers.
+"""The paths of the kubelet's cgroups, and the pods and containers that they name.
 
 Does no I/O.
 """
@@ -16,7 +16,7 @@ _ROOT_PART: Final = re.compile(r"[A-Za-z0-9.-]*[A-Za-z0-9-][A-Za-z0-9.-]*", re.A
 _CGROUPFS_POD: Final = re.compile(r"pod([A-Za-z0-9][A-Za-z0-9-]{0,63})", re.ASCII)
 _SYSTEMD_POD: Final = re.compile(r"pod([A-Za-z0-9][A-Za-z0-9_]{0,63})", re.ASCII)
 _CGROUPFS_CONTAINER: Final = re.compile(r"(?:crio-)?([0-9a-f]{64})", re.ASCII)
-# The last is a sandbox in which nothing runs: CRI-O makes its cgroup itself, without systemd.
+# The last is a sandbox without processes: CRI-O creates its cgroup itself, without systemd.
 # Source: CRI-O internal/config/cgmgr/systemd_linux.go, `CreateSandboxCgroup`.
 _SYSTEMD_CONTAINER: Final = re.compile(
     r"(?:cri-containerd|crio|docker)-([0-9a-f]{64})\.scope|crio-([0-9a-f]{64})", re.ASCII
@@ -25,7 +25,7 @@ _SLICE: Final = ".slice"
 
 
 class Driver(StrEnum):
-    """Who makes the kubelet's cgroups, which decides their names."""
+    """The kubelet's cgroup driver, which decides the names of cgroups."""
 
     CGROUPFS = "cgroupfs"
     SYSTEMD = "systemd"
@@ -46,16 +46,16 @@ class Kind(StrEnum):
     QOS = "Qos"
     POD = "Pod"
     CONTAINER = "Container"
-    """A container or a pod's sandbox; only the runtime knows which."""
+    """A container or a pod's sandbox: the path does not say which."""
     NESTED = "Nested"
-    """Made inside a container (or inside an unknown cgroup), and part of it."""
+    """A descendant of a container or of an unknown cgroup, and part of it."""
     OTHER = "Other"
-    """Not of a form that the kubelet or a runtime makes; runs shared."""
+    """A name that neither the kubelet nor a runtime gives; it gets the shared pool."""
 
 
 @dataclass(frozen=True, slots=True)
 class CgroupName:
-    """What a cgroup path says: which pod and container it is for; empty where it is for none."""
+    """The pod and container that a cgroup path names; empty if it names none."""
 
     kind: Kind
     qos: Qos = Qos.GUARANTEED
@@ -64,7 +64,7 @@ class CgroupName:
 
 
 class InvalidIdError(ValueError):
-    """A name that must not become part of a path."""
+    """A name that is not valid in a cgroup path."""
 
     def __init__(self, what: str, text: str, rule: str) -> None:
         super().__init__(f"{text!r} cannot be {what}: {rule}")
@@ -73,13 +73,13 @@ class InvalidIdError(ValueError):
 
 @dataclass(frozen=True)
 class CgroupNaming:
-    """Where the kubelet keeps its pods: its cgroup driver and its `cgroupRoot`.
+    """How the kubelet names cgroups, by its cgroup driver and its `cgroupRoot`.
 
     Paths are relative to the mount of a cgroup controller, without a leading `/`.
     Source: kubelet pkg/kubelet/cm, `CgroupName.ToSystemd` and `ToCgroupfs`.
 
     Raises:
-        InvalidIdError: `cgroup_root` has parts that no cgroup of the kubelet may have.
+        InvalidIdError: a part of `cgroup_root` is not valid in a cgroup name of the kubelet.
     """
 
     driver: Driver
@@ -101,14 +101,14 @@ class CgroupNaming:
         return self._path("kubepods")
 
     def qos_path(self, qos: Qos) -> str:
-        """The cgroup that holds the pods of one class; Guaranteed pods stand in `root` itself."""
+        """The parent of the pods of one class; for Guaranteed pods, that is `root` itself."""
         return self.root if qos is Qos.GUARANTEED else self._path("kubepods", qos.lower())
 
     def pod_path(self, qos: Qos, pod_uid: str) -> str:
         """The cgroup of one pod.
 
         Raises:
-            InvalidIdError: `pod_uid` is not of letters, digits and `-`.
+            InvalidIdError: `pod_uid` has other characters than letters, digits and `-`.
         """
         if not _POD_UID.fullmatch(pod_uid):
             raise InvalidIdError("a pod's UID", pod_uid, "only letters, digits and '-', at most 64")
@@ -119,7 +119,7 @@ class CgroupNaming:
         """What the cgroup at `path` is.
 
         Raises:
-            InvalidIdError: `path` is not in the tree, or holds `.`, `..` or empty parts.
+            InvalidIdError: `path` is not in the tree, or has `.`, `..` or empty parts.
         """
         return _parse(self, path)
 
@@ -142,7 +142,7 @@ class CgroupNaming:
         return {self.qos_path(qos).rpartition("/")[2]: qos for qos in classes}
 
     def _pod_uid(self, name: str, qos: Qos) -> str:
-        """The UID in the name of a pod's cgroup, or nothing."""
+        """The UID in the name of a pod's cgroup, or an empty string."""
         if self.driver is Driver.CGROUPFS:
             found = _CGROUPFS_POD.fullmatch(name)
             return found[1] if found else ""
@@ -153,7 +153,7 @@ class CgroupNaming:
         return found[1].replace("_", "-") if found else ""
 
     def _container_id(self, name: str) -> str:
-        """The id in the name of a container's or sandbox's cgroup, or nothing."""
+        """The id in the name of a container's or sandbox's cgroup, or an empty string."""
         pattern = _CGROUPFS_CONTAINER if self.driver is Driver.CGROUPFS else _SYSTEMD_CONTAINER
         found = pattern.fullmatch(name)
         return found[found.lastindex or 0] if found else ""

@@ -1,4 +1,4 @@
-"""Cgroups as values: what the kernel says of them, what may be written, and who may do it.
+"""Cgroups as values: what the kernel reports of them, and what may be written to them.
 
 Does no I/O.
 """
@@ -34,10 +34,10 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class Cgroup:
-    """What the kernel said about one cgroup.
+    """One cgroup as the kernel reported it.
 
     `path` is relative to the mount of the cpuset controller. `cpus` and `mems` are what was asked
-    for: empty means "as the parent" on v2, and "nobody can enter yet" on v1.
+    for: empty means "as the parent" on v2, and "no task can be added yet" on v1.
     """
 
     path: str
@@ -49,7 +49,7 @@ class Cgroup:
 
 @dataclass(frozen=True)
 class Tree:
-    """Every cgroup below `root` (included) as read in one pass; parents stand before children."""
+    """`root` and all its descendants as read in one pass; parents come before children."""
 
     version: Version
     root: str
@@ -57,12 +57,12 @@ class Tree:
 
     @cached_property
     def parents(self) -> Mapping[str, str]:
-        """The path around each path but the root's."""
+        """The parent of each path but the root."""
         return {path: parent(path) for path in self.cgroups if path != self.root}
 
     @cached_property
     def children(self) -> Mapping[str, tuple[str, ...]]:
-        """The paths right below each path."""
+        """The children of each path."""
         below: dict[str, list[str]] = {path: [] for path in self.cgroups}
         for path, above in self.parents.items():
             below[above].append(path)
@@ -85,10 +85,10 @@ def related(one: str, other: str) -> bool:
 
 
 def tree_of(version: Version, root: str, cgroups: Iterable[Cgroup]) -> Tree:
-    """A tree of `cgroups` in any order; those whose parent is missing (it vanished) are left out.
+    """A tree of `cgroups` in any order; those whose parent has vanished are left out.
 
     Raises:
-        KeyError: `root` is not among them.
+        KeyError: `root` is not in `cgroups`.
     """
     given = {one.path: one for one in cgroups}
     kept = {root: given.pop(root)}
@@ -134,12 +134,11 @@ class Inherited:
 class Write:
     """One write to one file of one cgroup.
 
-    `gains` and `leaves` are what the cgroup may use after the write and could not before, and the
-    reverse: what a failure of another write may forbid, or the failure of this one blocks.
-    `owner` is the container that owns the cgroup's CPUs exclusively, or empty. `unbound` is what
-    the cgroup asks for and may not use: it gets that as soon as its parent does (v2). `inherited`
-    is what the same write changes for descendants. A write that `may_block` moves memory pages,
-    and can take seconds.
+    `gains` is what the cgroup may use after the write and could not before; `leaves` is what it
+    could use before and may not after. `owner` is the container that has the cgroup's CPUs
+    exclusively, or empty. `unbound` is what the cgroup asks for and may not use: it gets that as
+    soon as its parent does (v2). `inherited` is what the same write changes for descendants. A
+    write that `may_block` moves memory pages, and can take seconds.
     """
 
     path: str
@@ -192,7 +191,7 @@ _SETTINGS: Mapping[type, Setting] = {
 
 
 class CgroupError(Exception):
-    """The kernel did not do what it was asked about a cgroup.
+    """The kernel failed a read or a write of a cgroup.
 
     `path` is the file, `value` what was written (None for a read), `number` the errno.
     """
@@ -206,15 +205,15 @@ class CgroupError(Exception):
 
 
 class CgroupVanishedError(CgroupError):
-    """The cgroup is gone, as cgroups go when their container ends: normal."""
+    """The cgroup is gone. This is normal: its container has ended."""
 
 
 class CgroupRefusedError(CgroupError):
-    """The kernel refuses the value; the cgroup is as it was."""
+    """The kernel refuses the value; the cgroup is unchanged."""
 
 
 class CgroupReadOnlyError(CgroupError):
-    """The file may not be written at all: a read-only mount, or missing rights."""
+    """The file cannot be written at all: the mount is read-only, or a permission is missing."""
 
     reason = Reason.CGROUPS_READ_ONLY
 
@@ -223,16 +222,16 @@ class CgroupTree(Protocol):
     """The cgroups below kubepods: the kernel's, or a model of them."""
 
     def read(self) -> Tree:
-        """Every cgroup as it is now; those that vanish meanwhile are left out.
+        """Every cgroup as it is now; those that vanish during the read are left out.
 
         Raises:
-            CgroupVanishedError: the root itself is not there.
+            CgroupVanishedError: the root itself does not exist.
             CgroupError: a file could not be read.
         """
         ...
 
     def write(self, write: Write) -> None:
-        """Make one write; when it raises, nothing was changed.
+        """Make one write; if it raises, nothing was changed.
 
         Raises:
             CgroupVanishedError: the cgroup is gone.

@@ -14,24 +14,24 @@ from numapin_enforcer.plan.desired import Desired, owned_cpus
 
 
 class Cause(StrEnum):
-    """What was wrong, the worst first."""
+    """What the external change did, the worst first."""
 
     INTRUSION = "Intrusion"
-    """Anybody on CPUs that another owns."""
+    """A cgroup on the exclusive CPUs of another container."""
     OWNER_MOVED = "OwnerMoved"
-    """An owner elsewhere than on its CPUs, or not on all of them."""
+    """An exclusive container on other CPUs, or not on all of its own."""
     STRAYED = "Strayed"
-    """One who shares elsewhere than on the shared CPUs, or not on all of them."""
+    """A shared cgroup outside the shared pool, or not on all of it."""
     MEMORY = "Memory"
-    """The CPUs as they should be, but other NUMA nodes."""
+    """The desired CPUs, but other NUMA nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One cgroup that somebody else changed and that was set right again.
+    """One external change of a cgroup's cpuset that was reverted.
 
-    `owned` are all CPUs that containers are to own, its own included; `owns` says whether it is to
-    own some.
+    `owned` are the exclusive CPUs of all containers, its own included; `owns` is true if it belongs
+    to an exclusive container.
     """
 
     path: str
@@ -43,7 +43,7 @@ class Drift:
 
     @property
     def cause(self) -> Cause:
-        """What was wrong."""
+        """What the change did."""
         found, meant = self.found[0], self.meant[0]
         if found == meant:
             return Cause.MEMORY
@@ -57,11 +57,11 @@ class Drift:
             for name, found, meant in zip(("cpus", "mems"), self.found, self.meant, strict=True)
             if found != meant
         )
-        return f"{self.who} had {' and '.join(parts)}; it was set right"
+        return f"{self.subject} had {' and '.join(parts)}; reverted"
 
     @property
-    def who(self) -> str:
-        """The container as people name it, or else the cgroup."""
+    def subject(self) -> str:
+        """The container by namespace, pod and name; else the cgroup."""
         if self.container is None:
             return f"cgroup {self.path}"
         one = self.container
@@ -69,7 +69,7 @@ class Drift:
 
 
 class DriftDetector:
-    """Finds external changes of cpusets that had been right."""
+    """Finds external changes of cpusets that had their desired value."""
 
     def __init__(self, has_tasks: Callable[[str], bool]) -> None:
         """Args: `has_tasks` says whether a process runs in the cgroup itself.
@@ -77,15 +77,15 @@ class DriftDetector:
         It may raise `CgroupVanishedError`.
         """
         self._has_tasks = has_tasks
-        self._right: dict[str, Desired] = {}
+        self._in_force: dict[str, Desired] = {}
 
     def detect(self, tree: Tree, desired: Mapping[str, Desired]) -> list[Drift]:
-        """Cgroups that were right at the last call, must still be the same, and are not.
+        """Cgroups that had their desired set at the last call, must still have it, and do not.
 
-        A drift that only follows from a parent's is left out. So is what happens before any process
-        runs in a cgroup: the runtime may still be setting it up.
+        A change that only follows from a parent's is left out. So is one of a cgroup without
+        processes: the runtime may still be setting it up.
         """
-        before, self._right = self._right, {}
+        before, self._in_force = self._in_force, {}
         changed: set[str] = set()
         drifts: list[Drift] = []
         owned = owned_cpus(desired.values())
@@ -94,7 +94,7 @@ class DriftDetector:
             found = (cgroup.effective_cpus, cgroup.effective_mems)
             sets = (meant.cpus, meant.mems)
             if found == sets:
-                self._right[path] = meant
+                self._in_force[path] = meant
             elif before.get(path) == meant and path != tree.root:
                 changed.add(path)
                 if parent(path) not in changed and self._inhabited(tree, path):
@@ -103,8 +103,8 @@ class DriftDetector:
         return drifts
 
     def forget(self) -> None:
-        """Start again: nothing is known to have been right."""
-        self._right = {}
+        """Start again: no cgroup is known to have had its desired set."""
+        self._in_force = {}
 
     def _inhabited(self, tree: Tree, path: str) -> bool:
         with suppress(CgroupVanishedError):
@@ -115,39 +115,41 @@ class DriftDetector:
 
 @dataclass(slots=True)
 class DriftCount:
-    """How many drifts a NodeAssignment has seen: what its status told before goes on."""
+    """How many drifts a NodeAssignment has had, continued from its status after a restart."""
 
     _object: str = ""
-    _mine: Counter[str] = field(default_factory=Counter)
+    _added: Counter[str] = field(default_factory=Counter)
     _before: Counter[str] = field(default_factory=Counter)
-    _all_before: int = 0
-    """An API server with an older CRD keeps the count and drops the causes."""
+    _total_before: int = 0
+    """An API server with an older CRD stores the count and drops the causes."""
 
     def add(self, drift: Drift) -> None:
-        """One more."""
-        self._mine[drift.cause.value] += 1
+        """Count one more."""
+        self._added[drift.cause.value] += 1
 
     def resume(self, body: Mapping[str, Any]) -> None:
-        """Go on from what the API server has, ours or an earlier life's; a new object has none.
+        """Continue from the status in the API, which this or an earlier process wrote.
 
-        `body` is the NodeAssignment, with its uid and status.
+        `body` is the NodeAssignment, with its uid and status. A new object starts at zero.
         """
         uid = str(body["metadata"].get("uid", ""))
         if self._object and uid != self._object:
-            self._mine, self._before, self._all_before = Counter(), Counter(), 0
+            self._added, self._before, self._total_before = Counter(), Counter(), 0
         self._object = uid
         status = body.get("status") or {}
-        told = Counter({str(cause): int(n) for cause, n in status.get("driftCauses", {}).items()})
-        self._before |= told - self._mine
+        counted = Counter(
+            {str(cause): int(n) for cause, n in status.get("driftCauses", {}).items()}
+        )
+        self._before |= counted - self._added
         count = int(status.get("driftCount", 0))
-        self._all_before = max(self._all_before, count - self._mine.total())
+        self._total_before = max(self._total_before, count - self._added.total())
 
     @property
     def causes(self) -> dict[str, int]:
-        """By cause, those that there were."""
-        return dict(sorted((self._mine + self._before).items()))
+        """The count by cause; causes without a drift are left out."""
+        return dict(sorted((self._added + self._before).items()))
 
     @property
     def total(self) -> int:
-        """All of them."""
-        return self._mine.total() + self._all_before
+        """The count of all drifts."""
+        return self._added.total() + self._total_before

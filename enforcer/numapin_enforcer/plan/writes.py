@@ -91,13 +91,13 @@ class _Stages:
 
     def ordered(self) -> Iterator[tuple[Step, Stage]]:
         """Every stage in its order, without those that no cgroup needs."""
-        yield Step.NARROW, self._keep
+        yield Step.NARROW, self._narrow
         without_kept = [path for path in self._paths if not self._kept(path)]
         self._interim = self._interim_sets([path for path in without_kept if self._owner[path]])
         if self._interim:
-            yield Step.NARROW, self._keep
+            yield Step.NARROW, self._narrow
         if without_kept:
-            yield Step.NARROW, self._settle
+            yield Step.NARROW, self._move_shared
         yield Step.GRANT, self._grant
         yield Step.WIDEN, self._wanted.__getitem__
 
@@ -116,17 +116,17 @@ class _Stages:
     def _kept(self, path: str) -> int:
         return self._effective[path] & self._wanted[path]
 
-    def _keep(self, path: str) -> int:
-        """The CPUs it has and may keep, or the interim CPUs of an exclusive one without any."""
+    def _narrow(self, path: str) -> int:
+        """The CPUs that it has and keeps; if none, the interim CPUs of an exclusive container."""
         return self._interim.get(path) or self._kept(path)
 
-    def _settle(self, path: str) -> int:
+    def _move_shared(self, path: str) -> int:
         """A shared cgroup that keeps no CPU gets its set, without CPUs that become exclusive.
 
         A cgroup that has nothing yet and becomes exclusive waits for its grant.
         """
         if self._owner[path]:
-            return self._keep(path)
+            return self._narrow(path)
         wanted = self._wanted[path]
         return self._kept(path) or wanted & ~self._owned or wanted
 
@@ -138,7 +138,7 @@ class _Stages:
 
         CPUs that no container has exclusively: the shared pool, else their future ones, else any.
         """
-        places: dict[str, int] = {}
+        interim: dict[str, int] = {}
         moving = [path for path in without_kept if self._effective[path]]
         alone = self._alone() if moving else {}
         taken = 0
@@ -148,14 +148,14 @@ class _Stages:
             parent, owner = self._tree.parents[path], self._owner[path]
             wanted, root = self._wanted[path], self._effective[self._tree.root]
             if self._owner[parent] == owner:
-                room = places.get(parent) or self._kept(parent)
-                places[path] = self._effective[path] & room or wanted & room or room
+                room = interim.get(parent) or self._kept(parent)
+                interim[path] = self._effective[path] & room or wanted & room or room
                 continue
             others = taken & ~alone.get(owner, 0)
             pool = self._wanted[parent] & ~self._owned
             choices = (pool & ~taken, wanted & ~others, root & ~taken, pool, wanted)
-            places[path] = next(filter(None, choices))
-        return places
+            interim[path] = next(filter(None, choices))
+        return interim
 
     def _alone(self) -> dict[str, int]:
         """The CPUs of each exclusive container that only its cgroups and their ancestors have."""

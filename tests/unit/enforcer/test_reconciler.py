@@ -137,9 +137,7 @@ def test_a_drift_is_repaired_and_told_once(world: World) -> None:
     done = world.run(spec(own("owner", "4-7")))
     assert world.cpus(f"{OWNER}/{A}") == "4-7"
     (drift,) = done.drifts
-    assert str(drift) == (
-        "container default/owner/main had cpus 4 instead of 4-7; it was set right"
-    )
+    assert str(drift) == ("container default/owner/main had cpus 4 instead of 4-7; reverted")
     assert drift.cause is Cause.OWNER_MOVED
     assert world.run(spec(own("owner", "4-7")), everything=True).drifts == ()
 

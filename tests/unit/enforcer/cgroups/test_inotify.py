@@ -180,7 +180,7 @@ def test_a_watch_that_the_kernel_refuses_is_told_with_the_remedy(
         patched.setattr(watch._libc, "inotify_add_watch", full)
         (root / "pod1").mkdir()
         assert watch.read().appeared == ("kubepods/pod1",)
-        assert watch.problem.startswith("kubepods/pod1 and what is in it is not watched")
+        assert watch.problem.startswith("kubepods/pod1 and its descendants are not watched")
         assert watch.problem.endswith("raise fs.inotify.max_user_watches")
     watch.cover(["kubepods", "kubepods/pod1"])
     assert watch.problem == ""

@@ -21,7 +21,7 @@ def _drift(path: str) -> Drift:
 
 def test_each_cgroups_first_drift_is_told_and_then_rarely() -> None:
     events = DriftEvents()
-    assert events.note(_drift("a"), 0) == "cgroup a had cpus 0 instead of 1; it was set right"
+    assert events.note(_drift("a"), 0) == "cgroup a had cpus 0 instead of 1; reverted"
     assert events.note(_drift("a"), 1) == ""
     assert events.note(_drift("a"), 2) == ""
     assert events.note(_drift("b"), 2)
@@ -49,10 +49,8 @@ def test_after_the_quiet_time_it_is_told_again_and_not_before() -> None:
     assert events.note(_drift("a"), LATE)
     assert events.note(_drift("a"), LATE + QUIET_SECONDS - 1) == ""
     note = events.note(_drift("a"), LATE + QUIET_SECONDS)
-    assert note == (
-        "cgroup a had cpus 0 instead of 1; it was set right; 1 more times since the last Event"
-    )
-    assert events.note(_drift("a"), LATE + 2 * QUIET_SECONDS).endswith("set right")
+    assert note == ("cgroup a had cpus 0 instead of 1; reverted; 1 more times since the last Event")
+    assert events.note(_drift("a"), LATE + 2 * QUIET_SECONDS).endswith("; reverted")
 
 
 def test_room_for_events_comes_back_slowly_and_never_more_than_a_burst() -> None:
