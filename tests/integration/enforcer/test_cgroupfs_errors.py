@@ -27,16 +27,17 @@ def real() -> Iterator[RealCgroups]:
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "meaning"),
     [
-        (CpuSet([60_000]), "beyond .*ERANGE"),
-        (MemSet([1023]), "(not there .*EINVAL|beyond .*ERANGE)"),
+        (CpuSet([60_000]), "cannot have .*ERANGE"),
+        (MemSet([1023]), "(does not exist .*EINVAL|cannot have .*ERANGE)"),
     ],
 )
 def test_a_set_that_the_machine_lacks_is_reported_with_file_and_value(
-    real: RealCgroups, value: CpuSet | MemSet, told: str
+    real: RealCgroups, value: CpuSet | MemSet, meaning: str
 ) -> None:
-    with pytest.raises(CgroupRefusedError, match=f"writing '{value}' to /sys.*pod/cpuset.*{told}"):
+    message = f"writing '{value}' to /sys.*pod/cpuset.*{meaning}"
+    with pytest.raises(CgroupRefusedError, match=message):
         real.write(Write(f"{real.root}/pod", value, Step.GRANT))
 
 
@@ -46,7 +47,7 @@ def test_an_emptied_set_is_reported(real: RealCgroups) -> None:
     real.write(Write(path, online_cpus(), Step.GRANT))
     real.write(Write(path, memory_nodes(), Step.GRANT))
     real.enter(path)
-    with pytest.raises(CgroupRefusedError, match="empty while tasks are inside"):
+    with pytest.raises(CgroupRefusedError, match="empty while the cgroup has tasks"):
         real.write(Write(path, CpuSet(), Step.GRANT))
 
 

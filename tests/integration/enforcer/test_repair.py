@@ -1,4 +1,4 @@
-"""What others do to our cpusets is set right, and our own end changes none of them."""
+"""External cpuset changes are reverted, and the end of the enforcer changes no cpuset."""
 
 import asyncio
 import os
@@ -41,7 +41,7 @@ async def test_a_container_that_was_moved_onto_an_exclusive_cpu_is_moved_off(
     await node.start()
     await node.applied(spec(assigned(owner.uid, "main", "1"), shared="0"))
     for cgroup in (f"{kubelet.kubepods}/besteffort", other.cgroup, intruder):
-        with suppress(PermissionError):  # the cgroup around it was set right already
+        with suppress(PermissionError):  # its parent was reverted already
             write_cpus(cgroup, "0-1")
     await eventually(lambda: cpus_of(intruder) == "0")
     await eventually(lambda: cpus_of(other.cgroup) == "0")
