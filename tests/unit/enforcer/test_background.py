@@ -1,0 +1,310 @@
+"""The background updates after each pass, over models of kernel, runtime and systemd."""
+
+import asyncio
+import errno
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import pytest
+
+from numapin_api.conditions import Reason
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
+from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
+from numapin_enforcer.background import BackgroundUpdates
+from numapin_enforcer.cfs_quota.updater import UNLIMITED_US, CfsQuotaUpdater
+from numapin_enforcer.cgroups.memory_mover import MemoryMover
+from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
+from numapin_enforcer.cgroups.snapshot import CgroupSnapshot
+from numapin_enforcer.cgroups.tree import CgroupRefusedError, Quota, Step, Version, Write
+from numapin_enforcer.reconciler import AssignmentGoal, Converged, Reconciler, ReleaseGoal
+from numapin_enforcer.runtime.container_names import ContainerNames
+from numapin_enforcer.runtime.previous import PreviousUpdates
+from numapin_enforcer.runtime.types import ContainerResources, CriUnavailableError
+from numapin_enforcer.runtime.updater import RuntimeUpdater
+from numapin_enforcer.status.conditions import PASSES_TO_STALL
+from numapin_enforcer.systemd.service_manager import SliceSets
+from numapin_enforcer.systemd.updater import SliceUpdater
+from support.fakes.manual_clock import ManualClock
+from support.fakes.runtime import FakeRuntime
+from support.fakes.systemd import FakeSystemd
+from support.fakes.watched_kernel import ModelWatch, WatchedModel
+
+ID = "a" * 64
+ROOT = "kubepods.slice"
+POD = f"{ROOT}/kubepods-pod1.slice"
+CONTAINER = f"{POD}/cri-containerd-{ID}.scope"
+BURSTABLE = f"{ROOT}/kubepods-burstable.slice"
+ALL, MEMS = CpuSet(range(4)), MemSet((0,))
+LIMIT, NO_LIMIT = Quota(200_000), Quota(None)
+MOVE = Write(CONTAINER, MEMS, Step.MOVE_MEMORY, may_block=True)
+MACHINE = Topology(
+    cpus=tuple(Cpu(cpu, cpu, 0, NO_CACHE, 0) for cpu in range(4)),
+    numa_nodes=(NumaNode(0, 1 << 30),),
+)
+
+
+def spec_of(cpus: str, cpu_quota: Literal["Keep", "Unlimited"] = "Keep") -> NodeAssignmentSpec:
+    """Container c of pod 1 has `cpus` exclusively."""
+    exclusive = CpuSet.parse(cpus)
+    container = ContainerAssignment(
+        pod_uid="1", namespace="d", pod="p", container="c", cpus=exclusive, exclusive=True
+    )
+    pools = Pools(reserved=CpuSet((0,)), shared=ALL - exclusive)
+    return NodeAssignmentSpec(pools=pools, containers=(container,), cpu_quota=cpu_quota)
+
+
+CPU_2, CPU_3 = spec_of("2"), spec_of("3")
+
+
+class Node:
+    """Pod 1 with one container; passes enforce a spec and then update the background."""
+
+    def __init__(
+        self,
+        folder: Path,
+        runtime: FakeRuntime,
+        wake: asyncio.Event,
+        previous: NodeAssignmentSpec | None = None,
+    ) -> None:
+        self.model = WatchedModel(Version.V2, ALL, MEMS, root=ROOT)
+        for path in (BURSTABLE, POD, CONTAINER):
+            self.model.make(path)
+        self.model.enter(CONTAINER)
+        self.model.groups[CONTAINER].quota = LIMIT
+        self.runtime, self.systemd, self.clock = runtime, FakeSystemd(BURSTABLE), ManualClock()
+        runtime.has(ID, "c")
+        naming = CgroupNaming(Driver.SYSTEMD)
+        snapshot = CgroupSnapshot(self.model, ModelWatch(self.model))
+        self.pods: Any = SimpleNamespace(naming=naming, files=self.model, snapshot=snapshot)
+        self.reconciler = Reconciler(self.model, snapshot, naming)
+        self.background = BackgroundUpdates(
+            names=ContainerNames(runtime, wake, self.clock),
+            runtime=RuntimeUpdater(runtime, wake, self.clock),
+            slices=SliceUpdater(lambda: self.systemd, wake, self.clock),
+            cfs_quota=CfsQuotaUpdater(folder, wake, self.clock),
+            memory=MemoryMover(wake, self.clock),
+            previous=PreviousUpdates(previous),
+        )
+
+    def start(self, start: Callable[[Awaitable[None]], None]) -> None:
+        for task in (
+            self.background.names.run(),
+            self.background.runtime.run(),
+            self.background.slices.run(),
+            self.background.cfs_quota.run(),
+            self.background.memory.run(),
+        ):
+            start(task)
+
+    async def make_pass(self, spec: NodeAssignmentSpec | None, *, full: bool = False) -> Converged:
+        """Enforce `spec`, or (None) release everything; let the background tasks run."""
+        names = self.background.names.known
+        goal = AssignmentGoal(spec, MACHINE, names) if spec else ReleaseGoal(MACHINE)
+        done = self.reconciler.converge(goal, full_resync=full)
+        self.background.update(spec, self.pods, done, full_resync=full)
+        await self.clock.run_tasks()
+        return done
+
+    async def enforce(self, spec: NodeAssignmentSpec) -> None:
+        """A pass before the container has a name, and the pass after."""
+        await self.make_pass(spec)
+        await self.make_pass(spec)
+
+    @property
+    def sent(self) -> list[str]:
+        """The CPUs of each update that the runtime was sent."""
+        return [str(resources.cpus) for _, resources in self.runtime.updates]
+
+    def reasons(self, failed_passes: int = 0) -> tuple[list[str], list[str]]:
+        report = self.background.report(failed_passes)
+        return [one.reason for one in report.stalled], [one.reason for one in report.working]
+
+
+@pytest.fixture
+async def node(
+    tmp_path: Path,
+    runtime: FakeRuntime,
+    wake: asyncio.Event,
+    start: Callable[[Awaitable[None]], None],
+) -> Node:
+    made = Node(tmp_path, runtime, wake)
+    made.start(start)
+    return made
+
+
+async def test_the_runtime_is_asked_for_the_names_of_assigned_pods(node: Node) -> None:
+    complete: list[bool] = []
+    for _ in range(2):
+        await node.make_pass(CPU_3)
+        complete.append(node.background.names_complete)
+    assert complete == [False, True]
+    assert node.background.names.known == {ID: "c"}
+
+
+async def test_the_runtime_is_sent_exclusive_cpus_after_the_kernel(node: Node) -> None:
+    await node.make_pass(CPU_3)
+    assert node.sent == []
+    await node.make_pass(CPU_3)
+    assert node.runtime.updates == [(ID, ContainerResources(CpuSet((3,))))]
+
+
+async def test_names_of_deleted_containers_are_dropped_by_a_full_resync(node: Node) -> None:
+    await node.enforce(CPU_3)
+    node.model.vanish(CONTAINER)
+    await node.make_pass(CPU_3)
+    assert node.background.names.known == {ID: "c"}
+    await node.make_pass(CPU_3, full=True)
+    assert node.background.names.known == {}
+
+
+async def test_cpus_that_the_runtime_may_still_write_are_reported(node: Node) -> None:
+    await node.enforce(CPU_3)
+    node.runtime.may_update.clear()
+    await node.make_pass(CPU_2)
+    assert node.background.report(0).stale_cpus[CONTAINER] == CpuSet((3,))
+    node.runtime.may_update.set()
+    await node.clock.run_tasks()
+    await node.make_pass(CPU_2)
+    assert CONTAINER not in node.background.report(0).stale_cpus
+    assert node.sent == ["3", "2"]
+
+
+async def test_an_external_change_makes_the_runtime_be_updated_again(node: Node) -> None:
+    await node.enforce(CPU_3)
+    node.model.groups[CONTAINER].cpus = ALL
+    node.model.written.append(CONTAINER)
+    done = await node.make_pass(CPU_3)
+    assert [one.path for one in done.drifts] == [CONTAINER]
+    assert node.sent == ["3", "3"]
+
+
+async def test_systemd_is_sent_the_cpus_of_qos_slices(node: Node) -> None:
+    await node.enforce(CPU_3)
+    assert node.systemd.known == {BURSTABLE: SliceSets(CpuSet(range(3)))}
+
+
+async def test_systemd_is_reset_when_slices_are_cleared(node: Node) -> None:
+    await node.enforce(CPU_3)
+    done = await node.make_pass(None)
+    assert done.tree is not None
+    node.background.clear_slices(done.tree, node.pods.naming)
+    await node.clock.run_tasks()
+    assert node.systemd.known == {BURSTABLE: SliceSets()}
+
+
+async def test_the_runtime_is_sent_all_cpus_after_a_release(node: Node) -> None:
+    await node.enforce(CPU_3)
+    await node.make_pass(None)
+    assert node.sent == ["3", "0-3"]
+
+
+async def test_the_report_is_delayed_while_systemd_answers(node: Node) -> None:
+    node.systemd.gate.clear()
+    await node.enforce(CPU_3)
+    assert node.background.report(0).finishes_soon
+    node.systemd.gate.set()
+    await node.clock.run_tasks()
+    assert not node.background.report(0).finishes_soon
+
+
+async def test_nothing_is_sent_after_a_pause(node: Node) -> None:
+    node.runtime.failure = CriUnavailableError(Path("/run/x.sock"), "no answer")
+    node.background.names.known = {ID: "c"}
+    await node.make_pass(CPU_3)
+    node.background.pause()
+    node.runtime.failure = None
+    await node.clock.advance(60)
+    assert node.sent == []
+
+
+async def test_a_runtime_that_does_not_answer_is_reported(node: Node) -> None:
+    node.runtime.failure = CriUnavailableError(Path("/run/x.sock"), "no answer")
+    await node.make_pass(CPU_3)
+    assert node.reasons()[0] == [Reason.RUNTIME_UNAVAILABLE]
+
+
+async def test_cpus_of_the_previous_process_count_until_the_runtime_is_updated(
+    tmp_path: Path,
+    runtime: FakeRuntime,
+    wake: asyncio.Event,
+    start: Callable[[Awaitable[None]], None],
+) -> None:
+    node = Node(tmp_path, runtime, wake, CPU_3)
+    node.start(start)
+    await node.make_pass(CPU_2)
+    assert node.background.report(0).stale_cpus[POD] == CpuSet((3,))
+    assert Reason.APPLYING in node.reasons()[1]
+    await node.make_pass(CPU_2)
+    await node.make_pass(CPU_2)
+    assert node.sent == ["2"]
+    stale = node.background.report(0).stale_cpus
+    assert not {POD, CONTAINER} & stale.keys()
+
+
+async def test_the_previous_update_is_not_repeated_before_the_kernel_has_the_cpus(
+    tmp_path: Path,
+    runtime: FakeRuntime,
+    wake: asyncio.Event,
+    start: Callable[[Awaitable[None]], None],
+) -> None:
+    node = Node(tmp_path, runtime, wake, CPU_3)
+    node.start(start)
+    node.background.names.known = {ID: "c"}
+
+    def refuse(write: Write) -> None:
+        raise CgroupRefusedError(write.path, str(write.value), errno.EBUSY, "busy")
+
+    node.model.before_write = refuse
+    done = await node.make_pass(CPU_2)
+    assert done.failures
+    assert node.sent == []
+
+
+async def test_a_cfs_limit_is_removed_and_restored(node: Node) -> None:
+    unlimited = spec_of("3", cpu_quota="Unlimited")
+    await node.enforce(unlimited)
+    await node.clock.until(lambda: node.model.groups[CONTAINER].quota == NO_LIMIT)
+    await node.clock.until(lambda: node.background.cfs_quota.lifted)
+    await node.make_pass(unlimited)
+    assert node.runtime.updates[-1][1].quota_us == UNLIMITED_US
+    node.background.restore_quotas(node.pods, full_resync=False)
+    await node.clock.until(lambda: node.model.groups[CONTAINER].quota == LIMIT)
+
+
+async def test_a_refused_move_of_memory_stalls_after_some_passes(node: Node) -> None:
+    def refuse(write: Write) -> None:
+        raise CgroupRefusedError(write.path, str(write.value), errno.EBUSY, "busy")
+
+    done = await node.make_pass(CPU_3)
+    node.model.before_write = refuse
+    with_move = replace(done, moves=(MOVE,))
+    node.background.update(CPU_3, node.pods, with_move, full_resync=False)
+    await node.clock.until(lambda: node.background.memory.failures)
+    assert node.reasons(0) == ([], [Reason.CGROUP_WRITE_FAILED])
+    assert node.reasons(PASSES_TO_STALL) == ([Reason.CGROUP_WRITE_FAILED], [])
+
+
+async def test_no_memory_is_moved_after_a_stop(node: Node) -> None:
+    written: list[Write] = []
+    done = await node.make_pass(CPU_3)
+    node.model.after_write = written.append
+    with_move = replace(done, moves=(MOVE,))
+    node.background.update(CPU_3, node.pods, with_move, full_resync=False)
+    node.background.stop_moves(node.pods)
+    await node.clock.advance(60)
+    assert written == []
+
+
+async def test_the_runtimes_version_is_reported(
+    node: Node, start: Callable[[Awaitable[None]], None]
+) -> None:
+    assert node.background.report(0).runtime is None
+    start(node.background.names.probe(10))
+    await node.clock.run_tasks()
+    runtime = node.background.report(0).runtime
+    assert runtime is not None
+    assert (runtime.name, runtime.version) == ("fake", "v1")
