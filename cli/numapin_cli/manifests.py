@@ -55,7 +55,7 @@ def read_inputs(files: Iterable[Path]) -> PlanInputs:
                 pod = _pod(manifest)
                 if any(other.uid == pod.uid for other in pods):
                     raise CommandError(
-                        f"{manifest.source}: pod {pod.name} is there already; give each pod once"
+                        f"{manifest.source}: pod {pod.name} is listed twice; list each pod once"
                     )
                 pods.append(pod)
             case kind:

@@ -150,7 +150,7 @@ class Informer(Generic[T]):
             now = (await self._client.list_chunk(self.source, limit=1)).resource_version
             if _is_older(now, self._version):
                 log.warning(
-                    "the API server has lost its history",
+                    "the API server returned to an older state, listing again",
                     extra={"source": self.source.path, "ours": self._version, "theirs": now},
                 )
                 self._version = ""

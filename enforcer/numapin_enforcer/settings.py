@@ -25,9 +25,10 @@ In a pod the service account leads to the API server; elsewhere --kubeconfig, KU
 ~/.kube/config does."""
 
 _STANDBY_DESCRIPTION: Final = """\
-Stands by for this node's enforcer. While the enforcer is away (it crashed, or is being replaced),
+Stands by for this node's enforcer. While the enforcer does not run (it crashed, or is replaced),
 the standby keeps new pods off the exclusive CPUs of others, by the assignment that the enforcer
-left on the node. It pins no container and reports nothing. It stops when the enforcer is back."""
+saved on the node. It pins no container and reports nothing. It stops when the enforcer
+runs again."""
 
 _STANDBY_EPILOG: Final = """\
 Every option can be set in the environment instead: NUMAPIN_ and its name in capitals, such as
@@ -129,7 +130,7 @@ _RUNNING: Final = (
     Option(
         "--resync-seconds",
         10,
-        "how often to read everything although no event came",
+        "time between two passes that read everything, even if no event came",
         type=seconds_between(0.1, 3600),
         metavar="SECONDS",
     ),

@@ -107,7 +107,7 @@ class CfsQuotaUpdater:
             return ()
         if not isinstance(self.problem, _EXPECTED):
             return (internal_error("updating CFS limits", self.problem),)
-        message = f"CFS limits are not as they should be: {self.problem}"
+        message = f"CFS limits could not be set: {self.problem}"
         return (Obstacle(Reason.CGROUP_WRITE_FAILED, message),)
 
     async def run(self) -> None:

@@ -29,7 +29,7 @@ LOG: Final = logging.getLogger(__name__)
 
 # Log texts that the lab's chaos run and the benchmarks search for.
 STANDING_BY: Final = "standing by"
-ENFORCER_AWAY: Final = "the enforcer is away: keeping new pods off exclusive CPUs of others"
+ENFORCER_AWAY: Final = "the enforcer does not run: keeping new pods off exclusive CPUs of others"
 FENCED: Final = "fenced"
 
 RESYNC_SECONDS: Final = 1.0
@@ -120,7 +120,7 @@ class Standby:
             LOG.info(ENFORCER_AWAY)
             with closing(self._kubepods):
                 self._fence_until_the_enforcer_is_back()
-            LOG.info("the enforcer is back")
+            LOG.info("the enforcer runs again")
 
     def _fence_until_the_enforcer_is_back(self) -> None:
         """Make passes until an enforcer has the lock; called, and each pass made, with it held."""

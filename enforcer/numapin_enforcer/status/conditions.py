@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from numapin_api.conditions import Condition, ConditionType, Obstacle, Reason, Verdict, merge
 from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
+from numapin_api.quantity import plural
 from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.tree import CgroupReadOnlyError, Write
 from numapin_enforcer.status.summary import Summary
@@ -136,10 +137,10 @@ def cgroup_obstacles(
     if not failures:
         return [], []
     first = failures[0].error
-    told = "; ".join(str(failure.error) for failure in failures[:SHOWN])
+    shown = "; ".join(str(failure.error) for failure in failures[:SHOWN])
     if len(failures) > SHOWN:
-        told += f"; and {len(failures) - SHOWN} more"
-    obstacle = Obstacle(first.reason, told)
+        shown += f"; and {len(failures) - SHOWN} more"
+    obstacle = Obstacle(first.reason, shown)
     hopeless = isinstance(first, CgroupReadOnlyError) or failed_passes >= PASSES_TO_STALL
     return ([obstacle], []) if hopeless else ([], [obstacle])
 
@@ -149,32 +150,32 @@ def moving(writes: Iterable[Write]) -> list[Obstacle]:
     paths = {write.path for write in writes}
     if not paths:
         return []
-    return [Obstacle(Reason.APPLYING, f"memory of {len(paths)} cgroups is being moved")]
+    return [Obstacle(Reason.APPLYING, f"memory of {plural(len(paths), 'cgroup')} is being moved")]
 
 
 def remembered(lingering: Collection[str]) -> list[Obstacle]:
     """Containers that the runtime may still give CPUs that they must not have."""
     if not lingering:
         return []
-    told = f"the runtime is being told that {len(lingering)} containers may use other CPUs now"
-    return [Obstacle(Reason.APPLYING, told)]
+    count = plural(len(lingering), "container")
+    return [Obstacle(Reason.APPLYING, f"the runtime is being updated with the CPUs of {count}")]
 
 
 def _unkept(summary: Summary) -> list[Obstacle]:
     """Containers that are reported as exclusive once the assignment is on disk."""
     if not summary.unkept:
         return []
-    told = f"the assignment is being kept on the node, {summary.unkept} of its owners are new"
-    return [Obstacle(Reason.APPLYING, told)]
+    new = plural(summary.unkept, "new exclusive container")
+    return [Obstacle(Reason.APPLYING, f"the assignment is being saved on the node, with {new}")]
 
 
 def _fine(spec: NodeAssignmentSpec | None, summary: Summary) -> str:
     if spec is None:
-        return "nothing is to be enforced"
+        return "there is nothing to enforce"
     if spec.mode == "None":
         return "every cgroup has what its parent has"
     count = sum(one.exclusive for one in summary.containers)
-    return "1 container owns CPUs" if count == 1 else f"{count} containers own CPUs"
+    return f"{plural(count, 'container')} with exclusive CPUs"
 
 
 def _first(obstacles: Sequence[Obstacle]) -> Obstacle | None:

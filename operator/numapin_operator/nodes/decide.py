@@ -166,7 +166,7 @@ def _outcome(picture: NodePicture, governing: PolicyView, plan: Plan) -> NodeOut
             governing, name, Reason.WAITING_FOR_CONTAINERS, _still_reserved(plan.waiting)
         )
     if plan.queued and outcome.reason == Reason.IN_FORCE:
-        message = f"pods that are ending still hold the CPUs meant for {_some(plan.queued)}"
+        message = f"terminating pods still use the CPUs assigned to {_some(plan.queued)}"
         return waiting(governing, name, Reason.WAITING_FOR_CONTAINERS, message)
     return outcome
 

@@ -60,7 +60,7 @@ class RefusalEvents:
             if now - self._offered_at.get(subject, -QUIET_SECONDS) < QUIET_SECONDS:
                 continue
             if len(self._waiting) >= WAITING_EVENTS:
-                _log.warning("too many refusals, no Event", extra={"pod": refusal.pod})
+                _log.warning("too many refusals, Event dropped", extra={"pod": refusal.pod})
                 continue
             self._remember(subject, now)
             self._waiting.append(event_about(refusal, consequence))

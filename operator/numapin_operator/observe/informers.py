@@ -37,7 +37,7 @@ def decode_pod(body: Json) -> PodView:
     try:
         return parse_pod(body)
     except PodFormatError as error:
-        _log.warning("cannot parse a pod, it will share", extra={"error": str(error)})
+        _log.warning("cannot parse a pod, it runs in the shared pool", extra={"error": str(error)})
         metadata, spec = body["metadata"], body.get("spec") or {}
         return PodView(
             uid=metadata["uid"],

@@ -156,7 +156,7 @@ def policy_fault(policy: PolicyView) -> tuple[str, str] | None:
         return Reason.INVALID_POLICY, f"spec.{policy.problem}"
     if fields := unsupported_fields(policy.spec):
         unsupported = ", ".join(f"spec.{field}" for field in fields)
-        message = f"{unsupported} is not supported yet; what was in force stays"
+        message = f"{unsupported} is not supported yet; what was in force stays in force"
         return Reason.UNSUPPORTED_FIELD, message
     return None
 
@@ -194,7 +194,7 @@ def _ready(nodes: PolicyNodes, judged: Sequence[NodeOutcome]) -> Verdict:
         )
     if nodes.overruled:
         lost = sum(map(len, nodes.overruled.values()))
-        message = f"{plural(lost, 'node')} selected, each governed by a policy of higher rank"
+        message = f"{plural(lost, 'node')} selected, all governed by other policies"
         return Verdict(ConditionType.READY, True, Reason.OVERRULED, message)
     return Verdict(
         ConditionType.READY,

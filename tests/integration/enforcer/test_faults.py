@@ -248,7 +248,7 @@ async def test_no_container_is_reported_exclusive_before_its_spec_is_on_disk(
     slow = folder / "assignment.new"
     os.mkfifo(slow)  # whoever opens it to write waits for somebody who reads
     node.assign(spec(assigned(second.uid, "main", "1"), shared="0"))
-    await eventually(lambda: "being kept on the node" in node.condition("Reconciling")[2])
+    await eventually(lambda: "being saved on the node" in node.condition("Reconciling")[2])
     assert node.condition("Reconciling")[0] == "True"
     told = node.status["containers"]
     assert [(one["podUID"], one["cpus"], one["exclusive"]) for one in told] == [

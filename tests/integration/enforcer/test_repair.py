@@ -141,7 +141,7 @@ async def test_no_cpu_is_exclusive_while_the_runtime_may_give_it_to_its_former_c
     try:
         node.assign(spec(assigned(heir.uid, "main", "1"), shared="0"))
         await eventually(lambda: (cpus_of(cgroup), cpus_of(heir_cgroup)) == ("0", "1"))
-        await eventually(lambda: "the runtime is being told" in node.condition("Ready")[2])
+        await eventually(lambda: "the runtime is being updated" in node.condition("Ready")[2])
         (status,) = node.status["containers"]
         assert (status["cpus"], status["exclusive"]) == ("1", False)
     finally:

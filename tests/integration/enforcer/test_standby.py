@@ -17,7 +17,7 @@ from support.real.waiting import PATIENCE_SECONDS, eventually
 
 TELL = ("grep", "Cpus_allowed_list", "/proc/self/status")
 NEWCOMERS = 5
-BACK = "the enforcer is back"
+BACK = "the enforcer runs again"
 
 
 async def standing_in(node: Node) -> None:

@@ -161,7 +161,7 @@ def test_pods_come_from_standard_input_in_the_order_bound(
         ),
         ("pods.yaml", "kind: Deployment", "kind: Deployment cannot be planned; give a CpuPolicy"),
         ("pods.yaml", "kind: List\nitems: 1", "document 1: items: must be a list of objects"),
-        ("pods.yaml", f"{PODS}---\n{PODS}", "pods.yaml: document 3: pod first is there already"),
+        ("pods.yaml", f"{PODS}---\n{PODS}", "pods.yaml: document 3: pod first is listed twice"),
         ("machine.json", "{}", "machine.json: cpus: is missing"),
     ],
 )

@@ -99,7 +99,7 @@ def _check(hints: MemoryHints, numa_nodes: NumaMask, *, promised: bool) -> None:
     if promised and numa_nodes.bit_count() != hints.fewest:
         raise NotEnoughMemoryError(
             f"wanted {_amounts(hints.asked)}, which only {_nodes(numa_nodes)} have together; "
-            f"{hints.fewest} would do on an empty machine"
+            f"{hints.fewest} would suffice on an empty machine"
         )
 
 

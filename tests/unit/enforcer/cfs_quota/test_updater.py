@@ -128,7 +128,7 @@ async def test_a_write_that_the_kernel_refuses_is_reported_and_retried(
     updater.want((PATH,), model, "kubepods", full_resync=False)
     await clock.until(updater.obstacles)
     (obstacle,) = updater.obstacles()
-    assert "CFS limits are not as they should be" in obstacle.message
+    assert "CFS limits could not be set" in obstacle.message
     model.before_write = lambda write: None
     wake.clear()
     await clock.advance(0.5)

@@ -56,17 +56,17 @@ def test_who_cannot_look_says_so() -> None:
 @pytest.mark.parametrize(
     ("scene", "fine"),
     [
-        (replace(SCENE, spec=None), "nothing is to be enforced"),
+        (replace(SCENE, spec=None), "there is nothing to enforce"),
         (
             replace(SCENE, spec=NodeAssignmentSpec(mode="None")),
             "every cgroup has what its parent has",
         ),
-        (replace(SCENE, summary=Summary()), "0 containers own CPUs"),
-        (SCENE, "1 container owns CPUs"),
-        (replace(SCENE, summary=Summary((ONE, ONE))), "2 containers own CPUs"),
+        (replace(SCENE, summary=Summary()), "0 containers with exclusive CPUs"),
+        (SCENE, "1 container with exclusive CPUs"),
+        (replace(SCENE, summary=Summary((ONE, ONE))), "2 containers with exclusive CPUs"),
         (
             replace(SCENE, summary=Summary((ONE.model_copy(update={"exclusive": False}),))),
-            "0 containers own CPUs",
+            "0 containers with exclusive CPUs",
         ),
     ],
 )
