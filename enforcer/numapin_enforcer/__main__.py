@@ -22,7 +22,7 @@ from numapin_enforcer.assignment.local_copy import LocalCopy, LocalCopyWriter
 from numapin_enforcer.assignment.watch import AssignmentWatch
 from numapin_enforcer.background import BackgroundUpdates
 from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
-from numapin_enforcer.cgroups.filesystem import NoCpusetError
+from numapin_enforcer.cgroups.cgroupfs import NoCpusetError
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder
 from numapin_enforcer.cgroups.memory_mover import MemoryMover
 from numapin_enforcer.cgroups.naming import InvalidIdError

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from numapin_api.nodeassignment import CgroupStatus
-from numapin_enforcer.cgroups.filesystem import Cgroupfs, NoKubepodsError, find_mounts, find_naming
+from numapin_enforcer.cgroups.cgroupfs import Cgroupfs, NoKubepodsError, find_mounts, find_naming
 from numapin_enforcer.cgroups.inotify import CgroupWatch
 from numapin_enforcer.cgroups.naming import CgroupNaming
-from numapin_enforcer.cgroups.snapshot import CgroupSnapshot
+from numapin_enforcer.cgroups.tree_cache import CgroupSnapshot
 
 
 @dataclass(frozen=True)

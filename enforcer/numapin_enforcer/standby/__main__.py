@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from numapin_daemon.logs import setup_logging
-from numapin_enforcer.cgroups.filesystem import NoCpusetError
+from numapin_enforcer.cgroups.cgroupfs import NoCpusetError
 from numapin_enforcer.cgroups.naming import InvalidIdError
 from numapin_enforcer.cgroups.tree import CgroupError
 from numapin_enforcer.hardware.discovery import DiscoveryError

@@ -11,10 +11,10 @@ import pytest
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
-from numapin_enforcer.cgroups.filesystem import Cgroupfs
+from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
 from numapin_enforcer.cgroups.inotify import CgroupWatch
 from numapin_enforcer.cgroups.naming import Qos
-from numapin_enforcer.cgroups.snapshot import CgroupSnapshot
+from numapin_enforcer.cgroups.tree_cache import CgroupSnapshot
 from numapin_enforcer.hardware.discovery import discover
 from numapin_enforcer.reconciler import AssignmentGoal, Reconciler
 from numapin_enforcer.status.summary import summarize

@@ -8,7 +8,7 @@ import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.apply import apply
-from numapin_enforcer.cgroups.filesystem import Cgroupfs, Mounts
+from numapin_enforcer.cgroups.cgroupfs import Cgroupfs, Mounts
 from numapin_enforcer.cgroups.tree import (
     CgroupReadOnlyError,
     CgroupRefusedError,

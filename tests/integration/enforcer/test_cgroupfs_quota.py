@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from numapin_enforcer.cfs_quota.lifted import LiftedQuotas
-from numapin_enforcer.cgroups.filesystem import Cgroupfs, Mounts, find_mounts
+from numapin_enforcer.cgroups.cgroupfs import Cgroupfs, Mounts, find_mounts
 from numapin_enforcer.cgroups.tree import CgroupRefusedError, Quota, Step, Version, Write
 
 INNER = "pod1/container"

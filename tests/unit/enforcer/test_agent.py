@@ -15,8 +15,8 @@ from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_enforcer.agent import ACCEPTED, SEARCH_SECONDS, Agent
 from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
-from numapin_enforcer.cgroups.snapshot import CgroupSnapshot
 from numapin_enforcer.cgroups.tree import Version
+from numapin_enforcer.cgroups.tree_cache import CgroupSnapshot
 from support.fakes.manual_clock import ManualClock
 from support.fakes.watched_kernel import ModelWatch, WatchedModel
 

@@ -8,7 +8,6 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
-from numapin_enforcer.cgroups.snapshot import CgroupSnapshot
 from numapin_enforcer.cgroups.tree import (
     CgroupReadOnlyError,
     CgroupRefusedError,
@@ -16,6 +15,7 @@ from numapin_enforcer.cgroups.tree import (
     Version,
     Write,
 )
+from numapin_enforcer.cgroups.tree_cache import CgroupSnapshot
 from numapin_enforcer.plan.drift import Cause
 from numapin_enforcer.reconciler import AssignmentGoal, Converged, Reconciler, ReleaseGoal
 from numapin_enforcer.status.summary import summarize

@@ -4,7 +4,7 @@ import pytest
 
 from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cgroups.filesystem import (
+from numapin_enforcer.cgroups.cgroupfs import (
     Cgroupfs,
     Mounts,
     NoCpusetError,
