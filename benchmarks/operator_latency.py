@@ -21,7 +21,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from numapin_api import names
-from numapin_api.hardware import compact_topology
+from numapin_api.hardware.compact import compact_topology
 from numapin_api.topology import Cpu, NumaNode, Topology
 from numapin_client.client import ApiClient, Source, connect
 from numapin_client.informer import Informer

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from numapin_api.machine import MachineFormatError, parse_machine
+from numapin_api.hardware.machine import MachineFormatError, parse_machine
 from numapin_api.topology import Topology
 from numapin_cli.manifests import PlanInputs, read_inputs
 from numapin_cli.subcommand import CommandError, Subcommand

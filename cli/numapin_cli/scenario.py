@@ -9,8 +9,8 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from numapin_api.cpupolicy import CpuPolicySpec
+from numapin_api.hardware.machine import MachineFormatError, parse_machine
 from numapin_api.invalid import invalid_fields
-from numapin_api.machine import MachineFormatError, parse_machine
 from numapin_api.topology import Topology
 from numapin_operator.observe.pods import parse_pod
 from numapin_operator.placement import PodFormatError, PodView

@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Final
 
-from numapin_api.machine import format_machine
+from numapin_api.hardware.machine import format_machine
 from numapin_api.topology import Topology
 from numapin_cli.subcommand import CommandError, Subcommand
 from numapin_enforcer.hardware.discovery import DiscoveryError, discover

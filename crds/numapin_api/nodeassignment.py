@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field
 
 from numapin_api.conditions import Condition
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.topologystatus import TopologyStatus
+from numapin_api.hardware.status import TopologyStatus
 from numapin_api.wire import WireModel, atomic_list, keyed_list, rule, rules
 
 PodUid = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]

@@ -7,7 +7,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from numapin_api.hardware import LOCAL_CLASSES
+from numapin_api.hardware.compact import LOCAL_CLASSES
 from numapin_api.topology import PciDevice
 from numapin_cli.drawing.text import section
 

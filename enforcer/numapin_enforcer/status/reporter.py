@@ -6,10 +6,10 @@ from typing import Any
 
 from numapin_api.conditions import Obstacle, Reason
 from numapin_api.cpuset import CpuSet
-from numapin_api.hardware import compact_topology
+from numapin_api.hardware.compact import compact_topology
+from numapin_api.hardware.status import TopologyStatus
 from numapin_api.nodeassignment import NodeAssignmentStatus, RuntimeStatus
 from numapin_api.topology import Topology
-from numapin_api.topologystatus import TopologyStatus
 from numapin_client.events import WARNING, Event
 from numapin_daemon.probes import LoopHealth
 from numapin_enforcer.assignment.acceptance import Acceptance

@@ -14,13 +14,13 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from numapin_api.cpupolicy import CpuPolicySpec
-from numapin_api.hardware import restore_topology
+from numapin_api.hardware.compact import restore_topology
+from numapin_api.hardware.status import TopologyStatus
 from numapin_api.invalid import invalid_fields
 from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_api.policystatus import CpuPolicyStatus
 from numapin_api.quantity import millis
 from numapin_api.topology import Topology
-from numapin_api.topologystatus import TopologyStatus
 
 Json = Mapping[str, Any]
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from numapin_api.hardware import compact_topology
+from numapin_api.hardware.compact import compact_topology
 from numapin_api.topology import Cpu, NumaNode, Topology
 from numapin_operator.nodes.decide import NodePicture
 from numapin_operator.nodes.workqueue import WorkQueue

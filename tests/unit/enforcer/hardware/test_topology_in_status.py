@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from numapin_api.hardware import LOCAL_CLASSES, compact_topology, restore_topology
+from numapin_api.hardware.compact import LOCAL_CLASSES, compact_topology, restore_topology
 from numapin_api.nodeassignment import NodeAssignmentStatus
 from numapin_api.topology import Topology
 from numapin_enforcer.hardware.discovery import discover

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from numapin_api.cpuset import CpuSet
+from numapin_api.hardware.status import CpuGroup, NumaNodeStatus, PciGroup, TopologyStatus
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, PciDevice, Topology
-from numapin_api.topologystatus import CpuGroup, NumaNodeStatus, PciGroup, TopologyStatus
 
 LOCAL_CLASSES: Final = ("01", "02", "03", "0b", "0c06", "12")
 """PCI classes whose locality matters: storage, network, display, co-processors, InfiniBand,

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.hardware import compact_topology, restore_topology
+from numapin_api.hardware.compact import compact_topology, restore_topology
+from numapin_api.hardware.status import TopologyStatus
 from numapin_api.nodeassignment import NodeAssignmentStatus
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, PciDevice, Topology
-from numapin_api.topologystatus import TopologyStatus
 
 TWO_NODES = Topology(
     cpus=tuple(

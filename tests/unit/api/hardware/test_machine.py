@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.machine import (
+from numapin_api.hardware.machine import (
     MachineFormatError,
     format_machine,
     machine_document,
