@@ -13,8 +13,8 @@ from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_enforcer.assignment.local_copy import FILE_NAME
 from numapin_enforcer.cfs_quota.lifted import LiftedQuotas
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
-from numapin_enforcer.cgroups.snapshot import CgroupSnapshot
 from numapin_enforcer.cgroups.tree import CgroupRefusedError, Quota, Version, Write
+from numapin_enforcer.cgroups.tree_cache import CgroupSnapshot
 from numapin_enforcer.release import ReleaseError, release_all
 from numapin_enforcer.runtime.types import ContainerResources, CriRefusedError
 from numapin_enforcer.systemd.service_manager import (
