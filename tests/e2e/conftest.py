@@ -11,7 +11,7 @@ from numapin_lab.running_lab import RunningLab
 
 @pytest.fixture(scope="session")
 def lab_folder(root: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabFolder]:
-    """A lab that is down; whatever a test brings up in it is removed at the end."""
+    """A lab that is down; everything that a test starts in it is removed at the end."""
     folder = LabFolder(tmp_path_factory.mktemp("lab"))
     try:
         yield folder

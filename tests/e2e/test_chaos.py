@@ -1,4 +1,4 @@
-"""Everything dies in turn while pods come and go, and no CPU is ever in two places."""
+"""Each part is killed while pods start and end, and no exclusive CPU is ever shared."""
 
 import secrets
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_no_exclusive_cpu_is_ever_shared_and_no_pin_is_lost(
 
 
 def _was_chaos(report: Report) -> None:
-    """A run in which little happened shows little."""
+    """A run in which little happened proves little."""
     assert report.pods_run >= PODS
     assert report.pods_ended >= PODS
     assert report.kills.keys() == PARTS

@@ -1,4 +1,4 @@
-"""Pods come and go on a real kubelet, and the kernel says what numapin did."""
+"""Pods start and end on a real kubelet; the kernel shows what numapin did."""
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignment
@@ -42,11 +42,11 @@ def test_a_pod_that_does_not_fit_gets_an_event_with_the_numbers_and_runs_shared(
     assert [(one.pod, one.reason) for one in refused] == [("second", "NotEnoughCPUs")]
     assert "wanted 1 CPU, none free; free on NUMA node 0: 0 CPUs" in refused[0].message
 
-    def told() -> list[bool]:
+    def noted() -> list[bool]:
         events = [one for one in lab.events("second") if one["reason"] == "NotEnoughCPUs"]
         return [one["type"] == "Warning" and refused[0].message in one["message"] for one in events]
 
-    eventually(told, [True])
+    eventually(noted, [True])
     assert lab.allowed("first") == OWN
     assert lab.allowed("second") == SHARED
 
@@ -114,7 +114,7 @@ def test_a_later_policy_pins_running_containers(lab: RunningLab) -> None:
     eventually(lambda: lab.allowed("neighbour"), SHARED)
 
 
-def test_an_init_container_passes_its_cpu_on(lab: RunningLab) -> None:
+def test_an_init_container_passes_its_cpu_to_the_main_container(lab: RunningLab) -> None:
     look = ("grep", "Cpus_allowed_list", "/proc/self/status")
     owner = pod("owner", BUSY, cpu="1")
     main = owner["spec"]["containers"][0]

@@ -1,4 +1,4 @@
-"""Parts of numapin die and come back; what is pinned stays pinned."""
+"""Parts of numapin are killed and restarted; pinned containers stay pinned."""
 
 from contextlib import suppress
 from functools import partial
@@ -14,7 +14,7 @@ OWN, SHARED = CpuSet.parse("1"), CpuSet.parse("0")
 
 @pytest.fixture
 def pinned(lab: RunningLab) -> RunningLab:
-    """An owner, a neighbour, and everything in force."""
+    """A lab with an exclusive pod and a shared pod, and everything in force."""
     lab.apply(policy(), pod("owner", cpu="1"), pod("neighbour", BUSY))
     lab.wait_running("owner", "neighbour")
     eventually(lambda: lab.allowed("owner"), OWN)
@@ -71,11 +71,11 @@ def test_a_pod_that_starts_while_the_enforcer_is_down_is_pinned_later(lab: Runni
 def test_a_new_pod_starts_off_the_exclusive_cpu_while_the_enforcer_is_down(
     pinned: RunningLab, cpu: str | None
 ) -> None:
-    """In its class if it has one, and else by the standby."""
+    """Its QoS class fences it; a Guaranteed pod has none and is fenced by the standby."""
     eventually(pinned.reported_exclusive, [True])
     pinned.kill("enforcer")
-    tell = ("sh", "-c", "grep Cpus_allowed_list /proc/self/status; exec sleep 1000000")
-    pinned.apply(pod("late", tell, cpu=cpu))
+    command = ("sh", "-c", "grep Cpus_allowed_list /proc/self/status; exec sleep 1000000")
+    pinned.apply(pod("late", command, cpu=cpu))
     pinned.wait_running("late")
     eventually(lambda: pinned.kubectl("logs", "late").split(), ["Cpus_allowed_list:", str(SHARED)])
     assert pinned.allowed("late") == SHARED
@@ -105,7 +105,7 @@ def _refused(lab: RunningLab, told: str) -> bool:
 
 
 def test_an_assignment_that_is_wrong_is_refused_and_the_last_good_stays(pinned: RunningLab) -> None:
-    """The operator is away, so that it does not mend what is written in its place."""
+    """The operator is down, so that it does not overwrite the patched spec."""
     before = pinned.cpusets()
     pinned.kill("operator")
     owner = _owner(pinned)

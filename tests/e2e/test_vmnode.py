@@ -1,7 +1,7 @@
-"""A real node with two NUMA nodes, threads and cgroup v2: what is decided is what its kernel does.
+"""A real node with two NUMA nodes, threads and cgroup v2: the kernel enforces what was decided.
 
-8 CPUs: cores 0-1, 2-3 on NUMA node 0, 4-5, 6-7 on NUMA node 1; core 0-1 is reserved. One node for
-all the tests here: each leaves it as it found it, two owners and everybody else, but for the last.
+8 CPUs: cores 0-1, 2-3 on NUMA node 0, 4-5, 6-7 on NUMA node 1; core 0-1 is reserved. All tests
+share one node with the same pods. Each test leaves it as it was, except the last ones.
 """
 
 import json
@@ -51,14 +51,14 @@ def empty(vm_lab: LabFolder) -> RunningVmLab:
 
 @pytest.fixture(scope="module")
 def node(empty: RunningVmLab) -> RunningVmLab:
-    """Two owners, one who cannot be served, and two who share."""
+    """The node with two exclusive pods, a refused pod and two shared pods."""
     burst = pod("burst")
     burst["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
     empty.apply(POLICY)
     empty.apply(pod("owner", HOLD, cpu="2", memory=f"{HELD_MIB + 32}Mi"))
     empty.apply(pod("other", cpu="2"))
-    # The scheduler binds side by side, and who is bound first is placed first: why there is no room
-    # for the odd one depends on who is there.
+    # The scheduler binds pods concurrently, and placement follows the order of binding. The reason
+    # to refuse `odd` depends on the pods placed before it.
     empty.wait_running("other")
     empty.apply(pod("odd", cpu="3"), pod("neighbour"), burst)
     empty.wait_running("owner", "other", "odd", "neighbour", "burst")
@@ -67,8 +67,8 @@ def node(empty: RunningVmLab) -> RunningVmLab:
 
 
 @pytest.fixture
-def settled(node: RunningVmLab) -> Iterator[RunningVmLab]:
-    """The same, and it is the same again after the test."""
+def unchanged(node: RunningVmLab) -> Iterator[RunningVmLab]:
+    """The node; asserts that the test left its cgroups as they were."""
     groups = node.look().groups
     yield node
     node.eventually(partial(problems, node), [])
@@ -84,8 +84,8 @@ def uid(lab: RunningVmLab, name: str) -> str:
     return str(lab.pod(name)["metadata"]["uid"])
 
 
-def told(lab: RunningVmLab, name: str) -> tuple[str, str, bool] | None:
-    """CPUs, NUMA nodes and whether alone, as the status says of a pod's container."""
+def reported(lab: RunningVmLab, name: str) -> tuple[str, str, bool] | None:
+    """CPUs, NUMA nodes and exclusiveness that the status reports for a pod's container."""
     wanted = uid(lab, name)
     for one in status_of(lab).get("containers", ()):
         if one["podUID"] == wanted:
@@ -94,7 +94,7 @@ def told(lab: RunningVmLab, name: str) -> tuple[str, str, bool] | None:
 
 
 def of(lab: RunningVmLab, name: str) -> tuple[str, str, set[tuple[str, str]]]:
-    """CPUs and NUMA nodes of a pod's container: its cgroup's effective ones, its processes'."""
+    """Effective CPUs and NUMA nodes of a container's cgroup, and those of its processes."""
     group, tasks = lab.look().of(lab.container_id(name))
     return group.cpus_effective, group.mems_effective, {(one.cpus, one.mems) for one in tasks}
 
@@ -105,40 +105,40 @@ def pages(lab: RunningVmLab, name: str) -> dict[int, int]:
 
 
 def held_on(lab: RunningVmLab, name: str) -> int | None:
-    """The NUMA node that has all but a trace of a pod's memory."""
+    """The NUMA node that has nearly all of a pod's memory; None if there is none."""
     for numa_node, count in (found := pages(lab, name)).items():
         if count >= HELD_PAGES and sum(found.values()) - count < TRACE_PAGES:
             return numa_node
     return None
 
 
-def test_exclusive_containers_get_whole_cores_of_one_numa_node(settled: RunningVmLab) -> None:
-    own = {name: told(settled, name) for name in ("owner", "other")}
+def test_exclusive_containers_get_whole_cores_of_one_numa_node(unchanged: RunningVmLab) -> None:
+    own = {name: reported(unchanged, name) for name in ("owner", "other")}
     assert set(own.values()) == {("2-3", "0", True), ("4-5", "1", True)}
     for name, answer in own.items():
         assert answer is not None
         cpus, mems, _ = answer
-        assert of(settled, name) == (cpus, mems, {(cpus, mems)})
-    refused = settled.wait_in_force().spec.refused
+        assert of(unchanged, name) == (cpus, mems, {(cpus, mems)})
+    refused = unchanged.wait_in_force().spec.refused
     assert [(one.pod, one.reason) for one in refused] == [("odd", "TopologyAffinityError")]
 
 
-def test_all_other_containers_are_off_the_exclusive_cpus(settled: RunningVmLab) -> None:
+def test_all_other_containers_are_off_the_exclusive_cpus(unchanged: RunningVmLab) -> None:
     for name in ("odd", "neighbour", "burst"):
-        assert of(settled, name) == ("0-1,6-7", "0-1", {("0-1,6-7", "0-1")})
-    pools = status_of(settled)["pools"]
+        assert of(unchanged, name) == ("0-1,6-7", "0-1", {("0-1,6-7", "0-1")})
+    pools = status_of(unchanged)["pools"]
     assert pools == {"reserved": "0-1", "shared": "0-1,6-7", "exclusive": "2-5"}
 
 
-def test_memory_is_on_the_bound_numa_node(settled: RunningVmLab) -> None:
-    own = told(settled, "owner")
+def test_memory_is_on_the_bound_numa_node(unchanged: RunningVmLab) -> None:
+    own = reported(unchanged, "owner")
     assert own is not None
-    settled.eventually(lambda: held_on(settled, "owner"), int(own[1]))
+    unchanged.eventually(lambda: held_on(unchanged, "owner"), int(own[1]))
 
 
 @contextmanager
 def watched(lab: RunningVmLab, file: Path) -> Iterator[list[NodeAssignment]]:
-    """Every state of the NodeAssignment that the API server had meanwhile, filled in at the end."""
+    """Every version of the NodeAssignment during the `with` block; filled in at its end."""
     kubectl, seen = lab.kubectl, list[NodeAssignment]()
     arguments = ["get", "nodeassignment", lab.node, "--watch", "--output=json"]
     with (
@@ -160,120 +160,120 @@ def watched(lab: RunningVmLab, file: Path) -> Iterator[list[NodeAssignment]]:
 
 
 def move(lab: RunningVmLab, name: str, mems: str) -> None:
-    """Have a pod's memory moved by a spec written in the operator's place, who never does that."""
+    """Move a pod's memory by a patched spec; the operator itself never does that."""
     wire = lab.wait_in_force().spec.to_wire()["containers"]
     lab.patch_assignment(
         {"containers": [one | ({"mems": mems} if one["pod"] == name else {}) for one in wire]}
     )
-    lab.eventually(lambda: told(lab, name), ("2-3", mems, True))
+    lab.eventually(lambda: reported(lab, name), ("2-3", mems, True))
     lab.eventually(lambda: held_on(lab, name), int(mems))
     lab.eventually(partial(problems, lab), [])
 
 
-def honest(told: NodeAssignment) -> bool:
-    """Whether it is Ready only with every container's memory where its spec says."""
-    generation, status = told.metadata["generation"], told.status
+def ready_only_if_in_force(assignment: NodeAssignment) -> bool:
+    """False if it is Ready while a container's memory is not where its spec says."""
+    generation, status = assignment.metadata["generation"], assignment.status
     if status is None or not any(
         (one.type, one.status, one.observed_generation) == ("Ready", "True", generation)
         for one in status.conditions
     ):
         return True
-    meant = {(one.pod_uid, one.container): one.mems for one in told.spec.containers}
-    return meant == {(one.pod_uid, one.container): one.mems for one in status.containers}
+    expected = {(one.pod_uid, one.container): one.mems for one in assignment.spec.containers}
+    return expected == {(one.pod_uid, one.container): one.mems for one in status.containers}
 
 
 def test_memory_follows_a_change_of_numa_nodes_and_only_then_all_is_ready(
-    settled: RunningVmLab, tmp_path: Path
+    unchanged: RunningVmLab, tmp_path: Path
 ) -> None:
-    settled.eventually(lambda: held_on(settled, "owner"), 0)
-    settled.kill("operator")
-    with watched(settled, tmp_path / "seen") as seen:
-        move(settled, "owner", "1")
-        move(settled, "owner", "0")
-    settled.restart("operator")
+    unchanged.eventually(lambda: held_on(unchanged, "owner"), 0)
+    unchanged.kill("operator")
+    with watched(unchanged, tmp_path / "seen") as seen:
+        move(unchanged, "owner", "1")
+        move(unchanged, "owner", "0")
+    unchanged.restart("operator")
     assert len(seen) >= 5
-    assert [one for one in seen if not honest(one)] == []
+    assert [one for one in seen if not ready_only_if_in_force(one)] == []
 
 
-def test_the_fence_holds_while_the_enforcer_is_down(settled: RunningVmLab) -> None:
-    groups = settled.look().groups
-    settled.kill("enforcer")
-    settled.apply(pod("late", FIRST_ACT))
-    settled.wait_running("late")
-    born = settled.read("/run/pods/default_late_*/main/0.log")
+def test_the_fence_holds_while_the_enforcer_is_down(unchanged: RunningVmLab) -> None:
+    groups = unchanged.look().groups
+    unchanged.kill("enforcer")
+    unchanged.apply(pod("late", FIRST_ACT))
+    unchanged.wait_running("late")
+    born = unchanged.read("/run/pods/default_late_*/main/0.log")
     assert [text.split()[-1] for text in born.values()] == ["0-1,6-7"]
-    late = uid(settled, "late")
-    assert settled.look().without(late) == groups
+    late = uid(unchanged, "late")
+    assert unchanged.look().without(late) == groups
 
-    settled.restart("enforcer")
-    settled.eventually(partial(problems, settled), [])
-    assert settled.look().without(late) == groups
-    assert status_of(settled)["driftCount"] == 0
-    settled.delete("pod", "late")
-    settled.eventually(lambda: settled.look().groups, groups)
+    unchanged.restart("enforcer")
+    unchanged.eventually(partial(problems, unchanged), [])
+    assert unchanged.look().without(late) == groups
+    assert status_of(unchanged)["driftCount"] == 0
+    unchanged.delete("pod", "late")
+    unchanged.eventually(lambda: unchanged.look().groups, groups)
 
 
-def test_a_restarted_kubelet_changes_nothing(settled: RunningVmLab) -> None:
-    """It writes all CPUs to its own cgroup at each start."""
-    state = settled.look()
-    registrations = settled.machine("grep -c 'Successfully registered' /run/kubelet.log")
-    settled.restart_kubelet()
+def test_a_restarted_kubelet_changes_nothing(unchanged: RunningVmLab) -> None:
+    """The kubelet writes all CPUs to its own cgroup at each start."""
+    state = unchanged.look()
+    registrations = unchanged.machine("grep -c 'Successfully registered' /run/kubelet.log")
+    unchanged.restart_kubelet()
 
     def again() -> bool:
-        said = settled.machine("grep -c 'Successfully registered' /run/kubelet.log")
+        said = unchanged.machine("grep -c 'Successfully registered' /run/kubelet.log")
         return int(said) > int(registrations)
 
-    settled.wait(again, "the kubelet to be back")
-    settled.cluster.vm.wait_ready()
-    assert settled.look() == state
-    assert status_of(settled)["driftCount"] == 0
+    unchanged.wait(again, "the kubelet to be back")
+    unchanged.cluster.vm.wait_ready()
+    assert unchanged.look() == state
+    assert status_of(unchanged)["driftCount"] == 0
 
 
-def test_a_shared_cpu_goes_offline_and_comes_back(settled: RunningVmLab) -> None:
-    settled.set_online(7, online=False)
-    settled.eventually(lambda: status_of(settled)["topology"]["offline"], "7")
-    settled.eventually(lambda: status_of(settled)["pools"]["shared"], "0-1,6")
-    settled.eventually(partial(problems, settled), [])
-    assert of(settled, "neighbour")[0] == "0-1,6"
-    settled.set_online(7, online=True)
-    settled.eventually(lambda: status_of(settled)["topology"]["offline"], "")
-    settled.eventually(lambda: of(settled, "neighbour")[0], "0-1,6-7")
+def test_a_shared_cpu_goes_offline_and_comes_back(unchanged: RunningVmLab) -> None:
+    unchanged.set_online(7, online=False)
+    unchanged.eventually(lambda: status_of(unchanged)["topology"]["offline"], "7")
+    unchanged.eventually(lambda: status_of(unchanged)["pools"]["shared"], "0-1,6")
+    unchanged.eventually(partial(problems, unchanged), [])
+    assert of(unchanged, "neighbour")[0] == "0-1,6"
+    unchanged.set_online(7, online=True)
+    unchanged.eventually(lambda: status_of(unchanged)["topology"]["offline"], "")
+    unchanged.eventually(lambda: of(unchanged, "neighbour")[0], "0-1,6-7")
 
 
-def test_overwritten_cpusets_are_reverted_counted_and_reported(settled: RunningVmLab) -> None:
-    owner = settled.container("owner")
-    drifts = status_of(settled)["driftCount"]
-    settled.write(f"{owner}/cpuset.cpus", "0-3")
-    settled.write(f"{KUBEPODS}/besteffort/cpuset.cpus", "0-7")
-    settled.eventually(partial(problems, settled), [])
-    settled.eventually(lambda: status_of(settled)["driftCount"] >= drifts + 2, True)
+def test_overwritten_cpusets_are_reverted_counted_and_reported(unchanged: RunningVmLab) -> None:
+    owner = unchanged.container("owner")
+    drifts = status_of(unchanged)["driftCount"]
+    unchanged.write(f"{owner}/cpuset.cpus", "0-3")
+    unchanged.write(f"{KUBEPODS}/besteffort/cpuset.cpus", "0-7")
+    unchanged.eventually(partial(problems, unchanged), [])
+    unchanged.eventually(lambda: status_of(unchanged)["driftCount"] >= drifts + 2, True)
 
     def notes() -> list[str]:
-        events = settled.kubectl.get("events", "--field-selector=reason=CpusetDrift")["items"]
+        events = unchanged.kubectl.get("events", "--field-selector=reason=CpusetDrift")["items"]
         return [one.get("note") or one["message"] for one in events]
 
     wanted = "container default/owner/main had cpus 0-3 instead of 2-3; reverted"
-    settled.eventually(lambda: wanted in notes(), True)
+    unchanged.eventually(lambda: wanted in notes(), True)
 
 
 def test_an_exclusive_cpu_that_goes_offline_is_released_and_then_shared(node: RunningVmLab) -> None:
-    """An assignment names online CPUs only: an owner does not get back what it lost."""
-    assert told(node, "other") == ("4-5", "1", True)
+    """An assignment has online CPUs only: a container does not get back a CPU that it lost."""
+    assert reported(node, "other") == ("4-5", "1", True)
     node.set_online(5, online=False)
-    node.eventually(lambda: told(node, "other"), ("4", "1", True))
+    node.eventually(lambda: reported(node, "other"), ("4", "1", True))
     node.eventually(partial(problems, node), [])
     assert of(node, "other") == ("4", "1", {("4", "1")})
     assert of(node, "neighbour")[0] == "0-1,6-7"
-    assert told(node, "owner") == ("2-3", "0", True)
+    assert reported(node, "owner") == ("2-3", "0", True)
     assert status_of(node)["topology"]["offline"] == "5"
     node.set_online(5, online=True)
     node.eventually(lambda: of(node, "neighbour")[0], "0-1,5-7")
     node.eventually(partial(problems, node), [])
-    assert told(node, "other") == ("4", "1", True)
+    assert reported(node, "other") == ("4", "1", True)
 
 
 def test_without_the_policy_every_cpuset_is_as_before(node: RunningVmLab) -> None:
-    """A set can be widened again, but the kernel lets nobody empty one that has processes."""
+    """Cpusets are widened, not emptied: the kernel refuses to empty one that has processes."""
     node.delete("cpupolicy", "e2e")
     node.eventually(node.assignment, None)
     state = node.look()

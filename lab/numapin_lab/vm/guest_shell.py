@@ -1,7 +1,7 @@
 """Run commands in a virtual machine that stays up: a shell at the end of a serial line.
 
-One command at a time: whoever connects next waits until the one before has its answer. Each costs
-0.1 to 1 s in an emulated machine, so put what belongs together into one.
+One command runs at a time; a second connection waits until the first has its answer. A command
+takes 0.1 to 1 s in an emulated machine, so group related commands in one script.
 """
 
 import base64
@@ -15,7 +15,7 @@ from pathlib import Path
 COMMAND_SECONDS = 300.0
 LINE = "ttyS1"
 
-# It is process 1: it takes in orphans, and the machine ends with it.
+# The shell is process 1: it adopts orphans, and the machine stops when it exits.
 SHELL = f"""#!/bin/sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8
 mount --make-rshared /
@@ -35,7 +35,7 @@ done
 
 @dataclass(frozen=True)
 class Answer:
-    """How a command ended, and what it printed on either stream."""
+    """Exit status of a command, and what it printed on both streams."""
 
     status: int
     output: str
@@ -43,7 +43,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class GuestShell:
-    """The host's end of the line."""
+    """The host's end of the serial line."""
 
     socket: Path
 
@@ -51,8 +51,8 @@ class GuestShell:
         """Run a shell script in the guest, as root.
 
         Raises:
-            TimeoutError: it has not ended in time.
-            OSError: there is no machine at the other end, or it ended.
+            TimeoutError: the script did not end in time.
+            OSError: no machine is connected, or it stopped.
         """
         name = secrets.token_hex(8)
         line = f"\n{name} {base64.b64encode(script.encode()).decode()}\n"
@@ -74,7 +74,7 @@ class GuestShell:
 
 
 def _received(connection: socket.socket, marker: bytes, timeout_seconds: float) -> bytes:
-    """All that comes up to the end of the line that begins with `marker`."""
+    """Everything received up to the end of the line that contains `marker`."""
     deadline, content = time.monotonic() + timeout_seconds, b""
     while marker not in content or not content.endswith(b"\n"):
         connection.settimeout(max(0.01, deadline - time.monotonic()))

@@ -1,7 +1,7 @@
-"""What runs first in a virtual machine: an initramfs made on the spot.
+"""Builds the initramfs that a virtual machine boots from.
 
-It mounts a root, read-only, under a tmpfs, so that whatever runs can write anywhere without a
-trace; and cgroup v2 with every controller.
+It mounts the root read-only under a tmpfs overlay, so that programs can write anywhere and no file
+of the root changes. It also mounts cgroup v2 with every controller.
 """
 
 import gzip
@@ -54,10 +54,10 @@ sleep 60
 
 @dataclass(frozen=True)
 class Init:
-    """The beginning and the end of what the kernel starts.
+    """The variable parts of the init script.
 
-    `root` is shell that mounts the machine's files on /lower, `last` what to do when all is
-    mounted, in /newroot; `modules` are the kernel's that this takes.
+    `root`: shell commands that mount the machine's files on /lower. `last`: shell commands that run
+    in /newroot after everything is mounted. `modules`: the kernel modules that both need.
     """
 
     root: str
@@ -66,7 +66,7 @@ class Init:
 
 
 def mount_host(folder: str) -> str:
-    """Shell that mounts the host's files, read-only."""
+    """A shell command that mounts the host's files read-only."""
     options = "ro,trans=virtio,version=9p2000.L,msize=262144,cache=loose"
     return f"mount -t 9p -o {options} root {folder}"
 
@@ -82,7 +82,7 @@ RUN_COMMAND = Init(
 def initramfs(
     kernel: Kernel, busybox: Path, init: Init, files: Mapping[str, bytes] | None = None
 ) -> bytes:
-    """The archive that the kernel starts from; `files` are more to put into its root."""
+    """The compressed archive; `files` are added to its root folder."""
     order = module_files((kernel.modules / "modules.dep").read_text(), init.modules)
     script = INIT.format(root=init.root, last=init.last)
     content = {

@@ -1,7 +1,7 @@
 """A Linux kernel and its modules for the virtual machine, from Debian's package.
 
-The machine's own is used where it is installed; else the package is fetched with apt and unpacked
-in the cache, where nothing of it can touch how this machine boots.
+The kernel installed on this machine is used if there is one. Otherwise apt downloads the package,
+and it is unpacked in the cache, so that it does not change how this machine boots.
 """
 
 import lzma
@@ -37,10 +37,10 @@ class Kernel:
 
 
 def provide_kernel(environment: Mapping[str, str] = os.environ, progress: Say = say) -> Kernel:
-    """Find one, or fetch it.
+    """Find a kernel, or fetch one.
 
     Raises:
-        MissingError: there is none, and no apt to get one.
+        MissingError: no kernel is installed and apt cannot provide one.
         LabError: fetching failed.
     """
     folder = cache_root(environment) / "kernel"
@@ -50,7 +50,7 @@ def provide_kernel(environment: Mapping[str, str] = os.environ, progress: Say = 
             _fetch(folder, progress)
             kernel = _find(folder)
     if kernel is None:
-        raise MissingError(f"{PACKAGE} holds no kernel that can be used", REMEDY)
+        raise MissingError(f"{PACKAGE} contains no usable kernel", REMEDY)
     return kernel
 
 
@@ -65,10 +65,10 @@ def _find(folder: Path) -> Kernel | None:
 
 
 def unpack(image: bytes) -> bytes:
-    """The ELF kernel inside a bzImage: started directly, it saves seconds of unpacking.
+    """The ELF kernel inside a bzImage; booting it directly saves seconds of unpacking.
 
     Raises:
-        LabError: there is none that is packed with xz.
+        LabError: the image contains no ELF kernel compressed with xz.
     """
     at = image.find(XZ_MAGIC)
     while at >= 0:
@@ -79,11 +79,11 @@ def unpack(image: bytes) -> bytes:
         if kernel.startswith(ELF_MAGIC):
             return kernel
         at = image.find(XZ_MAGIC, at + 1)
-    raise LabError("the kernel image holds no ELF kernel packed with xz")
+    raise LabError("the kernel image contains no ELF kernel compressed with xz")
 
 
 def module_files(dependencies: str, names: Iterable[str]) -> list[str]:
-    """Files of modules, each after what it depends on; what is built in has none.
+    """Files of modules, each after its dependencies; a built-in module has no file.
 
     `dependencies` is the text of modules.dep. Source: modules.dep(5).
     """
@@ -109,7 +109,7 @@ def _unpacked(packed: Path, target: Path) -> Path:
 
 
 def _fetch(folder: Path, progress: Say) -> None:
-    """Unpack the package that PACKAGE stands for into `folder`."""
+    """Download the package that PACKAGE depends on and unpack it into `folder`."""
     if shutil.which("apt-get") is None or platform.machine() != "x86_64":
         raise MissingError("the virtual machine needs a Linux kernel for amd64", REMEDY)
     listing = _run(["apt-cache", "depends", PACKAGE], folder)
@@ -128,7 +128,9 @@ def _fetch(folder: Path, progress: Say) -> None:
 def _run(command: list[str], folder: Path) -> str:
     program = shutil.which(command[0], path=SEARCH_PATH)
     if program is None:
-        raise MissingError(f"{command[0]} is not there, and the kernel needs it", PROGRAM_REMEDY)
+        raise MissingError(
+            f"{command[0]} is missing; it is needed to fetch a kernel", PROGRAM_REMEDY
+        )
     folder.mkdir(parents=True, exist_ok=True)
     answer = subprocess.run(
         [program, *command[1:]],

@@ -1,6 +1,6 @@
-"""A virtual machine with the NUMA topology one asks for, cgroup v2, and the host's own programs.
+"""A virtual machine with a chosen NUMA topology, cgroup v2, and the host's own programs.
 
-Emulated (TCG), so that it runs anywhere: only order and state can be asserted in it, no times.
+It is emulated (TCG), so it runs on any host. Assert order and state in it, but no durations.
 """
 
 import shutil
@@ -27,7 +27,7 @@ GUEST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclass(frozen=True)
 class NumaNode:
-    """What one NUMA node has: CPUs from the first to the last (None: no CPUs), and memory."""
+    """One NUMA node: its first and last CPU (None: it has no CPUs), and its memory."""
 
     cpus: tuple[int, int] | None
     memory_mib: int
@@ -48,9 +48,9 @@ class NumaNode:
 class Machine:
     """The hardware: CPUs are numbered thread by thread, core by core, socket by socket.
 
-    Memory is divided evenly among the NUMA nodes, and so are the CPUs, unless `layout` says what
-    each has: it then takes the place of `numa_nodes` and `memory_mib`, and the guest's kernel may
-    number those without CPUs after the others. `append` goes to its command line, e.g.
+    CPUs and memory are divided evenly among the NUMA nodes, unless `layout` lists the nodes. It
+    replaces `numa_nodes` and `memory_mib`; the guest's kernel may then number the nodes without
+    CPUs after the others. `append` is added to the kernel's command line, e.g.
     `isolcpus=3,7 hugepages=64`.
     """
 
@@ -64,7 +64,7 @@ class Machine:
 
     @property
     def cpus(self) -> int:
-        """How many."""
+        """The number of logical CPUs."""
         return self.sockets * self.cores * self.threads
 
     def arguments(self) -> list[str]:
@@ -100,7 +100,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Result:
-    """How a command ended in the guest. `console` is what its kernel said."""
+    """Exit status and output of a command in the guest; `console` is the kernel's output."""
 
     status: int
     output: str
@@ -109,7 +109,7 @@ class Result:
 
 @dataclass(frozen=True)
 class VirtualMachine:
-    """Boots `machine` for each command; with `systemd`, that is the first process and starts it."""
+    """Boots `machine` for each command; with `systemd`, systemd is process 1 and starts it."""
 
     machine: Machine = Machine()
     environment: dict[str, str] = field(default_factory=dict)
@@ -124,13 +124,13 @@ class VirtualMachine:
         """Boot, run one command in the current folder as root, power off.
 
         Args:
-            command: what to run; every file of the host is there, changes are lost.
-            timeout_seconds: for all of it.
-            echo: takes the output as it comes.
+            command: what to run; it sees every file of the host, and its changes are lost.
+            timeout_seconds: for boot, command and shutdown together.
+            echo: receives the output line by line.
 
         Raises:
-            MissingError: QEMU, a kernel or busybox is not there.
-            LabError: the guest did not come to the command's end; the message holds its console.
+            MissingError: QEMU, a kernel or busybox is missing.
+            LabError: the command did not end in the guest; the message has the end of the console.
         """
         qemu = find_qemu()
         kernel, busybox = provide_kernel(), find_busybox(SEARCH_PATH)
@@ -159,7 +159,7 @@ def find_qemu() -> Path:
     """The emulator.
 
     Raises:
-        MissingError: it is not there.
+        MissingError: QEMU is not installed.
     """
     found = shutil.which(QEMU, path=SEARCH_PATH)
     if found is None:
@@ -170,11 +170,11 @@ def find_qemu() -> Path:
 def hardware(machine: Machine, kernel: Kernel, archive: Path, console: str) -> list[str]:
     """QEMU's options for a machine with the host's files (9p tag `root`) and a network card.
 
-    The card is connected to `-netdev user,id=net`, which is left to whoever starts it, as
-    are the serial lines; `console` is the one that the kernel talks on.
+    The caller adds `-netdev user,id=net` for the card, and the serial lines. `console` is the
+    serial line of the kernel's console.
     """
-    # One thread emulates faster than one for each CPU while there are more of them than here;
-    # a Nehalem shows threads, cores and a cache for each socket, QEMU's default CPU does not.
+    # A single thread emulates faster than one for each CPU if the host has fewer CPUs.
+    # Nehalem shows threads, cores and a cache for each socket; QEMU's default CPU does not.
     share = "local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap"
     cmdline = f"console={console} quiet panic=-1 random.trust_cpu=on tsc=unstable"
     return [

@@ -1,7 +1,7 @@
-"""A node in a virtual machine: kubelet, containerd and the enforcer run there, the rest outside.
+"""A node in a virtual machine: kubelet, containerd and enforcer run in it, all else on the host.
 
-It has NUMA nodes, threads and cgroup v2 whatever the host has. The enforcer is this checkout, run
-by this Python: the host's files are mounted in the guest at /host once it goes on.
+It has NUMA nodes, threads and cgroup v2 on any host. The enforcer is this checkout, run by this
+Python: the host's files are mounted in the guest at /host after the snapshot is resumed.
 """
 
 import shlex
@@ -30,7 +30,7 @@ HOST = "/host"
 ENFORCER = Path("/run/enforcer")
 ENFORCER_PORT = 8081
 GUEST_POLL_SECONDS = 0.5
-# Mounted after the load: a machine that has such a mount cannot be saved.
+# Mounted after the snapshot is loaded: QEMU cannot save a machine with a 9p mount.
 SHARE = f"""mount | grep -q ' {HOST} ' || {{
   {mount_host(HOST)}
   for folder in proc sys dev run; do mount --rbind /$folder {HOST}/$folder; done
@@ -39,17 +39,17 @@ NEW_CONFIG = """old=/etc/kubernetes/kubelet.yaml
 cmp -s /run/kubelet.yaml $old || {
   cp /run/kubelet.yaml $old; kill -9 $(cat /run/kubelet.pid); start-kubelet
 }"""
-# The kubelet's own word. Source: kubernetes pkg/kubelet/kubelet_node_status.go.
+# A log text of the kubelet. Source: kubernetes pkg/kubelet/kubelet_node_status.go.
 REGISTERED = "Successfully registered node"
 KUBELET_GOES_ON = "kill -CONT $(cat /run/kubelet.pid) 2>/dev/null || start-kubelet"
 
 
 @dataclass(frozen=True)
 class VmNode:
-    """The node, a continued snapshot. `machine` runs commands in it.
+    """The node, resumed from a snapshot. `machine` runs commands in it.
 
-    `settings` are fields of its KubeletConfiguration that come before the snapshot's; with any, the
-    kubelet starts anew and the node takes some seconds longer.
+    `settings` are fields of its KubeletConfiguration; they override the snapshot's. If there are
+    any, the kubelet is restarted, which takes some seconds.
     """
 
     machine: NodeMachine
@@ -57,21 +57,21 @@ class VmNode:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def load(self) -> None:
-        """Begin to load it, if it does not run; returns at once."""
+        """Start to load the snapshot if the machine does not run; returns at once."""
         self.machine.start()
 
     def join(self) -> None:
-        """Let it go on; returns when its Node object is there.
+        """Resume the machine; returns when its kubelet has registered the Node.
 
         Raises:
-            LabError: the guest ended or its kubelet does not register; the message holds the end of
-                its console.
+            LabError: the guest stopped or its kubelet does not register; the message has the end of
+                the console.
         """
         self.machine.resume()
         config = yaml.safe_dump({**kubelet_config(), **self.settings})
         self.machine.put(Path("/run/kubelet.yaml"), config.encode())
         self.machine(f"{SHARE}\n{NEW_CONFIG}\n{KUBELET_GOES_ON}")
-        # Not the Node object: one of an earlier machine may be there.
+        # The Node object is no proof: it may be that of an earlier machine.
         registered = f"grep -q '{REGISTERED}' /run/kubelet.log"
         wait_until(
             lambda: self.machine.run_script(registered).status == 0,
@@ -91,10 +91,10 @@ def continued(snapshot: Snapshot, plane: ControlPlane, run: Path, enforcer_port:
     """A node that joins `plane`.
 
     Args:
-        snapshot: what it is continued from.
-        plane: its authority is the snapshot's.
-        run: for sockets.
-        enforcer_port: on the host's loopback, to the enforcer's in the guest.
+        snapshot: what the node is resumed from.
+        plane: its certificate authority is the snapshot's.
+        run: folder for sockets.
+        enforcer_port: port on the host's loopback, forwarded to the enforcer's port in the guest.
     """
     forwards = f",hostfwd=tcp:127.0.0.1:{enforcer_port}-:{ENFORCER_PORT}"
     options = snapshot.options(plane.ports.apiserver, forwards)
@@ -102,10 +102,10 @@ def continued(snapshot: Snapshot, plane: ControlPlane, run: Path, enforcer_port:
 
 
 def take_over_authority(snapshot: Snapshot, plane: ControlPlane) -> None:
-    """Make the snapshot's authority the cluster's, before it has one of its own.
+    """Make the snapshot's certificate authority that of the cluster, which has none yet.
 
     Raises:
-        LabError: it has another.
+        LabError: the cluster has another one.
     """
     ours = plane.authority
     if ours.certificate.exists():
@@ -121,7 +121,7 @@ def take_over_authority(snapshot: Snapshot, plane: ControlPlane) -> None:
 
 @dataclass(frozen=True)
 class GuestDaemon:
-    """A process in the guest; it has a folder there with its pid and its log."""
+    """A process in the guest; `folder` in the guest has its pid and its log."""
 
     name: str
     folder: Path
@@ -129,7 +129,7 @@ class GuestDaemon:
     machine: NodeMachine
 
     def pid(self) -> int | None:
-        """In the guest; None when it does not run, or the guest does not."""
+        """Its pid in the guest; None if the process or the guest does not run."""
         if self.machine.daemon.pid() is None:
             return None
         script = f"pid=$(cat {self.folder}/pid) && kill -0 $pid && echo $pid"
@@ -137,19 +137,19 @@ class GuestDaemon:
         return int(answer.output) if answer.status == 0 else None
 
     def start(self) -> None:
-        """Start it; it outlives the command."""
+        """Start the process; it keeps running after the command that starts it."""
         command = f"setsid {shlex.join(self.command)} >>{self.folder}/log 2>&1 </dev/null &"
         self.machine(f"mkdir -p {self.folder}; {command}\necho $! >{self.folder}/pid")
 
     def failure(self, what: str) -> LabError:
-        """The error that says what went wrong with it, with the end of its log."""
+        """An error with `what` and the end of the log."""
         tail = self.machine.run_script(f"tail -n {LOG_LINES} {self.folder}/log").output
         return LabError(f"{what}; the end of {self.folder}/log in the guest:\n{tail}")
 
 
 @dataclass(frozen=True)
 class GuestEnforcer(Agent):
-    """The enforcer, beside the kubelet in the guest."""
+    """The enforcer, running beside the kubelet in the guest."""
 
     machine: NodeMachine
 
@@ -162,7 +162,7 @@ class GuestEnforcer(Agent):
         return GuestDaemon(self.name, ENFORCER, command, self.machine)
 
     def _log_in(self) -> None:
-        """The login is copied: the guest may not see at once what changes in the host's files."""
+        """Copy the login: the guest may see changes of the host's files late."""
         super()._log_in()
         shell, server = self.machine, f"https://{GUEST_VIEW}:{self.plane.ports.apiserver}"
         login = kubeconfig.render(
@@ -174,16 +174,16 @@ class GuestEnforcer(Agent):
         shell.put(ENFORCER / "kubeconfig", yaml.safe_dump(login).encode())
 
     def wait_ready(self) -> None:
-        """Return when it does its work; a look costs the guest a good part of its time."""
+        """Return when it is ready; polls slowly, since each probe loads the guest."""
         what = f"the {self.name} to be ready"
         wait_until(self.ready, what, READY_SECONDS, self.daemon, GUEST_POLL_SECONDS)
 
     def kill(self) -> None:
-        """End it as a crash does; returns when it is gone."""
+        """End it with SIGKILL, as a crash does; returns when it has ended."""
         self._end("KILL")
 
     def stop(self) -> None:
-        """End it as a pod is ended."""
+        """End it with SIGTERM, as the kubelet ends a pod."""
         self._end("TERM")
 
     def _end(self, signal: str) -> None:

@@ -1,6 +1,6 @@
 """The files of a node in a virtual machine: a small root with kubelet and containerd.
 
-Only runc with its libraries and busybox are copied from the root of the host.
+Only runc, its libraries and busybox are copied from the host's root.
 """
 
 import re
@@ -59,7 +59,7 @@ kill -9 $pid
 
 @dataclass(frozen=True)
 class NodeFiles:
-    """The root of a node. `programs`: where the components are."""
+    """The root folder of a node. `programs`: paths of the components."""
 
     programs: Mapping[str, Path]
 
@@ -168,7 +168,7 @@ def kubelet_config() -> dict[str, Any]:
         "containerRuntimeEndpoint": f"unix://{SOCKET}",
         "podLogsDir": "/run/pods",
         "volumePluginDir": str(KUBELET_ROOT / "volume-plugins"),
-        # The machine is emulated and slow, and must find a new API server within seconds.
+        # The machine is emulated and slow, and must connect to a new API server within seconds.
         "runtimeRequestTimeout": "10m",
         "nodeLeaseDurationSeconds": 8,
     }

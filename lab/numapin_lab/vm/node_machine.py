@@ -1,4 +1,4 @@
-"""A virtual machine that stays up with a node's root in it: its options, its monitor, its shell."""
+"""A virtual machine that keeps running with a node's root: QEMU options, monitor and shell."""
 
 import base64
 import shlex
@@ -30,9 +30,9 @@ NODE_INIT = Init(
 
 @dataclass(frozen=True)
 class NodeMachine:
-    """One such machine. `run` is for its sockets, and short; `options` are QEMU's.
+    """One machine. `run` is the folder of its sockets, a short path; `options` are QEMU's.
 
-    What its kernel says on its console is in the daemon's log.
+    The output of its console is in the daemon's log.
     """
 
     folder: Path
@@ -42,7 +42,7 @@ class NodeMachine:
 
     @property
     def daemon(self) -> Daemon:
-        """The emulator."""
+        """The QEMU process."""
         lines = [
             *("-serial", "stdio"),
             *("-serial", f"unix:{self.run / 'shell.sock'},server=on,wait=off"),
@@ -53,20 +53,20 @@ class NodeMachine:
 
     @property
     def monitor(self) -> Monitor:
-        """To stop, save and continue it."""
+        """Stops, saves and resumes the machine."""
         return Monitor(self.run / "monitor.sock")
 
     @property
     def shell(self) -> GuestShell:
-        """To run commands in it."""
+        """Runs commands in the machine."""
         return GuestShell(self.run / "shell.sock")
 
     def run_script(self, script: str, timeout_seconds: float = COMMAND_SECONDS) -> Answer:
         """Run a shell script in it, as root.
 
         Raises:
-            LabError: the machine ended, or did not answer in time; the message holds the end of
-                its console.
+            LabError: the machine stopped, or did not answer in time; the message has the end of
+                the console.
         """
         try:
             return self.shell.run(script, timeout_seconds)
@@ -77,7 +77,7 @@ class NodeMachine:
         """Run a shell script in it; returns what it printed.
 
         Raises:
-            LabError: it failed, and the message is what it printed; or the machine ended.
+            LabError: the script failed (the message is its output), or the machine stopped.
         """
         answer = self.run_script(script, timeout_seconds)
         if answer.status != 0:
@@ -85,7 +85,7 @@ class NodeMachine:
         return answer.output
 
     def put(self, path: Path, content: bytes) -> None:
-        """Write a small file in it, readable by root alone."""
+        """Write a small file in the machine, readable by root only."""
         text = base64.b64encode(content).decode()
         self(f"umask 077; echo {text} | base64 -d >{path}")
 
@@ -111,7 +111,7 @@ class NodeMachine:
         wait_until(answers, "the guest to answer", BOOT_SECONDS, self.daemon)
 
     def resume(self) -> None:
-        """Let it go on once its snapshot is loaded, and set its clock: it stood still since."""
+        """Resume it after its snapshot is loaded, and set its clock, which stopped at the save."""
         self.wait(lambda: self.monitor.state not in {"inmigrate", "prelaunch"}, "the snapshot")
         if self.monitor.state != "running":
             self.monitor("cont")
@@ -119,7 +119,7 @@ class NodeMachine:
         self(f"date -s @{time.time():.0f} >/dev/null")
 
     def wait(self, ready: Callable[[], bool], what: str) -> None:
-        """Wait for what the emulator does; its sockets may not be there yet."""
+        """Wait until `ready` is true; QEMU's sockets may not exist yet."""
 
         def done() -> bool:
             try:
@@ -138,9 +138,9 @@ def machine_options(
     Args:
         kernel: what it boots.
         archive: the initramfs.
-        disk: the node's root, only read.
-        api_port: where the API server is on the host's loopback.
-        forwards: more options of the network, e.g. `,hostfwd=tcp:127.0.0.1:1-:2`.
+        disk: the node's root, read only.
+        api_port: the API server's port on the host's loopback.
+        forwards: further network options, e.g. `,hostfwd=tcp:127.0.0.1:1-:2`.
     """
     to_api = f"guestfwd=tcp:{GUEST_SERVER}:{GUEST_PORT}-cmd:busybox nc 127.0.0.1 {api_port}"
     return (
@@ -152,5 +152,5 @@ def machine_options(
 
 
 def incoming(memory: Path) -> tuple[str, str]:
-    """The options that start a machine from what was saved of another."""
+    """The options that start a machine from a saved one's memory."""
     return ("-incoming", f"exec:cat {shlex.quote(str(memory))}")

@@ -1,4 +1,4 @@
-"""QEMU's monitor: stop, save, load and continue a virtual machine.
+"""QEMU's monitor: stop, save, load and resume a virtual machine.
 
 Source: QEMU, docs/interop/qmp-spec.rst: one JSON object a line.
 """
@@ -17,7 +17,7 @@ ANSWER_SECONDS = 240.0
 
 @dataclass(frozen=True)
 class Monitor:
-    """A running emulator, by the socket it listens on."""
+    """The monitor of a running QEMU process, by its socket."""
 
     socket: Path
 
@@ -25,8 +25,8 @@ class Monitor:
         """Execute one command; returns what it returns.
 
         Raises:
-            LabError: it was refused; the message is QEMU's.
-            OSError: nobody listens, or the emulator ended.
+            LabError: QEMU refused the command; the message is QEMU's.
+            OSError: QEMU does not listen, or it ended.
         """
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(ANSWER_SECONDS)
@@ -48,7 +48,7 @@ class Monitor:
 
 
 def _answers(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
-    """What is neither the greeting nor an event."""
+    """The lines that are answers: neither the greeting nor events."""
     for line in lines:
         found: dict[str, Any] = json.loads(line)
         if "return" in found or "error" in found:

@@ -1,6 +1,6 @@
-"""What tests do on a lab whose node is a virtual machine: its kernel is asked from outside.
+"""Operations for tests on a lab whose node is a virtual machine.
 
-A command in the guest costs 0.1 to 1 s, so all that belongs together is read in one.
+A command in the guest takes 0.1 to 1 s, so related files are read with one command.
 """
 
 import re
@@ -33,7 +33,7 @@ grep -HsE '^({_TASKS}):' /proc/[0-9]*/status; true"""
 
 @dataclass(frozen=True)
 class Group:
-    """One cgroup: kernel lists as its files have them, and its processes."""
+    """One cgroup: its cpuset files as kernel lists, and its processes."""
 
     cpus: str = ""
     cpus_effective: str = ""
@@ -44,7 +44,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Task:
-    """One process: where it may run and allocate, as /proc/PID/status says."""
+    """One process: its allowed CPUs and NUMA nodes, from /proc/PID/status."""
 
     cpus: str = ""
     mems: str = ""
@@ -61,7 +61,7 @@ class KernelState:
         """A container's cgroup and its processes.
 
         Raises:
-            LabError: it has none.
+            LabError: the container has no cgroup.
         """
         for path, group in self.groups.items():
             if path.endswith(f"/{container_id}"):
@@ -69,14 +69,14 @@ class KernelState:
         raise LabError(f"container {container_id} has no cgroup in the guest")
 
     def without(self, pod_uid: str) -> dict[str, Group]:
-        """Every cgroup but those of one pod."""
+        """Every cgroup except those of one pod."""
         return {path: group for path, group in self.groups.items() if pod_uid not in path}
 
 
 def parse_look(text: str) -> KernelState:
-    """What LOOK printed: `file:line` for each line of each file.
+    """Parse the output of LOOK: `file:line` for each line of each file.
 
-    What ended while it was read has no groups, or no tasks.
+    A cgroup or process that ended during the read is missing.
     """
     groups: dict[str, dict[str, Any]] = {}
     tasks: dict[int, dict[str, str]] = {}
@@ -117,7 +117,7 @@ def parse_pages(numa_maps: str) -> dict[int, int]:
 
 @dataclass(frozen=True)
 class RunningVmLab(RunningLab):
-    """A cluster whose node is a virtual machine, and whoever works on it."""
+    """A running lab whose node is a virtual machine."""
 
     cluster: VmCluster
     patience_seconds: ClassVar[float] = 600.0
@@ -133,7 +133,7 @@ class RunningVmLab(RunningLab):
         return parse_look(self.machine(LOOK))
 
     def read(self, *files: str) -> dict[str, str]:
-        """The files' content by their path, shell patterns too, in one command."""
+        """The content of files, given as paths or shell patterns, by path; one command."""
         found: dict[str, str] = {}
         for file, line in _lines(self.machine(f"grep -Hs '' {' '.join(files)}; true")):
             found[file] = found.get(file, "") + line + "\n"
@@ -143,16 +143,16 @@ class RunningVmLab(RunningLab):
         """Write one line to a file in the guest, as an administrator would.
 
         Raises:
-            LabError: the kernel refused; the message says how.
+            LabError: the kernel refused; the message has the shell's error.
         """
         self.machine(f"echo {shlex.quote(text)} >{file}")
 
     def set_online(self, cpu: int, online: bool) -> None:
-        """Take a CPU away from the guest's kernel, or give it back."""
+        """Set a CPU of the guest online or offline."""
         self.write(ONLINE.format(cpu=cpu), str(int(online)))
 
     def restart_kubelet(self) -> None:
-        """End the kubelet as a service manager does, and start it again."""
+        """Stop the kubelet with SIGTERM, as a service manager does, and start it again."""
         self.machine("stop-kubelet; start-kubelet", self.patience_seconds)
 
     def pages(self, pids: tuple[int, ...]) -> dict[int, int]:
@@ -161,7 +161,7 @@ class RunningVmLab(RunningLab):
         return parse_pages("".join(self.read(*files).values()))
 
     def delete(self, kind: str, *names: str) -> None:
-        """Delete and wait until they are gone."""
+        """Delete objects and wait until they are gone."""
         self.kubectl("delete", kind, *names, "--ignore-not-found", "--wait=false")
         gone = ("get", kind, *names, "--ignore-not-found", "--output=name")
         self.eventually(lambda: self.kubectl(*gone), "")
@@ -185,7 +185,7 @@ class RunningVmLab(RunningLab):
         raise LabError(f"{pod_name}/{container} has no cgroup in the guest")
 
     def allowed(self, pod_name: str) -> CpuSet:
-        """Where every process of a pod's container may run, as /proc in the guest says."""
+        """The allowed CPUs of all processes of a pod's container, from /proc in the guest."""
         _, tasks = self.look().of(self.container_id(pod_name))
         cpus = CpuSet()
         for task in tasks:

@@ -1,8 +1,8 @@
-"""A node that stands still just before it meets its API server, kept in the cache to be continued.
+"""A snapshot of a node just before its kubelet registers, kept in the cache and resumed by labs.
 
-A kubelet that has met one API server never registers with another, so it is saved while it looks
-for its first. It then speaks with certificates of the authority that was made with it: a cluster
-that continues it takes over that authority.
+A kubelet that has registered with one API server never registers with another, so the node is saved
+while the kubelet tries for the first time. Its certificates are signed by an authority that is
+saved with the snapshot; a cluster that resumes the snapshot takes over that authority.
 """
 
 import hashlib
@@ -33,41 +33,41 @@ from numapin_lab.vm.node_machine import MACHINE, NODE_INIT, NodeMachine, incomin
 START_SECONDS = 300.0
 SAVE_SECONDS = 300.0
 UNUSED_SECONDS = 7 * 24 * 3600.0
-NOWHERE = 1  # a port that nobody listens on
+NOWHERE = 1  # a port without a listener
 CTR = f"ctr --address={SOCKET} --namespace={NAMESPACE}"
-# The kubelet's own word. Source: kubernetes pkg/kubelet/kubelet_node_status.go.
+# A log text of the kubelet. Source: kubernetes pkg/kubelet/kubelet_node_status.go.
 LOOKING = "Unable to register node with API server"
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """`memory` is the machine's, `disk` its root, `archive` what it booted from."""
+    """Files of a saved machine: memory, root disk, and the initramfs it booted from."""
 
     folder: Path
     kernel: Kernel
 
     @property
     def memory(self) -> Path:
-        """What QEMU saved. It appears last."""
+        """The memory that QEMU saved. This file is written last."""
         return self.folder / "memory"
 
     @property
     def disk(self) -> Path:
-        """An ext4 image, read only."""
+        """The root: an ext4 image, read only."""
         return self.folder / "disk"
 
     @property
     def archive(self) -> Path:
-        """An initramfs."""
+        """The initramfs."""
         return self.folder / "initramfs"
 
     @property
     def authority(self) -> Authority:
-        """Who the node trusts."""
+        """The certificate authority that the node trusts."""
         return Authority(self.folder / "pki")
 
     def options(self, api_port: int, forwards: str) -> tuple[str, ...]:
-        """QEMU's options for a machine that continues it; see `machine_options`."""
+        """QEMU's options for a machine that resumes it; see `machine_options`."""
         options = machine_options(self.kernel, self.archive, self.disk, api_port, forwards)
         return (*options, *incoming(self.memory))
 
@@ -75,20 +75,20 @@ class Snapshot:
 def provide_snapshot(
     programs: Mapping[str, Path], environment: Mapping[str, str] = os.environ, progress: Say = say
 ) -> Snapshot:
-    """Find one made of the same programs, or make it (about 45 s).
+    """Find a snapshot of the same programs, or make one (about 45 s).
 
     Raises:
-        MissingError: the machine lacks what it takes.
-        LabError: the guest did not come so far; the message holds the end of its console.
+        MissingError: this machine lacks a program that is needed.
+        LabError: the guest failed; the message has the end of its console.
     """
     cache = cache_root(environment) / "vm"
     kernel, files = provide_kernel(environment, progress), NodeFiles(programs)
-    with locked(cache / "lock", lambda: progress("lab: waiting: another lab makes a snapshot")):
+    with locked(cache / "lock", lambda: progress("lab: waiting: another lab is making a snapshot")):
         snapshot = Snapshot(cache / _key(kernel, files), kernel)
         if not _fresh(snapshot.memory):
             started = time.monotonic()
             progress(f"lab: making a snapshot of a virtual node in {snapshot.folder}")
-            _forget_unused(cache)
+            _delete_unused(cache)
             _make(snapshot, files)
             progress(f"lab: made the snapshot in {time.monotonic() - started:.0f} s")
         os.utime(snapshot.folder)
@@ -96,7 +96,7 @@ def provide_snapshot(
 
 
 def _key(kernel: Kernel, files: NodeFiles) -> str:
-    """A hash of all that a snapshot is made of."""
+    """A hash of everything that a snapshot is made from."""
     content = hashlib.sha256()
     for part in (*_texts(kernel, files), *files.written().values()):
         content.update(part.encode() + b"\0")
@@ -114,13 +114,13 @@ def _texts(kernel: Kernel, files: NodeFiles) -> Iterator[str]:
 
 
 def _fresh(memory: Path) -> bool:
-    """Whether it is there, and its certificates are good for half their lifetime yet."""
+    """Whether the snapshot exists and is younger than half the lifetime of its certificates."""
     if not memory.exists():
         return False
     return time.time() - memory.stat().st_mtime < LIFETIME.total_seconds() / 2
 
 
-def _forget_unused(cache: Path) -> None:
+def _delete_unused(cache: Path) -> None:
     for folder in cache.iterdir():
         if folder.is_dir() and time.time() - folder.stat().st_mtime > UNUSED_SECONDS:
             shutil.rmtree(folder)
@@ -148,14 +148,14 @@ def _make(snapshot: Snapshot, files: NodeFiles) -> None:
 
 
 def _start_node(machine: NodeMachine) -> None:
-    """Bring it to where the kubelet looks for its API server, and hold it there."""
+    """Start the node, and stop the kubelet while it tries to reach its API server."""
     machine("start-containerd")
     answers = f"{CTR} version >/dev/null 2>&1"
     wait_until(lambda: machine.run_script(answers).status == 0, "containerd", START_SECONDS)
     machine(f"{CTR} images import /opt/image.tar", START_SECONDS)
     for alias in ALIASES:
         machine(f"{CTR} images tag {IMAGE} {alias}")
-    # A container run now leaves the shim and runc in memory for the first pod.
+    # This run loads the shim and runc into memory, so that the first pod starts faster.
     machine(f"{CTR} run --rm {IMAGE} warm true", START_SECONDS)
     machine("start-kubelet")
     looks = f"grep -q {shlex.quote(LOOKING)} /run/kubelet.log"

@@ -1,6 +1,6 @@
-"""systemd as the virtual machine's first process, with a command as one of its services.
+"""systemd as process 1 of the virtual machine, with a command as one of its services.
 
-Nothing else is started but the D-Bus daemon: under emulation each unit costs a second.
+The D-Bus daemon is the only other service: under emulation each unit takes a second.
 """
 
 import shlex
@@ -9,7 +9,7 @@ PROGRAM = "/lib/systemd/systemd"
 NAME = "numapin-command"
 SCRIPT = f"/run/{NAME}"
 
-# Without the dependencies that every unit has by default: they draw in a whole system's start.
+# Without default dependencies, which would start a whole system.
 UNITS = {
     f"{NAME}.target": f"""[Unit]
 DefaultDependencies=no
@@ -40,7 +40,7 @@ ExecStart=/usr/bin/dbus-daemon --system --address=systemd: --nofork --nopidfile 
 
 
 def under_systemd(script: str) -> str:
-    """A script that, run as the first process, has systemd take its place and run `script`."""
+    """A script for process 1 that replaces itself with systemd, which runs `script`."""
     lines = [f"test -x {PROGRAM} || echo install systemd and dbus", _file(SCRIPT, script)]
     lines += [_file(f"/run/systemd/system/{name}", text) for name, text in UNITS.items()]
     options = f"--unit={NAME}.target --log-target=kmsg --show-status=no"

@@ -1,4 +1,4 @@
-"""A real node for the enforcer: cgroups of its own, containerd, and an API server with our CRDs."""
+"""A real node for the enforcer: own cgroups, containerd, and an API server with our CRDs."""
 
 import secrets
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ SERVED_SECONDS = 120
 
 @pytest.fixture(scope="session")
 def contract(control_plane: ControlPlane) -> ControlPlane:
-    """The API server, once it knows our kinds."""
+    """The API server with our CRDs installed."""
     control_plane.kubectl("apply", "--server-side", "-k", str(CRDS))
 
     def served() -> bool:
@@ -36,7 +36,7 @@ def contract(control_plane: ControlPlane) -> ControlPlane:
 
 @pytest.fixture
 async def kubelet(containerd: Runtime, tmp_path: Path) -> AsyncIterator[Kubelet]:
-    """Plays the kubelet, in a cgroup of this test's own."""
+    """Plays the kubelet, in this test's own cgroup."""
     (tmp_path / "logs").mkdir()
     made = Kubelet(
         containerd, f"{containerd.cgroup.path}/{secrets.token_hex(3)}", tmp_path / "logs"
@@ -68,7 +68,7 @@ async def node(contract: ControlPlane, kubelet: Kubelet, tmp_path: Path) -> Asyn
 
 @pytest.fixture
 async def owner(node: Node, kubelet: Kubelet) -> tuple[Pod, str]:
-    """A pod whose container owns CPU 1, and that container's cgroup."""
+    """A pod whose container has CPU 1 exclusively, and that container's cgroup."""
     pod = await kubelet.run_pod("owner")
     container_id = await kubelet.run(pod, "main")
     await node.start()

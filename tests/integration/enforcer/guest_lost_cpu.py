@@ -1,4 +1,4 @@
-"""An owner's CPU that goes, offline or into somebody's partition: cgroup v2 says no word of it.
+"""An exclusive CPU goes offline or into a partition of others: cgroup v2 reports neither.
 
 Not collected on the host: test_in_virtual_machine.py runs this.
 """
@@ -25,10 +25,10 @@ ID = "a" * 64
 ALL = online_cpus()
 OWN = CpuSet([max(ALL)])
 SHARED = ALL - OWN
-OWNER = ContainerAssignment(
+CONTAINER = ContainerAssignment(
     pod_uid="uid", namespace="default", pod="p", container="main", cpus=OWN, exclusive=True
 )
-SPEC = NodeAssignmentSpec(pools=Pools(reserved=SHARED, shared=SHARED), containers=(OWNER,))
+SPEC = NodeAssignmentSpec(pools=Pools(reserved=SHARED, shared=SHARED), containers=(CONTAINER,))
 
 
 @pytest.fixture
@@ -39,8 +39,8 @@ def real() -> Iterator[RealCgroups]:
 
 @pytest.fixture
 def cgroup(real: RealCgroups) -> str:
-    """The owner's, with a process in it."""
-    pod = real.naming.pod_path(Qos.GUARANTEED, OWNER.pod_uid)
+    """The exclusive container's cgroup, with a process in it."""
+    pod = real.naming.pod_path(Qos.GUARANTEED, CONTAINER.pod_uid)
     real.make(pod)
     real.make(f"{pod}/{ID}")
     real.enter(f"{pod}/{ID}")
@@ -48,14 +48,14 @@ def cgroup(real: RealCgroups) -> str:
 
 
 @pytest.fixture
-def told(real: RealCgroups, cgroup: str) -> Iterator[Callable[[], tuple[CpuSet, bool]]]:
-    """Make a pass, and tell the owner's CPUs and whether it is alone there."""
+def reported(real: RealCgroups, cgroup: str) -> Iterator[Callable[[], tuple[CpuSet, bool]]]:
+    """Makes a pass and returns the reported CPUs, and whether they are exclusive."""
     files = Cgroupfs(real.mounts, real.root)
     with CgroupWatch(real.mounts.cpuset, real.root) as watch:
         reconciler = Reconciler(files, CgroupSnapshot(files, watch), real.naming)
 
         def run() -> tuple[CpuSet, bool]:
-            goal = AssignmentGoal(SPEC, discover(), {ID: OWNER.container})
+            goal = AssignmentGoal(SPEC, discover(), {ID: CONTAINER.container})
             done = reconciler.converge(goal, full_resync=True)
             assert done.tree is not None
             (one,) = summarize(SPEC, done.tree, done.desired, real.naming).containers
@@ -87,13 +87,13 @@ def partitioned(_: RealCgroups) -> Iterator[None]:
 def test_an_exclusive_container_without_its_cpu_is_not_reported_exclusive(
     real: RealCgroups,
     cgroup: str,
-    told: Callable[[], tuple[CpuSet, bool]],
+    reported: Callable[[], tuple[CpuSet, bool]],
     gone: Callable[[RealCgroups], AbstractContextManager[None]],
 ) -> None:
-    """Its own CPU is still what is asked for; what it has is what is around it."""
-    assert told() == (OWN, True)
+    """cpuset.cpus still has its own CPU; the effective set is the parent's."""
+    assert reported() == (OWN, True)
     with gone(real):
         found = real.read().cgroups[cgroup]
         assert (found.cpus, found.effective_cpus) == (OWN, SHARED)
-        assert told() == (SHARED, False)
-    assert told() == (OWN, True)
+        assert reported() == (SHARED, False)
+    assert reported() == (OWN, True)

@@ -1,4 +1,4 @@
-"""A machine whose node 0 has CPUs 0-1 and memory, node 1 CPUs 2-3 alone, node 2 memory alone.
+"""A machine with NUMA node 0: CPUs 0-1 and memory, node 1: CPUs 2-3 only, node 2: memory only.
 
 Not collected on the host: test_in_virtual_machine.py runs this.
 """
@@ -34,9 +34,9 @@ def group() -> Iterator[Path]:
 
 def spec(mems: str) -> NodeAssignmentSpec:
     names = {"podUID": "uid", "namespace": "default", "pod": "p", "container": "main"}
-    owner = {**names, "cpus": "2-3", "mems": mems, "exclusive": True}
+    container = {**names, "cpus": "2-3", "mems": mems, "exclusive": True}
     pools = {"reserved": "0", "shared": "0-1"}
-    return NodeAssignmentSpec.model_validate({"containers": [owner], "pools": pools})
+    return NodeAssignmentSpec.model_validate({"containers": [container], "pools": pools})
 
 
 def test_each_numa_node_is_found_with_what_it_has() -> None:
@@ -48,7 +48,7 @@ def test_each_numa_node_is_found_with_what_it_has() -> None:
 
 
 def test_only_numa_nodes_with_memory_are_accepted(group: Path) -> None:
-    """The kernel accepts a node without memory, and gives what is around the cgroup instead."""
+    """The kernel accepts a node without memory, but the effective set is then the parent's."""
     (group / "cpuset.mems").write_text("1")
     assert (group / "cpuset.mems.effective").read_text().strip() == "0,2"
     (refused,) = find_problems(spec("1"), TOPOLOGY, "n", "n")

@@ -1,4 +1,4 @@
-"""The enforcer beside a real systemd that makes the cgroups, as first process of the machine.
+"""The enforcer beside a real systemd that makes the cgroups, as process 1 of the machine.
 
 Not collected on the host: test_in_virtual_machine.py runs this with two CPUs.
 """
@@ -44,7 +44,7 @@ def scope(pod: Pod, container_id: str) -> str:
 
 
 def kubelet_sets_a_weight(unit: str, weight: int) -> None:
-    """As it does with every QoS class each minute."""
+    """As the kubelet does with every QoS class each minute."""
     set_property(unit, f"CPUWeight={weight}")
     run("systemctl", "show", "--property=CPUWeight", unit)  # answers when that is written
 
@@ -52,58 +52,64 @@ def kubelet_sets_a_weight(unit: str, weight: int) -> None:
 async def test_systemd_is_given_the_fence_as_a_property(
     node: Node, kubelet: SystemdKubelet
 ) -> None:
-    owner = await kubelet.run_pod("owner")
-    owned = scope(owner, await kubelet.run(owner, "main"))
-    wanted = spec(assigned(owner.uid, "main", "1"), shared="0")
-    loses_what_it_was_not_told()
+    pod = await kubelet.run_pod("exclusive")
+    cgroup = scope(pod, await kubelet.run(pod, "main"))
+    wanted = spec(assigned(pod.uid, "main", "1"), shared="0")
+    systemd_overwrites_a_cpuset_it_does_not_know()
 
     await node.start()
     status = await node.applied(wanted)
     assert status["cgroup"] == {"version": 2, "driver": "systemd"}
     assert [one["exclusive"] for one in status["containers"]] == [True]
-    await eventually(lambda: [remembered(one) for one in CLASSES] == ["0", "0"], "the fence's")
-    await eventually(lambda: remembered(unit_name(owned)) == "1", "the owner's record")
+    await eventually(
+        lambda: [remembered(one) for one in CLASSES] == ["0", "0"], "the fence in systemd"
+    )
+    await eventually(lambda: remembered(unit_name(cgroup)) == "1", "the exclusive CPU in systemd")
     assert "systemd" not in node.condition("Ready")[2]
 
     await node.stop(signal.SIGKILL)
-    write_cpus(owned, "0")  # what systemd was told is written again
-    for weight, unit in enumerate((*CLASSES, unit_name(owned)), 3):
+    write_cpus(cgroup, "0")  # systemd writes its own property again
+    for weight, unit in enumerate((*CLASSES, unit_name(cgroup)), 3):
         kubelet_sets_a_weight(unit, weight)
     run("systemctl", "daemon-reload")
-    assert (cpus_of(owned), cpus_of(BEST_EFFORT)) == ("1", "0")
-    newcomer = await kubelet.run_pod("newcomer", "besteffort")
-    cgroups = (*kubelet.classes, scope(newcomer, await kubelet.run(newcomer, "main", FIRST_ACT)))
-    first_words = await eventually(partial(kubelet.output, newcomer, "main"))
+    assert (cpus_of(cgroup), cpus_of(BEST_EFFORT)) == ("1", "0")
+    late = await kubelet.run_pod("late", "besteffort")
+    cgroups = (*kubelet.classes, scope(late, await kubelet.run(late, "main", FIRST_ACT)))
+    first_words = await eventually(partial(kubelet.output, late, "main"))
     assert first_words == "Cpus_allowed_list:\t0"
 
     await node.start()
-    await systemd_forgets_an_owner(node, owned)
+    await systemd_gets_the_new_cpus_of_a_former_exclusive_container(node, cgroup)
     await node.applied({"mode": "None"})
-    await eventually(lambda: free(cgroups), "all to be given back")
+    await eventually(lambda: free(cgroups), "all CPUs to be restored")
     await node.applied(wanted)
-    await eventually(lambda: [remembered(one) for one in CLASSES] == ["0", "0"], "the fence's")
+    await eventually(
+        lambda: [remembered(one) for one in CLASSES] == ["0", "0"], "the fence in systemd"
+    )
     await node.stop()
     options = [f"--{name}={node.options[name]}" for name in ("cri-socket", "state-dir")]
     await asyncio.to_thread(main, ["--release", *options])
-    assert free((*cgroups, owned))
+    assert free((*cgroups, cgroup))
 
 
-def loses_what_it_was_not_told() -> None:
-    """Why systemd has to be told: the fence of a class without pods goes with the next write."""
+def systemd_overwrites_a_cpuset_it_does_not_know() -> None:
+    """Why the fence is a property: systemd's next write to a class without pods removes it."""
     write_cpus(BEST_EFFORT, "0")
     assert cpus_of(BEST_EFFORT) == "0"
     kubelet_sets_a_weight(unit_name(BEST_EFFORT), 2)
     assert cpus_of(BEST_EFFORT) == "0-1"
 
 
-async def systemd_forgets_an_owner(node: Node, owned: str) -> None:
-    """It would write the owner's set again, when somebody else has it."""
+async def systemd_gets_the_new_cpus_of_a_former_exclusive_container(
+    node: Node, cgroup: str
+) -> None:
+    """Otherwise systemd would write the old set again after another container got that CPU."""
     await node.applied(spec(shared="0"))
-    await eventually(lambda: remembered(unit_name(owned)) == "0", "the former owner's record")
-    kubelet_sets_a_weight(unit_name(owned), 7)
-    assert cpus_of(owned) == "0"
+    await eventually(lambda: remembered(unit_name(cgroup)) == "0", "the shared CPUs in systemd")
+    kubelet_sets_a_weight(unit_name(cgroup), 7)
+    assert cpus_of(cgroup) == "0"
 
 
 def free(cgroups: tuple[str, ...]) -> bool:
-    """Whether nothing is left of a fence, neither in the kernel nor in what systemd remembers."""
+    """Whether neither the kernel nor systemd has a part of the fence left."""
     return {remembered(one) for one in CLASSES} == {""} and {*map(cpus_of, cgroups)} == {"0-1"}

@@ -1,4 +1,4 @@
-"""What this machine's kernel says when a write cannot be made, and how we tell it."""
+"""How this machine's kernel refuses writes, and how the refusal is reported."""
 
 import subprocess
 from collections.abc import Iterator
@@ -58,7 +58,7 @@ def test_a_removed_cgroup_is_distinguished_from_a_refused_write(real: RealCgroup
 
 @pytest.fixture
 def read_only(real: RealCgroups, tmp_path: Path) -> Iterator[Cgroupfs]:
-    """The same cgroups through a mount that may not be written."""
+    """The same cgroups through a read-only mount."""
     subprocess.run(["mount", "--bind", real.mounts.cpuset, tmp_path], check=True)
     try:
         subprocess.run(["mount", "-o", "remount,bind,ro", tmp_path], check=True)

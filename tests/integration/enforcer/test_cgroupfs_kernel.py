@@ -24,7 +24,7 @@ NAMES = ("a", "a/b", "a/b/c", "a/d", "e")
 
 @dataclass(frozen=True)
 class Operation:
-    """One thing done to both; `value` is what is written, or the CPUs online."""
+    """One operation on kernel and model; `value` is written, or it is the set of online CPUs."""
 
     verb: str
     path: str
@@ -107,6 +107,6 @@ def test_the_model_gives_the_kernels_answers(
         path = f"{real.root}/{operation.path}"
         if operation.verb == "leave" and not (path in model.groups and model.groups[path].tasks):
             continue
-        told = f"step {step}: {operation} of {sequence}"
-        assert operation.run(real) == operation.run(model), told
-        assert below(real.read()) == below(model.read()), told
+        message = f"step {step}: {operation} of {sequence}"
+        assert operation.run(real) == operation.run(model), message
+        assert below(real.read()) == below(model.read()), message

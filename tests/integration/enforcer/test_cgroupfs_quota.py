@@ -1,4 +1,4 @@
-"""CFS limits on this machine's kernel, lifted and given back."""
+"""CFS quotas on this machine's kernel are removed and restored."""
 
 import secrets
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What becomes of a process that chose CPUs for itself when its cgroup loses them."""
+"""Processes that set their own affinity, when their cgroup loses those CPUs."""
 
 import os
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ def real() -> Iterator[RealCgroups]:
 
 
 def test_no_process_stays_on_an_exclusive_cpu_by_setting_its_affinity(real: RealCgroups) -> None:
-    """Narrowing a cgroup is enough: nothing that runs in it need be looked at."""
+    """Narrowing the cgroup is enough; its processes need not be checked."""
     path, taken = f"{real.root}/choosy", CpuSet([max(online_cpus())])
     real.make(path)
     real.write(Write(path, online_cpus(), Step.PREPARE))

@@ -1,4 +1,4 @@
-"""Bad input and missing parts: a clear condition or error, and the last good state stays."""
+"""Bad input and missing parts give a clear condition or error, and the last good state stays."""
 
 import json
 import os
@@ -26,7 +26,7 @@ from support.real.waiting import eventually
 
 
 def _edited(node: Node, tmp_path: Path, old: str, new: str) -> str:
-    """The node's kubeconfig with one text for another."""
+    """The node's kubeconfig with one text replaced."""
     text = Path(node.options["kubeconfig"]).read_text()
     assert old in text
     (tmp_path / "edited").write_text(text.replace(old, new))
@@ -34,7 +34,7 @@ def _edited(node: Node, tmp_path: Path, old: str, new: str) -> str:
 
 
 def _unreachable(node: Node, tmp_path: Path) -> str:
-    """A kubeconfig that names a port where nobody listens."""
+    """A kubeconfig with a port on which no server listens."""
     return _edited(node, tmp_path, node.api.url, f"https://127.0.0.1:{choose(1)[0]}")
 
 
@@ -129,7 +129,9 @@ async def test_a_hanging_runtime_blocks_nothing_else(
     await eventually(node.in_force)
 
 
-async def test_a_socket_that_is_not_there(node: Node, kubelet: Kubelet, tmp_path: Path) -> None:
+async def test_a_missing_runtime_socket_is_reported(
+    node: Node, kubelet: Kubelet, tmp_path: Path
+) -> None:
     node.assign(spec())
     await node.start(**{"cri-socket": str(tmp_path / "none.sock")})
     await eventually(lambda: node.condition("Stalled")[1] == "RuntimeUnavailable")
@@ -149,7 +151,7 @@ def read_only(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", mount], check=True)
 
 
-async def test_cgroups_that_are_read_only(
+async def test_read_only_cgroups_are_reported(
     node: Node, owner: tuple[Pod, str], read_only: Path
 ) -> None:
     pod, cgroup = owner
@@ -164,8 +166,8 @@ async def test_cgroups_that_are_read_only(
     ]
 
 
-async def test_too_few_inotify_watches(node: Node, owner: tuple[Pod, str]) -> None:
-    """Told with the remedy; the slow pass sees what no event tells."""
+async def test_too_few_inotify_watches_are_reported(node: Node, owner: tuple[Pod, str]) -> None:
+    """Reported with the remedy; the resync finds changes without an event."""
     pod, cgroup = owner
     await node.stop()
     limit = "echo 3 >/proc/sys/user/max_inotify_watches"
@@ -182,7 +184,7 @@ async def test_too_few_inotify_watches(node: Node, owner: tuple[Pod, str]) -> No
 
 
 async def test_a_storm_of_events_starves_no_other_work(node: Node, owner: tuple[Pod, str]) -> None:
-    """Who may write cgroups can make events for ever; drift is repaired and told all the same."""
+    """Whatever causes endless events, changes are still reverted and reported."""
     pod, cgroup = owner
     nested, sandbox = f"{cgroup}/noisy", f"{pod.cgroup}/{pod.sandbox_id}"
     make_cgroup(nested)
@@ -216,8 +218,10 @@ async def test_an_invalid_kubeconfig_is_reported(node: Node, tmp_path: Path) -> 
     await node_ends(node, str(tmp_path / "wrong"), kubeconfig=str(tmp_path / "wrong"))
 
 
-async def test_a_foreign_kubeconfig(node: Node, owner: tuple[Pod, str], tmp_path: Path) -> None:
-    """One that the API server does not know: told, and the kept assignment stays in force."""
+async def test_a_kubeconfig_that_the_api_server_rejects_is_reported(
+    node: Node, owner: tuple[Pod, str], tmp_path: Path
+) -> None:
+    """The last accepted assignment stays in force."""
     _, cgroup = owner
     await node.stop()
     write_cpus(cgroup, "0-1")
@@ -240,7 +244,7 @@ async def node_ends(node: Node, message: str, **options: str) -> None:
 async def test_no_container_is_reported_exclusive_before_its_spec_is_on_disk(
     node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
 ) -> None:
-    """The disk takes its time: an enforcer that is killed now begins with the assignment before."""
+    """The disk is slow: an enforcer killed now would start with the previous assignment."""
     first, _ = owner
     second = await kubelet.run_pod("second")
     cgroup = f"{second.cgroup}/{await kubelet.run(second, 'main')}"

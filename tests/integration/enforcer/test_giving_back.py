@@ -1,4 +1,4 @@
-"""mode None and --release: every cgroup as it was found."""
+"""Mode None and --release restore every cpuset."""
 
 from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
 from support.real.enforcer_node import Node, assigned, spec
@@ -7,7 +7,7 @@ from support.real.waiting import eventually
 
 
 def sets(kubelet: Kubelet) -> dict[str, str]:
-    """What the kernel has for every cgroup below kubepods."""
+    """The cpuset of every cgroup below kubepods."""
     root = CPUSET / kubelet.kubepods
     folders = [root, *(path for path in root.rglob("*") if path.is_dir())]
     return {str(path): cpus_of(str(path.relative_to(CPUSET))) for path in folders}

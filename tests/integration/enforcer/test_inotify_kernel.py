@@ -1,4 +1,4 @@
-"""Watching real cgroups: the kernel ends no watch by itself there."""
+"""Watching real cgroups: the kernel does not end a watch when a cgroup is removed."""
 
 from pathlib import Path
 

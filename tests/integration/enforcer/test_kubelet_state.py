@@ -1,4 +1,4 @@
-"""A kubelet that pins containers itself, and its checkpoint, which says so."""
+"""A kubelet with the static CPU manager policy, found by its checkpoint."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ NONE, STATIC = '{"policyName":"none"}', '{"policyName":"static"}'
 
 @pytest.fixture
 def mounted(root: None, tmp_path: Path) -> Iterator[tuple[Path, Path]]:
-    """The kubelet's folder, and the pod's with nothing in it but the mounted file."""
+    """The kubelet's folder, and the pod's, which has only the mounted file."""
     host, pod = tmp_path / "host", tmp_path / "pod"
     for folder in (host, pod):
         folder.mkdir()
@@ -68,7 +68,9 @@ def _kubelet_policy(node: Node, policy: str) -> None:
     (folder / "cpu_manager_state").write_text(text)
 
 
-async def test_the_kubelets_own_static_policy(node: Node, owner: tuple[Pod, str]) -> None:
+async def test_nothing_is_reverted_while_the_kubelet_has_the_static_policy(
+    node: Node, owner: tuple[Pod, str]
+) -> None:
     _, cgroup = owner
     _kubelet_policy(node, "static")
     await eventually(lambda: node.condition("Stalled")[1] == "KubeletStaticPolicy")
@@ -80,7 +82,7 @@ async def test_the_kubelets_own_static_policy(node: Node, owner: tuple[Pod, str]
 
 
 async def test_quotas_and_runtime_are_left_alone_too(node: Node, kubelet: Kubelet) -> None:
-    """Beside a kubelet that pins containers itself, from its start to its end."""
+    """While the kubelet has the static policy, from the enforcer's start to its end."""
     pod = await kubelet.run_pod("owner")
     write_limit(pod.cgroup, 150_000)
     container_id = await kubelet.run(pod, "main", quota_us=100_000)

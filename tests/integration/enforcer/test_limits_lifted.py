@@ -1,4 +1,4 @@
-"""CFS limits on a real kernel and containerd: lifted from owners, given back to the last."""
+"""CFS quotas on a real kernel and containerd: removed for exclusive containers, then restored."""
 
 from functools import partial
 

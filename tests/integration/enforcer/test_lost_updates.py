@@ -32,7 +32,7 @@ PINNED = "Cpus_allowed_list:\t1"
 async def test_an_update_that_overtakes_the_start_is_acknowledged_and_lost(
     kubelet: Kubelet,
 ) -> None:
-    """Why the kernel is written, and the runtime told only of containers that run."""
+    """Why we write to the kernel, and update the runtime for running containers only."""
     pod = await kubelet.run_pod("victim")
     async with held_start(kubelet, pod, FIRST_ACT) as container_id:
         await kubelet.update(container_id, CPU_1)
@@ -59,7 +59,7 @@ async def test_a_container_whose_start_an_update_overtakes_gets_its_cpu(
 async def test_the_runtime_gets_no_update_of_a_container(
     node: Node, kubelet: Kubelet, begun: bool
 ) -> None:
-    """It would be told too early."""
+    """Before its start an update comes too early."""
     pod = await kubelet.run_pod("owner")
     await node.start()
     await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
@@ -80,10 +80,10 @@ async def _unstarted(kubelet: Kubelet, pod: Pod) -> AsyncIterator[str]:
     await kubelet.begin(container_id)
 
 
-async def test_the_kernel_has_the_pin_whatever_races_with_the_start(
+async def test_the_kernel_has_the_pin_although_updates_race_with_the_start(
     node: Node, kubelet: Kubelet
 ) -> None:
-    """Somebody tells the runtime the set of each container that is created; most come too early."""
+    """Others send the runtime an update for each created container; most come too early."""
     await node.start()
     await node.applied(spec())
     async with _eager(kubelet) as acknowledged:
@@ -102,10 +102,10 @@ async def test_the_kernel_has_the_pin_whatever_races_with_the_start(
 
 @asynccontextmanager
 async def _eager(kubelet: Kubelet) -> AsyncIterator[set[str]]:
-    """Tells the runtime CPU 1 for what it has created; the ids for which it said that it did."""
+    """Sends the runtime CPU 1 for each created container; yields the acknowledged ids."""
     acknowledged: set[str] = set()
 
-    async def tell() -> None:
+    async def send() -> None:
         async for containers in client.events():
             created = (one.id for one in containers if one.state is ContainerState.CREATED)
             for id_ in created:
@@ -114,17 +114,17 @@ async def _eager(kubelet: Kubelet) -> AsyncIterator[set[str]]:
                     acknowledged.add(id_)
 
     async with CriClient(kubelet.runtime.socket) as client:
-        telling = asyncio.create_task(tell())
+        sending = asyncio.create_task(send())
         yield acknowledged
-        telling.cancel()
-        await asyncio.gather(telling, return_exceptions=True)
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
 
 
 class Witness:
-    """Looks all the while, `with` it, whether who is told to own CPU 1 is alone there."""
+    """Checks during the `with` block that the container reported exclusive has CPU 1 alone."""
 
     MEANT: ClassVar[tuple[list[str], ...]] = ([], ["0"], ["0", "1"])
-    """What the sandbox and the container of the only pod have, as long as they are there."""
+    """The CPUs of sandbox and container of the only pod, while they exist."""
 
     def __init__(self, node: Node, kubelet: Kubelet) -> None:
         self._node, self._kubelet = node, kubelet
@@ -150,12 +150,12 @@ class Witness:
                 self.owners.add(owner)
 
     def _told(self) -> str:
-        """The UID of the pod whose container owns CPU 1, by the enforcer's word."""
+        """The UID of the pod whose container is reported exclusive on CPU 1."""
         told = self._node.status.get("containers", ())
         return next((str(one["podUID"]) for one in told if one["exclusive"]), "")
 
     def _sets(self) -> list[str]:
-        """What each sandbox and container of a Guaranteed pod has."""
+        """The CPUs of each sandbox and container of a Guaranteed pod."""
         found = []
         for folder in (CPUSET / self._kubelet.kubepods).glob("pod*/*/"):
             with suppress(OSError):  # it is gone

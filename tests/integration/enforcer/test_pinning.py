@@ -1,4 +1,4 @@
-"""The enforcer on a real kernel, containerd and API server: who runs where."""
+"""The enforcer on a real kernel, containerd and API server: on which CPUs containers run."""
 
 import uuid
 from functools import partial
@@ -27,12 +27,14 @@ async def test_a_running_container_gets_its_cpu_and_all_others_leave_it(
     assert status["pools"] == {"reserved": "0", "shared": "0", "exclusive": "1"}
     assert status["running"] == [owner.uid]
     assert status["cgroup"] == {"version": VERSION, "driver": "cgroupfs"}
-    runtime = await eventually(lambda: node.status.get("runtime"), "the runtime to be told")
+    runtime = await eventually(lambda: node.status.get("runtime"), "the runtime to be updated")
     assert runtime["name"] == "containerd"
     assert status["topology"]["numaNodes"][0]["cpus"] == "0-1"
 
 
-async def test_pinned_before_the_first_instruction(node: Node, kubelet: Kubelet) -> None:
+async def test_a_container_is_pinned_before_its_first_instruction(
+    node: Node, kubelet: Kubelet
+) -> None:
     uids = [str(uuid.uuid4()) for _ in range(20)]
     await node.start()
     for uid in uids:

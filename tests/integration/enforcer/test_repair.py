@@ -87,7 +87,7 @@ async def test_an_update_that_fails_half_way_is_reverted(
 async def test_a_set_that_others_sent_to_the_runtime_is_replaced(
     node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
 ) -> None:
-    """It would come back with the next update, whoever asks for that."""
+    """Otherwise any later update would write that set again."""
     _, cgroup = owner
     container_id = cgroup.rpartition("/")[2]
     await kubelet.until_remembered(container_id, "1")
@@ -155,7 +155,7 @@ async def test_no_cpu_is_exclusive_while_the_runtime_may_give_it_to_its_former_c
 async def test_an_exclusive_container_moved_while_the_enforcer_was_down_is_moved_back_once(
     node: Node, kubelet: Kubelet
 ) -> None:
-    """The runtime is not told meanwhile that it shares: it would write that over the pin."""
+    """The runtime gets no update to the shared pool meanwhile: it would overwrite the pin."""
     pod = await kubelet.run_pod("owner")
     container_id = await kubelet.run(pod, "main", quota_us=100_000)
     cgroup = f"{pod.cgroup}/{container_id}"
@@ -182,7 +182,7 @@ async def test_an_exclusive_container_moved_while_the_enforcer_was_down_is_moved
 async def test_a_container_that_became_shared_while_the_enforcer_was_down_is_not_moved_back(
     node: Node, kubelet: Kubelet, owner: tuple[Pod, str], newer: dict[str, Any]
 ) -> None:
-    """The enforcer hears of the new assignment before the runtime tells it any name."""
+    """The enforcer gets the new assignment before it has any container name."""
     _, cgroup = owner
     container_id = cgroup.rpartition("/")[2]
     await kubelet.until_remembered(container_id, "1")
@@ -204,7 +204,7 @@ async def test_a_container_that_became_shared_while_the_enforcer_was_down_is_not
     assert seen == {shared}
 
 
-async def test_killed_and_started_again_it_changes_no_cpuset(
+async def test_a_kill_and_a_restart_change_no_cpuset(
     node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
 ) -> None:
     pod, cgroup = owner

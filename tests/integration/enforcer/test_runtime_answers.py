@@ -1,4 +1,4 @@
-"""What a real runtime answers when it is told sets, and what the kernel has then."""
+"""Answers of a real runtime to updates of cpusets, and what the kernel has afterwards."""
 
 from collections.abc import AsyncIterator
 
@@ -20,22 +20,22 @@ async def runtime(kubelet: Kubelet) -> AsyncIterator[CriClient]:
 
 
 @pytest.mark.parametrize(
-    ("record", "told", "left"),
+    ("resources", "reason", "left"),
     [
         (ContainerResources(NO_SUCH_CPU), "numerical result out of range", "1"),
         (ContainerResources(CpuSet(), NO_SUCH_NODE), "invalid argument", "1"),
         (ContainerResources(CpuSet([0]), NO_SUCH_NODE), "invalid argument", "0"),
     ],
-    ids=["CPUs that are not there", "a NUMA node that is not there", "half of it done"],
+    ids=["missing CPU", "missing NUMA node", "half of the update made"],
 )
-async def test_a_refusal_tells_why_and_not_what_was_done(
-    kubelet: Kubelet, runtime: CriClient, record: ContainerResources, told: str, left: str
+async def test_a_refusal_has_the_reason_but_not_what_was_written(
+    kubelet: Kubelet, runtime: CriClient, resources: ContainerResources, reason: str, left: str
 ) -> None:
     pod = await kubelet.run_pod("pod")
     container_id = await kubelet.run(pod, "main")
     await runtime.update_resources(container_id, ContainerResources(CpuSet([1])))
-    with pytest.raises(CriRefusedError, match=told):
-        await runtime.update_resources(container_id, record)
+    with pytest.raises(CriRefusedError, match=reason):
+        await runtime.update_resources(container_id, resources)
     assert cpus_of(f"{pod.cgroup}/{container_id}") == left
 
 
@@ -48,7 +48,9 @@ async def test_empty_sets_change_nothing(kubelet: Kubelet, runtime: CriClient) -
     assert await kubelet.remembered(container_id) == "1"
 
 
-async def test_a_container_that_is_gone(kubelet: Kubelet, runtime: CriClient) -> None:
+async def test_an_update_of_a_removed_container_is_not_found(
+    kubelet: Kubelet, runtime: CriClient
+) -> None:
     pod = await kubelet.run_pod("pod")
     container_id = await kubelet.run(pod, "main")
     await kubelet.remove_container(container_id)
@@ -59,7 +61,7 @@ async def test_a_container_that_is_gone(kubelet: Kubelet, runtime: CriClient) ->
 async def test_an_update_before_the_start_can_prevent_the_start(
     kubelet: Kubelet, runtime: CriClient
 ) -> None:
-    """Why nothing is told then: the runtime takes anything, and fails later."""
+    """Why no update is sent then: the runtime accepts any value, and the start fails."""
     pod = await kubelet.run_pod("pod")
     container_id = await kubelet.create(pod, "main", FIRST_ACT)
     await runtime.update_resources(container_id, ContainerResources(NO_SUCH_CPU))

@@ -1,4 +1,4 @@
-"""The enforcer dies, and pods come meanwhile: none is ever on a CPU that another owns."""
+"""While the enforcer is down, no new pod ever runs on an exclusive CPU of another."""
 
 import asyncio
 import json
@@ -15,19 +15,17 @@ from support.real.enforcer_node import Node, assigned, spec
 from support.real.played_kubelet import CPUSET, Kubelet, Pod, cpus_of, write_cpus
 from support.real.waiting import PATIENCE_SECONDS, eventually
 
-TELL = ("grep", "Cpus_allowed_list", "/proc/self/status")
-NEWCOMERS = 5
+PRINT_CPUS = ("grep", "Cpus_allowed_list", "/proc/self/status")
+NEW_PODS = 5
 BACK = "the enforcer runs again"
 
 
 async def standing_in(node: Node) -> None:
-    await eventually(
-        lambda: ENFORCER_AWAY in node.standby_log, "the standby to see that it is needed"
-    )
+    await eventually(lambda: ENFORCER_AWAY in node.standby_log, "the standby to start fencing")
 
 
 async def alone(node: Node) -> subprocess.Popen[bytes]:
-    """Only the standby is there any more, and stands in."""
+    """Kill the enforcer; the standby fences from now on."""
     standby = await node.stand_by()
     await node.stop(signal.SIGKILL)
     await standing_in(node)
@@ -40,8 +38,8 @@ async def end(process: subprocess.Popen[bytes], number: int = signal.SIGTERM) ->
 
 
 async def first_words(kubelet: Kubelet, pod: Pod) -> str:
-    """Where the first program of a new container may run, by its own word."""
-    await kubelet.run(pod, "main", TELL)
+    """The allowed CPUs that the first program of a new container prints."""
+    await kubelet.run(pod, "main", PRINT_CPUS)
     return str(await eventually(lambda: kubelet.output(pod, "main"))).split()[-1]
 
 
@@ -51,8 +49,8 @@ async def test_pods_created_while_the_enforcer_is_down_never_run_on_exclusive_cp
     _, cgroup = owner
     await node.stand_by()
     await node.stop(signal.SIGKILL)
-    for number in range(NEWCOMERS):
-        pod = await kubelet.run_pod(f"newcomer-{number}")
+    for number in range(NEW_PODS):
+        pod = await kubelet.run_pod(f"new-{number}")
         assert await first_words(kubelet, pod) == "0"
         assert cpus_of(f"{pod.cgroup}/{pod.sandbox_id}") == "0"
         assert cpus_of(pod.cgroup) == "0"
@@ -69,7 +67,7 @@ async def test_a_sidecar_created_while_the_enforcer_is_down_stays_off_its_pods_e
     assert cpus_of(cgroup) == "1"
 
 
-async def test_the_enforcer_comes_back_and_the_standby_touches_nothing_more(
+async def test_the_standby_writes_nothing_after_the_enforcer_is_back(
     node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
 ) -> None:
     first, cgroup = owner
@@ -95,7 +93,7 @@ async def test_fencing_starts_and_ends_with_each_end_and_start_of_the_enforcer(
     for number in range(1, 4):
         await node.stop(signal.SIGKILL)
         await eventually(lambda: node.standby_log.count(ENFORCER_AWAY) == number)  # noqa: B023
-        pod = await kubelet.run_pod(f"newcomer-{number}")
+        pod = await kubelet.run_pod(f"new-{number}")
         await eventually(lambda: cpus_of(pod.cgroup) == "0")  # noqa: B023
         await node.start()
         await eventually(lambda: node.standby_log.count(BACK) == number)  # noqa: B023
@@ -107,7 +105,7 @@ async def test_a_standby_that_starts_after_the_enforcer_died_still_fences(
     node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
 ) -> None:
     await node.stop(signal.SIGKILL)
-    pod = await kubelet.run_pod("newcomer")
+    pod = await kubelet.run_pod("new")
     assert cpus_of(pod.cgroup) == "0-1"
     standby = await node.stand_by()
     await eventually(lambda: cpus_of(pod.cgroup) == "0")
@@ -155,7 +153,7 @@ async def test_without_a_valid_assignment_nothing_is_changed(
     make(Path(node.options["state-dir"]))
     standby = await node.stand_by()
     await standing_in(node)
-    pod = await kubelet.run_pod("newcomer")
+    pod = await kubelet.run_pod("new")
     assert await first_words(kubelet, pod) == "0-1"
     assert await end(standby) == 0
     assert cpus_of(pod.cgroup) == "0-1"
@@ -173,8 +171,8 @@ async def test_it_waits_for_an_enforcer_that_was_never_there(
     await eventually(lambda: node.status["containers"][0]["exclusive"])
     await node.stop()
     await standing_in(node)
-    newcomer = await kubelet.run_pod("newcomer")
-    await eventually(lambda: cpus_of(newcomer.cgroup) == "0")
+    new = await kubelet.run_pod("new")
+    await eventually(lambda: cpus_of(new.cgroup) == "0")
     assert cpus_of(cgroup) == "1"
     assert await end(standby, signal.SIGINT) == 0
 

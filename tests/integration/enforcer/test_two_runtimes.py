@@ -1,4 +1,4 @@
-"""Several container runtimes on one machine: what is done to one is nothing to the other."""
+"""Several container runtimes on one machine do not affect each other."""
 
 import asyncio
 import secrets
@@ -14,12 +14,12 @@ from support.real.played_kubelet import Kubelet, Pod, cpus_of, pids_of
 from support.real.sampled_cpus import sampled
 
 MACHINES = Path("/run/containerd")
-"""The folder of the machine's own containerd, and of whoever is told no other."""
+"""The default state folder of containerd, used by the machine's own one."""
 
 
 @pytest.fixture
 async def neighbour(root: None, tmp_path: Path) -> AsyncIterator[Kubelet]:
-    """A kubelet on a containerd of its own."""
+    """A kubelet with its own containerd."""
     (tmp_path / "neighbour").mkdir()
     with private_runtime(tmp_path / "neighbour") as runtime:
         made = Kubelet(runtime, runtime.cgroup.path, tmp_path / "neighbour")
@@ -30,7 +30,7 @@ async def neighbour(root: None, tmp_path: Path) -> AsyncIterator[Kubelet]:
 
 @pytest.fixture
 def machines_own(root: None) -> Iterator[None]:
-    """Somebody keeps a file where the machine's containerd has its state, and has it afterwards."""
+    """A file in the machine's containerd state folder; it must be unchanged after the test."""
     there = MACHINES.is_dir()
     file = MACHINES / f"numapin-test-{secrets.token_hex(4)}"
     MACHINES.mkdir(exist_ok=True)
@@ -62,7 +62,7 @@ async def test_stopping_a_runtime_leaves_the_other_alone(
         cpus_of(neighbour.runtime.cgroup.path)
 
 
-def test_a_runtime_keeps_nothing_where_the_machines_has_its_state(containerd: Runtime) -> None:
+def test_a_private_runtime_opens_no_file_of_the_machines_runtime(containerd: Runtime) -> None:
     pid = containerd.daemon.pid()
     opened = []
     for file in Path(f"/proc/{pid}/fd").iterdir():

@@ -93,7 +93,7 @@ class FakeApiServer:
     # What happens on the server's side.
 
     def put(self, resource: Resource, body: Json) -> Json:
-        """Create or replace an object, as somebody else would."""
+        """Create or replace an object, as another client would."""
         metadata = body["metadata"]
         place = (resource.collection_path(), metadata.get("namespace", ""), metadata["name"])
         kind = "MODIFIED" if place in self.objects else "ADDED"
@@ -107,7 +107,7 @@ class FakeApiServer:
         return kept
 
     def remove(self, resource: Resource, name: str, namespace: str = "") -> Json:
-        """Delete an object, as somebody else would."""
+        """Delete an object, as another client would."""
         place = (resource.collection_path(), namespace, name)
         self.version += 1
         last: Json = json.loads(json.dumps(self.objects.pop(place)))

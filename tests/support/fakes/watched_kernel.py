@@ -9,7 +9,7 @@ from support.fakes.kernel import KernelModel
 
 
 class WatchedModel(KernelModel):
-    """Tells what happened as inotify does: where, and not what."""
+    """Reports changes as inotify does: where, but not what."""
 
     def __init__(self, *args: object, **more: object) -> None:
         super().__init__(*args, **more)  # type: ignore[arg-type]
@@ -61,8 +61,8 @@ class ModelWatch:
         model = self._model
         lists = (model.appeared, model.vanished, model.written)
         appeared, vanished, written = map(tuple, lists)
-        told = Changes(appeared, vanished, written, model.overflowed)
+        changes = Changes(appeared, vanished, written, model.overflowed)
         for one in lists:
             one.clear()
         model.overflowed = False
-        return told
+        return changes

@@ -1,4 +1,4 @@
-"""A folder of cgroups of its own in this machine's kernel, with the operations of the model."""
+"""A private folder of cgroups in this machine's kernel, with the operations of the model."""
 
 import errno
 import os

@@ -66,7 +66,7 @@ class Node:
         return found
 
     def condition(self, kind: str) -> tuple[str, str, str]:
-        """Status, reason and message of a condition that tells of the newest spec."""
+        """Status, reason and message of a condition, once it is about the newest spec."""
         found = self.object
         for one in found.get("status", {}).get("conditions", ()):
             current = one["observedGeneration"] == found["metadata"]["generation"]
@@ -141,7 +141,7 @@ class Node:
         return await asyncio.to_thread(self.process.wait, PATIENCE_SECONDS)
 
     def probe(self, page: str) -> tuple[int, str]:
-        """Status and body of a probe; (0, ...) while nobody listens."""
+        """Status and body of a probe; (0, ...) while the probe's port is closed."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{page}", timeout=30) as one:
                 return one.status, one.read().decode()

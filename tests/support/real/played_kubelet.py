@@ -146,14 +146,14 @@ class Kubelet:
         await self.stub.UpdateContainerResources(request, timeout=CALL_SECONDS)
 
     async def remembered(self, container_id: str) -> str:
-        """The CPUs that the runtime was told of a container; what it has may differ."""
+        """The CPUs that the runtime has recorded for a container; the kernel may have others."""
         request = pb.ContainerStatusRequest(container_id=container_id)
         answer = await self.stub.ContainerStatus(request)
         cpus: str = answer.status.resources.linux.cpuset_cpus
         return cpus
 
     async def until_remembered(self, container_id: str, cpus: str) -> None:
-        """Wait until the runtime was told a container's CPUs."""
+        """Wait until the runtime has recorded these CPUs for a container."""
         async with asyncio.timeout(CALL_SECONDS):
             while True:
                 if await self.remembered(container_id) == cpus:

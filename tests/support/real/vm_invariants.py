@@ -1,4 +1,4 @@
-"""What must be true of a virtual node at any moment, as a list of what is not."""
+"""Invariants of a virtual node, and the list of their violations."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +9,7 @@ from numapin_lab.vm.running_lab import Group, KernelState, RunningVmLab, Task
 
 
 def problems(lab: RunningVmLab) -> list[str]:
-    """Where NodeAssignment, cgroups and processes do not agree; empty when all is in force."""
+    """Differences between NodeAssignment, cgroups and processes; empty if all is in force."""
     assignment = lab.assignment()
     if assignment is None or assignment.status is None or not lab.in_force():
         return ["the NodeAssignment is not in force"]
@@ -18,12 +18,12 @@ def problems(lab: RunningVmLab) -> list[str]:
     found = [
         *_reported(assignment),
         *_unlike_asked(state),
-        *_strangers(state, assignment, set(ids.values())),
+        *_not_on_the_shared_pool(state, assignment, set(ids.values())),
     ]
     for one in assignment.spec.containers:
         wanted = (str(one.cpus), str(one.mems))
         group, tasks = state.of(ids[one.pod_uid, one.container])
-        found += [f"{one.pod}: {problem}" for problem in _owner(group, tasks, *wanted)]
+        found += [f"{one.pod}: {problem}" for problem in _exclusive(group, tasks, *wanted)]
     return found
 
 
@@ -37,12 +37,12 @@ def _container_ids(pods: list[dict[str, Any]]) -> Iterator[tuple[tuple[str, str]
 def _reported(assignment: NodeAssignment) -> Iterator[str]:
     assert assignment.status is not None
     wanted = {_entry(one) for one in assignment.spec.containers}
-    told = {
+    reported = {
         (one.pod_uid, one.container, str(one.cpus), str(one.mems), one.exclusive)
         for one in assignment.status.containers
     }
-    if told != wanted:
-        yield f"status tells {sorted(told)}, the spec wants {sorted(wanted)}"
+    if reported != wanted:
+        yield f"the status reports {sorted(reported)}, the spec wants {sorted(wanted)}"
 
 
 def _entry(one: ContainerAssignment) -> tuple[str, str, str, str, bool]:
@@ -50,7 +50,7 @@ def _entry(one: ContainerAssignment) -> tuple[str, str, str, str, bool]:
 
 
 def _unlike_asked(state: KernelState) -> Iterator[str]:
-    """Cgroups that have more than was asked for: what the kernel does when that is all offline."""
+    """Cgroups with more than they asked for, which the kernel gives if all of it is offline."""
     for path, group in state.groups.items():
         if group.cpus and not CpuSet.parse(group.cpus_effective) <= CpuSet.parse(group.cpus):
             yield f"{path}: asked for CPUs {group.cpus}, has {group.cpus_effective}"
@@ -58,7 +58,7 @@ def _unlike_asked(state: KernelState) -> Iterator[str]:
             yield f"{path}: asked for NUMA nodes {group.mems}, has {group.mems_effective}"
 
 
-def _owner(group: Group, tasks: list[Task], cpus: str, mems: str) -> Iterator[str]:
+def _exclusive(group: Group, tasks: list[Task], cpus: str, mems: str) -> Iterator[str]:
     for asked in ((group.cpus, group.mems), (group.cpus_effective, group.mems_effective)):
         if asked != (cpus, mems):
             yield f"its cgroup is on {asked}, not on {cpus} and {mems}"
@@ -66,17 +66,17 @@ def _owner(group: Group, tasks: list[Task], cpus: str, mems: str) -> Iterator[st
         yield f"its processes are on {tasks}, not on {cpus} and {mems}"
 
 
-def _strangers(
+def _not_on_the_shared_pool(
     state: KernelState, assignment: NodeAssignment, containers: set[str]
 ) -> Iterator[str]:
-    """Processes of whoever owns nothing, sandboxes too, that are not on the shared pool."""
+    """Processes of shared containers and sandboxes that are not on the shared pool."""
     pools = assignment.status.pools if assignment.status else None
     if pools is None:
         return
     for path, group in state.groups.items():
         name = path.rpartition("/")[2]
-        owned = CpuSet.parse(group.cpus_effective) <= pools.exclusive
-        if name in containers and owned:
+        exclusive = CpuSet.parse(group.cpus_effective) <= pools.exclusive
+        if name in containers and exclusive:
             continue
         for pid in group.pids:
             if pid in state.tasks and state.tasks[pid].cpus != str(pools.shared):

@@ -1,9 +1,9 @@
-"""What must hold after every write, and in the end: the design's words, not the planner's.
+"""Invariants after every write and at the end, stated independently of the planner.
 
-Nothing of `desire`, `plan` or `apply` is used here: who owns what is read from the spec, who may be
-where from the kubelet's tree. I1: CPUs that an owner has to itself stay so until it leaves them.
-I2: no set is written empty, or names what is offline or has no memory. I3: what a cgroup asks for
-is inside what its parent has, so it is what it gets.
+`desire`, `plan` and `apply` are not used here: exclusive CPUs come from the spec, permitted CPUs
+from the kubelet's tree. I1: a container keeps its exclusive CPUs to itself until it has been moved
+off them. I2: no written set is empty, has an offline CPU or a NUMA node without memory. I3: every
+written set is inside the parent's, so that it is effective.
 """
 
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ from support.values.kernel_worlds import World
 
 
 def alone(tree: Tree, path: str, unseen: frozenset[str] = frozenset()) -> CpuSet:
-    """The CPUs that a cgroup has and no cgroup but itself and those around and inside it.
+    """The CPUs that only a cgroup, its ancestors and its descendants have.
 
-    `unseen` are cgroups that came since the tree was read: they begin with what is around them.
+    `unseen` are cgroups created since the tree was read: they start with the sets of the parent.
     """
     mine = tree.cgroups[path].effective_cpus
     for other in tree.cgroups.values():
@@ -29,7 +29,7 @@ def alone(tree: Tree, path: str, unseen: frozenset[str] = frozenset()) -> CpuSet
 
 
 def pool_of(world: World, spec: NodeAssignmentSpec) -> CpuSet:
-    """Where everybody without own CPUs runs: what is online of the pool, else what nobody owns."""
+    """The online CPUs of the shared pool; if none, the online CPUs that are not exclusive."""
     owned = CpuSet()
     for one in spec.containers:
         owned |= one.cpus if one.exclusive else CpuSet()
@@ -38,8 +38,8 @@ def pool_of(world: World, spec: NodeAssignmentSpec) -> CpuSet:
     return spec.pools.shared & online or online - owned or online
 
 
-def owners(world: World, spec: NodeAssignmentSpec) -> dict[str, CpuSet]:
-    """The cgroups of containers that are to own CPUs, and which of them are online."""
+def exclusive_containers(world: World, spec: NodeAssignmentSpec) -> dict[str, CpuSet]:
+    """The cgroups of exclusive containers, with their online CPUs."""
     pool, online = pool_of(world, spec), world.topology.online
     return {
         world.path_of(one): one.cpus & online
@@ -49,13 +49,17 @@ def owners(world: World, spec: NodeAssignmentSpec) -> dict[str, CpuSet]:
 
 
 def held_now(world: World, spec: NodeAssignmentSpec, tree: Tree) -> dict[str, CpuSet]:
-    """What containers that are to own CPUs have to themselves now, whoever gave it to them."""
-    found = {path: alone(tree, path) for path in owners(world, spec) if path in tree.cgroups}
+    """The CPUs that exclusive containers have to themselves now, for whatever reason."""
+    found = {
+        path: alone(tree, path)
+        for path in exclusive_containers(world, spec)
+        if path in tree.cgroups
+    }
     return {path: cpus for path, cpus in found.items() if cpus}
 
 
 def assert_reached(world: World, spec: NodeAssignmentSpec, tree: Tree) -> None:
-    """Every cgroup has what the spec says, and owners have it alone."""
+    """Every cgroup has what the spec says, and exclusive containers have their CPUs alone."""
     goal = _Goal(world, spec)
     for path, cgroup in tree.cgroups.items():
         goal.check(tree, path)
@@ -63,24 +67,28 @@ def assert_reached(world: World, spec: NodeAssignmentSpec, tree: Tree) -> None:
             above = tree.cgroups[parent(path)]
             assert cgroup.effective_cpus <= above.effective_cpus, path
             assert cgroup.effective_mems <= above.effective_mems, path
-    owning = {path: cpus for path, cpus in owners(world, spec).items() if path in tree.cgroups}
-    assert {path: alone(tree, path) for path in owning} == owning
-    assert_told(world, spec, tree, owning)
+    exclusive = {
+        path: cpus
+        for path, cpus in exclusive_containers(world, spec).items()
+        if path in tree.cgroups
+    }
+    assert {path: alone(tree, path) for path in exclusive} == exclusive
+    assert_reported(world, spec, tree, exclusive)
 
 
-def assert_told(
-    world: World, spec: NodeAssignmentSpec, tree: Tree, owning: Mapping[str, CpuSet]
+def assert_reported(
+    world: World, spec: NodeAssignmentSpec, tree: Tree, exclusive: Mapping[str, CpuSet]
 ) -> None:
-    """The kernel has what we want of it, and our own report says just that."""
+    """The kernel has the desired sets, and the status reports the same."""
     wanted = world.desired(spec, tree)
     for path, cgroup in tree.cgroups.items():
-        meant = (wanted[path].cpus, wanted[path].mems)
-        assert (cgroup.effective_cpus, cgroup.effective_mems) == meant, path
-    assert {one.path: one.cpus for one in in_force(tree, wanted) if one.exclusive} == owning
+        expected = (wanted[path].cpus, wanted[path].mems)
+        assert (cgroup.effective_cpus, cgroup.effective_mems) == expected, path
+    assert {one.path: one.cpus for one in in_force(tree, wanted) if one.exclusive} == exclusive
 
 
 class _Goal:
-    """What each cgroup must end up with."""
+    """The sets that each cgroup must have at the end."""
 
     def __init__(self, world: World, spec: NodeAssignmentSpec) -> None:
         self._online, self._all_mems = world.topology.online, world.topology.mems
@@ -101,7 +109,7 @@ class _Goal:
             assert found.effective_cpus == self._around(tree, path), path
             assert found.effective_mems == self._all_mems, path
         else:
-            own = self._owned_below(path)
+            own = self._exclusive_below(path)
             assert found.effective_cpus == self._pool | own, path
             assert found.effective_mems == self._all_mems, path
 
@@ -110,21 +118,21 @@ class _Goal:
         return one.cpus & self._online or self._pool, one.mems & self._all_mems or self._all_mems
 
     def _check_nested(self, tree: Tree, path: str) -> None:
-        """Inside a container: part of what that has, and not nothing."""
+        """A cgroup inside a container has a part of the container's sets, and not an empty one."""
         found, above = tree.cgroups[path], tree.cgroups[parent(path)]
         assert CpuSet() != found.effective_cpus <= above.effective_cpus, path
         assert MemSet() != found.effective_mems <= above.effective_mems, path
 
     def _around(self, tree: Tree, path: str) -> CpuSet:
-        """A class or pod: the pool, and what is owned below, there already or yet to come."""
-        cpus = self._pool | self._owned_below(path)
+        """A class or pod: the pool, and the exclusive CPUs below it, also of future cgroups."""
+        cpus = self._pool | self._exclusive_below(path)
         for other in tree.cgroups:
             if other.startswith(f"{path}/"):
                 cpus |= tree.cgroups[other].effective_cpus
         return cpus
 
-    def _owned_below(self, path: str) -> CpuSet:
-        """What containers of a pod are to have; a class holds it once the pod is there."""
+    def _exclusive_below(self, path: str) -> CpuSet:
+        """The exclusive CPUs of a pod's containers; a class has them once the pod exists."""
         cpus = CpuSet()
         for other, one in self._listed.items():
             if parent(other) == path:
@@ -133,7 +141,7 @@ class _Goal:
 
 
 class Watch:
-    """Holds I1, I2 and I3 of the design after every single write to a model or a kernel."""
+    """Asserts I1, I2 and I3 after every single write to a model or a kernel."""
 
     def __init__(self, world: World, cgroups: CgroupTree, held: dict[str, CpuSet]) -> None:
         self._world, self._cgroups, self.held = world, cgroups, held
@@ -145,13 +153,13 @@ class Watch:
         return self._cgroups.read()
 
     def write(self, write: Write) -> None:
-        """What `apply` calls where the kernel is real."""
+        """Called by `apply` if the kernel is real."""
         self.before(write)
         self._cgroups.write(write)
         self.after(write)
 
     def before(self, write: Write) -> None:
-        """I2: nothing empty, nothing offline, no node without memory."""
+        """I2: no empty set, no offline CPU, no NUMA node without memory."""
         topology = self._world.topology
         if isinstance(write.value, CpuSet):
             assert write.value, write
@@ -161,7 +169,7 @@ class Watch:
             assert write.value <= topology.mems, write
 
     def after(self, write: Write) -> None:
-        """I1: what was owned stays with its owner until it left; I3: asked is effective."""
+        """I1: exclusive CPUs stay with their container until it left; I3: the set is effective."""
         tree = self._cgroups.read()
         for path, cpus in self.held.items():
             if path in tree.cgroups:

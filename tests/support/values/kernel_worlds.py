@@ -1,4 +1,4 @@
-"""Hypothesis strategies: machines, trees of cgroups that nobody ever made, specs."""
+"""Hypothesis strategies: machines, arbitrary trees of cgroups, specs."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -158,7 +158,7 @@ def assigned(pod: Pod, name: str, cpus: CpuSet, mems: MemSet) -> ContainerAssign
 
 @st.composite
 def rearranged(draw: st.DrawFn, world: World, spec: NodeAssignmentSpec) -> NodeAssignmentSpec:
-    """The same with other CPUs: swaps, chains and cycles of owners, and with the pool."""
+    """The same with other CPUs: exclusive containers and pool swap, in chains and cycles too."""
     online = sorted(world.topology.online)
     by = draw(st.integers(1, len(online)))
     turned, mirrored = [*online[by:], *online[:by]], online[::-1]
@@ -192,7 +192,7 @@ def followers(world: World, spec: NodeAssignmentSpec) -> st.SearchStrategy[NodeA
 
 @st.composite
 def scattered(draw: st.DrawFn, world: World) -> KernelModel:
-    """The world's tree with any sets that the kernel could have, also such as nobody ever wrote."""
+    """The world's tree with any sets that the kernel permits."""
     model = world.model()
     top = model.groups[world.naming.root]
     if draw(st.sampled_from((True, True, True, False)), label="kubepods asks"):
@@ -216,7 +216,7 @@ def _some(ids: CpuSet | MemSet) -> st.SearchStrategy[set[int]]:
 
 
 def born(model: KernelModel, path: str) -> None:
-    """A cgroup appears as runc and the kubelet make it: on v1 with what is around it."""
+    """A cgroup appears as runc and the kubelet make it: on v1 with the sets of its parent."""
     model.make(path)
     if model.version is Version.V1:
         above = model.groups[parent(path)]

@@ -39,7 +39,7 @@ def spec(*containers: ContainerAssignment, shared: str = "0-3") -> NodeAssignmen
 
 
 def tree(**found: str) -> Tree:
-    """kubepods with both classes, and a pod with an owner, a guest, its sandbox: all on 0-7."""
+    """Both classes, and a pod with an exclusive, a shared container and a sandbox: all on 0-7."""
     paths = {
         "kubepods": "0-7",
         "kubepods/burstable": "0-7",

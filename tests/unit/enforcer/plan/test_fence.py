@@ -1,4 +1,4 @@
-"""While no enforcer is there: nobody gets on CPUs that another pod owns, and owners keep theirs."""
+"""The fence while the enforcer is down: no pod gets exclusive CPUs of another."""
 
 import errno
 
@@ -15,7 +15,7 @@ from numapin_enforcer.cgroups.tree import Step, Tree, Version, Write, parent
 from numapin_enforcer.plan.fence import breached, fence
 from numapin_enforcer.plan.writes import plan
 from support.fakes.kernel import KernelModel
-from support.values.kernel_laws import Watch, owners
+from support.values.kernel_laws import Watch, exclusive_containers
 from support.values.kernel_passes import enforce, holders, in_force, patient, refuse
 from support.values.kernel_worlds import (
     NAMING,
@@ -43,7 +43,7 @@ def stand_in(world: World, model: KernelModel, spec: NodeAssignmentSpec) -> Outc
 def foreign(world: World, spec: NodeAssignmentSpec, path: str) -> CpuSet:
     """What is owned by pods that neither hold `path` nor are held by it."""
     found = CpuSet()
-    for owner, cpus in owners(world, spec).items():
+    for owner, cpus in exclusive_containers(world, spec).items():
         pod = owner.rpartition("/")[0]
         if not f"{path}/".startswith(f"{pod}/") and not pod.startswith(f"{path}/"):
             found |= cpus

@@ -12,7 +12,7 @@ from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_enforcer.cgroups.tree import Setting, Step, Version, Write
 from numapin_enforcer.plan.writes import plan
 from support.fakes.kernel import KernelModel
-from support.values.kernel_laws import owners
+from support.values.kernel_laws import exclusive_containers
 from support.values.kernel_passes import holders, patient, tree_after_a_spec, tree_of_others
 from support.values.kernel_worlds import NAMING, World, worlds
 
@@ -26,7 +26,7 @@ Origin = Callable[[st.DataObject, World], tuple[KernelModel, NodeAssignmentSpec]
 
 HARD = {
     "an owner that keeps nothing",
-    "a swap of owners",
+    "a swap of exclusive containers",
     "a CPU offline",
     "a NUMA node without memory",
     "a NUMA node without CPUs",
@@ -62,7 +62,7 @@ def kinds_of_owning(before: dict[str, CpuSet], after: dict[str, CpuSet]) -> Iter
             yield "an owner that keeps nothing"
         for other, theirs in before.items():
             if path != other and had & after[other] and theirs & after[path]:
-                yield "a swap of owners"
+                yield "a swap of exclusive containers"
 
 
 def kinds_of_writes(writes: tuple[Write, ...]) -> Iterator[str]:
@@ -105,7 +105,7 @@ def count_kinds(met: Counter[str], version: Version, origin: Origin, number: int
     def look(data: st.DataObject, world: World) -> None:
         start, spec = origin(data, world)
         tree = start.read()
-        before, after = holders(world, start, spec), owners(world, spec)
+        before, after = holders(world, start, spec), exclusive_containers(world, spec)
         writes = plan(tree, world.desired(spec, tree)).writes
         met.update(set(kinds_of_world(world)) | set(kinds_of_owning(before, after)))
         met.update({f"{world.version.name} {kind}" for kind in kinds_of_writes(writes)})

@@ -43,11 +43,11 @@ def test_an_image_without_a_kernel_is_refused() -> None:
         unpack(lzma.compress(b"data"))
 
 
-def test_a_program_that_is_not_there_is_named_with_its_remedy(
+def test_a_missing_program_is_named_with_its_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kernel, "SEARCH_PATH", str(tmp_path))
-    with pytest.raises(MissingError, match=r"depmod is not there(.|\n)*lab/system-packages"):
+    with pytest.raises(MissingError, match=r"depmod is missing(.|\n)*lab/system-packages"):
         kernel._run(["depmod", "-b", "."], tmp_path)
 
 
