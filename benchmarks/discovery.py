@@ -1,12 +1,12 @@
-"""How long does it take to discover a machine? Ours against hwloc on the same trees of files.
+"""Time to discover a machine's hardware: numapin and hwloc on the same files.
 
     python benchmarks/discovery.py [--repeat N] [MACHINE...]
 
-For each captured machine of tests/machines, and for the live one: `discover` within this process,
-and the whole process `lstopo-no-graphics` of hwloc (package hwloc-nox of Debian and Ubuntu), in
-turns. hwloc's own start, measured by `lstopo-no-graphics --version`, is taken off its time before
-the two are compared, by the shortest run of each. Both read the same files through the page cache;
-hwloc reads some more (L1 and L2 caches, dies, vendors) and draws what it found.
+For each captured machine of tests/machines, and for this machine, it alternates between `discover`
+in this process and a whole process of hwloc's `lstopo-no-graphics` (package hwloc-nox of Debian and
+Ubuntu). hwloc's startup time, measured with `lstopo-no-graphics --version`, is subtracted. The
+shortest runs are compared. Both read the same files through the page cache; hwloc reads more files
+(L1 and L2 caches, dies, vendors) and prints a drawing.
 """
 
 import argparse
@@ -41,7 +41,7 @@ class Times:
 
     @property
     def shortest(self) -> float:
-        """The run that other processes disturbed least."""
+        """The shortest run, which other processes disturbed least."""
         return min(self.runs)
 
 
@@ -53,7 +53,7 @@ def timed(action: Callable[[], object]) -> float:
 
 
 def run_peer(root: Path, flags: Sequence[str]) -> None:
-    """One process of hwloc on the machine below `root`; on the live one where that is `/`."""
+    """Run hwloc on the machine below `root`; on this machine if `root` is `/`."""
     environment = dict(os.environ)
     if root != Path("/"):
         environment |= {
@@ -66,7 +66,7 @@ def run_peer(root: Path, flags: Sequence[str]) -> None:
 
 
 def measure(root: Path, repeat: int, with_peer: bool) -> tuple[Times, Times, Times]:
-    """Our times, hwloc's, and hwloc's start alone, taken in turns after one run to warm up."""
+    """Our times, hwloc's and hwloc's startup, measured in turns after a warm-up run."""
     actions: list[Callable[[], object]] = [partial(discover, root / "sys", root / "proc")]
     if with_peer:
         actions += [partial(run_peer, root, PEER_FLAGS), partial(run_peer, root, ["--version"])]
@@ -89,14 +89,14 @@ def report(name: str, root: Path, repeat: int, with_peer: bool) -> None:
 
 
 def main() -> None:
-    """Measure every machine that was asked for, all of them unless named."""
+    """Measure the named machines, or all of them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeat", type=int, default=30, help="runs of each (default: 30)")
     parser.add_argument("machine", nargs="*", help="names of tests/machines (default: all)")
     options = parser.parse_args()
     with_peer = shutil.which(PEER) is not None
     if not with_peer:
-        print(f"{PEER} is not installed (apt-get install hwloc-nox): our times alone")
+        print(f"{PEER} is not installed (apt-get install hwloc-nox): only our times are measured")
     print(
         f"{'':36}  {'ours, ms':^23}"
         + (f"  {'hwloc process, ms':^23}  min less" if with_peer else "")

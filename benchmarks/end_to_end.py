@@ -1,16 +1,16 @@
-"""From a bound pod to CPUs in force, on a real kubelet; and what operator and enforcer cost.
+"""Time from a bound pod to its CPUs in force on a real kubelet; memory and CPU of the programs.
 
     python benchmarks/end_to_end.py [--pods N] [--idle-seconds S] [--dir LAB]
 
-Starts a lab (or uses the one in LAB that runs) and, one after the other, creates Guaranteed pods
-that are bound to the node from birth. For each pod, from the API server's answer that it exists:
+Starts a lab (or uses the running one in LAB) and creates Guaranteed pods one after the other, each
+already bound to the node. For each pod it measures, from the API server's answer that it exists:
 
     decided    the NodeAssignment's spec with the pod's CPU is seen in a watch
-    in force   its status says so: everybody else has left that CPU, read back from the kernel
-    running    its status shows the container itself on it (this waits for the kubelet)
+    in force   its status reports that all other containers have left that CPU, read from the kernel
+    running    its status reports the container on that CPU (this waits for the kubelet)
 
-Then both programs are left alone, and their memory and CPU time are read from /proc. The limits
-beside the figures are the project's budgets.
+Then both programs are idle, and their memory and CPU time are read from /proc. The limits beside
+the figures are the project's budgets.
 """
 
 import argparse
@@ -43,14 +43,14 @@ PATIENCE_SECONDS = 60.0
 
 @dataclass
 class Watched:
-    """The NodeAssignment as a watch shows it, and when each version of it arrived."""
+    """The newest NodeAssignment of a watch, and when it arrived."""
 
     latest: NodeAssignment | None = None
     arrived: float = 0.0
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     def on_change(self, changes: Sequence[Change[NodeAssignment]]) -> None:
-        """Take the newest version; the arrival is noted here, not when somebody looks."""
+        """Take the newest version and the time of its arrival."""
         self.latest, self.arrived = changes[-1].new, time.perf_counter()
         task = asyncio.ensure_future(self._wake())
         task.add_done_callback(lambda done: done.result())
@@ -71,7 +71,7 @@ class Watched:
         return seen
 
     async def until_free(self) -> None:
-        """Return when no container has anything and that is in force."""
+        """Return when no container is exclusive and that is in force."""
         async with asyncio.timeout(PATIENCE_SECONDS), self.changed:
             while not free(self.latest):
                 await self.changed.wait()
@@ -98,7 +98,7 @@ def generation(assignment: NodeAssignment) -> int:
 
 
 def free(assignment: NodeAssignment | None) -> bool:
-    """Whether nothing is owned, and the enforcer says so."""
+    """Whether no CPU is exclusive, in spec and status."""
     status = assignment.status if assignment else None
     if assignment is None or status is None or assignment.spec.containers:
         return False
@@ -106,7 +106,7 @@ def free(assignment: NodeAssignment | None) -> bool:
 
 
 async def start_pods(client: ApiClient, node: str, count: int) -> list[dict[str, float]]:
-    """Create, watch and delete `count` pods; milliseconds to each stage for each of them."""
+    """Create, watch and delete `count` pods; the milliseconds to each stage for each pod."""
     watched, times = Watched(), []
     source = Source(NODE_ASSIGNMENTS, field_selector=f"metadata.name={node}")
     informer = Informer(client, source, NodeAssignment.model_validate, watched.on_change)
@@ -151,7 +151,7 @@ def print_times(times: Sequence[Mapping[str, float]]) -> None:
 
 
 def print_costs(lab: RunningLab, seconds: float) -> None:
-    """Memory, and CPU time while nothing happens."""
+    """Print memory, and CPU time while idle."""
     limits = {"enforcer": "RSS < 60 MiB, idle < 0.2 %", "operator": ""}
     pids: dict[str, Any] = {name: lab.agent(name).daemon.pid() for name in limits}
     before = {name: cpu_seconds(pid) for name, pid in pids.items()}
@@ -163,20 +163,20 @@ def print_costs(lab: RunningLab, seconds: float) -> None:
 
 
 async def measure(lab: RunningLab, count: int) -> None:
-    """Pods one after the other."""
+    """Start the pods one after the other and print the times."""
     login = find_login(str(lab.cluster.plane.kubeconfig), os.environ)
     async with connect(login) as client:
         print_times(await start_pods(client, lab.node, count))
 
 
 def main() -> None:
-    """Run on a lab of its own, or on the one that is named."""
+    """Run on a new lab, or on the one in --dir."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--pods", type=int, default=60)
     parser.add_argument("--idle-seconds", type=float, default=60.0)
-    parser.add_argument("--dir", type=Path, help="a lab that stays up (default: one of its own)")
+    parser.add_argument("--dir", type=Path, help="a lab that stays up (default: a new one)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = LabFolder((options.dir or Path(scratch)).absolute())

@@ -1,16 +1,16 @@
-"""What does it cost to keep a copy of all pods? Ours against the official client.
+"""Cost of a local copy of all pods: our informer and the official client.
 
     python benchmarks/informer.py [--pods N] [--events N] [--runs N] [--peer]
 
-A server in a process of its own gives out N pods of about 5 KB in chunks of 500, then sends changes
-of random pods as fast as they are taken. Each run is a fresh process, in turns:
+A server in a separate process lists N pods of about 5 KB in chunks of 500, then sends changes of
+random pods as fast as the client reads them. Each run is a new process; the kinds alternate:
 
-- `ours, slim`: the informer, keeping five fields of each pod;
-- `ours, planner`: the informer, keeping what the planner needs (`parse_pod`);
-- `official` (with --peer): the `kubernetes` package's list and watch, keeping the same five fields.
+- `ours, slim`: the informer with five fields of each pod;
+- `ours, planner`: the informer with the fields that the planner needs (`parse_pod`);
+- `official` (with --peer): list and watch of the `kubernetes` package with the same five fields.
 
-List: seconds from the first request to the whole copy. RSS: of the process then, and how much it
-has grown since its imports. Events: how many a second are taken in; CPU: of the client for one.
+List: seconds from the first request to the complete copy. RSS: of the process at that time, and its
+growth since the imports. Events: received events in a second; CPU: of the client for each event.
 """
 
 import argparse
@@ -48,7 +48,7 @@ class Result:
 
 
 def slim(body: dict[str, Any]) -> tuple[str, ...]:
-    """Five fields of a pod, and the image so that each change is one."""
+    """Five fields of a pod; the image is one of them, so that each event is a change."""
     metadata, spec = body["metadata"], body["spec"]
     image = spec["containers"][0]["image"]
     phase = sys.intern(body["status"]["phase"])
@@ -113,7 +113,7 @@ def _run_official(port: int, pods: int, events: int) -> Result:
     def key(body: Any) -> tuple[str, str]:
         return body.metadata.namespace, body.metadata.name
 
-    def kept(body: Any) -> tuple[str, ...]:
+    def fields(body: Any) -> tuple[str, ...]:
         image = body.spec.containers[0].image
         version = body.metadata.resource_version
         return body.metadata.uid, body.spec.node_name, body.status.phase, version, image
@@ -123,8 +123,8 @@ def _run_official(port: int, pods: int, events: int) -> Result:
     token = ""
     while True:
         page = api.list_pod_for_all_namespaces(limit=CHUNK, _continue=token or None)
-        items.update({key(each): kept(each) for each in page.items})
-        token = page.metadata._continue  # noqa: SLF001 (so it is called there)
+        items.update({key(each): fields(each) for each in page.items})
+        token = page.metadata._continue  # noqa: SLF001 (the official client's name)
         if not token:
             break
     listed, rss = time.perf_counter() - begun, resident_mib(os.getpid())
@@ -134,7 +134,7 @@ def _run_official(port: int, pods: int, events: int) -> Result:
         api.list_pod_for_all_namespaces, resource_version=page.metadata.resource_version
     )
     for taken, event in enumerate(stream, 1):
-        items[key(event["object"])] = kept(event["object"])
+        items[key(event["object"])] = fields(event["object"])
         if taken == events:
             break
     ended, ended_cpu = time.perf_counter(), time.process_time()
@@ -144,7 +144,7 @@ def _run_official(port: int, pods: int, events: int) -> Result:
 
 
 def measured(part: str, port: int, pods: int, events: int) -> Result:
-    """Run one part in a process of its own."""
+    """Run one part in a separate process."""
     command = [sys.executable, __file__, "--part", part, "--port", str(port)]
     command += ["--pods", str(pods), "--events", str(events)]
     ran = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -152,7 +152,7 @@ def measured(part: str, port: int, pods: int, events: int) -> Result:
 
 
 def show(name: str, results: Sequence[Result]) -> None:
-    """Print the median of each figure, and its least and most."""
+    """Print the median, minimum and maximum of each figure."""
     row = f"{name:14}"
     for field, width, digits in (
         ("list_seconds", 19, 1),
@@ -169,7 +169,7 @@ def show(name: str, results: Sequence[Result]) -> None:
 
 
 def compare(options: argparse.Namespace) -> None:
-    """Start the server, run every part in turns, print the table."""
+    """Start the server, alternate between the parts, print the table."""
     parts = ["slim", "planner"] + (["official"] if options.peer else [])
     command = [sys.executable, str(Path(__file__).with_name("pod_server.py"))]
     command += ["--pods", str(options.pods), "--events", str(options.events)]
@@ -185,7 +185,7 @@ def compare(options: argparse.Namespace) -> None:
             server.kill()
     size = len(json.dumps(pod(1, 1), separators=(",", ":")))
     print(f"{options.pods} pods of {size} bytes, {options.events} events, {options.runs} runs:")
-    print("median (least-most)")
+    print("median (min-max)")
     print(
         f"{'':14}{'list, s':>19}{'its CPU, s':>19}{'RSS, MiB':>17}{'grown by':>17}"
         f"{'events/s':>21}{'CPU us/event':>17}"
@@ -196,7 +196,7 @@ def compare(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Measure, or be one of the measured processes."""
+    """Run all measurements, or one of the measured processes."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pods", type=int, default=20_000, help="pods there are")
     parser.add_argument("--events", type=int, default=20_000, help="changes that are sent")

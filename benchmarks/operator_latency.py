@@ -1,10 +1,10 @@
-"""How long from a pod's binding to the written assignment, and what the operator weighs.
+"""Time from a pod's binding to the written assignment, and the operator's memory and CPU time.
 
-A real etcd and kube-apiserver, the operator as a process of its own with its own rights; the
-benchmark plays the scheduler (binds each pod) and the enforcer (reports a large machine once).
-The clock runs from just before the binding is sent to the arrival of the changed NodeAssignment on
-a watch, so it holds two trips through the API server that are not the operator's; the time of the
-binding's own answer is printed beside it.
+etcd and kube-apiserver are real, and the operator is a separate process with its own rights. The
+benchmark acts as the scheduler (binds each pod) and as the enforcer (reports a large machine once).
+The time starts just before the binding is sent and ends when the changed NodeAssignment arrives on
+a watch. It includes two requests of the API server that are not the operator's; the time until the
+binding is answered is printed beside it.
 """
 
 import argparse
@@ -57,7 +57,7 @@ def large_machine() -> Topology:
 
 
 class Watcher:
-    """Notes when each pod's containers appear in the assignment."""
+    """Records when each pod's containers first appear in the assignment."""
 
     def __init__(self) -> None:
         self.seen: dict[str, float] = {}
@@ -65,7 +65,7 @@ class Watcher:
         self.spec: Json = {}
 
     def note(self, changes: Sequence[Change[Json]]) -> None:
-        """Take in what the watch brought."""
+        """Record the changes of the watch."""
         now = time.perf_counter()
         for change in changes:
             self.spec = change.new or {}
@@ -74,7 +74,7 @@ class Watcher:
         self.changed.set()
 
     async def until(self, pod: str) -> float:
-        """When the pod was first seen there."""
+        """When the pod first appeared in the assignment."""
         async with asyncio.timeout(WAIT_SECONDS):
             while pod not in self.seen:
                 self.changed.clear()
@@ -83,7 +83,7 @@ class Watcher:
 
 
 def pod_body(name: str) -> Json:
-    """A Guaranteed pod of one CPU that no scheduler has seen."""
+    """A Guaranteed pod of one CPU that no scheduler binds."""
     amount = {"cpu": "1", "memory": "64Mi"}
     resources = {"requests": amount, "limits": amount}
     return {
@@ -105,7 +105,7 @@ async def bind(api: ApiClient, name: str) -> None:
 
 @asynccontextmanager
 async def operating(plane: ControlPlane, folder: Path) -> AsyncIterator[int]:
-    """The operator's process id, while it runs."""
+    """Run the operator; yields its process id."""
     account = ServiceAccount(names.NAMESPACE, names.OPERATOR_SERVICE_ACCOUNT)
     kubeconfig = log_in(plane, account, folder / "operator")
     options = (f"--kubeconfig={kubeconfig}", "--no-leader-elect", "--health-address=127.0.0.1:0")
@@ -121,7 +121,7 @@ async def operating(plane: ControlPlane, folder: Path) -> AsyncIterator[int]:
 
 
 async def prepare(api: ApiClient, watcher: Watcher) -> None:
-    """A node, its policy and its hardware; returns when the operator has planned it empty."""
+    """Create a node with policy and hardware; returns when the operator has planned it."""
     await api.create(NODES, {"metadata": {"name": NODE}})
     await api.create(
         CPU_POLICIES, {"metadata": {"name": "bench"}, "spec": {"reserved": {"count": 2}}}
@@ -138,7 +138,7 @@ async def prepare(api: ApiClient, watcher: Watcher) -> None:
 
 
 async def measure(api: ApiClient, watcher: Watcher, pods: int) -> dict[str, list[float]]:
-    """Milliseconds for each pod, from the binding on: to its own answer, to the assignment."""
+    """Milliseconds for each pod from the binding to its answer, and to the assignment."""
     found: dict[str, list[float]] = {"binding answered": [], "assignment seen": []}
     for _ in range(pods):
         name = f"pod-{secrets.token_hex(4)}"
@@ -163,7 +163,7 @@ def describe(what: str, values: list[float]) -> str:
 
 
 async def benchmark(plane: ControlPlane, folder: Path, pods: int) -> None:
-    """Run all of it and print what was found."""
+    """Run all measurements and print the results."""
     watcher = Watcher()
     async with connect(kubeconfig_login(str(plane.kubeconfig))) as api:
         informer = Informer(api, Source(NODE_ASSIGNMENTS), lambda body: body["spec"], watcher.note)
@@ -186,7 +186,7 @@ async def benchmark(plane: ControlPlane, folder: Path, pods: int) -> None:
 def main() -> int:
     """Start a control plane, measure, stop it."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--pods", type=int, default=100, help="how many are bound (default: 100)")
+    parser.add_argument("--pods", type=int, default=100, help="number of pods (default: 100)")
     pods = parser.parse_args().pods
     programs = {name: found.path for name, found in provide(CONTROL_PLANE).items()}
     with tempfile.TemporaryDirectory(prefix="numapin-bench-") as name:

@@ -1,9 +1,9 @@
-"""A server of pods for benchmarks: lists in chunks and watches, made beforehand.
+"""A server of pods for benchmarks: lists in chunks, and watches; all answers are precomputed.
 
     python benchmarks/pod_server.py --pods N --events N
 
-Prints its port on 127.0.0.1 and serves until killed. Every watch gets all events at once, as fast
-as they are taken.
+Prints its port on 127.0.0.1 and serves until killed. Every watch gets all events, as fast as the
+client reads them.
 """
 
 import argparse
@@ -85,7 +85,7 @@ class Server:
 
     def __init__(self, pods: int, events: int) -> None:
         self._pods, self._events = pods, events
-        # Made beforehand, so that the client is measured and not this process.
+        # Precomputed, so that the client is measured and not this process.
         self._chunks = [self._chunk(start) for start in range(0, pods, CHUNK)]
         self._lines = self._changes()
 

@@ -1,4 +1,4 @@
-"""The enforcer is killed: until the standby is there, and new pods are off what others own."""
+"""Kill the enforcer: time until the standby fences, and until a new pod is fenced."""
 
 import os
 import signal
@@ -23,10 +23,11 @@ OWNER = "owner"
 
 @dataclass(frozen=True)
 class Death:
-    """One time that the enforcer was killed, and one pod that came while it was dead.
+    """One kill of the enforcer, and one pod created while it was down.
 
-    `away`: wall-clock seconds from the kill until the standby said so; `made` and `fenced`:
-    monotonic seconds; `printed`: the CPUs that the pod's program saw first, `shared` those it may.
+    `away`: wall-clock seconds from the kill to the standby's log line; `made` and `fenced`:
+    monotonic seconds; `printed`: the CPUs that the pod's program saw first; `shared`: the CPUs
+    it may use.
     """
 
     away: float
@@ -37,7 +38,7 @@ class Death:
 
 
 def measure(bench: Bench, deaths: int) -> Iterator[Figure]:
-    """Kill it `deaths` times."""
+    """Kill the enforcer `deaths` times."""
     bench.create(pod(OWNER, cpu="1"))
     with recording(bench.lab.kubepods) as record:
         found = [death(bench, record, number) for number in range(deaths)]
@@ -45,15 +46,15 @@ def measure(bench: Bench, deaths: int) -> Iterator[Figure]:
     away = [one.away * 1000 for one in found]
     fenced = [(one.fenced - one.made) * 1000 for one in found]
     right = sum(one.printed == one.shared for one in found)
-    yield Figure("killed until the standby stands in", "ms", in_runs(away, RUNS))
-    told = f"program saw no CPU of the owner: {right} of {deaths}"
-    yield Figure("newcomer: pod's cgroup made to fenced", "ms", in_runs(fenced, RUNS), told)
+    yield Figure("killed until the standby fences", "ms", in_runs(away, RUNS))
+    note = f"program saw no exclusive CPU: {right} of {deaths}"
+    yield Figure("new pod: cgroup created to fenced", "ms", in_runs(fenced, RUNS), note)
 
 
 def death(bench: Bench, record: Recording, number: int) -> Death:
-    """Kill the enforcer, start a pod that stands beside the QoS classes, and start it again."""
+    """Kill the enforcer, start a Guaranteed pod, and start the enforcer again."""
     lab = bench.lab
-    bench.wait(lambda: any(lab.reported_exclusive()), "the owner to be reported exclusive")
+    bench.wait(lambda: any(lab.reported_exclusive()), "the container to be reported exclusive")
     log = lab.cluster.standby.folder / "log"
     before = len(_times(log))
     pid = lab.agent("enforcer").daemon.pid()
@@ -61,8 +62,8 @@ def death(bench: Bench, record: Recording, number: int) -> Death:
     killed_at = time.time()
     os.kill(pid, signal.SIGKILL)
     bench.wait(lambda: len(_times(log)) > before, "the standby")
-    name = f"newcomer-{number}"
-    # Little: the kubelet counts those that have just ended for a moment more.
+    name = f"new-{number}"
+    # A small request: the kubelet counts pods that have just ended for a moment longer.
     bench.create(pod(name, LOOK, cpu="50m"))
     group = f"pod{bench.get(name)['metadata']['uid']}"
     printed = bench.log(name)
@@ -81,7 +82,7 @@ def death(bench: Bench, record: Recording, number: int) -> Death:
 
 
 def _times(log: Path) -> list[float]:
-    """When the standby said that the enforcer is away; seconds since the epoch."""
+    """When the standby logged that the enforcer is away; seconds since the epoch."""
     lines = log.read_text().splitlines()
     return [
         datetime.fromisoformat(line.split()[0]).timestamp()

@@ -13,14 +13,14 @@ from numapin_enforcer.cgroups.tree import Version
 
 PODS = 50
 OWNER = "f" * 64
-"""The container that is to own a CPU."""
+"""The id of the exclusive container."""
 
 ID_LENGTH = 64
 
 
 @contextmanager
 def pods(mounts: Mounts, topology: Topology) -> Iterator[CgroupNaming]:
-    """50 shared pods of two containers and a Guaranteed one; all of it is removed at the end."""
+    """50 shared pods of two containers, and a Guaranteed pod; removed at the end."""
     naming = CgroupNaming(Driver.CGROUPFS, f"numapin-bench-{secrets.token_hex(4)}")
     sleepers: list[subprocess.Popen[bytes]] = []
     with cgroups(mounts, topology, [naming.cgroup_root, *_paths(naming)]) as made:
@@ -38,7 +38,7 @@ def pods(mounts: Mounts, topology: Topology) -> Iterator[CgroupNaming]:
 
 @contextmanager
 def others(mounts: Mounts, topology: Topology, count: int) -> Iterator[None]:
-    """So many cgroups that are none of ours, side by side."""
+    """`count` cgroups outside kubepods; removed at the end."""
     root = f"numapin-bench-{secrets.token_hex(4)}"
     paths = [root, *(f"{root}/{number}" for number in range(count - 1))] if count else []
     with cgroups(mounts, topology, paths):
@@ -47,7 +47,7 @@ def others(mounts: Mounts, topology: Topology, count: int) -> Iterator[None]:
 
 @contextmanager
 def cgroups(mounts: Mounts, topology: Topology, paths: list[str]) -> Iterator[list[Path]]:
-    """Cgroups in the hierarchy of cpusets, parents first; each has everything."""
+    """Cgroups with all CPUs and memory in the cpuset hierarchy; `paths` has parents first."""
     made: list[Path] = []
     try:
         for path in paths:
@@ -60,7 +60,7 @@ def cgroups(mounts: Mounts, topology: Topology, paths: list[str]) -> Iterator[li
 
 
 def _paths(naming: CgroupNaming) -> list[str]:
-    """QoS classes, shared pods with a sandbox and two containers, the owner's pod."""
+    """QoS classes, shared pods with a sandbox and two containers, the exclusive container's pod."""
     found = [naming.root, naming.qos_path(Qos.BURSTABLE), naming.qos_path(Qos.BEST_EFFORT)]
     for index in range(PODS):
         qos = Qos.BURSTABLE if index % 2 else Qos.BEST_EFFORT
@@ -71,7 +71,7 @@ def _paths(naming: CgroupNaming) -> list[str]:
 
 
 def _make(version: Version, folder: Path, topology: Topology) -> None:
-    """One cgroup with everything its parent has."""
+    """Make one cgroup with the CPUs and memory of its parent."""
     if version is Version.V2:
         (folder.parent / "cgroup.subtree_control").write_text("+cpuset")
     folder.mkdir()

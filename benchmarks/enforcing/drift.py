@@ -1,4 +1,4 @@
-"""A cpuset of a container is overwritten by hand: how long until the kernel has the meant one?"""
+"""Time until an overwritten cpuset of a container is reverted."""
 
 import math
 import random
@@ -21,13 +21,16 @@ SEED = 7
 
 
 def measure(bench: Bench, times: int) -> Iterator[Figure]:
-    """An owner loses its CPU, and a neighbour is put on it, `times` each, in turns."""
+    """Overwrite the cpusets of an exclusive container and a neighbour in turns, `times` each."""
     bench.create(pod("neighbour", BUSY))
     bench.create(pod("owner", BUSY, cpu="1"))
     owner, neighbour = bench.group("owner"), bench.group("neighbour")
-    bench.wait(lambda: cpus_of(owner) != cpus_of(neighbour), "the CPU to be the owner's")
+    bench.wait(lambda: cpus_of(owner) != cpus_of(neighbour), "the CPU to be exclusive")
     pause = random.Random(SEED)
-    rows: dict[str, list[float]] = {"an owner's set repaired": [], "a neighbour's set repaired": []}
+    rows: dict[str, list[float]] = {
+        "exclusive container's set reverted": [],
+        "neighbour's set reverted": [],
+    }
     for _ in range(times):
         for group, name in zip((owner, neighbour), rows, strict=True):
             time.sleep(pause.uniform(0.005, 0.05))
@@ -38,24 +41,23 @@ def measure(bench: Bench, times: int) -> Iterator[Figure]:
 
 
 def repair(groups: Sequence[Path], kubepods: Path, seconds: float) -> list[float]:
-    """Give each cgroup all CPUs by hand; milliseconds from the first write until it is as it was.
+    """Give each cgroup all CPUs; milliseconds from the first write until it is reverted.
 
-    A child holds no more than its parent, so those above it are overwritten first, and counted:
-    the repair ends when they have their sets again as well. Infinite where it takes longer than
-    `seconds`.
+    A child cannot have more CPUs than its parent, so its ancestors are overwritten first. The time
+    ends when they are reverted too. It is infinite if that takes longer than `seconds`.
     """
     chains = [_chain(group, kubepods) for group in groups]
-    meant = {one: cpus_of(one) for chain in chains for one in chain}
+    original = {one: cpus_of(one) for chain in chains for one in chain}
     begun, took = [], [math.inf] * len(groups)
     with closing(Wakes()) as wakes, real_time():
-        for one in meant:
+        for one in original:
             wakes.add(str(one))
         for chain in chains:
             begun.append(time.monotonic())
             _overwrite(chain, cpus_of(kubepods))
         while math.inf in took and time.monotonic() - begun[0] < seconds:
             for number, chain in enumerate(chains):
-                if took[number] == math.inf and all(cpus_of(one) == meant[one] for one in chain):
+                if took[number] == math.inf and all(cpus_of(one) == original[one] for one in chain):
                     took[number] = (time.monotonic() - begun[number]) * 1000
             wakes.wait(LOOK_SECONDS)
     return took
@@ -63,16 +65,16 @@ def repair(groups: Sequence[Path], kubepods: Path, seconds: float) -> list[float
 
 def _overwrite(chain: Sequence[Path], cpus: str) -> None:
     for one in chain:
-        with suppress(PermissionError):  # what is above it is narrow again already
+        with suppress(PermissionError):  # an ancestor has been reverted already
             (one / "cpuset.cpus").write_text(cpus)
 
 
 def _chain(group: Path, kubepods: Path) -> list[Path]:
-    """The cgroup and all above it, outermost first."""
+    """The cgroup and its ancestors below kubepods, outermost first."""
     above = [one for one in group.parents if one.is_relative_to(kubepods) and one != kubepods]
     return [*reversed(above), group]
 
 
 def cpus_of(group: Path) -> str:
-    """The set as the kernel has it."""
+    """The cpuset in the kernel."""
     return (group / "cpuset.cpus").read_text().strip()

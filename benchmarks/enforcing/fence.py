@@ -1,8 +1,8 @@
-"""How long the kernel takes: 100 shared containers leave a CPU that one container is to own.
+"""Time to move 100 shared containers off a CPU that becomes exclusive.
 
-On cgroups of its own, with a sleeping process in every container, and no cluster. Each round reads
-the tree, plans and writes; then takes everything back in one of two ways. On v1 a write of a cpuset
-looks at every cpuset of the machine, so the fence is also measured with more of them around.
+It uses private cgroups with a sleeping process in every container, and no cluster. Each round reads
+the tree, plans and writes, and then reverts everything in one of two ways. On v1 the kernel visits
+every cpuset of the machine for each write, so the fence is also measured with additional cpusets.
 """
 
 import time
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class Timed:
-    """The kernel's tree; milliseconds spent writing, by the writes' step."""
+    """The kernel's tree; measures the milliseconds of writing for each step."""
 
     def __init__(self, files: Cgroupfs) -> None:
         self._files = files
@@ -50,27 +50,27 @@ class Timed:
         return self._files.read()
 
     def write(self, write: Write) -> None:
-        """Make one write with the clock running."""
+        """Make one write and add its time."""
         took, _ = timed(lambda: self._files.write(write))
         self.spent[write.step] = self.spent.get(write.step, 0.0) + took
 
 
 def timed(act: Callable[[], T]) -> tuple[float, T]:
-    """Milliseconds, and what `act` returns."""
+    """The milliseconds that `act` takes, and its result."""
     start = time.perf_counter()
     result = act()
     return (time.perf_counter() - start) * 1000, result
 
 
 class Fencing:
-    """Fences, widens and gives back, and keeps what each of it took."""
+    """Fences, widens and releases, and measures each of them."""
 
     def __init__(self, files: Cgroupfs, naming: CgroupNaming, topology: Topology) -> None:
         self._files, self._naming, self._topology = files, naming, topology
         self._own = CpuSet([max(topology.online)])
 
     def run(self, rounds: int) -> Times:
-        """Milliseconds of everything, `rounds` times each."""
+        """Milliseconds of every step, measured `rounds` times."""
         found: Times = {}
         for number in range(rounds):
             name, back = (WIDEN, self._widen) if number % 2 else (RELEASE, self._release)
@@ -91,7 +91,7 @@ class Fencing:
         return took | {f"{step.lower()}: write": spent for step, spent in files.spent.items()}
 
     def grant(self) -> float:
-        """Milliseconds to give the owner its CPU, once everybody else has left it."""
+        """Milliseconds to grant the exclusive CPU after all other containers have left it."""
         path = f"{self._naming.pod_path(Qos.GUARANTEED, 'owner')}/{OWNER}"
         everything = Write(path, self._topology.online, Step.WIDEN)
         took, _ = timed(lambda: self._files.write(Write(path, self._own, Step.GRANT)))
@@ -99,7 +99,7 @@ class Fencing:
         return took
 
     def plan_inherited(self) -> float:
-        """Milliseconds to plan the fence on v2, where nobody asked for anything: all inherit."""
+        """Milliseconds to plan the fence on v2, where all cgroups inherit their sets."""
         online, mems = self._topology.online, self._topology.mems
         bare = [
             Cgroup(path, CpuSet(), MemSet(), online, mems) for path in self._files.read().cgroups
@@ -117,7 +117,7 @@ class Fencing:
         return release(tree, self._topology)
 
     def _wanted(self, tree: Tree, own: CpuSet) -> dict[str, Desired]:
-        """Everybody on everything, or all but the owner off its CPU."""
+        """All cgroups on all CPUs; with `own`, only the exclusive container on those."""
         shared = self._topology.online - own
         owner = ContainerAssignment(
             pod_uid="owner",
@@ -133,7 +133,7 @@ class Fencing:
 
 
 def measure(rounds: int) -> Iterator[Figure]:
-    """All of it on this machine's cgroups."""
+    """Run all measurements on this machine's cgroups."""
     topology, mounts = discover(), find_mounts(CGROUPFS)
     with pods(mounts, topology) as naming, real_time():  # as the enforcer does
         fencing = Fencing(Cgroupfs(mounts, naming.root), naming, topology)
@@ -149,7 +149,7 @@ def measure(rounds: int) -> Iterator[Figure]:
 
 
 def _among(fencing: Fencing, mounts: Mounts, topology: Topology, rounds: int) -> Iterator[Figure]:
-    """The fence, with more cpusets of others on the machine."""
+    """Measure the fence with additional cpusets on the machine."""
     for count in FOREIGN:
         with others(mounts, topology, count):
             total = cpusets()
@@ -159,6 +159,6 @@ def _among(fencing: Fencing, mounts: Mounts, topology: Topology, rounds: int) ->
 
 
 def cpusets() -> int:
-    """How many cgroups with a cpuset the machine has."""
+    """The number of cpuset cgroups on the machine."""
     lines = Path("/proc/cgroups").read_text().splitlines()
     return next(int(line.split()[2]) for line in lines if line.startswith("cpuset\t"))

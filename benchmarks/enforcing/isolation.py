@@ -1,10 +1,10 @@
-"""What a small service gets of its CPU: alone, among six busy containers, and pinned beside them.
+"""CPU time and latency of a small service: alone, beside six busy containers, and pinned.
 
-The service works 1 ms every 5 ms (service.py), in a Guaranteed pod that asks for one CPU. One and
-the same process lives through all three: nothing is restarted when the policy comes. The others are
-Burstable and ask for 150m each, so that by the requests everything fits; each burns what it gets.
-Requests weigh: a container that is always busy gets what it asked for in the long run, pinned or
-not. What it does not get is the CPU at the moment at which it wants it.
+The service works 1 ms every 5 ms (service.py), in a Guaranteed pod that requests one CPU. The same
+process runs through all three phases; the policy restarts nothing. The other pods are Burstable,
+request 150m each and are always busy, so the requests fit on the node. Requests are weights: a
+container that is always busy gets its request over time, pinned or not. Without pinning, the
+service does not get the CPU at the moment at which it needs it.
 """
 
 import sys
@@ -23,12 +23,12 @@ SERVICE = Path(__file__).with_name("service.py")
 NEIGHBOURS = 6
 NEIGHBOUR_CPU = "150m"
 PHASE_SECONDS = 4.0
-SETTLE_SECONDS = 1.0
-"""What follows the change is shown, but not counted in the figures of the phase."""
+WARM_UP_SECONDS = 1.0
+"""Windows this soon after a change of phase are drawn, but not counted in the figures."""
 
 WINDOW_SECONDS = 0.2
 QUIET_SHARE = 80.0
-"""Per cent that the service gets, while it wants the CPU, of a machine that has nothing to do."""
+"""The least CPU share in per cent, alone, with which the machine counts as idle."""
 
 ALONE, UNPINNED, PINNED = PHASES = ("alone", "unpinned", "pinned")
 
@@ -40,8 +40,8 @@ class Window:
     Attributes:
         at: its end, in seconds since the phase began.
         ran: CPU time of the process so far, in seconds.
-        waited: how long so far it could run and did not (run-delay), in seconds.
-        answered: milliseconds from due to done, of each request.
+        waited: time so far in which it was runnable but did not run (run-delay), in seconds.
+        answered: milliseconds from due to done for each request.
     """
 
     at: float
@@ -50,9 +50,9 @@ class Window:
     answered: tuple[float, ...]
 
     @property
-    def settled(self) -> bool:
+    def counts(self) -> bool:
         """Whether it counts in the figures."""
-        return self.at >= SETTLE_SECONDS
+        return self.at >= WARM_UP_SECONDS
 
 
 Run = dict[str, list[Window]]
@@ -60,15 +60,15 @@ Run = dict[str, list[Window]]
 
 
 def measure(bench: Bench, count: int) -> tuple[list[Figure], list[dict[str, list[Any]]]]:
-    """`count` runs: their figures, and every window for the picture."""
+    """The figures of `count` runs, and every window for the picture."""
     bench.lab.delete("cpupolicy", POLICY)
     runs = []
     for number in range(count):
         runs.append(run(bench))
         shown = ", ".join(f"{phase} {share(runs[-1][phase]):.0f} %" for phase in PHASES)
-        progress(f"  {number + 1} of {count}: {shown} of the CPU that it wanted")
+        progress(f"  {number + 1} of {count}: {shown} of the CPU time wanted")
         if share(runs[-1][ALONE]) < QUIET_SHARE:
-            progress("  the machine is busy with something else: this says nothing")
+            progress("  the machine is busy with other work: this run is not meaningful")
         bench.lab.delete("cpupolicy", POLICY)
         bench.clear()
     bench.lab.apply(policy(POLICY))
@@ -78,13 +78,13 @@ def measure(bench: Bench, count: int) -> tuple[list[Figure], list[dict[str, list
 
 
 def to_json(window: Window) -> list[float]:
-    """What the picture needs: when, CPU time, waiting time, the slowest answer."""
+    """The data of the picture: time, CPU time, waiting time, slowest answer."""
     return [*astuple(window)[:3], max(window.answered)]
 
 
 def _figures(runs: Sequence[Run]) -> Iterator[Figure]:
     for phase in PHASES:
-        answers = [[ms for one in run[phase] if one.settled for ms in one.answered] for run in runs]
+        answers = [[ms for one in run[phase] if one.counts for ms in one.answered] for run in runs]
         yield Figure(f"service's answer, {phase}", "ms", answers)
     for name, unit, read in (("CPU share", "%", share), ("waiting", "ms/s", waiting)):
         for phase in PHASES:
@@ -92,25 +92,25 @@ def _figures(runs: Sequence[Run]) -> Iterator[Figure]:
 
 
 def share(windows: Sequence[Window]) -> float:
-    """Per cent of the time in which it wanted the CPU that it had it."""
+    """CPU time in per cent of the time in which the service was runnable."""
     ran, waited, _ = _grown(windows)
     return ran / (ran + waited) * 100
 
 
 def waiting(windows: Sequence[Window]) -> float:
-    """Milliseconds in each second that it wanted the CPU and did not have it."""
+    """Milliseconds in each second in which the service was runnable but did not run."""
     _, waited, seconds = _grown(windows)
     return waited / seconds * 1000
 
 
 def _grown(windows: Sequence[Window]) -> tuple[float, float, float]:
-    """CPU time, waiting time and time of what counts."""
-    first, last = next(one for one in windows if one.settled), windows[-1]
+    """CPU time, waiting time and duration of the windows that count."""
+    first, last = next(one for one in windows if one.counts), windows[-1]
     return last.ran - first.ran, last.waited - first.waited, last.at - first.at
 
 
 def run(bench: Bench) -> Run:
-    """One service through the three phases."""
+    """Run one service through the three phases."""
     bench.create(_service("service"))
     process, log = bench.process("service"), bench.log("service")
     bench.wait(lambda: bool(answers(log, 0)), "the service to answer")
@@ -127,26 +127,27 @@ def run(bench: Bench) -> Run:
 
 
 def _service(name: str) -> dict[str, Any]:
-    """The lab's image has no Python: it gets this machine's, to read."""
+    """The service's pod; it mounts this machine's Python, since the lab's image has none."""
     program = Path(sys.executable).resolve()
     body = pod(name, (str(program), "-S", "-c", SERVICE.read_text()), cpu="1")
-    places = {f"machine-{number}": place for number, place in enumerate(_python_places())}
+    folders = {f"machine-{number}": folder for number, folder in enumerate(_python_folders())}
     container = body["spec"]["containers"][0]
     container["volumeMounts"] = [
-        {"name": volume, "mountPath": place, "readOnly": True} for volume, place in places.items()
+        {"name": volume, "mountPath": folder, "readOnly": True}
+        for volume, folder in folders.items()
     ]
     for amounts in container["resources"].values():
         amounts["memory"] = "64Mi"
     body["spec"]["volumes"] = [
-        {"name": volume, "hostPath": {"path": place}} for volume, place in places.items()
+        {"name": volume, "hostPath": {"path": folder}} for volume, folder in folders.items()
     ]
     return body
 
 
-def _python_places() -> list[str]:
-    """The folders that this Python and its libraries are in."""
+def _python_folders() -> list[str]:
+    """The folders of this Python and its libraries."""
     known = {"/lib", "/lib64", "/usr", sys.base_prefix}
-    return [place for place in sorted(known) if Path(place).exists()]
+    return [folder for folder in sorted(known) if Path(folder).exists()]
 
 
 def _burstable(name: str) -> dict[str, Any]:
@@ -157,7 +158,7 @@ def _burstable(name: str) -> dict[str, Any]:
 
 
 def watch(process: Path, log: Path) -> list[Window]:
-    """Look at the service for the length of a phase.
+    """Observe the service for one phase.
 
     Source: Documentation/scheduler/sched-stats.rst, "/proc/<pid>/schedstat", in nanoseconds.
     """
@@ -171,21 +172,21 @@ def watch(process: Path, log: Path) -> list[Window]:
 
 
 def _with_answers(
-    windows: Sequence[Window], told: dict[float, tuple[float, ...]], start: float
+    windows: Sequence[Window], printed: dict[float, tuple[float, ...]], start: float
 ) -> Iterator[Window]:
-    """Each window with what the service said in it; without those in which it said nothing."""
+    """Each window with the answers printed in it; windows without answers are left out."""
     last = 0.0
     for one in windows:
-        said = [
-            ms for at, answered in told.items() if last < at - start <= one.at for ms in answered
+        answered = [
+            ms for at, times in printed.items() if last < at - start <= one.at for ms in times
         ]
-        if said:
-            yield Window(one.at, one.ran, one.waited, tuple(said))
+        if answered:
+            yield Window(one.at, one.ran, one.waited, tuple(answered))
             last = one.at
 
 
 def answers(log: Path, since: float) -> dict[float, tuple[float, ...]]:
-    """What the service printed since: milliseconds of each request, by the window's end.
+    """The milliseconds of each request printed since `since`, by the end of the window.
 
     Source: CRI log format, `TIME STREAM TAGS TEXT`.
     """

@@ -1,4 +1,4 @@
-"""Labs to measure on, and pods on them by single API calls (kubectl takes 0.1 s for each)."""
+"""Labs to measure on; pods are created by single API calls, as kubectl takes 0.1 s for each."""
 
 import os
 import sys
@@ -25,25 +25,25 @@ POLL_SECONDS = 0.02
 
 
 def progress(line: str) -> None:
-    """Progress, for people."""
+    """Print a line of progress to standard error."""
     print(line, file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)
 class Bench:
-    """A lab that is up. `peer`: numapin is not there, its kubelet has the static policy."""
+    """A running lab. `peer`: without numapin, the kubelet has the static policy."""
 
     lab: RunningLab
     name: str
     peer: bool = False
 
     def create(self, body: Mapping[str, Any]) -> None:
-        """Create a pod that is bound from birth."""
+        """Create a pod that is already bound to the node."""
         bound = {**body, "spec": {**body["spec"], "nodeName": self.lab.node}}
         self.lab.cluster.api.request("POST", PODS, bound)
 
     def kill(self, *names: str) -> None:
-        """Delete pods with grace period 0: they are gone from the API at once."""
+        """Delete pods with grace period 0, which removes them from the API at once."""
         for name in names:
             grace = {"gracePeriodSeconds": 0}
             self.lab.cluster.api.request("DELETE", f"{PODS}/{name}", grace)
@@ -72,7 +72,7 @@ class Bench:
         return Path("/proc") / processes.read_text().split()[0]
 
     def log(self, name: str) -> Path:
-        """What a pod's one container prints."""
+        """The log file of a pod's one container."""
         uid = self.get(name)["metadata"]["uid"]
         logs = self.lab.cluster.kubelet.pod_logs
         return logs / f"default_{name}_{uid}" / "main" / "0.log"
@@ -86,16 +86,16 @@ class Bench:
         """Wait for something to become true.
 
         Raises:
-            LabError: it did not.
+            LabError: it did not become true in time.
         """
         deadline = time.monotonic() + seconds
         while not ready():
             if time.monotonic() > deadline:
-                raise LabError(f"{self.name}: waited {seconds:.0f} s in vain for {what}")
+                raise LabError(f"{self.name}: waited {seconds:.0f} s for {what}, without success")
             time.sleep(POLL_SECONDS)
 
     def clear(self) -> None:
-        """Delete every pod; returns when nothing of them is left and nobody owns anything."""
+        """Delete every pod; returns when their cgroups are gone and no CPU is exclusive."""
         for one in self.lab.cluster.pods():
             try:
                 self.kill(one["metadata"]["name"])
@@ -129,7 +129,7 @@ def numapin() -> Iterator[Bench]:
 
 @contextmanager
 def static_kubelet(reconcile_seconds: int) -> Iterator[Bench]:
-    """A lab without numapin, whose kubelet pins by itself; it reserves one CPU as well."""
+    """A lab without numapin whose kubelet has the static policy and reserves one CPU."""
     name = f"kubelet static, {reconcile_seconds} s"
     settings = {
         "cpuManagerPolicy": "static",
@@ -142,7 +142,7 @@ def static_kubelet(reconcile_seconds: int) -> Iterator[Bench]:
 
 @contextmanager
 def _lab(name: str, without: frozenset[str], kubelet: Mapping[str, Any]) -> Iterator[RunningLab]:
-    """A lab of its own, gone at the end."""
+    """A new lab; removed at the end."""
     progress(f"a lab: {name}")
     with tempfile.TemporaryDirectory(prefix="numapin-bench-") as scratch:
         folder = LabFolder(Path(scratch))
@@ -157,7 +157,7 @@ def _lab(name: str, without: frozenset[str], kubelet: Mapping[str, Any]) -> Iter
 def _weigh(cgroup: LabCgroup) -> None:
     """Give the lab's pods the weight against daemons that kubepods has on a node (v1).
 
-    There it is 1024 for each CPU, at the root of the hierarchy; the lab's lies one level below.
+    On a node it is 1024 for each CPU at the root of the hierarchy; the lab's is one level below.
     """
     for folder in cgroup.folders():
         if (folder / "cpu.shares").exists():

@@ -1,7 +1,7 @@
 """Draw the pictures in docs from what `run.py -o FILE` wrote: `python plot.py FILE [FOLDER]`.
 
-Each picture is drawn twice, for light and for dark pages, as an SVG that is the same for the same
-figures. It needs matplotlib: `pip install 'numapin[bench]'`.
+Each picture is drawn twice, for light and for dark pages, as an SVG that is identical for
+identical figures. It needs matplotlib: `pip install 'numapin[bench]'`.
 """
 
 import argparse
@@ -48,12 +48,12 @@ KINDS = {
 }
 Read = Callable[[Sequence[float], Sequence[float]], float]
 NEVER_MS, LEAST_MS = 30_000.0, 1.0
-"""How long a repair is waited for; below the other, the axis has only zero."""
+"""The longest time that was waited for a repair; below the least, the axis has only zero."""
 
 
 @dataclass(frozen=True)
 class Colours:
-    """Of one kind of page."""
+    """The colours of one kind of page."""
 
     page: str
     ink: str
@@ -98,7 +98,7 @@ def isolation(runs: Sequence[Mapping[str, Any]], colours: Colours) -> Picture:
 
 
 def _share(earlier: Sequence[float], later: Sequence[float]) -> float:
-    """Per cent of the time in which the service wanted the CPU that it had it."""
+    """CPU time in per cent of the time in which the service was runnable."""
     ran, waited = later[1] - earlier[1], later[2] - earlier[2]
     return 100 * ran / (ran + waited)
 
@@ -120,7 +120,7 @@ def _lines(axes: Axes, runs: Sequence[Mapping[str, Any]], read: Read) -> None:
 
 
 def sharing(parts: Mapping[str, Any], colours: Colours) -> Picture:
-    """How long an exclusive CPU is not exclusive: a dot for each time, on a logarithmic scale."""
+    """How long an exclusive CPU was shared: a dot for each case, on a logarithmic scale."""
     groups = {kind: rows for kind in KINDS if (rows := _rows(parts, kind))}
     heights = [len(rows) for rows in groups.values()]
     size = (8.6, 0.38 * sum(heights) + 0.5 * len(heights) + 0.4)
@@ -159,7 +159,7 @@ def _logarithmic(axes: Axes) -> None:
 
 
 def _rows(parts: Mapping[str, Any], kind: str) -> dict[str, list[float | None]]:
-    """Milliseconds of everybody of whom this was measured; None took too long."""
+    """Milliseconds of each system for which this was measured; None took too long."""
     found = {}
     for part in parts.values():
         for figure in part["figures"]:
@@ -179,10 +179,12 @@ def _paint(axes: Axes, colours: Colours) -> None:
 
 
 def main() -> None:
-    """Draw what the file has figures for."""
+    """Draw the pictures for which the file has figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", type=Path, help="written by run.py -o")
-    parser.add_argument("folder", type=Path, nargs="?", help="where to (default: beside the file)")
+    parser.add_argument(
+        "folder", type=Path, nargs="?", help="folder of the pictures (default: that of the file)"
+    )
     parser.add_argument("--format", default="svg", help="svg, or png to look at (default: svg)")
     options = parser.parse_args()
     document = json.loads(options.file.read_text())

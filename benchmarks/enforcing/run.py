@@ -1,22 +1,22 @@
-"""Does the kernel obey, how soon, and what does it cost? Beside the kubelet's own static policy.
+"""Effect, latency and cost of enforcement, compared with the kubelet's static policy.
 
     python benchmarks/enforcing/run.py [PART...] [-o FILE]
 
-Everything is real: this machine's cgroups, and for all but two parts a one-node Kubernetes that is
-gone at the end. The parts, which all run if none is named:
+It uses this machine's cgroups and, for all but two parts, a real one-node Kubernetes that is
+removed at the end. The parts; all of them run if none is named:
 
-    fence      100 shared containers leave a CPU, on cgroups alone; budget 20 ms on v1, 2 ms on v2
-    drift      a cpuset is overwritten by hand until the kernel has the meant one; budget p99 50 ms
-    start      a container's cgroup is made until it has its own CPUs: before its first process?
-    away       the enforcer is killed: until the standby is there, and keeps a new pod off
-    sharing    how long an exclusive CPU is shared, how long a wrong set stays, two owners at once
+    fence      100 shared containers leave a CPU, without a cluster; budget 20 ms on v1, 2 ms on v2
+    drift      from an overwritten cpuset until it is reverted; budget p99 50 ms
+    start      from a container's cgroup until it has its own CPUs, and until its first process
+    away       from a kill of the enforcer until the standby fences, and fences a new pod
+    sharing    how long an exclusive CPU is shared, a wrong set stays, a CPU has two containers
     kubelet    start and sharing with the kubelet's static policy instead, on the same machine
-    isolation  a small service's answers, CPU share and waiting: alone, with neighbours, pinned
+    isolation  a small service's latency, CPU share and waiting: alone, with neighbours, pinned
     weight     memory and idle CPU time of an enforcer; budget 60 MiB, 0.2 %
 
-It takes about ten minutes, as root. An observer reads the kernel's effective sets each
-millisecond and at every event. Figures of a machine that is busy otherwise are worth little: the
-load is shown, and kept with the figures.
+It needs root and takes about ten minutes. An observer reads the kernel's effective sets each
+millisecond and at every event. Figures of a machine with other work mean little: the load is
+printed, and written with the figures.
 """
 
 import argparse
@@ -51,11 +51,11 @@ KUBELET_STARTS = 10
 FENCE_ROUNDS = 20
 WEIGHED_PODS = 100
 RECONCILING = (10, 1)
-"""Seconds between two looks of the kubelet: by default, and as often as it may be told to."""
+"""The kubelet's reconcile period in seconds: the default, and the shortest that it accepts."""
 
 
 class Results:
-    """What was measured, told as it comes."""
+    """The measured figures; printed as soon as a part ends."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
@@ -67,7 +67,7 @@ class Results:
 
     @contextmanager
     def part(self, name: str) -> Iterator[Callable[[Figure], None]]:
-        """Measure one part: gives what takes its figures."""
+        """Measure one part; yields the function that takes its figures."""
         progress(f"{name}, load {load():.1f}")
         began, before, found = time.monotonic(), load(), list[Figure]()
         yield found.append
@@ -82,7 +82,7 @@ class Results:
             print(one.row(), flush=True)
 
     def run(self) -> None:
-        """Every part that was asked for."""
+        """Run every requested part."""
         asked, options = self._options.parts, self._options
         if "fence" in asked:
             with self.part("fence") as take:
@@ -120,7 +120,7 @@ class Results:
                     take(figure)
 
     def _on_kubelets(self) -> None:
-        """Its defaults first; then, where that matters, with the shortest period."""
+        """Measure with the default period, and then the shortest one where the period matters."""
         times = self._options.repetitions
         for seconds in RECONCILING:
             deletions = times if seconds == RECONCILING[0] else 0
@@ -135,19 +135,19 @@ class Results:
 
 
 def to_text(document: dict[str, Any]) -> str:
-    """JSON with a line for each list of values."""
+    """JSON with each list of values on one line."""
     numbers = re.compile(r"\[\s+([^\[\]{}]*?)\s+\]")
     spread = json.dumps(document, indent=1)
     return numbers.sub(lambda found: f"[{' '.join(found[1].split())}]", spread) + "\n"
 
 
 def load() -> float:
-    """How many processes wanted to run, over the last minute."""
+    """The load average of the last minute."""
     return round(os.getloadavg()[0], 2)
 
 
 def machine() -> dict[str, Any]:
-    """What the figures depend on, in general words."""
+    """The properties of this machine on which the figures depend."""
     return {
         "cpus": os.cpu_count(),
         "architecture": platform.machine(),
@@ -163,15 +163,15 @@ def build_parser() -> argparse.ArgumentParser:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
-    kept = "write the figures there as JSON; of parts not measured now the earlier ones stay"
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=kept)
+    merged = "write the figures to FILE as JSON; earlier figures of other parts stay in it"
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=merged)
     numbers = {
-        "--repetitions": (5, "of whatever takes seconds: sharing, kubelet, isolation"),
-        "--drifts": (200, "cpusets overwritten, of an owner and of a neighbour each"),
+        "--repetitions": (5, "repetitions of slow parts: sharing, kubelet, isolation"),
+        "--drifts": (200, "cpusets overwritten, for an exclusive container and a neighbour each"),
         "--starts": (50, "pods started by numapin"),
-        "--deaths": (20, "of the enforcer, with a new pod each time"),
-        "--assignments": (1000, "given to the enforcer before it is weighed"),
-        "--idle-seconds": (60, "the enforcer is left alone"),
+        "--deaths": (20, "kills of the enforcer, with a new pod each time"),
+        "--assignments": (1000, "assignments before the enforcer's memory is measured"),
+        "--idle-seconds": (60, "seconds for which the enforcer is idle"),
     }
     for name, (default, meaning) in numbers.items():
         parser.add_argument(name, type=int, default=default, help=f"{meaning} ({default})")
@@ -179,14 +179,14 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """Measure what was asked for."""
+    """Measure the requested parts."""
     parser = build_parser()
     options = parser.parse_args()
     unknown = set(options.parts) - set(PARTS)
     if unknown:
         parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     options.parts = set(options.parts or PARTS)
-    # A job that is cancelled ends as Ctrl-C does: every lab is taken down.
+    # A cancelled job ends as with Ctrl-C, so that every lab is taken down.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     results = Results(options)
     try:

@@ -1,8 +1,8 @@
-"""A small service, for the victim's container: 1 ms of work every 5 ms, needing nothing but Python.
+"""A small service for a container: 1 ms of work every 5 ms; it needs only Python.
 
-Prints a line for each fifth of a second: when it ended (seconds of the monotonic clock), and for
-each request in it the milliseconds from the moment it was due to the end of its work. A request
-that comes while another is late waits its turn, and that counts.
+Prints a line for each fifth of a second: its end (seconds of the monotonic clock), and for each
+request in it the milliseconds from its due time to the end of its work. The time includes waiting
+for an earlier request that is late.
 """
 
 import time
@@ -12,7 +12,7 @@ PERIOD_SECONDS, WORK_SECONDS, WINDOW_SECONDS = 0.005, 0.001, 0.2
 
 def serve() -> None:
     """Work until killed."""
-    due = told = time.monotonic()
+    due = printed = time.monotonic()
     answered: list[str] = []
     while True:
         due += PERIOD_SECONDS
@@ -22,9 +22,9 @@ def serve() -> None:
             pass
         now = time.monotonic()
         answered.append(f"{(now - due) * 1000:.2f}")
-        if now - told >= WINDOW_SECONDS:
+        if now - printed >= WINDOW_SECONDS:
             print(f"{now:.4f}", *answered, flush=True)
-            told, answered = now, []
+            printed, answered = now, []
 
 
 serve()

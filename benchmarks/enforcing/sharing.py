@@ -1,10 +1,11 @@
-"""How long an exclusive CPU is not: numapin beside the kubelet's own static policy.
+"""How long an exclusive CPU is shared: numapin compared with the kubelet's static policy.
 
-Three things are done on either, and watched by the same observer:
+The same observer watches three cases on both:
 
-- a container that is busy already must leave the CPU that a new owner gets;
-- cpusets of an owner and of five neighbours are overwritten by hand, one after the other;
-- an owner is force-deleted (grace period 0) while its process lives, and a new one comes at once.
+- a busy container must leave the CPU that a new exclusive container gets;
+- cpusets of an exclusive container and of five neighbours are overwritten, one after the other;
+- an exclusive container is force-deleted (grace period 0) while its process runs, and a new one is
+  created at once.
 """
 
 import math
@@ -29,28 +30,28 @@ SEED = 20_261
 
 @dataclass(frozen=True)
 class Effort:
-    """How often each thing is done, and what is waited for."""
+    """Repetitions of each case, and the waiting times."""
 
     arrivals: int
     overwritings: int
     deletions: int
     period_seconds: float = 0.0
-    """Of the peer's reconciling: a new owner comes at a random moment within it."""
+    """The peer's reconcile period: a new container comes at a random moment within it."""
     repair_seconds: float = 30.0
 
 
 def compare(bench: Bench, effort: Effort) -> Iterator[Figure]:
-    """The three things, on one lab."""
+    """Measure the three cases on one lab."""
     with recording(bench.lab.kubepods) as record:
         arrivals = _repeat(bench, effort.arrivals, lambda: arrive(bench, record, effort))
         deletions = _repeat(bench, effort.deletions, lambda: replace(bench, record))
     repairs = _repeat(bench, effort.overwritings, lambda: overwrite(bench, effort))
     each = [value for run in repairs for value in run]
     late = sum(map(math.isinf, each))
-    told = f"{late} of {len(each)} not in {effort.repair_seconds:.0f} s" if late else ""
+    note = f"{late} of {len(each)} not in {effort.repair_seconds:.0f} s" if late else ""
     shared = [[one for run in arrivals for one in run]]
     yield Figure(f"{bench.name}: neighbour stays", "ms", shared, "after the owner's first process")
-    yield Figure(f"{bench.name}: overwritten set repaired", "ms", [each], told)
+    yield Figure(f"{bench.name}: overwritten set repaired", "ms", [each], note)
     if deletions:
         two, waits = ([run[number] for run in deletions] for number in (0, 1))
         yield Figure(f"{bench.name}: two owners of a CPU", "ms", [two])
@@ -72,7 +73,7 @@ def runs(change: Change) -> bool:
 
 
 def arrive(bench: Bench, record: Recording, effort: Effort) -> list[float]:
-    """Milliseconds that a busy neighbour shares the CPU of an owner that comes after it."""
+    """Milliseconds that a busy neighbour shares the CPU of a new exclusive container."""
     bench.create(pod("neighbour", BUSY))
     neighbour = bench.container("neighbour")
     record.wait(neighbour, runs, WAIT_SECONDS)
@@ -90,9 +91,9 @@ def _apart(record: Recording, owner: str, other: str) -> bool:
 
 
 def replace(bench: Bench, record: Recording) -> tuple[float, float]:
-    """Milliseconds that a CPU has two owners, and until the second has it after it was asked for.
+    """Milliseconds that two containers share the CPU, and until the second one has it alone.
 
-    The first ignores SIGTERM, as whatever runs as process 1 does that did not say otherwise.
+    The first ignores SIGTERM, as a process 1 without a signal handler does.
     """
     bench.create(pod("first", BUSY, cpu="1"))
     first = bench.container("first")
@@ -103,19 +104,19 @@ def replace(bench: Bench, record: Recording) -> tuple[float, float]:
     bench.create(pod("second", BUSY, cpu="1"))
     second = bench.container("second")
     alone = record.wait(second, lambda one: one.runs and one.cpus == own, WAIT_SECONDS)
-    bench.wait(lambda: not record.groups[first][-1].runs, "the first owner to end")
+    bench.wait(lambda: not record.groups[first][-1].runs, "the first container to end")
     return record.seconds_shared(first, second) * 1000, (alone - asked) * 1000
 
 
 def overwrite(bench: Bench, effort: Effort) -> list[float]:
-    """Milliseconds until each of some containers has its set again; infinite where it never has."""
+    """Milliseconds until each overwritten container has its set again; infinite if never."""
     names = ["owner", *(f"neighbour-{number}" for number in range(NEIGHBOURS))]
     for name in names[1:]:
         bench.create(pod(name))
     bench.create(pod("owner", cpu="1"))
     groups = [bench.group(name) for name in names]
     bench.wait(lambda: _fenced(groups), "the neighbours to leave")
-    # The kubelet writes the set of a new container once more at its first look, whatever it is.
+    # The kubelet writes the set of a new container again when it first reconciles.
     time.sleep(1.5 * effort.period_seconds)
     return repair(groups, bench.lab.kubepods, effort.repair_seconds)
 

@@ -1,4 +1,4 @@
-"""From a container's cgroup to the CPUs it owns: before the first instruction of its program?"""
+"""Time from a container's cgroup to its exclusive CPUs, and to its first process."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from numapin_lab.running_lab import pod
 RUNS = 5
 WAIT_SECONDS = 60.0
 LOOK = ("grep", "Cpus_allowed_list", "/proc/self/status")
-"""The program itself, so that nothing of the container runs before it looks."""
+"""The container's program itself, so that nothing in the container runs before it."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Start:
 
 
 def measure(bench: Bench, pods: int) -> Iterator[Figure]:
-    """Start `pods` of them, one after the other."""
+    """Start `pods` pods, one after the other."""
     with recording(bench.lab.kubepods) as record:
         starts = [start(bench, record, number) for number in range(pods)]
     taken = [(one.pinned - one.made) * 1000 for one in starts]
@@ -37,12 +37,12 @@ def measure(bench: Bench, pods: int) -> Iterator[Figure]:
     early = sum(one > 0 for one in margin)
     name = bench.name
     yield Figure(f"{name}: cgroup made to pinned", "ms", in_runs(taken, RUNS))
-    told = f"first: {early} of {pods}; program saw its own CPU: {right} of {pods}"
-    yield Figure(f"{name}: pinned to first process", "ms", in_runs(margin, RUNS), told)
+    note = f"first: {early} of {pods}; program saw its own CPU: {right} of {pods}"
+    yield Figure(f"{name}: pinned to first process", "ms", in_runs(margin, RUNS), note)
 
 
 def start(bench: Bench, record: Recording, number: int) -> Start:
-    """Start one container that owns a CPU, and read what it printed."""
+    """Start one exclusive container, and read what it printed."""
     name = f"start-{number}"
     bench.create(pod(name, LOOK, cpu="1"))
     log, group = bench.log(name), bench.container(name)
@@ -59,5 +59,5 @@ def start(bench: Bench, record: Recording, number: int) -> Start:
 
 
 def _printed(log: Path) -> str:
-    """What the program said. Source: CRI log format, `TIME STREAM TAGS TEXT`."""
+    """The output of the program. Source: CRI log format, `TIME STREAM TAGS TEXT`."""
     return log.read_text().split()[-1] if log.exists() and log.stat().st_size else ""

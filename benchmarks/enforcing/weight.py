@@ -1,7 +1,7 @@
-"""What an enforcer weighs and burns: memory after many assignments, CPU while nothing happens.
+"""Memory of an enforcer after many assignments, and its CPU time while idle.
 
-Everything is real: etcd and kube-apiserver, containerd, this machine's cgroups. The pods are
-cgroups alone, with nobody in them: the enforcer treats them as it treats any others.
+etcd, kube-apiserver, containerd and this machine's cgroups are real. The pods are only cgroups
+without processes; the enforcer treats them like any others.
 """
 
 import secrets
@@ -47,7 +47,7 @@ class Weight:
 
     @classmethod
     def of(cls, pid: int) -> Self:
-        """What it is now."""
+        """The present values of a process."""
         return cls(
             usage.resident_mib(pid),
             usage.peak_mib(pid),
@@ -81,7 +81,7 @@ def make_cgroup(path: str) -> None:
 
 @contextmanager
 def parts(folder: Path) -> Iterator[tuple[ControlPlane, Runtime]]:
-    """A control plane and a runtime of our own."""
+    """Run a private control plane and a private runtime."""
     programs = {name: found.path for name, found in provide([*CONTROL_PLANE, *RUNTIME]).items()}
     name = f"numapin-bench-{secrets.token_hex(3)}"
     plane = ControlPlane(folder / "cp", ControlPlanePorts(*choose(3)), programs)
@@ -90,7 +90,7 @@ def parts(folder: Path) -> Iterator[tuple[ControlPlane, Runtime]]:
         plane.start()
         runtime.start()
         plane.kubectl("apply", "--server-side", "-k", str(ROOT / "crds"))
-        wait_until(lambda: served(plane), "our kinds", WAIT_SECONDS)
+        wait_until(lambda: served(plane), "the CRDs", WAIT_SECONDS)
         yield plane, runtime
     finally:
         runtime.stop()
@@ -98,7 +98,7 @@ def parts(folder: Path) -> Iterator[tuple[ControlPlane, Runtime]]:
 
 
 def served(plane: ControlPlane) -> bool:
-    """Whether the API server serves our kinds."""
+    """Whether the API server serves our CRDs."""
     try:
         return plane.api.exists(PATH)
     except AnswerError:  # "storage is (re)initializing"
@@ -120,14 +120,14 @@ def assign(plane: ControlPlane, uid: str) -> int:
 
 
 def observed(plane: ControlPlane) -> int:
-    """The generation that the enforcer's status tells of; 0 before any."""
+    """The generation that the enforcer has reported; 0 before its first report."""
     status = plane.api.get(f"{PATH}/{NODE}").get("status") or {}
     return int(status.get("observedGeneration", 0))
 
 
 @contextmanager
 def enforcer(plane: ControlPlane, runtime: Runtime, folder: Path) -> Iterator[int]:
-    """An enforcer with the settings of the DaemonSet; gives its process id."""
+    """Run an enforcer with the settings of the DaemonSet; yields its process id."""
     command = [sys.executable, "-m", "numapin_enforcer", f"--node-name={NODE}"]
     command += [f"--kubeconfig={plane.kubeconfig}", f"--cri-socket={runtime.socket}"]
     command += [f"--cgroup-root={runtime.cgroup.path}", f"--state-dir={folder / 'state'}"]
@@ -153,7 +153,7 @@ class Weighed:
 
 
 def measure(pods: int, assignments: int, idle_seconds: float) -> Iterator[Figure]:
-    """One enforcer; what it weighs and burns."""
+    """Measure memory and CPU time of one enforcer."""
     with (
         tempfile.TemporaryDirectory(prefix="numapin-bench-") as name,
         parts(Path(name)) as (plane, runtime),
@@ -163,14 +163,14 @@ def measure(pods: int, assignments: int, idle_seconds: float) -> Iterator[Figure
             found = weighed(plane, uids, (assignments, idle_seconds), pid)
     each = (found.busy.cpu_seconds - found.fresh.cpu_seconds) / max(1, found.assignments) * 1000
     idle = (found.idle.cpu_seconds - found.busy.cpu_seconds) / idle_seconds * 100
-    told = f"enforcer, {pods} pods"
-    yield _one(f"{told}: RSS when fresh", "MiB", found.fresh.resident_mib)
+    subject = f"enforcer, {pods} pods"
+    yield _one(f"{subject}: RSS when fresh", "MiB", found.fresh.resident_mib)
     limit = f"budget 60, after {found.assignments} assignments"
-    yield _one(f"{told}: RSS", "MiB", found.idle.resident_mib, limit)
-    yield _one(f"{told}: private memory", "MiB", found.idle.private_mib)
-    yield _one(f"{told}: RSS at its peak", "MiB", found.idle.peak_mib)
-    yield _one(f"{told}: CPU for one assignment", "ms", each)
-    yield _one(f"{told}: idle, of a CPU", "%", idle, f"budget 0.2, over {idle_seconds:.0f} s")
+    yield _one(f"{subject}: RSS", "MiB", found.idle.resident_mib, limit)
+    yield _one(f"{subject}: private memory", "MiB", found.idle.private_mib)
+    yield _one(f"{subject}: RSS at its peak", "MiB", found.idle.peak_mib)
+    yield _one(f"{subject}: CPU for one assignment", "ms", each)
+    yield _one(f"{subject}: idle, of a CPU", "%", idle, f"budget 0.2, over {idle_seconds:.0f} s")
 
 
 def _one(name: str, unit: str, value: float, limit: str = "") -> Figure:
@@ -178,7 +178,7 @@ def _one(name: str, unit: str, value: float, limit: str = "") -> Figure:
 
 
 def weighed(plane: ControlPlane, uids: list[str], work: tuple[int, float], pid: int) -> Weighed:
-    """Let it work and rest: `work` is how many assignments, and how many seconds of idleness."""
+    """Measure one enforcer; `work` is the number of assignments and the idle seconds."""
     count, seconds = work
     first = assign(plane, uids[0])
     wait_until(lambda: observed(plane) >= first, "the first assignment", WAIT_SECONDS)
@@ -186,7 +186,7 @@ def weighed(plane: ControlPlane, uids: list[str], work: tuple[int, float], pid: 
     for number in range(count):
         last = assign(plane, uids[number % len(uids)])
     wait_until(lambda: observed(plane) >= last, "the last assignment", WAIT_SECONDS)
-    progress(f"  {last} assignments; now nothing for {seconds:.0f} s")
+    progress(f"  {last} assignments; now idle for {seconds:.0f} s")
     busy = Weight.of(pid)
     time.sleep(seconds)
     return Weighed(fresh, busy, Weight.of(pid), last - first, seconds)

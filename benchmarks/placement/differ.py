@@ -1,10 +1,11 @@
-"""Does any answer differ? Random scenarios to our planner and to the kubelet's own managers.
+"""Compare our planner with the kubelet's own managers on random scenarios.
 
     python benchmarks/placement/differ.py [--count N] [--seed TEXT] [--kubelet PROGRAM]
 
 Prints every difference with the scenario's name, which is its seed, and exits 1 if there is one.
-What the kubelet does not answer is counted: it hangs, it panics (sparse NUMA nodes with distances),
-it answers differently when asked again, or the policy cannot work there; then ours must not either.
+Scenarios without a usable answer of the kubelet are counted: it hangs, it panics (sparse NUMA nodes
+with distances), it answers differently the second time, or it rejects the policy, which our planner
+must then reject too.
 """
 
 import argparse
@@ -26,7 +27,7 @@ _NAMED = ("TopologyAffinityError", "SMTAlignmentError", "EmptyPodSharedPoolError
 
 
 def facts(step: Json) -> tuple[object, ...]:
-    """A step in a form that compares by value; a reason counts only where both have it."""
+    """A step in a form that compares by value; only reasons in _NAMED are compared."""
     containers = {
         name: (
             CpuSet.parse(given.get("cpus") or ""),
@@ -43,7 +44,7 @@ def facts(step: Json) -> tuple[object, ...]:
 
 
 def outcome(kubelet: Kubelet, question: Json) -> str:
-    """In one word or two what came of a scenario; differences begin with `DIFFERENT`."""
+    """The outcome of a scenario in a few words; differences begin with `DIFFERENT`."""
     theirs = kubelet.ask(question)
     if theirs is None:
         return "the kubelet hangs or ends"
@@ -56,7 +57,7 @@ def outcome(kubelet: Kubelet, question: Json) -> str:
         return "alike"
     again = kubelet.ask(question)
     if again is None or _difference(theirs, again) is not None:
-        return "the kubelet wavers"
+        return "the kubelet is inconsistent"
     return f"DIFFERENT: {difference}"
 
 
@@ -64,7 +65,7 @@ def _of_errors(theirs: str | None, ours: str | None) -> str:
     if theirs and "panicked" in theirs:
         return "the kubelet panics"
     if theirs and ours:
-        return "impossible to both"
+        return "rejected by both"
     return f"DIFFERENT: theirs {theirs or 'answers'}, ours {ours or 'answers'}"
 
 
@@ -76,13 +77,13 @@ def _difference(theirs: Json, ours: Json) -> str | None:
 
 
 def main() -> int:
-    """Ask, compare, count."""
+    """Compare all scenarios and print the counts."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--count", type=int, default=500, help="scenarios to ask (500)")
-    parser.add_argument("--seed", default="1", help="what the scenarios are made from")
-    parser.add_argument("--kubelet", type=Path, help="the Go program, if it is built already")
+    parser.add_argument("--count", type=int, default=500, help="number of scenarios (500)")
+    parser.add_argument("--seed", default="1", help="seed of the scenarios (1)")
+    parser.add_argument("--kubelet", type=Path, help="the Go program, if it is already built")
     options = parser.parse_args()
     seen: Counter[str] = Counter()
     with Kubelet(options.kubelet or build(), timeout_seconds=10) as kubelet:

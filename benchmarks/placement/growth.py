@@ -1,4 +1,4 @@
-"""How our own cost grows: with CPUs, with NUMA nodes, with pods that run already."""
+"""How the time of our planner grows with CPUs, NUMA nodes and running pods."""
 
 import json
 import statistics
@@ -27,7 +27,7 @@ SPREAD: Json = {
 
 
 def growth_tables() -> dict[str, list[Json]]:
-    """Tables by title; each line holds one size and the median microseconds at that size."""
+    """Tables by title; each line has one size and the median microseconds at that size."""
     return {
         "one pod, by CPUs (4 NUMA nodes, Restricted)": [
             {"CPUs": shape.cpus, "us": _place(shape, ALIGNED)}
@@ -63,7 +63,7 @@ def _place(shape: Shape, policy: Json) -> float:
 
 
 def _place_wide(shape: Shape, cpus: int) -> float:
-    """A container that needs many NUMA nodes at once: the search at its widest."""
+    """A container that needs many NUMA nodes at once, which is the largest search."""
     pod = scenario("wide", shape, SPREAD, 1)["steps"][0]["add"]
     amounts = {"cpu": str(cpus), "memory": f"{cpus * 2}Gi"}
     pod["spec"]["containers"] = [

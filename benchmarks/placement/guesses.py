@@ -1,4 +1,4 @@
-"""Random machines, policies and pods: what nobody thought of when writing either planner."""
+"""Random machines, policies and pods."""
 
 import random
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _POLICIES = ("None", "BestEffort", "BestEffort", "Restricted", "SingleNUMANode")
 
 
 def guess(seed: str) -> Json:
-    """One scenario with its machine under `machine`; equal seeds give equal ones."""
+    """One scenario with its machine under `machine`; equal seeds give equal scenarios."""
     chance = random.Random(seed)
     machine = _machine(chance)
     policy = _policy(chance, machine)
@@ -34,7 +34,7 @@ def guess(seed: str) -> Json:
 
 
 def _machine(chance: random.Random) -> Json:
-    """All cores have as many threads: on hybrid ones the planners differ on purpose."""
+    """All cores have equally many threads: on hybrid machines the planners differ on purpose."""
     count = chance.choice((1, 1, 2, 2, 3, 4, 4, 6, 8))
     ids = sorted(chance.sample(range(60), count)) if chance.random() < 0.2 else list(range(count))
     threads, even = chance.choice((1, 2, 2, 4)), chance.choice((2, 3, 4, 6))
@@ -141,7 +141,7 @@ def _spec(chance: random.Random, machine: Json, *, has_memory: bool) -> Json:
 
 
 def _give_budget(chance: random.Random, spec: Json) -> None:
-    """Turn a pod into one with resources of its own, about as large as its containers need."""
+    """Give a pod pod-level resources, about as large as its containers need."""
     cpus, mib = 0.0, 0
     for each in spec["initContainers"] + spec["containers"]:
         asked = each["resources"]["requests"]

@@ -1,4 +1,4 @@
-"""The kubelet's managers as a program: built from kubelet/, asked scenario by scenario."""
+"""The kubelet's managers as a Go program, built from kubelet/, that answers scenarios."""
 
 import json
 import os
@@ -18,16 +18,16 @@ MEMORY = Path("/dev/shm")
 
 
 class Kubelet:
-    """The Go program, `with` it; started anew when it does not answer in time or ends.
+    """The Go program; restarted if it ends or does not answer in time.
 
-    Its state files are in memory, and are gone with it however it ends.
+    Its state files are in memory and are removed with it.
     """
 
     def __init__(self, program: Path, timeout_seconds: float = 600) -> None:
         self._program, self._timeout_seconds = program, timeout_seconds
 
     def __enter__(self) -> Self:
-        # A job that is cancelled must clear away, too.
+        # A cancelled job must clean up too.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         self._start()
         return self
@@ -36,7 +36,7 @@ class Kubelet:
         self._end()
 
     def ask(self, question: Json) -> Json | None:
-        """Its answer, with the nanoseconds that each pod took; None if it hangs or ends."""
+        """The answer, with the nanoseconds of each pod; None if the program hangs or ends."""
         asked = {key: value for key, value in question.items() if key != "machine"}
         _open(self._process.stdin).write(
             json.dumps(asked | {"topology": question["machine"]}) + "\n"
@@ -67,7 +67,7 @@ class Kubelet:
 
 
 def build() -> Path:
-    """The Go program, built from its sources unless that was done before."""
+    """The path of the Go program; it is built if it is not in the cache."""
     cache = os.environ.get("NUMAPIN_BENCH_CACHE", Path.home() / ".cache/numapin/benchmarks")
     digest = sha256(b"".join(file.read_bytes() for file in sorted(SOURCES.iterdir()))).hexdigest()
     program = Path(cache) / f"kubelet-{digest[:16]}"

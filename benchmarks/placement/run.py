@@ -1,12 +1,12 @@
-"""How long does it take to place one pod? Ours against the kubelet's own managers, in one run.
+"""Time to place one pod: our planner and the kubelet's own managers, in one run.
 
     python benchmarks/placement/run.py [--rounds N] [--steps N] [--kubelet PROGRAM] [-o FILE]
 
-The same sequences of pods (workload.py) go to both planners in turns: on machines of 8 to 448 CPUs,
-under four policies. The kubelet's side is a Go program (kubelet/) that calls the exported
-constructors of Kubernetes' CPU, Memory and Topology Manager; it is built on first use, which takes
-minutes, and kept in NUMAPIN_BENCH_CACHE (default: ~/.cache/numapin/benchmarks). Measured is what it
-takes to admit one pod that is parsed already: `Admit` there, `Node.place` here. Its state files lie
+Both planners get the same sequences of pods (workload.py) in turns, on machines of 8 to 448 CPUs
+and under four policies. The kubelet's side is a Go program (kubelet/) that calls the exported
+constructors of Kubernetes' CPU, Memory and Topology Manager. It is built on first use, which takes
+minutes, and cached in NUMAPIN_BENCH_CACHE (default: ~/.cache/numapin/benchmarks). The measured time
+is that of admitting one parsed pod: `Admit` there, `Node.place` here. The kubelet's state files are
 in memory and its logs are discarded. The answers are compared too.
 """
 
@@ -33,7 +33,7 @@ from numapin_operator.placement import KUBELET, Node, PlacementError, resolve
 
 @dataclass
 class Pair:
-    """Microseconds for each pod, theirs and ours, and whether the answers were the same."""
+    """Microseconds for each pod of both planners, and whether their answers were equal."""
 
     theirs: list[float] = field(default_factory=list)
     ours: list[float] = field(default_factory=list)
@@ -41,12 +41,12 @@ class Pair:
 
     @property
     def ratio(self) -> float:
-        """How many times shorter our median is."""
+        """Their median divided by ours."""
         return statistics.median(self.theirs) / statistics.median(self.ours)
 
 
 def place_all(question: Json) -> list[float]:
-    """Microseconds that each pod of a scenario takes us."""
+    """Microseconds of our planner for each pod of a scenario."""
     played = parse_scenario(json.dumps(question), Machines(Path()))
     node = Node(resolve(played.topology, played.policy, KUBELET))
     took = []
@@ -62,7 +62,7 @@ def place_all(question: Json) -> list[float]:
 
 
 def compare(kubelet: Kubelet, shape: Shape, policy: Json, options: argparse.Namespace) -> Pair:
-    """Both planners on the same scenario, in turns."""
+    """Run both planners on the same scenario in turns."""
     question = scenario("benchmark", shape, policy, options.steps)
     machine = shape.document()
     ours = question | {"machine": machine}
@@ -130,7 +130,7 @@ WHO = ("kubelet", "numapin")
 
 
 def measure(options: argparse.Namespace, progress: Callable[[str], object]) -> Json:
-    """Everything, told as it comes."""
+    """Run all measurements; each line goes to `progress` at once."""
     program = options.kubelet or build()
     progress(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}")
     progress("microseconds to place one pod: median and 95th percentile")
@@ -151,13 +151,13 @@ def measure(options: argparse.Namespace, progress: Callable[[str], object]) -> J
 
 
 def main() -> int:
-    """Run it."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rounds", type=int, default=3, help="how often each sequence is played")
+    parser.add_argument("--rounds", type=int, default=3, help="repetitions of each sequence")
     parser.add_argument("--steps", type=int, default=120, help="pods in each sequence")
-    parser.add_argument("--kubelet", type=Path, help="the Go program, if it is built already")
+    parser.add_argument("--kubelet", type=Path, help="the Go program, if it is already built")
     parser.add_argument("-o", "--output", type=Path, help="write the figures there as JSON")
     options = parser.parse_args()
     found = measure(options, lambda line: print(line, flush=True))

@@ -1,4 +1,4 @@
-"""Machines, policies and sequences of pods that both planners are asked, the same on every run."""
+"""Machines, policies and sequences of pods for both planners; the same on every run."""
 
 import random
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ POLICIES: Final[dict[str, Json]] = {
         "memory": {"policy": "Static", "reserved": [{"numaNode": 0, "memory": "1Gi"}]},
     },
 }
-"""Policies by name, as they would stand in a CpuPolicy; reserved CPUs are added per machine."""
+"""Policies by name, as in a CpuPolicy; reserved CPUs are added for each machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Shape:
 
     @property
     def cpus(self) -> int:
-        """How many logical CPUs it has."""
+        """The number of logical CPUs."""
         return self.numa_nodes * self.cores * 2
 
     @property
@@ -50,7 +50,7 @@ class Shape:
         return f"{self.cpus} CPUs, {nodes}"
 
     def document(self) -> Json:
-        """The machine in the format of `numapin topology -o json`; siblings lie far apart."""
+        """The machine in the format of `numapin topology -o json`; siblings are far apart."""
         total = self.numa_nodes * self.cores
         rows = []
         for core in range(total):
@@ -81,7 +81,7 @@ SHAPES: Final = (
 
 
 def scenario(name: str, shape: Shape, policy: Json, steps: int) -> Json:
-    """Pods that come, and now and then one that goes, until the machine is nearly full."""
+    """Steps that add pods, and remove some when the machine is nearly full."""
     chance = random.Random(f"{_SEED} {shape} {sorted(policy)}")
     reserved = {"count": max(1, shape.cpus // 32)}
     return {
