@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.ready  ## make .venv with everything that developing needs
+setup: $(VENV)/.ready  ## make .venv with everything that development needs
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -43,10 +43,10 @@ test: setup system  ## set up and run every test
 	$(BIN)/python -m numapin_lab components
 	$(BIN)/pytest
 
-demo: setup system  ## see a pod get its CPU on a real one-node Kubernetes (KEEP=1 leaves it up)
+demo: setup system  ## run the example policy and pods on a real one-node Kubernetes (KEEP=1 leaves it up)
 	$(BIN)/python -m numapin_lab demo --dir .lab-demo $(if $(KEEP),--keep)
 
-lab: setup system  ## bring up a real one-node Kubernetes in .lab (status, down: README)
+lab: setup system  ## bring up a real one-node Kubernetes in .lab (docs/lab.md: status, down)
 	$(BIN)/python -m numapin_lab up
 
 # What runs by itself; pod_server.py is a part of informer.py.
@@ -54,7 +54,7 @@ ONLY := *
 SCRIPTS := $(wildcard $(foreach name,$(ONLY),benchmarks/$(name).py benchmarks/$(name)/run.py))
 BENCHMARKS := $(filter-out benchmarks/pod_server.py,$(SCRIPTS))
 
-bench: setup system  ## measure everything, peers beside us (ONLY="enforcing placement": these)
+bench: setup system  ## run all benchmarks (ONLY="enforcing placement": only these)
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done
 
 figures: setup system  ## measure enforcing on this machine, and draw the pictures in docs
