@@ -1,1 +1,1 @@
-"""CFS quotas of exclusive containers: removed, remembered, given back."""
+"""CFS quotas of exclusive containers: removed, saved on disk, and restored."""

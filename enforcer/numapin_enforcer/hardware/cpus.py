@@ -54,7 +54,9 @@ def _read_online(tree: SysfsTree, known: CpuSet) -> CpuSet:
         missing = listed - known
         if missing:
             tree.remarks.add(
-                f"{CPU_FOLDER}/cpu[{{}}] is absent though listed online: taken as offline", *missing
+                f"{CPU_FOLDER}/cpu[{{}}] does not exist but is listed as online:"
+                " treated as offline",
+                *missing,
             )
         return listed & known
     # Kernels without CPU hotplug have neither the list nor a file for each CPU.
@@ -62,20 +64,20 @@ def _read_online(tree: SysfsTree, known: CpuSet) -> CpuSet:
 
 
 def _read_cores(tree: SysfsTree, online: CpuSet) -> list[CpuSet]:
-    stated = _siblings(tree, online, ("thread_siblings", "core_cpus"))
-    silent = [cpu for cpu in online if cpu not in stated]
-    if silent:
+    listed = _siblings(tree, online, ("thread_siblings", "core_cpus"))
+    unlisted = online - CpuSet(listed)
+    if unlisted:
         tree.remarks.add(
-            f"{CPU_FOLDER}/cpu[{{}}]/topology has no thread_siblings: taken as a core by itself"
-            " unless a sibling names it",
-            *silent,
+            f"{CPU_FOLDER}/cpu[{{}}]/topology has no thread_siblings: treated as a core of its own"
+            " unless a sibling lists it",
+            *unlisted,
         )
-    cores, disagreeing = merge_groups({cpu: stated.get(cpu, CpuSet()) for cpu in online})
-    if disagreeing - CpuSet(silent):
+    cores, conflicting = merge_groups({cpu: listed.get(cpu, CpuSet()) for cpu in online})
+    if conflicting - unlisted:
         tree.remarks.add(
-            f"{CPU_FOLDER}/cpu[{{}}]/topology/thread_siblings contradicts that of its siblings:"
-            " all that name each other are taken as one core",
-            *(disagreeing - CpuSet(silent)),
+            f"{CPU_FOLDER}/cpu[{{}}]/topology/thread_siblings differs from that of its siblings:"
+            " all CPUs that list each other are treated as one core",
+            *(conflicting - unlisted),
         )
     return cores
 
@@ -86,49 +88,54 @@ def _read_sockets(tree: SysfsTree, online: CpuSet) -> dict[int, CpuSet]:
     unknown = online - CpuSet(known)
     if not unknown:
         return CpuSet.grouped((socket, cpu) for cpu, socket in known.items())
-    stated = _siblings(tree, online, ("core_siblings", "package_cpus"))
-    silent = online - CpuSet(stated)
+    listed = _siblings(tree, online, ("core_siblings", "package_cpus"))
+    unlisted = online - CpuSet(listed)
     tree.remarks.add(
         f"{CPU_FOLDER}/cpu[{{}}]/topology/physical_package_id is absent or negative: the socket is"
-        " taken from core_siblings, and is the same for all CPUs without that",
+        " derived from core_siblings, and CPUs without these are treated as one socket",
         *unknown,
     )
-    groups, _ = merge_groups({cpu: stated.get(cpu, silent) for cpu in online})
-    return CpuSet.grouped(_numbered_sockets(groups, known))
+    groups, _ = merge_groups({cpu: listed.get(cpu, unlisted) for cpu in online})
+    return CpuSet.grouped(_sockets_of_cpus(groups, known))
 
 
-def _numbered_sockets(
+def _sockets_of_cpus(
     groups: Iterable[CpuSet], known: Mapping[int, int]
 ) -> Iterable[tuple[int, int]]:
-    """Pairs of a socket and a CPU: its own socket, else its group's, else an unused number."""
+    """Pairs of a socket's id and a CPU in it.
+
+    A CPU whose socket is not known is in the known socket of its group with the lowest CPU. A group
+    without a known socket is a socket with the lowest unused id.
+    """
     used = set(known.values())
     for group in groups:
-        of_group = next((known[cpu] for cpu in group if cpu in known), None)
-        if of_group is None:
-            of_group = min(set(range(len(used) + 1)) - used)
-            used.add(of_group)
+        fallback = next((known[cpu] for cpu in group if cpu in known), None)
+        if fallback is None:
+            fallback = min(set(range(len(used) + 1)) - used)
+            used.add(fallback)
         for cpu in group:
-            yield known.get(cpu, of_group), cpu
+            yield known.get(cpu, fallback), cpu
 
 
 def _read_uncore_caches(tree: SysfsTree, online: CpuSet) -> dict[int, CpuSet]:
-    stated: dict[int, CpuSet] = {}
+    shared: dict[int, CpuSet] = {}
     ids: dict[int, int | None] = {}
     for cpu in online:
         folder = _l3_folder(tree, cpu)
         if folder is None:
             continue
-        shared = tree.cpus(f"{folder}/shared_cpu_map", f"{folder}/shared_cpu_list", cpu)
-        if shared is None:
+        cpus = tree.cpus(f"{folder}/shared_cpu_map", f"{folder}/shared_cpu_list", cpu)
+        if cpus is None:
             tree.remarks.add(
-                f"{CPU_FOLDER}/cpu[{{}}]/cache has an L3 without shared_cpu_map: taken as unknown",
+                f"{CPU_FOLDER}/cpu[{{}}]/cache has an L3 without shared_cpu_map:"
+                " treated as unknown",
                 cpu,
             )
             continue
-        stated[cpu], ids[cpu] = shared, tree.number(f"{folder}/id", cpu)
-    if online and not stated and not tree.names(_CACHE.replace("{}", str(next(iter(online))))):
+        shared[cpu], ids[cpu] = cpus, tree.number(f"{folder}/id", cpu)
+    if online and not shared and not tree.names(_CACHE.replace("{}", str(next(iter(online))))):
         tree.remarks.add(f"{CPU_FOLDER}/cpu*/cache is absent: no CPUs are known to share an L3")
-    return _numbered_caches(tree, stated, ids)
+    return _caches_by_id(tree, shared, ids)
 
 
 def _l3_folder(tree: SysfsTree, cpu: int) -> str | None:
@@ -136,55 +143,55 @@ def _l3_folder(tree: SysfsTree, cpu: int) -> str | None:
     return next((folder for folder in folders if tree.number(f"{folder}/level", cpu) == 3), None)
 
 
-def _numbered_caches(
-    tree: SysfsTree, stated: Mapping[int, CpuSet], ids: Mapping[int, int | None]
+def _caches_by_id(
+    tree: SysfsTree, shared: Mapping[int, CpuSet], ids: Mapping[int, int | None]
 ) -> dict[int, CpuSet]:
     """The caches by the kernel's ids if these are distinct, else numbered from 0."""
-    groups, disagreeing = merge_groups(stated)
-    if disagreeing:
+    groups, conflicting = merge_groups(shared)
+    if conflicting:
         tree.remarks.add(
-            f"{CPU_FOLDER}/cpu[{{}}]/cache: shared_cpu_map of the L3 contradicts that of the CPUs"
-            " in it: all that name each other are taken to share it",
-            *disagreeing,
+            f"{CPU_FOLDER}/cpu[{{}}]/cache: shared_cpu_map of the L3 differs from that of the CPUs"
+            " in it: all CPUs that list each other are treated as sharing it",
+            *conflicting,
         )
-    numbers = [{ids[cpu] for cpu in group} for group in groups]
-    singles = [number for group in numbers for number in group if len(group) == 1]
-    distinct = [number for number in singles if number is not None and number >= 0]
-    if len(set(distinct)) == len(groups):
-        return dict(sorted(zip(distinct, groups, strict=True)))
+    ids_of_groups = [{ids[cpu] for cpu in group} for group in groups]
+    agreed = [next(iter(found)) for found in ids_of_groups if len(found) == 1]
+    valid = [id_ for id_ in agreed if id_ is not None and id_ >= 0]
+    if len(set(valid)) == len(groups):
+        return dict(sorted(zip(valid, groups, strict=True)))
     tree.remarks.add(
-        f"{CPU_FOLDER}/cpu[{{}}]/cache: the L3 has no id of its own: L3 caches are numbered in the"
+        f"{CPU_FOLDER}/cpu[{{}}]/cache: the L3 has no unique id: L3 caches are numbered in the"
         " order of their CPUs",
-        *stated,
+        *shared,
     )
     return dict(enumerate(groups))
 
 
 def _siblings(tree: SysfsTree, online: CpuSet, names: tuple[str, str]) -> dict[int, CpuSet]:
-    """The siblings that each CPU states, from the file's older or newer name."""
-    stated = {}
+    """The siblings that each CPU's file lists; the file has an older and a newer name."""
+    listed = {}
     for cpu in online:
         for name in names:
             read = tree.cpus(f"{_TOPOLOGY}/{name}", f"{_TOPOLOGY}/{name}_list", cpu)
             if read:
-                stated[cpu] = read
+                listed[cpu] = read
                 break
-    return stated
+    return listed
 
 
-def merge_groups(stated: Mapping[int, CpuSet]) -> tuple[list[CpuSet], CpuSet]:
+def merge_groups(listed: Mapping[int, CpuSet]) -> tuple[list[CpuSet], CpuSet]:
     """Join sets with a common CPU until all sets are disjoint.
 
     Args:
-        stated: for each CPU the CPUs that it states as its siblings; the CPU itself is added, and
-            CPUs without a statement of their own are dropped.
+        listed: for each CPU the siblings that its file lists; the CPU itself is added, and
+            siblings that are no key are dropped.
 
     Returns:
-        The groups in the order of their lowest CPU, and the CPUs whose own statement differs from
-        their group: none if all statements agree, as on a machine without firmware faults.
+        The groups in the order of their lowest CPU, and the CPUs whose own list differs from
+        their group: none on a machine without firmware faults.
     """
-    known = sum(1 << cpu for cpu in stated)
-    own = {cpu: cpus.mask & known | 1 << cpu for cpu, cpus in stated.items()}
+    known = sum(1 << cpu for cpu in listed)
+    own = {cpu: cpus.mask & known | 1 << cpu for cpu, cpus in listed.items()}
     groups: list[int] = []
     covered = 0
     for mask in dict.fromkeys(own.values()):
@@ -194,8 +201,8 @@ def merge_groups(stated: Mapping[int, CpuSet]) -> tuple[list[CpuSet], CpuSet]:
             groups.append(mask)
         covered |= mask
     final = {mask: CpuSet.from_mask(mask) for mask in sorted(groups, key=lambda one: one & -one)}
-    disagreeing = CpuSet(cpu for cpu, mask in own.items() if mask not in final)
-    return list(final.values()), disagreeing
+    conflicting = CpuSet(cpu for cpu, mask in own.items() if mask not in final)
+    return list(final.values()), conflicting
 
 
 def _absorb(groups: list[int], mask: int) -> list[int]:

@@ -71,7 +71,7 @@ class SysfsTree:
             if problem.errno not in _ABSENT:
                 reason = os.strerror(problem.errno or errno.EIO)
                 self.remarks.add(
-                    f"{self._shown(path)} cannot be read ({reason}): taken as absent", number
+                    f"{self._shown(path)} cannot be read ({reason}): treated as absent", number
                 )
             return None
         return raw.replace(b"\0", b"").strip().decode("ascii", "replace")
@@ -111,7 +111,7 @@ class SysfsTree:
             if problem.errno not in _ABSENT:
                 reason = os.strerror(problem.errno or errno.EIO)
                 self.remarks.add(
-                    f"{self._shown(folder)} cannot be listed ({reason}): taken as absent"
+                    f"{self._shown(folder)} cannot be listed ({reason}): treated as absent"
                 )
             return []
 
@@ -127,7 +127,7 @@ class SysfsTree:
         try:
             return parse(text)
         except ValueError:
-            self.remarks.add(f"{self._shown(path)} {problem}: taken as absent", number)
+            self.remarks.add(f"{self._shown(path)} {problem}: treated as absent", number)
             return None
 
 

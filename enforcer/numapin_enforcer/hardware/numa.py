@@ -33,7 +33,8 @@ def read_online_nodes(sysfs: SysfsTree) -> MemSet:
     missing = listed - known
     if missing:
         sysfs.remarks.add(
-            f"{NODE_FOLDER}/node[{{}}] is absent though listed online: taken as offline", *missing
+            f"{NODE_FOLDER}/node[{{}}] does not exist but is listed as online: treated as offline",
+            *missing,
         )
     return listed & known
 
@@ -42,7 +43,7 @@ def read_single_node(sysfs: SysfsTree, procfs: SysfsTree) -> tuple[NumaNode, ...
     """The whole machine as NUMA node 0, if the kernel has no NUMA nodes."""
     memory_bytes = _mem_total(procfs, "meminfo", 0)
     if memory_bytes is None:
-        procfs.remarks.add("proc/meminfo has no MemTotal: taken as no memory")
+        procfs.remarks.add("proc/meminfo has no MemTotal: treated as no memory")
     pages = _read_hugepages(sysfs, f"kernel/mm/{_HUGEPAGES}", 0)
     return (NumaNode(0, memory_bytes or 0, pages, default_distances(1)[0]),)
 
@@ -71,22 +72,23 @@ def assign_cpus(sysfs: SysfsTree, online: MemSet, facts: CpuFacts) -> dict[int, 
     """
     assigned: dict[int, int] = {}
     for node in online:
-        claimed = sysfs.cpus(
+        listed = sysfs.cpus(
             f"{NODE_FOLDER}/node{{}}/cpumap", f"{NODE_FOLDER}/node{{}}/cpulist", node
         )
-        claimed = _linked(sysfs, node) if claimed is None else claimed
-        for cpu in claimed & facts.online:
+        listed = _linked(sysfs, node) if listed is None else listed
+        for cpu in listed & facts.online:
             if assigned.setdefault(cpu, node) != node:
                 sysfs.remarks.add(
-                    f"{NODE_FOLDER}/node[{{}}]/cpumap claims CPUs of lower-numbered nodes: they are"
-                    " left to those",
+                    f"{NODE_FOLDER}/node[{{}}]/cpumap lists CPUs of lower-numbered nodes: they"
+                    " belong to the lowest",
                     node,
                 )
     unassigned = facts.online - CpuSet(assigned)
     for cpu, node in _homes(unassigned, assigned, facts, online).items():
         assigned[cpu] = node
         sysfs.remarks.add(
-            f"CPUs {{}} are in no online NUMA node of {NODE_FOLDER}: taken as CPUs of node {node}",
+            f"CPUs {{}} are in no online NUMA node of {NODE_FOLDER}:"
+            f" treated as CPUs of node {node}",
             cpu,
         )
     return assigned
@@ -97,7 +99,7 @@ def note_empty_nodes(sysfs: SysfsTree, nodes: tuple[NumaNode, ...], used: MemSet
     empty = [node.id for node in nodes if node.id not in used and not node.memory_bytes]
     if empty:
         sysfs.remarks.add(
-            f"{NODE_FOLDER}/node[{{}}] has neither CPUs nor memory: nothing is placed there",
+            f"{NODE_FOLDER}/node[{{}}] has neither CPUs nor memory: nothing is assigned there",
             *empty,
         )
 
@@ -117,7 +119,7 @@ def _linked(sysfs: SysfsTree, node: int) -> CpuSet:
     """The CPUs that a node's folder links to, if it has no readable mask or list."""
     linked = sysfs.numbered(f"{NODE_FOLDER}/node{node}", "cpu")
     sysfs.remarks.add(
-        f"{NODE_FOLDER}/node[{{}}] has no cpumap and no cpulist: its links to CPUs are taken", node
+        f"{NODE_FOLDER}/node[{{}}] has no cpumap and no cpulist: its links to CPUs are used", node
     )
     return linked
 
@@ -132,8 +134,8 @@ def _read_memory(sysfs: SysfsTree, procfs: SysfsTree, online: MemSet) -> dict[in
     sharing = unknown or list(online)
     share = max(0, whole - sum(known.values())) // len(sharing)
     sysfs.remarks.add(
-        f"{NODE_FOLDER}/node[{{}}]/meminfo tells of no memory: taken as {share >> 20} MiB each,"
-        " which is an equal part of what proc/meminfo has besides",
+        f"{NODE_FOLDER}/node[{{}}]/meminfo reports no memory: assumed {share >> 20} MiB each,"
+        " an equal share of the rest of proc/meminfo",
         *sharing,
     )
     return known | dict.fromkeys(sharing, share)
@@ -164,8 +166,8 @@ def _read_distances(sysfs: SysfsTree, node: int, online: MemSet) -> tuple[int, .
     if len(words) == len(online) and all(re.fullmatch(r"[0-9]{1,9}", word) for word in words):
         return tuple(map(int, words))
     sysfs.remarks.add(
-        f"{path.replace('{}', '[{}]')} should have one number for each online NUMA node"
-        f" ({online}): taken as {LOCAL_DISTANCE} to itself and {REMOTE_DISTANCE} to others",
+        f"{path.replace('{}', '[{}]')} must have one number for each online NUMA node"
+        f" ({online}): assumed {LOCAL_DISTANCE} to itself and {REMOTE_DISTANCE} to others",
         node,
     )
     return default_distances(len(online))[list(online).index(node)]

@@ -25,7 +25,7 @@ def read_pci(tree: SysfsTree, numa_cpus: Mapping[int, CpuSet]) -> tuple[PciDevic
         folder = f"{_DEVICES}/{address}"
         pci_class = _CLASS.fullmatch(tree.text(f"{folder}/class") or "")
         if pci_class is None:
-            tree.remarks.add(f"{folder}/class is not a PCI class: the device is left out")
+            tree.remarks.add(f"{folder}/class is not a PCI class: the device is ignored")
             continue
         devices.append(PciDevice(address, pci_class[1].lower(), _locate(tree, folder, numa_cpus)))
     return tuple(devices)

@@ -103,7 +103,7 @@ def test_a_numa_node_with_several_sockets_is_the_outer_box(captured_machines: Pa
             ],
         ),
         ("sandybridge-2s2n-many-pci", ["  no NUMA node"]),
-        ("harpertown-overlapping-nodes", ["  !  devices/system/node/node[1-7]/cpumap claims CPUs"]),
+        ("harpertown-overlapping-nodes", ["  !  devices/system/node/node[1-7]/cpumap lists CPUs"]),
     ],
 )
 def test_what_is_particular_about_a_machine_is_shown(

@@ -39,13 +39,13 @@ CASES = {
     "no siblings at all": Broken(
         "core",
         "0=0 1=1 2=2 3=3 4=4 5=5 6=6 7=7",
-        ("cpu[0-7]/topology has no thread_siblings: taken as a core by itself",),
+        ("cpu[0-7]/topology has no thread_siblings: treated as a core of its own",),
         drop=("thread_siblings",),
     ),
     "siblings that contradict each other": Broken(
         "core",
         SMT,
-        ("cpu[2]/topology/thread_siblings contradicts that of its siblings",),
+        ("cpu[2]/topology/thread_siblings differs from that of its siblings",),
         {f"{CPU}/cpu2/topology/thread_siblings": "4"},
     ),
     "siblings that are offline": Broken("core", "0=0 1=1 2=2 3=3", (), {f"{CPU}/online": "0-3"}),
@@ -77,13 +77,13 @@ CASES = {
     "cache ids missing": Broken(
         "uncore_cache",
         HALVES,
-        ("cpu[0-7]/cache: the L3 has no id of its own",),
+        ("cpu[0-7]/cache: the L3 has no unique id",),
         drop=("index3/id",),
     ),
     "cache ids all the same": Broken(
         "uncore_cache",
         HALVES,
-        ("cpu[0-7]/cache: the L3 has no id of its own",),
+        ("cpu[0-7]/cache: the L3 has no unique id",),
         _each_cpu("cache/index3/id", "0"),
     ),
     "no caches": Broken(
@@ -95,51 +95,51 @@ CASES = {
     "cache without a map": Broken(
         "uncore_cache",
         "0=0-1,4-5 8=3,6-7",
-        ("cpu[2]/cache has an L3 without shared_cpu_map: taken as unknown",),
+        ("cpu[2]/cache has an L3 without shared_cpu_map: treated as unknown",),
         drop=("cpu2/cache/index3/shared_cpu_map",),
     ),
     "overlapping NUMA nodes": Broken(
         "numa",
         "0=0-7 1=",
-        ("node[1]/cpumap claims CPUs of lower-numbered nodes",),
+        ("node[1]/cpumap lists CPUs of lower-numbered nodes",),
         {f"{NODE}/node0/cpumap": "ff", f"{NODE}/node1/cpumap": "ff"},
     ),
     "offline NUMA node with online CPUs": Broken(
         "numa",
         "1=0-7",
-        ("CPUs 0-1,4-5 are in no online NUMA node", "taken as CPUs of node 1"),
+        ("CPUs 0-1,4-5 are in no online NUMA node", "treated as CPUs of node 1"),
         {f"{NODE}/online": "1", f"{NODE}/node1/distance": "10"},
     ),
     "CPU of no NUMA node": Broken(
         "numa",
         HALVES,
-        ("CPUs 6 are in no online NUMA node", "taken as CPUs of node 1"),
+        ("CPUs 6 are in no online NUMA node", "treated as CPUs of node 1"),
         {f"{NODE}/node1/cpumap": "8c"},
     ),
     "NUMA node known by its links only": Broken(
         "numa",
         HALVES,
-        ("node[1] has no cpumap and no cpulist: its links to CPUs are taken",),
+        ("node[1] has no cpumap and no cpulist: its links to CPUs are used",),
         {f"{NODE}/node1/cpu{cpu}": None for cpu in (2, 3, 6, 7)},
         ("node1/cpumap",),
     ),
     "online list of NUMA nodes is garbage": Broken(
         "numa",
         HALVES,
-        ("node/online is not a list such as 0-3,8: taken as absent",),
+        ("node/online is not a list such as 0-3,8: treated as absent",),
         {f"{NODE}/online": "none"},
     ),
     "listed NUMA node that is not there": Broken(
         "numa",
         HALVES,
-        ("node[5] is absent though listed online: taken as offline",),
+        ("node[5] does not exist but is listed as online: treated as offline",),
         {f"{NODE}/online": "0-1,5"},
     ),
     "no NUMA at all": Broken("numa", "0=0-7", drop=("/node/",)),
     "empty NUMA node": Broken(
         "numa",
         f"{HALVES} 2=",
-        ("node[2] has neither CPUs nor memory: nothing is placed there",),
+        ("node[2] has neither CPUs nor memory: nothing is assigned there",),
         {
             f"{NODE}/online": "0-2",
             f"{NODE}/node2/cpumap": "0",
@@ -150,7 +150,7 @@ CASES = {
     "online CPU without a folder": Broken(
         "core",
         SMT,
-        ("cpu[8-9] is absent though listed online: taken as offline",),
+        ("cpu[8-9] does not exist but is listed as online: treated as offline",),
         {f"{CPU}/online": "0-9"},
     ),
     "no list of online CPUs": Broken(
@@ -182,19 +182,19 @@ def test_sound_machine_has_no_warnings(discovered: Callable[..., Topology]) -> N
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_broken_machine_is_usable_and_says_what_was_wrong(
+def test_broken_machine_is_usable_and_the_warnings_say_what_is_wrong(
     name: str, discovered: Callable[..., Topology]
 ) -> None:
     case = CASES[name]
     topology = discovered(dict(case.put), *case.drop)
     assert _groups(topology, case.level) == case.groups
-    told = "\n".join(topology.warnings)
-    assert bool(told) == bool(case.warnings)
+    warnings = "\n".join(topology.warnings)
+    assert bool(warnings) == bool(case.warnings)
     for warning in case.warnings:
-        assert warning in told
+        assert warning in warnings
 
 
-def test_nul_bytes_are_as_nothing(
+def test_nul_bytes_are_ignored(
     discovered: Callable[..., Topology], sound_machine: dict[str, str]
 ) -> None:
     topology = discovered({path: f"\0{text}\0\n\0" for path, text in sound_machine.items()})

@@ -19,10 +19,10 @@ from numapin_enforcer.hardware.discovery import discover
 HERE = Path(__file__).parents[3] / "machines"
 
 PACKAGES_DOUBTFUL = {"power7-256cpu-8n"}
-"""Every package id is -1 and core_siblings has only the core: nobody knows the packages."""
+"""Every package id is -1 and core_siblings has only the core: the packages are unknown."""
 
 NODES_DOUBTFUL = {"harpertown-overlapping-nodes"}
-"""Eight nodes claim all CPUs; the reference drops seven and their memory, we keep all memory."""
+"""Eight nodes list all CPUs; the reference drops seven with their memory, we report all memory."""
 
 HOMELESS = {"haswell-2s-offline-cpu0-node0": CpuSet.parse("4,6,8,10,12,14,16,18,20")}
 """CPUs of an offline NUMA node have none in the reference; they must have one to be placed on."""
@@ -31,9 +31,9 @@ PCI_NOT_IN_REFERENCE = {"sandybridge-2s2n-many-pci": {"0000:00:11.0"}}
 """The reference drops a bridge whose bus numbers make no sense; it is a device all the same."""
 
 WARNINGS = {
-    "harpertown-overlapping-nodes": ["node[1-7]/cpumap claims CPUs of lower-numbered nodes"],
+    "harpertown-overlapping-nodes": ["node[1-7]/cpumap lists CPUs of lower-numbered nodes"],
     "haswell-2s-offline-cpu0-node0": [
-        "node[1]/distance should have one number for each online NUMA node (1)",
+        "node[1]/distance must have one number for each online NUMA node (1)",
         "CPUs 4,6,8,10,12,14,16,18,20 are in no online NUMA node",
     ],
     "power7-256cpu-8n": ["cpu[0-255]/topology/physical_package_id is absent or negative"],
@@ -42,7 +42,7 @@ WARNINGS = {
         "cpu/cpu*/cache is absent",
     ],
 }
-NO_L3_IDS = "the L3 has no id of its own"
+NO_L3_IDS = "the L3 has no unique id"
 
 
 @pytest.fixture
@@ -97,9 +97,9 @@ def test_numa_node_of_each_cpu(
 ) -> None:
     homeless = HOMELESS.get(captured_machine, CpuSet())
     for cpu in topology.cpus:
-        told = expected["cpus"][str(cpu.id)]["numa_node"]
-        assert (told is None) == (cpu.id in homeless)
-        assert cpu.numa_node == (told if told is not None else 1)
+        recorded = expected["cpus"][str(cpu.id)]["numa_node"]
+        assert (recorded is None) == (cpu.id in homeless)
+        assert cpu.numa_node == (recorded if recorded is not None else 1)
 
 
 def test_numa_nodes(topology: Topology, captured_machine: str, expected: dict[str, Any]) -> None:
@@ -111,13 +111,13 @@ def test_numa_nodes(topology: Topology, captured_machine: str, expected: dict[st
     assert [str(node.id) for node in topology.numa_nodes] == list(expected["numa_nodes"])
     assert sum(node.memory_bytes for node in topology.numa_nodes) == expected["memory_bytes"]
     for node in topology.numa_nodes:
-        told = expected["numa_nodes"][str(node.id)]
-        assert node.memory_bytes == told["memory_bytes"]
-        assert node.on_device == (told["subtype"] == "GPUMemory")
+        recorded = expected["numa_nodes"][str(node.id)]
+        assert node.memory_bytes == recorded["memory_bytes"]
+        assert node.on_device == (recorded["subtype"] == "GPUMemory")
         pages = {str(page_size_bytes(size)): count for size, count in node.hugepages.items()}
-        assert pages == told["hugepages"]
+        assert pages == recorded["hugepages"]
         homeless = HOMELESS.get(captured_machine, CpuSet())
-        assert list(topology.numa_cpus[node.id] - homeless) == told["cpus"]
+        assert list(topology.numa_cpus[node.id] - homeless) == recorded["cpus"]
 
 
 def test_distances(topology: Topology, captured_machine: str, expected: dict[str, Any]) -> None:
@@ -125,19 +125,19 @@ def test_distances(topology: Topology, captured_machine: str, expected: dict[str
     for node in topology.numa_nodes:
         if captured_machine in NODES_DOUBTFUL:
             continue
-        told = expected["numa_nodes"][str(node.id)]["distances"]
-        if told is None:
+        recorded = expected["numa_nodes"][str(node.id)]["distances"]
+        if recorded is None:
             assert node.distances == (10,)
         else:
-            assert dict(zip(order, node.distances, strict=True)) == told
+            assert dict(zip(order, node.distances, strict=True)) == recorded
 
 
 def test_pci_devices(topology: Topology, captured_machine: str, expected: dict[str, Any]) -> None:
     extra = PCI_NOT_IN_REFERENCE.get(captured_machine, set())
     found = {device.address: (f"0x{device.pci_class}", device.numa_node) for device in topology.pci}
     assert found.keys() >= extra
-    told = {one["address"]: (one["class"], one["numa_node"]) for one in expected["pci_devices"]}
-    assert {address: found[address] for address in found.keys() - extra} == told
+    recorded = {one["address"]: (one["class"], one["numa_node"]) for one in expected["pci_devices"]}
+    assert {address: found[address] for address in found.keys() - extra} == recorded
 
 
 def test_warnings_say_what_was_wrong_and_nothing_else(
@@ -151,13 +151,13 @@ def test_warnings_say_what_was_wrong_and_nothing_else(
         assert ": " in text
 
 
-def test_missing_cache_ids_are_told(
+def test_missing_cache_ids_are_reported(
     topology: Topology, captured_machine: str, captured_machines: Path
 ) -> None:
     root = captured_machines / captured_machine
     ids = list(root.glob("sys/devices/system/cpu/cpu*/cache/index3/id"))
-    told = any(NO_L3_IDS in text for text in topology.warnings)
-    assert told == (not ids and bool(topology.uncore_cache_cpus))
+    reported = any(NO_L3_IDS in text for text in topology.warnings)
+    assert reported == (not ids and bool(topology.uncore_cache_cpus))
 
 
 def test_no_file_is_read_twice(

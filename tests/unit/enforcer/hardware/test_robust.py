@@ -1,4 +1,4 @@
-"""Memory, distances and devices that nobody tells, and trees of nonsense: never a crash."""
+"""Missing memory, distances and devices, and random trees of files: never a crash."""
 
 import json
 import tempfile
@@ -44,12 +44,12 @@ Discovered = Callable[..., Topology]
         ),
     ],
 )
-def test_memory_that_nobody_tells_is_taken_from_the_whole(
+def test_unreported_memory_is_a_share_of_the_whole(
     put: Files, drop: list[str], sizes: dict[int, int], discovered: Discovered
 ) -> None:
     topology = discovered(put, *drop)
     assert {node.id: node.memory_bytes >> 10 for node in topology.numa_nodes} == sizes
-    assert "meminfo tells of no memory: taken as" in topology.warnings[0]
+    assert "meminfo reports no memory: assumed" in topology.warnings[0]
 
 
 def test_machine_without_numa_has_the_memory_of_proc(discovered: Discovered) -> None:
@@ -60,10 +60,12 @@ def test_machine_without_numa_has_the_memory_of_proc(discovered: Discovered) -> 
 
 
 @pytest.mark.parametrize("content", ["", "10", "10 x", "10 21 21", "-1 10"])
-def test_senseless_distances_are_the_kernels_defaults(content: str, discovered: Discovered) -> None:
+def test_invalid_distances_become_the_kernels_defaults(
+    content: str, discovered: Discovered
+) -> None:
     topology = discovered({f"{NODE}/node1/distance": content})
     assert [node.distances for node in topology.numa_nodes] == [(10, 21), (20, 10)]
-    assert "node[1]/distance should have one number for each" in topology.warnings[0]
+    assert "node[1]/distance must have one number for each" in topology.warnings[0]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +79,7 @@ def test_senseless_distances_are_the_kernels_defaults(content: str, discovered: 
         ({"numa_node": "?", "local_cpulist": "0-1"}, 0),
     ],
 )
-def test_pci_device_is_where_it_or_its_cpus_say(
+def test_pci_device_has_the_numa_node_of_its_file_or_else_of_its_cpus(
     files: dict[str, str], numa_node: int | None, discovered: Discovered
 ) -> None:
     put = {f"{PCI}/{name}": text for name, text in files.items()}
@@ -85,16 +87,16 @@ def test_pci_device_is_where_it_or_its_cpus_say(
     assert device.numa_node == numa_node
 
 
-def test_device_without_a_class_is_left_out(discovered: Discovered) -> None:
+def test_device_without_a_class_is_ignored(discovered: Discovered) -> None:
     topology = discovered({f"{PCI}/class": "network"})
     assert topology.pci == ()
     assert "0000:3b:00.0/class is not a PCI class" in topology.warnings[0]
 
 
-def test_unreadable_files_are_told_and_taken_as_absent(discovered: Discovered) -> None:
+def test_unreadable_files_are_reported_and_treated_as_absent(discovered: Discovered) -> None:
     topology = discovered({f"{CPU}/isolated": None}, "isolated")
     assert topology.warnings == (
-        "devices/system/cpu/isolated cannot be read (Is a directory): taken as absent",
+        "devices/system/cpu/isolated cannot be read (Is a directory): treated as absent",
     )
     assert not topology.isolated
 
@@ -104,11 +106,11 @@ def test_unreadable_files_are_told_and_taken_as_absent(discovered: Discovered) -
     [
         ({"proc/meminfo": "x"}, "is absent, empty or closed to this user"),
         ({f"{CPU}/kernel_max": "7"}, "has no online CPU"),
-        ({f"{CPU}/online": "0-3"}, "cpu[0-3] is absent though listed online"),
+        ({f"{CPU}/online": "0-3"}, "cpu[0-3] does not exist but is listed as online"),
         ({f"{CPU}/cpu0/online": "0"}, "has no online CPU"),
     ],
 )
-def test_machine_without_cpus_is_an_error_with_place_and_remedy(
+def test_machine_without_cpus_is_an_error_with_path_and_remedy(
     files: Files, problem: str, tmp_path: Path, write_files: Callable[[Path, Files], None]
 ) -> None:
     write_files(tmp_path, files)

@@ -25,10 +25,10 @@ def test_status_gives_the_machine_back(topology: Topology) -> None:
     wire = NodeAssignmentStatus(topology=compact_topology(topology)).to_wire()
     read = NodeAssignmentStatus.model_validate_json(json.dumps(wire)).topology
     assert read is not None
-    told = tuple(one for one in topology.pci if one.pci_class.startswith(LOCAL_CLASSES))
+    local = tuple(one for one in topology.pci if one.pci_class.startswith(LOCAL_CLASSES))
     restored = restore_topology(read)
     assert replace(restored, pci=tuple(sorted(restored.pci, key=lambda one: one.address))) == (
-        replace(topology, pci=told)
+        replace(topology, pci=local)
     )
 
 
