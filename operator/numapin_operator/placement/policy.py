@@ -137,7 +137,7 @@ def _check_options(spec: CpuPolicySpec, cpu_groups: CpuGroups) -> None:
     if spec.options.align_by_socket:
         if spec.topology.policy == "SingleNUMANode":
             raise PolicyError(
-                "options.alignBySocket", "contradicts topology.policy SingleNUMANode; drop one"
+                "options.alignBySocket", "conflicts with topology.policy SingleNUMANode: remove one"
             )
         if len(cpu_groups.sockets) > len(cpu_groups.numa_nodes):
             raise PolicyError(

@@ -34,7 +34,7 @@ def test_memory_of_a_gpu_is_never_capacity() -> None:
         ),
         (
             {"options": {"alignBySocket": True}, "topology": {"policy": "SingleNUMANode"}},
-            "contradicts topology.policy SingleNUMANode",
+            "conflicts with topology.policy SingleNUMANode: remove one",
         ),
         (
             {"memory": {"policy": "Static", "reserved": [{"numaNode": 3, "memory": "1Gi"}]}},
