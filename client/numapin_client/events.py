@@ -39,7 +39,7 @@ class Event:
     Attributes:
         type: `Normal` or `Warning`.
         reason: why, one word in PascalCase, such as `TopologyAffinityError`.
-        action: what was done about it, one word, such as `Refuse`.
+        action: the action that was taken or that failed, a verb in PascalCase, such as `Repair`.
         note: a sentence for people; cut at 1,024 bytes.
     """
 
