@@ -7,7 +7,8 @@ kubeconfig needs it.
 import asyncio
 import ssl
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -18,6 +19,7 @@ from kubernetes.config.kube_config import ConfigNode
 
 from numapin_client.errors import LoginError
 from numapin_client.login.credentials import load_client_certificate_data
+from numapin_daemon.clock import Clock, SystemClock
 
 PLUGIN_SECONDS: Final = 60.0
 """How long a plug-in may take; some ask the user to log in."""
@@ -27,28 +29,37 @@ EXPIRY_MARGIN: Final = timedelta(seconds=10)
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class ExecPlugin:
+    """How a kubeconfig runs a plug-in.
+
+    Attributes:
+        location: the entry, such as `/root/.kube/config: users[name=admin].exec`.
+        entry: the `exec` entry.
+        cluster: the `cluster` entry, which is passed to plug-ins that request it.
+        folder: the kubeconfig's folder, which a relative command refers to.
+    """
+
+    location: str
+    entry: Mapping[str, Any]
+    cluster: Mapping[str, Any]
+    folder: Path
+
+
 class ExecCredential:
     """A program that prints an ExecCredential; it runs again when that expires or is refused."""
 
     def __init__(
-        self,
-        place: str,
-        plugin: Mapping[str, Any],
-        cluster: Mapping[str, Any],
-        folder: Path,
-        tls: ssl.SSLContext | None,
+        self, plugin: ExecPlugin, tls: ssl.SSLContext | None, clock: Clock | None = None
     ) -> None:
         """Store the configuration; nothing runs yet.
 
         Args:
-            place: the entry, such as `/root/.kube/config: users[name=admin].exec`.
-            plugin: the `exec` entry.
-            cluster: the `cluster` entry, which is passed to plug-ins that request it.
-            folder: the kubeconfig's folder, which a relative command refers to.
+            plugin: what to run.
             tls: receives the client certificate if the plug-in provides one.
+            clock: compared with the expiry; the machine's clock by default.
         """
-        self._place, self._plugin, self._cluster = place, plugin, cluster
-        self._folder, self._tls = folder, tls
+        self._plugin, self._tls, self._clock = plugin, tls, clock or SystemClock()
         self._lock = asyncio.Lock()
         self._header: str | None = None
         self._expires: datetime | None = None
@@ -58,7 +69,7 @@ class ExecCredential:
         """The header with the plug-in's token, or None if it provides only a certificate."""
         async with self._lock:
             if not self._ready or self._expired():
-                self._accept(await _in_thread(self._run, self._place))
+                self._accept(await _in_thread(self._run, self._plugin.location))
         return self._header
 
     async def renew(self) -> None:
@@ -66,31 +77,33 @@ class ExecCredential:
         self._ready = False
 
     def _expired(self) -> bool:
-        return self._expires is not None and datetime.now(UTC) >= self._expires - EXPIRY_MARGIN
+        return self._expires is not None and self._clock.now() >= self._expires - EXPIRY_MARGIN
 
     def _run(self) -> Mapping[str, Any]:
         try:
             provider = ExecProvider(
-                ConfigNode("exec", dict(self._plugin)),
-                str(self._folder),
-                ConfigNode("cluster", dict(self._cluster)),
+                ConfigNode("exec", dict(self._plugin.entry)),
+                str(self._plugin.folder),
+                ConfigNode("cluster", dict(self._plugin.cluster)),
             )
             status: Mapping[str, Any] = provider.run()
         except (ConfigException, OSError) as error:
-            hint = self._plugin.get("installHint")
-            raise LoginError(f"{self._place}: {error}" + (f"; {hint}" if hint else "")) from error
+            hint = self._plugin.entry.get("installHint")
+            problem = f"{self._plugin.location}: {error}"
+            raise LoginError(f"{problem}; {hint}" if hint else problem) from error
         return status
 
     def _accept(self, status: Mapping[str, Any]) -> None:
         token, certificate = status.get("token"), status.get("clientCertificateData")
         if not token and not certificate:
-            raise LoginError(f"{self._place}: the plug-in gave no token and no certificate")
+            problem = "the plug-in gave no token and no certificate"
+            raise LoginError(f"{self._plugin.location}: {problem}")
         if certificate and self._tls is not None:
             load_client_certificate_data(
                 self._tls,
                 certificate.encode(),
                 str(status.get("clientKeyData") or "").encode(),
-                self._place,
+                self._plugin.location,
             )
         self._header = f"Bearer {token}" if token else None
         expires = status.get("expirationTimestamp")
@@ -101,9 +114,9 @@ class ExecCredential:
 class AuthProviderCredential:
     """An `auth-provider` entry (such as OIDC), which the `kubernetes` package renews."""
 
-    def __init__(self, place: str, paths: str, context: str) -> None:
+    def __init__(self, location: str, paths: str, context: str) -> None:
         """Store the kubeconfig paths, joined by `:`, and the context; nothing is loaded yet."""
-        self._place, self._paths, self._context = place, paths, context
+        self._location, self._paths, self._context = location, paths, context
         self._lock = asyncio.Lock()
         self._header: Callable[[], str | None] | None = None
 
@@ -111,11 +124,11 @@ class AuthProviderCredential:
         """The header with the token, which the package renews when it has expired."""
         async with self._lock:
             if self._header is None:
-                self._header = await _in_thread(self._load, self._place)
-            header = await _in_thread(self._header, self._place)
+                self._header = await _in_thread(self._load, self._location)
+            header = await _in_thread(self._header, self._location)
         if not header:
             raise LoginError(
-                f"{self._place}: no token in it, and none could be obtained; log in again"
+                f"{self._location}: no token in it, and none could be obtained; log in again"
             )
         return header
 
@@ -128,14 +141,14 @@ class AuthProviderCredential:
         try:
             load_kube_config(self._paths, self._context, configuration)
         except ConfigException as error:
-            raise LoginError(f"{self._place}: {error}") from error
+            raise LoginError(f"{self._location}: {error}") from error
         return lambda: configuration.get_api_key_with_prefix("BearerToken")
 
 
-async def _in_thread(function: Callable[[], T], place: str) -> T:
+async def _in_thread(function: Callable[[], T], location: str) -> T:
     """Run a blocking function with a deadline; the thread itself cannot be stopped."""
     try:
         async with asyncio.timeout(PLUGIN_SECONDS):
             return await asyncio.to_thread(function)
     except TimeoutError as error:
-        raise LoginError(f"{place}: no answer within {PLUGIN_SECONDS:.0f} s") from error
+        raise LoginError(f"{location}: no answer within {PLUGIN_SECONDS:.0f} s") from error

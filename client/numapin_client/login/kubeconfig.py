@@ -166,9 +166,10 @@ def _plugin(
             f"{user.place}: exec and auth-provider need the Python package `kubernetes`; install "
             "numapin[operator], or use a kubeconfig with a token or a client certificate"
         ) from error
-    if plugin := user.values.get("exec"):
-        place = f"{user.place}.exec"
-        return (exec_plugin.ExecCredential(place, plugin, cluster.values, user.path.parent, tls),)
+    if entry := user.values.get("exec"):
+        location = f"{user.place}.exec"
+        plugin = exec_plugin.ExecPlugin(location, entry, cluster.values, user.path.parent)
+        return (exec_plugin.ExecCredential(plugin, tls),)
     return (exec_plugin.AuthProviderCredential(f"{user.place}.auth-provider", *source),)
 
 

@@ -10,8 +10,10 @@ import yaml
 
 from numapin_client.errors import LoginError
 from numapin_client.login.credentials import Login
+from numapin_client.login.exec_plugin import ExecCredential, ExecPlugin
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import Json
+from support.fakes.manual_clock import ManualClock
 
 
 def write(path: Path, user: Json) -> str:
@@ -67,6 +69,18 @@ async def test_a_plugin_is_run_again_when_its_token_expires(tmp_path: Path) -> N
     user = plugin(tmp_path, COUNTING.replace("EXPIRY", expiry))
     login = kubeconfig_login(write(tmp_path / "config", user))
     assert [await header(login), await header(login)] == ["Bearer token-0", "Bearer token-1"]
+
+
+async def test_a_token_is_used_until_shortly_before_its_expiry(tmp_path: Path) -> None:
+    expiry = 'status["expirationTimestamp"] = "2030-01-01T00:10:00Z"'
+    entry = plugin(tmp_path, COUNTING.replace("EXPIRY", expiry))["exec"]
+    clock = ManualClock()
+    credential = ExecCredential(ExecPlugin("exec", entry, {}, tmp_path), None, clock)
+    assert await credential.authorization() == "Bearer token-0"
+    await clock.advance(589)
+    assert await credential.authorization() == "Bearer token-0"
+    await clock.advance(1)
+    assert await credential.authorization() == "Bearer token-1"
 
 
 @pytest.mark.parametrize(
