@@ -22,7 +22,7 @@ from numapin_enforcer.runtime.updater import (
     find_containers,
     resources_to_send,
 )
-from numapin_enforcer.status.conditions import cgroup_obstacles, moving, remembered
+from numapin_enforcer.status.conditions import cgroup_obstacles, moving, stale_in_runtime
 from numapin_enforcer.status.reporter import BackgroundReport
 from numapin_enforcer.systemd.service_manager import SliceSets
 from numapin_enforcer.systemd.slices import qos_slices, slice_sets
@@ -119,10 +119,10 @@ class BackgroundUpdates:
         yield from self.cfs_quota.obstacles()
         yield from self.slices.obstacles()
         yield from self.runtime.obstacles()
-        yield from remembered(self._runtime_stale)
+        yield from stale_in_runtime(self._runtime_stale)
 
     def _note_drift(self, drift: Drift, naming: CgroupNaming) -> None:
-        """Whoever changed a cpuset may have had systemd or the runtime do it."""
+        """Send the set again: systemd or the runtime may have made the change."""
         self.slices.note_external_change(drift.path)
         parsed = naming.parse(drift.path)
         if parsed.kind is Kind.CONTAINER:

@@ -14,7 +14,7 @@ from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.tree import CgroupReadOnlyError, Write
 from numapin_enforcer.status.summary import Summary
 
-KERNELS_WORD: Final = ("containers", "pools", "running")
+KERNEL_FIELDS: Final = ("containers", "pools", "running")
 """The fields that are read from the cgroups."""
 
 
@@ -41,8 +41,8 @@ class Report:
         conditions = merge(known, self.verdicts, generation, now)
         made = self.content.model_copy(update={"conditions": conditions}).to_wire()
         if self.blind:
-            made = {key: value for key, value in made.items() if key not in KERNELS_WORD}
-            made |= {key: before[key] for key in KERNELS_WORD if key in before}
+            made = {key: value for key, value in made.items() if key not in KERNEL_FIELDS}
+            made |= {key: before[key] for key in KERNEL_FIELDS if key in before}
         return made
 
 
@@ -50,8 +50,8 @@ def judge(stalled: Obstacle | None, working: Obstacle | None, fine: str) -> tupl
     """The three conditions from what is wrong.
 
     Args:
-        stalled: what somebody must repair.
-        working: what is not finished yet, and will be without help.
+        stalled: what a person must repair.
+        working: what is not finished yet, and needs no help.
         fine: the message for a healthy node.
     """
     lacking = stalled or working
@@ -87,7 +87,7 @@ def merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str
 
 
 PASSES_TO_STALL = 5
-"""After so many failed passes in a row somebody must look."""
+"""After so many failed passes in a row the node is reported stalled."""
 
 SHOWN = 3
 """How many failures a condition names."""
@@ -101,7 +101,7 @@ class Scene:
         facts: what is known without a pass: generation, topology, cgroups, runtime, drift.
         spec: what is in force; None while nothing is.
         summary: what the kernel has; None if it could not be read.
-        stalled: what somebody must repair, the worst first.
+        stalled: what a person must repair, the worst first.
         working: what is under way.
         note: an extra message for a healthy node.
     """
@@ -124,7 +124,7 @@ def build_report(scene: Scene) -> Report:
             "running": summary.running,
         }
     )
-    stalled, working = _first(scene.stalled), _first((*scene.working, *_unkept(summary)))
+    stalled, working = _first(scene.stalled), _first((*scene.working, *_unsaved(summary)))
     fine = "; ".join(filter(None, (_fine(scene.spec, summary), scene.note)))
     verdicts = judge(stalled, working, fine)
     return Report(content, verdicts, blind=scene.summary is None)
@@ -133,7 +133,7 @@ def build_report(scene: Scene) -> Report:
 def cgroup_obstacles(
     failures: Sequence[Failure], failed_passes: int
 ) -> tuple[list[Obstacle], list[Obstacle]]:
-    """Refused writes as obstacles: those that somebody must repair, and those that are retried."""
+    """Refused writes as obstacles: those that a person must repair, and those that are retried."""
     if not failures:
         return [], []
     first = failures[0].error
@@ -141,8 +141,8 @@ def cgroup_obstacles(
     if len(failures) > SHOWN:
         shown += f"; and {len(failures) - SHOWN} more"
     obstacle = Obstacle(first.reason, shown)
-    hopeless = isinstance(first, CgroupReadOnlyError) or failed_passes >= PASSES_TO_STALL
-    return ([obstacle], []) if hopeless else ([], [obstacle])
+    is_stalled = isinstance(first, CgroupReadOnlyError) or failed_passes >= PASSES_TO_STALL
+    return ([obstacle], []) if is_stalled else ([], [obstacle])
 
 
 def moving(writes: Iterable[Write]) -> list[Obstacle]:
@@ -153,19 +153,19 @@ def moving(writes: Iterable[Write]) -> list[Obstacle]:
     return [Obstacle(Reason.APPLYING, f"memory of {plural(len(paths), 'cgroup')} is being moved")]
 
 
-def remembered(lingering: Collection[str]) -> list[Obstacle]:
+def stale_in_runtime(cgroups: Collection[str]) -> list[Obstacle]:
     """Containers that the runtime may still give CPUs that they must not have."""
-    if not lingering:
+    if not cgroups:
         return []
-    count = plural(len(lingering), "container")
+    count = plural(len(cgroups), "container")
     return [Obstacle(Reason.APPLYING, f"the runtime is being updated with the CPUs of {count}")]
 
 
-def _unkept(summary: Summary) -> list[Obstacle]:
+def _unsaved(summary: Summary) -> list[Obstacle]:
     """Containers that are reported as exclusive once the assignment is on disk."""
-    if not summary.unkept:
+    if not summary.unsaved:
         return []
-    new = plural(summary.unkept, "new exclusive container")
+    new = plural(summary.unsaved, "new exclusive container")
     return [Obstacle(Reason.APPLYING, f"the assignment is being saved on the node, with {new}")]
 
 

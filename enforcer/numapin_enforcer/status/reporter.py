@@ -24,7 +24,7 @@ from numapin_enforcer.plan.drift import Drift, DriftCount
 from numapin_enforcer.status.conditions import Report, Scene, build_report, cgroup_obstacles
 from numapin_enforcer.status.events import EventPoster
 from numapin_enforcer.status.publisher import Publisher
-from numapin_enforcer.status.summary import Doubt, Summary, summarize
+from numapin_enforcer.status.summary import Summary, Unfinished, summarize
 
 Body = Mapping[str, Any]
 
@@ -61,7 +61,7 @@ class BackgroundReport:
     Attributes:
         runtime: which container runtime runs here; None until it has answered.
         stale_cpus: cgroup to CPUs that the runtime or systemd may still give it, and must not.
-        stalled: what somebody must repair, the worst first.
+        stalled: what a person must repair, the worst first.
         working: what is not finished yet, or is retried.
         note: what the status of a healthy node says besides.
         finishes_soon: something ends in a moment, and changes the status.
@@ -163,8 +163,8 @@ class StatusReporter:
             return None
         if accepted is None:
             return Summary()
-        doubt = Doubt(self.local_copy.restart_spec, stale_cpus)
-        arguments = (accepted.spec, kernel.tree, kernel.desired, pods.naming, doubt)
+        unfinished = Unfinished(self.local_copy.restart_spec, stale_cpus)
+        arguments = (accepted.spec, kernel.tree, kernel.desired, pods.naming, unfinished)
         if self._summarized is None or self._summarized[0] != arguments:
             self._summarized = (arguments, summarize(*arguments))
         return self._summarized[1]

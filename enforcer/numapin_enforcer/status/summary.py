@@ -1,4 +1,4 @@
-"""What the kernel's answer means for the status: which container has what, and what alone.
+"""The node as the kernel has it: the CPUs of each container, and which are exclusive.
 
 Does no I/O.
 """
@@ -38,21 +38,21 @@ class InForce:
 
 
 def in_force(
-    tree: Tree, wanted: Mapping[str, Desired], lingering: Mapping[str, CpuSet] = NOTHING
+    tree: Tree, wanted: Mapping[str, Desired], stale_cpus: Mapping[str, CpuSet] = NOTHING
 ) -> tuple[InForce, ...]:
     """Every container of the spec that has a cgroup, with the sets read back from the kernel.
 
-    `lingering` maps cgroups to CPUs that runtime or systemd may still write there at any moment: no
-    container has those exclusively yet.
+    `stale_cpus` maps cgroups to CPUs that the runtime or systemd may still write there at any
+    moment: no container has those exclusively yet.
     """
-    intruded = _intruded(tree, wanted, lingering)
+    used_by_others = _used_by_others(tree, wanted, stale_cpus)
     return tuple(
         InForce(
             path,
             container,
             found.effective_cpus,
             found.effective_mems,
-            _owns(found, wanted[path], intruded),
+            _is_exclusive(found, wanted[path], used_by_others),
         )
         for path, found in tree.cgroups.items()
         if (container := wanted[path].container)
@@ -72,31 +72,31 @@ class Summary:
         pools: the pools in force.
         running: UIDs of the spec's pods that have a container's cgroup, the sandbox's included. The
             kubelet removes a pod's own cgroup seconds later: an empty one has no CPUs to free.
-        unkept: how many containers have their CPUs exclusively and are not reported so yet, because
-            a restart would not know it.
+        unsaved: how many containers are exclusive in the kernel and not reported so yet, because a
+            restart would not know it.
     """
 
     containers: tuple[ContainerStatus, ...] = ()
     pools: PoolsInForce | None = None
     running: tuple[str, ...] = ()
-    unkept: int = 0
+    unsaved: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
-    """Reasons not to report a container as exclusive although the kernel agrees.
+class Unfinished:
+    """What must end before a container that is exclusive in the kernel is reported exclusive.
 
     Attributes:
-        until_kept: the spec that a restart would load now, None once `spec` is on disk. A container
-            must be exclusive in both.
-        lingering: as in `in_force`.
+        restart_spec: the spec that a restart would load now; None once `spec` is on disk. A
+            container must be exclusive in both.
+        stale_cpus: as in `in_force`.
     """
 
-    until_kept: NodeAssignmentSpec | None = None
-    lingering: Mapping[str, CpuSet] = field(default_factory=dict)
+    restart_spec: NodeAssignmentSpec | None = None
+    stale_cpus: Mapping[str, CpuSet] = field(default_factory=dict)
 
 
-SURE: Final = Doubt()
+FINISHED: Final = Unfinished()
 
 
 def summarize(
@@ -104,7 +104,7 @@ def summarize(
     tree: Tree,
     desired: Mapping[str, Desired],
     naming: CgroupNaming,
-    doubt: Doubt = SURE,
+    unfinished: Unfinished = FINISHED,
 ) -> Summary:
     """What `tree`, read back after all writes, means for `spec`.
 
@@ -117,30 +117,30 @@ def summarize(
         return Summary(running=running)
     found = {
         (one.container.pod_uid, one.container.container): one
-        for one in in_force(tree, desired, doubt.lingering)
+        for one in in_force(tree, desired, unfinished.stale_cpus)
     }
-    kept = doubt.until_kept
-    unkept = _unkept(found, kept) if kept is not None else frozenset()
+    restart = unfinished.restart_spec
+    unsaved = _unsaved(found, restart) if restart is not None else frozenset()
     containers = tuple(
         ContainerStatus(
             pod_uid=key[0],
             container=key[1],
             cpus=one.cpus,
             mems=one.mems,
-            exclusive=one.exclusive and key not in unkept,
+            exclusive=one.exclusive and key not in unsaved,
         )
         for key, one in sorted(found.items())
     )
     shared = _shared(tree, desired, naming, spec.exclusive_cpus)
     pools = _pools(spec, containers, shared)
-    return Summary(containers, pools, running, len(unkept))
+    return Summary(containers, pools, running, len(unsaved))
 
 
-def _unkept(
-    found: Mapping[tuple[str, str], InForce], kept: NodeAssignmentSpec
+def _unsaved(
+    found: Mapping[tuple[str, str], InForce], restart_spec: NodeAssignmentSpec
 ) -> frozenset[tuple[str, str]]:
-    """Exclusive containers that have other CPUs in `kept`, or none."""
-    known = {(one.pod_uid, one.container): one for one in kept.containers}
+    """Exclusive containers that have other CPUs in `restart_spec`, or none."""
+    known = {(one.pod_uid, one.container): one for one in restart_spec.containers}
     return frozenset(
         key for key, one in found.items() if one.exclusive and one.container != known.get(key)
     )
@@ -153,13 +153,13 @@ def _running(spec: NodeAssignmentSpec, tree: Tree, naming: CgroupNaming) -> Iter
 
 
 def _shared(
-    tree: Tree, desired: Mapping[str, Desired], naming: CgroupNaming, owned: CpuSet
+    tree: Tree, desired: Mapping[str, Desired], naming: CgroupNaming, exclusive: CpuSet
 ) -> CpuSet:
     """The CPUs of all cgroups but those on exclusive CPUs."""
     return CpuSet.union(
         cgroup.effective_cpus
         for path, cgroup in tree.cgroups.items()
-        if not desired[path].cpus <= owned and naming.parse(path).kind in LEAVES
+        if not desired[path].cpus <= exclusive and naming.parse(path).kind in LEAVES
     )
 
 
@@ -175,21 +175,23 @@ def _pools(
     )
 
 
-def _owns(found: Cgroup, want: Desired, intruded: CpuSet) -> bool:
+def _is_exclusive(found: Cgroup, want: Desired, used_by_others: CpuSet) -> bool:
     whole = found.effective_cpus == want.cpus
-    return want.exclusive and whole and want.cpus.isdisjoint(intruded)
+    return want.exclusive and whole and want.cpus.isdisjoint(used_by_others)
 
 
-def _intruded(tree: Tree, wanted: Mapping[str, Desired], lingering: Mapping[str, CpuSet]) -> CpuSet:
+def _used_by_others(
+    tree: Tree, wanted: Mapping[str, Desired], stale_cpus: Mapping[str, CpuSet]
+) -> CpuSet:
     """Exclusive CPUs that a cgroup outside of the container and its ancestors has as well."""
-    owners: dict[int, list[str]] = {}
+    exclusive: dict[int, list[str]] = {}
     for path, want in wanted.items():
         if want.exclusive:
             for cpu in want.cpus:
-                owners.setdefault(cpu, []).append(path)
-    owned, intruded = CpuSet(owners), CpuSet()
+                exclusive.setdefault(cpu, []).append(path)
+    exclusive_cpus, used_by_others = CpuSet(exclusive), CpuSet()
     for path, cgroup in tree.cgroups.items():
-        for cpu in (cgroup.effective_cpus | lingering.get(path, CpuSet())) & owned:
-            if not any(related(path, owner) for owner in owners[cpu]):
-                intruded |= CpuSet((cpu,))
-    return intruded
+        for cpu in (cgroup.effective_cpus | stale_cpus.get(path, CpuSet())) & exclusive_cpus:
+            if not any(related(path, one) for one in exclusive[cpu]):
+                used_by_others |= CpuSet((cpu,))
+    return used_by_others

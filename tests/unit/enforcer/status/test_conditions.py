@@ -1,4 +1,4 @@
-"""What a status says, and by which conditions, of a pass and of what surrounds it."""
+"""What a status says, and by which conditions, of a pass and of the background tasks."""
 
 import errno
 from dataclasses import replace
@@ -34,10 +34,10 @@ ONE = ContainerStatus(pod_uid="u", container="c", cpus=CpuSet([1]), exclusive=Tr
 POOLS = PoolsInForce(reserved=CpuSet([0]), shared=CpuSet([0]), exclusive=CpuSet([1]))
 SUMMARY = Summary((ONE,), POOLS, ("u",))
 SCENE = Scene(NodeAssignmentStatus(drift_count=3), NodeAssignmentSpec(), SUMMARY)
-STUCK, BUSY = Obstacle("Stuck", "mend it"), Obstacle("Busy", "wait")
+STUCK, BUSY = Obstacle("Stuck", "repair it"), Obstacle("Busy", "wait")
 
 
-def told(scene: Scene) -> dict[str, tuple[bool, str, str]]:
+def conditions(scene: Scene) -> dict[str, tuple[bool, str, str]]:
     return {one.type: (one.holds, one.reason, one.message) for one in build_report(scene).verdicts}
 
 
@@ -48,7 +48,7 @@ def test_a_status_holds_what_the_kernel_has_beside_the_facts() -> None:
     assert (content.drift_count, report.blind) == (3, False)
 
 
-def test_who_cannot_look_says_so() -> None:
+def test_a_report_without_a_readable_tree_is_blind() -> None:
     report = build_report(replace(SCENE, summary=None))
     assert (report.content.containers, report.blind) == ((), True)
 
@@ -70,22 +70,22 @@ def test_who_cannot_look_says_so() -> None:
         ),
     ],
 )
-def test_all_is_well(scene: Scene, fine: str) -> None:
-    assert told(scene) == {
+def test_a_healthy_node_is_ready(scene: Scene, fine: str) -> None:
+    assert conditions(scene) == {
         "Ready": (True, "Enforced", fine),
         "Reconciling": (False, "Settled", ""),
         "Stalled": (False, "NotStalled", ""),
     }
 
 
-def test_the_worst_comes_first() -> None:
+def test_the_first_obstacle_is_reported() -> None:
     other = Obstacle("Other", "later")
-    assert told(replace(SCENE, stalled=(STUCK, other), working=(BUSY, other))) == {
-        "Ready": (False, "Stuck", "mend it"),
+    assert conditions(replace(SCENE, stalled=(STUCK, other), working=(BUSY, other))) == {
+        "Ready": (False, "Stuck", "repair it"),
         "Reconciling": (True, "Busy", "wait"),
-        "Stalled": (True, "Stuck", "mend it"),
+        "Stalled": (True, "Stuck", "repair it"),
     }
-    assert told(replace(SCENE, working=(BUSY,)))["Ready"] == (False, "Busy", "wait")
+    assert conditions(replace(SCENE, working=(BUSY,)))["Ready"] == (False, "Busy", "wait")
 
 
 def failure(name: str, kind: type[CgroupError] = CgroupRefusedError) -> Failure:
@@ -93,33 +93,33 @@ def failure(name: str, kind: type[CgroupError] = CgroupRefusedError) -> Failure:
     return Failure(write, kind(name, "1", errno.EBUSY, "no"))
 
 
-def test_a_refused_write_is_tried_again_before_anybody_is_asked_to_mend_it() -> None:
-    told = "writing '1' to a: no"
+def test_a_refused_write_stalls_only_after_some_failed_passes() -> None:
+    message = "writing '1' to a: no"
     assert cgroup_obstacles((), PASSES_TO_STALL) == ([], [])
     for passes in (0, PASSES_TO_STALL - 1):
         assert cgroup_obstacles((failure("a"),), passes) == (
             [],
-            [Obstacle("CgroupWriteFailed", told)],
+            [Obstacle("CgroupWriteFailed", message)],
         )
-    obstacle = [Obstacle("CgroupWriteFailed", told)]
+    obstacle = [Obstacle("CgroupWriteFailed", message)]
     assert cgroup_obstacles((failure("a"),), PASSES_TO_STALL) == (obstacle, [])
     assert PASSES_TO_STALL == 5
 
 
-def test_what_may_not_be_written_at_all_is_to_be_mended_at_once() -> None:
+def test_a_read_only_tree_stalls_at_once() -> None:
     stalled, working = cgroup_obstacles((failure("a", CgroupReadOnlyError), failure("b")), 0)
-    told = "writing '1' to a: no; writing '1' to b: no"
-    assert (stalled, working) == ([Obstacle("CgroupsReadOnly", told)], [])
+    message = "writing '1' to a: no; writing '1' to b: no"
+    assert (stalled, working) == ([Obstacle("CgroupsReadOnly", message)], [])
 
 
-def test_of_many_failures_three_are_shown() -> None:
+def test_three_of_many_failures_are_shown() -> None:
     _, (three,) = cgroup_obstacles([failure(name) for name in "abc"], 0)
     assert three.message == "; ".join(f"writing '1' to {name}: no" for name in "abc")
     _, (five,) = cgroup_obstacles([failure(name) for name in "abcde"], 0)
     assert five.message == f"{three.message}; and 2 more"
 
 
-def test_memory_under_way_is_told_by_cgroup() -> None:
+def test_cgroups_whose_memory_is_moved_are_counted() -> None:
     assert moving(()) == []
     writes = [Write(path, MemSet([1]), Step.MOVE_MEMORY) for path in ("a", "a", "b")]
     assert moving(writes) == [Obstacle("Applying", "memory of 2 cgroups is being moved")]

@@ -19,7 +19,7 @@ def _drift(path: str) -> Drift:
     return Drift(path, (CpuSet((0,)), mems), (CpuSet((1,)), mems))
 
 
-def test_each_cgroups_first_drift_is_told_and_then_rarely() -> None:
+def test_each_cgroups_first_drift_gets_an_event_and_then_few_do() -> None:
     events = DriftEvents()
     assert events.note(_drift("a"), 0) == "cgroup a had cpus 0 instead of 1; reverted"
     assert events.note(_drift("a"), 1) == ""
@@ -29,14 +29,14 @@ def test_each_cgroups_first_drift_is_told_and_then_rarely() -> None:
     assert note.endswith("; 2 more times since the last Event")
 
 
-def test_a_flood_of_drifts_is_not_told() -> None:
+def test_a_flood_of_drifts_gets_few_events() -> None:
     events = DriftEvents()
-    told = [events.note(_drift(f"c{number}"), 0) for number in range(BURST + 5)]
-    assert [bool(one) for one in told] == [True] * BURST + [False] * 5
+    posted = [events.note(_drift(f"c{number}"), 0) for number in range(BURST + 5)]
+    assert [bool(one) for one in posted] == [True] * BURST + [False] * 5
     assert events.note(_drift("late"), REFILL_SECONDS)
 
 
-def test_what_was_told_long_ago_is_forgotten() -> None:
+def test_cgroups_with_old_events_are_forgotten() -> None:
     events = DriftEvents()
     for number in range(5000):
         events.note(_drift(f"c{number}"), float(number))
@@ -44,7 +44,7 @@ def test_what_was_told_long_ago_is_forgotten() -> None:
     assert events.note(_drift("c4999"), 5000.0) == ""
 
 
-def test_after_the_quiet_time_it_is_told_again_and_not_before() -> None:
+def test_after_the_quiet_time_a_cgroup_gets_another_event_and_not_before() -> None:
     events = DriftEvents()
     assert events.note(_drift("a"), LATE)
     assert events.note(_drift("a"), LATE + QUIET_SECONDS - 1) == ""
@@ -53,19 +53,19 @@ def test_after_the_quiet_time_it_is_told_again_and_not_before() -> None:
     assert events.note(_drift("a"), LATE + 2 * QUIET_SECONDS).endswith("; reverted")
 
 
-def test_room_for_events_comes_back_slowly_and_never_more_than_a_burst() -> None:
+def test_the_event_budget_comes_back_slowly_and_never_more_than_a_burst() -> None:
     events = DriftEvents()
 
-    def told(count: int, at: float) -> int:
+    def posted(count: int, at: float) -> int:
         return sum(bool(events.note(_drift(f"{at} {one}"), at)) for one in range(count))
 
-    assert told(BURST + 5, LATE) == BURST
-    assert told(5, LATE + REFILL_SECONDS * 0.9) == 0
-    assert told(5, LATE + REFILL_SECONDS * 3) == 3
-    assert told(BURST + 5, LATE + 1000 * REFILL_SECONDS) == BURST
+    assert posted(BURST + 5, LATE) == BURST
+    assert posted(5, LATE + REFILL_SECONDS * 0.9) == 0
+    assert posted(5, LATE + REFILL_SECONDS * 3) == 3
+    assert posted(BURST + 5, LATE + 1000 * REFILL_SECONDS) == BURST
 
 
-def test_what_was_not_told_is_forgotten_as_well() -> None:
+def test_suppressed_drifts_are_forgotten_as_well() -> None:
     events = DriftEvents()
     for number in range(MOST_REMEMBERED + BURST + 5):
         events.note(_drift(f"c{number}"), LATE)

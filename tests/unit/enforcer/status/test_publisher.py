@@ -121,7 +121,7 @@ async def test_only_what_changed_is_sent(
     assert api.patches[1] == {"driftCount": 4}
 
 
-async def test_what_another_wrote_is_written_over(
+async def test_an_external_change_of_the_status_is_overwritten(
     api: Api, publisher: Publisher, clock: ManualClock
 ) -> None:
     publisher.observe(api.body)
@@ -151,7 +151,7 @@ async def test_what_an_older_crd_prunes_is_not_sent_for_ever(
     assert api.body["status"]["running"] == ["pod-1"]
 
 
-async def test_what_is_told_while_another_is_under_way_is_written(
+async def test_a_status_published_during_a_write_is_written_next(
     api: Api, publisher: Publisher, clock: ManualClock
 ) -> None:
     api.may_answer.clear()
@@ -164,7 +164,7 @@ async def test_what_is_told_while_another_is_under_way_is_written(
     assert api.body["status"]["driftCount"] == 4
 
 
-async def test_an_older_sight_of_the_object_changes_nothing(
+async def test_an_older_version_of_the_object_is_ignored(
     api: Api, publisher: Publisher, clock: ManualClock
 ) -> None:
     before = api.body
@@ -212,7 +212,7 @@ async def test_a_refused_status_is_tried_again_and_the_newest_wins(
     assert publisher.problem == ""
 
 
-async def test_an_object_that_is_gone_is_waited_for(
+async def test_a_deleted_object_is_awaited(
     api: Api, publisher: Publisher, clock: ManualClock
 ) -> None:
     api.refusals = [NotFoundError("PATCH x", 404, {})]
@@ -226,7 +226,7 @@ async def test_an_object_that_is_gone_is_waited_for(
     await clock.until(lambda: api.patches)
 
 
-async def test_a_blind_report_keeps_what_was_said_of_the_kernel(
+async def test_a_blind_report_leaves_the_values_read_from_the_kernel(
     api: Api, publisher: Publisher, clock: ManualClock
 ) -> None:
     publisher.observe(api.body)
@@ -281,7 +281,7 @@ def test_the_three_conditions(
         ({"a": {"b": {"c": 1}}, "d": 1}, {"a": {"b": {"c": 2}}, "d": 1}),
     ],
 )
-def test_a_patch_takes_one_status_to_the_other(
+def test_a_patch_turns_one_status_into_the_other(
     before: dict[str, Any], after: dict[str, Any]
 ) -> None:
     assert _merged(before, merge_patch(before, after)) == after

@@ -63,14 +63,14 @@ DESIRED = {
 }
 
 
-def test_containers_are_told_by_pod_and_name(summary: Summary) -> None:
-    told = [
+def test_containers_are_listed_by_pod_and_name(summary: Summary) -> None:
+    summarized = [
         (one.pod_uid, one.container, str(one.cpus), one.exclusive) for one in summary.containers
     ]
-    assert told == [("one", "side", "1", False), ("two", "main", "3", True)]
+    assert summarized == [("one", "side", "1", False), ("two", "main", "3", True)]
 
 
-def test_only_pods_of_the_spec_with_a_container_are_told_to_run(summary: Summary) -> None:
+def test_only_pods_of_the_spec_with_a_container_are_reported_running(summary: Summary) -> None:
     """The kubelet leaves an emptied pod's cgroup for seconds: that one runs nothing."""
     assert summary.running == ("one", "two")
 
@@ -81,39 +81,39 @@ def test_pools_are_what_the_kernel_has(summary: Summary) -> None:
     assert (str(pools.reserved), str(pools.shared), str(pools.exclusive)) == ("0", "0-1", "3")
 
 
-def test_a_pool_that_was_not_reached_is_told_as_it_is() -> None:
+def test_a_pool_that_is_not_in_force_yet_is_reported_as_the_kernel_has_it() -> None:
     wide = tree_of(Version.V2, "kubepods", (*TREE.cgroups.values(), cgroup("kubepods/odd", "0-2")))
     desired = DESIRED | {"kubepods/odd": Desired(CpuSet([0, 1]), NODES)}
-    told = summarize(SPEC, wide, desired, NAMING)
-    assert told.pools is not None
-    assert str(told.pools.shared) == "0-2"
+    summarized = summarize(SPEC, wide, desired, NAMING)
+    assert summarized.pools is not None
+    assert str(summarized.pools.shared) == "0-2"
 
 
-def test_who_waits_for_his_name_on_an_owners_cpus_widens_no_pool() -> None:
-    newborn = f"kubepods/podgone/{'c' * 64}"
-    tree = tree_of(Version.V2, "kubepods", (*TREE.cgroups.values(), cgroup(newborn, "2")))
-    told = summarize(SPEC, tree, DESIRED | {newborn: Desired(GONE.cpus, NODES)}, NAMING)
-    assert told.pools is not None
-    assert str(told.pools.shared) == "0-1"
+def test_an_unnamed_container_on_exclusive_cpus_widens_no_pool() -> None:
+    unnamed = f"kubepods/podgone/{'c' * 64}"
+    tree = tree_of(Version.V2, "kubepods", (*TREE.cgroups.values(), cgroup(unnamed, "2")))
+    summarized = summarize(SPEC, tree, DESIRED | {unnamed: Desired(GONE.cpus, NODES)}, NAMING)
+    assert summarized.pools is not None
+    assert str(summarized.pools.shared) == "0-1"
 
 
-def test_while_nobody_shares_the_pool_is_as_the_spec_says() -> None:
+def test_a_shared_pool_without_containers_is_as_in_the_spec() -> None:
     kept = {path: one for path, one in TREE.cgroups.items() if "burst" in path or "/" not in path}
-    told = summarize(SPEC, tree_of(Version.V2, "kubepods", kept.values()), DESIRED, NAMING)
-    assert told.pools is not None
-    assert str(told.pools.shared) == "0-1"
+    summarized = summarize(SPEC, tree_of(Version.V2, "kubepods", kept.values()), DESIRED, NAMING)
+    assert summarized.pools is not None
+    assert str(summarized.pools.shared) == "0-1"
 
 
-def test_nothing_is_told_when_all_is_given_back() -> None:
+def test_a_released_node_has_an_empty_summary() -> None:
     back = NodeAssignmentSpec(mode="None")
     assert summarize(back, TREE, DESIRED, NAMING) == Summary()
 
 
-def test_where_nothing_is_enforced_only_what_runs_is_told() -> None:
+def test_only_running_pods_are_reported_if_nothing_is_enforced() -> None:
     assert summarize(SPEC, TREE, {}, NAMING) == Summary(running=("one", "two"))
 
 
-def test_without_pools_none_are_told() -> None:
+def test_a_spec_without_pools_reports_none() -> None:
     bare = NodeAssignmentSpec()
     desired = {path: replace(one, container=None) for path, one in DESIRED.items()}
     assert summarize(bare, TREE, desired, NAMING).pools is None

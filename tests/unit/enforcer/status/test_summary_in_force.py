@@ -43,15 +43,19 @@ def observed(**found: str) -> Tree:
         ({"far": "1"}, True),
     ],
 )
-def test_an_owner_is_told_exclusive_when_nobody_else_has_its_cpus(
+def test_a_container_is_exclusive_when_no_other_has_its_cpus(
     found: dict[str, str], exclusive: bool
 ) -> None:
-    (told,) = in_force(observed(**found), WANTED)
-    assert (told.path, told.container, told.exclusive) == ("k/pod/own", OWNER, exclusive)
-    assert str(told.cpus) == found.get("own", "2-3")
+    (found_in_force,) = in_force(observed(**found), WANTED)
+    assert (found_in_force.path, found_in_force.container, found_in_force.exclusive) == (
+        "k/pod/own",
+        OWNER,
+        exclusive,
+    )
+    assert str(found_in_force.cpus) == found.get("own", "2-3")
 
 
-def test_an_owner_is_not_told_exclusive_while_somebody_may_be_given_its_cpus() -> None:
+def test_a_container_is_not_exclusive_while_its_cpus_may_be_given_to_another() -> None:
     for path, cpus, exclusive in (("k/far", "3", False), ("k/far", "0-1", True), ("k", "2", True)):
-        (told,) = in_force(observed(), WANTED, {path: CpuSet.parse(cpus)})
-        assert told.exclusive is exclusive, path
+        (found_in_force,) = in_force(observed(), WANTED, {path: CpuSet.parse(cpus)})
+        assert found_in_force.exclusive is exclusive, path
