@@ -1,7 +1,7 @@
-"""The CustomResourceDefinitions, made from the models.
+"""The CustomResourceDefinitions, generated from the models.
 
 The pydantic models are the source of the API. What Kubernetes cannot express is an error that names
-the place: unions other than "or null", recursion, `extra="forbid"`.
+the path: unions other than "or null", recursion, `extra="forbid"`.
 Source: Kubernetes, "Extend the Kubernetes API with CustomResourceDefinitions", structural schemas.
 """
 
@@ -25,94 +25,94 @@ _INT_OR_STRING: Final = "x-kubernetes-int-or-string"
 class SchemaError(TypeError):
     """A model uses something that a structural schema cannot express."""
 
-    def __init__(self, place: str, problem: str) -> None:
-        super().__init__(f"{place}: {problem}")
-        self.place, self.problem = place, problem
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{path}: {problem}")
+        self.path, self.problem = path, problem
 
 
-def structural(model: type[WireModel], *, place: str = "") -> dict[str, Any]:
+def structural(model: type[WireModel], *, path: str = "") -> dict[str, Any]:
     """The structural schema of a model, references inlined.
 
     Raises:
         SchemaError: the model uses something that Kubernetes cannot express.
     """
     raw = model.model_json_schema(by_alias=True, mode="validation")
-    return _node(raw, raw.get("$defs", {}), place or model.__name__, ())
+    return _node(raw, raw.get("$defs", {}), path or model.__name__, ())
 
 
 def _node(
-    raw: dict[str, Any], defs: dict[str, Any], place: str, seen: tuple[str, ...]
+    raw: dict[str, Any], defs: dict[str, Any], path: str, ancestors: tuple[str, ...]
 ) -> dict[str, Any]:
-    raw, seen = _resolved(raw, defs, place, seen)
-    made = {key: value for key, value in raw.items() if key in _KEPT or key.startswith("x-")}
-    _check_keywords(raw, place)
+    raw, ancestors = _resolved(raw, defs, path, ancestors)
+    schema = {key: value for key, value in raw.items() if key in _KEPT or key.startswith("x-")}
+    _check_keywords(raw, path)
     if "anyOf" in raw:
-        return _optional(raw, made, defs, (place, seen))
+        return _optional(raw, schema, defs, (path, ancestors))
     if properties := raw.get("properties"):
-        made["properties"] = {
-            name: _property(name, one, defs, (f"{place}.{name}", seen))
+        schema["properties"] = {
+            name: _property(name, one, defs, (f"{path}.{name}", ancestors))
             for name, one in properties.items()
         }
     if isinstance(values := raw.get("additionalProperties"), dict):
-        made["additionalProperties"] = _node(values, defs, f"{place}[*]", seen)
+        schema["additionalProperties"] = _node(values, defs, f"{path}[*]", ancestors)
     if "items" in raw:
-        made["items"] = _node(raw["items"], defs, f"{place}[]", seen)
-    if made.get(_INT_OR_STRING):
-        del made["type"]
-        made["anyOf"] = [{"type": "integer"}, {"type": "string"}]
-    elif "type" not in made:
-        raise SchemaError(place, "has no type")
-    return made
+        schema["items"] = _node(raw["items"], defs, f"{path}[]", ancestors)
+    if schema.get(_INT_OR_STRING):
+        del schema["type"]
+        schema["anyOf"] = [{"type": "integer"}, {"type": "string"}]
+    elif "type" not in schema:
+        raise SchemaError(path, "has no type")
+    return schema
 
 
 def _resolved(
-    raw: dict[str, Any], defs: dict[str, Any], place: str, seen: tuple[str, ...]
+    raw: dict[str, Any], defs: dict[str, Any], path: str, ancestors: tuple[str, ...]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     reference = raw.get("$ref")
     if reference is None:
-        return raw, seen
+        return raw, ancestors
     name = reference.rsplit("/", 1)[-1]
-    if name in seen:
-        raise SchemaError(place, f"refers back to {name}; a structural schema cannot recurse")
+    if name in ancestors:
+        raise SchemaError(path, f"refers back to {name}; a structural schema cannot recurse")
     rest = {key: value for key, value in raw.items() if key != "$ref"}
-    return {**defs[name], **rest}, (*seen, name)
+    return {**defs[name], **rest}, (*ancestors, name)
 
 
-def _check_keywords(raw: dict[str, Any], place: str) -> None:
+def _check_keywords(raw: dict[str, Any], path: str) -> None:
     if raw.get("additionalProperties") is False:
-        raise SchemaError(place, 'extra="forbid" has no counterpart; the API server prunes')
+        raise SchemaError(path, 'extra="forbid" has no counterpart; the API server prunes')
     known = _KEPT | _DROPPED | {"properties", "additionalProperties", "items", "anyOf", "$defs"}
     strange = sorted(key for key in raw if key not in known and not key.startswith("x-"))
     if strange:
-        raise SchemaError(place, f"{', '.join(strange)} has no counterpart")
+        raise SchemaError(path, f"{', '.join(strange)} has no counterpart")
 
 
 def _optional(
     raw: dict[str, Any],
-    made: dict[str, Any],
+    schema: dict[str, Any],
     defs: dict[str, Any],
     where: tuple[str, tuple[str, ...]],
 ) -> dict[str, Any]:
-    place, seen = where
+    path, ancestors = where
     choices = [one for one in raw["anyOf"] if one.get("type") != "null"]
     if len(choices) != 1 or len(choices) == len(raw["anyOf"]):
-        raise SchemaError(place, "a union other than `or null` has no counterpart")
-    return _node(choices[0], defs, place, seen) | made | {"nullable": True}
+        raise SchemaError(path, "a union other than `or null` has no counterpart")
+    return _node(choices[0], defs, path, ancestors) | schema | {"nullable": True}
 
 
 def _property(
     name: str, raw: dict[str, Any], defs: dict[str, Any], where: tuple[str, tuple[str, ...]]
 ) -> dict[str, Any]:
-    place, seen = where
+    path, ancestors = where
     if name == "metadata":
         return {"type": "object"}
-    made = _node(raw, defs, place, seen)
-    if "description" not in made:
-        raise SchemaError(place, "has no description")
+    schema = _node(raw, defs, path, ancestors)
+    if "description" not in schema:
+        raise SchemaError(path, "has no description")
     default = raw.get("default")
     if default not in (None, "", [], {}):
-        made["default"] = default
-    return made
+        schema["default"] = default
+    return schema
 
 
 def _column(name: str, path: str, text: str, *, kind: str = "string", wide: bool = False) -> Any:
