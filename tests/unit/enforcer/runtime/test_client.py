@@ -30,7 +30,7 @@ class Runtime:
     """Answers what the test says; everything else is not implemented, as in an old runtime."""
 
     def __init__(self) -> None:
-        self.told: list[pb.UpdateContainerResourcesRequest] = []
+        self.updates: list[pb.UpdateContainerResourcesRequest] = []
         self.refusal: GRPCError | None = None
         self.hang = False
 
@@ -54,7 +54,7 @@ class Runtime:
         request = await stream.recv_message()
         if self.refusal is not None:
             raise self.refusal
-        self.told.append(cast("pb.UpdateContainerResourcesRequest", request))
+        self.updates.append(cast("pb.UpdateContainerResourcesRequest", request))
         await stream.send_message(pb.UpdateContainerResourcesResponse())
 
     def __mapping__(self) -> dict[str, Handler]:
@@ -68,7 +68,7 @@ class Runtime:
 
 
 class NewRuntime(Runtime):
-    """Also tells events: one, and then it goes away."""
+    """Has events as well: sends one, then ends the stream."""
 
     async def events(self, stream: Stream[pb.GetEventsRequest, pb.ContainerEventResponse]) -> None:
         await stream.recv_message()
@@ -114,23 +114,21 @@ async def test_containers_are_listed_by_name(client: CriClient) -> None:
     assert await client.containers("b") == (second,)
 
 
-async def test_a_record_carries_both_sets_and_the_quota(
-    client: CriClient, runtime: Runtime
-) -> None:
+async def test_an_update_has_both_sets_and_the_quota(client: CriClient, runtime: Runtime) -> None:
     record = ContainerResources(CpuSet.parse("2-3,8"), MemSet.parse("1"), quota_us=-1)
     await client.update_resources("a", record)
-    (told,) = runtime.told
-    assert (told.container_id, told.linux.cpuset_cpus, told.linux.cpuset_mems) == (
+    (sent,) = runtime.updates
+    assert (sent.container_id, sent.linux.cpuset_cpus, sent.linux.cpuset_mems) == (
         "a",
         "2-3,8",
         "1",
     )
-    assert told.linux.cpu_quota == -1
+    assert sent.linux.cpu_quota == -1
 
 
-async def test_a_record_without_quota_leaves_it(client: CriClient, runtime: Runtime) -> None:
+async def test_an_update_without_a_quota_leaves_it(client: CriClient, runtime: Runtime) -> None:
     await client.update_resources("a", ContainerResources(CpuSet.parse("1")))
-    assert runtime.told[0].linux.cpu_quota == 0
+    assert runtime.updates[0].linux.cpu_quota == 0
 
 
 async def test_a_refusal_says_what_the_runtime_said(client: CriClient, runtime: Runtime) -> None:
@@ -166,13 +164,13 @@ async def test_events_end_with_the_stream(client: CriClient) -> None:
     assert seen == [(container,)]
 
 
-async def test_nobody_listening(tmp_path: Path) -> None:
+async def test_a_socket_without_a_server(tmp_path: Path) -> None:
     async with CriClient(tmp_path / "none.sock") as client:
         with pytest.raises(CriUnavailableError, match=r"No such file.*--cri-socket"):
             await client.version()
 
 
-async def test_somebody_else_listening(tmp_path: Path) -> None:
+async def test_a_socket_of_another_server(tmp_path: Path) -> None:
     path = tmp_path / "other.sock"
 
     async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -186,7 +184,7 @@ async def test_somebody_else_listening(tmp_path: Path) -> None:
     server.close()
 
 
-async def test_the_first_socket_that_is_there_is_taken(tmp_path: Path) -> None:
+async def test_the_first_socket_that_exists_is_used(tmp_path: Path) -> None:
     with pytest.raises(CriUnavailableError, match="no socket at"):
         find_socket((tmp_path / "a", tmp_path / "b"))
     server = await asyncio.start_unix_server(lambda *_: None, tmp_path / "b")
