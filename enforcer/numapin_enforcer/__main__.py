@@ -1,12 +1,11 @@
 """`numapin-enforcer`: read settings, build every part, run."""
 
 import asyncio
-import logging
 import os
 import signal
 import sys
 from collections.abc import Coroutine, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, Final
 
@@ -29,9 +28,9 @@ from numapin_enforcer.cgroups.naming import InvalidIdError
 from numapin_enforcer.cgroups.tree import CgroupError
 from numapin_enforcer.hardware.discovery import DiscoveryError
 from numapin_enforcer.hardware.hotplug import Machine
-from numapin_enforcer.node.lock import NodeLock
+from numapin_enforcer.node.lock import NodeLock, wait_for_lock
 from numapin_enforcer.node.realtime import raise_priority
-from numapin_enforcer.release import ReleaseError, release_all
+from numapin_enforcer.release import ReleaseError, lock_for_release, release_all
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.previous import PreviousUpdates
 from numapin_enforcer.runtime.types import CriUnavailableError
@@ -47,11 +46,6 @@ _PACKAGES: Final = {"grpclib": "grpclib", "google": "protobuf", "google.protobuf
 
 with needs_extra("numapin-enforcer", "enforcer", _PACKAGES):
     from numapin_enforcer.runtime.client import SOCKETS, CriClient, find_socket
-
-LOG: Final = logging.getLogger(__name__)
-
-TURN_POLL_SECONDS: Final = 0.002
-TURN_POLLS: Final = 1000
 
 _EXPECTED = (
     AddressError,
@@ -77,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 async def _release(settings: Settings) -> None:
     async with _runtime(settings) as runtime:
-        await _take_lock_for_release(NodeLock(settings.state_dir))
+        await lock_for_release(NodeLock(settings.state_dir))
         kubepods = KubepodsFinder(settings.cgroupfs, settings.cgroup_root)
         machine = Machine(settings.sysfs, settings.procfs)
         systemd = partial(_systemd, settings)
@@ -90,7 +84,7 @@ async def _run(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
     lock = NodeLock(settings.state_dir)
-    await _wait_for_lock(lock, ended)
+    await wait_for_lock(lock, ended)
     if ended.is_set():
         return
     async with AsyncExitStack() as stack:
@@ -128,40 +122,6 @@ def _tasks(agent: Agent, resync_seconds: float) -> dict[str, Coroutine[Any, Any,
         "status": reporter.publisher.run(),
         "events": reporter.events.run(),
     }
-
-
-async def _wait_for_lock(lock: NodeLock, ended: asyncio.Event) -> None:
-    """Return once no other enforcer runs on this node, or this one must end.
-
-    If the lock file cannot be created, nor can the local copy, and no standby acts.
-    """
-    try:
-        lock.create()
-        while not ended.is_set() and not await _locked(lock):
-            LOG.warning("another enforcer runs on this node", extra={"lock": lock.path})
-    except OSError as error:
-        LOG.warning("the node's lock cannot be taken", extra={"lock": lock.path, "error": error})
-
-
-async def _take_lock_for_release(lock: NodeLock) -> None:
-    """Make sure that no enforcer undoes the release.
-
-    Raises:
-        ReleaseError: an enforcer runs.
-    """
-    with suppress(FileNotFoundError):  # no enforcer has run here
-        if not await _locked(lock):
-            why = f"an enforcer runs on this node (it has {lock.path}) and would undo it"
-            raise ReleaseError(f"nothing was released: {why}; stop it first")
-
-
-async def _locked(lock: NodeLock) -> bool:
-    """Take the lock; False if an enforcer has it. A standby releases it within milliseconds."""
-    for _ in range(TURN_POLLS):
-        if lock.try_acquire():
-            return True
-        await asyncio.sleep(TURN_POLL_SECONDS)
-    return False
 
 
 def _runtime(settings: Settings) -> CriClient:

@@ -2,9 +2,11 @@
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from numapin_daemon.clock import Clock
 from numapin_enforcer.assignment.local_copy import FILE_NAME
 from numapin_enforcer.cfs_quota.lifted import LiftedQuotas
 from numapin_enforcer.cgroups.apply import apply
@@ -12,6 +14,7 @@ from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
 from numapin_enforcer.cgroups.naming import Kind
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.hardware.hotplug import Machine
+from numapin_enforcer.node.lock import NodeLock, acquire_from_standby
 from numapin_enforcer.reconciler import Reconciler, ReleaseGoal
 from numapin_enforcer.runtime.types import (
     ContainerResources,
@@ -32,6 +35,18 @@ LOG: Final = logging.getLogger(__name__)
 
 class ReleaseError(Exception):
     """Not everything could be released; the message says what is left."""
+
+
+async def lock_for_release(lock: NodeLock, clock: Clock | None = None) -> None:
+    """Make sure that no enforcer reverts the release.
+
+    Raises:
+        ReleaseError: an enforcer runs.
+    """
+    with suppress(FileNotFoundError):  # no enforcer has run here
+        if not await acquire_from_standby(lock, clock):
+            why = f"an enforcer runs on this node (it has {lock.path}) and would undo it"
+            raise ReleaseError(f"nothing was released: {why}; stop it first")
 
 
 async def release_all(

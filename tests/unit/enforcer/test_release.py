@@ -1,5 +1,6 @@
 """`--release` over a model of the kernel, with a runtime and a systemd that a test controls."""
 
+import asyncio
 import errno
 from collections.abc import Callable
 from pathlib import Path
@@ -15,13 +16,15 @@ from numapin_enforcer.cfs_quota.lifted import LiftedQuotas
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import CgroupRefusedError, Quota, Version, Write
 from numapin_enforcer.cgroups.tree_cache import CgroupSnapshot
-from numapin_enforcer.release import ReleaseError, release_all
+from numapin_enforcer.node.lock import POLL_SECONDS, POLLS, NodeLock
+from numapin_enforcer.release import ReleaseError, lock_for_release, release_all
 from numapin_enforcer.runtime.types import ContainerResources, CriRefusedError
 from numapin_enforcer.systemd.service_manager import (
     SliceSets,
     SystemdAbsentError,
     SystemdUnavailableError,
 )
+from support.fakes.manual_clock import ManualClock
 from support.fakes.runtime import FakeRuntime
 from support.fakes.systemd import FakeSystemd
 from support.fakes.watched_kernel import ModelWatch, WatchedModel
@@ -181,3 +184,17 @@ async def test_there_is_nothing_to_release_without_the_kubelets_cgroups(
 def has_logged(caplog: pytest.LogCaptureFixture) -> Callable[[str], bool]:
     caplog.set_level("INFO")
     return lambda text: text in caplog.messages
+
+
+async def test_nothing_is_released_while_an_enforcer_runs(tmp_path: Path) -> None:
+    enforcer, clock = NodeLock(tmp_path), ManualClock()
+    enforcer.create()
+    assert enforcer.try_acquire()
+    locking = asyncio.create_task(lock_for_release(NodeLock(tmp_path), clock))
+    await clock.advance((POLLS + 1) * POLL_SECONDS)
+    with pytest.raises(ReleaseError, match="nothing was released: an enforcer runs"):
+        await locking
+
+
+async def test_a_node_without_a_lock_file_can_be_released(tmp_path: Path) -> None:
+    await lock_for_release(NodeLock(tmp_path), ManualClock())
