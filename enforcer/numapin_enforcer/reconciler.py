@@ -73,7 +73,7 @@ class Converged:
         failures: the writes that the kernel refused.
         moves: writes left to do that move memory; each is safe although some writes failed.
         drifts: external changes that were reverted.
-        settled: False if others changed the tree in every round.
+        stable: False if others changed the tree in every round.
     """
 
     tree: Tree | None = None
@@ -82,14 +82,14 @@ class Converged:
     failures: tuple[Failure, ...] = ()
     moves: tuple[Write, ...] = ()
     drifts: tuple[Drift, ...] = ()
-    settled: bool = True
+    stable: bool = True
 
     @property
     def complete(self) -> bool:
         """Whether every cgroup has the CPUs that it must have."""
         if self.tree is None or not self.desired:
             return True
-        return self.settled and all(
+        return self.stable and all(
             path == self.tree.root or one.effective_cpus == self.desired[path].cpus
             for path, one in self.tree.cgroups.items()
         )
@@ -153,7 +153,7 @@ class Reconciler:
             self._forget()
             return Converged(made=tuple(made))
         desired = goal.desired(tree, self._naming)
-        return Converged(tree, desired, tuple(made), drifts=tuple(drifts), settled=False)
+        return Converged(tree, desired, tuple(made), drifts=tuple(drifts), stable=False)
 
     def _read_back(self, tree: Tree, written: Iterable[Write]) -> Tree | None:
         paths = [write.path for write in written]

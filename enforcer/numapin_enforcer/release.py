@@ -100,7 +100,7 @@ def _release(machine: Machine, pods: PodTree) -> list[str]:
     done = reconciler.converge(ReleaseGoal(machine.topology), full_resync=True)
     moved = apply(done.moves, pods.files)
     left = [str(failure.error) for failure in (*done.failures, *moved.failed)]
-    return left if done.settled else [*left, "cgroups kept changing while they were released"]
+    return left if done.stable else [*left, "cgroups kept changing while they were released"]
 
 
 async def _reset_slices(

@@ -58,7 +58,7 @@ class FenceGoal:
         return plan(tree, desired) if breached(tree, desired) else Plan(())
 
 
-class KeptSpec:
+class SavedSpec:
     """The last accepted spec as the enforcer left it on the node; read again when it changed."""
 
     def __init__(self, copy: LocalCopy) -> None:
@@ -80,12 +80,12 @@ class KeptSpec:
 
     def _read(self) -> NodeAssignmentSpec | None:
         try:
-            kept = self._copy.read()
+            saved = self._copy.read()
         except LocalCopyError as error:
             LOG.warning("the local copy of the assignment is unusable", extra={"error": error})
             return None
-        enforced = kept is not None and kept.spec.mode != "None" and kept.spec.pools is not None
-        return kept.spec if kept is not None and enforced else None
+        enforced = saved is not None and saved.spec.mode != "None" and saved.spec.pools is not None
+        return saved.spec if saved is not None and enforced else None
 
 
 class Standby:
@@ -100,7 +100,7 @@ class Standby:
         self._settings = settings
         self._kubepods = KubepodsFinder(settings.cgroupfs, settings.cgroup_root)
         self._machine = Machine(settings.sysfs, settings.procfs)
-        self._kept = KeptSpec(LocalCopy(settings.state_dir, settings.node_name))
+        self._saved = SavedSpec(LocalCopy(settings.state_dir, settings.node_name))
         self._lock = NodeLock(settings.state_dir)
 
     def run(self) -> NoReturn:
@@ -139,7 +139,7 @@ class Standby:
 
     def _spec_to_enforce(self) -> NodeAssignmentSpec | None:
         conflict = static_policy_conflict(self._settings.kubelet_state_dir)
-        return None if conflict else self._kept.spec()
+        return None if conflict else self._saved.spec()
 
 
 class Fencing:

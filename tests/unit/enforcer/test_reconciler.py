@@ -49,7 +49,7 @@ def spec(*containers: ContainerAssignment, shared: str = "0-3") -> NodeAssignmen
 
 
 class World:
-    """An owner's pod beside a best-effort one, both running, and their reconciler."""
+    """A running pod with an exclusive container beside a best-effort one, and their reconciler."""
 
     def __init__(self, version: Version, mems: MemSet = MemSet((0,))) -> None:
         self.model = WatchedModel(version, ALL, mems)
@@ -60,14 +60,14 @@ class World:
             self.start(path)
 
     def start(self, path: str) -> None:
-        """A container, with its pod if need be."""
+        """Start a container, and its pod if it does not exist."""
         for one in (path.rpartition("/")[0], path):
             if one not in self.model.groups:
                 self.make(one)
         self.model.enter(path)
 
     def make(self, path: str) -> None:
-        """A cgroup as kubelet and runc make it: on v1 with its parent's sets."""
+        """Make a cgroup as kubelet and runc do: on v1 with its parent's sets."""
         self.model.make(path)
         above = self.model.groups[path.rpartition("/")[0]]
         if self.model.version is Version.V1:
@@ -90,19 +90,19 @@ def world(request: pytest.FixtureRequest) -> World:
     return World(request.param)
 
 
-def test_an_owner_gets_its_cpus_and_all_others_leave_them(world: World) -> None:
+def test_an_exclusive_container_gets_its_cpus_and_all_others_leave_them(world: World) -> None:
     done = world.run(spec(own("owner", "4-7")))
     assert done.complete
     assert (world.cpus(f"{OWNER}/{A}"), world.cpus(f"{OTHER}/{B}")) == ("4-7", "0-3")
     assert done.tree is not None
-    told = summarize(spec(own("owner", "4-7")), done.tree, done.desired, NAMING)
-    assert [(str(one.cpus), one.exclusive) for one in told.containers] == [("4-7", True)]
-    assert told.running == ("owner",)
-    assert told.pools is not None
-    assert (str(told.pools.shared), str(told.pools.exclusive)) == ("0-3", "4-7")
+    summary = summarize(spec(own("owner", "4-7")), done.tree, done.desired, NAMING)
+    assert [(str(one.cpus), one.exclusive) for one in summary.containers] == [("4-7", True)]
+    assert summary.running == ("owner",)
+    assert summary.pools is not None
+    assert (str(summary.pools.shared), str(summary.pools.exclusive)) == ("0-3", "4-7")
 
 
-def test_a_pass_that_finds_all_right_writes_nothing(world: World) -> None:
+def test_a_pass_without_differences_writes_nothing(world: World) -> None:
     world.run(spec(own("owner", "4-7")))
     writes: list[Write] = []
     world.model.after_write = writes.append
@@ -110,7 +110,7 @@ def test_a_pass_that_finds_all_right_writes_nothing(world: World) -> None:
     assert (done.complete, writes, done.drifts) == (True, [], ())
 
 
-def test_while_nothing_changes_the_answer_is_the_same_object(world: World) -> None:
+def test_the_result_is_the_same_object_while_nothing_changes(world: World) -> None:
     wanted = AssignmentGoal(spec(own("owner", "4-7")), MACHINE, NAMES)
     world.reconciler.converge(wanted, full_resync=True)
     first = world.reconciler.converge(wanted, full_resync=False)
@@ -119,7 +119,7 @@ def test_while_nothing_changes_the_answer_is_the_same_object(world: World) -> No
     assert world.reconciler.converge(renamed, full_resync=False) is not first
 
 
-def test_only_what_an_event_names_is_read_again(world: World) -> None:
+def test_only_cgroups_named_by_events_are_read_again(world: World) -> None:
     world.run(spec(own("owner", "4-7")), everything=True)
     world.model.reads = 0
     world.run(spec(own("owner", "4-7")))
@@ -131,7 +131,7 @@ def test_only_what_an_event_names_is_read_again(world: World) -> None:
     assert done.drifts == ()
 
 
-def test_a_drift_is_repaired_and_told_once(world: World) -> None:
+def test_an_external_change_is_reverted_and_returned_once(world: World) -> None:
     world.run(spec(own("owner", "4-7")))
     world.overwrite(f"{OWNER}/{A}", "4")
     done = world.run(spec(own("owner", "4-7")))
@@ -142,7 +142,9 @@ def test_a_drift_is_repaired_and_told_once(world: World) -> None:
     assert world.run(spec(own("owner", "4-7")), everything=True).drifts == ()
 
 
-def test_a_parents_drift_is_told_once_and_not_for_each_child(world: World) -> None:
+def test_an_external_change_of_a_parent_is_returned_once(
+    world: World,
+) -> None:
     world.run(spec(own("owner", "4-7")))
     for path in ("kubepods/besteffort", OTHER, f"{OTHER}/{B}"):
         world.overwrite(path, "0-7")
@@ -153,14 +155,14 @@ def test_a_parents_drift_is_told_once_and_not_for_each_child(world: World) -> No
     ]
 
 
-def test_a_new_wish_is_no_drift(world: World) -> None:
+def test_a_new_spec_is_no_external_change(world: World) -> None:
     world.run(spec(own("owner", "4-7")))
     done = world.run(spec(own("owner", "0-3"), shared="4-7"))
     assert done.drifts == ()
     assert (world.cpus(f"{OWNER}/{A}"), world.cpus(f"{OTHER}/{B}")) == ("0-3", "4-7")
 
 
-def test_what_happens_before_anything_runs_is_no_drift(world: World) -> None:
+def test_a_change_of_an_empty_cgroup_is_no_external_change(world: World) -> None:
     world.run(spec(own("owner", "4-7")))
     world.make("kubepods/podnew")
     world.run(spec(own("owner", "4-7")))
@@ -170,13 +172,13 @@ def test_what_happens_before_anything_runs_is_no_drift(world: World) -> None:
     assert world.cpus("kubepods/podnew") == "0-3"
 
 
-def test_the_kubelet_writing_kubepods_is_no_drift(world: World) -> None:
+def test_a_write_of_the_kubelet_to_kubepods_is_no_external_change(world: World) -> None:
     world.run(spec(own("owner", "4-7")))
     world.overwrite("kubepods", "0-7")
     assert world.run(spec(own("owner", "4-7"))).drifts == ()
 
 
-def test_what_appears_amid_a_pass_is_seen_to_in_the_same_pass(world: World) -> None:
+def test_a_container_that_starts_during_a_pass_is_fenced_by_the_same_pass(world: World) -> None:
     late = f"{OTHER}/{C}"
 
     def be_late(_: Write) -> None:
@@ -189,7 +191,7 @@ def test_what_appears_amid_a_pass_is_seen_to_in_the_same_pass(world: World) -> N
     assert world.cpus(late) == "0-3"
 
 
-def test_what_vanishes_amid_a_pass_is_no_error(world: World) -> None:
+def test_a_pod_that_is_deleted_during_a_pass_is_no_error(world: World) -> None:
     def vanish(_: Write) -> None:
         world.model.before_write = lambda _: None
         world.model.vanish(OTHER)
@@ -200,7 +202,7 @@ def test_what_vanishes_amid_a_pass_is_no_error(world: World) -> None:
     assert world.cpus(f"{OWNER}/{A}") == "4-7"
 
 
-def test_a_tree_that_never_stands_still_is_said_to(world: World) -> None:
+def test_a_tree_that_keeps_changing_is_incomplete(world: World) -> None:
     def undo(write: Write) -> None:
         if write.path == f"{OWNER}/{A}" and write.value == CpuSet.parse("4-7"):
             world.model.after_write = lambda _: None
@@ -215,7 +217,7 @@ def test_a_tree_that_never_stands_still_is_said_to(world: World) -> None:
     assert world.run(spec(own("owner", "4-7"))).complete
 
 
-def test_a_refused_write_is_told_and_nothing_is_reported_as_exclusive(world: World) -> None:
+def test_a_refused_write_is_returned_and_its_cpus_are_not_exclusive(world: World) -> None:
     def refuse(write: Write) -> None:
         if write.path.startswith(OTHER):
             raise CgroupReadOnlyError(write.path, str(write.value), 30, "read-only")
@@ -228,8 +230,8 @@ def test_a_refused_write_is_told_and_nothing_is_reported_as_exclusive(world: Wor
         assert not done.complete
         assert done.failures
     assert done.tree is not None
-    told = summarize(wanted, done.tree, done.desired, NAMING)
-    (one,) = told.containers
+    summary = summarize(wanted, done.tree, done.desired, NAMING)
+    (one,) = summary.containers
     free = CpuSet.parse(world.cpus(f"{OTHER}/{B}")).isdisjoint(CpuSet.parse("1"))
     assert one.exclusive == (str(one.cpus) == "1" and free)
     world.model.before_write = lambda _: None
@@ -245,8 +247,10 @@ def test_a_container_without_a_name_shares_until_it_has_one(world: World) -> Non
     assert world.cpus(f"{OWNER}/{A}") == "4-7"
 
 
-def test_what_appears_below_a_cgroup_that_got_its_cpuset_unseen_is_fenced(world: World) -> None:
-    """On v2 a parent can give its cgroups the controller at any time, and no event tells."""
+def test_a_container_below_a_cgroup_that_changed_without_event_is_fenced(
+    world: World,
+) -> None:
+    """On v2 a parent can give its cgroups the controller at any time, without an event."""
     world.run(spec(own("owner", "4-7")))
     world.make("kubepods/burstable")
     world.model.appeared.clear()
@@ -256,7 +260,7 @@ def test_what_appears_below_a_cgroup_that_got_its_cpuset_unseen_is_fenced(world:
     assert world.cpus(f"kubepods/burstable/podnew/{C}") == "0-3"
 
 
-def test_giving_back_restores_every_set(world: World) -> None:
+def test_a_release_restores_every_set(world: World) -> None:
     before = {path: one.effective_cpus for path, one in world.model.read().cgroups.items()}
     world.run(spec(own("owner", "4-7")))
     done = world.run(None)
@@ -265,7 +269,7 @@ def test_giving_back_restores_every_set(world: World) -> None:
     assert after == before
 
 
-def test_looking_touches_nothing(world: World) -> None:
+def test_observing_writes_nothing(world: World) -> None:
     world.run(spec(own("owner", "4-7")))
     world.overwrite(f"{OWNER}/{A}", "4")
     done = world.reconciler.observe(full_resync=False)
@@ -274,14 +278,14 @@ def test_looking_touches_nothing(world: World) -> None:
     assert world.run(spec(own("owner", "4-7"))).drifts == ()
 
 
-def test_no_tree_is_nothing_to_do(world: World) -> None:
+def test_a_pass_without_kubepods_is_complete(world: World) -> None:
     world.run(spec(own("owner", "4-7")))
     world.model.vanish("kubepods")
     done = world.run(spec(own("owner", "4-7")))
     assert (done.tree, done.complete) == (None, True)
 
 
-def test_dropped_events_make_it_read_everything(world: World) -> None:
+def test_lost_events_cause_a_full_read(world: World) -> None:
     world.run(spec(own("owner", "4-7")))
     world.overwrite(f"{OWNER}/{A}", "4")
     world.model.written.clear()
@@ -291,7 +295,7 @@ def test_dropped_events_make_it_read_everything(world: World) -> None:
     assert world.cpus(f"{OWNER}/{A}") == "4-7"
 
 
-def test_a_pod_that_vanished_takes_its_containers_along(world: World) -> None:
+def test_the_containers_of_a_deleted_pod_are_gone_as_well(world: World) -> None:
     world.run(spec(own("owner", "4-7")))
     world.model.vanish(OWNER)
     done = world.run(spec(own("owner", "4-7")))
