@@ -1,4 +1,4 @@
-"""What a write that failed holds back, and what comes of all the others."""
+"""Which writes a failed write blocks, and what happens to all others."""
 
 import errno
 
@@ -20,7 +20,7 @@ from numapin_enforcer.cgroups.tree import (
 
 
 class Files:
-    """Takes writes, but those to the paths that fail."""
+    """Accepts all writes but those to the failing paths."""
 
     def __init__(self, **failing: type[CgroupError]) -> None:
         self.failing = failing
@@ -28,7 +28,7 @@ class Files:
         self.written: list[Write] = []
 
     def read(self) -> Tree:
-        raise AssertionError("nobody reads here")
+        raise AssertionError("apply must not read")
 
     def write(self, write: Write) -> None:
         kind = self.failing.get(write.path.replace("/", "_"))
@@ -43,7 +43,7 @@ def cpus(path: str, value: str, gains: str = "", leaves: str = "", owner: str = 
     return Write(path, CpuSet.parse(value), Step.NARROW, gained, left, owner)
 
 
-def around(path: str, value: str, gains: str = "", leaves: str = "") -> Write:
+def parent_of_exclusive(path: str, value: str, gains: str = "", leaves: str = "") -> Write:
     """A write to the parent of an exclusive container that gains and loses the same CPUs."""
     sets = (CpuSet.parse(gains), CpuSet.parse(leaves))
     child = Inherited(f"{path}/own", *sets, "b")
@@ -61,7 +61,7 @@ def mems(path: str, value: str, gains: str = "", leaves: str = "") -> Write:
     return Write(path, MemSet.parse(value), Step.MOVE_MEMORY, gained, left)
 
 
-def test_what_came_of_each_write() -> None:
+def test_the_outcome_lists_each_write_by_its_result() -> None:
     files = Files(gone=CgroupVanishedError, bad=CgroupRefusedError)
     gone, bad, after, good = (
         cpus("gone", "1"),
@@ -76,8 +76,8 @@ def test_what_came_of_each_write() -> None:
     assert (outcome.complete, outcome.missing) == (False, (bad, after))
 
 
-def test_what_was_skipped_holds_back_as_well() -> None:
-    """In a chain: who could not be granted his has not left what the next is to get."""
+def test_a_skipped_write_blocks_others_as_well() -> None:
+    """In a chain, a container that was not moved has not left the CPUs of the next."""
     files = Files(bad=CgroupRefusedError)
     bad = cpus("bad", "0", leaves="3")
     one = cpus("one", "3", gains="3", leaves="2", owner="a")
@@ -87,20 +87,20 @@ def test_what_was_skipped_holds_back_as_well() -> None:
     assert Outcome((), (), (), (Skipped(one, bad),)).complete is False
 
 
-def test_all_is_well_when_only_cgroups_vanished() -> None:
+def test_an_outcome_with_only_vanished_cgroups_is_complete() -> None:
     outcome = apply((cpus("gone", "1"), cpus("good", "1")), Files(gone=CgroupVanishedError))
     assert (outcome.complete, outcome.missing) == (True, ())
     assert Outcome((), (), (), ()).complete
 
 
-def test_an_earlier_part_of_the_plan_counts() -> None:
+def test_a_failure_in_an_earlier_part_of_the_plan_blocks_moves() -> None:
     bad, move = mems("pod", "0-2", gains="2"), mems("pod/c", "1", leaves="0")
     assert unblocked((move,), apply((bad,), Files(pod=CgroupRefusedError))) == (move,)
     bad = mems("pod", "1", gains="1")
     assert unblocked((move,), apply((bad,), Files(pod=CgroupRefusedError))) == ()
 
 
-def test_a_move_that_is_held_back_holds_back_others() -> None:
+def test_a_blocked_move_blocks_others() -> None:
     bad = mems("pod/c", "1", gains="1")
     child, parent = mems("pod/c/d", "1", leaves="0"), mems("pod", "1", leaves="0")
     earlier = apply((bad,), Files(pod_c=CgroupRefusedError))
@@ -108,12 +108,12 @@ def test_a_move_that_is_held_back_holds_back_others() -> None:
     assert unblocked((child, parent), earlier) == ()
 
 
-def test_where_nothing_may_be_written_no_move_is_made() -> None:
+def test_with_read_only_cgroups_no_move_is_made() -> None:
     earlier = apply((mems("bad", "0-1", gains="1"),), Files(bad=CgroupReadOnlyError))
     assert unblocked((mems("one", "1", leaves="0"),), earlier) == ()
 
 
-def test_where_nothing_may_be_written_nothing_more_is_tried() -> None:
+def test_with_read_only_cgroups_no_further_write_is_tried() -> None:
     files = Files(bad=CgroupReadOnlyError)
     bad, one, two = cpus("bad", "0", gains="0"), cpus("one", "1"), cpus("two", "1", gains="1")
     assert apply((bad, one, two), files).skipped == (Skipped(one, bad), Skipped(two, bad))
@@ -126,7 +126,7 @@ OWNED = {"gains": "1", "owner": "a"}
 
 
 @pytest.mark.parametrize(
-    ("missing", "write", "held"),
+    ("missing", "write", "blocked"),
     [
         (cpus("x", "0", leaves="1"), cpus("y", "1", **OWNED), True),
         (cpus("x", "0", leaves="2"), cpus("y", "1", **OWNED), False),
@@ -150,12 +150,12 @@ OWNED = {"gains": "1", "owner": "a"}
         (mems("x/c", "0,2", gains="0"), mems("x", "0", leaves="2"), True),
         (unbound("x/c", "0", "1", "3"), cpus("x", "0-3", gains="3"), True),
         (unbound("x/c", "0", "1", "4"), cpus("x", "0-3", gains="3"), False),
-        (unbound("x/own/c", "0", "1", "3"), around("x", "0-3", gains="3"), True),
-        (unbound("x/other/c", "0", "1", "3"), around("x", "0-3", gains="3"), False),
-        (around("x", "0", leaves="1"), cpus("y", "0-1", gains="1"), True),
-        (around("x", "0", leaves="2"), cpus("y", "0-1", gains="1"), False),
-        (cpus("x", "0", leaves="1"), around("y", "0-1", gains="1"), True),
-        (cpus("x", "0", leaves="2"), around("y", "0-1", gains="1"), False),
+        (unbound("x/own/c", "0", "1", "3"), parent_of_exclusive("x", "0-3", gains="3"), True),
+        (unbound("x/other/c", "0", "1", "3"), parent_of_exclusive("x", "0-3", gains="3"), False),
+        (parent_of_exclusive("x", "0", leaves="1"), cpus("y", "0-1", gains="1"), True),
+        (parent_of_exclusive("x", "0", leaves="2"), cpus("y", "0-1", gains="1"), False),
+        (cpus("x", "0", leaves="1"), parent_of_exclusive("y", "0-1", gains="1"), True),
+        (cpus("x", "0", leaves="2"), parent_of_exclusive("y", "0-1", gains="1"), False),
         (cpus("x/c", "0", leaves="1"), cpus("xy", "0", leaves="1"), False),
         (mems("x", "0", leaves="1"), cpus("x", "0", leaves="1"), False),
         (cpus("x", "0", leaves="1"), mems("x", "0", leaves="1"), False),
@@ -167,15 +167,15 @@ OWNED = {"gains": "1", "owner": "a"}
         (mems("x", "0-1", gains="1"), Write("x/c", value=True, step=Step.MOVE_MEMORY), False),
     ],
 )
-def test_what_a_failure_holds_back(missing: Write, write: Write, held: bool) -> None:
+def test_which_writes_a_failure_blocks(missing: Write, write: Write, blocked: bool) -> None:
     files = Files(**{missing.path.replace("/", "_"): CgroupRefusedError})
     failing = apply((missing,), files)
-    assert unblocked((write,), failing) == (() if held else (write,))
+    assert unblocked((write,), failing) == (() if blocked else (write,))
     other = Files(**{missing.path.replace("/", "_"): CgroupRefusedError})
     outcome = apply((missing, write), other)
     if missing.path != write.path:
-        assert (outcome.skipped == (Skipped(write, missing),)) == held
-        assert (outcome.made == (write,)) != held
+        assert (outcome.skipped == (Skipped(write, missing),)) == blocked
+        assert (outcome.made == (write,)) != blocked
 
 
 @pytest.mark.parametrize("value", [CpuSet([0]), MemSet([0]), True])

@@ -89,7 +89,7 @@ def test_a_missing_cpuset_controller_has_its_own_reason(tmp_path: Path, name: st
     assert caught.value.reason == "CpusetControllerMissing"
 
 
-def test_the_driver_is_the_one_whose_pods_are_there(tmp_path: Path) -> None:
+def test_the_driver_is_the_one_that_has_pods(tmp_path: Path) -> None:
     mounts, sets = mounted(tmp_path, Version.V2), ("", "", "0-1", "0")
     message = r"kubepods\.slice and .*kubepods: start the kubelet"
     with pytest.raises(NoKubepodsError, match=message) as caught:
@@ -138,14 +138,14 @@ def test_a_cgroup_without_the_controller_is_left_out(tmp_path: Path) -> None:
     assert list(Cgroupfs(mounted(tmp_path, Version.V2), "k").read().cgroups) == ["k"]
 
 
-def test_a_root_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_root_is_reported(tmp_path: Path) -> None:
     files = Cgroupfs(mounted(tmp_path, Version.V2), "kubepods")
     with pytest.raises(CgroupVanishedError, match="kubepods: there is no such cpuset cgroup"):
         files.read()
 
 
 @pytest.mark.parametrize("path", ["other", "k/../other", "", "..", "kk"])
-def test_nothing_outside_the_tree_is_touched(tmp_path: Path, path: str) -> None:
+def test_paths_outside_the_tree_are_refused(tmp_path: Path, path: str) -> None:
     for name in ("k", "other", "kk"):
         put(tmp_path / name, Version.V2, "", "", "0", "0")
     files = Cgroupfs(mounted(tmp_path, Version.V2), "k")

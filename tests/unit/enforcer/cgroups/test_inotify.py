@@ -1,4 +1,4 @@
-"""A folder tree stands in for cgroupfs: inotify tells the same of both."""
+"""A folder tree replaces cgroupfs: inotify reports the same events for both."""
 
 import ctypes
 import errno
@@ -26,12 +26,12 @@ def watch(root: Path) -> Iterator[CgroupWatch]:
         yield made
 
 
-def test_a_new_folder_is_told(root: Path, watch: CgroupWatch) -> None:
+def test_a_new_folder_is_reported(root: Path, watch: CgroupWatch) -> None:
     (root / "burstable" / "pod1").mkdir()
     assert watch.read().appeared == ("kubepods/burstable/pod1",)
 
 
-def test_folders_made_before_their_parent_was_watched_are_told(
+def test_folders_created_before_their_parent_was_watched_are_reported(
     root: Path, watch: CgroupWatch
 ) -> None:
     (root / "pod1" / "c1" / "nested").mkdir(parents=True)
@@ -39,14 +39,14 @@ def test_folders_made_before_their_parent_was_watched_are_told(
     assert watch.read().appeared == (pod, f"{pod}/c1", f"{pod}/c1/nested")
 
 
-def test_a_folder_inside_a_new_folder_is_told_later(root: Path, watch: CgroupWatch) -> None:
+def test_a_folder_inside_a_new_folder_is_reported_later(root: Path, watch: CgroupWatch) -> None:
     (root / "pod1").mkdir()
     watch.read()
     (root / "pod1" / "c1").mkdir()
     assert watch.read().appeared == ("kubepods/pod1/c1",)
 
 
-def test_a_vanished_folder_is_told_and_forgotten(root: Path, watch: CgroupWatch) -> None:
+def test_a_deleted_folder_is_reported_once(root: Path, watch: CgroupWatch) -> None:
     (root / "pod1").mkdir()
     watch.read()
     (root / "pod1").rmdir()
@@ -54,14 +54,18 @@ def test_a_vanished_folder_is_told_and_forgotten(root: Path, watch: CgroupWatch)
     assert watch.read().vanished == ()
 
 
-def test_a_folder_that_came_and_went_is_only_gone(root: Path, watch: CgroupWatch) -> None:
+def test_a_folder_created_and_deleted_is_reported_as_vanished(
+    root: Path, watch: CgroupWatch
+) -> None:
     (root / "pod1").mkdir()
     (root / "pod1").rmdir()
     changes = watch.read()
     assert (changes.appeared, changes.vanished) == ((), ("kubepods/pod1",))
 
 
-def test_a_folder_that_went_and_came_is_there(root: Path, watch: CgroupWatch) -> None:
+def test_a_folder_deleted_and_created_again_is_reported_as_appeared(
+    root: Path, watch: CgroupWatch
+) -> None:
     (root / "pod1").mkdir()
     watch.read()
     (root / "pod1").rmdir()
@@ -71,18 +75,18 @@ def test_a_folder_that_went_and_came_is_there(root: Path, watch: CgroupWatch) ->
 
 
 @pytest.mark.parametrize("name", ["cpuset.cpus", "cpuset.mems", "cpuset.cpus.partition"])
-def test_a_written_cpuset_file_is_told(root: Path, watch: CgroupWatch, name: str) -> None:
+def test_a_written_cpuset_file_is_reported(root: Path, watch: CgroupWatch, name: str) -> None:
     (root / "burstable" / name).write_text("0-3")
     assert watch.read().written == ("kubepods/burstable",)
 
 
 @pytest.mark.parametrize("name", ["cgroup.procs", "cpu.weight", "tasks"])
-def test_other_files_are_not_told(root: Path, watch: CgroupWatch, name: str) -> None:
+def test_writes_to_other_files_are_not_reported(root: Path, watch: CgroupWatch, name: str) -> None:
     (root / "burstable" / name).write_text("1")
     assert watch.read().written == ()
 
 
-def test_the_root_coming_and_going_asks_for_a_full_look(root: Path, watch: CgroupWatch) -> None:
+def test_creating_or_deleting_the_root_requires_a_full_read(root: Path, watch: CgroupWatch) -> None:
     shutil.rmtree(root)
     assert watch.read().overflowed
     (root / "besteffort").mkdir(parents=True)
@@ -93,7 +97,7 @@ def test_the_root_coming_and_going_asks_for_a_full_look(root: Path, watch: Cgrou
     assert watch.read().written == ("kubepods/besteffort",)
 
 
-def test_what_vanished_is_not_remembered(root: Path, watch: CgroupWatch) -> None:
+def test_deleted_folders_are_forgotten(root: Path, watch: CgroupWatch) -> None:
     for number in range(20):
         (root / f"pod{number}" / "c").mkdir(parents=True)
         watch.read()
@@ -103,14 +107,14 @@ def test_what_vanished_is_not_remembered(root: Path, watch: CgroupWatch) -> None
     assert set(watch._paths.values()) == set(watch._watches)
 
 
-def test_neighbours_of_the_root_are_not_told(root: Path, watch: CgroupWatch) -> None:
+def test_siblings_of_the_root_are_not_reported(root: Path, watch: CgroupWatch) -> None:
     (root.parent / "system.slice").mkdir()
     (root.parent / "system.slice" / "cpuset.cpus").write_text("1")
     changes = watch.read()
     assert (changes.appeared, changes.written, changes.overflowed) == ((), (), False)
 
 
-def test_a_flood_that_the_kernel_drops_is_said_and_the_tree_is_found(
+def test_an_overflow_is_reported_and_the_tree_is_listed_again(
     root: Path, watch: CgroupWatch
 ) -> None:
     limit = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
@@ -128,7 +132,7 @@ def test_a_flood_that_the_kernel_drops_is_said_and_the_tree_is_found(
     assert set(watch._watches) == {"", *changes.appeared}
 
 
-def test_what_came_with_a_late_parent_is_watched_once_it_was_found(tmp_path: Path) -> None:
+def test_folders_below_a_late_parent_are_watched_once_a_rescan_found_them(tmp_path: Path) -> None:
     root = tmp_path / "kubelet" / "kubepods"
     with CgroupWatch(tmp_path, "kubelet/kubepods") as watch:
         root.mkdir(parents=True)
@@ -142,7 +146,7 @@ def test_what_came_with_a_late_parent_is_watched_once_it_was_found(tmp_path: Pat
         assert watch.read().overflowed
 
 
-def test_covering_tells_nothing_and_loses_nothing(root: Path, watch: CgroupWatch) -> None:
+def test_cover_neither_reports_nor_loses_an_event(root: Path, watch: CgroupWatch) -> None:
     (root / "pod1").mkdir()
     watch.cover(["kubepods", "kubepods/burstable", "kubepods/pod1", "kubepods/gone"])
     changes = watch.read()
@@ -151,10 +155,10 @@ def test_covering_tells_nothing_and_loses_nothing(root: Path, watch: CgroupWatch
     assert watch.read().appeared == ()
 
 
-def test_a_storm_is_read_in_parts(
+def test_a_flood_of_events_is_read_in_parts(
     root: Path, watch: CgroupWatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody makes events as fast as they are read: each reading is answered by more."""
+    """Events are made as fast as they are read: each read causes one more."""
     real, count = os.read, 0
 
     def read(descriptor: int, size: int) -> bytes:
@@ -169,7 +173,7 @@ def test_a_storm_is_read_in_parts(
     assert len(second) == MOST_READS
 
 
-def test_a_watch_that_the_kernel_refuses_is_told_with_the_remedy(
+def test_a_refused_watch_is_reported_with_the_remedy(
     root: Path, watch: CgroupWatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> int:

@@ -39,7 +39,7 @@ def test_the_root_is_named_as_the_kubelet_names_it(naming: CgroupNaming, root: s
 
 
 @pytest.mark.parametrize("root", ["/..", "/a/../b", "/a_b", "/a b", "/.", "/a\n", "/$HOME"])
-def test_a_root_that_no_kubelet_has_is_refused(root: str) -> None:
+def test_an_invalid_root_is_refused(root: str) -> None:
     with pytest.raises(InvalidIdError, match="cannot be the cgroup root"):
         CgroupNaming(Driver.CGROUPFS, root)
 
@@ -118,7 +118,9 @@ def test_a_root_that_no_kubelet_has_is_refused(root: str) -> None:
         (SYSTEMD, f"kubepods.slice/pod{UID}", CgroupName(Kind.OTHER)),
     ],
 )
-def test_a_path_says_what_the_cgroup_is(naming: CgroupNaming, path: str, name: CgroupName) -> None:
+def test_a_path_is_parsed_to_its_pod_and_container(
+    naming: CgroupNaming, path: str, name: CgroupName
+) -> None:
     assert naming.parse(path) == name
 
 
@@ -143,7 +145,7 @@ def test_a_path_outside_the_tree_is_refused(path: str) -> None:
     qos=st.sampled_from(Qos),
     uid=st.from_regex(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}", fullmatch=True),
 )
-def test_a_pods_path_is_read_back(naming: CgroupNaming, qos: Qos, uid: str) -> None:
+def test_the_path_of_a_pod_is_parsed_to_that_pod(naming: CgroupNaming, qos: Qos, uid: str) -> None:
     if uid.isascii():
         assert naming.parse(naming.pod_path(qos, uid)) == CgroupName(Kind.POD, qos, uid)
 
@@ -158,6 +160,6 @@ def test_no_name_that_the_kernel_allows_breaks_the_parser(
 
 
 @pytest.mark.parametrize("uid", ["", "..", "a/b", "a_b", "-a", "a\n", "a" * 65, "ä"])
-def test_an_id_that_must_not_become_a_path_is_refused(uid: str) -> None:
+def test_an_invalid_pod_uid_is_refused(uid: str) -> None:
     with pytest.raises(InvalidIdError, match="cannot be a pod's UID"):
         CGROUPFS.pod_path(Qos.BURSTABLE, uid)

@@ -1,4 +1,4 @@
-"""Cgroup paths as real container runtimes made them, and what they are read as."""
+"""Cgroup paths that real container runtimes created, and how they are parsed."""
 
 from pathlib import Path
 
@@ -22,9 +22,7 @@ FILES = ("cpuset.cpus", "cpuset.mems", "cpuset.cpus.effective", "cpuset.mems.eff
 
 
 @pytest.mark.parametrize("recorded", TREES, ids=lambda path: path.stem)
-def test_every_cgroup_of_a_real_node_is_known_for_what_it_is(
-    recorded: Path, tmp_path: Path
-) -> None:
+def test_the_kind_of_every_cgroup_of_a_real_node_is_parsed(recorded: Path, tmp_path: Path) -> None:
     lines = [line.split() for line in recorded.read_text().splitlines() if line[0] != "#"]
     for _, path in lines:
         (tmp_path / path).mkdir(parents=True)

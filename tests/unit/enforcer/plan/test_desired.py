@@ -19,7 +19,7 @@ from support.values.specs_and_trees import (
 )
 
 
-def test_owners_have_their_own_and_everybody_else_the_pool() -> None:
+def test_exclusive_containers_get_their_cpus_and_all_others_the_pool() -> None:
     assert cpus_of(spec(assigned("owner", "5-6")), tree(), NAMES) == {
         "kubepods": "0-7",
         "burstable": "0-3",
@@ -32,11 +32,11 @@ def test_owners_have_their_own_and_everybody_else_the_pool() -> None:
     }
 
 
-def test_a_pod_has_room_for_an_owner_that_is_not_there_yet() -> None:
+def test_a_pod_has_the_cpus_of_a_container_that_does_not_exist_yet() -> None:
     assert cpus_of(spec(assigned("to-come", "7")), tree(), NAMES)["pod1"] == "0-3,7"
 
 
-def test_a_pod_of_a_class_has_room_as_well_and_the_class_around_it() -> None:
+def test_the_class_of_a_pod_has_the_cpus_of_its_future_container_as_well() -> None:
     every, both = CpuSet(range(8)), MemSet([0, 1])
     paths = ("kubepods", "kubepods/burstable", "kubepods/burstable/pod1")
     observed = tree_of(
@@ -46,7 +46,7 @@ def test_a_pod_of_a_class_has_room_as_well_and_the_class_around_it() -> None:
     assert wanted == {"kubepods": "0-7", "burstable": "0-3,7", "pod1": "0-3,7"}
 
 
-def test_what_nobody_knows_shares_wherever_it_is() -> None:
+def test_an_unknown_cgroup_gets_the_pool_at_any_level() -> None:
     every, both = CpuSet(range(8)), MemSet([0, 1])
     paths = ("kubepods", "kubepods/odd", POD, f"{POD}/odd")
     sets = (every, both, every, both)
@@ -67,14 +67,14 @@ def test_what_nobody_knows_shares_wherever_it_is() -> None:
     ],
     ids=[
         "named",
-        "not named yet: shared",
-        "not named, but on the very set of one: it is that one",
-        "not named, on a part of a set: shared",
-        "the name is another cgroup's",
+        "unnamed: shared",
+        "unnamed, on exactly one set: that container",
+        "unnamed, on part of a set: shared",
+        "another cgroup has the name",
         "not listed",
     ],
 )
-def test_who_a_cgroup_is_comes_from_the_runtime(
+def test_the_runtime_names_the_container_of_a_cgroup(
     found: str, names: dict[str, str], want: str
 ) -> None:
     assert cpus_of(spec(assigned("owner", "5-6")), tree(owner=found), names)["owner"] == want
@@ -92,23 +92,23 @@ def test_who_a_cgroup_is_comes_from_the_runtime(
         ({"guest": "5-6", "owner": "5-6"}, {GUEST: "guest", SANDBOX: ""}, "0-3"),
     ],
     ids=[
-        "it can only be the owner who is missing",
-        "another owner is there",
-        "another has no name either",
-        "no owner is missing",
-        "several owners are missing",
+        "only one exclusive container is missing",
+        "another exclusive container exists",
+        "another cgroup is unnamed",
+        "no exclusive container is missing",
+        "several exclusive containers are missing",
         "several with the same CPUs are missing",
-        "who has the CPUs before him may still run",
+        "the container that had the CPUs may still run",
     ],
 )
-def test_a_newborn_waits_for_its_name_where_it_will_be(
+def test_an_unnamed_container_waits_for_its_name_on_its_future_cpus(
     owners: dict[str, str], names: dict[str, str], want: str
 ) -> None:
     one = spec(*(assigned(name, cpus) for name, cpus in owners.items()))
     assert cpus_of(one, tree(), names)["owner"] == want
 
 
-def test_a_newborn_waits_only_for_an_owner_and_where_its_pod_was_met() -> None:
+def test_an_unnamed_container_waits_only_if_exclusive_and_its_pod_has_names() -> None:
     one = spec(assigned("owner", "5-6"), assigned("helper", "7", exclusive=False))
     assert cpus_of(one, tree(), {GUEST: "guest", SANDBOX: ""})["owner"] == "5-6"
     every, both = CpuSet(range(8)), MemSet([0, 1])
@@ -118,14 +118,14 @@ def test_a_newborn_waits_only_for_an_owner_and_where_its_pod_was_met() -> None:
     assert cpus_of(one, alone, {})["owner"] == "0-3"
 
 
-def test_a_newborn_is_nobody_until_it_has_its_name() -> None:
+def test_an_unnamed_container_is_not_exclusive() -> None:
     one, names = spec(assigned("owner", "5-6")), {GUEST: "guest", SANDBOX: ""}
     for found in ("0-7", "5-6"):
         wanted = desire(one, tree(owner=found), NAMING, names, machine())[f"{POD}/{OWNER}"]
         assert (str(wanted.cpus), wanted.container, wanted.owner) == ("5-6", None, "")
 
 
-def test_a_nested_cgroup_goes_with_its_container_but_keeps_a_choice_of_its_own() -> None:
+def test_a_nested_cgroup_follows_its_container_and_stays_narrower_if_it_was() -> None:
     owner = spec(assigned("owner", "4-6"))
     assert cpus_of(owner, tree(owner="4-7", inner="4-7"), NAMES)["inner"] == "4-6"
     assert cpus_of(owner, tree(owner="4-7", inner="6-7"), NAMES)["inner"] == "6"
@@ -142,7 +142,7 @@ def test_a_nested_cgroup_goes_with_its_container_but_keeps_a_choice_of_its_own()
         ("0-1", "0", "1", "1"),
     ],
 )
-def test_a_nested_cgroups_memory_goes_with_its_containers(
+def test_the_memory_of_a_nested_cgroup_follows_its_container(
     container: str, inner: str, assigns: str, want: str
 ) -> None:
     every, path = CpuSet(range(8)), f"{POD}/{OWNER}"
@@ -156,7 +156,7 @@ def test_a_nested_cgroups_memory_goes_with_its_containers(
     assert (str(nested.mems), nested.owner) == (want, "1/owner")
 
 
-def test_memory_is_where_the_spec_says_else_anywhere() -> None:
+def test_memory_is_bound_as_the_spec_says_else_to_all_numa_nodes() -> None:
     one = spec(assigned("owner", "5", "1"), assigned("guest", "", "0", exclusive=False))
     wanted = desire(one, tree(), NAMING, NAMES, machine())
     mems = {path.rpartition("/")[2]: str(want.mems) for path, want in wanted.items()}
@@ -174,9 +174,9 @@ def test_memory_is_where_the_spec_says_else_anywhere() -> None:
         ("0-3", "5-6", True, "4,7"),
         ("0-4,7", "5-6", False, "5-6"),
     ],
-    ids=["part of an owner's", "all of an owner's", "the pool", "all but an owner's"],
+    ids=["some exclusive", "all exclusive", "the pool", "all but the exclusive"],
 )
-def test_what_went_offline_is_left_out(offline: str, owner: str, alone: bool, shared: str) -> None:
+def test_offline_cpus_are_left_out(offline: str, owner: str, alone: bool, shared: str) -> None:
     one = spec(assigned("owner", "5-6"))
     wanted = desire(one, tree(), NAMING, NAMES, machine(offline))
     mine = wanted[f"{POD}/{OWNER}"]
@@ -184,39 +184,39 @@ def test_what_went_offline_is_left_out(offline: str, owner: str, alone: bool, sh
     assert str(wanted[f"{POD}/{GUEST}"].cpus) == shared
 
 
-def test_an_owner_is_known_by_what_is_left_of_its_cpus() -> None:
+def test_an_unnamed_container_is_identified_by_its_online_cpus() -> None:
     wanted = desire(spec(assigned("owner", "5-6")), tree(owner="6"), NAMING, {}, machine("5"))
     assert wanted[f"{POD}/{OWNER}"].owner == "1/owner"
 
 
-def test_who_is_listed_and_owns_nothing_is_no_owner() -> None:
+def test_a_listed_container_without_exclusive_cpus_is_not_exclusive() -> None:
     one = spec(assigned("owner", "5-6", exclusive=False))
     wanted = desire(one, tree(), NAMING, NAMES, machine())[f"{POD}/{OWNER}"]
     assert (str(wanted.cpus), wanted.exclusive, wanted.owner) == ("5-6", False, "")
     assert cpus_of(one, tree(owner="5-6"), {})["owner"] == "0-3"
 
 
-def test_memory_that_went_is_left_out() -> None:
+def test_numa_nodes_without_memory_are_left_out() -> None:
     left = Topology(machine().cpus, (NumaNode(0, 2**30), NumaNode(1, 0)))
     one = spec(assigned("owner", "5", "1"), assigned("guest", "", "0-1", exclusive=False))
     wanted = desire(one, tree(), NAMING, NAMES, left)
     assert [str(wanted[f"{POD}/{each}"].mems) for each in (OWNER, GUEST)] == ["0", "0"]
 
 
-def test_when_the_pool_is_offline_the_cpus_that_nobody_owns_take_its_place() -> None:
+def test_if_the_pool_is_offline_the_cpus_that_are_not_exclusive_replace_it() -> None:
     one = spec(assigned("owner", "5-6"), assigned("guest", "4,7", exclusive=False))
     wanted = desire(one, tree(), NAMING, NAMES, machine("0-3"))
     assert str(wanted[f"{POD}/{SANDBOX}"].cpus) == "4,7"
     assert str(wanted[f"{POD}/{OWNER}"].cpus) == "5-6"
 
 
-def test_kubepods_stays_as_found_while_it_holds_what_is_wanted() -> None:
+def test_kubepods_is_unchanged_if_it_contains_what_is_desired() -> None:
     one = spec(assigned("owner", "5"))
     assert cpus_of(one, tree(kubepods="0-6"), NAMES)["kubepods"] == "0-6"
     assert cpus_of(one, tree(kubepods="0-4"), NAMES)["kubepods"] == "0-7"
 
 
-def test_a_container_and_the_one_that_replaces_it_are_one_owner() -> None:
+def test_a_container_and_its_replacement_are_the_same_exclusive_container() -> None:
     observed = tree(owner="5-6")
     names = {OWNER: "owner", GUEST: "owner"}
     wanted = desire(spec(assigned("owner", "5-6")), observed, NAMING, names, machine())

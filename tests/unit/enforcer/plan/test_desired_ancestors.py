@@ -1,4 +1,4 @@
-"""What is around the cgroups that get something, up to kubepods; and what owners own in all."""
+"""The sets of ancestors up to kubepods, and all exclusive CPUs together."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from numapin_enforcer.plan.desired import Desired, contain, owned_cpus, release
 from support.values.specs_and_trees import assigned, machine, tree
 
 
-def test_released_everybody_has_what_kubepods_has() -> None:
+def test_after_release_every_cgroup_has_what_kubepods_has() -> None:
     observed = tree(kubepods="0-6", owner="5")
     wanted = release(observed, machine())
     assert list(wanted) == list(observed.cgroups)
@@ -17,13 +17,13 @@ def test_released_everybody_has_what_kubepods_has() -> None:
 
 
 def chain(cpus: str = "0-7", mems: str = "0-1") -> Tree:
-    """kubepods and three cgroups, each in the one before."""
+    """kubepods and three cgroups, each the child of the one before."""
     sets = CpuSet.parse(cpus), MemSet.parse(mems)
     paths = ("kubepods", "kubepods/a", "kubepods/a/b", "kubepods/a/b/c")
     return tree_of(Version.V2, "kubepods", (Cgroup(path, *sets, *sets) for path in paths))
 
 
-def test_whoever_is_around_a_cgroup_holds_all_that_it_is_to_have() -> None:
+def test_ancestors_contain_the_desired_sets_of_their_descendants() -> None:
     one, node = assigned("owner", "3"), MemSet([0])
     wanted = {
         "kubepods/a": Desired(CpuSet([0]), node),
@@ -56,16 +56,16 @@ def test_whoever_is_around_a_cgroup_holds_all_that_it_is_to_have() -> None:
     ],
     ids=[
         "as found",
-        "less what is offline",
+        "without offline CPUs",
         "no memory",
-        "newborn",
+        "just created",
         "all offline",
         "too narrow",
         "wide enough without the first CPU",
-        "less a NUMA node without memory",
+        "without a NUMA node that has no memory",
     ],
 )
-def test_kubepods_is_as_found_or_has_everything(
+def test_kubepods_is_unchanged_or_gets_every_cpu_and_numa_node(
     cpus: str, mems: str, offline: str, root: tuple[str, str]
 ) -> None:
     found = chain(cpus, mems)
@@ -76,7 +76,7 @@ def test_kubepods_is_as_found_or_has_everything(
     assert (str(held.cpus), str(held.mems)) == root
 
 
-def test_owned_are_the_cpus_of_owners_alone() -> None:
+def test_owned_cpus_are_those_of_exclusive_containers() -> None:
     owner, guest = assigned("owner", "5"), assigned("guest", "6", exclusive=False)
     wanted = [
         Desired(CpuSet([5]), MemSet([0]), owner, exclusive=True),

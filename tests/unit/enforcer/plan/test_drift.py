@@ -12,7 +12,7 @@ def _drift(path: str, container: ContainerAssignment | None = None) -> Drift:
     return Drift(path, (CpuSet((0,)), mems), (CpuSet((1,)), mems), container)
 
 
-def test_drift_tells_both_sets() -> None:
+def test_a_drift_names_the_sets_found_and_desired() -> None:
     drift = Drift("p", (CpuSet(), MemSet((1,))), (CpuSet((1,)), MemSet((0,))))
     assert str(drift) == "cgroup p had cpus none instead of 1 and mems 1 instead of 0; reverted"
 
@@ -25,7 +25,7 @@ def test_a_drift_is_named_by_container_or_cgroup() -> None:
 
 
 def _found(cpus: str, meant: str, *, owns: bool = False, mems: str = "0") -> Drift:
-    """On a machine on which CPUs 2-3 are owned."""
+    """A drift on a machine whose CPUs 2-3 are exclusive."""
     sets = (CpuSet.parse(cpus), MemSet.parse(mems)), (CpuSet.parse(meant), MemSet([0]))
     return Drift("p", *sets, owned=CpuSet([2, 3]), owns=owns)
 
@@ -51,7 +51,7 @@ def _body(status: dict[str, object], uid: str = "1") -> dict[str, object]:
     return {"metadata": {"uid": uid}, "status": status}
 
 
-def test_drifts_are_counted_by_cause_and_over_restarts() -> None:
+def test_drifts_are_counted_by_cause_and_across_restarts() -> None:
     count = DriftCount()
     assert (count.total, count.causes) == (0, {})
     count.add(_found("0", "0-1"))
@@ -70,7 +70,7 @@ def test_drifts_are_counted_by_cause_and_over_restarts() -> None:
     assert again.total == 7
 
 
-def test_where_causes_are_not_kept_the_count_still_is() -> None:
+def test_the_count_continues_if_the_api_server_drops_the_causes() -> None:
     count = DriftCount()
     for number in range(1, 4):
         count.add(_found("0", "0-1"))
@@ -78,7 +78,7 @@ def test_where_causes_are_not_kept_the_count_still_is() -> None:
         assert (count.total, count.causes) == (number, {"Strayed": number})
 
 
-def test_a_new_assignment_has_seen_none() -> None:
+def test_a_new_assignment_starts_at_zero() -> None:
     count = DriftCount()
     count.add(_found("0", "0-1"))
     count.resume(_body({"driftCount": 4, "driftCauses": {"Strayed": 3}}))

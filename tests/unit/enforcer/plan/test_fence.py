@@ -1,4 +1,4 @@
-"""The fence while the enforcer is down: no pod gets exclusive CPUs of another."""
+"""While no enforcer runs: exclusive CPUs stay exclusive, and their containers keep them."""
 
 import errno
 
@@ -34,14 +34,14 @@ POD = Pod("1", Qos.GUARANTEED, ("container-a",), frozenset(), stranger=False)
 SIDECAR = POD.container_path("container-b")
 
 
-def stand_in(world: World, model: KernelModel, spec: NodeAssignmentSpec) -> Outcome:
+def standby_pass(world: World, model: KernelModel, spec: NodeAssignmentSpec) -> Outcome:
     """One pass of a standby."""
     tree = model.read()
     return apply(plan(tree, fence(spec, tree, NAMING, world.topology)).quick, model)
 
 
-def foreign(world: World, spec: NodeAssignmentSpec, path: str) -> CpuSet:
-    """What is owned by pods that neither hold `path` nor are held by it."""
+def exclusive_of_others(world: World, spec: NodeAssignmentSpec, path: str) -> CpuSet:
+    """The exclusive CPUs of pods that are neither ancestors nor descendants of `path`."""
     found = CpuSet()
     for owner, cpus in exclusive_containers(world, spec).items():
         pod = owner.rpartition("/")[0]
@@ -50,29 +50,31 @@ def foreign(world: World, spec: NodeAssignmentSpec, path: str) -> CpuSet:
     return found
 
 
-def come_in(model: KernelModel, paths: list[str]) -> None:
+def create(model: KernelModel, paths: list[str]) -> None:
     for path in paths:
-        model.groups[parent(path)].tasks = 0  # v2 has tasks only where nothing is inside
+        model.groups[parent(path)].tasks = 0  # on v2 only leaves have tasks
         born(model, path)
 
 
-def assert_nobody_is_on_anothers(world: World, spec: NodeAssignmentSpec, tree: Tree) -> None:
+def assert_exclusive_cpus_are_not_shared(
+    world: World, spec: NodeAssignmentSpec, tree: Tree
+) -> None:
     for path, cgroup in tree.cgroups.items():
         if path != tree.root:
             assert cgroup.effective_cpus, path
-            assert cgroup.effective_cpus.isdisjoint(foreign(world, spec, path)), path
+            assert cgroup.effective_cpus.isdisjoint(exclusive_of_others(world, spec, path)), path
 
 
 @patient
 @given(data=st.data(), world=worlds())
-def test_from_any_tree_everybody_leaves_what_another_pod_owns(
+def test_from_any_tree_every_cgroup_leaves_the_exclusive_cpus_of_other_pods(
     data: st.DataObject, world: World
 ) -> None:
     model, spec = data.draw(scattered(world)), data.draw(specs(world))
     Watch(world, model, holders(world, model, spec))
-    assert stand_in(world, model, spec).complete
+    assert standby_pass(world, model, spec).complete
     tree = model.read()
-    assert_nobody_is_on_anothers(world, spec, tree)
+    assert_exclusive_cpus_are_not_shared(world, spec, tree)
     wanted = fence(spec, tree, NAMING, world.topology)
     assert not breached(tree, wanted)
     assert plan(tree, wanted).quick == ()
@@ -80,7 +82,7 @@ def test_from_any_tree_everybody_leaves_what_another_pod_owns(
 
 @patient
 @given(data=st.data(), world=worlds())
-def test_what_an_enforcer_left_stays_as_it_is(data: st.DataObject, world: World) -> None:
+def test_a_tree_that_an_enforcer_left_is_not_changed(data: st.DataObject, world: World) -> None:
     model, spec = in_force(data, world)
     before = model.read()
     assert not breached(before, fence(spec, before, NAMING, world.topology))
@@ -88,39 +90,39 @@ def test_what_an_enforcer_left_stays_as_it_is(data: st.DataObject, world: World)
 
 @patient
 @given(data=st.data(), world=worlds())
-def test_newcomers_are_fenced_and_nobody_else_is_touched(data: st.DataObject, world: World) -> None:
+def test_new_cgroups_are_fenced_and_no_other_is_changed(data: st.DataObject, world: World) -> None:
     model, spec = in_force(data, world)
     before = model.read()
     watch = Watch(world, model, holders(world, model, spec))
-    come = data.draw(pods("pod-9", NAMING), label="who comes").paths()
-    come_in(model, come)
-    watch.unseen = set(come)
-    assert stand_in(world, model, spec).complete
+    new = data.draw(pods("pod-9", NAMING), label="new pod").paths()
+    create(model, new)
+    watch.unseen = set(new)
+    assert standby_pass(world, model, spec).complete
     after = model.read()
-    assert_nobody_is_on_anothers(world, spec, after)
+    assert_exclusive_cpus_are_not_shared(world, spec, after)
     for path, cgroup in before.cgroups.items():
         assert after.cgroups[path].effective_cpus == cgroup.effective_cpus, path
 
 
 @patient
-@given(data=st.data(), world=worlds(), place=st.integers(0, 8))
-def test_what_is_refused_leaves_owners_alone_and_is_done_the_next_time(
-    data: st.DataObject, world: World, place: int
+@given(data=st.data(), world=worlds(), index=st.integers(0, 8))
+def test_after_a_refused_write_exclusive_cpus_stay_so_and_the_next_pass_completes(
+    data: st.DataObject, world: World, index: int
 ) -> None:
     model, spec = in_force(data, world)
     watch = Watch(world, model, holders(world, model, spec))
-    come = data.draw(pods("pod-9", NAMING), label="who comes").paths()
-    come_in(model, come)
-    watch.unseen = set(come)
-    model.before_write = refuse({place}, errno.EBUSY, watch.before)
-    stand_in(world, model, spec)
+    new = data.draw(pods("pod-9", NAMING), label="new pod").paths()
+    create(model, new)
+    watch.unseen = set(new)
+    model.before_write = refuse({index}, errno.EBUSY, watch.before)
+    standby_pass(world, model, spec)
     model.before_write = watch.before
-    assert stand_in(world, model, spec).complete
-    assert_nobody_is_on_anothers(world, spec, model.read())
+    assert standby_pass(world, model, spec).complete
+    assert_exclusive_cpus_are_not_shared(world, spec, model.read())
 
 
-def owned(version: Version) -> tuple[World, KernelModel, NodeAssignmentSpec]:
-    """A container owns CPUs 4-5 and stands on them, beside its sandbox; all else share 0-3."""
+def one_exclusive(version: Version) -> tuple[World, KernelModel, NodeAssignmentSpec]:
+    """A container has CPUs 4-5 exclusively, beside its sandbox; all others share 0-3."""
     world = World(version, EIGHT, CpuSet(range(8)), (POD,))
     owner = assigned(POD, "container-a", CpuSet([4, 5]), MemSet())
     pools = Pools(reserved=CpuSet([0]), shared=CpuSet([0, 1, 2, 3]))
@@ -135,13 +137,13 @@ def cpus_of(model: KernelModel, path: str) -> str:
 
 
 @pytest.mark.parametrize("version", Version)
-def test_a_sidecar_that_is_born_meanwhile_does_not_join_the_owner_of_its_pod(
+def test_a_sidecar_created_meanwhile_does_not_share_the_exclusive_cpus_of_its_pod(
     version: Version,
 ) -> None:
-    world, model, spec = owned(version)
+    world, model, spec = one_exclusive(version)
     born(model, SIDECAR)
     assert cpus_of(model, SIDECAR) == "0-5"
-    assert stand_in(world, model, spec).complete
+    assert standby_pass(world, model, spec).complete
     assert cpus_of(model, SIDECAR) == "0-3"
     assert cpus_of(model, POD.container_path("container-a")) == "4-5"
 
@@ -150,20 +152,20 @@ def test_a_sidecar_that_is_born_meanwhile_does_not_join_the_owner_of_its_pod(
 @pytest.mark.parametrize(
     ("found", "left"), [("0-4", "0-4"), ("3", "3"), ("4", "4"), ("4-5", "4-5")]
 )
-def test_who_was_set_by_somebody_keeps_what_its_own_pod_has(
+def test_a_cgroup_that_was_set_keeps_the_cpus_of_its_own_pod(
     version: Version, found: str, left: str
 ) -> None:
-    """It may be the owner, which others have moved."""
-    world, model, spec = owned(version)
+    """It may be the exclusive container, moved by an external change."""
+    world, model, spec = one_exclusive(version)
     owner = POD.container_path("container-a")
     model.write(Write(owner, CpuSet.parse(found), Step.WIDEN))
-    assert stand_in(world, model, spec).complete
+    assert standby_pass(world, model, spec).complete
     assert cpus_of(model, owner) == left
 
 
 @pytest.mark.parametrize("version", Version)
-def test_a_class_that_was_opened_is_closed_again(version: Version) -> None:
-    world, model, spec = owned(version)
+def test_a_class_that_was_widened_is_narrowed_again(version: Version) -> None:
+    world, model, spec = one_exclusive(version)
     model.write(Write("kubepods/besteffort", CpuSet(range(8)), Step.WIDEN))
-    assert stand_in(world, model, spec).complete
+    assert standby_pass(world, model, spec).complete
     assert cpus_of(model, "kubepods/besteffort") == "0-3"

@@ -1,4 +1,4 @@
-"""Plans that people can read: which writes, in which order."""
+"""Which writes a plan makes, in which order; in small trees."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,7 +16,7 @@ ROOT, SHARED, ONE, TWO = "k", "k/shared", "k/one", "k/two"
 
 
 def tree(version: Version, sets: Mapping[str, str], mems: Mapping[str, str] | None = None) -> Tree:
-    """A tree in which everybody asked for what he has."""
+    """A tree in which every cgroup asked for exactly what it has."""
     cgroups = []
     for path, text in sets.items():
         cpus, nodes = CpuSet.parse(text), MemSet.parse((mems or {}).get(path, "0-1"))
@@ -34,7 +34,7 @@ def want(cpus: str, owner: str = "", mems: str = "") -> Desired:
     return Desired(CpuSet.parse(cpus), nodes or BOTH, container, exclusive=True)
 
 
-def told(planned: Plan) -> list[str]:
+def lines(planned: Plan) -> list[str]:
     """Each write as `step path=set`."""
     return [f"{write.step} {write.path[2:]}={write.value}" for write in planned.writes]
 
@@ -74,20 +74,22 @@ def told(planned: Plan) -> list[str]:
             [],
         ),
     ],
-    ids=["fence", "swap", "chain", "owner and pool swap", "hand back", "nothing to do"],
+    ids=["fence", "swap", "chain", "exclusive and shared swap", "shrink", "nothing to do"],
 )
-def test_nobody_meets_an_owner(
+def test_exclusive_cpus_are_shared_with_no_other_cgroup(
     version: Version, found: dict[str, str], wanted: dict[str, Desired], writes: list[str]
 ) -> None:
-    assert told(plan(tree(version, found), wanted)) == writes
+    assert lines(plan(tree(version, found), wanted)) == writes
 
 
 @pytest.mark.parametrize("version", Version)
-def test_what_is_inside_a_future_owner_is_parked_with_it(version: Version) -> None:
+def test_a_child_of_a_future_exclusive_container_gets_interim_cpus_with_it(
+    version: Version,
+) -> None:
     inside = f"{ONE}/in"
     found = {ROOT: "0-3", SHARED: "0-1", ONE: "2", inside: "2"}
     wanted = {SHARED: want("0,2"), ONE: want("1", "a"), inside: want("1", "a")}
-    assert told(plan(tree(version, found), {ROOT: want("0-3"), **wanted})) == [
+    assert lines(plan(tree(version, found), {ROOT: want("0-3"), **wanted})) == [
         "Narrow shared=0",
         "Narrow one=0,2-3",
         "Narrow one/in=0,3",
@@ -100,11 +102,11 @@ def test_what_is_inside_a_future_owner_is_parked_with_it(version: Version) -> No
 
 
 @pytest.mark.parametrize("version", Version)
-def test_what_is_inside_a_parked_owner_stays_on_what_it_has_of_that(version: Version) -> None:
+def test_a_child_keeps_the_interim_cpus_that_it_already_has(version: Version) -> None:
     inside = f"{ONE}/in"
     found = {ROOT: "0-3", SHARED: "0-1", ONE: "1-2", inside: "1"}
     wanted = {SHARED: want("0-2"), ONE: want("3", "a"), inside: want("3", "a")}
-    assert told(plan(tree(version, found), {ROOT: want("0-3"), **wanted})) == [
+    assert lines(plan(tree(version, found), {ROOT: want("0-3"), **wanted})) == [
         "Narrow one=1",
         "Narrow one=0-2",
         "Grant one=0-3",
@@ -115,33 +117,35 @@ def test_what_is_inside_a_parked_owner_stays_on_what_it_has_of_that(version: Ver
 
 
 @pytest.mark.parametrize("version", Version)
-def test_what_is_inside_an_owner_on_what_that_loses_goes_where_it_stays(version: Version) -> None:
+def test_a_child_on_a_cpu_that_its_container_loses_moves_to_one_that_it_keeps(
+    version: Version,
+) -> None:
     inside = f"{ONE}/in"
     found = {ROOT: "0-3", SHARED: "0-1", ONE: "2-3", inside: "3"}
     wanted = {SHARED: want("0-1"), ONE: want("2", "a"), inside: want("2", "a")}
     planned = plan(tree(version, found), {ROOT: want("0-3"), **wanted})
-    assert told(planned) == ["Narrow one/in=2", "Narrow one=2"]
+    assert lines(planned) == ["Narrow one/in=2", "Narrow one=2"]
 
 
 @pytest.mark.parametrize("version", Version)
-def test_one_that_has_no_other_place_is_parked_with_its_predecessor(version: Version) -> None:
-    """Everything shared is still somebody's own."""
+def test_without_free_cpus_interim_cpus_are_those_of_its_predecessor(version: Version) -> None:
+    """All shared CPUs are still exclusive CPUs of other containers."""
     successor = "k/zero"
     found = {ROOT: "0-4", ONE: "2", TWO: "0", successor: "3"}
     wanted = {ONE: want("1-2", "a"), TWO: want("4", "b"), successor: want("1-2", "a")}
-    assert told(plan(tree(version, found), {ROOT: want("0-4"), **wanted})) == [
+    assert lines(plan(tree(version, found), {ROOT: want("0-4"), **wanted})) == [
         "Narrow zero=1-2",
         "Narrow two=4",
         "Grant one=1-2",
     ]
 
 
-def test_a_pod_that_keeps_nothing_gets_an_owners_cpus_only_with_the_owner() -> None:
-    """Else whoever is born in it meets the owner who is still there."""
-    newborn = f"{ONE}/new"
-    found = {ROOT: "0-3", ONE: "1", newborn: "", TWO: "3"}
-    wanted = {ONE: want("0,3"), newborn: want("3", "a"), TWO: want("2", "b")}
-    assert told(plan(tree(Version.V1, found), {ROOT: want("0-3"), **wanted})) == [
+def test_a_pod_without_kept_cpus_gets_exclusive_cpus_only_with_their_container() -> None:
+    """A container created in the pod would otherwise share CPUs with the container that leaves."""
+    created = f"{ONE}/new"
+    found = {ROOT: "0-3", ONE: "1", created: "", TWO: "3"}
+    wanted = {ONE: want("0,3"), created: want("3", "a"), TWO: want("2", "b")}
+    assert lines(plan(tree(Version.V1, found), {ROOT: want("0-3"), **wanted})) == [
         "Narrow two=0-1",
         "Narrow one=0-1",
         "Narrow one=0",
@@ -152,7 +156,7 @@ def test_a_pod_that_keeps_nothing_gets_an_owners_cpus_only_with_the_owner() -> N
 
 
 def inheriting(count: int) -> tuple[Tree, dict[str, Desired]]:
-    """A v2 class of `count` containers that never asked for anything."""
+    """A v2 QoS class of `count` containers that asked for no CPUs."""
     paths = [ROOT, SHARED, *(f"{SHARED}/{index}" for index in range(count)), ONE]
     everything = CpuSet(range(4))
     cgroups = (Cgroup(path, CpuSet(), MemSet(), everything, BOTH) for path in paths)
@@ -160,8 +164,8 @@ def inheriting(count: int) -> tuple[Tree, dict[str, Desired]]:
     return tree_of(Version.V2, ROOT, cgroups), {**wanted, ROOT: want("0-3"), ONE: want("3", "a")}
 
 
-def test_on_v2_one_write_fences_all_that_inherit() -> None:
-    assert told(plan(*inheriting(100))) == ["Narrow shared=0-2", "Narrow one=3"]
+def test_on_v2_one_write_to_a_parent_narrows_all_that_inherit_from_it() -> None:
+    assert lines(plan(*inheriting(100))) == ["Narrow shared=0-2", "Narrow one=3"]
 
 
 def test_on_v1_children_shrink_before_parents_and_grow_after_them() -> None:
@@ -171,8 +175,8 @@ def test_on_v1_children_shrink_before_parents_and_grow_after_them() -> None:
     to_wide = {each: want("0-3") for each in wide}
     shrinking = ["Narrow shared/x=0", "Narrow shared=0"]
     growing = ["Widen shared=0-3", "Widen shared/x=0-3"]
-    assert told(plan(tree(Version.V1, wide), to_narrow)) == shrinking
-    assert told(plan(tree(Version.V1, narrow), to_wide)) == growing
+    assert lines(plan(tree(Version.V1, wide), to_narrow)) == shrinking
+    assert lines(plan(tree(Version.V1, narrow), to_wide)) == growing
 
 
 def test_on_v2_a_child_that_must_not_grow_is_bound_first() -> None:
@@ -193,14 +197,14 @@ def test_on_v2_a_child_that_must_not_grow_is_bound_first() -> None:
         ),
     )
     wanted = {ROOT: want("0-3"), ONE: want("0-2"), sandbox: want("0-1"), owner: want("2", "a")}
-    assert told(plan(observed, wanted)) == [
+    assert lines(plan(observed, wanted)) == [
         "Grant one/sandbox=0-1",
         "Grant one=0-2",
         "Grant one/owner=2",
     ]
 
 
-def test_on_v2_one_that_inherits_through_another_is_bound_as_well() -> None:
+def test_on_v2_a_descendant_that_inherits_through_its_parent_is_bound_as_well() -> None:
     middle, sandbox, owner = f"{ONE}/m", f"{ONE}/m/sandbox", f"{ONE}/m/owner"
     found = {ROOT: "0-3", ONE: "0-1", middle: "", sandbox: "", owner: ""}
     few, every = CpuSet([0, 1]), CpuSet(range(4))
@@ -214,29 +218,29 @@ def test_on_v2_one_that_inherits_through_another_is_bound_as_well() -> None:
     )
     wanted = {path: want("0-2") for path in (ONE, middle)}
     wanted |= {ROOT: want("0-3"), sandbox: want("0-1"), owner: want("2", "a")}
-    assert told(plan(observed, wanted)) == [
+    assert lines(plan(observed, wanted)) == [
         "Grant one/m/sandbox=0-1",
         "Grant one=0-2",
         "Grant one/m/owner=2",
     ]
 
 
-def test_on_v2_a_cpu_that_is_offline_is_asked_for_no_more() -> None:
-    """Else it would come to the cgroup when it returns, whoever owns it then."""
+def test_on_v2_an_offline_cpu_is_removed_from_what_is_asked_for() -> None:
+    """The cgroup would get the CPU when it returns, even if it is exclusive to another then."""
     online, asked = CpuSet([0, 1, 2]), CpuSet([2, 3])
     cgroups = (
         Cgroup(ROOT, CpuSet(), MemSet(), online, BOTH),
         Cgroup(ONE, asked, MemSet(), asked & online, BOTH),
     )
     wanted = {ROOT: want("0-2"), ONE: want("2", "a")}
-    assert told(plan(tree_of(Version.V2, ROOT, cgroups), wanted)) == ["Narrow one=2"]
+    assert lines(plan(tree_of(Version.V2, ROOT, cgroups), wanted)) == ["Narrow one=2"]
 
 
-def test_memory_moves_last_and_only_what_is_assigned_is_moved_on_v1() -> None:
+def test_memory_moves_last_and_on_v1_only_that_of_assigned_containers() -> None:
     sets, mems = {ROOT: "0-3", SHARED: "0-1", ONE: "2-3"}, {SHARED: "0"}
     wanted = {ROOT: want("0-3"), SHARED: want("0-1"), ONE: want("3", "a", mems="1")}
     planned = plan(tree(Version.V1, sets, mems), wanted)
-    assert told(planned) == [
+    assert lines(planned) == [
         "Prepare shared=0-1",
         "Narrow one=3",
         "MoveMemory one=True",
@@ -251,33 +255,33 @@ def test_memory_moves_last_and_only_what_is_assigned_is_moved_on_v1() -> None:
     assert (move.value, move.may_block) == (MemSet([1]), True)
 
 
-def test_on_v1_pages_of_what_is_assigned_nowhere_stay() -> None:
-    """Its NUMA nodes changed because the machine's did."""
+def test_on_v1_pages_of_containers_without_assigned_numa_nodes_stay() -> None:
+    """Its NUMA nodes changed because those of the machine did."""
     sets = {ROOT: "0-3", SHARED: "0-1", ONE: "2-3"}
     owner = replace(want("2-3", "a"), mems=MemSet([0]))
     wanted = {ROOT: want("0-3"), SHARED: want("0-1", mems="0"), ONE: owner}
-    moves = told(plan(tree(Version.V1, sets), wanted))
+    moves = lines(plan(tree(Version.V1, sets), wanted))
     assert sorted(moves) == ["MoveMemory one=0", "MoveMemory shared=0"]
 
 
 @pytest.mark.parametrize("version", Version)
-def test_kubepods_loses_nothing_and_grows_before_all_others(version: Version) -> None:
+def test_kubepods_loses_no_cpu_and_gains_before_all_others(version: Version) -> None:
     wanted = {ROOT: want("0-2", mems="0"), SHARED: want("0-2")}
-    assert told(plan(tree(version, {ROOT: "0-3", SHARED: "0-2"}), wanted)) == []
+    assert lines(plan(tree(version, {ROOT: "0-3", SHARED: "0-2"}), wanted)) == []
     found = {ROOT: "0-1", SHARED: "0-1", ONE: "1"}
     wanted = {ROOT: want("0-3"), SHARED: want("0"), ONE: want("3", "a")}
     first, *_ = plan(tree(version, found), wanted).writes
     assert (first.path, str(first.value)) == (ROOT, "0-3")
 
 
-def test_a_cgroup_that_has_nothing_yet_gets_both_sets_before_anybody_enters() -> None:
+def test_an_empty_cgroup_gets_both_sets_before_tasks_enter() -> None:
     observed = tree(Version.V1, {ROOT: "0-3", SHARED: "", ONE: ""}, {SHARED: "0", ONE: ""})
-    newborn = {**observed.cgroups, SHARED: Cgroup(SHARED, CpuSet(), MemSet(), CpuSet(), MemSet())}
-    newborn[ONE] = Cgroup(ONE, CpuSet(), MemSet(), CpuSet(), MemSet())
+    created = {**observed.cgroups, SHARED: Cgroup(SHARED, CpuSet(), MemSet(), CpuSet(), MemSet())}
+    created[ONE] = Cgroup(ONE, CpuSet(), MemSet(), CpuSet(), MemSet())
     wanted = {ROOT: want("0-3"), SHARED: want("0-1"), ONE: want("3", "a", mems="1")}
-    planned = plan(Tree(Version.V1, ROOT, newborn), wanted)
+    planned = plan(Tree(Version.V1, ROOT, created), wanted)
     assert planned.moves == ()
-    assert sorted(told(planned)) == [
+    assert sorted(lines(planned)) == [
         "Grant one=3",
         "Narrow shared=0-1",
         "Prepare one=1",

@@ -1,4 +1,4 @@
-"""From any tree to any spec on the kernel model, whatever happens: the laws hold at every write."""
+"""From any tree to any spec on the kernel model: the invariants hold after every write."""
 
 import errno
 from collections.abc import Callable
@@ -43,7 +43,7 @@ ERRNOS = (
     errno.EIO,
     errno.ENOMEM,
 )
-"""What a write to a cpuset was seen to fail with, and what the kernel may say of any file."""
+"""The errors seen from writes to cpusets, and those that any file can have."""
 
 
 @patient
@@ -62,7 +62,7 @@ def test_any_tree_reaches_any_spec_in_one_pass_and_a_second_writes_nothing(
 
 @patient
 @given(data=st.data(), world=worlds())
-def test_owners_are_never_disturbed_while_one_spec_follows_another(
+def test_exclusive_cpus_stay_exclusive_while_one_spec_follows_another(
     data: st.DataObject, world: World
 ) -> None:
     model, spec = in_force(data, world)
@@ -75,18 +75,18 @@ def test_owners_are_never_disturbed_while_one_spec_follows_another(
 
 @settings(patient, max_examples=20)
 @given(data=st.data(), world=worlds(), number=st.sampled_from(ERRNOS))
-def test_a_write_that_fails_leaves_all_safe_and_the_next_pass_goes_on(
+def test_after_a_failed_write_the_tree_is_safe_and_the_next_pass_completes(
     data: st.DataObject, world: World, number: int
 ) -> None:
     start, spec = some_tree(data, world)
     count = len(plan(start.read(), world.desired(spec, start.read())).writes)
     several = data.draw(st.sets(st.integers(0, 30)), label="several at once")
-    for places in [*({place} for place in range(count)), several & set(range(count))]:
+    for indices in [*({index} for index in range(count)), several & set(range(count))]:
         model = copy_of(start)
         watch = Watch(world, model, holders(world, start, spec))
-        model.before_write = refuse(places, number, watch.before)
+        model.before_write = refuse(indices, number, watch.before)
         outcome = enforce(world, model, spec)
-        assert outcome.complete == (not places), outcome
+        assert outcome.complete == (not indices), outcome
         model.before_write = watch.before
         watch.held |= holders(world, model, spec)
         assert enforce(world, model, spec).complete
@@ -115,7 +115,7 @@ def test_cgroups_that_vanish_between_reading_and_writing_are_normal(
 def at_each(
     watch: Watch, moments: dict[str, int], happens: Callable[[str], None]
 ) -> Callable[[Write], None]:
-    """What a model does before each write: what is to happen to a path at that moment."""
+    """A hook before each write: calls `happens` with a path when its moment has come."""
     count = 0
 
     def before(write: Write) -> None:
@@ -131,10 +131,10 @@ def at_each(
 
 @patient
 @given(data=st.data(), world=worlds())
-def test_cgroups_that_appear_between_reading_and_writing_are_seen_to_by_the_next_pass(
+def test_cgroups_that_appear_between_reading_and_writing_are_set_by_the_next_pass(
     data: st.DataObject, world: World
 ) -> None:
-    """What a newborn begins with is not ours to say; nobody but newborns meets an owner."""
+    """The kernel sets new cgroups; only they may share exclusive CPUs until the next pass."""
     model, spec = some_tree(data, world)
     late = data.draw(pods("pod-9", NAMING))
     grown = replace(world, pods=(*world.pods, late))
@@ -158,13 +158,15 @@ def test_cgroups_that_appear_between_reading_and_writing_are_seen_to_by_the_next
 
 @patient
 @given(data=st.data(), world=worlds())
-def test_cpus_that_go_and_come_back_never_go_to_two(data: st.DataObject, world: World) -> None:
-    """Between a CPU's going and our next pass nothing can be promised: the kernel gives its owner
-    what is around it. Its coming back gives it to nobody while it has an owner."""
+def test_exclusive_cpus_that_return_from_offline_stay_exclusive(
+    data: st.DataObject, world: World
+) -> None:
+    """From a CPU's going offline to the next pass nothing holds: the kernel may give its container
+    the set of the parent. When the CPU returns, no other cgroup gets it."""
     model, spec = in_force(data, world)
     gone = CpuSet(data.draw(st.sets(st.sampled_from(sorted(world.topology.online)))))
     gone -= CpuSet([min(world.topology.online)])
-    without = replace(world, topology=missing(world.topology, gone))
+    without = replace(world, topology=without_cpus(world.topology, gone))
     model.set_online(without.topology.online)
     model.before_write = model.after_write = lambda write: None
     assert enforce(without, model, spec).complete
@@ -179,7 +181,7 @@ def test_cpus_that_go_and_come_back_never_go_to_two(data: st.DataObject, world: 
     assert_reached(world, spec, model.read())
 
 
-def missing(topology: Topology, gone: CpuSet) -> Topology:
+def without_cpus(topology: Topology, gone: CpuSet) -> Topology:
     """The same machine with some more CPUs offline."""
     cpus = tuple(cpu for cpu in topology.cpus if cpu.id not in gone)
     return Topology(cpus, topology.numa_nodes, topology.offline | gone)

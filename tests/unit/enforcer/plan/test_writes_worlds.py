@@ -1,4 +1,4 @@
-"""What the random worlds hold: without swaps, parks and CPUs offline they prove little."""
+"""What the random worlds contain; without swaps and offline CPUs they would prove little."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,16 +17,16 @@ from support.values.kernel_passes import holders, patient, tree_after_a_spec, tr
 from support.values.kernel_worlds import NAMING, World, worlds
 
 OFTEN = 3
-"""In so many of the 120 worlds at least."""
+"""The least number of the 120 worlds that must contain each kind."""
 
 SEEDS = (1, 2)
 
 Origin = Callable[[st.DataObject, World], tuple[KernelModel, NodeAssignmentSpec]]
-"""Draws a tree and the spec to come."""
+"""Draws a tree and the spec to enforce on it."""
 
 HARD = {
-    "an owner that keeps nothing",
-    "a swap of exclusive containers",
+    "an exclusive container that keeps no CPU",
+    "a swap of exclusive CPUs",
     "a CPU offline",
     "a NUMA node without memory",
     "a NUMA node without CPUs",
@@ -35,7 +35,7 @@ HARD = {
     *(
         f"{version} {kind}"
         for version in ("V1", "V2")
-        for kind in ("a wider root", "a park", "a grant", "a widening", "a move of memory")
+        for kind in ("a wider root", "interim CPUs", "a grant", "a widening", "a move of memory")
     ),
     "V1 memory_migrate",
     "V2 a binding",
@@ -56,13 +56,13 @@ def kinds_of_world(world: World) -> Iterator[str]:
         yield "a cgroup inside a container"
 
 
-def kinds_of_owning(before: dict[str, CpuSet], after: dict[str, CpuSet]) -> Iterator[str]:
+def kinds_of_moves(before: dict[str, CpuSet], after: dict[str, CpuSet]) -> Iterator[str]:
     for path, had in before.items():
         if had.isdisjoint(after[path]):
-            yield "an owner that keeps nothing"
+            yield "an exclusive container that keeps no CPU"
         for other, theirs in before.items():
             if path != other and had & after[other] and theirs & after[path]:
-                yield "a swap of exclusive containers"
+                yield "a swap of exclusive CPUs"
 
 
 def kinds_of_writes(writes: tuple[Write, ...]) -> Iterator[str]:
@@ -78,16 +78,16 @@ def kinds_of_writes(writes: tuple[Write, ...]) -> Iterator[str]:
         if write.path == NAMING.root and write.gains:
             yield "a wider root"
         if write.step is Step.NARROW and write.owner and write.gains:
-            yield "a park"
+            yield "interim CPUs"
         if write.step in {Step.GRANT, Step.WIDEN}:
             yield f"a {'grant' if write.step is Step.GRANT else 'widening'}"
 
 
-def test_the_random_worlds_hold_what_is_hard() -> None:
-    """Of each version and origin as many worlds: by chance alone, a kind could be missing.
+def test_the_random_worlds_contain_every_hard_kind() -> None:
+    """As many worlds of each version and origin; by chance alone, a kind could be missing.
 
-    Hypothesis varies what it drew before, so the worlds of one run resemble each other: several
-    runs with seeds of their own make the counts steady.
+    Hypothesis varies earlier draws, so the worlds of one run resemble each other. Several runs
+    with their own seeds make the counts steady.
     """
     met: Counter[str] = Counter()
     for version, origin, number in product(Version, (tree_after_a_spec, tree_of_others), SEEDS):
@@ -107,7 +107,7 @@ def count_kinds(met: Counter[str], version: Version, origin: Origin, number: int
         tree = start.read()
         before, after = holders(world, start, spec), exclusive_containers(world, spec)
         writes = plan(tree, world.desired(spec, tree)).writes
-        met.update(set(kinds_of_world(world)) | set(kinds_of_owning(before, after)))
+        met.update(set(kinds_of_world(world)) | set(kinds_of_moves(before, after)))
         met.update({f"{world.version.name} {kind}" for kind in kinds_of_writes(writes)})
 
     look()
