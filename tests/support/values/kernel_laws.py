@@ -30,12 +30,10 @@ def alone(tree: Tree, path: str, unseen: frozenset[str] = frozenset()) -> CpuSet
 
 def pool_of(world: World, spec: NodeAssignmentSpec) -> CpuSet:
     """The online CPUs of the shared pool; if none, the online CPUs that are not exclusive."""
-    owned = CpuSet()
-    for one in spec.containers:
-        owned |= one.cpus if one.exclusive else CpuSet()
+    exclusive = CpuSet.union(one.cpus for one in spec.containers if one.exclusive)
     assert spec.pools is not None
     online = world.topology.online
-    return spec.pools.shared & online or online - owned or online
+    return spec.pools.shared & online or online - exclusive or online
 
 
 def exclusive_containers(world: World, spec: NodeAssignmentSpec) -> dict[str, CpuSet]:
