@@ -44,7 +44,7 @@ BODY: dict[str, Any] = {
 
 
 class KubepodsFinder:
-    """The kubelet's cgroups, which are there from the moment that `is_there` is set."""
+    """The kubelet's cgroups, which exist while `is_there` is set."""
 
     def __init__(self, model: WatchedModel, descriptor: int) -> None:
         watch = SimpleNamespace(fileno=lambda: descriptor)
@@ -79,7 +79,7 @@ class Background:
 
 
 class World:
-    """An agent, and all that is around it."""
+    """An agent, its fakes and a model of the kernel."""
 
     def __init__(self, descriptor: int, folder: Path) -> None:
         self.model = WatchedModel(Version.V2, CpuSet(range(4)), MemSet((0,)))
@@ -159,7 +159,7 @@ async def test_a_pass_comes_with_each_event_and_each_resync(world: World) -> Non
     assert len(world.results) == 3
 
 
-async def test_cgroups_that_are_gone_are_searched_for(world: World) -> None:
+async def test_missing_cgroups_are_searched_for(world: World) -> None:
     world.kubepods.is_there = False
     world.model.vanish("kubepods")
     world.wake.set()
@@ -170,7 +170,7 @@ async def test_cgroups_that_are_gone_are_searched_for(world: World) -> None:
     assert len(world.results) == passes + 1
 
 
-async def test_an_assignment_without_mode_is_released_once(world: World) -> None:
+async def test_an_assignment_of_mode_none_is_released_once(world: World) -> None:
     released = {**BODY, "metadata": {**BODY["metadata"], "generation": 2}, "spec": {"mode": "None"}}
     world.assignments.body = released
     for _ in range(3):

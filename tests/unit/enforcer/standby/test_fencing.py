@@ -73,7 +73,7 @@ def test_each_fenced_cgroup_is_logged(
     assert (FENCED, NEW_POD) in logged
 
 
-def test_a_tree_without_breach_is_not_written(
+def test_a_tree_without_a_breach_is_not_written(
     fencing: Fencing, pods: Any, model: WatchedModel, clock: ManualClock
 ) -> None:
     fencing.make_pass(pods, SPEC)
@@ -84,7 +84,7 @@ def test_a_tree_without_breach_is_not_written(
     assert writes == []
 
 
-def test_a_refused_write_is_tried_again_soon_and_then_less_often(
+def test_a_refused_write_is_retried_with_back_off(
     fencing: Fencing, pods: Any, model: WatchedModel
 ) -> None:
     def refuse(write: Write) -> None:
