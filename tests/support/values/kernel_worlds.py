@@ -73,7 +73,7 @@ class World:
         return desire(spec, tree, self.naming, self.names(), self.topology)
 
     def model(self) -> KernelModel:
-        """The empty tree of this machine, with the cgroups made but (on v1) all newborn."""
+        """The tree of this machine with every cgroup just created: on v1 without any set."""
         model = KernelModel(self.version, self.possible, self.topology.mems, self.naming.root)
         model.set_online(self.topology.online)
         for path in self.paths():
