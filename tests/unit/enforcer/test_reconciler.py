@@ -4,85 +4,28 @@ from dataclasses import replace
 
 import pytest
 
-from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
-from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
-from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
+from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cgroups.tree import (
     CgroupReadOnlyError,
-    CgroupRefusedError,
-    Step,
     Version,
     Write,
 )
-from numapin_enforcer.cgroups.tree_cache import CgroupSnapshot
 from numapin_enforcer.plan.drift import Cause
-from numapin_enforcer.reconciler import AssignmentGoal, Converged, Reconciler, ReleaseGoal
+from numapin_enforcer.reconciler import AssignmentGoal
 from numapin_enforcer.status.summary import summarize
-from support.fakes.watched_kernel import ModelWatch, WatchedModel
-
-NAMING = CgroupNaming(Driver.CGROUPFS)
-MACHINE = Topology(
-    cpus=tuple(Cpu(cpu, cpu, 0, NO_CACHE, 0) for cpu in range(8)),
-    numa_nodes=(NumaNode(0, 1 << 30),),
+from support.fakes.reconciler_world import (
+    MACHINE,
+    NAMES,
+    NAMING,
+    OTHER,
+    OWNER,
+    A,
+    B,
+    C,
+    World,
+    own,
+    spec,
 )
-ALL = CpuSet.parse("0-7")
-A, B, C = (letter * 64 for letter in "abc")
-OWNER, OTHER = "kubepods/podowner", "kubepods/besteffort/podother"
-NAMES = {A: "main", B: "main"}
-
-
-def own(uid: str, cpus: str) -> ContainerAssignment:
-    return ContainerAssignment(
-        pod_uid=uid,
-        namespace="default",
-        pod=uid,
-        container="main",
-        cpus=CpuSet.parse(cpus),
-        exclusive=True,
-    )
-
-
-def spec(*containers: ContainerAssignment, shared: str = "0-3") -> NodeAssignmentSpec:
-    pools = Pools(reserved=CpuSet.parse("0"), shared=CpuSet.parse(shared))
-    return NodeAssignmentSpec(pools=pools, containers=containers)
-
-
-class World:
-    """A running pod with an exclusive container beside a best-effort one, and their reconciler."""
-
-    def __init__(self, version: Version, mems: MemSet = MemSet((0,))) -> None:
-        self.model = WatchedModel(version, ALL, mems)
-        self.snapshot = CgroupSnapshot(self.model, ModelWatch(self.model))
-        self.reconciler = Reconciler(self.model, self.snapshot, NAMING)
-        self.make("kubepods/besteffort")
-        for path in (f"{OWNER}/{A}", f"{OTHER}/{B}"):
-            self.start(path)
-
-    def start(self, path: str) -> None:
-        """Start a container, and its pod if it does not exist."""
-        for one in (path.rpartition("/")[0], path):
-            if one not in self.model.groups:
-                self.make(one)
-        self.model.enter(path)
-
-    def make(self, path: str) -> None:
-        """Make a cgroup as kubelet and runc do: on v1 with its parent's sets."""
-        self.model.make(path)
-        above = self.model.groups[path.rpartition("/")[0]]
-        if self.model.version is Version.V1:
-            self.overwrite(path, str(above.cpus))
-            self.model.write(Write(path, above.mems, Step.PREPARE))
-
-    def overwrite(self, path: str, cpus: str) -> None:
-        self.model.write(Write(path, CpuSet.parse(cpus), Step.PREPARE))
-
-    def run(self, spec: NodeAssignmentSpec | None, *, everything: bool = False) -> Converged:
-        goal = ReleaseGoal(MACHINE) if spec is None else AssignmentGoal(spec, MACHINE, NAMES)
-        return self.reconciler.converge(goal, full_resync=everything)
-
-    def cpus(self, path: str) -> str:
-        return str(self.model.read().cgroups[path].effective_cpus)
 
 
 @pytest.fixture(params=list(Version), ids=["v1", "v2"])
@@ -302,29 +245,3 @@ def test_the_containers_of_a_deleted_pod_are_gone_as_well(world: World) -> None:
     assert done.tree is not None
     assert OWNER not in done.tree.cgroups
     assert f"{OWNER}/{A}" not in done.tree.cgroups
-
-
-TWO_NODES = Topology(
-    cpus=tuple(Cpu(cpu, cpu, 0, NO_CACHE, cpu // 4) for cpu in range(8)),
-    numa_nodes=(NumaNode(0, 1 << 30), NumaNode(1, 1 << 30)),
-)
-
-
-@pytest.mark.parametrize("version", list(Version), ids=["v1", "v2"])
-def test_memory_is_not_moved_where_a_failed_write_makes_it_unsafe(version: Version) -> None:
-    def refuse(write: Write) -> None:
-        if write.path == OWNER and isinstance(write.value, MemSet):
-            raise CgroupRefusedError(write.path, str(write.value), 16, "busy")
-
-    world = World(version, MemSet((0, 1)))
-    for path in (f"{OWNER}/{A}", OWNER):
-        world.model.write(Write(path, MemSet((0,)), Step.MOVE_MEMORY))
-    assigned = own("owner", "4-7").model_copy(update={"mems": MemSet((1,))})
-    goal = AssignmentGoal(spec(assigned), TWO_NODES, NAMES)
-    world.model.before_write = refuse
-    done = world.reconciler.converge(goal, full_resync=True)
-    assert [one.write.path for one in done.failures] == [OWNER]
-    assert [one for one in done.moves if isinstance(one.value, MemSet)] == []
-    world.model.before_write = lambda _: None
-    done = world.reconciler.converge(goal, full_resync=True)
-    assert f"{OWNER}/{A}" in {one.path for one in done.moves if isinstance(one.value, MemSet)}
