@@ -5,123 +5,31 @@ import errno
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, Literal
 
 import pytest
 
 from numapin_api.conditions import Reason
-from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
-from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
-from numapin_enforcer.background import BackgroundUpdates
-from numapin_enforcer.cfs_quota.updater import UNLIMITED_US, CfsQuotaUpdater
-from numapin_enforcer.cgroups.memory_mover import MemoryMover
-from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
-from numapin_enforcer.cgroups.tree import CgroupRefusedError, Quota, Step, Version, Write
-from numapin_enforcer.cgroups.tree_cache import CgroupSnapshot
-from numapin_enforcer.reconciler import AssignmentGoal, Converged, Reconciler, ReleaseGoal
-from numapin_enforcer.runtime.container_names import ContainerNames
-from numapin_enforcer.runtime.previous import PreviousUpdates
+from numapin_api.cpuset import CpuSet
+from numapin_enforcer.cfs_quota.updater import UNLIMITED_US
+from numapin_enforcer.cgroups.tree import CgroupRefusedError, Write
 from numapin_enforcer.runtime.types import ContainerResources, CriUnavailableError
-from numapin_enforcer.runtime.updater import RuntimeUpdater
 from numapin_enforcer.status.conditions import PASSES_TO_STALL
 from numapin_enforcer.systemd.service_manager import SliceSets
-from numapin_enforcer.systemd.updater import SliceUpdater
-from support.fakes.manual_clock import ManualClock
-from support.fakes.runtime import FakeRuntime
-from support.fakes.systemd import FakeSystemd
-from support.fakes.watched_kernel import ModelWatch, WatchedModel
-
-ID = "a" * 64
-ROOT = "kubepods.slice"
-POD = f"{ROOT}/kubepods-pod1.slice"
-CONTAINER = f"{POD}/cri-containerd-{ID}.scope"
-BURSTABLE = f"{ROOT}/kubepods-burstable.slice"
-ALL, MEMS = CpuSet(range(4)), MemSet((0,))
-LIMIT, NO_LIMIT = Quota(200_000), Quota(None)
-MOVE = Write(CONTAINER, MEMS, Step.MOVE_MEMORY, may_block=True)
-MACHINE = Topology(
-    cpus=tuple(Cpu(cpu, cpu, 0, NO_CACHE, 0) for cpu in range(4)),
-    numa_nodes=(NumaNode(0, 1 << 30),),
+from support.fakes.background_node import (
+    ALL,
+    BURSTABLE,
+    CONTAINER,
+    CPU_2,
+    CPU_3,
+    ID,
+    LIMIT,
+    MOVE,
+    NO_LIMIT,
+    POD,
+    Node,
+    spec_of,
 )
-
-
-def spec_of(cpus: str, cpu_quota: Literal["Keep", "Unlimited"] = "Keep") -> NodeAssignmentSpec:
-    """Container c of pod 1 has `cpus` exclusively."""
-    exclusive = CpuSet.parse(cpus)
-    container = ContainerAssignment(
-        pod_uid="1", namespace="d", pod="p", container="c", cpus=exclusive, exclusive=True
-    )
-    pools = Pools(reserved=CpuSet((0,)), shared=ALL - exclusive)
-    return NodeAssignmentSpec(pools=pools, containers=(container,), cpu_quota=cpu_quota)
-
-
-CPU_2, CPU_3 = spec_of("2"), spec_of("3")
-
-
-class Node:
-    """Pod 1 with one container; passes enforce a spec and then update the background."""
-
-    def __init__(
-        self,
-        folder: Path,
-        runtime: FakeRuntime,
-        wake: asyncio.Event,
-        previous: NodeAssignmentSpec | None = None,
-    ) -> None:
-        self.model = WatchedModel(Version.V2, ALL, MEMS, root=ROOT)
-        for path in (BURSTABLE, POD, CONTAINER):
-            self.model.make(path)
-        self.model.enter(CONTAINER)
-        self.model.groups[CONTAINER].quota = LIMIT
-        self.runtime, self.systemd, self.clock = runtime, FakeSystemd(BURSTABLE), ManualClock()
-        runtime.has(ID, "c")
-        naming = CgroupNaming(Driver.SYSTEMD)
-        snapshot = CgroupSnapshot(self.model, ModelWatch(self.model))
-        self.pods: Any = SimpleNamespace(naming=naming, files=self.model, snapshot=snapshot)
-        self.reconciler = Reconciler(self.model, snapshot, naming)
-        self.background = BackgroundUpdates(
-            names=ContainerNames(runtime, wake, self.clock),
-            runtime=RuntimeUpdater(runtime, wake, self.clock),
-            slices=SliceUpdater(lambda: self.systemd, wake, self.clock),
-            cfs_quota=CfsQuotaUpdater(folder, wake, self.clock),
-            memory=MemoryMover(wake, self.clock),
-            previous=PreviousUpdates(previous),
-        )
-
-    def start(self, start: Callable[[Awaitable[None]], None]) -> None:
-        for task in (
-            self.background.names.run(),
-            self.background.runtime.run(),
-            self.background.slices.run(),
-            self.background.cfs_quota.run(),
-            self.background.memory.run(),
-        ):
-            start(task)
-
-    async def make_pass(self, spec: NodeAssignmentSpec | None, *, full: bool = False) -> Converged:
-        """Enforce `spec`, or (None) release everything; let the background tasks run."""
-        names = self.background.names.known
-        goal = AssignmentGoal(spec, MACHINE, names) if spec else ReleaseGoal(MACHINE)
-        done = self.reconciler.converge(goal, full_resync=full)
-        self.background.update(spec, self.pods, done, full_resync=full)
-        await self.clock.run_tasks()
-        return done
-
-    async def enforce(self, spec: NodeAssignmentSpec) -> None:
-        """A pass before the container has a name, and the pass after."""
-        await self.make_pass(spec)
-        await self.make_pass(spec)
-
-    @property
-    def sent(self) -> list[str]:
-        """The CPUs of each update that the runtime was sent."""
-        return [str(resources.cpus) for _, resources in self.runtime.updates]
-
-    def reasons(self, failed_passes: int = 0) -> tuple[list[str], list[str]]:
-        report = self.background.report(failed_passes)
-        return [one.reason for one in report.stalled], [one.reason for one in report.working]
+from support.fakes.runtime import FakeRuntime
 
 
 @pytest.fixture
