@@ -55,10 +55,11 @@ def node(empty: RunningVmLab) -> RunningVmLab:
     burst = pod("burst")
     burst["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
     empty.apply(POLICY)
+    # The scheduler binds pods concurrently, and placement follows the order of binding: each pod is
+    # running before the next is applied where the result depends on the order.
     empty.apply(pod("owner", HOLD, cpu="2", memory=f"{HELD_MIB + 32}Mi"))
+    empty.wait_running("owner")
     empty.apply(pod("other", cpu="2"))
-    # The scheduler binds pods concurrently, and placement follows the order of binding. The reason
-    # to refuse `odd` depends on the pods placed before it.
     empty.wait_running("other")
     empty.apply(pod("odd", cpu="3"), pod("neighbour"), burst)
     empty.wait_running("owner", "other", "odd", "neighbour", "burst")
