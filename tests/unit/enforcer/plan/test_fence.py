@@ -15,7 +15,7 @@ from numapin_enforcer.cgroups.tree import Step, Tree, Version, Write, parent
 from numapin_enforcer.plan.fence import breached, fence
 from numapin_enforcer.plan.writes import plan
 from support.fakes.kernel import KernelModel
-from support.values.kernel_laws import Watch, exclusive_containers
+from support.values.kernel_laws import Watch, exclusive_containers, pool_of
 from support.values.kernel_passes import enforce, holders, in_force, patient, refuse
 from support.values.kernel_worlds import (
     NAMING,
@@ -70,8 +70,11 @@ def assert_exclusive_cpus_are_not_shared(
 def test_from_any_tree_every_cgroup_leaves_the_exclusive_cpus_of_other_pods(
     data: st.DataObject, world: World
 ) -> None:
+    """A container found on CPUs of the shared pool is not moved, and shares them."""
     model, spec = data.draw(scattered(world)), data.draw(specs(world))
-    Watch(world, model, holders(world, model, spec))
+    pool = pool_of(world, spec)
+    held = {path: cpus - pool for path, cpus in holders(world, model, spec).items()}
+    Watch(world, model, held)
     assert standby_pass(world, model, spec).complete
     tree = model.read()
     assert_exclusive_cpus_are_not_shared(world, spec, tree)
