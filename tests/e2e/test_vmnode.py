@@ -55,14 +55,13 @@ def node(empty: RunningVmLab) -> RunningVmLab:
     burst = pod("burst")
     burst["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
     empty.apply(POLICY)
-    # The scheduler binds pods concurrently, and placement follows the order of binding: each pod is
-    # running before the next is applied where the result depends on the order.
+    # The scheduler binds pods concurrently, and placement follows the time of binding in seconds,
+    # then the name. The reason to refuse `odd` depends on the pods placed before it.
     empty.apply(pod("owner", HOLD, cpu="2", memory=f"{HELD_MIB + 32}Mi"))
-    empty.wait_running("owner")
-    empty.apply(pod("other", cpu="2"))
-    empty.wait_running("other")
+    empty.apply(pod("second", cpu="2"))
+    empty.wait_running("second")
     empty.apply(pod("odd", cpu="3"), pod("neighbour"), burst)
-    empty.wait_running("owner", "other", "odd", "neighbour", "burst")
+    empty.wait_running("owner", "second", "odd", "neighbour", "burst")
     empty.eventually(partial(problems, empty), [])
     return empty
 
@@ -114,7 +113,7 @@ def held_on(lab: RunningVmLab, name: str) -> int | None:
 
 
 def test_exclusive_containers_get_whole_cores_of_one_numa_node(unchanged: RunningVmLab) -> None:
-    own = {name: reported(unchanged, name) for name in ("owner", "other")}
+    own = {name: reported(unchanged, name) for name in ("owner", "second")}
     assert set(own.values()) == {("2-3", "0", True), ("4-5", "1", True)}
     for name, answer in own.items():
         assert answer is not None
@@ -259,18 +258,18 @@ def test_overwritten_cpusets_are_reverted_counted_and_reported(unchanged: Runnin
 
 def test_an_exclusive_cpu_that_goes_offline_is_released_and_then_shared(node: RunningVmLab) -> None:
     """An assignment has online CPUs only: a container does not get back a CPU that it lost."""
-    assert reported(node, "other") == ("4-5", "1", True)
+    assert reported(node, "second") == ("4-5", "1", True)
     node.set_online(5, online=False)
-    node.eventually(lambda: reported(node, "other"), ("4", "1", True))
+    node.eventually(lambda: reported(node, "second"), ("4", "1", True))
     node.eventually(partial(problems, node), [])
-    assert of(node, "other") == ("4", "1", {("4", "1")})
+    assert of(node, "second") == ("4", "1", {("4", "1")})
     assert of(node, "neighbour")[0] == "0-1,6-7"
     assert reported(node, "owner") == ("2-3", "0", True)
     assert status_of(node)["topology"]["offline"] == "5"
     node.set_online(5, online=True)
     node.eventually(lambda: of(node, "neighbour")[0], "0-1,5-7")
     node.eventually(partial(problems, node), [])
-    assert reported(node, "other") == ("4", "1", True)
+    assert reported(node, "second") == ("4", "1", True)
 
 
 def test_without_the_policy_every_cpuset_is_as_before(node: RunningVmLab) -> None:
