@@ -1,8 +1,9 @@
 """Which node is next: each key waits once and is never worked on twice at the same time."""
 
 import asyncio
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -10,40 +11,74 @@ from numapin_daemon.backoff import Backoff
 
 NODE_BACKOFF: Final = partial(Backoff, base_seconds=0.1, cap_seconds=30.0)
 
+URGENT_IN_A_ROW: Final = 4
+"""Urgent keys given out one after the other while another key waits."""
+
+NEWS_SECONDS: Final = 1.0
+"""How long after a failure a key waits at least although there is news, unless its back-off is
+shorter: a key with a stream of news must not be tried again with each of them."""
+
+
+@dataclass(slots=True)
+class _Delay:
+    """A key that failed; times are those of the event loop."""
+
+    not_before: float
+    due: float
+    timer: asyncio.TimerHandle
+    urgent: bool = False
+
 
 class WorkQueue:
     """Keys that wait for a worker.
 
     A key added several times before a worker takes it is given out once. A key added while a worker
-    has it is given out again after `done` or `failed`. Order is first come, first served. The queue
-    belongs to one event loop.
+    has it is given out again after `done` or `failed`. Urgent keys come before others, but every
+    `URGENT_IN_A_ROW` + 1st key given out is another one, so that none waits for ever. Within both
+    groups the order is first come, first served. The queue belongs to one event loop.
     """
 
-    def __init__(self, make_backoff: Callable[[], Backoff] = NODE_BACKOFF) -> None:
-        """Args: `make_backoff` makes the back-off of one key, dropped when the key succeeds."""
-        self._make_backoff = make_backoff
-        self._waiting: deque[str] = deque()
-        self._queued: set[str] = set()
+    def __init__(
+        self,
+        make_backoff: Callable[[], Backoff] = NODE_BACKOFF,
+        news_seconds: float = NEWS_SECONDS,
+    ) -> None:
+        """Start empty.
+
+        Args:
+            make_backoff: makes the back-off of one key, dropped when the key succeeds.
+            news_seconds: see `NEWS_SECONDS`.
+        """
+        self._make_backoff, self._news_seconds = make_backoff, news_seconds
+        self._urgent: OrderedDict[str, None] = OrderedDict()
+        self._others: OrderedDict[str, None] = OrderedDict()
+        self._urgent_in_a_row = 0
         self._taken: set[str] = set()
-        self._again: set[str] = set()
+        self._again: dict[str, bool] = {}
         self._backoffs: dict[str, Backoff] = {}
-        self._delayed: dict[str, asyncio.TimerHandle] = {}
+        self._delayed: dict[str, _Delay] = {}
         self._waiters: deque[asyncio.Future[None]] = deque()
 
-    def add(self, key: str) -> None:
-        """Give `key` to a worker soon, even if it is delayed after a failure."""
-        if delayed := self._delayed.pop(key, None):
-            delayed.cancel()
+    def add(self, key: str, *, urgent: bool = False) -> None:
+        """Give `key` to a worker soon.
+
+        A key that is delayed after a failure waits until `NEWS_SECONDS` after that, and for as long
+        as the server asked for. A key that waits already becomes urgent if `urgent` is set.
+        """
         if key in self._taken:
-            self._again.add(key)
-        elif key not in self._queued:
-            self._queued.add(key)
-            self._waiting.append(key)
-            self._wake_one()
+            self._again[key] = urgent or self._again.get(key, False)
+        elif delay := self._delayed.get(key):
+            delay.urgent |= urgent
+            if delay.not_before < delay.due:
+                delay.timer.cancel()
+                delay.due = delay.not_before
+                delay.timer = self._at(delay.due, key)
+        else:
+            self._queue(key, urgent)
 
     async def take(self) -> str:
         """Wait for a key. No other worker gets it until `done` or `failed` is called with it."""
-        while not self._waiting:
+        while not (self._urgent or self._others):
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
             try:
@@ -52,36 +87,63 @@ class WorkQueue:
                 if waiter.done() and not waiter.cancelled():
                     self._wake_one()
                 raise
-        key = self._waiting.popleft()
-        self._queued.discard(key)
+        key = self._next()
         self._taken.add(key)
         return key
 
     def done(self, key: str) -> None:
         """The work on `key` succeeded; a key that was added meanwhile waits again at once."""
         self._backoffs.pop(key, None)
-        self._put_back(key)
+        self._taken.discard(key)
+        if (urgent := self._again.pop(key, None)) is not None:
+            self._queue(key, urgent)
 
-    def failed(self, key: str) -> float:
+    def failed(self, key: str, retry_after_seconds: float | None = None) -> float:
         """The work on `key` failed: give it out again after its back-off.
 
-        Returns:
-            The delay in seconds; 0 if the key was added meanwhile and waits again at once.
-        """
-        delay = self._backoffs.setdefault(key, self._make_backoff()).next_seconds()
-        if self._put_back(key):
-            return 0.0
-        loop = asyncio.get_running_loop()
-        self._delayed[key] = loop.call_later(delay, self.add, key)
-        return delay
+        Args:
+            key: what failed.
+            retry_after_seconds: how long the server asked to wait; None if it did not.
 
-    def _put_back(self, key: str) -> bool:
+        Returns:
+            The delay in seconds; shorter if the key was added meanwhile, see `add`.
+        """
+        backoff = self._backoffs.setdefault(key, self._make_backoff())
+        delay_seconds = backoff.next_seconds(retry_after_seconds)
+        asked_seconds = retry_after_seconds or 0.0
+        least_seconds = min(delay_seconds, max(asked_seconds, self._news_seconds))
+        urgent = self._again.pop(key, None)
+        if urgent is not None:
+            delay_seconds = least_seconds
         self._taken.discard(key)
-        if key not in self._again:
-            return False
-        self._again.discard(key)
-        self.add(key)
-        return True
+        now = asyncio.get_running_loop().time()
+        due = now + delay_seconds
+        self._delayed[key] = _Delay(now + least_seconds, due, self._at(due, key), bool(urgent))
+        return delay_seconds
+
+    def _at(self, when: float, key: str) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_at(when, self._delay_over, key)
+
+    def _delay_over(self, key: str) -> None:
+        self._queue(key, self._delayed.pop(key).urgent)
+
+    def _queue(self, key: str, urgent: bool) -> None:
+        known = key in self._urgent or key in self._others
+        if urgent:
+            self._others.pop(key, None)
+            self._urgent.setdefault(key)
+        elif not known:
+            self._others[key] = None
+        if not known:
+            self._wake_one()
+
+    def _next(self) -> str:
+        others_turn = not self._urgent or self._urgent_in_a_row >= URGENT_IN_A_ROW
+        if self._others and others_turn:
+            self._urgent_in_a_row = 0
+            return self._others.popitem(last=False)[0]
+        self._urgent_in_a_row += 1
+        return self._urgent.popitem(last=False)[0]
 
     def _wake_one(self) -> None:
         while self._waiters:

@@ -156,4 +156,4 @@ def picture(
 
 def is_idle(queue: WorkQueue) -> bool:
     """Whether no key waits, is worked on or is delayed after a failure."""
-    return not (queue._queued or queue._taken or queue._delayed)
+    return not (queue._urgent or queue._others or queue._taken or queue._delayed)

@@ -3,7 +3,7 @@ import random
 from contextlib import suppress
 
 from numapin_daemon.backoff import Backoff
-from numapin_operator.nodes.workqueue import WorkQueue
+from numapin_operator.nodes.workqueue import URGENT_IN_A_ROW, WorkQueue
 from support.values.operator import is_idle
 
 
@@ -97,7 +97,7 @@ async def test_one_key_does_not_delay_another() -> None:
 
 
 async def test_the_delay_is_bounded() -> None:
-    queue = WorkQueue()
+    queue = WorkQueue(news_seconds=0.0)
     queue.add("a")
     for _ in range(100):
         await queue.take()
@@ -105,12 +105,108 @@ async def test_the_delay_is_bounded() -> None:
         queue.add("a")
 
 
-async def test_an_added_key_does_not_wait_for_its_back_off() -> None:
-    queue = WorkQueue()
+async def test_news_shorten_a_back_off() -> None:
+    queue = WorkQueue(endless_backoff, news_seconds=0.001)
     queue.add("a")
     await queue.take()
-    queue.failed("a")
+    assert queue.failed("a") == 3600
     queue.add("a")
     assert await queue.take() == "a"
     queue.done("a")
     assert is_idle(queue)
+
+
+async def test_news_during_the_work_shorten_the_back_off_as_well() -> None:
+    queue = WorkQueue(endless_backoff, news_seconds=0.001)
+    queue.add("a")
+    await queue.take()
+    queue.add("a")
+    assert queue.failed("a") == 0.001
+    assert await queue.take() == "a"
+
+
+async def test_a_stream_of_news_does_not_try_a_failed_key_again_with_each() -> None:
+    queue = WorkQueue(endless_backoff, news_seconds=60.0)
+    queue.add("a")
+    await queue.take()
+    queue.failed("a")
+    await assert_delayed(queue, news=100)
+
+
+async def test_news_do_not_shorten_what_the_server_asked_for() -> None:
+    queue = WorkQueue(quick_backoff, news_seconds=0.001)
+    queue.add("a")
+    await queue.take()
+    assert queue.failed("a", retry_after_seconds=30) >= 30
+    await assert_delayed(queue, news=100)
+
+
+async def test_news_during_the_work_do_not_shorten_what_the_server_asked_for() -> None:
+    queue = WorkQueue(quick_backoff, news_seconds=0.001)
+    queue.add("a")
+    await queue.take()
+    queue.add("a", urgent=True)
+    assert queue.failed("a", retry_after_seconds=30) >= 30
+    await assert_delayed(queue, news=100)
+
+
+async def test_urgent_keys_come_before_others() -> None:
+    queue = WorkQueue()
+    for key in ("a", "b", "c"):
+        queue.add(key)
+    queue.add("new")
+    queue.add("new", urgent=True)
+    queue.add("c", urgent=True)
+    queue.add("c")
+    assert await take_all(queue) == ["new", "c", "a", "b"]
+
+
+async def test_a_delayed_or_busy_key_stays_urgent() -> None:
+    queue = WorkQueue(news_seconds=0.0)
+    queue.add("busy")
+    queue.add("failed")
+    await queue.take()
+    await queue.take()
+    queue.failed("failed")
+    queue.add("failed", urgent=True)
+    queue.add("busy", urgent=True)
+    queue.add("busy")
+    queue.add("other")
+    queue.done("busy")
+    await asyncio.sleep(0.001)
+    assert await take_all(queue) == ["busy", "failed", "other"]
+
+
+async def test_urgent_keys_do_not_starve_others() -> None:
+    queue = WorkQueue()
+    for key in ("a", "b"):
+        queue.add(key)
+    taken = []
+    for number in range(2 * URGENT_IN_A_ROW + 2):
+        queue.add(f"new {number}", urgent=True)
+        queue.add(f"newer {number}", urgent=True)
+        taken.append(await queue.take())
+    assert [number for number, key in enumerate(taken) if key in ("a", "b")] == [
+        URGENT_IN_A_ROW,
+        2 * URGENT_IN_A_ROW + 1,
+    ]
+
+
+def endless_backoff() -> Backoff:
+    return Backoff(base_seconds=3600, cap_seconds=3600, jitter=LongestJitter())
+
+
+async def assert_delayed(queue: WorkQueue, news: int) -> None:
+    worker = asyncio.create_task(queue.take())
+    for _ in range(news):
+        queue.add("a", urgent=True)
+        await asyncio.sleep(0)
+    assert not worker.done()
+    worker.cancel()
+
+
+async def take_all(queue: WorkQueue) -> list[str]:
+    taken = []
+    while queue._urgent or queue._others:
+        taken.append(await queue.take())
+    return taken
