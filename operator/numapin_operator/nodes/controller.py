@@ -63,20 +63,24 @@ class Controller:
         self._queue, self._outputs = queue, outputs
 
     async def work(self, leading: asyncio.Event) -> None:
-        """Reconcile node after node from the queue, until cancelled; only while leading."""
+        """Reconcile node after node from the queue, until cancelled; only while leading.
+
+        Other tasks get a turn after each node: one that needs no write never waits for anything.
+        """
         while True:
             name = await self._queue.take()
             await leading.wait()
             try:
                 await self.reconcile(name)
             except ClientError as error:
-                delay = self._queue.failed(name)
+                delay = self._queue.failed(name, error.retry_after_seconds)
                 _log.warning(
                     "cannot write an assignment",
                     extra={"node": name, "error": str(error), "again_in_seconds": round(delay, 1)},
                 )
             else:
                 self._queue.done(name)
+            await asyncio.sleep(0)
 
     async def reconcile(self, name: str) -> None:
         """Bring one node up to date; if it changed in between, read it and plan it again.
