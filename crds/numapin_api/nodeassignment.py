@@ -4,10 +4,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from numapin_api.cel_rules import rule, rules
 from numapin_api.conditions import Condition
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.hardware.status import TopologyStatus
-from numapin_api.wire import WireModel, atomic_list, keyed_list, rule, rules
+from numapin_api.wire import WireModel, atomic_list, keyed_list
 
 PodUid = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
 Name = Annotated[str, Field(min_length=1, max_length=253)]
