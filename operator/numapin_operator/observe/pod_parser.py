@@ -103,7 +103,7 @@ class _PodReader:
         requests, limits = (_sum(pair[side] for pair in asked) for side in (0, 1))
         if not requests and not limits:
             return "BestEffort"
-        complete = all(_positive(pair[1]).keys() == {CPU, MEMORY} for pair in asked)
+        complete = all(_cpu_and_memory(pair[1]).keys() == {CPU, MEMORY} for pair in asked)
         return "Guaranteed" if complete and requests == limits else "Burstable"
 
     def mapping(self, parent: Any, key: str, field: str) -> Mapping[str, Any]:
@@ -197,14 +197,14 @@ def _memory(requests: Resources) -> tuple[tuple[str, int], ...]:
     return amounts((intern(name), ceil(q)) for name, q in requests.items() if name != CPU)
 
 
-def _positive(resources: Resources) -> Resources:
+def _cpu_and_memory(resources: Resources) -> Resources:
     return {name: q for name, q in resources.items() if name in _CPU_AND_MEMORY and q > 0}
 
 
 def _sum(each: Iterable[Resources]) -> Resources:
     total: Resources = {}
     for resources in each:
-        for name, quantity in _positive(resources).items():
+        for name, quantity in _cpu_and_memory(resources).items():
             total[name] = total.get(name, Fraction(0)) + quantity
     return total
 

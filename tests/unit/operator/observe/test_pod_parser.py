@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from numapin_operator.observe.pods import parse_pod
+from numapin_operator.observe.pod_parser import parse_pod
 from numapin_operator.placement import ContainerKind, PodFormatError
 from numapin_operator.placement.requests import pod_cpus, pod_memory
 
