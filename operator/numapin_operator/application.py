@@ -43,7 +43,6 @@ class Application:
         self._queue = WorkQueue()
         self._state = ClusterState(self._queue.add)
         statuses = StatusWriter(cluster, self._state, leading)
-        self._state.policy_changed = statuses.policy_changed
         self._outputs = Outputs(statuses, RefusalEvents(cluster), Evictor(cluster))
         self._controller = Controller(cluster, self._state, self._queue, self._outputs)
         self._informers = build_informers(api, self._state)

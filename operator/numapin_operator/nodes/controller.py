@@ -20,7 +20,7 @@ from numapin_operator.nodes.refusal_events import RefusalEvents, fresh_refusals
 from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.records import AssignmentView
-from numapin_operator.policies.selection import mark_selected, rank_policies
+from numapin_operator.policies.selection import mark_selected
 from numapin_operator.policies.status import stalled
 from numapin_operator.policies.status_writer import StatusWriter
 
@@ -110,7 +110,7 @@ class Controller:
     def _picture(self, name: str) -> NodePicture:
         state = self._state
         node = state.nodes.get(name)
-        ranked = rank_policies(state.policies.values(), node.labels) if node else ()
+        ranked = state.policies_of(name)
         pods = tuple(state.pods_on(name))
         if ranked:
             pods = mark_selected(ranked[0].spec.pods, pods, state.namespaces)

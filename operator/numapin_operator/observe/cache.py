@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from numapin_client.resources import Key
+from numapin_operator.observe.pod_index import PodIndex
+from numapin_operator.observe.ranking import Ranking
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
 from numapin_operator.observe.versioned_cache import Listed, VersionedCache
 from numapin_operator.placement import PodView
@@ -12,7 +14,14 @@ from numapin_operator.placement import PodView
 Json = Mapping[str, Any]
 
 
-def _ignore(_: str) -> None:
+class Wake(Protocol):
+    """Takes the name of a node that must be planned again."""
+
+    def __call__(self, name: str, /, *, urgent: bool = False) -> object:
+        """Urgent nodes come before others: a pod waits for its CPUs, or CPUs have become free."""
+
+
+def _ignore(*_: object) -> None:
     """Do nothing."""
 
 
@@ -24,23 +33,34 @@ class ClusterState:
         wake: called with the name of each node that must be planned again.
         policy_changed: called with the name of each policy whose status may differ now; set by
             the writer of statuses.
+        ranking_changed: called with a node and the names of the policies that select it now, the
+            governing one first, whenever these differ; set by the writer of statuses.
         nodes: Nodes by name.
         policies: CpuPolicies by name.
         assignments: NodeAssignments by name, which is their node's.
         namespaces: the labels of each namespace.
     """
 
-    wake: Callable[[str], None]
+    wake: Wake
     policy_changed: Callable[[str], None] = _ignore
+    ranking_changed: Callable[[str, tuple[str, ...]], None] = _ignore
     nodes: dict[str, NodeView] = field(default_factory=dict)
     policies: VersionedCache[PolicyView] = field(default_factory=VersionedCache)
     assignments: VersionedCache[AssignmentView] = field(default_factory=VersionedCache)
     namespaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    _pods: dict[str, dict[Key, PodView]] = field(default_factory=dict)
+    _pods: PodIndex = field(default_factory=PodIndex)
+    _ranking: Ranking = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._ranking = Ranking(self.nodes, self.policies)
 
     def pods_on(self, node: str) -> Iterable[PodView]:
         """The pods bound to a node, in no order."""
-        return self._pods.get(node, {}).values()
+        return self._pods.on(node)
+
+    def policies_of(self, node: str) -> tuple[PolicyView, ...]:
+        """The policies that select a node, the governing one first."""
+        return tuple(self.policies[name] for name in self._ranking.of(node))
 
     def node_names(self) -> set[str]:
         """The names of all nodes that exist or have an assignment."""
@@ -63,25 +83,27 @@ class ClusterState:
             self._node_changed(name)
 
     def put_pod(self, key: Key, pod: PodView) -> None:
-        """Take in a bound pod."""
-        pods = self._pods.setdefault(pod.node, {})
-        if pods.get(key) != pod:
-            pods[key] = pod
-            self.wake(pod.node)
+        """Take in a bound pod. It is urgent if it is new or ends."""
+        before = self._pods.get(key, pod.node)
+        if before == pod:
+            return
+        self._pods.put(key, pod)
+        ends = pod.terminal or pod.deleting
+        ended = before is not None and (before.terminal or before.deleting)
+        self.wake(pod.node, urgent=before is None or ends > ended)
 
     def drop_pod(self, key: Key, node: str) -> None:
         """Take in that a pod of a node has ended or was deleted."""
-        pods = self._pods.get(node, {})
-        if pods.pop(key, None) is not None:
-            self.wake(node)
-        if not pods:
-            self._pods.pop(node, None)
+        if self._pods.drop(key, node):
+            self.wake(node, urgent=True)
 
     def put_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         """Take in a namespace and its labels."""
-        if self.namespaces.get(name) != labels:
-            self.namespaces[name] = labels
-            self._namespace_changed(name)
+        before = self.namespaces.get(name, {})
+        self.namespaces[name] = labels
+        if any(before.get(key) != labels.get(key) for key in self._namespace_keys()):
+            for node in self._pods.nodes_of(name):
+                self.wake(node)
 
     def drop_namespace(self, name: str) -> None:
         """Take in that a namespace was deleted; its pods were deleted before."""
@@ -90,54 +112,81 @@ class ClusterState:
     def put_policy(self, body: Json) -> None:
         """Take in a policy; a late state of it changes nothing."""
         if self.policies.is_newer(*_name_and_version(body)):
-            self._policies_changed(self.policies.put(PolicyView.decode(body)))
+            self.put_policy_view(PolicyView.decode(body))
+
+    def put_policy_view(self, policy: PolicyView) -> None:
+        """Take in a decoded policy, unless it is not newer than what is known."""
+        before = dict(self.policies)
+        self._policies_changed(before, self.policies.put(policy))
 
     def drop_policy(self, body: Json) -> None:
         """Take in that a policy was deleted; `body` is its last state."""
-        self._policies_changed(self.policies.drop(*_name_and_version(body)))
+        before = dict(self.policies)
+        self._policies_changed(before, self.policies.drop(*_name_and_version(body)))
 
     def replace_policies(self, listed: Listed[PolicyView]) -> None:
         """Take in a list of all policies."""
-        self._policies_changed(self.policies.replace(listed))
+        before = dict(self.policies)
+        self._policies_changed(before, self.policies.replace(listed))
 
     def put_assignment(self, body: Json) -> None:
-        """Take in an assignment; a late state of it changes nothing."""
+        """Take in an assignment; a late state of it changes nothing.
+
+        A container that no longer runs is urgent: a pod may wait for its CPUs.
+        """
         name, version = _name_and_version(body)
-        if self.assignments.is_newer(name, version):
-            state = AssignmentView.decode(body, self.assignments.get(name))
-            self._assignments_changed(self.assignments.put(state))
+        if not self.assignments.is_newer(name, version):
+            return
+        before = self.assignments.get(name)
+        state = AssignmentView.decode(body, before)
+        self.assignments.put(state)
+        ended = before is not None and set(before.status.running) - set(state.status.running)
+        self.wake(name, urgent=bool(ended))
 
     def drop_assignment(self, body: Json) -> None:
         """Take in that an assignment was deleted; `body` is its last state."""
-        self._assignments_changed(self.assignments.drop(*_name_and_version(body)))
+        for name in self.assignments.drop(*_name_and_version(body)):
+            self.wake(name)
 
     def replace_assignments(self, listed: Listed[AssignmentView]) -> None:
         """Take in a list of all assignments."""
-        self._assignments_changed(self.assignments.replace(listed))
-
-    def _policies_changed(self, names: Iterable[str]) -> None:
-        """Any node may be governed by another policy now."""
-        changed = set(names)
-        for name in changed:
-            self.policy_changed(name)
-        if changed:
-            self.wake_all()
-
-    def _assignments_changed(self, names: Iterable[str]) -> None:
-        for name in names:
+        for name in self.assignments.replace(listed):
             self.wake(name)
 
-    def _node_changed(self, name: str) -> None:
-        self.wake(name)
-        for policy in self.policies:
-            self.policy_changed(policy)
+    def _policies_changed(self, before: Mapping[str, PolicyView], names: Iterable[str]) -> None:
+        """Wake the nodes that an edited policy governs now or governed before.
 
-    def _namespace_changed(self, name: str) -> None:
-        """Only nodes with pods in it are concerned, and only if a policy selects namespaces."""
-        if any(one.spec.pods.namespace_selector is not None for one in self.policies.values()):
-            for node, pods in self._pods.items():
-                if any(key.namespace == name for key in pods):
-                    self.wake(node)
+        Labels, annotations and the status of a policy, which we write ourselves, wake no node.
+        """
+        edited = []
+        for name in names:
+            old, new = before.get(name), self.policies.get(name)
+            if old is None or new is None or not new.decides_like(old):
+                edited.append(name)
+            elif new.status == old.status:
+                continue
+            self.policy_changed(name)
+        concerned = {node for name in edited for node in self._ranking.governed(name)}
+        for name in edited:
+            for node in self._ranking.policy_changed(name):
+                self.ranking_changed(node, self._ranking.of(node))
+        concerned.update(node for name in edited for node in self._ranking.governed(name))
+        for node in sorted(concerned):
+            self.wake(node)
+
+    def _node_changed(self, name: str) -> None:
+        if self._ranking.node_changed(name):
+            self.ranking_changed(name, self._ranking.of(name))
+        self.wake(name)
+
+    def _namespace_keys(self) -> set[str]:
+        """The labels of namespaces that the policies' selectors use."""
+        keys: set[str] = set()
+        for policy in self.policies.values():
+            if selector := policy.spec.pods.namespace_selector:
+                keys.update(selector.match_labels)
+                keys.update(expression.key for expression in selector.match_expressions)
+        return keys
 
 
 def _name_and_version(body: Json) -> tuple[str, int]:

@@ -102,6 +102,16 @@ class PolicyView:
             problem=problem,
         )
 
+    def decides_like(self, other: "PolicyView") -> bool:
+        """Whether both lead to the same assignments and outcomes: all but metadata and status."""
+        return (self.uid, self.generation, self.created, self.deleting, self.problem) == (
+            other.uid,
+            other.generation,
+            other.created,
+            other.deleting,
+            other.problem,
+        ) and self.spec == other.spec
+
 
 @dataclass(frozen=True, slots=True)
 class Hardware:

@@ -1,28 +1,13 @@
-"""Which policy governs a node, and which pods a policy selects. Does no I/O."""
+"""Which pods a policy selects, and which of its fields are supported. Does no I/O."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from numapin_api.cpupolicy import CpuPolicySpec, PodSelection
 from numapin_api.selectors import LabelSelector, LabelSelectorRequirement
-from numapin_operator.observe.records import PolicyView
 from numapin_operator.placement import PodView
 
 Labels = Mapping[str, str]
-
-
-def rank_policies(policies: Iterable[PolicyView], node_labels: Labels) -> tuple[PolicyView, ...]:
-    """The policies that select a node, the governing one first.
-
-    Ordered by priority (highest first), age (oldest first) and name. A policy that is being
-    deleted selects nothing.
-    """
-    selecting = (
-        policy
-        for policy in policies
-        if not policy.deleting and policy.spec.node_selector.items() <= node_labels.items()
-    )
-    return tuple(sorted(selecting, key=lambda one: (-one.spec.priority, one.created, one.name)))
 
 
 def selects(selector: LabelSelector | None, labels: Labels) -> bool:

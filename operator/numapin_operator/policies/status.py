@@ -1,7 +1,6 @@
 """Compute a CpuPolicy's status from the outcomes on its nodes. Does no I/O."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -40,16 +39,41 @@ class NodeOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyNodes:
-    """The nodes that a policy selects.
+class NodeGroup:
+    """Nodes that have something in common.
 
     Attributes:
-        governed: where it governs.
-        overruled: where another policy governs, by that policy's name.
+        common: the reason why a policy is not in force on them, or the policy that governs them.
+        nodes: how many.
+        examples: the first of them by name.
+        message: what is said about the first of them.
     """
 
-    governed: Sequence[str]
-    overruled: Mapping[str, Sequence[str]]
+    common: str
+    nodes: int
+    examples: tuple[str, ...]
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyNodes:
+    """The nodes that a policy selects, counted.
+
+    Attributes:
+        governed: how many it governs.
+        in_force: on how many of these it is in force.
+        under_way: the governed nodes where it is under way, by reason, the most frequent first.
+        stalled: the governed nodes where it is stalled, likewise.
+        stalled_nodes: the outcomes on the first of the stalled nodes by name.
+        overruled: the nodes where another policy governs, by that policy, sorted by its name.
+    """
+
+    governed: int = 0
+    in_force: int = 0
+    under_way: Sequence[NodeGroup] = ()
+    stalled: Sequence[NodeGroup] = ()
+    stalled_nodes: Sequence[NodeOutcome] = ()
+    overruled: Sequence[NodeGroup] = ()
 
 
 def judge_enforcer(policy: PolicyView, assignment: AssignmentView) -> NodeOutcome:
@@ -89,65 +113,33 @@ def _outcome(policy: PolicyView, node: str, phase: Phase, reason: str, message: 
     )
 
 
-def sort_nodes(
-    ranked: Mapping[str, Sequence[PolicyView]], policies: Iterable[str]
-) -> dict[str, PolicyNodes]:
-    """For each of some policies, the nodes that it selects.
-
-    Args:
-        ranked: for each node the policies that select it, the governing one first.
-        policies: the names of those policies.
-    """
-    governed: dict[str, list[str]] = {name: [] for name in policies}
-    overruled: dict[str, dict[str, list[str]]] = {name: {} for name in governed}
-    for node in sorted(ranked):
-        for rank, policy in enumerate(ranked[node]):
-            if policy.name not in governed:
-                continue
-            if rank == 0:
-                governed[policy.name].append(node)
-            else:
-                overruled[policy.name].setdefault(ranked[node][0].name, []).append(node)
-    return {name: PolicyNodes(governed[name], overruled[name]) for name in governed}
-
-
-def policy_status(
-    policy: PolicyView, nodes: PolicyNodes, outcomes: Mapping[str, NodeOutcome], now: str
-) -> CpuPolicyStatus:
+def policy_status(policy: PolicyView, nodes: PolicyNodes, now: str) -> CpuPolicyStatus:
     """The status to write for a policy.
 
     Args:
         policy: its newest state. A condition that does not change keeps its time.
         nodes: the nodes that it selects.
-        outcomes: the outcome of each node's governing policy, by node. One of another policy or
-            generation counts as under way.
         now: the time, RFC 3339, for conditions that change.
     """
-    judged = [_current(policy, node, outcomes.get(node)) for node in nodes.governed]
-    stuck = [one for one in judged if one.phase is Phase.STALLED]
     return CpuPolicyStatus(
         observed_generation=policy.generation,
-        nodes_selected=len(nodes.governed) + sum(map(len, nodes.overruled.values())),
-        nodes_in_force=sum(one.phase is Phase.IN_FORCE for one in judged),
-        nodes_stalled=len(stuck),
+        nodes_selected=nodes.governed + _sum(nodes.overruled),
+        nodes_in_force=nodes.in_force,
+        nodes_stalled=_sum(nodes.stalled),
         stalled=tuple(
             StalledNode(node=one.node, reason=one.reason, message=one.message)
-            for one in stuck[:STALLED_NAMED]
+            for one in nodes.stalled_nodes
         ),
         conflicts=tuple(
-            PolicyConflict(policy=winner, nodes=len(lost), examples=tuple(lost[:EXAMPLES_NAMED]))
-            for winner, lost in sorted(nodes.overruled.items())[:CONFLICTS_NAMED]
+            PolicyConflict(policy=lost.common, nodes=lost.nodes, examples=lost.examples)
+            for lost in nodes.overruled[:CONFLICTS_NAMED]
         ),
-        conditions=merge(
-            policy.status.conditions, _judge(policy, nodes, judged), policy.generation, now
-        ),
+        conditions=merge(policy.status.conditions, _judge(policy, nodes), policy.generation, now),
     )
 
 
-def _current(policy: PolicyView, node: str, outcome: NodeOutcome | None) -> NodeOutcome:
-    if outcome and (outcome.policy, outcome.generation) == (policy.name, policy.generation):
-        return outcome
-    return waiting(policy, node, Reason.APPLYING, "not planned yet")
+def _sum(groups: Iterable[NodeGroup]) -> int:
+    return sum(group.nodes for group in groups)
 
 
 def policy_fault(policy: PolicyView) -> tuple[str, str] | None:
@@ -161,39 +153,34 @@ def policy_fault(policy: PolicyView) -> tuple[str, str] | None:
     return None
 
 
-def _judge(
-    policy: PolicyView, nodes: PolicyNodes, judged: Sequence[NodeOutcome]
-) -> tuple[Verdict, ...]:
-    under_way = [one for one in judged if one.phase is Phase.UNDER_WAY]
-    stuck = [one for one in judged if one.phase is Phase.STALLED]
+def _judge(policy: PolicyView, nodes: PolicyNodes) -> tuple[Verdict, ...]:
     if fault := policy_fault(policy):
         return _verdicts_of(
             Verdict(ConditionType.READY, False, *fault),
             stalled=Verdict(ConditionType.STALLED, True, *fault),
         )
-    reconciling = (
-        Verdict(ConditionType.RECONCILING, True, _most_frequent(under_way), _by_reason(under_way))
-        if under_way
-        else None
-    )
-    if stuck:
-        halt = Verdict(ConditionType.STALLED, True, Reason.NODES_STALLED, _by_reason(stuck))
-        ready = Verdict(ConditionType.READY, False, Reason.NODES_STALLED, _by_reason(stuck))
+    reconciling = None
+    if nodes.under_way:
+        reason, message = nodes.under_way[0].common, _by_reason(nodes.under_way)
+        reconciling = Verdict(ConditionType.RECONCILING, True, reason, message)
+    if nodes.stalled:
+        message = _by_reason(nodes.stalled)
+        halt = Verdict(ConditionType.STALLED, True, Reason.NODES_STALLED, message)
+        ready = Verdict(ConditionType.READY, False, Reason.NODES_STALLED, message)
         return _verdicts_of(ready, reconciling, halt)
     if reconciling:
         return _verdicts_of(
             reconciling._replace(type=ConditionType.READY, holds=False), reconciling
         )
-    return _verdicts_of(_ready(nodes, judged))
+    return _verdicts_of(_ready(nodes))
 
 
-def _ready(nodes: PolicyNodes, judged: Sequence[NodeOutcome]) -> Verdict:
-    if judged:
-        return Verdict(
-            ConditionType.READY, True, Reason.IN_FORCE, f"in force on {plural(len(judged), 'node')}"
-        )
+def _ready(nodes: PolicyNodes) -> Verdict:
+    if nodes.governed:
+        message = f"in force on {plural(nodes.governed, 'node')}"
+        return Verdict(ConditionType.READY, True, Reason.IN_FORCE, message)
     if nodes.overruled:
-        lost = sum(map(len, nodes.overruled.values()))
+        lost = _sum(nodes.overruled)
         message = f"{plural(lost, 'node')} selected, all governed by other policies"
         return Verdict(ConditionType.READY, True, Reason.OVERRULED, message)
     return Verdict(
@@ -214,20 +201,12 @@ def _verdicts_of(
     )
 
 
-def _most_frequent(outcomes: Sequence[NodeOutcome]) -> str:
-    counts = Counter(one.reason for one in outcomes)
-    return min(counts, key=lambda reason: (-counts[reason], reason))
-
-
-def _by_reason(outcomes: Sequence[NodeOutcome]) -> str:
-    """One line for people: each reason with its nodes, the most frequent first."""
-    by_reason: dict[str, list[NodeOutcome]] = {}
-    for one in outcomes:
-        by_reason.setdefault(one.reason, []).append(one)
+def _by_reason(groups: Iterable[NodeGroup]) -> str:
+    """One line for people: each reason with its nodes."""
     parts = []
-    for reason, some in sorted(by_reason.items(), key=lambda pair: (-len(pair[1]), pair[0])):
-        named = ", ".join(one.node for one in some[:EXAMPLES_NAMED])
-        more = ", ..." if len(some) > EXAMPLES_NAMED else ""
-        why = f" ({some[0].message})" if some[0].message else ""
-        parts.append(f"{plural(len(some), 'node')} {reason}: {named}{more}{why}")
+    for group in groups:
+        named = ", ".join(group.examples)
+        more = ", ..." if group.nodes > len(group.examples) else ""
+        why = f" ({group.message})" if group.message else ""
+        parts.append(f"{plural(group.nodes, 'node')} {group.common}: {named}{more}{why}")
     return "; ".join(parts)

@@ -7,11 +7,12 @@ from typing import Final
 
 from numapin_client.errors import ClientError
 from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.slices import Slices
 from numapin_daemon.worker import Worker
 from numapin_operator.cluster import Cluster
 from numapin_operator.observe.cache import ClusterState
-from numapin_operator.policies.selection import rank_policies
-from numapin_operator.policies.status import NodeOutcome, policy_status, sort_nodes
+from numapin_operator.policies.status import NodeOutcome, policy_status
+from numapin_operator.policies.tally import Tally
 
 GATHER_SECONDS: Final = 0.2
 """Outcomes of many nodes come in bursts; a status is written once for each burst."""
@@ -34,35 +35,34 @@ class StatusWriter:
         leading: asyncio.Event,
         clock: Clock | None = None,
     ) -> None:
-        """Write nothing yet.
+        """Write nothing yet; have `state` report what changes from now on.
 
         Args:
             cluster: where statuses are written.
-            state: the policies and nodes that they are about.
+            state: the policies and nodes that they are about, still empty.
             leading: set while this operator may write.
             clock: the machine's clock by default.
         """
         self._cluster, self._state, self._leading = cluster, state, leading
         self._clock = clock or SystemClock()
-        self._outcomes: dict[str, NodeOutcome] = {}
+        self._tally = Tally()
         self._planned: set[str] = set()
         self._all_planned = False
         self._changed: set[str] = set()
         self._worker = Worker("policy statuses", self._work, clock=self._clock)
+        state.policy_changed, state.ranking_changed = self.policy_changed, self.set_ranking
 
     def set_outcome(self, node: str, outcome: NodeOutcome | None) -> None:
         """Take in the outcome of a node's governing policy; None if no policy governs it."""
-        self._planned.add(node)
-        before = self._outcomes.get(node)
-        if before == outcome:
-            return
-        if outcome is None:
-            self._outcomes.pop(node, None)
-        else:
-            self._outcomes[node] = outcome
-        for one in (before, outcome):
-            if one is not None:
-                self.policy_changed(one.policy)
+        if not self._all_planned:
+            self._planned.add(node)
+        for policy in self._tally.judge(node, outcome):
+            self.policy_changed(policy)
+
+    def set_ranking(self, node: str, ranked: tuple[str, ...]) -> None:
+        """Take in the names of the policies that select a node, the governing one first."""
+        for policy in self._tally.rank(node, ranked):
+            self.policy_changed(policy)
 
     def policy_changed(self, name: str) -> None:
         """Have this policy's status written if it differs."""
@@ -94,6 +94,7 @@ class StatusWriter:
         while not self._state.node_names() <= self._planned and self._clock.monotonic() < deadline:
             await self._clock.sleep(GATHER_SECONDS)
         self._all_planned = True
+        self._planned.clear()
 
     async def write(self, names: Iterable[str]) -> set[str]:
         """Write the statuses of these policies where they differ.
@@ -102,23 +103,23 @@ class StatusWriter:
             The policies whose status must be written again later.
         """
         failed: set[str] = set()
-        policies = self._state.policies
-        ranked = {
-            node.name: rank_policies(policies.values(), node.labels)
-            for node in self._state.nodes.values()
-        }
-        for name, nodes in sort_nodes(ranked, sorted(names)).items():
-            policy = policies.get(name)
+        slices = Slices(self._clock)
+        for name in sorted(names):
+            await slices.rest()
+            policy = self._state.policies.get(name)
             if policy is None or policy.deleting:
                 continue
-            status = policy_status(policy, nodes, self._outcomes, self._clock.now_text())
+            nodes = self._tally.summary(name, policy.generation)
+            status = policy_status(policy, nodes, self._clock.now_text())
             if status == policy.status:
                 continue
             try:
-                policies.put(await self._cluster.replace_policy_status(policy, status))
+                after = await self._cluster.replace_policy_status(policy, status)
             except ClientError as error:
                 failed.add(name)
                 _log.warning(
                     "cannot write a policy's status", extra={"policy": name, "error": str(error)}
                 )
+            else:
+                self._state.policies.put(after)  # its spec is still that of `policy`
         return failed

@@ -27,7 +27,7 @@ class Operator:
         self.cluster, clock = FakeCluster(), ManualClock()
         self.queue = WorkQueue(partial(Backoff, 0.001, 0.01), news_seconds=0.0)
         self.state = ClusterState(self.queue.add)
-        self.state.policies.put(policy_view())
+        self.state.put_policy_view(policy_view())
         self.leading = asyncio.Event()
         self.leading.set()
         outputs = Outputs(

@@ -1,5 +1,3 @@
-from itertools import permutations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,43 +6,10 @@ from numapin_api.cpupolicy import CpuPolicySpec, PodSelection
 from numapin_api.selectors import LabelSelector
 from numapin_operator.policies.selection import (
     mark_selected,
-    rank_policies,
     selects,
     unsupported_fields,
 )
-from support.values.operator import pod_view, policy_view
-
-OLD, NEW = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
-
-
-def test_priority_then_age_then_name() -> None:
-    policies = (
-        policy_view("high", {"priority": 1}, created=NEW),
-        policy_view("old", created=OLD),
-        policy_view("new-a", created=NEW),
-        policy_view("new-b", created=NEW),
-        policy_view("low", {"priority": -1}, created=OLD),
-    )
-    for order in permutations(policies):
-        ranked = rank_policies(order, {})
-        assert [one.name for one in ranked] == ["high", "old", "new-a", "new-b", "low"]
-
-
-@pytest.mark.parametrize(
-    ("selector", "labels", "selected"),
-    [
-        pytest.param({}, {}, True, id="empty-selects-all"),
-        pytest.param({"a": "1"}, {"a": "1", "b": "2"}, True, id="subset"),
-        pytest.param({"a": "1"}, {"a": "2"}, False, id="other-value"),
-        pytest.param({"a": ""}, {}, False, id="missing-is-not-empty"),
-    ],
-)
-def test_node_selector(selector: dict[str, str], labels: dict[str, str], selected: bool) -> None:
-    assert bool(rank_policies([policy_view(spec={"nodeSelector": selector})], labels)) is selected
-
-
-def test_a_policy_being_deleted_selects_nothing() -> None:
-    assert rank_policies([policy_view(deleting=True)], {}) == ()
+from support.values.operator import pod_view
 
 
 def expression(operator: str, *values: str) -> LabelSelector:

@@ -9,12 +9,11 @@ from numapin_operator.observe.records import PolicyView
 from numapin_operator.policies.status import (
     NodeOutcome,
     Phase,
-    PolicyNodes,
     policy_status,
-    sort_nodes,
     stalled,
     waiting,
 )
+from numapin_operator.policies.tally import Tally
 from support.values.operator import policy_view
 
 NOW = "2026-02-02T00:00:00Z"
@@ -31,8 +30,14 @@ def status_of(
     policy: PolicyView = POLICY,
     overruled: dict[str, list[str]] | None = None,
 ) -> CpuPolicyStatus:
-    nodes = PolicyNodes([one.node for one in outcomes], overruled or {})
-    return policy_status(policy, nodes, {one.node: one for one in outcomes}, NOW)
+    tally = Tally()
+    for one in outcomes:
+        tally.rank(one.node, ("mine",))
+        tally.judge(one.node, one)
+    for winner, nodes in (overruled or {}).items():
+        for node in nodes:
+            tally.rank(node, (winner, "mine"))
+    return policy_status(policy, tally.summary("mine", policy.generation), NOW)
 
 
 def conditions(status: CpuPolicyStatus) -> dict[str, tuple[str, str]]:
@@ -134,17 +139,10 @@ def test_an_invalid_policy_is_stalled_and_still_selects() -> None:
 def test_a_condition_that_does_not_change_keeps_its_time() -> None:
     first = status_of([in_force("a")])
     known = policy_view("mine", status=first.to_wire())
-    again = policy_status(
-        known, PolicyNodes(["a"], {}), {"a": in_force("a")}, "2027-01-01T00:00:00Z"
-    )
-    assert again == first
-
-
-def test_nodes_are_sorted_by_governing_policy() -> None:
-    high, low = policy_view("high", {"priority": 1}), policy_view("low")
-    sorted_nodes = sort_nodes({"a": (high, low), "b": (low,), "c": ()}, ["high", "low"])
-    assert sorted_nodes["high"] == PolicyNodes(["a"], {})
-    assert sorted_nodes["low"] == PolicyNodes(["b"], {"high": ["a"]})
+    tally = Tally()
+    tally.rank("a", ("mine",))
+    tally.judge("a", in_force("a"))
+    assert policy_status(known, tally.summary("mine", 1), "2027-01-01T00:00:00Z") == first
 
 
 OUTCOMES = st.lists(
@@ -163,12 +161,8 @@ OUTCOMES = st.lists(
 
 @given(OUTCOMES, st.randoms(use_true_random=False))
 def test_the_order_of_outcomes_never_matters(outcomes: list[NodeOutcome], random: Any) -> None:
-    nodes = PolicyNodes(sorted(one.node for one in outcomes), {})
     shuffled = list(outcomes)
     random.shuffle(shuffled)
-    one, other = (
-        policy_status(POLICY, nodes, {each.node: each for each in some}, NOW)
-        for some in (outcomes, shuffled)
-    )
+    one, other = status_of(outcomes), status_of(shuffled)
     assert one.model_dump_json() == other.model_dump_json()
     assert one.nodes_in_force + one.nodes_stalled <= one.nodes_selected

@@ -25,9 +25,8 @@ class Statuses:
 
     def __init__(self) -> None:
         self.cluster, self.clock, self.leading = FakeCluster(), ManualClock(), asyncio.Event()
-        self.state = ClusterState(lambda _: None)
+        self.state = ClusterState(lambda _, urgent=False: None)
         self.writer = StatusWriter(self.cluster, self.state, self.leading, self.clock)
-        self.state.policy_changed = self.writer.policy_changed
         for name in ("one", "two"):
             self.state.put_node(node_view(name))
         self.state.put_policy(self.cluster.put_policy("policy", {}))

@@ -1,0 +1,177 @@
+"""Counts the nodes that each policy selects and how far it has come, change by change.
+
+Does no I/O.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from typing import Final, TypeVar
+
+from numapin_api.conditions import Reason
+from numapin_operator.policies.status import (
+    EXAMPLES_NAMED,
+    STALLED_NAMED,
+    NodeGroup,
+    NodeOutcome,
+    Phase,
+    PolicyNodes,
+)
+
+NOT_PLANNED: Final = "not planned yet"
+
+K = TypeVar("K")
+
+Ranked = tuple[str, ...]
+"""The names of the policies that select a node, the governing one first."""
+
+
+class Tally:
+    """The nodes of every policy.
+
+    A change of a node takes the same time whether a policy selects five nodes or 5,000, and so
+    does a summary, except the first one of a policy's generation.
+    """
+
+    def __init__(self) -> None:
+        self._ranked: dict[str, Ranked] = {}
+        self._outcomes: dict[str, NodeOutcome] = {}
+        self._policies: dict[str, _Nodes] = {}
+
+    def rank(self, node: str, ranked: Ranked) -> set[str]:
+        """Take in which policies select a node; returns those whose summary differs now."""
+        before, outcome = self._ranked.get(node, ()), self._outcomes.get(node)
+        if before == ranked:
+            return set()
+        for name in before:
+            self._policies[name].forget(node, before, outcome)
+            if self._policies[name].is_empty():
+                del self._policies[name]
+        for name in ranked:
+            self._policies.setdefault(name, _Nodes(name)).add(node, ranked, outcome)
+        if ranked:
+            self._ranked[node] = ranked
+        else:
+            self._ranked.pop(node, None)
+        return {*before, *ranked}
+
+    def judge(self, node: str, outcome: NodeOutcome | None) -> set[str]:
+        """Take in the outcome of a node's governing policy, None if none governs it.
+
+        Returns:
+            The policies whose summary differs now.
+        """
+        before = self._outcomes.get(node)
+        if before == outcome:
+            return set()
+        if outcome is None:
+            del self._outcomes[node]
+        else:
+            self._outcomes[node] = outcome
+        if ranked := self._ranked.get(node):
+            self._policies[ranked[0]].move(node, before, outcome)
+        return {one.policy for one in (before, outcome) if one is not None}
+
+    def summary(self, policy: str, generation: int) -> PolicyNodes:
+        """The nodes of a policy; outcomes of another generation count as not planned yet."""
+        nodes = self._policies.get(policy) or _Nodes(policy)
+        if nodes.generation != generation:
+            nodes.begin(generation, self._outcomes)
+        return PolicyNodes(
+            governed=len(nodes.governed),
+            in_force=sum(len(names) for names in nodes.of_phase(Phase.IN_FORCE).values()),
+            under_way=tuple(self._groups(nodes, Phase.UNDER_WAY)),
+            stalled=tuple(self._groups(nodes, Phase.STALLED)),
+            stalled_nodes=self._first_stalled(nodes),
+            overruled=tuple(
+                NodeGroup(winner, len(names), tuple(names[:EXAMPLES_NAMED]))
+                for winner, names in sorted(nodes.overruled.items())
+            ),
+        )
+
+    def _groups(self, nodes: "_Nodes", phase: Phase) -> Iterator[NodeGroup]:
+        """The nodes in one phase by reason, the most frequent first."""
+        by_reason = nodes.of_phase(phase)
+        for reason in sorted(by_reason, key=lambda reason: (-len(by_reason[reason]), reason)):
+            names = by_reason[reason]
+            first = nodes.current(self._outcomes.get(names[0]))
+            message = first.message if first else NOT_PLANNED
+            yield NodeGroup(reason, len(names), tuple(names[:EXAMPLES_NAMED]), message)
+
+    def _first_stalled(self, nodes: "_Nodes") -> tuple[NodeOutcome, ...]:
+        groups = nodes.of_phase(Phase.STALLED).values()
+        names = sorted(name for group in groups for name in group[:STALLED_NAMED])
+        return tuple(self._outcomes[name] for name in names[:STALLED_NAMED])
+
+
+class _Nodes:
+    """The nodes of one policy. Every list of names is sorted.
+
+    Attributes:
+        generation: the policy's generation to which the outcomes in `groups` belong.
+        governed: the nodes that it governs.
+        overruled: the nodes where another policy governs, by that policy's name.
+        groups: the governed nodes by phase and reason.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.generation = 0
+        self.governed: list[str] = []
+        self.overruled: dict[str, list[str]] = {}
+        self.groups: dict[tuple[Phase, str], list[str]] = {}
+
+    def is_empty(self) -> bool:
+        return not (self.governed or self.overruled)
+
+    def current(self, outcome: NodeOutcome | None) -> NodeOutcome | None:
+        """An outcome, if it is one of this policy's generation."""
+        if outcome and (outcome.policy, outcome.generation) == (self._name, self.generation):
+            return outcome
+        return None
+
+    def of_phase(self, phase: Phase) -> dict[str, list[str]]:
+        """The governed nodes in one phase, by reason."""
+        return {reason: names for (one, reason), names in self.groups.items() if one is phase}
+
+    def add(self, node: str, ranked: Ranked, outcome: NodeOutcome | None) -> None:
+        if ranked[0] == self._name:
+            insort(self.governed, node)
+            insort(self.groups.setdefault(self._group(outcome), []), node)
+        else:
+            insort(self.overruled.setdefault(ranked[0], []), node)
+
+    def forget(self, node: str, ranked: Ranked, outcome: NodeOutcome | None) -> None:
+        if ranked[0] == self._name:
+            _remove(self.governed, node)
+            _remove_from(self.groups, self._group(outcome), node)
+        else:
+            _remove_from(self.overruled, ranked[0], node)
+
+    def move(self, node: str, before: NodeOutcome | None, after: NodeOutcome | None) -> None:
+        """Take in another outcome of a governed node."""
+        if self._group(before) != self._group(after):
+            _remove_from(self.groups, self._group(before), node)
+            insort(self.groups.setdefault(self._group(after), []), node)
+
+    def begin(self, generation: int, outcomes: dict[str, NodeOutcome]) -> None:
+        """Group the governed nodes by their outcomes of another generation."""
+        self.generation = generation
+        self.groups = {}
+        for node in self.governed:
+            self.groups.setdefault(self._group(outcomes.get(node)), []).append(node)
+
+    def _group(self, outcome: NodeOutcome | None) -> tuple[Phase, str]:
+        if found := self.current(outcome):
+            return found.phase, found.reason
+        return Phase.UNDER_WAY, Reason.APPLYING
+
+
+def _remove_from(groups: dict[K, list[str]], key: K, name: str) -> None:
+    _remove(groups[key], name)
+    if not groups[key]:
+        del groups[key]
+
+
+def _remove(names: list[str], name: str) -> None:
+    """Remove a name from a sorted list that contains it."""
+    del names[bisect_left(names, name)]
