@@ -13,6 +13,7 @@ from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.assignment.local_copy import LocalCopyWriter
 from numapin_enforcer.assignment.watch import AssignmentWatch
 from numapin_enforcer.background import BackgroundUpdates
+from numapin_enforcer.cgroups.event_reader import EventReader
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
 from numapin_enforcer.cgroups.tree import CgroupError
 from numapin_enforcer.hardware.hotplug import Machine
@@ -52,6 +53,8 @@ class Agent:
     def __post_init__(self) -> None:
         self._schedule = Schedule(self.resync_seconds, RETRY_SECONDS)
         self._reconciler: Reconciler | None = None
+        self._events: EventReader | None = None
+        """Set while there is a tree to watch."""
         self._conflict = ""
         """Why the kubelet's own CPU manager must be left alone; empty if it does not pin."""
         self._holding = self.acceptance.enforces
@@ -66,10 +69,21 @@ class Agent:
                 spent_seconds = time.thread_time() - began_seconds
                 now_seconds = self.clock.monotonic()
                 await self.clock.sleep(self._schedule.rest_seconds(spent_seconds, now_seconds))
-                await self.clock.wait(self.wake, self._wait_seconds())
-                self.wake.clear()
+                await self._wait()
         finally:
             self._close_host()
+
+    async def _wait(self) -> None:
+        """Wait for an event, or until a pass is due; only meanwhile the kernel's wake the loop."""
+        if self._events is not None:
+            self._events.listen()
+        await self.clock.wait(self.wake, self._wait_seconds())
+        self.wake.clear()
+        if self._events is not None:
+            self._events.pause()
+
+    def _rest_after_vain_read(self, spent_seconds: float) -> float:
+        return self._schedule.vain_read_seconds(spent_seconds, self.clock.monotonic())
 
     def _wait_seconds(self) -> float:
         seconds = self._schedule.wait_seconds(self.clock.monotonic())
@@ -164,13 +178,17 @@ class Agent:
             return self.kubepods.tree
         opened = self.kubepods.open()
         if opened is not None:
-            asyncio.get_running_loop().add_reader(opened.watch.fileno(), self.wake.set)
+            loop = asyncio.get_running_loop()
+            work = (self.wake.set, self._rest_after_vain_read)
+            self._events = EventReader(loop, opened.watch, *work)
             LOG.info("found the kubelet's cgroups", extra={"root": opened.naming.root})
         return opened
 
     def _close_host(self) -> None:
+        if self._events is not None:
+            self._events.pause()
+            self._events = None
         if self.kubepods.tree is not None:
-            asyncio.get_running_loop().remove_reader(self.kubepods.tree.watch.fileno())
             self.kubepods.close()
             self._reconciler = None
 

@@ -11,12 +11,22 @@ CPU_SHARE: Final = 0.25
 BURST_SECONDS: Final = 0.5
 """CPU time that passes may take at once after a quiet time."""
 
+READS_PER_SECOND: Final = 200.0
+"""How often events may be read, in the long run, while none of them matters."""
+
+READ_BURST: Final = 100.0
+"""How often such events may be read at once after a quiet time."""
+
 MOST_DOUBLINGS: Final = 10
 """How often the wait after failed passes doubles at most."""
 
 
 def _cpu_time() -> TokenBucket:
     return TokenBucket(BURST_SECONDS, CPU_SHARE)
+
+
+def _vain_reads() -> TokenBucket:
+    return TokenBucket(READ_BURST, READS_PER_SECOND)
 
 
 @dataclass(slots=True)
@@ -36,6 +46,7 @@ class Schedule:
     failed_passes: int = field(default=0, init=False)
     _resynced_at: float | None = field(default=None, init=False)
     _cpu_time: TokenBucket = field(default_factory=_cpu_time, init=False)
+    _vain_reads: TokenBucket = field(default_factory=_vain_reads, init=False)
 
     def resync_due(self, now_seconds: float) -> bool:
         """Whether the pass that begins now must read the whole tree."""
@@ -74,3 +85,16 @@ class Schedule:
             now_seconds: when it ended.
         """
         return self._cpu_time.spend(spent_seconds, now_seconds)
+
+    def vain_read_seconds(self, spent_seconds: float, now_seconds: float) -> float:
+        """How long to read no events after a read in which none mattered.
+
+        In a lasting stream of such events many are read at once, since waking up costs more than
+        reading one.
+
+        Args:
+            spent_seconds: the CPU time of the read.
+            now_seconds: when it ended.
+        """
+        rest_seconds = self.rest_seconds(spent_seconds, now_seconds)
+        return max(rest_seconds, self._vain_reads.spend(1, now_seconds))

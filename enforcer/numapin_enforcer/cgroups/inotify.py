@@ -7,24 +7,30 @@ import struct
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from enum import IntFlag
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from numapin_enforcer.cgroups.files import list_folders
-from numapin_enforcer.cgroups.tree import CgroupVanishedError
+from numapin_enforcer.cgroups.tree import CgroupError, CgroupVanishedError
 
 WATCHED_FILES: Final = frozenset(
     {"cpuset.cpus", "cpuset.mems", "cpuset.cpus.partition", "cpu.max", "cpu.cfs_quota_us"}
 )
-"""The files whose writes are reported; writes to other files of a cgroup are ignored."""
+"""The files whose writes are reported; writes to other files of a cgroup are ignored.
+
+A watch on a folder reports every file in it. The kernel itself reports a write wherever it notifies
+poll(2), such as of `memory.events` and `cgroup.events`: up to 100 times a second for each cgroup at
+its memory limit. A program that enters a cgroup writes `cgroup.procs`.
+Source: kernfs_notify_workfn() in fs/kernfs/file.c; cgroup_file_notify() in kernel/cgroup/cgroup.c.
+"""
 
 _HINTS: Final = {
     errno.ENOSPC: "; raise fs.inotify.max_user_watches",
     errno.EMFILE: "; raise fs.inotify.max_user_instances",
 }
 
+_WATCHED_NAMES: Final = frozenset(map(os.fsencode, WATCHED_FILES))
 _HEADER: Final = struct.Struct("iIII")
 _READ_BYTES: Final = 64 * 1024
 MOST_READS: Final = 32
@@ -32,17 +38,17 @@ MOST_READS: Final = 32
 (fs.inotify.max_queued_events, 16384); what is queued after that is left for the next call."""
 
 
-class _Mask(IntFlag):
+class _Mask:
     """Event bits. Source: linux/inotify.h."""
 
-    MODIFY = 0x2
-    MOVED_FROM = 0x40
-    MOVED_TO = 0x80
-    CREATE = 0x100
-    DELETE = 0x200
-    Q_OVERFLOW = 0x4000
-    ONLYDIR = 0x1000000
-    ISDIR = 0x40000000
+    MODIFY: Final = 0x2
+    MOVED_FROM: Final = 0x40
+    MOVED_TO: Final = 0x80
+    CREATE: Final = 0x100
+    DELETE: Final = 0x200
+    Q_OVERFLOW: Final = 0x4000
+    ONLYDIR: Final = 0x1000000
+    ISDIR: Final = 0x40000000
 
 
 _WANTED: Final = (
@@ -71,6 +77,9 @@ class _Batch:
     written: dict[str, None] = field(default_factory=dict)
     overflowed: bool = False
 
+    def __bool__(self) -> bool:
+        return bool(self.appeared or self.vanished or self.written or self.overflowed)
+
     def frozen(self) -> Changes:
         return Changes(
             tuple(self.appeared), tuple(self.vanished), tuple(self.written), self.overflowed
@@ -93,6 +102,8 @@ class CgroupWatch:
         self._mount, self._root, self._parent = f"{mount}/", root, root.rpartition("/")[0]
         self._paths: dict[int, str] = {}
         self._watches: dict[str, int] = {}
+        self._batch = _Batch()
+        """What happened since the last call of `read`, as far as the queue has been read."""
         self._descriptor = self._checked(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
         self.problem = ""
         """Why some folders are not watched; empty if all are."""
@@ -131,36 +142,62 @@ class CgroupWatch:
             if path not in self._watches:
                 self._add(path)
 
+    def collect(self, most_reads: int = 1) -> bool:
+        """Take events off the queue, and keep those that matter for the next call of `read`.
+
+        Never waits. Events that say nothing of a cpuset are dropped here, so that they make the
+        descriptor readable no longer.
+
+        Returns:
+            Whether the next `read` has something to report.
+        """
+        try:
+            for _ in range(most_reads):
+                self._take(os.read(self._descriptor, _READ_BYTES))
+        except BlockingIOError:
+            pass
+        except (OSError, CgroupError):
+            # The rest of what was read is lost. `read` lists the tree, and meets a lasting error.
+            self._batch.overflowed = True
+        return bool(self._batch)
+
+    @property
+    def appeared(self) -> tuple[str, ...]:
+        """The cgroups created since the last `read`, as far as collected; parents come first."""
+        return tuple(self._batch.appeared)
+
     def read(self) -> Changes:
         """What happened since the last read; never waits, and reads at most `MOST_READS` times."""
-        batch = _Batch()
-        with suppress(BlockingIOError):
-            for _ in range(MOST_READS):
-                data = os.read(self._descriptor, _READ_BYTES)
-                for watch, mask, name in _parse(data):
-                    self._note(batch, watch, _Mask(mask), name)
+        self.collect(MOST_READS)
+        batch, self._batch = self._batch, _Batch()
         if batch.overflowed:
             self._add_tree(self._root, batch)
             for path in self._watches.keys() - batch.appeared.keys() - {self._parent}:
                 self._drop(path)
         return batch.frozen()
 
-    def _note(self, batch: _Batch, watch: int, mask: _Mask, name: str) -> None:
-        if mask & _Mask.Q_OVERFLOW:
-            batch.overflowed = True
-            return
-        folder = self._paths.get(watch)
-        if folder is None:
-            return
-        path = f"{folder}/{name}" if folder else name
-        if folder == self._parent and path != self._root:
-            return
-        if mask & _Mask.ISDIR:
-            self._note_folder(batch, path, mask)
-        elif mask & _Mask.MODIFY and name in WATCHED_FILES:
-            batch.written[folder] = None
+    def _take(self, data: bytes) -> None:
+        for watch, mask, name in _parse(data):
+            if mask & _Mask.ISDIR:
+                self._note_folder(watch, mask, os.fsdecode(name))
+            elif mask & _Mask.MODIFY:
+                if name in _WATCHED_NAMES:
+                    self._note_write(watch)
+            elif mask & _Mask.Q_OVERFLOW:
+                self._batch.overflowed = True
 
-    def _note_folder(self, batch: _Batch, folder: str, mask: _Mask) -> None:
+    def _note_write(self, watch: int) -> None:
+        folder = self._paths.get(watch)
+        if folder is not None and folder != self._parent:
+            self._batch.written[folder] = None
+
+    def _note_folder(self, watch: int, mask: int, name: str) -> None:
+        batch, above = self._batch, self._paths.get(watch)
+        if above is None:
+            return
+        folder = f"{above}/{name}" if above else name
+        if above == self._parent and folder != self._root:
+            return
         batch.overflowed |= folder == self._root
         if mask & (_Mask.CREATE | _Mask.MOVED_TO):
             self._add_tree(folder, batch)
@@ -216,10 +253,10 @@ class CgroupWatch:
         return answer
 
 
-def _parse(data: bytes) -> Iterator[tuple[int, int, str]]:
+def _parse(data: bytes) -> Iterator[tuple[int, int, bytes]]:
     offset = 0
     while offset < len(data):
         watch, mask, _cookie, length = _HEADER.unpack_from(data, offset)
         offset += _HEADER.size
-        yield watch, mask, os.fsdecode(data[offset : offset + length].rstrip(b"\0"))
+        yield watch, mask, data[offset : offset + length].rstrip(b"\0")
         offset += length

@@ -133,13 +133,26 @@ class Standby:
                 wait_seconds = fencing.make_pass(pods, spec)
             self._lock.release()
             time.sleep(fencing.rest_seconds(time.thread_time() - began))
-            select.select([pods.watch] if pods is not None else [], [], [], wait_seconds)
+            wait_for_event(pods, fencing, wait_seconds)
             if not self._lock.try_acquire():
                 return
 
     def _spec_to_enforce(self) -> NodeAssignmentSpec | None:
         conflict = static_policy_conflict(self._settings.kubelet_state_dir)
         return None if conflict else self._saved.spec()
+
+
+def wait_for_event(pods: PodTree | None, fencing: "Fencing", seconds: float) -> None:
+    """Wait for an event that matters, for so many seconds at most."""
+    watches = [pods.watch] if pods is not None else []
+    end_seconds = time.monotonic() + seconds
+    while (left_seconds := end_seconds - time.monotonic()) > 0:
+        readable, _, _ = select.select(watches, [], [], left_seconds)
+        began_seconds = time.thread_time()
+        if any(watch.collect() for watch in readable):
+            return
+        if readable:
+            time.sleep(fencing.vain_read_seconds(time.thread_time() - began_seconds))
 
 
 class Fencing:
@@ -179,6 +192,10 @@ class Fencing:
     def rest_seconds(self, spent_seconds: float) -> float:
         """How long to rest after a pass that took so much CPU time, whatever happens."""
         return self._schedule.rest_seconds(spent_seconds, self._clock.monotonic())
+
+    def vain_read_seconds(self, spent_seconds: float) -> float:
+        """How long to read no events after a read in which none mattered."""
+        return self._schedule.vain_read_seconds(spent_seconds, self._clock.monotonic())
 
     def _log(self, done: Converged) -> None:
         for write in done.made:

@@ -1,5 +1,6 @@
-"""Watching real cgroups: the kernel does not end a watch when a cgroup is removed."""
+"""Watching real cgroups: which events come, and that the kernel does not end a watch."""
 
+import select
 from pathlib import Path
 
 from numapin_enforcer.cgroups.inotify import CgroupWatch
@@ -23,3 +24,14 @@ async def test_a_removed_cgroup_is_not_watched_any_more(kubelet: Kubelet) -> Non
             folder.rmdir()
             assert watch.read().vanished == (f"{kubelet.kubepods}/pod{number}",)
         assert _kernel_watches(watch) == before
+
+
+async def test_an_event_that_does_not_matter_is_dropped(kubelet: Kubelet) -> None:
+    with CgroupWatch(CPUSET, kubelet.kubepods) as watch:
+        (CPUSET / kubelet.kubepods / "notify_on_release").write_text("0\n")
+        assert select.select([watch], [], [], 1)[0]
+        assert not watch.collect()
+        assert not select.select([watch], [], [], 0)[0]
+        (CPUSET / kubelet.kubepods / "cpuset.mems").write_text("0\n")
+        assert watch.collect()
+        assert watch.read().written == (kubelet.kubepods,)

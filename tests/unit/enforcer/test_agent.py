@@ -1,8 +1,10 @@
 """The loop on a manual clock, over a model of the kernel."""
 
 import asyncio
+import itertools
 import logging
 import os
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +19,7 @@ from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.tree_cache import CgroupSnapshot
+from numapin_enforcer.schedule import CPU_SHARE
 from support.fakes.manual_clock import ManualClock
 from support.fakes.watched_kernel import ModelWatch, WatchedModel
 
@@ -43,11 +46,27 @@ BODY: dict[str, Any] = {
 }
 
 
+class Events:
+    """The watch's descriptor: readable from the first event on, as if they never ended."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor, self.reads, self.matter = descriptor, 0, True
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def begin(self) -> None:
+        os.eventfd_write(self._descriptor, 1)
+
+    def collect(self) -> bool:
+        self.reads += 1
+        return self.matter
+
+
 class KubepodsFinder:
     """The kubelet's cgroups, which exist while `is_there` is set."""
 
-    def __init__(self, model: WatchedModel, descriptor: int) -> None:
-        watch = SimpleNamespace(fileno=lambda: descriptor)
+    def __init__(self, model: WatchedModel, watch: Events) -> None:
         snapshot = CgroupSnapshot(model, ModelWatch(model))
         self._tree = SimpleNamespace(
             naming=CgroupNaming(Driver.CGROUPFS), files=model, snapshot=snapshot, watch=watch
@@ -86,7 +105,8 @@ class World:
         for path in (POD, CONTAINER):
             self.model.make(path)
         self.model.enter(CONTAINER)
-        self.kubepods, self.background = KubepodsFinder(self.model, descriptor), Background()
+        self.events, self.background = Events(descriptor), Background()
+        self.kubepods = KubepodsFinder(self.model, self.events)
         self.assignments = SimpleNamespace(body=BODY)
         self.saved: list[Any] = []
         self.results: list[Any] = []
@@ -190,3 +210,28 @@ async def test_a_static_kubelet_is_left_alone(world: World) -> None:
     assert world.results[-1].conflict
     assert len(world.background.specs) == updates
     assert "pause" in world.background.calls
+
+
+async def test_while_the_loop_rests_no_event_is_read_and_none_wakes_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each pass takes 10 s of CPU time: the descriptor is readable, and the loop must not spin."""
+    spent = itertools.count(0.0, 10.0)
+    monkeypatch.setattr(time, "thread_time", lambda: next(spent))
+    world.events.begin()
+    await world.clock.run_tasks()
+    passes, reads = len(world.results), world.events.reads
+    await world.clock.run_tasks()
+    assert (passes, reads) == (2, 1)
+    assert (len(world.results), world.events.reads) == (2, 1)
+    assert not world.wake.is_set()
+    await world.clock.advance(10 / CPU_SHARE)
+    assert (len(world.results), world.events.reads) == (3, 2)
+
+
+async def test_events_that_do_not_matter_make_no_pass(world: World) -> None:
+    world.events.matter = False
+    world.events.begin()
+    await world.clock.run_tasks()
+    assert world.events.reads > 0
+    assert len(world.results) == 1

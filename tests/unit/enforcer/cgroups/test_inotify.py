@@ -3,13 +3,15 @@
 import ctypes
 import errno
 import os
+import select
 import shutil
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from numapin_enforcer.cgroups.inotify import MOST_READS, CgroupWatch
+from numapin_enforcer.cgroups.inotify import MOST_READS, CgroupWatch, Changes
 
 
 @pytest.fixture
@@ -24,6 +26,11 @@ def watch(root: Path) -> Iterator[CgroupWatch]:
     with CgroupWatch(root.parent, "kubepods") as made:
         assert not made.read().appeared
         yield made
+
+
+def is_readable(watch: CgroupWatch) -> bool:
+    """Whether events are queued."""
+    return bool(select.select([watch], [], [], 0)[0])
 
 
 def test_a_new_folder_is_reported(root: Path, watch: CgroupWatch) -> None:
@@ -84,6 +91,68 @@ def test_a_written_cpuset_file_is_reported(root: Path, watch: CgroupWatch, name:
 def test_writes_to_other_files_are_not_reported(root: Path, watch: CgroupWatch, name: str) -> None:
     (root / "burstable" / name).write_text("1")
     assert watch.read().written == ()
+
+
+@pytest.mark.parametrize("name", ["memory.events", "cgroup.events", "cgroup.procs"])
+def test_events_that_do_not_matter_are_dropped_when_they_are_collected(
+    root: Path, watch: CgroupWatch, name: str
+) -> None:
+    (root / "burstable" / name).write_text("1")
+    assert is_readable(watch)
+    assert not watch.collect()
+    assert not is_readable(watch)
+
+
+def test_what_was_collected_is_reported_once_with_what_came_later(
+    root: Path, watch: CgroupWatch
+) -> None:
+    (root / "pod1").mkdir()
+    assert watch.collect()
+    assert watch.appeared == ("kubepods/pod1",)
+    assert watch.collect()
+    (root / "burstable" / "cpuset.cpus").write_text("1")
+    changes = watch.read()
+    assert (changes.appeared, changes.written) == (("kubepods/pod1",), ("kubepods/burstable",))
+    assert not watch.collect()
+    assert watch.read() == Changes()
+
+
+def test_an_overflow_that_was_collected_is_reported(
+    root: Path, watch: CgroupWatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    overflow = struct.pack("iIII", -1, 0x4000, 0, 0)
+    answers = iter([overflow])
+
+    def read(_descriptor: int, _size: int) -> bytes:
+        if (answer := next(answers, None)) is None:
+            raise BlockingIOError
+        return answer
+
+    (root / "pod1").mkdir()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "read", read)
+        assert watch.collect()
+        assert watch.collect()
+    changes = watch.read()
+    assert changes.overflowed
+    assert "kubepods/pod1" in changes.appeared
+    assert not watch.read().overflowed
+
+
+def test_an_error_while_collecting_leads_to_a_new_list_of_the_tree(
+    root: Path, watch: CgroupWatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> int:
+        ctypes.set_errno(errno.ENOMEM)
+        return -1
+
+    (root / "pod1" / "c1").mkdir(parents=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(watch._libc, "inotify_add_watch", refuse)
+        assert watch.collect()
+    changes = watch.read()
+    assert changes.overflowed
+    assert "kubepods/pod1/c1" in changes.appeared
 
 
 def test_creating_or_deleting_the_root_requires_a_full_read(root: Path, watch: CgroupWatch) -> None:

@@ -1,6 +1,7 @@
 """The standby's passes over a model of the kernel."""
 
 import logging
+import os
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,7 +13,13 @@ from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import CgroupReadOnlyError, Version, Write
 from numapin_enforcer.cgroups.tree_cache import CgroupSnapshot
-from numapin_enforcer.standby.fencing import FENCED, RESYNC_SECONDS, RETRY_SECONDS, Fencing
+from numapin_enforcer.standby.fencing import (
+    FENCED,
+    RESYNC_SECONDS,
+    RETRY_SECONDS,
+    Fencing,
+    wait_for_event,
+)
 from support.fakes.manual_clock import ManualClock
 from support.fakes.watched_kernel import ModelWatch, WatchedModel
 
@@ -96,3 +103,14 @@ def test_a_refused_write_is_retried_with_back_off(
     model.before_write = lambda _: None
     assert fencing.make_pass(pods, SPEC) == RESYNC_SECONDS
     assert cpus(model, NEW_POD) == "0-2"
+
+
+def test_only_an_event_that_matters_ends_the_wait(fencing: Fencing) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"e")
+    matter = iter([False, False, True])
+    watch = SimpleNamespace(fileno=lambda: reading, collect=lambda: next(matter))
+    wait_for_event(cast("Any", SimpleNamespace(watch=watch)), fencing, 60)
+    assert next(matter, None) is None
+    os.close(reading)
+    os.close(writing)

@@ -1,0 +1,88 @@
+"""Reads the events of a cgroup tree in an event loop, and reports only those that matter."""
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+
+class EventSource(Protocol):
+    """A watch whose events are read from a descriptor."""
+
+    def fileno(self) -> int:
+        """The descriptor that is readable while events are queued."""
+        ...
+
+    def collect(self) -> bool:
+        """Take events off the queue; returns whether any of them matters."""
+        ...
+
+
+class Timer(Protocol):
+    """A call that is due later."""
+
+    def cancel(self) -> None:
+        """Do not make it."""
+        ...
+
+
+class EventLoop(Protocol):
+    """What is needed of an event loop; asyncio's has it."""
+
+    def add_reader(self, fd: int, callback: Callable[[], None], /) -> None:
+        """Call `callback` while `fd` is readable."""
+        ...
+
+    def remove_reader(self, fd: int, /) -> bool:
+        """Stop that; False if it was not done."""
+        ...
+
+    def call_later(self, delay: float, callback: Callable[[], None], /) -> Timer:
+        """Call `callback` once, after `delay` seconds."""
+        ...
+
+
+RestRule = Callable[[float], float]
+"""How long to read no events, in seconds, after a read in which none mattered.
+
+The argument is the CPU time of the read, in seconds."""
+
+
+class EventReader:
+    """Waits for events of one watch that matter; then stops until it is told to listen again.
+
+    The descriptor stays readable as long as events are queued, and a loop that has it in its
+    selector turns without a pause. So it is there only while somebody waits for an event.
+    """
+
+    def __init__(
+        self,
+        loop: EventLoop,
+        watch: EventSource,
+        on_news: Callable[[], None],
+        rest_seconds: RestRule,
+    ) -> None:
+        """Args: `on_news` is called once for each time of listening; it must not raise."""
+        self._loop, self._watch = loop, watch
+        self._on_news, self._rest_seconds = on_news, rest_seconds
+        self._descriptor = watch.fileno()
+        self._timer: Timer | None = None
+
+    def listen(self) -> None:
+        """Call `on_news` at the next event that matters, also if it is queued already."""
+        self._loop.add_reader(self._descriptor, self._read)
+
+    def pause(self) -> None:
+        """Read nothing and wake for nothing; events stay in the queue."""
+        self._loop.remove_reader(self._descriptor)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _read(self) -> None:
+        began_seconds = time.thread_time()
+        if self._watch.collect():
+            self.pause()
+            self._on_news()
+        elif rest_seconds := self._rest_seconds(time.thread_time() - began_seconds):
+            self.pause()
+            self._timer = self._loop.call_later(rest_seconds, self.listen)
