@@ -1,0 +1,156 @@
+"""The operator as its real process, and what is seen of it from outside."""
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from numapin_lab.processes.ports import choose
+from numapin_lab.processes.usage import cpu_seconds, peak_mib, resident_mib
+
+PROBE_SECONDS = 0.1
+ANSWER_SECONDS = 120.0
+STOP_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Memory of a process in MiB: now, its share of what it shares, and the most so far."""
+
+    resident: float
+    proportional: float
+    peak: float
+
+    @classmethod
+    def of(cls, pid: int) -> "Memory":
+        """The present values. Source: proc_pid_smaps_rollup(5), Pss."""
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return cls(resident_mib(pid), int(line.split()[1]) / 1024, peak_mib(pid))
+        raise ProcessLookupError(f"process {pid} has ended")
+
+
+class Silence:
+    """Asks /healthz again and again; the longest answer is how long the loop stood still.
+
+    It runs in a thread of its own, so that it does not wait for this program's other work.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._port, self._ended = port, threading.Event()
+        self._longest = 0.0
+        self._thread = threading.Thread(target=self._ask, name="healthz", daemon=True)
+        self._thread.start()
+
+    def take(self) -> float:
+        """The longest answer since the last call, in seconds."""
+        longest, self._longest = self._longest, 0.0
+        return longest
+
+    def end(self) -> None:
+        """Ask no more."""
+        self._ended.set()
+
+    def _ask(self) -> None:
+        while not self._ended.wait(PROBE_SECONDS):
+            begun = time.monotonic()
+            if ask(self._port, "/healthz") is not None:
+                self._longest = max(self._longest, time.monotonic() - begun)
+
+
+def ask(port: int, path: str) -> tuple[int, str] | None:
+    """One answer of the probes, or None while nobody listens."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_SECONDS)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    except OSError:
+        return None
+    finally:
+        connection.close()
+
+
+class OperatorRun:
+    """`python -m numapin_operator`, from its start to its end."""
+
+    def __init__(self, kubeconfig: Path, log: Path, profile: Path | None = None) -> None:
+        """Start it; with `profile`, under cProfile, whose figures go to that file."""
+        self.port, self.log = choose(1)[0], log
+        self._read = log.stat().st_size if log.exists() else 0
+        module = ["-m", "numapin_operator"]
+        command = [sys.executable, *module]
+        if profile is not None:
+            command = [sys.executable, str(Path(__file__).with_name("profiled.py")), str(profile)]
+        options = (f"--kubeconfig={kubeconfig}", f"--health-address=127.0.0.1:{self.port}")
+        self.started = time.monotonic()
+        with log.open("ab") as file:
+            self._process = subprocess.Popen(
+                [*command, *options, "--log-format=json"],
+                stdout=file,
+                stderr=file,
+                env={**os.environ, "KUBECONFIG": ""},
+            )
+        self.silence = Silence(self.port)
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    def cpu_seconds(self) -> float:
+        """CPU time of all its threads so far."""
+        return cpu_seconds(self.pid)
+
+    def threads(self) -> dict[str, float]:
+        """CPU seconds of each thread that has used any, by its number in order of its start."""
+        used = {}
+        for number, task in enumerate(sorted(Path(f"/proc/{self.pid}/task").iterdir(), key=_id)):
+            fields = (task / "stat").read_text().rpartition(")")[2].split()
+            seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+            if seconds:
+                used[f"thread {number}"] = seconds
+        return used
+
+    def memory(self) -> Memory:
+        """Its memory."""
+        return Memory.of(self.pid)
+
+    def leads(self) -> bool:
+        """Whether it says that it is ready and leads."""
+        if self._process.poll() is not None:
+            raise ChildProcessError(f"the operator ended with {self._process.returncode}")
+        answer = ask(self.port, "/readyz")
+        return answer is not None and answer[0] == http.client.OK and "leading" in answer[1]
+
+    def said(self, message: str) -> int:
+        """How many lines of its log have this message."""
+        lines = self.log.read_bytes()[self._read :].splitlines()
+        return sum(_message(line) == message for line in lines)
+
+    def stop(self) -> int:
+        """End it as a pod is ended; its exit status."""
+        self.silence.end()
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            return self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+
+def _id(task: Path) -> int:
+    return int(task.name)
+
+
+def _message(line: bytes) -> str:
+    try:
+        return str(json.loads(line).get("text"))
+    except ValueError:
+        return ""

@@ -1,0 +1,109 @@
+"""A control plane for a large cluster: real etcd and kube-apiserver, and a second API server.
+
+etcd does not wait for the disk (as in every lab), because the disk is not what is measured.
+"""
+
+import re
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+from numapin_lab.components.build import provide
+from numapin_lab.components.catalog import CONTROL_PLANE
+from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
+from numapin_lab.processes.daemons import Daemon, kill, wait_until
+from numapin_lab.processes.ports import choose
+
+ETCD_BYTES = 8 << 30
+REQUEST = re.compile(r"^apiserver_request_total\{([^}]*)\} (\S+)$", re.MULTILINE)
+LABEL = re.compile(r'(\w+)="([^"]*)"')
+STARTED = re.compile(r"^process_start_time_seconds (\S+)$", re.MULTILINE)
+READY_SECONDS = 600
+
+Requests = Counter[tuple[str, str, str]]
+"""Requests by verb, resource and subresource."""
+
+
+class LargePlane(ControlPlane):
+    """A control plane whose API server can be replaced without an interruption of the service."""
+
+    @property
+    def etcd(self) -> Daemon:
+        """With room for a large cluster."""
+        usual = super().etcd
+        options = (f"--quota-backend-bytes={ETCD_BYTES}",)
+        return replace(usual, command=usual.command + options)
+
+    @property
+    def apiserver(self) -> Daemon:
+        """It shares its port with its successor, and accepts as many requests as a large one."""
+        usual = super().apiserver
+        options = (
+            "--permit-port-sharing=true",
+            "--max-requests-inflight=1600",
+            # Nobody creates the accounts that pods of a real cluster have.
+            "--disable-admission-plugins=ServiceAccount",
+            "--max-mutating-requests-inflight=800",
+        )
+        return replace(usual, command=usual.command + options)
+
+    @property
+    def successor(self) -> Daemon:
+        """A second API server at the same address."""
+        first = self.apiserver
+        return replace(first, folder=self.folder / "kube-apiserver-2", ports=())
+
+    def started(self) -> float:
+        """When the API server that answers was started, in seconds of the epoch."""
+        found = STARTED.search(self.api.get("/metrics"))
+        return float(found[1]) if found else 0.0
+
+    def requests(self) -> Requests:
+        """All requests that the API server has answered since its start."""
+        counted: Requests = Counter()
+        for labels, value in REQUEST.findall(self.api.get("/metrics")):
+            read = dict(LABEL.findall(labels))
+            key = (read["verb"], read["resource"], read["subresource"])
+            counted[key] += int(float(value))
+        return counted
+
+    def replace_apiserver(self) -> float:
+        """Start a second API server, then kill the first one, as a rolling update does.
+
+        The second one has no history of changes: a watch from a version before its start is
+        answered with 410. Returns the seconds for which no API server answered.
+        """
+        before = self.started()
+        for number in range(3):  # so that the versions which watchers know are older
+            metadata = {"name": f"later-{number}-{time.time_ns()}", "namespace": "default"}
+            self.api.create("/api/v1/namespaces/default/configmaps", {"metadata": metadata})
+        self.successor.start()
+        wait_until(lambda: self._replied_by_other(before), "the second API server", READY_SECONDS)
+        old = self.apiserver.pid()
+        assert old is not None
+        begun = time.monotonic()
+        kill(old)
+        wait_until(self.api.ready, "the second API server", READY_SECONDS)
+        return time.monotonic() - begun
+
+    def _replied_by_other(self, before: float) -> bool:
+        """New connections go to either; the second one is ready if it serves its metrics."""
+        time.sleep(0.5)
+        try:
+            return self.started() != before and self.api.ready()
+        except Exception as error:  # noqa: BLE001 - it is still starting
+            return not str(error)
+
+    def stop(self) -> None:
+        """End all parts; the folder stays."""
+        pid = self.successor.pid()
+        if pid is not None:
+            kill(pid)
+        super().stop()
+
+
+def large_plane(folder: Path) -> LargePlane:
+    """A control plane in a folder, on free ports; nothing runs yet."""
+    programs = {name: found.path for name, found in provide(CONTROL_PLANE).items()}
+    return LargePlane(folder, ControlPlanePorts(*choose(3)), programs)

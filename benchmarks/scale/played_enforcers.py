@@ -1,0 +1,189 @@
+"""A process that plays the enforcers of all nodes: it watches NodeAssignments, and reports.
+
+    python played_enforcers.py KUBECONFIG NOTES MACHINES --nodes N --pods P
+
+MACHINES is a JSON file of topologies. Each stand-in reports its machine once; then, for each
+generation of the spec, that the pools are in force, and a moment later that the new containers run:
+two writes, as a real enforcer. With --heartbeats it also renews each node's Lease every 10 s, and
+its Node's status every five minutes.
+
+It appends a line to the file NOTES for each new thing that it sees, with the time of the monotonic
+clock at which the event arrived: `pod UID TIME placed|refused`, `spec NODE TIME`,
+`deleted NODE TIME`.
+"""
+
+import argparse
+import asyncio
+import json
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TextIO
+
+from heartbeats import beat
+from population import node_name, pod_uid
+
+from machines import reported
+from numapin_api.cpuset import CpuSet
+from numapin_client.client import ApiClient, Source, connect
+from numapin_client.errors import ClientError, ConflictError, NotFoundError
+from numapin_client.informer import Informer
+from numapin_client.login.kubeconfig import kubeconfig_login
+from numapin_client.resources import NODE_ASSIGNMENTS, Json, Key
+from numapin_client.store import Change
+
+WRITERS = 24
+START_SECONDS = 0.5
+"""From CPUs in force to a running container, as the kubelet of a quick node."""
+
+AGAIN_SECONDS = 1.0
+REASONS = {"Ready": "Enforced", "Reconciling": "Settled", "Stalled": "NotStalled"}
+CREATED = "2026-01-01T00:00:00Z"
+
+
+class Enforcers:
+    """All stand-ins; `specs` is the newest object of each node without its status."""
+
+    def __init__(self, api: ApiClient, pods: int, machines: Sequence[Json], notes: TextIO) -> None:
+        self._api, self._pods, self._machines, self._notes = api, pods, machines, notes
+        self._seen: set[str] = set()
+        self._latest: dict[str, Json] = {}
+        self._known: set[str] = set()
+        self._running: dict[str, set[str]] = {}
+        self._waiting: asyncio.Queue[str] = asyncio.Queue()
+        self._queued: set[str] = set()
+
+    def note(self, changes: Sequence[Change[Json]]) -> None:
+        """Write down what is new, and have the changed nodes reported."""
+        now = time.monotonic()
+        for change in changes:
+            name = change.key.name
+            if change.new is None:
+                self._notes.write(f"deleted {name} {now}\n")
+                self._latest.pop(name, None)
+                self._known.discard(name)
+                continue
+            before = change.old or {}
+            self._latest[name] = change.new
+            if before.get("generation") != change.new["generation"]:
+                self._note_spec(name, change.new["spec"], now)
+                self._want(name)
+        self._notes.flush()
+
+    def _note_spec(self, name: str, spec: Json, now: float) -> None:
+        self._notes.write(f"spec {name} {now}\n")
+        for field, outcome in (("containers", "placed"), ("refused", "refused")):
+            for one in spec.get(field) or ():
+                if one["podUID"] not in self._seen:
+                    self._seen.add(one["podUID"])
+                    self._notes.write(f"pod {one['podUID']} {now} {outcome}\n")
+
+    def _want(self, name: str) -> None:
+        if name not in self._queued:
+            self._queued.add(name)
+            self._waiting.put_nowait(name)
+
+    async def write(self) -> None:
+        """Report one node after the other, until cancelled."""
+        while True:
+            name = await self._waiting.get()
+            self._queued.discard(name)
+            try:
+                await self._report(name)
+            except (NotFoundError, ConflictError):
+                continue
+            except ClientError:
+                await asyncio.sleep(AGAIN_SECONDS)
+                self._want(name)
+
+    async def _report(self, name: str) -> None:
+        latest = self._latest.get(name)
+        if latest is None:
+            return
+        wanted = {one["podUID"] for one in latest["spec"].get("containers") or ()}
+        running = self._running.setdefault(name, set())
+        await self._patch(name, latest, wanted & running)
+        if wanted != running:
+            self._running[name] = wanted
+            asyncio.get_running_loop().call_later(START_SECONDS, self._want, name)
+
+    async def _patch(self, name: str, latest: Json, running: set[str]) -> None:
+        status = status_of(name, latest, running, self._pods)
+        if name not in self._known:
+            status["topology"] = reported(self._machines, int(name.rpartition("-")[2]))
+        await self._api.merge_patch(
+            NODE_ASSIGNMENTS, Key(name), {"status": status}, subresource="status"
+        )
+        self._known.add(name)
+
+
+def status_of(name: str, latest: Json, running: set[str], pods: int) -> Json:
+    """What a healthy enforcer reports; `running` are the pods of the spec that have started."""
+    spec, generation = latest["spec"], latest["generation"]
+    listed = [one for one in spec.get("containers") or () if one.get("exclusive")]
+    exclusive = CpuSet.union(CpuSet.parse(one["cpus"]) for one in listed)
+    kept = ("podUID", "container", "cpus", "mems", "exclusive")
+    status: dict[str, Any] = {
+        "observedGeneration": generation,
+        "containers": [
+            {key: one[key] for key in kept if key in one}
+            for one in listed
+            if one["podUID"] in running
+        ],
+        "running": sorted({pod_uid(name, one) for one in range(pods)} | running),
+        "cgroup": {"version": 2, "driver": "systemd"},
+        "runtime": {"name": "containerd", "version": "2.1.9"},
+        "conditions": [
+            {
+                "type": kind,
+                "status": "True" if kind == "Ready" else "False",
+                "reason": reason,
+                "message": "",
+                "observedGeneration": generation,
+                "lastTransitionTime": CREATED,
+            }
+            for kind, reason in REASONS.items()
+        ],
+    }
+    if "pools" in spec:
+        status["pools"] = {**spec["pools"], "exclusive": str(exclusive)}
+    return status
+
+
+def slim(body: Json) -> Json:
+    """What a stand-in keeps of a NodeAssignment."""
+    return {"generation": body["metadata"]["generation"], "spec": body["spec"]}
+
+
+async def play(options: argparse.Namespace) -> None:
+    """Play until killed."""
+    login = kubeconfig_login(str(options.kubeconfig))
+    machines = json.loads(options.machines.read_text())
+    with options.notes.open("a") as notes:
+        async with connect(login) as api, asyncio.TaskGroup() as tasks:
+            enforcers = Enforcers(api, options.pods, machines, notes)
+            informer = Informer(api, Source(NODE_ASSIGNMENTS), slim, enforcers.note)
+            tasks.create_task(informer.run(), name="assignments")
+            for number in range(WRITERS):
+                tasks.create_task(enforcers.write(), name=f"writer {number}")
+            if options.heartbeats:
+                names = [node_name(number) for number in range(options.nodes)]
+                tasks.create_task(beat(api, names), name="heartbeats")
+
+
+def main() -> None:
+    """Read the command line and play."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("kubeconfig", type=Path)
+    parser.add_argument("notes", type=Path)
+    parser.add_argument("machines", type=Path)
+    parser.add_argument("--nodes", type=int, required=True)
+    parser.add_argument("--pods", type=int, required=True)
+    parser.add_argument("--heartbeats", action="store_true")
+    with suppress(KeyboardInterrupt):
+        asyncio.run(play(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()
