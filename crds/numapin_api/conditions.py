@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, NamedTuple, Self
+from typing import Final, Literal, NamedTuple, Self
 
 from pydantic import Field
 
@@ -99,7 +99,7 @@ class Reason(StrEnum):
     CGROUP_WRITE_FAILED = "CgroupWriteFailed", "The kernel rejected a write to a cgroup."
     WATCH_INCOMPLETE = (
         "WatchIncomplete",
-        "The node is out of inotify watches; some changes are found only by the periodic rescan.",
+        "The node is out of inotify watches or instances; changes wait for the periodic rescan.",
     )
     INTERNAL_ERROR = (
         "InternalError",
@@ -139,6 +139,10 @@ class Reason(StrEnum):
     CPUSET_DRIFT = "CpusetDrift", "A cpuset was changed by someone else and has been reverted."
 
 
+MESSAGE_LIMIT: Final = 32768
+"""Longest message of a condition, in characters. Source: Kubernetes `metav1.Condition`."""
+
+
 class Condition(WireModel):
     """One aspect of an object's state. Source: Kubernetes `metav1.Condition`."""
 
@@ -166,7 +170,9 @@ class Condition(WireModel):
         pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
     )
     message: str = Field(
-        default="", description="A human-readable explanation of the status.", max_length=32768
+        default="",
+        description="A human-readable explanation of the status.",
+        max_length=MESSAGE_LIMIT,
     )
 
 
@@ -210,7 +216,8 @@ def merge(
 
     Args:
         before: the conditions that the object has.
-        verdicts: the new states; each type at most once.
+        verdicts: the new states; each type at most once. Their messages may be any text: file names
+            and answers of other programs are in them.
         generation: the `metadata.generation` that they were computed from.
         now: the time, RFC 3339, used where a status changes.
     """
@@ -225,9 +232,15 @@ def merge(
             observed_generation=generation,
             last_transition_time=since,
             reason=str(verdict.reason),
-            message=verdict.message,
+            message=_message(verdict.message),
         )
     return tuple(known[name] for name in sorted(known))
+
+
+def _message(text: str) -> str:
+    """`text` as the API server accepts it: what is not Unicode is escaped, and the end is cut."""
+    valid = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return valid if len(valid) <= MESSAGE_LIMIT else f"{valid[: MESSAGE_LIMIT - 3]}..."
 
 
 def find(conditions: Sequence[Condition], wanted: ConditionType) -> Condition | None:

@@ -32,3 +32,10 @@ def test_foreign_conditions_stay_and_the_order_is_fixed() -> None:
     assert merge([foreign], reversed(verdicts), 1, NOW) == merged
     assert find(merged, ConditionType.STALLED) == merged[2]
     assert find(merged, ConditionType.RECONCILING) is None
+
+
+def test_a_message_may_be_any_text() -> None:
+    for text in ("writing kubepods/\udcff\udcfe", "x" * 100_000):
+        (made,) = merge([], [Verdict(ConditionType.READY, False, Reason.APPLYING, text)], 1, NOW)
+        assert Condition.model_validate(made.to_wire()) == made
+        assert made.message.startswith(text[:17])
