@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from numapin_api.conditions import Obstacle
 from numapin_api.cpuset import CpuSet
@@ -16,6 +17,7 @@ from numapin_enforcer.plan.drift import Drift
 from numapin_enforcer.reconciler import Converged
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.previous import PreviousUpdates
+from numapin_enforcer.runtime.types import RuntimeVersion
 from numapin_enforcer.runtime.updater import (
     QUOTA_LIFTED,
     RuntimeUpdater,
@@ -27,6 +29,9 @@ from numapin_enforcer.status.reporter import BackgroundReport
 from numapin_enforcer.systemd.service_manager import SliceSets
 from numapin_enforcer.systemd.slices import qos_slices, slice_sets
 from numapin_enforcer.systemd.updater import SliceUpdater
+
+_LONGEST_RUNTIME_TEXT: Final = 128
+"""Longest name or version of a runtime in the status, in characters."""
 
 
 @dataclass(eq=False, slots=True)
@@ -98,9 +103,8 @@ class BackgroundUpdates:
     def report(self, failed_passes: int) -> BackgroundReport:
         """What the background tasks report after so many failed passes in a row."""
         version = self.names.runtime_version
-        runtime = RuntimeStatus(name=version.name, version=version.version) if version else None
         return BackgroundReport(
-            runtime,
+            _runtime_status(version) if version else None,
             stale_cpus={**self.slices.stale_cpus, **self._runtime_stale},
             stalled=tuple(self._stalled(failed_passes)),
             working=tuple(self._working(failed_passes)),
@@ -153,3 +157,9 @@ class BackgroundUpdates:
                 quota_us = self.cfs_quota.runtime_quota_us(path, sent.quota_us if sent else 0)
                 resources[id_] = replace(update.resources, quota_us=quota_us)
         self.runtime.want(resources, previous)
+
+
+def _runtime_status(version: RuntimeVersion) -> RuntimeStatus:
+    """The runtime's own texts, cut to what the status may hold."""
+    name, text = version.name[:_LONGEST_RUNTIME_TEXT], version.version[:_LONGEST_RUNTIME_TEXT]
+    return RuntimeStatus(name=name, version=text)

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from google.protobuf.message import DecodeError
 from grpclib.client import Channel
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
@@ -33,6 +34,10 @@ UPDATE_TIMEOUT_SECONDS: Final = 15.0
 SOCKETS: Final = (Path("/run/containerd/containerd.sock"), Path("/run/crio/crio.sock"))
 """The runtimes' default sockets."""
 
+_DAMAGED: Final = (AssertionError, DecodeError, LookupError, NotImplementedError, ValueError)
+"""What grpclib and protobuf raise for an answer that cannot be read: one without a message, with a
+short one, without `:status`, compressed, or not of its type."""
+
 _STATES: Final = {
     pb.CONTAINER_CREATED: ContainerState.CREATED,
     pb.CONTAINER_RUNNING: ContainerState.RUNNING,
@@ -44,7 +49,8 @@ class CriClient:
     """A container runtime behind its CRI v1 socket. Every call has a timeout.
 
     Raises:
-        CriUnavailableError: the socket is not served, the connection broke, or the answer is late.
+        CriUnavailableError: the socket is not served, the connection broke, or the answer is late
+            or cannot be read.
         CriUnsupportedError: the runtime does not know the call.
         CriRefusedError: the runtime answered with an error.
     """
@@ -136,6 +142,9 @@ class CriClient:
             raise CriRefusedError(f"{error.status.name}: {error.message}") from error
         except (OSError, StreamTerminatedError, ProtocolError) as error:
             raise CriUnavailableError(self._socket, str(error) or type(error).__name__) from error
+        except _DAMAGED as error:
+            problem = f"its answer cannot be read ({type(error).__name__}: {error})"
+            raise CriUnavailableError(self._socket, problem) from error
 
 
 def _container(one: pb.Container | pb.ContainerStatus) -> RuntimeContainer:

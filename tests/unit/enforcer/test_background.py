@@ -12,7 +12,11 @@ from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cfs_quota.updater import UNLIMITED_US
 from numapin_enforcer.cgroups.tree import CgroupRefusedError, Write
-from numapin_enforcer.runtime.types import ContainerResources, CriUnavailableError
+from numapin_enforcer.runtime.types import (
+    ContainerResources,
+    CriUnavailableError,
+    RuntimeVersion,
+)
 from numapin_enforcer.status.conditions import PASSES_TO_STALL
 from numapin_enforcer.systemd.service_manager import SliceSets
 from support.fakes.background_node import (
@@ -216,3 +220,18 @@ async def test_the_runtimes_version_is_reported(
     runtime = node.background.report(0).runtime
     assert runtime is not None
     assert (runtime.name, runtime.version) == ("fake", "v1")
+
+
+async def test_a_long_version_of_the_runtime_is_cut(
+    node: Node, runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def version() -> RuntimeVersion:
+        return RuntimeVersion("\u2603" * 200, "v2-" + "x" * 200)
+
+    monkeypatch.setattr(runtime, "version", version)
+    probe = asyncio.ensure_future(node.background.names.probe(10))
+    await node.clock.run_tasks()
+    found = node.background.report(0).runtime
+    assert found is not None
+    assert (len(found.name), found.version[:4], len(found.version)) == (128, "v2-x", 128)
+    probe.cancel()
