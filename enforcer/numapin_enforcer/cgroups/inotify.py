@@ -3,6 +3,7 @@
 import ctypes
 import errno
 import os
+import select
 import struct
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -91,9 +92,10 @@ class CgroupWatch:
 
     An event says which cgroup to read again, not what has changed in it. A folder created before
     its parent is watched is found by listing the parent, so it may be reported twice, never missed.
+    Without an inotify instance nothing is reported, and each `cover` tries to get one.
 
     Raises:
-        OSError: no inotify instance is available.
+        OSError: this process cannot open more files.
         CgroupError: a folder could not be listed.
     """
 
@@ -104,11 +106,14 @@ class CgroupWatch:
         self._watches: dict[str, int] = {}
         self._batch = _Batch()
         """What happened since the last call of `read`, as far as the queue has been read."""
-        self._descriptor = self._checked(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+        self._descriptor = -1
+        self._readable = select.epoll()
+        """Readable when the inotify instance is, which may be created later."""
         self.problem = ""
         """Why some folders are not watched; empty if all are."""
-        self._add(self._parent)
-        self._add_tree(root, _Batch())
+        if self._open():
+            self._add(self._parent)
+            self._add_tree(root, _Batch())
 
     def __enter__(self) -> Self:
         return self
@@ -123,10 +128,11 @@ class CgroupWatch:
 
     def fileno(self) -> int:
         """The descriptor that is readable while events are queued."""
-        return self._descriptor
+        return self._readable.fileno()
 
     def close(self) -> None:
         """Stop watching."""
+        self._readable.close()
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -138,6 +144,8 @@ class CgroupWatch:
         kernel refused (fs.inotify.max_user_watches) is tried again; `problem` names the folder.
         """
         self.problem = ""
+        if not self._open():
+            return
         for path in (self._parent, *paths):
             if path not in self._watches:
                 self._add(path)
@@ -151,6 +159,8 @@ class CgroupWatch:
         Returns:
             Whether the next `read` has something to report.
         """
+        if self._descriptor < 0:
+            return False
         try:
             for _ in range(most_reads):
                 self._take(os.read(self._descriptor, _READ_BYTES))
@@ -175,6 +185,19 @@ class CgroupWatch:
             for path in self._watches.keys() - batch.appeared.keys() - {self._parent}:
                 self._drop(path)
         return batch.frozen()
+
+    def _open(self) -> bool:
+        """Get an inotify instance; False, and a problem, if root has no more of them."""
+        if self._descriptor >= 0:
+            return True
+        try:
+            made = self._checked(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+        except OSError as error:
+            self.problem = f"no cgroup is watched, all are only rescanned: {error}"
+            return False
+        self._descriptor = made
+        self._readable.register(made, select.EPOLLIN)
+        return True
 
     def _take(self, data: bytes) -> None:
         for watch, mask, name in _parse(data):

@@ -6,7 +6,7 @@ from pathlib import Path
 from numapin_api.nodeassignment import CgroupStatus
 from numapin_enforcer.cgroups.cgroupfs import Cgroupfs, NoKubepodsError, find_mounts, find_naming
 from numapin_enforcer.cgroups.inotify import CgroupWatch
-from numapin_enforcer.cgroups.naming import CgroupNaming
+from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree_cache import CgroupSnapshot
 
 
@@ -25,11 +25,12 @@ class KubepodsFinder:
 
     Raises:
         NoCpusetError: no cpuset controller is mounted below `cgroupfs`.
+        InvalidIdError: `cgroup_root` is not a valid cgroup name.
     """
 
     def __init__(self, cgroupfs: Path, cgroup_root: str) -> None:
         self._mounts = find_mounts(cgroupfs)
-        self._cgroup_root = cgroup_root
+        self._cgroup_root = CgroupNaming(Driver.CGROUPFS, cgroup_root).cgroup_root
         self.tree: PodTree | None = None
         self.problem = ""
         """Why there is no tree; empty if there is one."""
@@ -38,7 +39,8 @@ class KubepodsFinder:
         """The tree, searched for if it was not found before; None if it does not exist.
 
         Raises:
-            InvalidIdError: `cgroup_root` is not a valid cgroup name.
+            CgroupError: a cgroup could not be read.
+            OSError: this process cannot open more files.
         """
         if self.tree is None:
             try:

@@ -93,6 +93,7 @@ class Standby:
 
     Raises:
         NoCpusetError: no cpuset controller is mounted.
+        InvalidIdError: the cgroup root is no cgroup's name.
         DiscoveryError: not one online CPU can be read.
     """
 
@@ -102,13 +103,13 @@ class Standby:
         self._machine = Machine(settings.sysfs, settings.procfs)
         self._saved = SavedSpec(LocalCopy(settings.state_dir, settings.node_name))
         self._lock = NodeLock(settings.state_dir)
+        self._unwatched = ""
 
     def run(self) -> NoReturn:
         """Stand by until the process is ended.
 
         Raises:
-            InvalidIdError: the cgroup root is no cgroup's name.
-            OSError: the lock cannot be opened, or inotify is not available.
+            OSError: the lock cannot be opened.
         """
         LOG.info(STANDING_BY)
         while True:
@@ -127,15 +128,27 @@ class Standby:
         fencing = Fencing(self._machine)
         while True:
             began = time.thread_time()
-            pods = self._kubepods.open()
-            wait_seconds = RESYNC_SECONDS
-            if pods is not None and (spec := self._spec_to_enforce()) is not None:
-                wait_seconds = fencing.make_pass(pods, spec)
+            pods, wait_seconds = None, RESYNC_SECONDS
+            try:
+                pods = self._kubepods.open()
+                if pods is not None and (spec := self._spec_to_enforce()) is not None:
+                    wait_seconds = fencing.make_pass(pods, spec)
+                self._log_unwatched()
+            except Exception:  # one pass is one unit of work; nobody else would fence meanwhile
+                LOG.exception("a pass failed unexpectedly, it will be retried")
+                self._kubepods.close()
+                pods, fencing = None, Fencing(self._machine)
             self._lock.release()
             time.sleep(fencing.rest_seconds(time.thread_time() - began))
             wait_for_event(pods, fencing, wait_seconds)
             if not self._lock.try_acquire():
                 return
+
+    def _log_unwatched(self) -> None:
+        if (problem := self._kubepods.watch_problem) != self._unwatched:
+            self._unwatched = problem
+            if problem:
+                LOG.warning("new pods are fenced late", extra={"why": problem})
 
     def _spec_to_enforce(self) -> NodeAssignmentSpec | None:
         conflict = static_policy_conflict(self._settings.kubelet_state_dir)

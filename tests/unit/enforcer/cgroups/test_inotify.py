@@ -259,3 +259,33 @@ def test_a_refused_watch_is_reported_with_the_remedy(
     assert watch.problem == ""
     (root / "pod1" / "c1").mkdir()
     assert watch.read().appeared == ("kubepods/pod1/c1",)
+
+
+def test_without_an_inotify_instance_nothing_is_reported_until_one_is_free(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def refuse(_: int) -> int:
+        ctypes.set_errno(errno.EMFILE)
+        return -1
+
+    with monkeypatch.context() as patched:
+        patched.setattr(libc, "inotify_init1", refuse)
+        patched.setattr(ctypes, "CDLL", lambda *_, **__: libc)
+        watch = CgroupWatch(root.parent, "kubepods")
+        with watch:
+            assert watch.problem.startswith("no cgroup is watched, all are only rescanned")
+            assert watch.problem.endswith("raise fs.inotify.max_user_instances")
+            (root / "pod1").mkdir()
+            assert watch.read().appeared == ()
+            watch.cover(["kubepods", "kubepods/pod1"])
+            assert watch.problem
+            patched.undo()
+            watch.cover(["kubepods", "kubepods/pod1"])
+            assert watch.problem == ""
+            assert not select.select([watch], [], [], 0)[0]
+            (root / "pod1" / "c1").mkdir()
+            assert select.select([watch], [], [], 0)[0]
+            assert watch.read().appeared == ("kubepods/pod1/c1",)
+            assert not select.select([watch], [], [], 0)[0]
