@@ -67,6 +67,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         asyncio.run(_release(settings) if settings.release else _run(settings))
     except _EXPECTED as error:
         sys.exit(f"numapin-enforcer: {error}")
+    except ExceptionGroup as group:  # from a task
+        expected, others = group.split(_EXPECTED)
+        if others is not None or expected is None:
+            raise
+        sys.exit(f"numapin-enforcer: {expected.exceptions[0]}")
 
 
 async def _release(settings: Settings) -> None:

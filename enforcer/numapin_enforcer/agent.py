@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from numapin_api.conditions import Obstacle
+from numapin_api.conditions import Obstacle, internal_error
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.assignment.local_copy import LocalCopyWriter
@@ -65,7 +65,7 @@ class Agent:
         try:
             while True:
                 began_seconds = time.thread_time()
-                self._pass()
+                self._supervised_pass()
                 spent_seconds = time.thread_time() - began_seconds
                 now_seconds = self.clock.monotonic()
                 await self.clock.sleep(self._schedule.rest_seconds(spent_seconds, now_seconds))
@@ -88,6 +88,19 @@ class Agent:
     def _wait_seconds(self) -> float:
         seconds = self._schedule.wait_seconds(self.clock.monotonic())
         return min(seconds, SEARCH_SECONDS) if self.kubepods.tree is None else seconds
+
+    def _supervised_pass(self) -> None:
+        """One pass. After an unexpected error the next one starts from nothing, as a restart would.
+
+        The process goes on: its death would leave only the standby, until it has restarted.
+        """
+        try:
+            self._pass()
+        except Exception as error:
+            LOG.exception("a pass failed unexpectedly, it will be retried")
+            self._close_host()
+            self._schedule.note_unreadable()
+            self.reporter.failed(internal_error("a pass over the cgroups", error))
 
     def _pass(self) -> None:
         began_seconds = self.clock.monotonic()

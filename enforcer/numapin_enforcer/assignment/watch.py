@@ -7,6 +7,7 @@ from numapin_client.client import ApiClient, Source
 from numapin_client.informer import Informer
 from numapin_client.resources import NODE_ASSIGNMENTS, Json
 from numapin_client.store import Change
+from numapin_daemon.worker import Worker
 
 
 class AssignmentWatch:
@@ -23,6 +24,7 @@ class AssignmentWatch:
         source = Source(NODE_ASSIGNMENTS, field_selector=f"metadata.name={node_name}")
         self._informer: Informer[Json] = Informer(api, source, lambda body: body, self._take)
         self._observe, self._wake = observe, wake
+        self._follower = Worker("assignment-watch", self._informer.run, wake=wake.set)
         self.body: Json | None = None
         """The object as the API server has it; None if it has none, or before its first answer."""
 
@@ -32,14 +34,16 @@ class AssignmentWatch:
 
         An answer without an object is no problem: no policy selects this node.
         """
-        if self._informer.problem is not None:
-            return str(self._informer.problem)
+        problem = self._follower.problem or self._informer.problem
+        if problem is not None:
+            return str(problem) or type(problem).__name__
         return "" if self._informer.synced.is_set() else "it has not answered yet"
 
     async def run(self) -> None:
         """List and watch until cancelled; the first answer wakes the loop even if it is empty."""
+        self._follower.request()
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._informer.run(), name="assignment-watch")
+            tasks.create_task(self._follower.run(), name="assignment-watch")
             await self._informer.synced.wait()
             self._wake.set()
 

@@ -17,17 +17,24 @@ from numapin_enforcer.status.summary import Summary
 KERNEL_FIELDS: Final = ("containers", "pools", "running")
 """The fields that are read from the cgroups."""
 
+_JUDGED: Final = ("observedGeneration", "conditions")
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
     """A status whose conditions have no times yet: those depend on the status before.
 
-    `blind`: the cgroups were unreadable; the previously reported values stay.
+    Attributes:
+        content: everything but the conditions.
+        verdicts: the conditions.
+        blind: the cgroups were unreadable; the previously reported values stay.
+        failed: there was no result at all; everything stays but generation and conditions.
     """
 
     content: NodeAssignmentStatus
     verdicts: tuple[Verdict, ...]
     blind: bool = False
+    failed: bool = False
 
     def wire(self, before: Mapping[str, Any], now: str) -> dict[str, Any]:
         """The whole status as JSON.
@@ -40,7 +47,9 @@ class Report:
         known = [Condition.model_validate(one) for one in before.get("conditions") or ()]
         conditions = merge(known, self.verdicts, generation, now)
         made = self.content.model_copy(update={"conditions": conditions}).to_wire()
-        if self.blind:
+        if self.failed:
+            made = {**before, **{key: made[key] for key in _JUDGED if key in made}}
+        elif self.blind:
             made = {key: value for key, value in made.items() if key not in KERNEL_FIELDS}
             made |= {key: before[key] for key in KERNEL_FIELDS if key in before}
         return made

@@ -21,7 +21,13 @@ from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.plan.desired import Desired
 from numapin_enforcer.plan.drift import Drift, DriftCount
-from numapin_enforcer.status.conditions import Report, Scene, build_report, cgroup_obstacles
+from numapin_enforcer.status.conditions import (
+    Report,
+    Scene,
+    build_report,
+    cgroup_obstacles,
+    judge,
+)
 from numapin_enforcer.status.events import EventPoster
 from numapin_enforcer.status.publisher import Publisher
 from numapin_enforcer.status.summary import Summary, Unfinished, summarize
@@ -117,6 +123,13 @@ class StatusReporter:
             "status": self.publisher.problem,
         }
         self.health.passed(missing(problems, report))
+
+    def failed(self, obstacle: Obstacle) -> None:
+        """A pass failed unexpectedly: what was reported stays, and the conditions say why."""
+        facts = NodeAssignmentStatus(observed_generation=self.acceptance.generation)
+        report = Report(facts, judge(obstacle, None, ""), failed=True)
+        self.publisher.publish(report)
+        self.health.passed(missing({}, report))
 
     def _scene(self, result: PassResult, kernel: Kernel, background: BackgroundReport) -> Scene:
         stalled, working = cgroup_obstacles(result.failures, result.failed_passes)

@@ -14,10 +14,10 @@ import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
-from numapin_enforcer.agent import ACCEPTED, SEARCH_SECONDS, Agent
+from numapin_enforcer.agent import ACCEPTED, RETRY_SECONDS, SEARCH_SECONDS, Agent
 from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
-from numapin_enforcer.cgroups.tree import Version
+from numapin_enforcer.cgroups.tree import Step, Version, Write
 from numapin_enforcer.cgroups.tree_cache import CgroupSnapshot
 from numapin_enforcer.schedule import CPU_SHARE
 from support.fakes.manual_clock import ManualClock
@@ -110,11 +110,13 @@ class World:
         self.assignments = SimpleNamespace(body=BODY)
         self.saved: list[Any] = []
         self.results: list[Any] = []
+        self.failures: list[Any] = []
         self.clock, self.wake = ManualClock(), asyncio.Event()
         reporter = SimpleNamespace(
             resume=lambda _: None,
             health=SimpleNamespace(outdated=""),
             report=lambda result, *_: self.results.append(result),
+            failed=self.failures.append,
         )
         machine = SimpleNamespace(topology=MACHINE, rescan=lambda: False)
         self.agent = Agent(
@@ -235,3 +237,21 @@ async def test_events_that_do_not_matter_make_no_pass(world: World) -> None:
     await world.clock.run_tasks()
     assert world.events.reads > 0
     assert len(world.results) == 1
+
+
+@pytest.mark.parametrize("error", [RecursionError("deep"), OSError(36, "long"), KeyError("x")])
+async def test_an_unexpected_error_is_reported_and_the_next_pass_starts_from_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.agent, "_enforce", fail)
+        world.wake.set()
+        await world.clock.run_tasks()
+        assert [one.reason for one in world.failures] == ["InternalError"]
+        assert world.kubepods.tree is None
+    world.model.write(Write(CONTAINER, CpuSet(range(4)), Step.PREPARE))
+    await world.clock.advance(RETRY_SECONDS)
+    assert (len(world.failures), world.cpus) == (1, "3")

@@ -225,3 +225,14 @@ def test_an_ignored_local_copy_gets_an_event(world: World) -> None:
     world.reporter.ignored_copy(Obstacle("InvalidLocalCopy", "damaged"), BODY)
     ((event, regarding),) = world.posted
     assert (event.reason, event.note, regarding) == ("InvalidLocalCopy", "damaged", BODY)
+
+
+def test_a_failed_pass_changes_only_generation_and_conditions(world: World) -> None:
+    world.reporter.failed(Obstacle("InternalError", "a pass failed"))
+    (report,) = world.published
+    before = {"driftCount": 7, "containers": [{"podUID": "1"}], "observedGeneration": 0}
+    wire = report.wire(before, "2030-01-01T00:00:00Z")
+    ready = next(one for one in wire.pop("conditions") if one["type"] == "Ready")
+    assert (ready["status"], ready["message"]) == ("False", "a pass failed")
+    assert wire == {**before, "observedGeneration": 1}
+    assert world.health.health().missing() == {"enforcement": "InternalError: a pass failed"}
