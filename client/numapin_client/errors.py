@@ -1,16 +1,22 @@
 """Errors of requests to the API server, as types that carry the data."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from numapin_api.conditions import Reason
+
+MAX_RETRY_AFTER_SECONDS: Final = 60.0
+"""No server, and no proxy before it, can stop us for longer at a time."""
+
+DISRUPTION_BUDGET: Final = "DisruptionBudget"
+"""Cause of an eviction refused by a budget. Source: `policy/v1`, `DisruptionBudgetCause`."""
 
 
 class ClientError(Exception):
     """A request to the API server failed."""
 
     retry_after_seconds: float | None = None
-    """How long the server asked to wait; None if it did not."""
+    """How long the server asked to wait, `MAX_RETRY_AFTER_SECONDS` at most; None if it did not."""
 
 
 class LoginError(ClientError):
@@ -71,12 +77,25 @@ class ApiError(ClientError):
         self.retry_after_seconds = retry_after_seconds
         if retry_after_seconds is None and details.get("retryAfterSeconds"):
             self.retry_after_seconds = float(details["retryAfterSeconds"])
+        if self.retry_after_seconds is not None:
+            self.retry_after_seconds = min(self.retry_after_seconds, MAX_RETRY_AFTER_SECONDS)
         self.causes = tuple(
             Cause(each.get("reason", ""), each.get("field", ""), each.get("message", ""))
             for each in details.get("causes") or ()
         )
         why = f"{status} {self.status_reason}".rstrip()
         super().__init__(f"{request}: {why}: {self.message}")
+
+    @property
+    def is_overload(self) -> bool:
+        """Whether the server cannot answer now, whatever it is asked.
+
+        An eviction that a disruption budget refuses has status 429 as well, and is none.
+        Source: Kubernetes, "API-initiated Eviction".
+        """
+        if any(cause.reason == DISRUPTION_BUDGET for cause in self.causes):
+            return False
+        return self.status in (429, 502, 503, 504)
 
 
 class BadRequestError(ApiError):

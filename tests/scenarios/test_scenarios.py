@@ -39,10 +39,10 @@ class Story:
         self.queue = WorkQueue()
         self.state = ClusterState(self.queue.add)
         clock = ManualClock()
-        self.statuses = StatusWriter(self.cluster, self.state, asyncio.Event(), clock)
-        outputs = Outputs(
-            self.statuses, RefusalEvents(self.cluster, clock), Evictor(self.cluster, clock)
-        )
+        leading, events = asyncio.Event(), RefusalEvents(self.cluster, clock)
+        self.statuses = StatusWriter(self.cluster, self.state, leading, clock)
+        evictor = Evictor(self.cluster, self.state, events, leading, clock)
+        outputs = Outputs(self.statuses, events, evictor)
         self.controller = Controller(self.cluster, self.state, self.queue, outputs)
         self.running: set[str] = set()
         self.bound = 0

@@ -15,6 +15,7 @@ from numapin_client.errors import (
 )
 from numapin_operator.cluster import Cluster
 from numapin_operator.nodes.decide import Decision, NodePicture, Write, decide
+from numapin_operator.nodes.evictable import consequence
 from numapin_operator.nodes.eviction import Evictor
 from numapin_operator.nodes.refusal_events import RefusalEvents, fresh_refusals
 from numapin_operator.nodes.workqueue import WorkQueue
@@ -26,9 +27,6 @@ from numapin_operator.policies.status_writer import StatusWriter
 
 ATTEMPTS: Final = 5
 """How often a stale write is planned again at once, before the node has to wait."""
-
-CONSEQUENCES: Final = {"Share": "it runs in the shared pool", "Evict": "it is evicted"}
-"""What happens to a refused pod, by the policy's `onUnsatisfiable`."""
 
 _STALE: Final = (AlreadyExistsError, ConflictError, NotFoundError)
 
@@ -45,7 +43,7 @@ class Outputs:
     Attributes:
         statuses: takes each node's outcome.
         events: takes refusals that are new.
-        evictor: takes refusals of pods that the policy wants evicted.
+        evictor: takes nodes whose refused pods the policy may want evicted.
     """
 
     statuses: StatusWriter
@@ -104,7 +102,7 @@ class Controller:
                 raise
             else:
                 self._outputs.statuses.set_outcome(name, decision.outcome)
-                self._evict(picture)
+                self._outputs.evictor.offer(name)
                 return
 
     def _picture(self, name: str) -> NodePicture:
@@ -134,17 +132,12 @@ class Controller:
             after = await self._cluster.replace_spec(before, node, decision.spec)
         self._state.assignments.put(after)
         fresh = fresh_refusals(before.spec.refused if before else (), after.spec.refused)
-        self._outputs.events.offer(fresh, CONSEQUENCES["Evict" if _evicts(picture) else "Share"])
+        pods = {pod.uid: pod for pod in picture.pods}
+        governing = picture.ranked[0] if picture.ranked else None
+        for refusal in fresh:
+            what = consequence(governing, pods.get(refusal.pod_uid))
+            self._outputs.events.offer([refusal], what)
         self._log_write(after)
-
-    def _evict(self, picture: NodePicture) -> None:
-        """Have the refused pods that still exist evicted, where the policy says so."""
-        assignment = self._state.assignments.get(picture.name)
-        if assignment is not None and _evicts(picture):
-            present = {pod.uid for pod in picture.pods if not pod.deleting and not pod.terminal}
-            self._outputs.evictor.offer(
-                one for one in assignment.spec.refused if one.pod_uid in present
-            )
 
     def _log_write(self, after: AssignmentView) -> None:
         _log.info(
@@ -168,7 +161,3 @@ class Controller:
             self._state.assignments.put(fresh)
         elif cached is not None:
             self._state.assignments.drop(name, cached.version)
-
-
-def _evicts(picture: NodePicture) -> bool:
-    return bool(picture.ranked) and picture.ranked[0].spec.on_unsatisfiable == "Evict"

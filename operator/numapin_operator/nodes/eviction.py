@@ -1,59 +1,161 @@
-"""Evict refused pods where the policy asks for it: slowly, and never another pod of that name."""
+"""Evict refused pods where the policy asks for it: slowly, and only after asking again."""
 
+import asyncio
 import logging
-from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from numapin_api.nodeassignment import Refusal
-from numapin_client.errors import ClientError, ConflictError, NotFoundError
+from numapin_client.errors import ApiError, ClientError, ConflictError, NotFoundError
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
 from numapin_operator.cluster import Cluster
+from numapin_operator.nodes.evictable import Candidate, candidates
+from numapin_operator.nodes.eviction_history import EvictionHistory
+from numapin_operator.nodes.refusal_events import RefusalEvents
+from numapin_operator.observe.cache import ClusterState
 
 PAUSE_SECONDS: Final = 1.0
-"""Between two evictions: a controller that replaces the pods must not be drawn into a race."""
+"""Between two evictions: the cluster must have time to start the pods elsewhere."""
 
 RETRY_SECONDS: Final = 10.0
-"""A disruption budget, or the API server, may allow the eviction later."""
+LONGEST_RETRY_SECONDS: Final = 600.0
+"""Waits after an eviction that was not possible grow from the first to the second."""
+
+WAITING_PODS: Final = 10_000
+"""More are not queued; they are offered again when their node is planned again."""
 
 _log = logging.getLogger(__name__)
 
 
+@dataclass(slots=True)
+class _Queued:
+    """A pod that waits for its eviction."""
+
+    node: str
+    uid: str
+    namespace: str
+    offered_at: float
+    not_before: float
+    failures: int = 0
+    told: bool = False
+
+
 class Evictor:
-    """Evicts one pod after the other in the background; each pod is queued once."""
+    """Evicts one pod after the other in the background, of each namespace in turn.
 
-    def __init__(self, cluster: Cluster, clock: Clock | None = None) -> None:
-        self._cluster, self._clock = cluster, clock or SystemClock()
-        self._waiting: dict[str, Refusal] = {}
-        self._worker = Worker("eviction", self._evict_waiting, clock=self._clock)
+    What is queued is asked again right before its eviction, so the queue may be outdated: it stays
+    when the lead is lost, or `run` is cancelled.
+    """
 
-    def offer(self, refusals: Iterable[Refusal]) -> None:
-        """Have the pods of these refusals evicted."""
-        for refusal in refusals:
-            self._waiting.setdefault(refusal.pod_uid, refusal)
-            self._worker.request()
+    def __init__(
+        self,
+        cluster: Cluster,
+        state: ClusterState,
+        events: RefusalEvents,
+        leading: asyncio.Event,
+        clock: Clock | None = None,
+    ) -> None:
+        """Evict nothing yet.
+
+        Args:
+            cluster: where pods are evicted.
+            state: says which pods must be evicted.
+            events: takes why a pod could not be evicted.
+            leading: set while this operator may write.
+            clock: the machine's clock by default.
+        """
+        self._cluster, self._state, self._events = cluster, state, events
+        self._leading, self._clock = leading, clock or SystemClock()
+        self._queue: dict[str, _Queued] = {}
+        self._served_at: dict[str, float] = {}
+        self._history = EvictionHistory()
+        self._worker = Worker("eviction", self._evict_due, clock=self._clock)
+
+    def offer(self, node: str) -> None:
+        """Queue the refused pods of a node, where its policy wants them evicted."""
+        now = self._clock.monotonic()
+        for one in candidates(self._state, node):
+            if one.pod.uid not in self._queue and len(self._queue) < WAITING_PODS:
+                allowed_at = self._history.allowed_at(one.cause, now)
+                self._queue[one.pod.uid] = _Queued(
+                    node, one.pod.uid, one.pod.namespace, now, allowed_at
+                )
+                self._worker.request()
 
     async def run(self) -> None:
-        """Evict until cancelled. A pod that still exists after its eviction is offered again."""
+        """Evict until cancelled."""
         await self._worker.run()
 
-    async def _evict_waiting(self) -> float | None:
-        """Evict each queued pod; one that cannot be evicted now stays queued."""
-        for refusal in tuple(self._waiting.values()):
-            if await self._evict(refusal):
-                del self._waiting[refusal.pod_uid]
+    async def _evict_due(self) -> float | None:
+        """Evict the pods whose time has come; return in how many seconds the next one is due."""
+        while (queued := self._next_due()) is not None:
+            await self._leading.wait()
+            candidate = self._ask_again(queued)
+            if candidate is None:
+                del self._queue[queued.uid]
+                continue
+            self._served_at[queued.namespace] = self._clock.monotonic()
+            # If its eviction fails unexpectedly, the others must not wait for this pod.
+            queued.not_before = self._clock.monotonic() + LONGEST_RETRY_SECONDS
+            if await self._evict(candidate, queued):
+                self._queue.pop(queued.uid, None)
             await self._clock.sleep(PAUSE_SECONDS)
-        return RETRY_SECONDS if self._waiting else None
+        if not self._queue:
+            self._served_at.clear()
+            return None
+        next_at = min(one.not_before for one in self._queue.values())
+        return max(0.0, next_at - self._clock.monotonic())
 
-    async def _evict(self, refusal: Refusal) -> bool:
+    def _next_due(self) -> _Queued | None:
+        """The pod to evict now: of the namespace that has waited longest, the one queued first."""
+        now = self._clock.monotonic()
+        due = (one for one in self._queue.values() if one.not_before <= now)
+        return min(
+            due,
+            key=lambda one: (self._served_at.get(one.namespace, 0), one.offered_at),
+            default=None,
+        )
+
+    def _ask_again(self, queued: _Queued) -> Candidate | None:
+        """The pod, if it must still be evicted."""
+        offered = candidates(self._state, queued.node)
+        return next((one for one in offered if one.pod.uid == queued.uid), None)
+
+    async def _evict(self, candidate: Candidate, queued: _Queued) -> bool:
         """Evict a pod; False if that must be tried again."""
+        refusal, offered_at = candidate.refusal, queued.offered_at
         pod = {"pod": f"{refusal.namespace}/{refusal.pod}", "reason": refusal.reason}
         try:
             await self._cluster.evict(refusal.namespace, refusal.pod, refusal.pod_uid)
         except (NotFoundError, ConflictError):
-            return True  # it is gone, or it is a static pod, which cannot be evicted
+            return True  # it is gone, or another pod has its name
         except ClientError as error:
-            _log.warning("cannot evict a pod", extra=pod | {"error": str(error)})
+            delay_seconds = self._postpone(queued, error)
+            _log.warning(
+                "cannot evict a pod",
+                extra=pod | {"error": str(error), "again_in_seconds": round(delay_seconds, 1)},
+            )
+            self._explain(refusal, queued, error)
             return False
         _log.info("evicted a pod", extra=pod)
+        self._history.evicted(candidate.cause, offered_at, self._clock.monotonic())
         return True
+
+    def _postpone(self, queued: _Queued, error: ClientError) -> float:
+        """Try again later, and later with each failure; return in how many seconds."""
+        delay_seconds = min(RETRY_SECONDS * 2.0 ** min(queued.failures, 30), LONGEST_RETRY_SECONDS)
+        delay_seconds = max(delay_seconds, error.retry_after_seconds or 0.0)
+        queued.failures += 1
+        queued.not_before = self._clock.monotonic() + delay_seconds
+        return delay_seconds
+
+    def _explain(self, refusal: Refusal, queued: _Queued, error: ClientError) -> None:
+        """Say once on the pod why it is not evicted, unless the API server is only overloaded."""
+        if queued.told or not isinstance(error, ApiError) or error.is_overload:
+            return
+        queued.told = True
+        because = " ".join(
+            one for one in (error.message, *(c.message for c in error.causes)) if one
+        )
+        self._events.offer([refusal], f"it is not evicted yet, and is tried again later: {because}")

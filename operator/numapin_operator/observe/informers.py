@@ -10,7 +10,7 @@ from numapin_client.informer import Informer
 from numapin_client.resources import NAMESPACES, NODES, PODS, Json
 from numapin_client.store import Change
 from numapin_operator.observe.cache import ClusterState
-from numapin_operator.observe.pod_parser import parse_pod
+from numapin_operator.observe.pod_parser import origin_of, parse_pod
 from numapin_operator.observe.records import NodeView, slim_labels
 from numapin_operator.placement import PodFormatError, PodView
 
@@ -46,6 +46,7 @@ def decode_pod(body: Json) -> PodView:
             qos="BestEffort",
             containers=(),
             node=spec.get("nodeName") or "",
+            origin=origin_of(body),
         )
 
 

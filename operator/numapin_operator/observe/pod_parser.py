@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil
 from sys import intern
 from typing import Any, Final
@@ -13,6 +14,7 @@ from numapin_operator.placement import (
     MEMORY,
     ContainerKind,
     ContainerView,
+    Origin,
     PodFormatError,
     PodLevel,
     PodView,
@@ -24,6 +26,15 @@ MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
 
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 _QOS_CLASSES: Final = frozenset({"Guaranteed", "Burstable", "BestEffort"})
+
+CRITICAL_PRIORITY: Final = 2_000_000_000
+"""The lowest priority of a critical pod. Source: Kubernetes, `scheduling.SystemCriticalPriority`.
+"""
+
+SHARED_ORIGINS: Final = 16_384
+"""How many controllers are remembered, so that their pods share one value."""
+
+_CRITICAL_CLASSES: Final = frozenset({"system-node-critical", "system-cluster-critical"})
 
 Resources = dict[str, Fraction]
 
@@ -51,7 +62,26 @@ def parse_pod(pod: Mapping[str, Any]) -> PodView:
         terminal=status.get("phase") in _ENDED,
         deleting=metadata.get("deletionTimestamp") is not None,
         labels=reader.mapping(metadata, "labels", "metadata.labels"),
+        origin=origin_of(pod),
     )
+
+
+def origin_of(pod: Mapping[str, Any]) -> Origin:
+    """Who created a pod, and how important it is; accepts any pod."""
+    metadata, spec = pod.get("metadata") or {}, pod.get("spec") or {}
+    priority = spec.get("priority")
+    if spec.get("priorityClassName") in _CRITICAL_CLASSES:
+        priority = CRITICAL_PRIORITY
+    known = priority if isinstance(priority, int) else 0
+    for owner in _objects(metadata.get("ownerReferences")):
+        if owner.get("controller") is True:
+            return _shared_origin(str(owner.get("kind")), str(owner.get("uid")), known)
+    return _shared_origin("", "", known)
+
+
+@lru_cache(SHARED_ORIGINS)
+def _shared_origin(kind: str, uid: str, priority: int) -> Origin:
+    return Origin(intern(kind), uid, priority)
 
 
 class _PodReader:

@@ -55,6 +55,25 @@ class PodLevel:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Who created a pod, and how important it is; pods of one controller share one value.
+
+    Attributes:
+        kind: of the object that controls the pod, such as `ReplicaSet`; `Node` for a static pod;
+            empty if none does.
+        uid: of that object; empty if there is none.
+        priority: `spec.priority`, which the API server sets from the priority class.
+    """
+
+    kind: str = ""
+    uid: str = ""
+    priority: int = 0
+
+
+NO_ORIGIN: Final = Origin()
+
+
+@dataclass(frozen=True, slots=True)
 class PodView:
     """One pod as the planner sees it.
 
@@ -65,6 +84,7 @@ class PodView:
         terminal: it has ended.
         deleting: it is being deleted.
         selected: the policy's selectors choose it.
+        origin: who created it, and how important it is.
     """
 
     uid: str
@@ -79,6 +99,7 @@ class PodView:
     deleting: bool = False
     selected: bool = True
     labels: Mapping[str, str] = field(default_factory=dict)
+    origin: Origin = NO_ORIGIN
 
     @property
     def order(self) -> tuple[str, str, str]:

@@ -19,6 +19,20 @@ from numapin_operator.observe.versioned_cache import Listed
 
 Body = dict[str, Any]
 
+BLOCKED_BY_BUDGET: Body = {
+    "reason": "TooManyRequests",
+    "message": "Cannot evict pod as it would violate the pod's disruption budget.",
+    "details": {
+        "causes": [
+            {
+                "reason": "DisruptionBudget",
+                "message": "The disruption budget web needs 1 healthy pods and has 1 currently",
+            }
+        ]
+    },
+}
+"""What the API server answers to an eviction that a PodDisruptionBudget does not allow."""
+
 
 class FakeCluster:
     """Implements `Cluster`; `policies` and `assignments` are the objects in it, by name.
@@ -37,6 +51,7 @@ class FakeCluster:
         self.writes = 0
         self.failures: list[ClientError] = []
         self.before_write: Callable[[], None] = lambda: None
+        self.before_evict: Callable[[], None] = lambda: None
 
     def put_policy(self, name: str, spec: Body, created: str = "2026-01-01T00:00:00Z") -> Body:
         """Create or edit a policy, as a user does."""
@@ -113,13 +128,14 @@ class FakeCluster:
 
     async def evict(self, namespace: str, pod: str, uid: str) -> None:
         self._fail()
+        self.before_evict()
         found = self.pods.get((namespace, pod))
         if found is None:
             raise NotFoundError(f"POST {pod}/eviction", 404, {"reason": "NotFound"})
         if found != uid:
             raise ConflictError(f"POST {pod}/eviction", 409, {"reason": "Conflict"})
         if self.budget == 0:
-            raise TooManyRequestsError(f"POST {pod}/eviction", 429, {"reason": "TooManyRequests"})
+            raise TooManyRequestsError(f"POST {pod}/eviction", 429, BLOCKED_BY_BUDGET)
         self.budget -= 1
         del self.pods[namespace, pod]
 

@@ -115,23 +115,27 @@ def pod_body(
     namespace: str = "default",
     labels: Mapping[str, str] | None = None,
     bound: str = "2026-01-01T00:00:00Z",
+    owner: tuple[str, str] | None = None,
+    priority: int | None = None,
 ) -> Body:
-    """A Guaranteed pod with one container `main`, bound to a node."""
+    """A Guaranteed pod with one container `main`, bound to a node; `owner` is a kind and a UID."""
     amount = {"cpu": cpu, "memory": "64Mi"}
     resources = {"requests": amount, "limits": amount}
     container = {"name": "main", "image": "busybox", "resources": resources}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": namespace,
-            "uid": f"uid-{name}",
-            "labels": dict(labels or {}),
-            "creationTimestamp": bound,
-        },
-        "spec": {"nodeName": node, "containers": [container]},
+    metadata: Body = {
+        "name": name,
+        "namespace": namespace,
+        "uid": f"uid-{name}",
+        "labels": dict(labels or {}),
+        "creationTimestamp": bound,
     }
+    if owner is not None:
+        reference = {"apiVersion": "apps/v1", "kind": owner[0], "name": "o", "uid": owner[1]}
+        metadata["ownerReferences"] = [reference | {"controller": True}]
+    spec: Body = {"nodeName": node, "containers": [container]}
+    if priority is not None:
+        spec["priority"] = priority
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 def pod_view(name: str, cpu: str = "2", **others: Any) -> PodView:

@@ -35,7 +35,7 @@ class Operator:
         self.leading.set()
         self.statuses = StatusWriter(cluster, self.state, self.leading, self.clock)
         self.events = RefusalEvents(cluster, self.clock)
-        self.evictor = Evictor(cluster, self.clock)
+        self.evictor = Evictor(cluster, self.state, self.events, self.leading, self.clock)
         outputs = Outputs(self.statuses, self.events, self.evictor)
         self.controller = Controller(cluster, self.state, self.queue, outputs)
 

@@ -30,10 +30,11 @@ class Operator:
         self.state.put_policy_view(policy_view())
         self.leading = asyncio.Event()
         self.leading.set()
+        events = RefusalEvents(self.cluster, clock)
         outputs = Outputs(
             StatusWriter(self.cluster, self.state, self.leading, clock),
-            RefusalEvents(self.cluster, clock),
-            Evictor(self.cluster, clock),
+            events,
+            Evictor(self.cluster, self.state, events, self.leading, clock),
         )
         self.controller = Controller(self.cluster, self.state, self.queue, outputs)
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from numapin_operator.observe.pod_parser import parse_pod
-from numapin_operator.placement import ContainerKind, PodFormatError
+from numapin_operator.observe.pod_parser import CRITICAL_PRIORITY, parse_pod
+from numapin_operator.placement import ContainerKind, Origin, PodFormatError
 from numapin_operator.placement.requests import pod_cpus, pod_memory
 
 MIB = 1 << 20
@@ -120,6 +120,25 @@ def test_what_the_operator_needs_of_a_live_pod() -> None:
     assert (view.uid, view.namespace, view.node) == ("static-uid", "web", "n1")
     assert view.order == (bound, "web", "p")
     assert (view.terminal, view.deleting, view.labels["app"]) == (True, True, "x")
+
+
+def test_the_pods_of_one_controller_share_its_origin() -> None:
+    """There are 150,000 pods, and far fewer controllers."""
+    given = pod({"containers": [container("a")], "priority": 5})
+    owner = {"kind": "ReplicaSet", "uid": "u", "controller": True}
+    other = {"kind": "Foo", "uid": "v"}
+    given["metadata"]["ownerReferences"] = [other, owner]
+    origin = parse_pod(given).origin
+    assert (origin.kind, origin.uid, origin.priority) == ("ReplicaSet", "u", 5)
+    assert parse_pod(given).origin is origin
+    bare = pod({"containers": [container("a")]})
+    assert parse_pod(bare).origin is parse_pod(bare).origin == Origin()
+
+
+@pytest.mark.parametrize("name", ["system-node-critical", "system-cluster-critical"])
+def test_a_critical_class_is_a_critical_priority(name: str) -> None:
+    given = pod({"containers": [container("a")], "priorityClassName": name})
+    assert parse_pod(given).origin.priority == CRITICAL_PRIORITY
 
 
 @pytest.mark.parametrize(
