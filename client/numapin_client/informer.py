@@ -109,8 +109,8 @@ class Informer(Generic[T]):
         """List, watch, and recover from failures until cancelled.
 
         Raises:
-            only what `decode` and `on_change` raise. Failures of the server and of the connection
-            are retried; `problem` contains the last one.
+            only what `on_change` raises. Failures of the server and of the connection are retried;
+            `problem` contains the last one.
         """
         while True:
             try:

@@ -1,5 +1,6 @@
 """The objects of one source, as small decoded values."""
 
+import logging
 import sys
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
@@ -8,6 +9,8 @@ from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from numapin_client.resources import Json, Key
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 """A decoded object; never None, which means that there is no object."""
@@ -30,7 +33,7 @@ class Store(Generic[T]):
 
         Args:
             decode: reduces an object to what is needed, as a value; equal values mean that nothing
-                has changed. It must accept every valid object: an exception ends the informer.
+                has changed. If it raises, the object stays as it was stored, and that is logged.
         """
         self._decode = decode
         self._items: dict[Key, T] = {}
@@ -43,7 +46,12 @@ class Store(Generic[T]):
         """
         metadata = body["metadata"]
         key = Key(metadata["name"], sys.intern(metadata.get("namespace", "")))
-        old, new = self._items.get(key), self._decode(body)
+        old = self._items.get(key)
+        try:
+            new = self._decode(body)
+        except Exception:
+            log.exception("cannot decode an object, its last state is used", extra={"key": key})
+            return None
         if old == new:
             return None
         self._items[key] = new

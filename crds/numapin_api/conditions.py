@@ -103,7 +103,7 @@ class Reason(StrEnum):
     )
     INTERNAL_ERROR = (
         "InternalError",
-        "A task of the enforcer failed unexpectedly; it is retried, and the log has the traceback.",
+        "A defect of the operator or the enforcer; it is retried, and the log has the traceback.",
     )
     TOPOLOGY_UNREADABLE = "TopologyUnreadable", "The node's hardware could not be discovered."
     RUNTIME_UNAVAILABLE = "RuntimeUnavailable", "The container runtime does not answer."

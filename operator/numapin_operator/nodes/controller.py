@@ -5,6 +5,7 @@ import logging
 from dataclasses import dataclass
 from typing import Final
 
+from numapin_api.conditions import Reason
 from numapin_client.errors import (
     AlreadyExistsError,
     ClientError,
@@ -33,6 +34,8 @@ _STALE: Final = (AlreadyExistsError, ConflictError, NotFoundError)
 _PERMANENT: Final = (InvalidError, ForbiddenError)
 """Refusals that a person must see: the CRDs or the permissions are not those of this operator."""
 
+INTERNAL_ERROR: Final = "the operator cannot plan this node, its log has the traceback"
+
 _log = logging.getLogger(__name__)
 
 
@@ -59,6 +62,7 @@ class Controller:
     ) -> None:
         self._cluster, self._state = cluster, state
         self._queue, self._outputs = queue, outputs
+        self._defects: dict[str, str] = {}
 
     async def work(self, leading: asyncio.Event) -> None:
         """Reconcile node after node from the queue, until cancelled; only while leading.
@@ -76,9 +80,33 @@ class Controller:
                     "cannot write an assignment",
                     extra={"node": name, "error": str(error), "again_in_seconds": round(delay, 1)},
                 )
+            except Exception as error:  # noqa: BLE001 - one node must not stop the others
+                self._isolate(name, error)
             else:
+                self._defects.pop(name, None)
                 self._queue.done(name)
             await asyncio.sleep(0)
+
+    def _isolate(self, name: str, error: Exception) -> None:
+        """Stall one node after a defect, and try it again after its back-off.
+
+        The traceback is logged when the error differs from the node's last one.
+        """
+        self._queue.failed(name)
+        if self._defects.get(name) == repr(error):
+            return
+        self._defects[name] = repr(error)
+        _log.error("cannot plan a node", extra={"node": name}, exc_info=error)
+        try:
+            self._stall(name, Reason.INTERNAL_ERROR, f"{INTERNAL_ERROR}: {error!r}")
+        except Exception as second:  # noqa: BLE001 - what is wrong may be the policies themselves
+            _log.error("cannot report a stalled node", extra={"node": name}, exc_info=second)
+
+    def _stall(self, name: str, reason: Reason, message: str) -> None:
+        """Report on the governing policy that this node cannot be served."""
+        if ranked := self._state.policies_of(name):
+            outcome = stalled(ranked[0], name, reason, message)
+            self._outputs.statuses.set_outcome(name, outcome)
 
     async def reconcile(self, name: str) -> None:
         """Bring one node up to date; if it changed in between, read it and plan it again.
@@ -96,9 +124,7 @@ class Controller:
                     raise
                 await self._read_again(name)
             except _PERMANENT as error:
-                if picture.ranked:
-                    outcome = stalled(picture.ranked[0], name, error.reason, str(error))
-                    self._outputs.statuses.set_outcome(name, outcome)
+                self._stall(name, error.reason, str(error))
                 raise
             else:
                 self._outputs.statuses.set_outcome(name, decision.outcome)

@@ -1,9 +1,8 @@
 """Pods, Nodes and Namespaces: what is watched of them, and how they get into the cache."""
 
 import logging
-from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 from numapin_client.client import ApiClient, Source
 from numapin_client.informer import Informer
@@ -17,6 +16,8 @@ from numapin_operator.placement import PodFormatError, PodView
 LIVE_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 """Bound and not ended. The API server reports a pod that ends as deleted from this selection."""
 
+T = TypeVar("T")
+
 _log = logging.getLogger(__name__)
 
 
@@ -24,20 +25,25 @@ def build_informers(api: ApiClient, state: ClusterState) -> dict[str, Informer[A
     """The informers that feed `state`, by the name of what they watch; none runs yet."""
     live_pods = Source(PODS, field_selector=LIVE_PODS)
     return {
-        "pods": Informer(api, live_pods, decode_pod, partial(_pods_changed, state)),
-        "nodes": Informer(api, Source(NODES), NodeView.decode, partial(_nodes_changed, state)),
+        "pods": Informer(api, live_pods, decode_pod, _one_by_one(_pod_changed, state)),
+        "nodes": Informer(api, Source(NODES), NodeView.decode, _one_by_one(_node_changed, state)),
         "namespaces": Informer(
-            api, Source(NAMESPACES), _decode_labels, partial(_namespaces_changed, state)
+            api, Source(NAMESPACES), _decode_labels, _one_by_one(_namespace_changed, state)
         ),
     }
 
 
 def decode_pod(body: Json) -> PodView:
-    """Decode a pod. One that cannot be parsed shares; an error here would end the informer."""
+    """Decode a pod. One that cannot be parsed shares."""
     try:
         return parse_pod(body)
-    except PodFormatError as error:
-        _log.warning("cannot parse a pod, it runs in the shared pool", extra={"error": str(error)})
+    except Exception as error:  # noqa: BLE001 - one pod must not stop the others
+        defect = None if isinstance(error, PodFormatError) else error
+        _log.warning(
+            "cannot parse a pod, it runs in the shared pool",
+            extra={"error": str(error)},
+            exc_info=defect,
+        )
         metadata, spec = body["metadata"], body.get("spec") or {}
         return PodView(
             uid=metadata["uid"],
@@ -54,26 +60,38 @@ def _decode_labels(body: Json) -> Mapping[str, str]:
     return slim_labels(body["metadata"])
 
 
-def _pods_changed(state: ClusterState, changes: Sequence[Change[PodView]]) -> None:
-    for change in changes:
-        old, new = change.old, change.new
-        if old is not None and (new is None or new.node != old.node):
-            state.drop_pod(change.key, old.node)
-        if new is not None:
-            state.put_pod(change.key, new)
+def _one_by_one(
+    take_in: Callable[[ClusterState, Change[T]], None], state: ClusterState
+) -> Callable[[Sequence[Change[T]]], None]:
+    """Take in each change for itself: an exception must not end the informer."""
+
+    def take_in_all(changes: Sequence[Change[T]]) -> None:
+        for change in changes:
+            try:
+                take_in(state, change)
+            except Exception:  # noqa: BLE001 - see above
+                _log.exception("cannot take in a change", extra={"object": str(change.key)})
+
+    return take_in_all
 
 
-def _nodes_changed(state: ClusterState, changes: Sequence[Change[NodeView]]) -> None:
-    for change in changes:
-        if change.new is None:
-            state.drop_node(change.key.name)
-        else:
-            state.put_node(change.new)
+def _pod_changed(state: ClusterState, change: Change[PodView]) -> None:
+    old, new = change.old, change.new
+    if old is not None and (new is None or new.node != old.node):
+        state.drop_pod(change.key, old.node)
+    if new is not None:
+        state.put_pod(change.key, new)
 
 
-def _namespaces_changed(state: ClusterState, changes: Sequence[Change[Mapping[str, str]]]) -> None:
-    for change in changes:
-        if change.new is None:
-            state.drop_namespace(change.key.name)
-        else:
-            state.put_namespace(change.key.name, change.new)
+def _node_changed(state: ClusterState, change: Change[NodeView]) -> None:
+    if change.new is None:
+        state.drop_node(change.key.name)
+    else:
+        state.put_node(change.new)
+
+
+def _namespace_changed(state: ClusterState, change: Change[Mapping[str, str]]) -> None:
+    if change.new is None:
+        state.drop_namespace(change.key.name)
+    else:
+        state.put_namespace(change.key.name, change.new)

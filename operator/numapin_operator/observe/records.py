@@ -177,6 +177,8 @@ class AssignmentView:
             hardware = _decode_hardware(raw.get("topology"), before)
         except ValidationError as error:
             problem = str(invalid_fields(error)[0])
+        except Exception as error:  # noqa: BLE001 - what one node reports must not stop the others
+            problem = f"it cannot be read: {error!r}"
         return cls(
             name=metadata["name"],
             uid=metadata["uid"],

@@ -106,20 +106,24 @@ class StatusWriter:
         slices = Slices(self._clock)
         for name in sorted(names):
             await slices.rest()
-            policy = self._state.policies.get(name)
-            if policy is None or policy.deleting:
-                continue
-            nodes = self._tally.summary(name, policy.generation)
-            status = policy_status(policy, nodes, self._clock.now_text())
-            if status == policy.status:
-                continue
             try:
-                after = await self._cluster.replace_policy_status(policy, status)
+                await self._write_one(name)
             except ClientError as error:
                 failed.add(name)
                 _log.warning(
                     "cannot write a policy's status", extra={"policy": name, "error": str(error)}
                 )
-            else:
-                self._state.policies.put(after)  # its spec is still that of `policy`
+            except Exception:  # noqa: BLE001 - one policy must not stop the others
+                failed.add(name)
+                _log.exception("cannot compute a policy's status", extra={"policy": name})
         return failed
+
+    async def _write_one(self, name: str) -> None:
+        policy = self._state.policies.get(name)
+        if policy is None or policy.deleting:
+            return
+        nodes = self._tally.summary(name, policy.generation)
+        status = policy_status(policy, nodes, self._clock.now_text())
+        if status != policy.status:
+            after = await self._cluster.replace_policy_status(policy, status)
+            self._state.policies.put(after)  # its spec is still that of `policy`

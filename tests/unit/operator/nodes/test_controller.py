@@ -10,12 +10,14 @@ from numapin_client.errors import ConnectionFailedError, InvalidError
 from numapin_client.resources import Key
 from numapin_daemon.backoff import Backoff
 from numapin_operator.nodes.controller import Controller, Outputs
+from numapin_operator.nodes.decide import Decision, NodePicture, decide
 from numapin_operator.nodes.eviction import PAUSE_SECONDS, Evictor
 from numapin_operator.nodes.refusal_events import RefusalEvents
 from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.records import AssignmentView, PolicyView
 from numapin_operator.observe.versioned_cache import Listed
+from numapin_operator.policies.status import Phase
 from numapin_operator.policies.status_writer import StatusWriter
 from support.fakes.cluster import FakeCluster
 from support.fakes.manual_clock import ManualClock
@@ -287,3 +289,33 @@ async def test_an_overruled_policy_names_the_conflict(
     conflicts = cluster.policies["policy"]["status"]["conflicts"]
     assert conflicts == [{"policy": "winner", "nodes": 1, "examples": ["node-1"]}]
     assert cluster.policies["winner"]["status"]["conflicts"] == []
+
+
+async def test_a_defect_stalls_its_node_alone(
+    operator: Operator,
+    cluster: FakeCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The worker lives on, retries, and logs the traceback once."""
+    failures = iter(range(3))
+
+    def failing(picture: NodePicture) -> Decision:
+        if picture.name == "node-1" and next(failures, None) is not None:
+            raise ZeroDivisionError("no CPUs")
+        return decide(picture)
+
+    monkeypatch.setattr("numapin_operator.nodes.controller.decide", failing)
+    told = []
+    monkeypatch.setattr(operator.statuses, "set_outcome", lambda *what: told.append(what))
+    operator.state.put_node(node_view("node-2"))
+    operator.add_pod("a")
+    await operator.work_until_idle()
+    assert "node-2" in cluster.assignments
+    [(name, outcome), *_] = [one for one in told if one[0] == "node-1"]
+    assert (name, outcome.phase, outcome.reason) == ("node-1", Phase.STALLED, "InternalError")
+    assert "no CPUs" in outcome.message
+    assert held(cluster) == {"a": "2-3"}, "it was retried"
+    assert [one.exc_info is not None for one in caplog.records if "plan a node" in one.msg] == [
+        True
+    ]

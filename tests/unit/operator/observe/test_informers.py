@@ -1,4 +1,16 @@
-from numapin_operator.observe.informers import decode_pod
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from numapin_client.client import connect
+from numapin_client.login.credentials import Login
+from numapin_client.resources import Key
+from numapin_client.store import Change
+from numapin_operator.observe import informers
+from numapin_operator.observe.cache import ClusterState
+from numapin_operator.observe.informers import build_informers, decode_pod
+from numapin_operator.placement import PodView
 from support.values.operator import pod_body, pod_view
 
 
@@ -7,3 +19,20 @@ def test_a_pod_that_cannot_be_parsed_shares() -> None:
     pod = decode_pod(body)
     assert (pod.name, pod.node, pod.qos, pod.containers) == ("a", "node-1", "BestEffort", ())
     assert decode_pod(pod_body("b")) == pod_view("b")
+
+
+def test_an_unforeseen_error_in_a_pod_concerns_that_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(_: object) -> PodView:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(informers, "parse_pod", failing)
+    assert decode_pod(pod_body("a")).containers == ()
+
+
+async def test_a_change_that_cannot_be_taken_in_concerns_its_object_alone() -> None:
+    async with connect(Login("http://127.0.0.1:1", "a test")) as api:
+        state = ClusterState(Mock(side_effect=[ZeroDivisionError, None]))
+        pods = build_informers(api, state)["pods"]
+        report: Any = pods._on_change
+        report([Change(Key(name, "ns"), None, pod_view(name)) for name in ("a", "b")])
+        assert {pod.name for pod in state.pods_on("node-1")} == {"a", "b"}

@@ -2,12 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
+from numapin_api.policystatus import CpuPolicyStatus
 from numapin_client.errors import ConnectionFailedError
 from numapin_operator.observe.cache import ClusterState
-from numapin_operator.policies.status import NodeOutcome, Phase
+from numapin_operator.observe.records import PolicyView
+from numapin_operator.policies.status import NodeOutcome, Phase, policy_status
 from numapin_operator.policies.status_writer import (
     FIRST_PLAN_SECONDS,
     GATHER_SECONDS,
@@ -87,3 +90,20 @@ async def test_a_failed_write_is_retried(statuses: Statuses) -> None:
     assert (statuses.cluster.failures, statuses.written()) == ([], None)
     await statuses.clock.advance(RETRY_SECONDS + 2 * GATHER_SECONDS)
     assert statuses.written() == 2
+
+
+async def test_a_defect_concerns_its_policy_alone(
+    statuses: Statuses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(policy: PolicyView, *others: Any) -> CpuPolicyStatus:
+        if policy.name == "odd":
+            raise ZeroDivisionError
+        return policy_status(policy, *others)
+
+    monkeypatch.setattr("numapin_operator.policies.status_writer.policy_status", failing)
+    statuses.state.put_policy(statuses.cluster.put_policy("odd", {"nodeSelector": {"a": "b"}}))
+    statuses.in_force("one")
+    statuses.in_force("two")
+    await statuses.clock.advance(3 * GATHER_SECONDS)
+    assert statuses.written() == 2
+    assert statuses.cluster.policies["odd"]["status"] == {}
