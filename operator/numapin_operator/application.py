@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any, Final
 
 from numapin_client.client import ApiClient
@@ -14,6 +15,7 @@ from numapin_operator.nodes.eviction import Evictor
 from numapin_operator.nodes.refusal_events import RefusalEvents
 from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
+from numapin_operator.observe.inbox import Inbox
 from numapin_operator.observe.informers import build_informers
 from numapin_operator.observe.kopf_source import EventHandlers, KindHandlers, KopfSource
 from numapin_operator.observe.versioned_cache import ListComparison
@@ -49,6 +51,7 @@ class Application:
         self._controller = Controller(cluster, self._state, self._queue, self._outputs)
         self._informers = build_informers(api, self._state)
         self._lists = ListComparison(self._compare_lists)
+        self._inbox = Inbox()
         self._source = KopfSource(login, self._event_handlers())
 
     def health(self) -> Health:
@@ -62,6 +65,7 @@ class Application:
         }
         parts["list comparison"] = self._lists.run()
         parts["policies and assignments"] = self._follow_events()
+        parts["events of policies and assignments"] = self._inbox.run()
         parts["working"] = self._work()
         return parts
 
@@ -72,15 +76,17 @@ class Application:
         await self._lists.done.wait()
 
     def _event_handlers(self) -> EventHandlers:
-        state = self._state
+        state, put = self._state, self._inbox.put
         return EventHandlers(
-            policy=KindHandlers(state.put_policy, state.drop_policy),
-            assignment=KindHandlers(state.put_assignment, state.drop_assignment),
+            policy=KindHandlers(partial(put, state.put_policy), partial(put, state.drop_policy)),
+            assignment=KindHandlers(
+                partial(put, state.put_assignment), partial(put, state.drop_assignment)
+            ),
             listed=self._lists.request,
         )
 
     async def _compare_lists(self) -> None:
-        assignments = await self._cluster.list_assignments()
+        assignments = await self._cluster.list_assignments(self._state.assignments)
         policies = await self._cluster.list_policies()
         self._state.replace_assignments(assignments)
         self._state.replace_policies(policies)

@@ -1,8 +1,9 @@
 """What the operator reads and writes: a Protocol, and its implementation by the API server."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from types import MappingProxyType
+from typing import Final, Protocol, TypeVar
 
 from numapin_api import names
 from numapin_api.nodeassignment import NodeAssignmentSpec
@@ -14,13 +15,24 @@ from numapin_client.resources import (
     CPU_POLICIES,
     NODE_ASSIGNMENTS,
     PODS,
+    Json,
     Key,
     Resource,
 )
+from numapin_daemon.slices import Slices
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
-from numapin_operator.observe.versioned_cache import Listed
+from numapin_operator.observe.versioned_cache import Listed, Versioned
+
+T = TypeVar("T", bound=Versioned)
+
+Assignments = Mapping[str, AssignmentView]
+NO_ASSIGNMENTS: Final[Assignments] = MappingProxyType({})
 
 LIST_ATTEMPTS: Final = 5
+
+LIST_CHUNK: Final = 50
+"""Objects in one answer to a list: a NodeAssignment has 10 to 15 kB, and an answer is parsed in one
+step of the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +57,13 @@ class Cluster(Protocol):
     async def list_policies(self) -> Listed[PolicyView]:
         """All CpuPolicies."""
 
-    async def list_assignments(self) -> Listed[AssignmentView]:
-        """All NodeAssignments."""
+    async def list_assignments(self, known: Assignments = NO_ASSIGNMENTS) -> Listed[AssignmentView]:
+        """All NodeAssignments; those that are still as in `known` are not decoded again."""
 
-    async def read_assignment(self, name: str) -> AssignmentView | None:
-        """One NodeAssignment; None if it does not exist."""
+    async def read_assignment(
+        self, name: str, before: AssignmentView | None = None
+    ) -> AssignmentView | None:
+        """One NodeAssignment; None if it does not exist. `before` is an earlier state of it."""
 
     async def create_assignment(self, node: NodeView, spec: NodeAssignmentSpec) -> AssignmentView:
         """Create a node's NodeAssignment, owned by the node."""
@@ -89,20 +103,28 @@ class ApiCluster:
 
     async def list_policies(self) -> Listed[PolicyView]:
         """All CpuPolicies, as of now."""
-        items, version = await self._list(CPU_POLICIES)
-        return Listed(tuple(PolicyView.decode(item) for item in items), version)
+        return await self._list(CPU_POLICIES, PolicyView.decode)
 
-    async def list_assignments(self) -> Listed[AssignmentView]:
+    async def list_assignments(self, known: Assignments = NO_ASSIGNMENTS) -> Listed[AssignmentView]:
         """All NodeAssignments, as of now."""
-        items, version = await self._list(NODE_ASSIGNMENTS)
-        return Listed(tuple(AssignmentView.decode(item) for item in items), version)
+        decoded: dict[str, AssignmentView] = {}
 
-    async def read_assignment(self, name: str) -> AssignmentView | None:
+        def decode(body: Json) -> AssignmentView:
+            name = body["metadata"]["name"]
+            decoded[name] = AssignmentView.decode(body, decoded.get(name) or known.get(name))
+            return decoded[name]
+
+        return await self._list(NODE_ASSIGNMENTS, decode)
+
+    async def read_assignment(
+        self, name: str, before: AssignmentView | None = None
+    ) -> AssignmentView | None:
         """One NodeAssignment, as of now."""
         try:
-            return AssignmentView.decode(await self._api.get(NODE_ASSIGNMENTS, Key(name)))
+            body = await self._api.get(NODE_ASSIGNMENTS, Key(name))
         except NotFoundError:
             return None
+        return AssignmentView.decode(body, before)
 
     async def create_assignment(self, node: NodeView, spec: NodeAssignmentSpec) -> AssignmentView:
         """Create; raises AlreadyExistsError if it exists."""
@@ -154,22 +176,26 @@ class ApiCluster:
         }
         await self._api.create(PODS, body, "eviction")
 
-    async def _list(self, resource: Resource) -> tuple[list[Mapping[str, Any]], int]:
+    async def _list(self, resource: Resource, decode: Callable[[Json], T]) -> Listed[T]:
         """Read a whole list in chunks; a list that expires midway is started again."""
         for attempt in range(1, LIST_ATTEMPTS + 1):
-            items: list[Mapping[str, Any]] = []
-            token = ""
             try:
-                while True:
-                    chunk = await self._api.list_chunk(Source(resource), token)
-                    items += chunk.items
-                    token = chunk.next
-                    if not token:
-                        return items, int(chunk.resource_version)
+                return await self._list_once(resource, decode)
             except GoneError:
                 if attempt == LIST_ATTEMPTS:
                     raise
         raise AssertionError("unreachable: the last attempt returns or raises")
+
+    async def _list_once(self, resource: Resource, decode: Callable[[Json], T]) -> Listed[T]:
+        states: list[T] = []
+        token, slices = "", Slices()
+        while True:
+            chunk = await self._api.list_chunk(Source(resource), token, LIST_CHUNK)
+            for item in chunk.items:
+                states.append(decode(item))
+                await slices.rest()
+            if not (token := chunk.next):
+                return Listed(tuple(states), int(chunk.resource_version))
 
 
 def _owner(node: NodeView) -> dict[str, str]:

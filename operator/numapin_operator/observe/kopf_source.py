@@ -31,7 +31,9 @@ CHATTY_LOGGERS: Final = ("kopf",)
 WORKER_IDLE_SECONDS: Final = 0.02
 """How long kopf keeps a task for an object after its last event."""
 
-LIST_CHUNK: Final = 500
+LIST_CHUNK: Final = 50
+"""Objects in one answer to kopf's lists: no other thread runs while an answer is parsed."""
+
 STOP_SECONDS: Final = 2.0
 
 _COLLECTIONS: Final = frozenset(kind.collection_path() for kind in (CPU_POLICIES, NODE_ASSIGNMENTS))

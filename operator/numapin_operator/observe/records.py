@@ -161,13 +161,17 @@ class AssignmentView:
 
         Args:
             body: the object.
-            before: an earlier state of it; its unchanged parts are reused.
+            before: an earlier state of it; its unchanged parts are reused, and all of it if it is
+                of the same version. A later state is not used: a restored etcd repeats generations.
             written: the spec just written, if `body` is the answer to that write.
         """
         metadata, raw = body["metadata"], body.get("status") or {}
         owners = metadata.get("ownerReferences") or ()
-        if before is not None and before.uid != metadata["uid"]:
+        version = int(metadata["resourceVersion"])
+        if before is not None and (before.uid != metadata["uid"] or before.version > version):
             before = None
+        if before is not None and before.version == version:
+            return before
         spec, status, hardware, problem = NodeAssignmentSpec(), NodeAssignmentStatus(), None, None
         try:
             spec = _decode_spec(body, before, written)
@@ -182,7 +186,7 @@ class AssignmentView:
         return cls(
             name=metadata["name"],
             uid=metadata["uid"],
-            version=int(metadata["resourceVersion"]),
+            version=version,
             generation=metadata.get("generation", 1),
             owner_uid=next((one["uid"] for one in owners if one["kind"] == "Node"), None),
             deleting="deletionTimestamp" in metadata,

@@ -1,7 +1,8 @@
 """The API server as the operator uses it, in memory; refuses what the real one refuses."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
+from types import MappingProxyType
 from typing import Any
 
 from numapin_api.nodeassignment import NodeAssignmentSpec
@@ -77,15 +78,20 @@ class FakeCluster:
         states = tuple(PolicyView.decode(body) for body in self.policies.values())
         return Listed(states, int(self._next()))
 
-    async def list_assignments(self) -> Listed[AssignmentView]:
+    async def list_assignments(
+        self, known: Mapping[str, AssignmentView] = MappingProxyType({})
+    ) -> Listed[AssignmentView]:
         self._fail()
-        states = tuple(AssignmentView.decode(body) for body in self.assignments.values())
+        bodies = self.assignments.items()
+        states = tuple(AssignmentView.decode(body, known.get(name)) for name, body in bodies)
         return Listed(states, int(self._next()))
 
-    async def read_assignment(self, name: str) -> AssignmentView | None:
+    async def read_assignment(
+        self, name: str, before: AssignmentView | None = None
+    ) -> AssignmentView | None:
         self._fail()
         body = self.assignments.get(name)
-        return AssignmentView.decode(body) if body else None
+        return AssignmentView.decode(body, before) if body else None
 
     async def create_assignment(self, node: NodeView, spec: NodeAssignmentSpec) -> AssignmentView:
         self._write()

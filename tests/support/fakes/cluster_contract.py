@@ -68,6 +68,21 @@ class ClusterContract:
         assert made in listed.states
         assert listed.version >= made.version
 
+    async def test_what_has_not_changed_is_not_decoded_again(self, world: World) -> None:
+        same, edited = await world.add_node(), await world.add_node()
+        known = {
+            node.name: await world.cluster.create_assignment(node, WAITING)
+            for node in (same, edited)
+        }
+        await world.cluster.replace_spec(known[edited.name], edited, PLANNED)
+        listed = await world.cluster.list_assignments(known)
+        states = {state.name: state for state in listed.states}
+        assert states[same.name] is known[same.name]
+        assert states[edited.name].spec == PLANNED
+        assert await world.cluster.read_assignment(same.name, known[same.name]) == known[same.name]
+        again = await world.cluster.read_assignment(edited.name, known[edited.name])
+        assert again == states[edited.name]
+
     async def test_what_is_not_there_reads_as_none(self, world: World) -> None:
         assert await world.cluster.read_assignment("nowhere") is None
 

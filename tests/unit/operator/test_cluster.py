@@ -1,8 +1,18 @@
-"""What the operator writes to the API server that the fake of `Cluster` does not show."""
+"""What the operator asks of the API server that the fake of `Cluster` does not show."""
+
+import asyncio
+from functools import partial
+
+import pytest
 
 from numapin_client.client import connect
-from numapin_operator.cluster import ApiCluster, PodEvent
+from numapin_client.resources import NODE_ASSIGNMENTS
+from numapin_daemon.slices import Slices
+from numapin_operator import cluster
+from numapin_operator.cluster import LIST_CHUNK, ApiCluster, PodEvent
 from support.fakes.apiserver import FakeApiServer
+from support.real.waiting import running
+from support.values.operator import enforcer_status
 
 
 async def test_an_event_about_a_pod_has_the_action_that_failed() -> None:
@@ -20,3 +30,25 @@ async def test_an_event_about_a_pod_has_the_action_that_failed() -> None:
         "name": "pod",
         "uid": "uid-1",
     }
+
+
+async def test_other_tasks_get_turns_while_a_list_is_decoded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also while one chunk is decoded: a NodeAssignment with a new topology takes milliseconds."""
+    monkeypatch.setattr(cluster, "Slices", partial(Slices, slice_seconds=0.0))
+    turns: list[int] = [0]
+
+    async def count() -> None:
+        while True:
+            await asyncio.sleep(0)
+            turns[0] += 1
+
+    async with FakeApiServer() as server, connect(server.login) as api:
+        for number in range(LIST_CHUNK + 10):
+            body = {"metadata": {"name": f"node-{number}"}, "status": enforcer_status(1)}
+            server.put(NODE_ASSIGNMENTS, body)
+        async with running(count()):
+            listed = await ApiCluster(api, "replica-1").list_assignments()
+    assert len(listed.states) == LIST_CHUNK + 10
+    assert turns[0] >= len(listed.states)
