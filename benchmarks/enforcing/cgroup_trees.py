@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from numapin_api.topology import Topology
-from numapin_enforcer.cgroups.cgroupfs import Mounts
+from numapin_enforcer.cgroups.mounts import Mounts
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver, Qos
 from numapin_enforcer.cgroups.tree import Version
 

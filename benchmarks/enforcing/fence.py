@@ -17,7 +17,8 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import Topology
 from numapin_enforcer.cgroups.apply import apply
-from numapin_enforcer.cgroups.cgroupfs import Cgroupfs, Mounts, find_mounts
+from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
+from numapin_enforcer.cgroups.mounts import Mounts, find_mounts
 from numapin_enforcer.cgroups.naming import CgroupNaming, Qos
 from numapin_enforcer.cgroups.tree import Cgroup, Step, Tree, Version, Write, tree_of
 from numapin_enforcer.hardware.discovery import discover

@@ -41,7 +41,7 @@ import weight
 from labs import Bench, numapin, progress, static_kubelet
 from sharing import Effort, compare
 
-from numapin_enforcer.cgroups.cgroupfs import find_mounts
+from numapin_enforcer.cgroups.mounts import find_mounts
 from numapin_lab.errors import LabError
 from numapin_lab.measurement.figures import HEADER, Figure
 

@@ -21,11 +21,11 @@ from numapin_enforcer.assignment.local_copy import LocalCopy, LocalCopyWriter
 from numapin_enforcer.assignment.watch import AssignmentWatch
 from numapin_enforcer.background import BackgroundUpdates
 from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
-from numapin_enforcer.cgroups.cgroupfs import NoCpusetError
+from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder
 from numapin_enforcer.cgroups.memory_mover import MemoryMover
+from numapin_enforcer.cgroups.mounts import NoCpusetError
 from numapin_enforcer.cgroups.naming import InvalidIdError
-from numapin_enforcer.cgroups.tree import CgroupError
 from numapin_enforcer.hardware.discovery import DiscoveryError
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.lock import NodeLock, wait_for_lock

@@ -9,7 +9,8 @@ from typing import Final, Protocol
 from numapin_daemon import atomic_file
 from numapin_enforcer.cfs_quota.plan import plan_quotas
 from numapin_enforcer.cgroups.apply import Outcome, apply
-from numapin_enforcer.cgroups.tree import CgroupTree, CgroupVanishedError, Quota, contains
+from numapin_enforcer.cgroups.errors import CgroupVanishedError
+from numapin_enforcer.cgroups.tree import CgroupTree, Quota, contains
 
 LOG: Final = logging.getLogger(__name__)
 

@@ -10,7 +10,8 @@ from numapin_api.conditions import Obstacle, Reason, internal_error
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
 from numapin_enforcer.cfs_quota.lifted import LiftedQuotas, QuotaFiles
-from numapin_enforcer.cgroups.tree import CgroupError, Quota
+from numapin_enforcer.cgroups.errors import CgroupError
+from numapin_enforcer.cgroups.tree import Quota
 
 UNLIMITED_US: Final = -1
 """No limit, as CRI and the kernel write it; in CRI 0 is "no change"."""

@@ -4,15 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cgroups.tree import (
-    CgroupError,
-    CgroupReadOnlyError,
-    CgroupTree,
-    CgroupVanishedError,
-    Write,
-    contains,
-    parent,
-)
+from numapin_enforcer.cgroups.errors import CgroupError, CgroupReadOnlyError, CgroupVanishedError
+from numapin_enforcer.cgroups.tree import CgroupTree, Write, contains, parent
 
 
 @dataclass(frozen=True, slots=True)

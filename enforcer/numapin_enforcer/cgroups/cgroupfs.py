@@ -2,32 +2,14 @@
 
 import errno
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Final
 
-from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cgroups.files import (
-    find_v1_mount,
-    is_folder,
-    list_folders,
-    read_controllers,
-    read_file,
-    write_file,
-)
-from numapin_enforcer.cgroups.naming import CgroupNaming, Driver, Kind
-from numapin_enforcer.cgroups.tree import (
-    Cgroup,
-    CgroupReadOnlyError,
-    CgroupVanishedError,
-    Quota,
-    Tree,
-    Version,
-    Write,
-    contains,
-)
+from numapin_enforcer.cgroups.errors import CgroupReadOnlyError, CgroupVanishedError
+from numapin_enforcer.cgroups.file_access import list_folders, read_file, write_file
+from numapin_enforcer.cgroups.mounts import Mounts
+from numapin_enforcer.cgroups.tree import Cgroup, Quota, Tree, Version, Write, contains
 
 _ASKED: Final = ("cpuset.cpus", "cpuset.mems")
 _EFFECTIVE: Final = {
@@ -37,80 +19,6 @@ _EFFECTIVE: Final = {
 _V1_QUOTA: Final = "cpu.cfs_quota_us"
 _V1_PERIOD: Final = "cpu.cfs_period_us"
 _V2_QUOTA: Final = "cpu.max"
-
-
-class NoCpusetError(Exception):
-    """No cpuset controller is mounted below the folder that was searched."""
-
-    reason = Reason.CPUSET_CONTROLLER_MISSING
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(
-            f"no cpuset controller below {folder}: neither v2 (cgroup.controllers) nor v1 "
-            "(cpuset/cpuset.cpus); name the host's mount with --cgroupfs"
-        )
-        self.folder = folder
-
-
-class NoKubepodsError(Exception):
-    """The kubelet has not created its cgroup for pods (yet)."""
-
-    reason = Reason.KUBEPODS_NOT_FOUND
-
-    def __init__(self, looked_for: tuple[Path, ...]) -> None:
-        paths = " and ".join(str(path) for path in looked_for)
-        super().__init__(
-            f"found neither of {paths}: start the kubelet, or set --cgroup-root to its cgroupRoot"
-        )
-        self.looked_for = looked_for
-
-
-@dataclass(frozen=True, slots=True)
-class Mounts:
-    """Where the controllers are mounted; on v2 both are the same folder.
-
-    `cpu` is None if there is no cpu controller: then there are no quotas.
-    """
-
-    version: Version
-    cpuset: Path
-    cpu: Path | None
-
-
-def find_mounts(folder: Path) -> Mounts:
-    """The controllers below `folder`, the host's `/sys/fs/cgroup`.
-
-    Raises:
-        NoCpusetError: there is no cpuset controller.
-    """
-    for unified in (folder, folder / "unified"):
-        if "cpuset" in read_controllers(unified):
-            return Mounts(Version.V2, unified, unified)
-    cpuset = find_v1_mount(folder, "cpuset", "cpuset.cpus")
-    if cpuset is None:
-        raise NoCpusetError(folder)
-    return Mounts(Version.V1, cpuset, find_v1_mount(folder, "cpu", "cpu.shares"))
-
-
-def find_naming(mounts: Mounts, cgroup_root: str = "/") -> CgroupNaming:
-    """How the kubelet's cgroups are named on this node: by the driver whose tree exists.
-
-    If both trees exist, because the driver was changed, the one with more pods is chosen.
-
-    Raises:
-        NoKubepodsError: neither tree exists.
-        InvalidIdError: `cgroup_root` is not a valid cgroup name.
-    """
-    namings = [CgroupNaming(driver, cgroup_root) for driver in (Driver.SYSTEMD, Driver.CGROUPFS)]
-    found = [naming for naming in namings if is_folder(mounts.cpuset / naming.root)]
-    if not found:
-        raise NoKubepodsError(tuple(mounts.cpuset / naming.root for naming in namings))
-    return max(found, key=lambda naming: _pods(mounts, naming))
-
-
-def _pods(mounts: Mounts, naming: CgroupNaming) -> int:
-    paths = Cgroupfs(mounts, naming.root).read().cgroups
-    return sum(naming.parse(path).kind is Kind.POD for path in paths)
 
 
 class Cgroupfs:

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from numapin_enforcer.cgroups.files import list_folders
-from numapin_enforcer.cgroups.tree import CgroupError, CgroupVanishedError
+from numapin_enforcer.cgroups.errors import CgroupError, CgroupVanishedError
+from numapin_enforcer.cgroups.file_access import list_folders
 
 WATCHED_FILES: Final = frozenset(
     {"cpuset.cpus", "cpuset.mems", "cpuset.cpus.partition", "cpu.max", "cpu.cfs_quota_us"}

@@ -3,11 +3,27 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from numapin_api.conditions import Reason
 from numapin_api.nodeassignment import CgroupStatus
-from numapin_enforcer.cgroups.cgroupfs import Cgroupfs, NoKubepodsError, find_mounts, find_naming
+from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
+from numapin_enforcer.cgroups.file_access import is_folder
 from numapin_enforcer.cgroups.inotify import CgroupWatch
-from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
+from numapin_enforcer.cgroups.mounts import Mounts, find_mounts
+from numapin_enforcer.cgroups.naming import CgroupNaming, Driver, Kind
 from numapin_enforcer.cgroups.tree_cache import CgroupSnapshot
+
+
+class NoKubepodsError(Exception):
+    """The kubelet has not created its cgroup for pods (yet)."""
+
+    reason = Reason.KUBEPODS_NOT_FOUND
+
+    def __init__(self, looked_for: tuple[Path, ...]) -> None:
+        paths = " and ".join(str(path) for path in looked_for)
+        super().__init__(
+            f"found neither of {paths}: start the kubelet, or set --cgroup-root to its cgroupRoot"
+        )
+        self.looked_for = looked_for
 
 
 @dataclass(frozen=True)
@@ -74,3 +90,24 @@ class KubepodsFinder:
         files = Cgroupfs(self._mounts, naming.root)
         watch = CgroupWatch(self._mounts.cpuset, naming.root)
         return PodTree(naming, files, watch, CgroupSnapshot(files, watch))
+
+
+def find_naming(mounts: Mounts, cgroup_root: str = "/") -> CgroupNaming:
+    """How the kubelet's cgroups are named on this node: by the driver whose tree exists.
+
+    If both trees exist, because the driver was changed, the one with more pods is chosen.
+
+    Raises:
+        NoKubepodsError: neither tree exists.
+        InvalidIdError: `cgroup_root` is not a valid cgroup name.
+    """
+    namings = [CgroupNaming(driver, cgroup_root) for driver in (Driver.SYSTEMD, Driver.CGROUPFS)]
+    found = [naming for naming in namings if is_folder(mounts.cpuset / naming.root)]
+    if not found:
+        raise NoKubepodsError(tuple(mounts.cpuset / naming.root for naming in namings))
+    return max(found, key=lambda naming: _pods(mounts, naming))
+
+
+def _pods(mounts: Mounts, naming: CgroupNaming) -> int:
+    paths = Cgroupfs(mounts, naming.root).read().cgroups
+    return sum(naming.parse(path).kind is Kind.POD for path in paths)

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import Protocol
 
-from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet, MemSet
 
 
@@ -188,34 +187,6 @@ _SETTINGS: Mapping[type, Setting] = {
     bool: Setting.MEMORY_MIGRATE,
     Quota: Setting.QUOTA,
 }
-
-
-class CgroupError(Exception):
-    """The kernel failed a read or a write of a cgroup.
-
-    `path` is the file, `value` what was written (None for a read), `number` the errno.
-    """
-
-    reason: ClassVar[Reason] = Reason.CGROUP_WRITE_FAILED
-
-    def __init__(self, path: str, value: str | None, number: int, meaning: str) -> None:
-        doing = f"reading {path}" if value is None else f"writing {value!r} to {path}"
-        super().__init__(f"{doing}: {meaning}")
-        self.path, self.value, self.number, self.meaning = path, value, number, meaning
-
-
-class CgroupVanishedError(CgroupError):
-    """The cgroup is gone. This is normal: its container has ended."""
-
-
-class CgroupRefusedError(CgroupError):
-    """The kernel refuses the value; the cgroup is unchanged."""
-
-
-class CgroupReadOnlyError(CgroupError):
-    """The file cannot be written at all: the mount is read-only, or a permission is missing."""
-
-    reason = Reason.CGROUPS_READ_ONLY
 
 
 class CgroupTree(Protocol):

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import Protocol
 
+from numapin_enforcer.cgroups.errors import CgroupVanishedError
 from numapin_enforcer.cgroups.inotify import Changes
 from numapin_enforcer.cgroups.tree import (
     Cgroup,
     CgroupTree,
-    CgroupVanishedError,
     Tree,
     Version,
     contains,

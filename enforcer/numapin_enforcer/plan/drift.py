@@ -9,7 +9,8 @@ from typing import Any
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
-from numapin_enforcer.cgroups.tree import CgroupVanishedError, Tree, parent
+from numapin_enforcer.cgroups.errors import CgroupVanishedError
+from numapin_enforcer.cgroups.tree import Tree, parent
 from numapin_enforcer.plan.desired import Desired, owned_cpus
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from numapin_daemon.logs import setup_logging
-from numapin_enforcer.cgroups.cgroupfs import NoCpusetError
+from numapin_enforcer.cgroups.errors import CgroupError
+from numapin_enforcer.cgroups.mounts import NoCpusetError
 from numapin_enforcer.cgroups.naming import InvalidIdError
-from numapin_enforcer.cgroups.tree import CgroupError
 from numapin_enforcer.hardware.discovery import DiscoveryError
 from numapin_enforcer.node.kubelet_checkpoint import checkpoint_replaced
 from numapin_enforcer.node.realtime import raise_priority

@@ -12,9 +12,10 @@ from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_enforcer.assignment.local_copy import LocalCopy, LocalCopyError
+from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
 from numapin_enforcer.cgroups.naming import CgroupNaming
-from numapin_enforcer.cgroups.tree import CgroupError, Tree
+from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.kubelet_checkpoint import static_policy_conflict
 from numapin_enforcer.node.lock import NodeLock

@@ -8,14 +8,14 @@ import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.apply import apply
-from numapin_enforcer.cgroups.cgroupfs import Cgroupfs, Mounts
-from numapin_enforcer.cgroups.tree import (
+from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
+from numapin_enforcer.cgroups.errors import (
     CgroupReadOnlyError,
     CgroupRefusedError,
     CgroupVanishedError,
-    Step,
-    Write,
 )
+from numapin_enforcer.cgroups.mounts import Mounts
+from numapin_enforcer.cgroups.tree import Step, Write
 from support.real.cgroups import RealCgroups, memory_nodes, online_cpus
 
 

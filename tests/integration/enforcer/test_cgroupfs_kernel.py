@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cgroups.tree import CgroupError, Step, Tree, Write
+from numapin_enforcer.cgroups.errors import CgroupError
+from numapin_enforcer.cgroups.tree import Step, Tree, Write
 from support.fakes.kernel import KernelModel
 from support.real.cgroups import (
     RealCgroups,

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from numapin_enforcer.cfs_quota.lifted import LiftedQuotas
-from numapin_enforcer.cgroups.cgroupfs import Cgroupfs, Mounts, find_mounts
-from numapin_enforcer.cgroups.tree import CgroupRefusedError, Quota, Step, Version, Write
+from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
+from numapin_enforcer.cgroups.errors import CgroupRefusedError
+from numapin_enforcer.cgroups.mounts import Mounts, find_mounts
+from numapin_enforcer.cgroups.tree import Quota, Step, Version, Write
 
 INNER = "pod1/container"
 

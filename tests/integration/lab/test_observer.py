@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.cgroups.cgroupfs import find_mounts
+from numapin_enforcer.cgroups.mounts import find_mounts
 from numapin_enforcer.cgroups.tree import Version
 from numapin_lab.measurement.recording import Change, recording, seconds_shared
 from numapin_lab.node.cgroups import LabCgroup, open_to_children

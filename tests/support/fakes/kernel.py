@@ -10,16 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cgroups.tree import (
-    Cgroup,
-    CgroupRefusedError,
-    CgroupVanishedError,
-    Quota,
-    Tree,
-    Version,
-    Write,
-    parent,
-)
+from numapin_enforcer.cgroups.errors import CgroupRefusedError, CgroupVanishedError
+from numapin_enforcer.cgroups.tree import Cgroup, Quota, Tree, Version, Write, parent
 
 MAX_NODES = 1024
 """Above this a NUMA node is out of range (CONFIG_NODES_SHIFT=10, as Debian's and most kernels)."""

@@ -3,8 +3,9 @@
 import errno
 from collections.abc import Iterable
 
+from numapin_enforcer.cgroups.errors import CgroupVanishedError
 from numapin_enforcer.cgroups.inotify import Changes
-from numapin_enforcer.cgroups.tree import Cgroup, CgroupVanishedError, Tree, Write
+from numapin_enforcer.cgroups.tree import Cgroup, Tree, Write
 from support.fakes.kernel import KernelModel
 
 

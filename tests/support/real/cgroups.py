@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Self
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cgroups.cgroupfs import Cgroupfs, find_mounts
+from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
+from numapin_enforcer.cgroups.mounts import find_mounts
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Tree, Version, Write, parent
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_enforcer.cgroups.apply import Outcome, apply, unblocked
-from numapin_enforcer.cgroups.files import error_of
+from numapin_enforcer.cgroups.errors import error_of
 from numapin_enforcer.cgroups.tree import Write
 from numapin_enforcer.plan.writes import plan
 from support.fakes.kernel import KernelModel

@@ -5,11 +5,8 @@ from dataclasses import replace
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.cgroups.tree import (
-    CgroupReadOnlyError,
-    Version,
-    Write,
-)
+from numapin_enforcer.cgroups.errors import CgroupReadOnlyError
+from numapin_enforcer.cgroups.tree import Version, Write
 from numapin_enforcer.plan.drift import Cause
 from numapin_enforcer.reconciler import AssignmentGoal
 from numapin_enforcer.status.summary import summarize

@@ -8,7 +8,7 @@ import pytest
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import NodeAssignmentSpec, Pools
 from numapin_api.topology import Cpu, NumaNode, Topology
-from numapin_enforcer.cgroups.files import error_of
+from numapin_enforcer.cgroups.errors import error_of
 from numapin_enforcer.cgroups.naming import Qos
 from numapin_enforcer.cgroups.tree import Version, Write
 from numapin_enforcer.plan.writes import plan

@@ -6,17 +6,13 @@ import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.apply import Failure, Outcome, Skipped, apply, unblocked
-from numapin_enforcer.cgroups.tree import (
+from numapin_enforcer.cgroups.errors import (
     CgroupError,
     CgroupReadOnlyError,
     CgroupRefusedError,
     CgroupVanishedError,
-    Inherited,
-    Step,
-    Tree,
-    Value,
-    Write,
 )
+from numapin_enforcer.cgroups.tree import Inherited, Step, Tree, Value, Write
 
 
 class Files:

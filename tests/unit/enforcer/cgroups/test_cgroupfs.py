@@ -4,24 +4,12 @@ import pytest
 
 from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cgroups.cgroupfs import (
-    Cgroupfs,
-    Mounts,
-    NoCpusetError,
-    NoKubepodsError,
-    find_mounts,
-    find_naming,
-)
+from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
+from numapin_enforcer.cgroups.errors import CgroupError, CgroupVanishedError
+from numapin_enforcer.cgroups.kubepods import NoKubepodsError, find_naming
+from numapin_enforcer.cgroups.mounts import Mounts, NoCpusetError, find_mounts
 from numapin_enforcer.cgroups.naming import Driver
-from numapin_enforcer.cgroups.tree import (
-    Cgroup,
-    CgroupError,
-    CgroupVanishedError,
-    Quota,
-    Step,
-    Version,
-    Write,
-)
+from numapin_enforcer.cgroups.tree import Cgroup, Quota, Step, Version, Write
 
 FILES = {
     Version.V1: ("cpuset.cpus", "cpuset.mems", "cpuset.effective_cpus", "cpuset.effective_mems"),

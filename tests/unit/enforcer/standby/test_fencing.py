@@ -10,8 +10,9 @@ import pytest
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
+from numapin_enforcer.cgroups.errors import CgroupReadOnlyError
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
-from numapin_enforcer.cgroups.tree import CgroupReadOnlyError, Version, Write
+from numapin_enforcer.cgroups.tree import Version, Write
 from numapin_enforcer.cgroups.tree_cache import CgroupSnapshot
 from numapin_enforcer.standby.fencing import (
     FENCED,

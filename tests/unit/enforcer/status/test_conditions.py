@@ -14,13 +14,8 @@ from numapin_api.nodeassignment import (
     PoolsInForce,
 )
 from numapin_enforcer.cgroups.apply import Failure
-from numapin_enforcer.cgroups.tree import (
-    CgroupError,
-    CgroupReadOnlyError,
-    CgroupRefusedError,
-    Step,
-    Write,
-)
+from numapin_enforcer.cgroups.errors import CgroupError, CgroupReadOnlyError, CgroupRefusedError
+from numapin_enforcer.cgroups.tree import Step, Write
 from numapin_enforcer.status.conditions import (
     PASSES_TO_STALL,
     Scene,
