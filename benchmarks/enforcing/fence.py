@@ -20,7 +20,8 @@ from numapin_enforcer.cgroups.apply import apply
 from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
 from numapin_enforcer.cgroups.mounts import Mounts, find_mounts
 from numapin_enforcer.cgroups.naming import CgroupNaming, Qos
-from numapin_enforcer.cgroups.tree import Cgroup, Step, Tree, Version, Write, tree_of
+from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
+from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.hardware.discovery import discover
 from numapin_enforcer.plan.desired import Desired, desire, release
 from numapin_enforcer.plan.writes import plan

@@ -8,8 +8,9 @@ from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_enforcer.cgroups.apply import Failure, Outcome, apply, unblocked
 from numapin_enforcer.cgroups.naming import CgroupNaming
-from numapin_enforcer.cgroups.tree import Tree, Write
+from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.cgroups.tree_cache import CgroupFiles, CgroupSnapshot
+from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.plan.desired import Desired, desire, release
 from numapin_enforcer.plan.drift import Drift, DriftDetector
 from numapin_enforcer.plan.writes import Plan, plan

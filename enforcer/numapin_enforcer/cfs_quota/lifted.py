@@ -10,7 +10,8 @@ from numapin_daemon import atomic_file
 from numapin_enforcer.cfs_quota.plan import plan_quotas
 from numapin_enforcer.cgroups.apply import Outcome, apply
 from numapin_enforcer.cgroups.errors import CgroupVanishedError
-from numapin_enforcer.cgroups.tree import CgroupTree, Quota, contains
+from numapin_enforcer.cgroups.tree import CgroupTree, contains
+from numapin_enforcer.cgroups.write import Quota
 
 LOG: Final = logging.getLogger(__name__)
 

@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
-from numapin_enforcer.cgroups.tree import Quota, Step, Write, parent
+from numapin_enforcer.cgroups.tree import parent
+from numapin_enforcer.cgroups.write import Quota, Step, Write
 from numapin_enforcer.plan.desired import Desired
 
 

@@ -11,7 +11,7 @@ from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
 from numapin_enforcer.cfs_quota.lifted import LiftedQuotas, QuotaFiles
 from numapin_enforcer.cgroups.errors import CgroupError
-from numapin_enforcer.cgroups.tree import Quota
+from numapin_enforcer.cgroups.write import Quota
 
 UNLIMITED_US: Final = -1
 """No limit, as CRI and the kernel write it; in CRI 0 is "no change"."""

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.errors import CgroupError, CgroupReadOnlyError, CgroupVanishedError
-from numapin_enforcer.cgroups.tree import CgroupTree, Write, contains, parent
+from numapin_enforcer.cgroups.tree import CgroupTree, contains, parent
+from numapin_enforcer.cgroups.write import Write
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.errors import CgroupReadOnlyError, CgroupVanishedError
 from numapin_enforcer.cgroups.file_access import list_folders, read_file, write_file
 from numapin_enforcer.cgroups.mounts import Mounts
-from numapin_enforcer.cgroups.tree import Cgroup, Quota, Tree, Version, Write, contains
+from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, contains
+from numapin_enforcer.cgroups.write import Quota, Write
 
 _ASKED: Final = ("cpuset.cpus", "cpuset.mems")
 _EFFECTIVE: Final = {

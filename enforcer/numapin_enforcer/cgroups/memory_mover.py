@@ -12,7 +12,8 @@ from numapin_api.conditions import Obstacle, internal_error
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
 from numapin_enforcer.cgroups.apply import Failure, Outcome, apply
-from numapin_enforcer.cgroups.tree import CgroupTree, Value, Write
+from numapin_enforcer.cgroups.tree import CgroupTree
+from numapin_enforcer.cgroups.write import Value, Write
 
 LOG: Final = logging.getLogger(__name__)
 

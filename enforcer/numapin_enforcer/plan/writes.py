@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cgroups.tree import Inherited, Step, Tree, Version, Write, contains
+from numapin_enforcer.cgroups.tree import Tree, Version, contains
+from numapin_enforcer.cgroups.write import Inherited, Step, Write
 from numapin_enforcer.plan.desired import Desired, owned_cpus
 from numapin_enforcer.plan.transition import Change, Effect, Ledger
 

@@ -12,7 +12,7 @@ from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_api.quantity import plural
 from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.errors import CgroupReadOnlyError
-from numapin_enforcer.cgroups.tree import Write
+from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.status.summary import Summary
 
 KERNEL_FIELDS: Final = ("containers", "pools", "running")

@@ -15,7 +15,7 @@ from numapin_enforcer.cgroups.errors import (
     CgroupVanishedError,
 )
 from numapin_enforcer.cgroups.mounts import Mounts
-from numapin_enforcer.cgroups.tree import Step, Write
+from numapin_enforcer.cgroups.write import Step, Write
 from support.real.cgroups import RealCgroups, memory_nodes, online_cpus
 
 

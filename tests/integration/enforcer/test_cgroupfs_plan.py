@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from numapin_api.topology import Cpu, NumaNode, Topology
 from numapin_enforcer.cgroups.apply import apply
-from numapin_enforcer.cgroups.tree import Step, Version, Write
+from numapin_enforcer.cgroups.tree import Version
+from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.plan.desired import release
 from numapin_enforcer.plan.writes import plan
 from support.fakes.kernel import KernelModel

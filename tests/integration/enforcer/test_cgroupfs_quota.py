@@ -10,7 +10,8 @@ from numapin_enforcer.cfs_quota.lifted import LiftedQuotas
 from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
 from numapin_enforcer.cgroups.mounts import Mounts, find_mounts
-from numapin_enforcer.cgroups.tree import Quota, Step, Version, Write
+from numapin_enforcer.cgroups.tree import Version
+from numapin_enforcer.cgroups.write import Quota, Step, Write
 
 INNER = "pod1/container"
 

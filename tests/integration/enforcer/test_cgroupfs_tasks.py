@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.cgroups.tree import Step, Write
+from numapin_enforcer.cgroups.write import Step, Write
 from support.real.cgroups import RealCgroups, memory_nodes, online_cpus
 
 

@@ -13,8 +13,9 @@ from numapin_enforcer.background import BackgroundUpdates
 from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
 from numapin_enforcer.cgroups.memory_mover import MemoryMover
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
-from numapin_enforcer.cgroups.tree import Quota, Step, Version, Write
+from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.tree_cache import CgroupSnapshot
+from numapin_enforcer.cgroups.write import Quota, Step, Write
 from numapin_enforcer.reconciler import AssignmentGoal, Converged, Reconciler, ReleaseGoal
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.previous import PreviousUpdates

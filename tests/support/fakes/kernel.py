@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.errors import CgroupRefusedError, CgroupVanishedError
-from numapin_enforcer.cgroups.tree import Cgroup, Quota, Tree, Version, Write, parent
+from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, parent
+from numapin_enforcer.cgroups.write import Quota, Write
 
 MAX_NODES = 1024
 """Above this a NUMA node is out of range (CONFIG_NODES_SHIFT=10, as Debian's and most kernels)."""

@@ -12,7 +12,8 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
 from numapin_enforcer.cgroups.mounts import find_mounts
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
-from numapin_enforcer.cgroups.tree import Tree, Version, Write, parent
+from numapin_enforcer.cgroups.tree import Tree, Version, parent
+from numapin_enforcer.cgroups.write import Write
 
 CGROUPFS = Path("/sys/fs/cgroup")
 SYSTEM = Path("/sys/devices/system")

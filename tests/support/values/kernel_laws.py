@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
-from numapin_enforcer.cgroups.tree import CgroupTree, Tree, Write, parent, related
+from numapin_enforcer.cgroups.tree import CgroupTree, Tree, parent, related
+from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.status.summary import in_force
 from support.fakes.kernel import KernelModel
 from support.values.kernel_worlds import World

@@ -10,7 +10,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_enforcer.cgroups.apply import Outcome, apply, unblocked
 from numapin_enforcer.cgroups.errors import error_of
-from numapin_enforcer.cgroups.tree import Write
+from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.plan.writes import plan
 from support.fakes.kernel import KernelModel
 from support.values.kernel_laws import held_now

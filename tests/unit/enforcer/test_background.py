@@ -12,7 +12,7 @@ from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cfs_quota.updater import UNLIMITED_US
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
-from numapin_enforcer.cgroups.tree import Write
+from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.runtime.types import (
     ContainerResources,
     CriUnavailableError,

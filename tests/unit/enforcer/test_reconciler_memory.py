@@ -5,7 +5,8 @@ import pytest
 from numapin_api.cpuset import MemSet
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
-from numapin_enforcer.cgroups.tree import Step, Version, Write
+from numapin_enforcer.cgroups.tree import Version
+from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.reconciler import AssignmentGoal
 from support.fakes.reconciler_world import NAMES, OWNER, A, World, own, spec
 

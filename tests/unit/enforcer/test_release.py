@@ -15,8 +15,9 @@ from numapin_enforcer.assignment.local_copy import FILE_NAME
 from numapin_enforcer.cfs_quota.lifted import LiftedQuotas
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
-from numapin_enforcer.cgroups.tree import Quota, Version, Write
+from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.tree_cache import CgroupSnapshot
+from numapin_enforcer.cgroups.write import Quota, Write
 from numapin_enforcer.node.lock import POLL_SECONDS, POLLS, NodeLock
 from numapin_enforcer.release import ReleaseError, lock_for_release, release_all
 from numapin_enforcer.runtime.types import ContainerResources, CriRefusedError

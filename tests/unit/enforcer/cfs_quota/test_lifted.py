@@ -10,7 +10,8 @@ import pytest
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cfs_quota.lifted import FILE_NAME, LiftedQuotas
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
-from numapin_enforcer.cgroups.tree import Quota, Version, Write
+from numapin_enforcer.cgroups.tree import Version
+from numapin_enforcer.cgroups.write import Quota, Write
 from support.fakes.kernel import KernelModel
 
 POD, OWNER = "kubepods/pod1", "kubepods/pod1/" + "a" * 64

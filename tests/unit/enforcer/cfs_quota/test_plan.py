@@ -4,7 +4,7 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
 from numapin_enforcer.cfs_quota.plan import cgroups_without_limit, plan_quotas
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
-from numapin_enforcer.cgroups.tree import Quota
+from numapin_enforcer.cgroups.write import Quota
 from numapin_enforcer.plan.desired import Desired
 
 POD, OWNER = "kubepods/pod1", "kubepods/pod1/" + "a" * 64

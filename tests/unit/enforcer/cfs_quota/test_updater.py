@@ -12,7 +12,8 @@ import pytest
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
-from numapin_enforcer.cgroups.tree import Quota, Version, Write
+from numapin_enforcer.cgroups.tree import Version
+from numapin_enforcer.cgroups.write import Quota, Write
 from support.fakes.kernel import KernelModel
 from support.fakes.manual_clock import ManualClock
 

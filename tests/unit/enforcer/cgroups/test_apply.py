@@ -10,7 +10,8 @@ from numapin_api.nodeassignment import NodeAssignmentSpec, Pools
 from numapin_api.topology import Cpu, NumaNode, Topology
 from numapin_enforcer.cgroups.errors import error_of
 from numapin_enforcer.cgroups.naming import Qos
-from numapin_enforcer.cgroups.tree import Version, Write
+from numapin_enforcer.cgroups.tree import Version
+from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.plan.writes import plan
 from support.values.kernel_laws import Watch, assert_reached, held_now
 from support.values.kernel_passes import copy_of, enforce

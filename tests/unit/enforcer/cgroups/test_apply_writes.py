@@ -12,7 +12,8 @@ from numapin_enforcer.cgroups.errors import (
     CgroupRefusedError,
     CgroupVanishedError,
 )
-from numapin_enforcer.cgroups.tree import Inherited, Step, Tree, Value, Write
+from numapin_enforcer.cgroups.tree import Tree
+from numapin_enforcer.cgroups.write import Inherited, Step, Value, Write
 
 
 class Files:

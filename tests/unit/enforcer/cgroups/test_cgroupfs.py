@@ -9,7 +9,8 @@ from numapin_enforcer.cgroups.errors import CgroupError, CgroupVanishedError
 from numapin_enforcer.cgroups.kubepods import NoKubepodsError, find_naming
 from numapin_enforcer.cgroups.mounts import Mounts, NoCpusetError, find_mounts
 from numapin_enforcer.cgroups.naming import Driver
-from numapin_enforcer.cgroups.tree import Cgroup, Quota, Step, Version, Write
+from numapin_enforcer.cgroups.tree import Cgroup, Version
+from numapin_enforcer.cgroups.write import Quota, Step, Write
 
 FILES = {
     Version.V1: ("cpuset.cpus", "cpuset.mems", "cpuset.effective_cpus", "cpuset.effective_mems"),

@@ -14,7 +14,8 @@ from numapin_api.conditions import Reason
 from numapin_api.cpuset import MemSet
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
 from numapin_enforcer.cgroups.memory_mover import PATIENCE_SECONDS, MemoryMover
-from numapin_enforcer.cgroups.tree import Step, Tree, Write
+from numapin_enforcer.cgroups.tree import Tree
+from numapin_enforcer.cgroups.write import Step, Write
 from support.fakes.manual_clock import ManualClock
 
 MOVE = Write("kubepods/pod1/c", MemSet((1,)), Step.MOVE_MEMORY, may_block=True)

@@ -11,7 +11,8 @@ from numapin_api.nodeassignment import NodeAssignmentSpec, Pools
 from numapin_api.topology import Cpu, NumaNode, Topology
 from numapin_enforcer.cgroups.apply import Outcome, apply
 from numapin_enforcer.cgroups.naming import Qos
-from numapin_enforcer.cgroups.tree import Step, Tree, Version, Write, parent
+from numapin_enforcer.cgroups.tree import Tree, Version, parent
+from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.plan.fence import breached, fence
 from numapin_enforcer.plan.writes import plan
 from support.fakes.kernel import KernelModel

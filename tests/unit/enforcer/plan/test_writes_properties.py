@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.topology import Topology
-from numapin_enforcer.cgroups.tree import Write
+from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.plan.writes import plan
 from support.values.kernel_laws import Watch, alone, assert_reached, held_now
 from support.values.kernel_passes import (

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
-from numapin_enforcer.cgroups.tree import Setting, Step, Version, Write
+from numapin_enforcer.cgroups.tree import Version
+from numapin_enforcer.cgroups.write import Setting, Step, Write
 from numapin_enforcer.plan.writes import plan
 from support.fakes.kernel import KernelModel
 from support.values.kernel_laws import exclusive_containers

@@ -15,7 +15,7 @@ from numapin_api.nodeassignment import (
 )
 from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.errors import CgroupError, CgroupReadOnlyError, CgroupRefusedError
-from numapin_enforcer.cgroups.tree import Step, Write
+from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.status.conditions import (
     PASSES_TO_STALL,
     Scene,

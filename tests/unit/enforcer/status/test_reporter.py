@@ -15,7 +15,8 @@ from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
-from numapin_enforcer.cgroups.tree import Cgroup, Step, Tree, Version, Write, tree_of
+from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
+from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.plan.desired import desire
 from numapin_enforcer.plan.drift import Drift
 from numapin_enforcer.status.conditions import Report
