@@ -32,20 +32,20 @@ from numapin_enforcer.node.lock import NodeLock, wait_for_lock
 from numapin_enforcer.node.realtime import raise_priority
 from numapin_enforcer.release import ReleaseError, lock_for_release, release_all
 from numapin_enforcer.runtime.container_names import ContainerNames
+from numapin_enforcer.runtime.interface import CriUnavailableError
 from numapin_enforcer.runtime.previous import PreviousUpdates
-from numapin_enforcer.runtime.types import CriUnavailableError
 from numapin_enforcer.runtime.updater import RuntimeUpdater
 from numapin_enforcer.settings import Settings, parse_settings
 from numapin_enforcer.status.events import EventPoster
 from numapin_enforcer.status.publisher import Publisher
 from numapin_enforcer.status.reporter import StatusReporter
-from numapin_enforcer.systemd.service_manager import ServiceManager
+from numapin_enforcer.systemd.interface import ServiceManager
 from numapin_enforcer.systemd.updater import SliceUpdater
 
 _PACKAGES: Final = {"grpclib": "grpclib", "google": "protobuf", "google.protobuf": "protobuf"}
 
 with needs_extra("numapin-enforcer", "enforcer", _PACKAGES):
-    from numapin_enforcer.runtime.client import SOCKETS, CriClient, find_socket
+    from numapin_enforcer.runtime.cri_client import SOCKETS, CriClient, find_socket
 
 _EXPECTED = (
     AddressError,
@@ -141,7 +141,7 @@ def _runtime(settings: Settings) -> CriClient:
 
 def _systemd(settings: Settings) -> ServiceManager:
     """Systemd's client, imported only when it is used: that saves 1 MiB on other nodes."""
-    from numapin_enforcer.systemd.bus import SystemdClient  # noqa: PLC0415
+    from numapin_enforcer.systemd.dbus import SystemdClient  # noqa: PLC0415
 
     return SystemdClient(settings.systemd_socket)
 

@@ -26,7 +26,7 @@ from numapin_enforcer.runtime.updater import (
 )
 from numapin_enforcer.status.conditions import cgroup_obstacles, moving, stale_in_runtime
 from numapin_enforcer.status.reporter import BackgroundReport
-from numapin_enforcer.systemd.service_manager import SliceSets
+from numapin_enforcer.systemd.interface import SliceSets
 from numapin_enforcer.systemd.slices import qos_slices, slice_sets
 from numapin_enforcer.systemd.updater import SliceUpdater
 

@@ -9,7 +9,7 @@ from numapin_api.topology import Topology
 from numapin_enforcer.cgroups.apply import Failure, Outcome, apply, unblocked
 from numapin_enforcer.cgroups.naming import CgroupNaming
 from numapin_enforcer.cgroups.tree import Tree
-from numapin_enforcer.cgroups.tree_cache import CgroupFiles, CgroupSnapshot
+from numapin_enforcer.cgroups.tree_cache import CgroupFiles, TreeCache
 from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.plan.desired import Desired, desire, release
 from numapin_enforcer.plan.drift import Drift, DriftDetector
@@ -99,7 +99,7 @@ class Converged:
 class Reconciler:
     """Brings the cgroups of one pod tree to a goal, pass by pass. A pass never waits."""
 
-    def __init__(self, files: CgroupFiles, snapshot: CgroupSnapshot, naming: CgroupNaming) -> None:
+    def __init__(self, files: CgroupFiles, snapshot: TreeCache, naming: CgroupNaming) -> None:
         self._files, self._snapshot, self._naming = files, snapshot, naming
         self._drifts = DriftDetector(files.has_tasks)
         self._steady: tuple[Goal, Converged] | None = None

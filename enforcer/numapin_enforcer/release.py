@@ -1,7 +1,7 @@
 """`--release`: gives every cgroup what its parent has, once, and logs what changed."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -13,16 +13,17 @@ from numapin_enforcer.cgroups.apply import apply
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
 from numapin_enforcer.cgroups.naming import Kind
 from numapin_enforcer.cgroups.tree import Tree
+from numapin_enforcer.cgroups.write import Quota
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.lock import NodeLock, acquire_from_standby
 from numapin_enforcer.reconciler import Reconciler, ReleaseGoal
-from numapin_enforcer.runtime.types import (
+from numapin_enforcer.runtime.interface import (
     ContainerResources,
     ContainerRuntime,
     CriError,
     CriNotFoundError,
 )
-from numapin_enforcer.systemd.service_manager import (
+from numapin_enforcer.systemd.interface import (
     ServiceManager,
     SliceSets,
     SystemdAbsentError,
@@ -70,28 +71,16 @@ async def release_all(
     left = _release(machine, pods)
     quotas = LiftedQuotas(pods.files, pods.naming.root, state_dir)
     lifted = quotas.lifted
-    limits = quotas.update(())
+    left += [str(failure.error) for failure in quotas.update(()).failed]
     after = pods.files.read()
-    changed = [
-        path
-        for path, was in before.cgroups.items()
-        if path in after.cgroups
-        and (path in lifted or after.cgroups[path].effective_cpus != was.effective_cpus)
-    ]
-    for path in changed:
-        extra = {"cgroup": path, "had": before.cgroups[path].effective_cpus}
-        LOG.info("released", extra=extra | {"has": after.cgroups[path].effective_cpus})
+    released = _released(before, after, lifted)
     (state_dir / FILE_NAME).unlink(missing_ok=True)
-    left += [str(failure.error) for failure in limits.failed]
-    for path in changed:
-        limit = lifted[path].quota_us if path in lifted else None
-        cgroup = after.cgroups[path]
-        record = ContainerResources(cgroup.effective_cpus, cgroup.effective_mems, limit or 0)
-        left += await _update_runtime(pods, runtime, path, record)
+    for path, resources in released.items():
+        left += await _update_runtime(pods, runtime, path, resources)
     left += await _reset_slices(pods, after, connect)
     if left:
         raise ReleaseError(f"not everything was released: {'; '.join(left)}")
-    LOG.info("everything was released", extra={"cgroups": len(changed)})
+    LOG.info("everything was released", extra={"cgroups": len(released)})
 
 
 def _release(machine: Machine, pods: PodTree) -> list[str]:
@@ -101,6 +90,22 @@ def _release(machine: Machine, pods: PodTree) -> list[str]:
     moved = apply(done.moves, pods.files)
     left = [str(failure.error) for failure in (*done.failures, *moved.failed)]
     return left if done.stable else [*left, "cgroups kept changing while they were released"]
+
+
+def _released(
+    before: Tree, after: Tree, lifted: Mapping[str, Quota]
+) -> dict[str, ContainerResources]:
+    """What each cgroup has whose CPUs or CFS limit changed; logs each."""
+    released = {}
+    for path, was in before.cgroups.items():
+        has = after.cgroups.get(path)
+        if has is None or (path not in lifted and has.effective_cpus == was.effective_cpus):
+            continue
+        extra = {"cgroup": path, "had": was.effective_cpus, "has": has.effective_cpus}
+        LOG.info("released", extra=extra)
+        quota_us = lifted[path].quota_us if path in lifted else None
+        released[path] = ContainerResources(has.effective_cpus, has.effective_mems, quota_us or 0)
+    return released
 
 
 async def _reset_slices(
@@ -127,7 +132,7 @@ async def _reset_slices(
 
 
 async def _update_runtime(
-    pods: PodTree, runtime: ContainerRuntime, path: str, record: ContainerResources
+    pods: PodTree, runtime: ContainerRuntime, path: str, resources: ContainerResources
 ) -> list[str]:
     """Send the runtime what a container has now; returns what could not be done."""
     parsed = pods.naming.parse(path)
@@ -135,7 +140,7 @@ async def _update_runtime(
         return []
     try:
         if await runtime.containers(parsed.container_id):
-            await runtime.update_resources(parsed.container_id, record)
+            await runtime.update_resources(parsed.container_id, resources)
     except CriNotFoundError:
         return []  # it ended
     except CriError as error:

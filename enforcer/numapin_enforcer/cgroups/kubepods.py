@@ -10,7 +10,7 @@ from numapin_enforcer.cgroups.file_access import is_folder
 from numapin_enforcer.cgroups.inotify import CgroupWatch
 from numapin_enforcer.cgroups.mounts import Mounts, find_mounts
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver, Kind
-from numapin_enforcer.cgroups.tree_cache import CgroupSnapshot
+from numapin_enforcer.cgroups.tree_cache import TreeCache
 
 
 class NoKubepodsError(Exception):
@@ -33,7 +33,7 @@ class PodTree:
     naming: CgroupNaming
     files: Cgroupfs
     watch: CgroupWatch
-    snapshot: CgroupSnapshot
+    snapshot: TreeCache
 
 
 class KubepodsFinder:
@@ -89,7 +89,7 @@ class KubepodsFinder:
     def _build(self, naming: CgroupNaming) -> PodTree:
         files = Cgroupfs(self._mounts, naming.root)
         watch = CgroupWatch(self._mounts.cpuset, naming.root)
-        return PodTree(naming, files, watch, CgroupSnapshot(files, watch))
+        return PodTree(naming, files, watch, TreeCache(files, watch))
 
 
 def find_naming(mounts: Mounts, cgroup_root: str = "/") -> CgroupNaming:

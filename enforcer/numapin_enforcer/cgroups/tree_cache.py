@@ -48,7 +48,7 @@ class Watch(Protocol):
         ...
 
 
-class CgroupSnapshot:
+class TreeCache:
     """The tree as last read; None while the kubelet has no cgroup for pods."""
 
     def __init__(self, files: CgroupFiles, watch: Watch) -> None:

@@ -10,7 +10,7 @@ from numapin_api.conditions import Obstacle, internal_error
 from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
-from numapin_enforcer.runtime.types import (
+from numapin_enforcer.runtime.interface import (
     ContainerRuntime,
     CriError,
     CriUnsupportedError,

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_enforcer.cgroups.tree import parent
-from numapin_enforcer.runtime.types import ContainerResources
+from numapin_enforcer.runtime.interface import ContainerResources
 
 
 class PreviousUpdates:

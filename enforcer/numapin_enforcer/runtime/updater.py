@@ -18,7 +18,7 @@ from numapin_daemon.worker import Worker
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.desired import Desired
-from numapin_enforcer.runtime.types import (
+from numapin_enforcer.runtime.interface import (
     UNLIMITED_QUOTA,
     ContainerResources,
     ContainerRuntime,

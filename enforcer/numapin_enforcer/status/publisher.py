@@ -10,7 +10,8 @@ from numapin_client.resources import NODE_ASSIGNMENTS, Json, Key, Resource
 from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
-from numapin_enforcer.status.conditions import Report, merge_patch
+from numapin_enforcer.status.merge_patch import merge_patch
+from numapin_enforcer.status.status_builder import Report
 
 LOG: Final = logging.getLogger(__name__)
 

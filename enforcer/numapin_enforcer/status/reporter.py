@@ -21,15 +21,10 @@ from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.plan.desired import Desired
 from numapin_enforcer.plan.drift import Drift, DriftCount
-from numapin_enforcer.status.conditions import (
-    Report,
-    Scene,
-    build_report,
-    cgroup_obstacles,
-    judge,
-)
+from numapin_enforcer.status.conditions import cgroup_obstacles, judge
 from numapin_enforcer.status.events import EventPoster
 from numapin_enforcer.status.publisher import Publisher
+from numapin_enforcer.status.status_builder import Report, Scene, build_report
 from numapin_enforcer.status.summary import Summary, Unfinished, summarize
 
 Body = Mapping[str, Any]

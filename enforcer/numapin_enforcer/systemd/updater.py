@@ -14,7 +14,7 @@ from numapin_api.conditions import Obstacle, Reason, internal_error
 from numapin_api.cpuset import CpuSet
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
-from numapin_enforcer.systemd.service_manager import (
+from numapin_enforcer.systemd.interface import (
     ServiceManager,
     SliceSets,
     SystemdAbsentError,

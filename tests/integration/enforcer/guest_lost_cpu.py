@@ -14,7 +14,7 @@ from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, 
 from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
 from numapin_enforcer.cgroups.inotify import CgroupWatch
 from numapin_enforcer.cgroups.naming import Qos
-from numapin_enforcer.cgroups.tree_cache import CgroupSnapshot
+from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.hardware.discovery import discover
 from numapin_enforcer.reconciler import AssignmentGoal, Reconciler
 from numapin_enforcer.status.summary import summarize
@@ -52,7 +52,7 @@ def reported(real: RealCgroups, cgroup: str) -> Iterator[Callable[[], tuple[CpuS
     """Makes a pass and returns the reported CPUs, and whether they are exclusive."""
     files = Cgroupfs(real.mounts, real.root)
     with CgroupWatch(real.mounts.cpuset, real.root) as watch:
-        reconciler = Reconciler(files, CgroupSnapshot(files, watch), real.naming)
+        reconciler = Reconciler(files, TreeCache(files, watch), real.naming)
 
         def run() -> tuple[CpuSet, bool]:
             goal = AssignmentGoal(SPEC, discover(), {ID: CONTAINER.container})

@@ -15,9 +15,9 @@ from typing import ClassVar, Self
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.runtime.client import CriClient
+from numapin_enforcer.runtime.cri_client import CriClient
 from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
-from numapin_enforcer.runtime.types import ContainerResources, ContainerState, CriNotFoundError
+from numapin_enforcer.runtime.interface import ContainerResources, ContainerState, CriNotFoundError
 from numapin_enforcer.runtime.updater import NOT_STARTED_SECONDS
 from support.real.enforcer_node import Node, assigned, spec
 from support.real.held_container_start import held_start

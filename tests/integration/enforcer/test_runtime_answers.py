@@ -6,8 +6,8 @@ import pytest
 from grpclib.exceptions import GRPCError
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.runtime.client import CriClient
-from numapin_enforcer.runtime.types import ContainerResources, CriNotFoundError, CriRefusedError
+from numapin_enforcer.runtime.cri_client import CriClient
+from numapin_enforcer.runtime.interface import ContainerResources, CriNotFoundError, CriRefusedError
 from support.real.played_kubelet import FIRST_ACT, Kubelet, cpus_of
 
 NO_SUCH_CPU, NO_SUCH_NODE = CpuSet([60_000]), MemSet([7])

@@ -10,8 +10,8 @@ import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.systemd import bus as systemd_module
-from numapin_enforcer.systemd.bus import SystemdClient
-from numapin_enforcer.systemd.service_manager import (
+from numapin_enforcer.systemd.dbus import SystemdClient
+from numapin_enforcer.systemd.interface import (
     SliceSets,
     SystemdAbsentError,
     SystemdUnavailableError,

@@ -14,7 +14,7 @@ from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
 from numapin_enforcer.cgroups.memory_mover import MemoryMover
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Version
-from numapin_enforcer.cgroups.tree_cache import CgroupSnapshot
+from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.write import Quota, Step, Write
 from numapin_enforcer.reconciler import AssignmentGoal, Converged, Reconciler, ReleaseGoal
 from numapin_enforcer.runtime.container_names import ContainerNames
@@ -71,7 +71,7 @@ class Node:
         self.runtime, self.systemd, self.clock = runtime, FakeSystemd(BURSTABLE), ManualClock()
         runtime.has(ID, "c")
         naming = CgroupNaming(Driver.SYSTEMD)
-        snapshot = CgroupSnapshot(self.model, ModelWatch(self.model))
+        snapshot = TreeCache(self.model, ModelWatch(self.model))
         self.pods: Any = SimpleNamespace(naming=naming, files=self.model, snapshot=snapshot)
         self.reconciler = Reconciler(self.model, snapshot, naming)
         self.background = BackgroundUpdates(

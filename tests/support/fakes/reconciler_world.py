@@ -5,7 +5,7 @@ from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, 
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Version
-from numapin_enforcer.cgroups.tree_cache import CgroupSnapshot
+from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.reconciler import AssignmentGoal, Converged, Reconciler, ReleaseGoal
 from support.fakes.watched_kernel import ModelWatch, WatchedModel
@@ -42,7 +42,7 @@ class World:
 
     def __init__(self, version: Version, mems: MemSet = MemSet((0,))) -> None:
         self.model = WatchedModel(version, ALL, mems)
-        self.snapshot = CgroupSnapshot(self.model, ModelWatch(self.model))
+        self.snapshot = TreeCache(self.model, ModelWatch(self.model))
         self.reconciler = Reconciler(self.model, self.snapshot, NAMING)
         self.make("kubepods/besteffort")
         for path in (f"{OWNER}/{A}", f"{OTHER}/{B}"):

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from numapin_enforcer.systemd.service_manager import SliceSets
+from numapin_enforcer.systemd.interface import SliceSets
 
 
 class FakeSystemd:

@@ -17,8 +17,9 @@ from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_enforcer.agent import ACCEPTED, RETRY_SECONDS, SEARCH_SECONDS, Agent
 from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
-from numapin_enforcer.cgroups.tree import Step, Version, Write
-from numapin_enforcer.cgroups.tree_cache import CgroupSnapshot
+from numapin_enforcer.cgroups.tree import Version
+from numapin_enforcer.cgroups.tree_cache import TreeCache
+from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.schedule import CPU_SHARE
 from support.fakes.manual_clock import ManualClock
 from support.fakes.watched_kernel import ModelWatch, WatchedModel
@@ -67,7 +68,7 @@ class KubepodsFinder:
     """The kubelet's cgroups, which exist while `is_there` is set."""
 
     def __init__(self, model: WatchedModel, watch: Events) -> None:
-        snapshot = CgroupSnapshot(model, ModelWatch(model))
+        snapshot = TreeCache(model, ModelWatch(model))
         self._tree = SimpleNamespace(
             naming=CgroupNaming(Driver.CGROUPFS), files=model, snapshot=snapshot, watch=watch
         )

@@ -13,13 +13,13 @@ from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cfs_quota.updater import UNLIMITED_US
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
 from numapin_enforcer.cgroups.write import Write
-from numapin_enforcer.runtime.types import (
+from numapin_enforcer.runtime.interface import (
     ContainerResources,
     CriUnavailableError,
     RuntimeVersion,
 )
 from numapin_enforcer.status.conditions import PASSES_TO_STALL
-from numapin_enforcer.systemd.service_manager import SliceSets
+from numapin_enforcer.systemd.interface import SliceSets
 from support.fakes.background_node import (
     ALL,
     BURSTABLE,

@@ -16,12 +16,12 @@ from numapin_enforcer.cfs_quota.lifted import LiftedQuotas
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Version
-from numapin_enforcer.cgroups.tree_cache import CgroupSnapshot
+from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.write import Quota, Write
 from numapin_enforcer.node.lock import POLL_SECONDS, POLLS, NodeLock
 from numapin_enforcer.release import ReleaseError, lock_for_release, release_all
-from numapin_enforcer.runtime.types import ContainerResources, CriRefusedError
-from numapin_enforcer.systemd.service_manager import (
+from numapin_enforcer.runtime.interface import ContainerResources, CriRefusedError
+from numapin_enforcer.systemd.interface import (
     SliceSets,
     SystemdAbsentError,
     SystemdUnavailableError,
@@ -60,7 +60,7 @@ class Node:
         self.pods: Any = SimpleNamespace(
             naming=CgroupNaming(Driver.SYSTEMD),
             files=self.model,
-            snapshot=CgroupSnapshot(self.model, ModelWatch(self.model)),
+            snapshot=TreeCache(self.model, ModelWatch(self.model)),
         )
 
     async def release(self) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from numapin_enforcer.runtime.container_names import MAX_SINGLE_QUERIES, ContainerNames
-from numapin_enforcer.runtime.types import (
+from numapin_enforcer.runtime.interface import (
     ContainerState,
     CriUnavailableError,
     RuntimeContainer,

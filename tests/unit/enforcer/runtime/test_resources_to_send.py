@@ -7,7 +7,7 @@ from numapin_api.nodeassignment import ContainerAssignment
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Cgroup, Version, tree_of
 from numapin_enforcer.plan.desired import Desired
-from numapin_enforcer.runtime.types import ContainerResources
+from numapin_enforcer.runtime.interface import ContainerResources
 from numapin_enforcer.runtime.updater import (
     ResourcesToSend,
     find_containers,

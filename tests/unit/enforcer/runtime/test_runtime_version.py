@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from numapin_enforcer.runtime.container_names import ContainerNames
-from numapin_enforcer.runtime.types import (
+from numapin_enforcer.runtime.interface import (
     ContainerState,
     CriUnavailableError,
     RuntimeContainer,

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.runtime.types import (
+from numapin_enforcer.runtime.interface import (
     ContainerResources,
     CriRefusedError,
     CriUnavailableError,

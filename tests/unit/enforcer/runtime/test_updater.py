@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.runtime.types import (
+from numapin_enforcer.runtime.interface import (
     ContainerResources,
     ContainerState,
     CriRefusedError,

@@ -13,7 +13,7 @@ from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_enforcer.cgroups.errors import CgroupReadOnlyError
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Version
-from numapin_enforcer.cgroups.tree_cache import CgroupSnapshot
+from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.standby.fencing import (
     FENCED,
@@ -52,7 +52,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def pods(model: WatchedModel) -> Any:
-    snapshot = CgroupSnapshot(model, ModelWatch(model))
+    snapshot = TreeCache(model, ModelWatch(model))
     return SimpleNamespace(files=model, snapshot=snapshot, naming=CgroupNaming(Driver.CGROUPFS))
 
 

@@ -1,86 +1,13 @@
-"""What a status says, and by which conditions, of a pass and of the background tasks."""
+"""Which obstacles become conditions, and when they stall the node."""
 
 import errno
-from dataclasses import replace
-
-import pytest
 
 from numapin_api.conditions import Obstacle
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import (
-    ContainerStatus,
-    NodeAssignmentSpec,
-    NodeAssignmentStatus,
-    PoolsInForce,
-)
 from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.errors import CgroupError, CgroupReadOnlyError, CgroupRefusedError
 from numapin_enforcer.cgroups.write import Step, Write
-from numapin_enforcer.status.conditions import (
-    PASSES_TO_STALL,
-    Scene,
-    build_report,
-    cgroup_obstacles,
-    moving,
-)
-from numapin_enforcer.status.summary import Summary
-
-ONE = ContainerStatus(pod_uid="u", container="c", cpus=CpuSet([1]), exclusive=True)
-POOLS = PoolsInForce(reserved=CpuSet([0]), shared=CpuSet([0]), exclusive=CpuSet([1]))
-SUMMARY = Summary((ONE,), POOLS, ("u",))
-SCENE = Scene(NodeAssignmentStatus(drift_count=3), NodeAssignmentSpec(), SUMMARY)
-STUCK, BUSY = Obstacle("Stuck", "repair it"), Obstacle("Busy", "wait")
-
-
-def conditions(scene: Scene) -> dict[str, tuple[bool, str, str]]:
-    return {one.type: (one.holds, one.reason, one.message) for one in build_report(scene).verdicts}
-
-
-def test_a_status_holds_what_the_kernel_has_beside_the_facts() -> None:
-    report = build_report(SCENE)
-    content = report.content
-    assert (content.containers, content.pools, content.running) == ((ONE,), POOLS, ("u",))
-    assert (content.drift_count, report.blind) == (3, False)
-
-
-def test_a_report_without_a_readable_tree_is_blind() -> None:
-    report = build_report(replace(SCENE, summary=None))
-    assert (report.content.containers, report.blind) == ((), True)
-
-
-@pytest.mark.parametrize(
-    ("scene", "fine"),
-    [
-        (replace(SCENE, spec=None), "there is nothing to enforce"),
-        (
-            replace(SCENE, spec=NodeAssignmentSpec(mode="None")),
-            "every cgroup has what its parent has",
-        ),
-        (replace(SCENE, summary=Summary()), "0 containers with exclusive CPUs"),
-        (SCENE, "1 container with exclusive CPUs"),
-        (replace(SCENE, summary=Summary((ONE, ONE))), "2 containers with exclusive CPUs"),
-        (
-            replace(SCENE, summary=Summary((ONE.model_copy(update={"exclusive": False}),))),
-            "0 containers with exclusive CPUs",
-        ),
-    ],
-)
-def test_a_healthy_node_is_ready(scene: Scene, fine: str) -> None:
-    assert conditions(scene) == {
-        "Ready": (True, "Enforced", fine),
-        "Reconciling": (False, "Settled", ""),
-        "Stalled": (False, "NotStalled", ""),
-    }
-
-
-def test_the_first_obstacle_is_reported() -> None:
-    other = Obstacle("Other", "later")
-    assert conditions(replace(SCENE, stalled=(STUCK, other), working=(BUSY, other))) == {
-        "Ready": (False, "Stuck", "repair it"),
-        "Reconciling": (True, "Busy", "wait"),
-        "Stalled": (True, "Stuck", "repair it"),
-    }
-    assert conditions(replace(SCENE, working=(BUSY,)))["Ready"] == (False, "Busy", "wait")
+from numapin_enforcer.status.conditions import PASSES_TO_STALL, cgroup_obstacles, moving
 
 
 def failure(name: str, kind: type[CgroupError] = CgroupRefusedError) -> Failure:

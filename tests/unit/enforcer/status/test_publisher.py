@@ -16,8 +16,10 @@ from numapin_client.errors import (
     UnavailableError,
 )
 from numapin_client.resources import Json, Key, Resource
-from numapin_enforcer.status.conditions import Report, judge, merge_patch
+from numapin_enforcer.status.conditions import judge
+from numapin_enforcer.status.merge_patch import merge_patch
 from numapin_enforcer.status.publisher import Publisher
+from numapin_enforcer.status.status_builder import Report
 from support.fakes.manual_clock import ManualClock
 
 NOW = "2030-01-01T00:00:00Z"

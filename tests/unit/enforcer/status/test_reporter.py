@@ -19,8 +19,8 @@ from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.plan.desired import desire
 from numapin_enforcer.plan.drift import Drift
-from numapin_enforcer.status.conditions import Report
 from numapin_enforcer.status.reporter import BackgroundReport, Kernel, PassResult, StatusReporter
+from numapin_enforcer.status.status_builder import Report
 from support.fakes.manual_clock import ManualClock
 
 ID = "a" * 64

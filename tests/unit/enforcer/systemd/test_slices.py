@@ -6,7 +6,7 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version
 from numapin_enforcer.plan.desired import Desired
-from numapin_enforcer.systemd.service_manager import SliceSets
+from numapin_enforcer.systemd.interface import SliceSets
 from numapin_enforcer.systemd.slices import qos_slices, slice_sets, unit_name
 
 NAMING = CgroupNaming(Driver.SYSTEMD)

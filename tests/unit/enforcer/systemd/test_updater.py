@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.systemd.service_manager import (
+from numapin_enforcer.systemd.interface import (
     SliceSets,
     SystemdAbsentError,
     SystemdRefusedError,

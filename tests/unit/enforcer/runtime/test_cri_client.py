@@ -11,9 +11,9 @@ from grpclib.exceptions import GRPCError
 from grpclib.server import Server, Stream
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.runtime.client import CriClient, find_socket
+from numapin_enforcer.runtime.cri_client import CriClient, find_socket
 from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
-from numapin_enforcer.runtime.types import (
+from numapin_enforcer.runtime.interface import (
     ContainerResources,
     ContainerState,
     CriNotFoundError,

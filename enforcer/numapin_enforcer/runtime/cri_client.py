@@ -14,7 +14,7 @@ from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
 
 from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
 from numapin_enforcer.runtime.generated.cri_v1_grpc import RuntimeServiceStub
-from numapin_enforcer.runtime.types import (
+from numapin_enforcer.runtime.interface import (
     ContainerResources,
     ContainerState,
     CriNotFoundError,

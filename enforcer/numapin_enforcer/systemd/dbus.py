@@ -20,7 +20,7 @@ from jeepney.auth import BEGIN, AuthenticationError, Authenticator
 from jeepney.io.asyncio import DBusConnection
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.systemd.service_manager import (
+from numapin_enforcer.systemd.interface import (
     SliceSets,
     SystemdAbsentError,
     SystemdRefusedError,
