@@ -6,11 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from numapin_api.hardware.machine import MachineFormatError, parse_machine
 from numapin_api.topology import Topology
+from numapin_cli.machines import discover_below, read_machine
 from numapin_cli.manifests import PlanInputs, read_inputs
 from numapin_cli.subcommand import CommandError, Subcommand
-from numapin_cli.topology import discover_below
 from numapin_operator.placement import Plan, PodView, PolicyError, plan_node
 from numapin_operator.policies.selection import selects
 
@@ -66,7 +65,10 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 def _run(options: Namespace) -> int:
     inputs = read_inputs(options.filename)
-    topology = _topology(options)
+    if options.machine is None:
+        topology = discover_below(options.root)
+    else:
+        topology = read_machine(options.machine)
     pods = _ordered(inputs, options.node)
     try:
         plan = plan_node(topology, inputs.policy, None, pods, frozenset())
@@ -85,17 +87,6 @@ def _draw(topology: Topology, plan: Plan, pods: list[PodView]) -> None:
     from numapin_cli.drawing.text import terminal  # noqa: PLC0415
 
     terminal().print(draw_plan(topology, plan.spec, pods))
-
-
-def _topology(options: Namespace) -> Topology:
-    if options.machine is None:
-        return discover_below(options.root)
-    try:
-        return parse_machine(options.machine.read_bytes(), str(options.machine))
-    except OSError as problem:
-        raise CommandError(f"{options.machine}: {problem.strerror}; see --machine") from problem
-    except MachineFormatError as problem:
-        raise CommandError(str(problem)) from problem
 
 
 def _ordered(inputs: PlanInputs, node: str | None) -> list[PodView]:

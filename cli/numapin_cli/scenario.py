@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -12,6 +11,7 @@ from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.hardware.machine import MachineFormatError, parse_machine
 from numapin_api.invalid import invalid_fields
 from numapin_api.topology import Topology
+from numapin_cli.machines import Machines
 from numapin_operator.observe.pod_parser import parse_pod
 from numapin_operator.placement import PodFormatError, PodView
 
@@ -42,31 +42,6 @@ class Scenario:
     topology: Topology
     policy: CpuPolicySpec
     steps: tuple[Step, ...]
-
-
-class Machines:
-    """Machines by name, each read once from `NAME.json` in a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._known: dict[str, Topology] = {}
-
-    def find(self, name: str) -> Topology:
-        """The machine of that name.
-
-        Raises:
-            MachineFormatError: its file is no machine.
-            FileNotFoundError: there is no such file.
-        """
-        if name not in self._known:
-            if Path(name).name != name or name in {".", ".."}:
-                raise FileNotFoundError(name)
-            file = self._folder / f"{name}.json"
-            self._known[name] = parse_machine(file.read_bytes(), str(file))
-        return self._known[name]
-
-    def __str__(self) -> str:
-        return str(self._folder)
 
 
 def parse_scenario(line: str, machines: Machines) -> Scenario:

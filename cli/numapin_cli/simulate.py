@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final
 
-from numapin_cli.scenario import Machines, Scenario, ScenarioError, parse_scenario
+from numapin_cli.machines import Machines
+from numapin_cli.scenario import Scenario, ScenarioError, parse_scenario
 from numapin_cli.subcommand import CommandError, Subcommand
 from numapin_operator.placement import (
     KUBELET,

@@ -7,8 +7,8 @@ from typing import Final
 
 from numapin_api.hardware.machine import format_machine
 from numapin_api.topology import Topology
-from numapin_cli.subcommand import CommandError, Subcommand
-from numapin_enforcer.hardware.discovery import DiscoveryError, discover
+from numapin_cli.machines import discover_below
+from numapin_cli.subcommand import Subcommand
 
 _DESCRIPTION: Final = """\
 Show the sockets, NUMA nodes, L3 caches, cores, memory, huge pages, distances and PCI devices of
@@ -61,28 +61,6 @@ def _draw(topology: Topology) -> None:
     from numapin_cli.drawing.text import terminal  # noqa: PLC0415
 
     terminal().print(draw_machine(topology))
-
-
-def discover_below(root: Path) -> Topology:
-    """Discover the machine whose `sys` and `proc` are in the folder `root`.
-
-    Raises:
-        CommandError: there is no such machine, or none of its CPUs can be read.
-    """
-    try:
-        if not (root / "sys").is_dir():
-            raise CommandError(
-                f"--root {root}: there is no folder sys in it; give the folder that holds the"
-                " machine's sys and proc, / for this machine"
-            )
-        return discover(root / "sys", root / "proc")
-    except OSError as problem:
-        raise CommandError(
-            f"--root {root}: cannot be read ({problem.strerror}); give a folder that this user may"
-            " read"
-        ) from problem
-    except DiscoveryError as problem:
-        raise CommandError(str(problem)) from problem
 
 
 TOPOLOGY: Final = Subcommand(
