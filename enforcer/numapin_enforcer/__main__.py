@@ -32,7 +32,6 @@ from numapin_enforcer.node.lock import NodeLock, wait_for_lock
 from numapin_enforcer.node.realtime import raise_priority
 from numapin_enforcer.release import ReleaseError, lock_for_release, release_all
 from numapin_enforcer.runtime.container_names import ContainerNames
-from numapin_enforcer.runtime.interface import CriUnavailableError
 from numapin_enforcer.runtime.previous import PreviousUpdates
 from numapin_enforcer.runtime.updater import RuntimeUpdater
 from numapin_enforcer.settings import Settings, parse_settings
@@ -45,7 +44,7 @@ from numapin_enforcer.systemd.updater import SliceUpdater
 _PACKAGES: Final = {"grpclib": "grpclib", "google": "protobuf", "google.protobuf": "protobuf"}
 
 with needs_extra("numapin-enforcer", "enforcer", _PACKAGES):
-    from numapin_enforcer.runtime.cri_client import SOCKETS, CriClient, find_socket
+    from numapin_enforcer.runtime.cri_client import CriClient, find_socket
 
 _EXPECTED = (
     AddressError,
@@ -130,13 +129,7 @@ def _tasks(agent: Agent, resync_seconds: float) -> dict[str, Coroutine[Any, Any,
 
 
 def _runtime(settings: Settings) -> CriClient:
-    """The runtime's client; without any socket the first one is tried again and again."""
-    if settings.cri_socket is not None:
-        return CriClient(settings.cri_socket)
-    try:
-        return CriClient(find_socket())
-    except CriUnavailableError:
-        return CriClient(SOCKETS[0])
+    return CriClient(settings.cri_socket or find_socket())
 
 
 def _systemd(settings: Settings) -> ServiceManager:
