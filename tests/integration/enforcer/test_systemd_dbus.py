@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.systemd import bus as systemd_module
+from numapin_enforcer.systemd import dbus as systemd_module
 from numapin_enforcer.systemd.dbus import SystemdClient
 from numapin_enforcer.systemd.interface import (
     SliceSets,
