@@ -16,8 +16,8 @@ from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.drift import Drift
 from numapin_enforcer.reconciler import Converged
 from numapin_enforcer.runtime.container_names import ContainerNames
+from numapin_enforcer.runtime.interface import RuntimeVersion
 from numapin_enforcer.runtime.previous import PreviousUpdates
-from numapin_enforcer.runtime.types import RuntimeVersion
 from numapin_enforcer.runtime.updater import (
     QUOTA_LIFTED,
     RuntimeUpdater,

@@ -9,10 +9,10 @@ from typing import Any
 
 import hpack
 import pytest
-from numapin_enforcer.runtime.client import CriClient
-from numapin_enforcer.runtime.types import CriError
 
+from numapin_enforcer.runtime.cri_client import CriClient
 from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
+from numapin_enforcer.runtime.interface import CriError
 
 PREFACE_BYTES, HEADER_BYTES = 24, 9
 DATA, HEADERS, RESET, SETTINGS, GO_AWAY = 0, 1, 3, 4, 7
