@@ -30,7 +30,7 @@ def cgroups_without_limit(desired: Mapping[str, Desired], naming: CgroupNaming) 
     """
     found: dict[str, None] = {}
     for path, want in desired.items():
-        if want.owner and naming.parse(path).kind is Kind.CONTAINER:
+        if want.exclusive_container and naming.parse(path).kind is Kind.CONTAINER:
             found[parent(path)] = None
             found[path] = None
     return tuple(sorted(found))

@@ -108,11 +108,11 @@ def _blocks(missing: Write, write: Write) -> bool:
         return bool(missing.gains.mask & _asked(write))
     if contains(write.path, missing.path):
         return _blocks_parent(missing, write)
-    if missing.owner and missing.owner == write.owner:
+    if missing.exclusive_container and missing.exclusive_container == write.exclusive_container:
         return False
     kept_by_any = missing.leaves.mask & write.exclusive_gains
-    kept_by_owner = missing.exclusive_leaves & write.gains.mask
-    return bool(kept_by_any or kept_by_owner)
+    kept_by_exclusive = missing.exclusive_leaves & write.gains.mask
+    return bool(kept_by_any or kept_by_exclusive)
 
 
 def _blocks_parent(missing: Write, write: Write) -> bool:

@@ -46,12 +46,12 @@ Value = CpuSet | MemSet | Quota | bool
 
 @dataclass(frozen=True, slots=True)
 class Inherited:
-    """What a write to an ancestor changes for a cgroup (v2); `owner` as in `Write`."""
+    """What a write to an ancestor changes for a cgroup (v2); fields as in `Write`."""
 
     path: str
     gains: CpuSet
     leaves: CpuSet
-    owner: str = ""
+    exclusive_container: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +59,10 @@ class Write:
     """One write to one file of one cgroup.
 
     `gains` is what the cgroup may use after the write and could not before; `leaves` is what it
-    could use before and may not after. `owner` is the container that has the cgroup's CPUs
-    exclusively, or empty. `unbound` is what the cgroup asks for and may not use: it gets that as
-    soon as its parent does (v2). `inherited` is what the same write changes for descendants. A
-    write that `may_block` moves memory pages, and can take seconds.
+    could use before and may not after. `exclusive_container` is the container that has the
+    cgroup's CPUs exclusively, or empty. `unbound` is what the cgroup asks for and may not use: it
+    gets that as soon as its parent does (v2). `inherited` is what the same write changes for
+    descendants. A write that `may_block` moves memory pages, and can take seconds.
     """
 
     path: str
@@ -70,7 +70,7 @@ class Write:
     step: Step
     gains: CpuSet | MemSet = CpuSet()
     leaves: CpuSet | MemSet = CpuSet()
-    owner: str = ""
+    exclusive_container: str = ""
     unbound: CpuSet = CpuSet()
     inherited: tuple[Inherited, ...] = ()
     may_block: bool = False
@@ -78,17 +78,17 @@ class Write:
     @property
     def exclusive_gains(self) -> int:
         """The mask of what exclusive containers may use after the write and could not before."""
-        mask = self.gains.mask if self.owner else 0
+        mask = self.gains.mask if self.exclusive_container else 0
         for one in self.inherited:
-            mask |= one.gains.mask if one.owner else 0
+            mask |= one.gains.mask if one.exclusive_container else 0
         return mask
 
     @property
     def exclusive_leaves(self) -> int:
         """The mask of what exclusive containers may use before the write and cannot after it."""
-        mask = self.leaves.mask if self.owner else 0
+        mask = self.leaves.mask if self.exclusive_container else 0
         for one in self.inherited:
-            mask |= one.leaves.mask if one.owner else 0
+            mask |= one.leaves.mask if one.exclusive_container else 0
         return mask
 
     def gains_of(self, path: str) -> int:

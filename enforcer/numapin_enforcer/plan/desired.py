@@ -27,7 +27,7 @@ class Desired:
     exclusive: bool = False
 
     @property
-    def owner(self) -> str:
+    def exclusive_container(self) -> str:
         """The container that has `cpus` exclusively, or empty."""
         if self.container is None or not self.exclusive:
             return ""
@@ -72,9 +72,9 @@ def desire(
     return contain(tree, desired, topology)
 
 
-def owned_cpus(wanted: Iterable[Desired]) -> CpuSet:
+def exclusive_cpus(wanted: Iterable[Desired]) -> CpuSet:
     """All CPUs that containers must have exclusively."""
-    return CpuSet.union(one.cpus for one in wanted if one.owner)
+    return CpuSet.union(one.cpus for one in wanted if one.exclusive_container)
 
 
 def release(tree: Tree, topology: Topology) -> dict[str, Desired]:

@@ -11,7 +11,7 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
 from numapin_enforcer.cgroups.errors import CgroupVanishedError
 from numapin_enforcer.cgroups.tree import Tree, parent
-from numapin_enforcer.plan.desired import Desired, owned_cpus
+from numapin_enforcer.plan.desired import Desired, exclusive_cpus
 
 
 class Cause(StrEnum):
@@ -31,16 +31,16 @@ class Cause(StrEnum):
 class Drift:
     """One external change of a cgroup's cpuset that was reverted.
 
-    `owned` are the exclusive CPUs of all containers, its own included; `owns` is true if it belongs
-    to an exclusive container.
+    `exclusive_cpus` are those of all containers, its own included; `is_exclusive` is true if it
+    belongs to an exclusive container.
     """
 
     path: str
     found: tuple[CpuSet, MemSet]
     meant: tuple[CpuSet, MemSet]
     container: ContainerAssignment | None = None
-    owned: CpuSet = CpuSet()
-    owns: bool = False
+    exclusive_cpus: CpuSet = CpuSet()
+    is_exclusive: bool = False
 
     @property
     def cause(self) -> Cause:
@@ -48,9 +48,9 @@ class Drift:
         found, meant = self.found[0], self.meant[0]
         if found == meant:
             return Cause.MEMORY
-        if (found - meant) & self.owned:
+        if (found - meant) & self.exclusive_cpus:
             return Cause.INTRUSION
-        return Cause.OWNER_MOVED if self.owns else Cause.STRAYED
+        return Cause.OWNER_MOVED if self.is_exclusive else Cause.STRAYED
 
     def __str__(self) -> str:
         parts = (
@@ -89,7 +89,7 @@ class DriftDetector:
         before, self._in_force = self._in_force, {}
         changed: set[str] = set()
         drifts: list[Drift] = []
-        owned = owned_cpus(desired.values())
+        exclusive = exclusive_cpus(desired.values())
         for path, meant in desired.items():
             cgroup = tree.cgroups[path]
             found = (cgroup.effective_cpus, cgroup.effective_mems)
@@ -99,7 +99,14 @@ class DriftDetector:
             elif before.get(path) == meant and path != tree.root:
                 changed.add(path)
                 if parent(path) not in changed and self._inhabited(tree, path):
-                    one = Drift(path, found, sets, meant.container, owned, bool(meant.owner))
+                    one = Drift(
+                        path,
+                        found,
+                        sets,
+                        meant.container,
+                        exclusive,
+                        bool(meant.exclusive_container),
+                    )
                     drifts.append(one)
         return drifts
 

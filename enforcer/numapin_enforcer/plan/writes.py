@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.tree import Tree, Version, contains
 from numapin_enforcer.cgroups.write import Inherited, Step, Write
-from numapin_enforcer.plan.desired import Desired, owned_cpus
+from numapin_enforcer.plan.desired import Desired, exclusive_cpus
 from numapin_enforcer.plan.transition import Change, Effect, Ledger
 
 
@@ -62,15 +62,20 @@ def _cpu_write(change: Change, step: Step, wanted: Mapping[str, Desired]) -> Wri
         step,
         CpuSet.from_mask(change.gains),
         CpuSet.from_mask(change.leaves),
-        wanted[change.path].owner,
+        wanted[change.path].exclusive_container,
         CpuSet.from_mask(change.unbound),
-        tuple(_inherited(effect, wanted[effect.path].owner) for effect in change.inherited),
+        tuple(
+            _inherited(effect, wanted[effect.path].exclusive_container)
+            for effect in change.inherited
+        ),
     )
 
 
-def _inherited(effect: Effect, owner: str) -> Inherited:
+def _inherited(effect: Effect, exclusive_container: str) -> Inherited:
     gains = CpuSet.from_mask(effect.after & ~effect.before)
-    return Inherited(effect.path, gains, CpuSet.from_mask(effect.before & ~effect.after), owner)
+    return Inherited(
+        effect.path, gains, CpuSet.from_mask(effect.before & ~effect.after), exclusive_container
+    )
 
 
 Stage = Callable[[str], int]
@@ -86,15 +91,15 @@ class _Stages:
         self._tree, self._effective = tree, effective
         self._paths = tuple(tree.cgroups)
         self._wanted = {path: wanted[path].cpus.mask for path in self._paths}
-        self._owner = {path: wanted[path].owner for path in self._paths}
-        self._owned = owned_cpus(wanted[path] for path in self._paths).mask
+        self._exclusive = {path: wanted[path].exclusive_container for path in self._paths}
+        self._exclusive_cpus = exclusive_cpus(wanted[path] for path in self._paths).mask
         self._interim: dict[str, int] = {}
 
     def ordered(self) -> Iterator[tuple[Step, Stage]]:
         """Every stage in its order, without those that no cgroup needs."""
         yield Step.NARROW, self._narrow
         without_kept = [path for path in self._paths if not self._kept(path)]
-        self._interim = self._interim_sets([path for path in without_kept if self._owner[path]])
+        self._interim = self._interim_sets([path for path in without_kept if self._exclusive[path]])
         if self._interim:
             yield Step.NARROW, self._narrow
         if without_kept:
@@ -126,13 +131,13 @@ class _Stages:
 
         A cgroup that has nothing yet and becomes exclusive waits for its grant.
         """
-        if self._owner[path]:
+        if self._exclusive[path]:
             return self._narrow(path)
         wanted = self._wanted[path]
-        return self._kept(path) or wanted & ~self._owned or wanted
+        return self._kept(path) or wanted & ~self._exclusive_cpus or wanted
 
     def _grant(self, path: str) -> int:
-        return self._wanted[path] if self._owner[path] else self._kept(path)
+        return self._wanted[path] if self._exclusive[path] else self._kept(path)
 
     def _interim_sets(self, without_kept: list[str]) -> dict[str, int]:
         """Interim CPUs for exclusive containers that keep none of theirs, until others have left.
@@ -146,14 +151,14 @@ class _Stages:
         for mask in alone.values():
             taken |= mask
         for path in moving:
-            parent, owner = self._tree.parents[path], self._owner[path]
+            parent, container = self._tree.parents[path], self._exclusive[path]
             wanted, root = self._wanted[path], self._effective[self._tree.root]
-            if self._owner[parent] == owner:
+            if self._exclusive[parent] == container:
                 room = interim.get(parent) or self._kept(parent)
                 interim[path] = self._effective[path] & room or wanted & room or room
                 continue
-            others = taken & ~alone.get(owner, 0)
-            pool = self._wanted[parent] & ~self._owned
+            others = taken & ~alone.get(container, 0)
+            pool = self._wanted[parent] & ~self._exclusive_cpus
             choices = (pool & ~taken, wanted & ~others, root & ~taken, pool, wanted)
             interim[path] = next(filter(None, choices))
         return interim
@@ -161,18 +166,18 @@ class _Stages:
     def _alone(self) -> dict[str, int]:
         """The CPUs of each exclusive container that only its cgroups and their ancestors have."""
         families: dict[str, set[str]] = {}
-        for path, owner in self._owner.items():
-            if owner:
-                families.setdefault(owner, set()).add(path)
+        for path, container in self._exclusive.items():
+            if container:
+                families.setdefault(container, set()).add(path)
         alone: dict[str, int] = {}
-        for owner, family in families.items():
+        for container, family in families.items():
             mine = 0
             for path in family:
                 mine |= self._effective[path]
             for path in self._paths:
                 if path != self._tree.root and not any(contains(path, one) for one in family):
                     mine &= ~self._effective[path]
-            alone[owner] = mine
+            alone[container] = mine
         return alone
 
 

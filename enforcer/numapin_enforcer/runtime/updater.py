@@ -74,7 +74,7 @@ def resources_to_send(
         None for a container that was never exclusive: the runtime is sent nothing for it.
     """
     wanted = desired.get(path)
-    if wanted is None or (not wanted.owner and sent is None):
+    if wanted is None or (not wanted.exclusive_container and sent is None):
         return None
     if tree.cgroups[path].effective_cpus != wanted.cpus:
         return ResourcesToSend(sent, are_new=False) if sent is not None else None

@@ -35,9 +35,9 @@ class Files:
         self.written.append(write)
 
 
-def cpus(path: str, value: str, gains: str = "", leaves: str = "", owner: str = "") -> Write:
+def cpus(path: str, value: str, gains: str = "", leaves: str = "", exclusive: str = "") -> Write:
     gained, left = CpuSet.parse(gains), CpuSet.parse(leaves)
-    return Write(path, CpuSet.parse(value), Step.NARROW, gained, left, owner)
+    return Write(path, CpuSet.parse(value), Step.NARROW, gained, left, exclusive)
 
 
 def parent_of_exclusive(path: str, value: str, gains: str = "", leaves: str = "") -> Write:
@@ -63,7 +63,7 @@ def test_the_outcome_lists_each_write_by_its_result() -> None:
     gone, bad, after, good = (
         cpus("gone", "1"),
         cpus("bad", "0", leaves="1"),
-        cpus("owner", "1", gains="1", owner="a"),
+        cpus("owner", "1", gains="1", exclusive="a"),
         cpus("good", "0", gains="0"),
     )
     outcome = apply((gone, bad, after, good), files)
@@ -77,8 +77,8 @@ def test_a_skipped_write_blocks_others_as_well() -> None:
     """In a chain, a container that was not moved has not left the CPUs of the next."""
     files = Files(bad=CgroupRefusedError)
     bad = cpus("bad", "0", leaves="3")
-    one = cpus("one", "3", gains="3", leaves="2", owner="a")
-    two = cpus("two", "2", gains="2", owner="b")
+    one = cpus("one", "3", gains="3", leaves="2", exclusive="a")
+    two = cpus("two", "2", gains="2", exclusive="b")
     outcome = apply((bad, one, two), files)
     assert outcome.skipped == (Skipped(one, bad), Skipped(two, one))
     assert Outcome((), (), (), (Skipped(one, bad),)).complete is False
@@ -119,19 +119,19 @@ def test_with_read_only_cgroups_no_further_write_is_tried() -> None:
 
 
 MIGRATE = Write("x", value=True, step=Step.MOVE_MEMORY)
-OWNED = {"gains": "1", "owner": "a"}
+EXCLUSIVE = {"gains": "1", "exclusive": "a"}
 
 
 @pytest.mark.parametrize(
     ("missing", "write", "blocked"),
     [
-        (cpus("x", "0", leaves="1"), cpus("y", "1", **OWNED), True),
-        (cpus("x", "0", leaves="2"), cpus("y", "1", **OWNED), False),
+        (cpus("x", "0", leaves="1"), cpus("y", "1", **EXCLUSIVE), True),
+        (cpus("x", "0", leaves="2"), cpus("y", "1", **EXCLUSIVE), False),
         (cpus("x", "0", leaves="1"), cpus("y", "0-1", gains="1"), False),
-        (cpus("x", "0", leaves="1", owner="b"), cpus("y", "0-1", gains="1"), True),
-        (cpus("x", "0", leaves="1", owner="a"), cpus("y", "1", **OWNED), False),
-        (cpus("x", "0", leaves="1", owner="b"), cpus("y", "1", **OWNED), True),
-        (cpus("x", "0-1", gains="1"), cpus("y", "1", **OWNED), False),
+        (cpus("x", "0", leaves="1", exclusive="b"), cpus("y", "0-1", gains="1"), True),
+        (cpus("x", "0", leaves="1", exclusive="a"), cpus("y", "1", **EXCLUSIVE), False),
+        (cpus("x", "0", leaves="1", exclusive="b"), cpus("y", "1", **EXCLUSIVE), True),
+        (cpus("x", "0-1", gains="1"), cpus("y", "1", **EXCLUSIVE), False),
         (cpus("x", "0-1", gains="1"), cpus("x/c", "1", gains="1"), True),
         (cpus("x", "0-1", gains="1"), cpus("x/c", "0", gains="0"), False),
         (cpus("x", "0-1", gains="1"), cpus("x", "1", leaves="0"), True),

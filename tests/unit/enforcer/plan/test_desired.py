@@ -122,7 +122,7 @@ def test_an_unnamed_container_is_not_exclusive() -> None:
     one, names = spec(assigned("owner", "5-6")), {GUEST: "guest", SANDBOX: ""}
     for found in ("0-7", "5-6"):
         wanted = desire(one, tree(owner=found), NAMING, names, machine())[f"{POD}/{OWNER}"]
-        assert (str(wanted.cpus), wanted.container, wanted.owner) == ("5-6", None, "")
+        assert (str(wanted.cpus), wanted.container, wanted.exclusive_container) == ("5-6", None, "")
 
 
 def test_a_nested_cgroup_follows_its_container_and_stays_narrower_if_it_was() -> None:
@@ -153,7 +153,7 @@ def test_the_memory_of_a_nested_cgroup_follows_its_container(
     )
     wanted = desire(spec(assigned("owner", "5", assigns)), observed, NAMING, NAMES, machine())
     nested = wanted[f"{path}/inner"]
-    assert (str(nested.mems), nested.owner) == (want, "1/owner")
+    assert (str(nested.mems), nested.exclusive_container) == (want, "1/owner")
 
 
 def test_memory_is_bound_as_the_spec_says_else_to_all_numa_nodes() -> None:
@@ -162,8 +162,8 @@ def test_memory_is_bound_as_the_spec_says_else_to_all_numa_nodes() -> None:
     mems = {path.rpartition("/")[2]: str(want.mems) for path, want in wanted.items()}
     assert (mems[OWNER], mems["inner"], mems[GUEST]) == ("1", "1", "0")
     assert {mems[name] for name in ("kubepods", "burstable", "pod1", SANDBOX)} == {"0-1"}
-    assert wanted[f"{POD}/{OWNER}"].owner == "1/owner"
-    assert not wanted[f"{POD}/{GUEST}"].owner
+    assert wanted[f"{POD}/{OWNER}"].exclusive_container == "1/owner"
+    assert not wanted[f"{POD}/{GUEST}"].exclusive_container
 
 
 @pytest.mark.parametrize(
@@ -186,13 +186,13 @@ def test_offline_cpus_are_left_out(offline: str, owner: str, alone: bool, shared
 
 def test_an_unnamed_container_is_identified_by_its_online_cpus() -> None:
     wanted = desire(spec(assigned("owner", "5-6")), tree(owner="6"), NAMING, {}, machine("5"))
-    assert wanted[f"{POD}/{OWNER}"].owner == "1/owner"
+    assert wanted[f"{POD}/{OWNER}"].exclusive_container == "1/owner"
 
 
 def test_a_listed_container_without_exclusive_cpus_is_not_exclusive() -> None:
     one = spec(assigned("owner", "5-6", exclusive=False))
     wanted = desire(one, tree(), NAMING, NAMES, machine())[f"{POD}/{OWNER}"]
-    assert (str(wanted.cpus), wanted.exclusive, wanted.owner) == ("5-6", False, "")
+    assert (str(wanted.cpus), wanted.exclusive, wanted.exclusive_container) == ("5-6", False, "")
     assert cpus_of(one, tree(owner="5-6"), {})["owner"] == "0-3"
 
 
@@ -220,4 +220,8 @@ def test_a_container_and_its_replacement_are_the_same_exclusive_container() -> N
     observed = tree(owner="5-6")
     names = {OWNER: "owner", GUEST: "owner"}
     wanted = desire(spec(assigned("owner", "5-6")), observed, NAMING, names, machine())
-    assert wanted[f"{POD}/{OWNER}"].owner == wanted[f"{POD}/{GUEST}"].owner == "1/owner"
+    assert (
+        wanted[f"{POD}/{OWNER}"].exclusive_container
+        == wanted[f"{POD}/{GUEST}"].exclusive_container
+        == "1/owner"
+    )

@@ -4,7 +4,7 @@ import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
-from numapin_enforcer.plan.desired import Desired, contain, owned_cpus, release
+from numapin_enforcer.plan.desired import Desired, contain, exclusive_cpus, release
 from support.values.specs_and_trees import assigned, machine, tree
 
 
@@ -38,7 +38,7 @@ def test_ancestors_contain_the_desired_sets_of_their_descendants() -> None:
         "kubepods/a/b": ("0-1,3", "0-1"),
         "kubepods/a/b/c": ("3", "1"),
     }
-    assert held["kubepods/a/b"].owner == "1/owner"
+    assert held["kubepods/a/b"].exclusive_container == "1/owner"
     assert held["kubepods/a/b/c"] is wanted["kubepods/a/b/c"]
 
 
@@ -76,12 +76,12 @@ def test_kubepods_is_unchanged_or_gets_every_cpu_and_numa_node(
     assert (str(held.cpus), str(held.mems)) == root
 
 
-def test_owned_cpus_are_those_of_exclusive_containers() -> None:
+def test_exclusive_cpus_are_those_of_exclusive_containers() -> None:
     owner, guest = assigned("owner", "5"), assigned("guest", "6", exclusive=False)
     wanted = [
         Desired(CpuSet([5]), MemSet([0]), owner, exclusive=True),
         Desired(CpuSet([6]), MemSet([0]), guest),
         Desired(CpuSet([0]), MemSet([0])),
     ]
-    assert owned_cpus(wanted) == CpuSet([5])
-    assert owned_cpus([]) == CpuSet()
+    assert exclusive_cpus(wanted) == CpuSet([5])
+    assert exclusive_cpus([]) == CpuSet()

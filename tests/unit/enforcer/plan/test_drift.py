@@ -24,19 +24,19 @@ def test_a_drift_is_named_by_container_or_cgroup() -> None:
     assert str(_drift("a", one)).startswith("container d/p/c had cpus 0 instead of 1;")
 
 
-def _found(cpus: str, meant: str, *, owns: bool = False, mems: str = "0") -> Drift:
+def _found(cpus: str, meant: str, *, is_exclusive: bool = False, mems: str = "0") -> Drift:
     """A drift on a machine whose CPUs 2-3 are exclusive."""
     sets = (CpuSet.parse(cpus), MemSet.parse(mems)), (CpuSet.parse(meant), MemSet([0]))
-    return Drift("p", *sets, owned=CpuSet([2, 3]), owns=owns)
+    return Drift("p", *sets, exclusive_cpus=CpuSet([2, 3]), is_exclusive=is_exclusive)
 
 
 @pytest.mark.parametrize(
     ("drift", "cause"),
     [
         (_found("0-2", "0-1"), Cause.INTRUSION),
-        (_found("2-3", "2", owns=True), Cause.INTRUSION),
-        (_found("0", "2-3", owns=True), Cause.OWNER_MOVED),
-        (_found("2", "2-3", owns=True), Cause.OWNER_MOVED),
+        (_found("2-3", "2", is_exclusive=True), Cause.INTRUSION),
+        (_found("0", "2-3", is_exclusive=True), Cause.OWNER_MOVED),
+        (_found("2", "2-3", is_exclusive=True), Cause.OWNER_MOVED),
         (_found("0", "0-1"), Cause.STRAYED),
         (_found("4", "0-1"), Cause.STRAYED),
         (_found("0-1", "0-1", mems="1"), Cause.MEMORY),

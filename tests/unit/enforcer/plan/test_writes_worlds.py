@@ -78,7 +78,7 @@ def kinds_of_writes(writes: tuple[Write, ...]) -> Iterator[str]:
             yield "a binding"
         if write.path == NAMING.root and write.gains:
             yield "a wider root"
-        if write.step is Step.NARROW and write.owner and write.gains:
+        if write.step is Step.NARROW and write.exclusive_container and write.gains:
             yield "interim CPUs"
         if write.step in {Step.GRANT, Step.WIDEN}:
             yield f"a {'grant' if write.step is Step.GRANT else 'widening'}"
