@@ -19,7 +19,11 @@ class PolicyRef(WireModel):
     """The policy that the assignment was made from."""
 
     name: Name = Field(description="The name of the CpuPolicy.")
-    generation: int = Field(ge=0, description="The metadata.generation of the CpuPolicy.")
+    generation: int = Field(
+        ge=0,
+        description="The metadata.generation of the CpuPolicy for which this spec was last "
+        "written; a later one that leads to the same spec does not change it.",
+    )
 
 
 class Pools(WireModel):

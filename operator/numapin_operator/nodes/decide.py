@@ -129,7 +129,29 @@ def _plan(picture: NodePicture, node: NodeView, governing: PolicyView) -> Plan:
 
     Pods that an older generation of the policy refused are tried again.
     """
-    reference = PolicyRef(name=governing.name, generation=governing.generation)
+    plan = _plan_for(
+        picture, node, governing, PolicyRef(name=governing.name, generation=governing.generation)
+    )
+    if picture.assignment is not None and _is_settled(picture.assignment.spec, plan.spec):
+        return replace(plan, spec=picture.assignment.spec)
+    return plan
+
+
+def _is_settled(written: NodeAssignmentSpec, planned: NodeAssignmentSpec) -> bool:
+    """Whether two specs differ by no more than the generation of their policy.
+
+    An edit that changes nothing for a node must not rewrite its assignment. Refused pods were
+    tried again, so that the generation must be written: else they are tried again at each plan.
+    """
+    if written.policy is None or planned.policy is None or written.refused:
+        return False
+    same_policy = written.policy.name == planned.policy.name
+    return same_policy and written == planned.model_copy(update={"policy": written.policy})
+
+
+def _plan_for(
+    picture: NodePicture, node: NodeView, governing: PolicyView, reference: PolicyRef
+) -> Plan:
     assignment, policy = picture.assignment, governing.spec
     if policy.mode == "None":
         return Plan(NodeAssignmentSpec(policy=reference, mode="None"))

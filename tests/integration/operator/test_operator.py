@@ -126,7 +126,8 @@ async def test_a_policy_edit_that_conflicts_with_a_running_container(
     await world.put_policy({"reserved": {"cpus": "0-3"}}, "policy")
 
     async def follows() -> bool:
-        return bool((await world.spec(node))["policy"]["generation"] == 2)
+        status = await world.policy_status(world.name("policy"))
+        return bool(status.get("observedGeneration") == 2)
 
     await until(follows, operator.log)
     assert await world.held(node) == {"a": "2-3"}, "Static never moves a running container"
