@@ -14,6 +14,7 @@ from numapin_client.connection import (
 )
 from numapin_client.login.credentials import Login
 from numapin_client.resources import Json, Key, Resource
+from numapin_client.throttle import Throttle
 
 CHUNK_LIMIT: Final = 500
 """Objects in one answer to a list. Source: client-go `pager.defaultPageSize`."""
@@ -174,8 +175,13 @@ def _typed(resource: Resource, body: Mapping[str, Any]) -> Json:
 
 @asynccontextmanager
 async def connect(
-    login: Login, timeouts: Timeouts = DEFAULT_TIMEOUTS, *, user_agent: str = "numapin"
+    login: Login,
+    timeouts: Timeouts = DEFAULT_TIMEOUTS,
+    *,
+    user_agent: str = "numapin",
+    throttle: Throttle | None = None,
 ) -> AsyncIterator[ApiClient]:
     """Open a session to an API server for the duration of the context; connects on first use."""
-    async with Connection(login, timeouts, user_agent=user_agent) as connection:
+    opened = Connection(login, timeouts, user_agent=user_agent, throttle=throttle)
+    async with opened as connection:
         yield ApiClient(connection)

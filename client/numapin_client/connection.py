@@ -3,7 +3,7 @@
 import json
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -17,6 +17,7 @@ from pydantic_core import from_json
 from yarl import URL
 
 from numapin_client.errors import (
+    ApiError,
     ClientError,
     ConnectionFailedError,
     IdleTimeoutError,
@@ -25,12 +26,12 @@ from numapin_client.errors import (
 )
 from numapin_client.login.credentials import Login
 from numapin_client.resources import Json
+from numapin_client.throttle import Throttle
 
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 
 _REDIRECTS: Final = range(300, 400)
-_Handler = Callable[[aiohttp.ClientRequest], Awaitable[aiohttp.ClientResponse]]
 _WRONG_SERVER: Final = "check that the server's URL is that of a Kubernetes API server"
 
 
@@ -67,9 +68,23 @@ class Connection:
     """A session; use as `async with Connection(login) as connection`."""
 
     def __init__(
-        self, login: Login, timeouts: Timeouts = DEFAULT_TIMEOUTS, *, user_agent: str = "numapin"
+        self,
+        login: Login,
+        timeouts: Timeouts = DEFAULT_TIMEOUTS,
+        *,
+        user_agent: str = "numapin",
+        throttle: Throttle | None = None,
     ) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            login: the server, and how to log in.
+            timeouts: how long to wait.
+            user_agent: the program's name.
+            throttle: what requests wait for; by default only until an overload is over.
+        """
         self.login, self._timeouts = login, timeouts
+        self._throttle = throttle or Throttle()
         self._user_agent = f"{user_agent}/{version('numapin')}"
         self._session: aiohttp.ClientSession | None = None
 
@@ -121,11 +136,12 @@ class Connection:
         Raises:
             as `ask`.
         """
+        await self._throttle.wait(is_watch=idle_seconds is not None)
         try:
             response = await self._send(request, self._timeout(idle_seconds))
             try:
                 if not response.ok or response.status in _REDIRECTS:
-                    raise await _refusal(response)
+                    raise self._heeded(await _refusal(response))
                 yield response
             finally:
                 # A connection whose answer was not read to its end cannot be used again.
@@ -133,6 +149,12 @@ class Connection:
         except (aiohttp.ClientError, OSError) as error:  # also TimeoutError and ssl.SSLError
             asked = f"{request.method} {self.login.server}{request.path}"
             raise _translated(asked, error, self.login) from error
+
+    def _heeded(self, error: ClientError) -> ClientError:
+        """Let all other requests wait as well, if the server asks for that."""
+        if isinstance(error, ApiError) and error.is_overload and error.retry_after_seconds:
+            self._throttle.pause(error.retry_after_seconds)
+        return error
 
     def _timeout(self, idle_seconds: float | None) -> aiohttp.ClientTimeout:
         if idle_seconds is None:
@@ -192,34 +214,6 @@ class Connection:
         milliseconds = int(self._timeouts.dead_peer_seconds * 1000)
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
         return opened
-
-
-def open_session(
-    login: Login, answered: Callable[[str, Mapping[str, str]], object]
-) -> aiohttp.ClientSession:
-    """A session that logs in, for a library; `answered` gets the path and query of each answer."""
-
-    async def send(request: aiohttp.ClientRequest, handler: _Handler) -> aiohttp.ClientResponse:
-        for credential in login.credentials:
-            if header := await credential.authorization():
-                request.headers["Authorization"] = header
-                break
-        return await handler(request)
-
-    async def log_in(request: aiohttp.ClientRequest, handler: _Handler) -> aiohttp.ClientResponse:
-        if login.tls_server_name is not None:
-            request.server_hostname = login.tls_server_name
-        response = await send(request, handler)
-        if response.status == HTTPStatus.UNAUTHORIZED:
-            response.close()
-            for credential in login.credentials:
-                await credential.renew()
-            response = await send(request, handler)
-        answered(request.url.path, request.url.query)
-        return response
-
-    connector = aiohttp.TCPConnector(limit=0, ssl=login.tls or True)
-    return aiohttp.ClientSession(connector=connector, middlewares=(log_in,), proxy=login.proxy)
 
 
 def parse_json(body: bytes, asked: str) -> Json:

@@ -35,7 +35,8 @@ class InformerTiming:
     Attributes:
         session_seconds: the shortest and the longest time after which the server ends a watch, so
             that watches spread over the API servers. Source: client-go `reflector`,
-            minWatchTimeout.
+            minWatchTimeout. A connection that stays open but no longer delivers is noticed after
+            a session and its grace, so a short session finds it soon, for one request a session.
         grace_seconds: how much longer than its session a watch may be silent before it is given
             up. If nothing changes the server sends nothing, not even bookmarks, unless etcd
             reports its progress. (The kernel notices a dead peer earlier.)
@@ -72,6 +73,8 @@ class Informer(Generic[T]):
         items: the copy; always current, empty until the first list.
         synced: set once the first list is complete, and never cleared.
         problem: why the copy may be out of date; None while a watch or list works.
+        behind_since: since when the server has accepted no watch, by the timing's clock; None while
+            it has. A watch that falls silent counts once that is noticed.
     """
 
     def __init__(
@@ -104,6 +107,7 @@ class Informer(Generic[T]):
         self.items: Mapping[Key, T] = self._store.items
         self.synced = asyncio.Event()
         self.problem: ClientError | None = None
+        self.behind_since: float | None = timing.clock.monotonic()
 
     async def run(self) -> NoReturn:
         """List, watch, and recover from failures until cancelled.
@@ -123,6 +127,7 @@ class Informer(Generic[T]):
 
     async def _recover(self, error: ClientError) -> None:
         """Choose between resuming the watch and listing again, and wait."""
+        self._fell_behind()
         self.problem = error
         self._doubtful = True
         if isinstance(error, MalformedAnswerError) or not isinstance(error, _RESUMABLE):
@@ -199,14 +204,19 @@ class Informer(Generic[T]):
         batches = watch(self._client.connection, self.source, self._version, timing)
         async with aclosing(batches):
             async for events in batches:
-                self.problem = None
+                self.problem = self.behind_since = None
                 if events:
                     delivered = True
                     self._backoff.reset()
                     self._report([self._apply(event) for event in events])
+        self._fell_behind()
         self._doubtful = not delivered
         if not delivered and clock.monotonic() - begun < self._timing.very_short_seconds:
             await self._timing.clock.sleep(self._backoff.next_seconds())
+
+    def _fell_behind(self) -> None:
+        if self.behind_since is None:
+            self.behind_since = self._timing.clock.monotonic()
 
     def _apply(self, event: WatchEvent) -> Change[T] | None:
         self._version = event.body["metadata"]["resourceVersion"]

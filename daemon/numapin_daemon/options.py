@@ -63,6 +63,23 @@ def seconds_between(least: float, most: float) -> Callable[[str], float]:
     return parse
 
 
+def number_between(least: float, most: float) -> Callable[[str], float]:
+    """The type of an option that accepts a number, whole if both limits are; they are included."""
+    whole = isinstance(least, int) and isinstance(most, int)
+
+    def parse(text: str) -> float:
+        try:
+            number = int(text) if whole else float(text)
+        except ValueError:
+            number = float("nan")
+        if not least <= number <= most:
+            kind = "whole number" if whole else "number"
+            raise argparse.ArgumentTypeError(f"{text!r} is not a {kind} from {least} to {most}")
+        return number
+
+    return parse
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """One option.

@@ -17,6 +17,7 @@ from numapin_client.errors import LoginError
 from numapin_client.login.credentials import Login
 from numapin_client.login.find import find_login
 from numapin_client.resources import Key
+from numapin_client.throttle import Throttle
 from numapin_daemon.extras import needs_extra
 from numapin_daemon.logs import setup_logging
 from numapin_daemon.probes import AddressError, serve_probes
@@ -29,6 +30,8 @@ with needs_extra("numapin-operator", "operator", {"kopf": "kopf"}):
     from numapin_operator.observe.kopf_source import CHATTY_LOGGERS
 
 EXIT_UNUSABLE: Final = 2
+
+USER_AGENT: Final = "numapin-operator"
 
 COLLECTOR_THRESHOLDS: Final = (100_000, 50, 100)
 """How rarely Python searches for reference cycles. Objects of the API server have none, and come
@@ -67,8 +70,13 @@ async def operate(settings: Settings, login: Login) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
-        api = await stack.enter_async_context(connect(login, user_agent="numapin-operator"))
-        leadership = _leadership(settings, api)
+        throttle = Throttle(settings.kube_api_qps, settings.kube_api_burst)
+        api = await stack.enter_async_context(
+            connect(login, user_agent=USER_AGENT, throttle=throttle)
+        )
+        # Neither the rate limit nor an overload that other requests met may delay a renewal.
+        lease_api = await stack.enter_async_context(connect(login, user_agent=USER_AGENT))
+        leadership = _leadership(settings, lease_api)
         cluster = ApiCluster(api, socket.gethostname())
         application = Application(api, cluster, leadership.leading, login)
         await stack.enter_async_context(serve_probes(application.health(), settings.health_address))

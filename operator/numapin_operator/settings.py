@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from numapin_api import names
-from numapin_daemon.options import Address, Option, OptionParser, one_of
+from numapin_daemon.options import Address, Option, OptionParser, number_between, one_of
 
 LEVELS: Final = ("debug", "info", "warning", "error")
 FORMATS: Final = ("text", "json")
@@ -45,6 +45,21 @@ _OPTIONS: Final = (
         type=bool,
     ),
     Option(
+        "--kube-api-qps",
+        200.0,
+        "requests a second to the API server in the long run; 0 for any number. Renewals of the "
+        "Lease and watches are not counted",
+        type=number_between(0.0, 10_000.0),
+        metavar="NUMBER",
+    ),
+    Option(
+        "--kube-api-burst",
+        400,
+        "requests to the API server at once",
+        type=number_between(1, 10_000),
+        metavar="NUMBER",
+    ),
+    Option(
         "--log-level",
         "info",
         "the lowest level of log lines to print",
@@ -70,6 +85,8 @@ class Settings:
         namespace: where the leader's Lease is.
         health_address: where the probes are served.
         leader_elect: whether to write only while holding the Lease.
+        kube_api_qps: requests a second to the API server; 0 for any number.
+        kube_api_burst: requests to the API server at once.
         log_level: the lowest level of log lines to print.
         log_format: log lines for people or for machines.
     """
@@ -78,6 +95,8 @@ class Settings:
     namespace: str
     health_address: Address
     leader_elect: bool
+    kube_api_qps: float
+    kube_api_burst: int
     log_level: Literal["debug", "info", "warning", "error"]
     log_format: Literal["text", "json"]
 

@@ -19,7 +19,7 @@ from typing import Any, Final, NoReturn
 import kopf
 
 from numapin_api import names
-from numapin_client.connection import open_session
+from numapin_client.library_session import open_session
 from numapin_client.login.credentials import Login
 from numapin_client.resources import CPU_POLICIES, NODE_ASSIGNMENTS
 from numapin_daemon.backoff import Backoff

@@ -216,3 +216,22 @@ async def test_it_says_whether_it_is_connected(server: FakeApiServer, client: Ap
         assert not in_sync(informer)
         server.answers = []
         await eventually(lambda: in_sync(informer))
+
+
+async def test_it_says_since_when_it_has_no_watch(server: FakeApiServer) -> None:
+    clock = ManualClock()
+    timing = replace(FAST, clock=clock)
+    async with connect(server.login) as client:
+        informer = Informer(client, ALL, value_of, timing=timing)
+        began = clock.monotonic()
+        assert informer.behind_since == began
+        async with running(informer.run()):
+            await clock.until(lambda: informer.behind_since is None)
+            server.answers = [Answer(503)] * 3
+            await clock.advance(5)
+            server.cut()
+            await clock.until(lambda: informer.behind_since == began + 5)
+            for _ in range(10):
+                await clock.until(lambda: clock.pending_seconds() or informer.behind_since is None)
+                await clock.advance(0.01)
+            await clock.until(lambda: informer.behind_since is None)
