@@ -158,19 +158,19 @@ def _kept(
 ) -> dict[str, list[ContainerAssignment]]:
     """The entries of the previous assignment that still hold, by pod, in their order."""
     held: dict[str, list[ContainerAssignment]] = {}
+    ended = {uid: _ended(pod) for uid, pod in alive.items()}
     for entry in previous.containers if previous else ():
-        pod = alive.get(entry.pod_uid)
-        if pod is None and entry.pod_uid not in running:
+        if entry.pod_uid not in alive and entry.pod_uid not in running:
             continue
         still = on_this_machine(entry, topology)
-        if still is not None and entry.container not in _ended(pod):
+        if still is not None and entry.container not in ended.get(entry.pod_uid, ()):
             held.setdefault(entry.pod_uid, []).append(still)
     return held
 
 
-def _ended(pod: PodView | None) -> frozenset[str]:
+def _ended(pod: PodView) -> frozenset[str]:
     """Init containers that have released their CPUs; none if the pod has them as a whole."""
-    if pod is None or pod.pod_level is not None:
+    if pod.pod_level is not None:
         return frozenset()
     return frozenset([container.name for container in pod.containers if container.ended])
 

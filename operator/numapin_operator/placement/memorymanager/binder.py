@@ -1,5 +1,6 @@
 """What binds one pod's memory: the interface, and the blocks of its containers."""
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -9,6 +10,10 @@ from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.requests import Amounts, ContainerKind, ContainerView
 from numapin_operator.placement.topologymanager.hints import MemoryHints
 from numapin_operator.placement.topologymanager.merge import MergedHint
+
+
+_Place = tuple[NumaMask, str]
+"""NUMA nodes that memory is bound on together, and the resource."""
 
 
 class MemoryBinder(Protocol):
@@ -46,23 +51,43 @@ class PodBlocks:
     def __init__(self, tables: MemoryTables) -> None:
         self.tables = tables
         self._of: dict[str, list[Block]] = {}
-        self._init: list[str] = []
+        self._left: dict[_Place, int] = {}
+        self._shrinkable: dict[_Place, deque[tuple[list[Block], int]]] = {}
 
     def add(self, container: ContainerView, blocks: Sequence[Block]) -> None:
-        """Add a container's blocks, and shrink those of init containers whose memory it uses."""
-        self._of[container.name] = list(blocks)
-        for block in blocks:
-            self._shrink(block)
-        if container.kind is ContainerKind.INIT:
-            self._init.append(container.name)
+        """Add a container's blocks; those of an init container are left to the ones after it."""
+        mine = self._of[container.name] = list(blocks)
+        if container.kind is not ContainerKind.INIT:
+            return
+        for index, block in enumerate(mine):
+            place = (block.numa_nodes, block.resource)
+            self._left[place] = self._left.get(place, 0) + block.size_bytes
+            self._shrinkable.setdefault(place, deque()).append((mine, index))
 
     def add_pod(self, blocks: Sequence[Block]) -> None:
         """Add the blocks of the pod as a whole."""
         self._of[""] = list(blocks)
 
-    def left_by_init_containers(self, but: str | None = None) -> list[Block]:
-        """The blocks that init containers leave behind, except those of `but`."""
-        return [block for name in self._init if name != but for block in self._of[name]]
+    def left_by_init_containers(self) -> list[Block]:
+        """What init containers leave behind: one block for each place that any of them has used."""
+        return [Block(*place, size) for place, size in self._left.items()]
+
+    def reuse(self, blocks: Sequence[Block]) -> None:
+        """Take memory that is used again off the init containers, the earliest first.
+
+        Each block of an init container is emptied once, so that a pod's work is linear.
+        """
+        for block in blocks:
+            place, wanted = (block.numa_nodes, block.resource), block.size_bytes
+            shrinkable = self._shrinkable.get(place)
+            while shrinkable and wanted > 0:
+                mine, index = shrinkable[0]
+                part = min(wanted, mine[index].size_bytes)
+                mine[index] = Block(*place, mine[index].size_bytes - part)
+                self._left[place] -= part
+                wanted -= part
+                if not mine[index].size_bytes:
+                    shrinkable.popleft()
 
     def frozen(self) -> dict[str, tuple[Block, ...]]:
         """Every container's blocks."""
@@ -73,16 +98,6 @@ class PodBlocks:
         for blocks in self._of.values():
             self.tables.release(blocks)
         self._of.clear()
-
-    def _shrink(self, block: Block) -> None:
-        left = block.size_bytes
-        for name in self._init:
-            mine = self._of[name]
-            for index, other in enumerate(mine):
-                if (other.numa_nodes, other.resource) == (block.numa_nodes, block.resource):
-                    part = min(left, other.size_bytes)
-                    left -= part
-                    mine[index] = Block(other.numa_nodes, other.resource, other.size_bytes - part)
 
 
 def divide(shares: Mapping[str, Amounts], whole: Sequence[Block]) -> dict[str, tuple[Block, ...]]:

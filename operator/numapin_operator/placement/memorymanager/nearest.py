@@ -44,11 +44,12 @@ class NearestBinder:
         self._tables.release(left)
         try:
             blocks = self._assign(asked, hint, cpus)
-            self._blocks.add(container, blocks)
-            left = self._blocks.left_by_init_containers(but=container.name)
+            self._blocks.reuse(blocks)
+            left = self._blocks.left_by_init_containers()
         finally:
             for block in left:
                 self._tables.assign(block)
+        self._blocks.add(container, blocks)
 
     def bind_pod(self, asked: Amounts, hint: MergedHint, cpus: CpuMask) -> tuple[Block, ...]:
         """Bind the memory of a pod as a whole."""

@@ -42,6 +42,7 @@ class StaticBinder:
             fresh = max(0, block.size_bytes - reusable.get(block.resource, 0))
             self._tables.assign(Block(numa_nodes, block.resource, fresh))
         self._leave_or_use(container, blocks)
+        self._blocks.reuse(blocks)
         self._blocks.add(container, blocks)
 
     def bind_pod(self, asked: Amounts, hint: MergedHint, _cpus: CpuMask) -> tuple[Block, ...]:
