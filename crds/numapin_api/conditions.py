@@ -135,6 +135,15 @@ class Reason(StrEnum):
         "The pod's exclusive containers would leave no CPU for its other containers.",
     )
 
+    ASSIGNMENT_FULL = (
+        "AssignmentFull",
+        "The NodeAssignment has no room for more containers; the pod shares CPUs and memory.",
+    )
+    INVALID_POD = (
+        "InvalidPod",
+        "A field of the pod cannot be used; the pod shares CPUs and memory, and is not evicted.",
+    )
+
     # Events about a NodeAssignment.
     CPUSET_DRIFT = "CpusetDrift", "A cpuset was changed by someone else and has been reverted."
 

@@ -1,6 +1,6 @@
 """NodeAssignment: the operator writes the spec, the node's enforcer writes the status."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -10,9 +10,36 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.hardware.status import TopologyStatus
 from numapin_api.wire import WireModel, atomic_list, keyed_list
 
-PodUid = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
-Name = Annotated[str, Field(min_length=1, max_length=253)]
+POD_UID_LENGTH: Final = 64
+POD_UID_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"
+PodUid = Annotated[str, Field(min_length=1, max_length=POD_UID_LENGTH, pattern=POD_UID_PATTERN)]
+NAME_LENGTH: Final = 253
+Name = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH)]
 SomeCpus = Annotated[CpuSet, Field(min_length=1)]
+
+
+MAX_ENTRIES: Final = 2048
+MAX_REFUSED: Final = 1024
+SPEC_BYTES: Final = 848 << 10
+CONTAINERS_BYTES: Final = 720 << 10
+"""How much a NodeAssignment may list; the operator refuses pods beyond it.
+
+etcd takes a request of 1.5 MiB (1,572,864 bytes) by default. The parts add up to less:
+
+- `containers` and `refused`: 848 KiB (868,352), of which `containers` have at most 720 KiB;
+- `status.containers`: 235,000 (1,134 entries of 199 bytes with the longest names, or 2,048 of 110
+  with short ones, besides their CPUs);
+- `running`: 2,048 UIDs of 67 bytes (137,216);
+- `status.topology`: 256 KiB (262,144);
+- conditions, pools, metadata: 50,000.
+
+That is 1,552,712. Of a kubelet's 250 pods with 5 containers each, which are 1,250 entries,
+`containers` has 360 kB with names as usual (282 bytes an entry), 712,500 with the longest (570).
+"""
+
+MAX_BLOCKS: Final = 64
+MAX_BLOCK_NODES: Final = 128
+MESSAGE_LENGTH: Final = 2048
 
 
 class PolicyRef(WireModel):
@@ -42,7 +69,7 @@ class MemoryBlock(WireModel):
     numa_nodes: tuple[Annotated[int, Field(ge=0, le=1023)], ...] = Field(
         description="The NUMA nodes that the memory is on.",
         min_length=1,
-        max_length=128,
+        max_length=MAX_BLOCK_NODES,
         json_schema_extra=atomic_list(),
     )
     resource: str = Field(
@@ -83,7 +110,7 @@ class ContainerAssignment(WireModel):
     memory: tuple[MemoryBlock, ...] = Field(
         default=(),
         description="Memory assigned to it on these NUMA nodes.",
-        max_length=64,
+        max_length=MAX_BLOCKS,
         json_schema_extra=atomic_list(),
     )
 
@@ -100,7 +127,7 @@ class Refusal(WireModel):
     reason: str = Field(description="The reason, as one CamelCase word.", max_length=256)
     message: str = Field(
         description="What was requested, what was free on each NUMA node, what would have fitted.",
-        max_length=2048,
+        max_length=MESSAGE_LENGTH,
     )
 
 
@@ -139,14 +166,19 @@ class NodeAssignmentSpec(WireModel):
     containers: tuple[ContainerAssignment, ...] = Field(
         default=(),
         description="Containers with assigned CPUs or memory; all others run on pools.shared.",
-        max_length=1024,
+        max_length=MAX_ENTRIES,
         json_schema_extra=atomic_list(),
     )
     refused: tuple[Refusal, ...] = Field(
         default=(),
         description="Containers and pods that were refused CPUs or memory, with the reasons.",
-        max_length=1024,
+        max_length=MAX_REFUSED,
         json_schema_extra=atomic_list(),
+    )
+    refused_omitted: Annotated[int, Field(ge=1)] | None = Field(
+        default=None,
+        description="The number of refused pods that are not listed in refused, which is full; "
+        "unset if all are.",
     )
 
     @property
@@ -209,7 +241,7 @@ class NodeAssignmentStatus(WireModel):
     containers: tuple[ContainerStatus, ...] = Field(
         default=(),
         description="The running containers of the spec, with their state read from the kernel.",
-        max_length=1024,
+        max_length=MAX_ENTRIES,
         json_schema_extra=atomic_list(),
     )
     running: tuple[PodUid, ...] = Field(

@@ -25,6 +25,10 @@ _DECIMAL: Final = {
     }.items()
 }
 _SUFFIXES: Final = _BINARY | _DECIMAL
+_LONGEST: Final = 128
+"""Characters of a quantity; the API server writes at most about 40."""
+
+_HUGE: Final = 1e64
 _QUANTITY: Final = re.compile(
     r"(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))"
     r"(?:[eE](?P<exponent>[+-]?[0-9]{1,3})|(?P<suffix>[KMGTPE]i|[numkMGTPE]?))",
@@ -36,7 +40,9 @@ class QuantityError(ValueError):
     """A value is not a Kubernetes quantity."""
 
     def __init__(self, value: object) -> None:
-        super().__init__(f"{value!r} is not a quantity; write it like 2, 500m, 1.5Gi or 64M")
+        huge = isinstance(value, int) and value.bit_length() > 1024
+        shown = "a number of so many digits" if huge else f"{value!r:.80}"
+        super().__init__(f"{shown} is not a quantity; write it like 2, 500m, 1.5Gi or 64M")
         self.value = value
 
 
@@ -48,10 +54,10 @@ def parse_quantity(value: object) -> Fraction:
     Raises:
         QuantityError: anything else.
     """
-    if isinstance(value, str):
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _HUGE:
+        value = str(value)
+    if isinstance(value, str) and len(value) <= _LONGEST:
         return _parse(value)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return _parse(str(value))
     raise QuantityError(value)
 
 

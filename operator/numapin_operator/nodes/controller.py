@@ -21,6 +21,7 @@ from numapin_operator.nodes.eviction import Evictor
 from numapin_operator.nodes.refusal_events import RefusalEvents, fresh_refusals
 from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
+from numapin_operator.observe.mirror_pods import with_static_uids
 from numapin_operator.observe.records import AssignmentView
 from numapin_operator.policies.selection import mark_selected
 from numapin_operator.policies.status import stalled
@@ -136,6 +137,8 @@ class Controller:
         node = state.nodes.get(name)
         ranked = state.policies_of(name)
         pods = tuple(state.pods_on(name))
+        if node is not None:
+            pods = with_static_uids(pods, node.uid)
         if ranked:
             pods = mark_selected(ranked[0].spec.pods, pods, state.namespaces)
         return NodePicture(name, node, ranked, state.assignments.get(name), pods)

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from numapin_api.conditions import Reason
 from numapin_api.nodeassignment import Refusal
 from numapin_operator.nodes.eviction_history import Cause
 from numapin_operator.observe.cache import ClusterState
-from numapin_operator.observe.pod_parser import CRITICAL_PRIORITY
+from numapin_operator.observe.pod_origin import CRITICAL_PRIORITY
 from numapin_operator.observe.records import PolicyView
 from numapin_operator.placement import PodView
 from numapin_operator.policies.selection import mark_selected
@@ -44,7 +45,9 @@ def candidates(state: ClusterState, node: str) -> Iterator[Candidate]:
     governing = next(iter(state.policies_of(node)), None)
     if governing is None or not evicts(governing):
         return
-    refused = {one.pod_uid: one for one in assignment.spec.refused}
+    refused = {
+        one.pod_uid: one for one in assignment.spec.refused if one.reason != Reason.INVALID_POD
+    }
     placed = {one.pod_uid for one in assignment.spec.containers}
     present = [pod for pod in state.pods_on(node) if pod.uid in refused.keys() - placed]
     for pod in mark_selected(governing.spec.pods, present, state.namespaces):
@@ -67,6 +70,8 @@ def protection(pod: PodView) -> str:
     Source for static and critical pods: Kubernetes, "Node-pressure Eviction".
     """
     origin = pod.origin
+    if pod.problem:
+        return "another node would not help it"
     if origin.kind == "DaemonSet":
         return "its DaemonSet would create it again on this node"
     if origin.kind == "Node":

@@ -9,7 +9,7 @@ from numapin_client.informer import Informer, InformerTiming
 from numapin_client.resources import NAMESPACES, NODES, PODS, Json
 from numapin_client.store import Change
 from numapin_operator.observe.cache import ClusterState
-from numapin_operator.observe.pod_parser import origin_of, parse_pod
+from numapin_operator.observe.pod_parser import parse_pod, unusable_pod
 from numapin_operator.observe.records import NodeView, slim_labels
 from numapin_operator.placement import PodFormatError, PodView
 
@@ -46,23 +46,12 @@ def decode_pod(body: Json) -> PodView:
     """Decode a pod. One that cannot be parsed shares."""
     try:
         return parse_pod(body)
+    except PodFormatError as error:
+        _log.warning("cannot parse a pod, it runs in the shared pool", extra={"error": str(error)})
+        return unusable_pod(body, f"{error.field}: {error.problem}")
     except Exception as error:  # noqa: BLE001 - one pod must not stop the others
-        defect = None if isinstance(error, PodFormatError) else error
-        _log.warning(
-            "cannot parse a pod, it runs in the shared pool",
-            extra={"error": str(error)},
-            exc_info=defect,
-        )
-        metadata, spec = body["metadata"], body.get("spec") or {}
-        return PodView(
-            uid=metadata["uid"],
-            namespace=metadata.get("namespace", ""),
-            name=metadata["name"],
-            qos="BestEffort",
-            containers=(),
-            node=spec.get("nodeName") or "",
-            origin=origin_of(body),
-        )
+        _log.error("cannot parse a pod, it runs in the shared pool", exc_info=error)
+        return unusable_pod(body, f"it cannot be parsed: {error!r}")
 
 
 def _decode_labels(body: Json) -> Mapping[str, str]:

@@ -1,87 +1,101 @@
 """Parse a Pod, from the API server or from a file, into the slim `PodView`. Does no I/O."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from functools import lru_cache
-from math import ceil
 from sys import intern
 from typing import Any, Final
 
+from numapin_api.nodeassignment import NAME_LENGTH
 from numapin_api.quantity import QuantityError, parse_quantity
+from numapin_operator.observe.mirror_pods import is_pod_uid, mirror_claim
+from numapin_operator.observe.pod_origin import origin_of
+from numapin_operator.observe.pod_resources import (
+    CPU_AND_MEMORY,
+    Resources,
+    canonical_resource,
+    cpu_millis,
+    memory_amounts,
+    positive,
+    sum_positive,
+)
 from numapin_operator.placement import (
     CPU,
     HUGEPAGES_PREFIX,
     MEMORY,
     ContainerKind,
     ContainerView,
-    Origin,
     PodFormatError,
     PodLevel,
     PodView,
-    amounts,
 )
 
-MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
-"""On the API server's copy of a static pod: the UID under which the kubelet runs it."""
+MAX_CONTAINERS: Final = 256
+"""Containers of a pod that can get CPUs, init containers included.
+
+A pod of 8,000 fits into the API server's limit for an object, and would take 0.3 s at each of its
+events. Real pods have a few dozen at most.
+"""
 
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 _QOS_CLASSES: Final = frozenset({"Guaranteed", "Burstable", "BestEffort"})
-
-CRITICAL_PRIORITY: Final = 2_000_000_000
-"""The lowest priority of a critical pod. Source: Kubernetes, `scheduling.SystemCriticalPriority`.
-"""
-
-SHARED_ORIGINS: Final = 16_384
-"""How many controllers are remembered, so that their pods share one value."""
-
-_CRITICAL_CLASSES: Final = frozenset({"system-node-critical", "system-cluster-critical"})
-
-Resources = dict[str, Fraction]
 
 
 def parse_pod(pod: Mapping[str, Any]) -> PodView:
     """Parse a Pod object. Missing requests default to the limits, as on the API server.
 
     Raises:
-        PodFormatError: a field is missing or of the wrong type, or a quantity does not parse.
+        PodFormatError: a field is missing or of the wrong type, a quantity does not parse, or the
+            pod has more than `MAX_CONTAINERS` containers.
     """
     reader = _PodReader(pod)
-    containers = tuple(reader.containers())
-    status = reader.mapping(pod, "status", "status")
-    reported = status.get("qosClass")
-    metadata = reader.metadata
+    uid, containers = reader.uid(), tuple(reader.containers())
     return PodView(
-        uid=reader.uid(),
-        namespace=intern(str(metadata.get("namespace") or "default")),
-        name=reader.name,
-        qos=intern(reported) if reported in _QOS_CLASSES else reader.qos(),
+        uid=uid,
         containers=containers,
         pod_level=reader.pod_level(),
-        node=intern(str(reader.spec.get("nodeName") or "")),
-        bound=_bound(metadata, status),
-        terminal=status.get("phase") in _ENDED,
-        deleting=metadata.get("deletionTimestamp") is not None,
-        labels=reader.mapping(metadata, "labels", "metadata.labels"),
-        origin=origin_of(pod),
+        labels=reader.labels(),
+        **_envelope(pod, reader.metadata, _reported_qos(reader.status) or reader.qos()),
     )
 
 
-def origin_of(pod: Mapping[str, Any]) -> Origin:
-    """Who created a pod, and how important it is; accepts any pod."""
-    metadata, spec = pod.get("metadata") or {}, pod.get("spec") or {}
-    priority = spec.get("priority")
-    if spec.get("priorityClassName") in _CRITICAL_CLASSES:
-        priority = CRITICAL_PRIORITY
-    known = priority if isinstance(priority, int) else 0
-    for owner in _objects(metadata.get("ownerReferences")):
-        if owner.get("controller") is True:
-            return _shared_origin(str(owner.get("kind")), str(owner.get("uid")), known)
-    return _shared_origin("", "", known)
+def unusable_pod(pod: Mapping[str, Any], problem: str) -> PodView:
+    """A pod that cannot be parsed; nothing is assigned to it.
+
+    Args:
+        pod: the object, with the name, namespace and UID that the API server gave it.
+        problem: what is wrong with it.
+    """
+    status = pod.get("status")
+    reported = _reported_qos(status if isinstance(status, Mapping) else {})
+    labels = pod["metadata"].get("labels")
+    return PodView(
+        uid=pod["metadata"]["uid"],
+        containers=(),
+        labels=labels if _is_labels(labels) else {},
+        problem=problem,
+        **_envelope(pod, pod["metadata"], reported or "BestEffort"),
+    )
 
 
-@lru_cache(SHARED_ORIGINS)
-def _shared_origin(kind: str, uid: str, priority: int) -> Origin:
-    return Origin(intern(kind), uid, priority)
+def _envelope(pod: Mapping[str, Any], metadata: Mapping[str, Any], qos: str) -> dict[str, Any]:
+    """The fields of a view that do not depend on its containers; these never fail."""
+    spec, status = (one if isinstance(one, Mapping) else {} for one in map(pod.get, _PARTS))
+    return {
+        "namespace": intern(str(metadata.get("namespace") or "default")),
+        "name": str(metadata.get("name") or "(unnamed)"),
+        "qos": intern(qos),
+        "node": intern(str(spec.get("nodeName") or "")),
+        "bound": _bound(metadata, status),
+        "terminal": str(status.get("phase")) in _ENDED,
+        "deleting": metadata.get("deletionTimestamp") is not None,
+        "mirror": mirror_claim(metadata),
+        "origin": origin_of(metadata, spec),
+    }
+
+
+def _reported_qos(status: Mapping[str, Any]) -> str | None:
+    reported = str(status.get("qosClass"))
+    return reported if reported in _QOS_CLASSES else None
 
 
 class _PodReader:
@@ -92,25 +106,39 @@ class _PodReader:
         self.metadata = self.mapping(pod, "metadata", "metadata")
         self.name = str(self.metadata.get("name") or "(unnamed)")
         self.spec = self.mapping(pod, "spec", "spec")
-        self._ended = frozenset(self._ended_init_containers(pod))
+        self.status = self.mapping(pod, "status", "status")
+        self._ended: frozenset[str] = frozenset()
         self._resources_of_each: list[tuple[Resources, Resources]] = []
         self._parts: list[tuple[ContainerKind, Resources]] = []
 
     def uid(self) -> str:
-        """The UID that the pod's cgroups carry."""
-        annotations = self.mapping(self.metadata, "annotations", "metadata.annotations")
-        uid = annotations.get(MIRROR_ANNOTATION) or self.metadata.get("uid")
-        if not isinstance(uid, str) or not uid:
+        """The pod's UID. That of a static pod is found later; see `mirror_pods`."""
+        uid = self.metadata.get("uid")
+        if not uid:
             raise self._error("metadata.uid", "is missing; give the pod a uid")
+        if not isinstance(uid, str) or not is_pod_uid(uid):
+            raise self._error("metadata.uid", f"{uid!r:.40} is not the UID of a pod")
         return uid
+
+    def labels(self) -> Mapping[str, str]:
+        """The pod's labels."""
+        labels = self.mapping(self.metadata, "labels", "metadata.labels")
+        if not _is_labels(labels):
+            raise self._error("metadata.labels", "must be texts")
+        return labels
 
     def containers(self) -> Iterator[ContainerView]:
         """Init containers, then app containers."""
-        for key in ("initContainers", "containers"):
-            field = f"spec.{key}"
-            listed = self.spec.get(key) or []
+        lists = {key: self.spec.get(key) or [] for key in ("initContainers", "containers")}
+        for key, listed in lists.items():
             if not isinstance(listed, list):
-                raise self._error(field, "must be a list of containers")
+                raise self._error(f"spec.{key}", "must be a list of containers")
+        if (count := sum(map(len, lists.values()))) > MAX_CONTAINERS:
+            problem = f"{count} with spec.initContainers; give the pod at most {MAX_CONTAINERS}"
+            raise self._error("spec.containers", problem)
+        self._ended = frozenset(self._ended_init_containers())
+        for key, listed in lists.items():
+            field = f"spec.{key}"
             for index, container in enumerate(listed):
                 yield self._container(container, f"{field}[{index}]", init=key != "containers")
         if not self._resources_of_each:
@@ -123,17 +151,17 @@ class _PodReader:
             return None
         for name, limit in limits.items():
             requests.setdefault(name, self._sum_of_containers(name) or limit)
-        return PodLevel(_cpu_millis(requests), _memory(requests))
+        return PodLevel(cpu_millis(requests), memory_amounts(requests))
 
     def qos(self) -> str:
         """The QoS class. Source: Kubernetes v1.36, `ComputePodQOS`."""
         asked = self._resources_of_each
         if self.spec.get("resources") is not None:
             asked = [self._resources(self.spec, "spec.resources", defaults=False)]
-        requests, limits = (_sum(pair[side] for pair in asked) for side in (0, 1))
+        requests, limits = (sum_positive(pair[side] for pair in asked) for side in (0, 1))
         if not requests and not limits:
             return "BestEffort"
-        complete = all(_cpu_and_memory(pair[1]).keys() == {CPU, MEMORY} for pair in asked)
+        complete = all(positive(pair[1]).keys() == {CPU, MEMORY} for pair in asked)
         return "Guaranteed" if complete and requests == limits else "Burstable"
 
     def mapping(self, parent: Any, key: str, field: str) -> Mapping[str, Any]:
@@ -151,6 +179,8 @@ class _PodReader:
         name = container.get("name")
         if not isinstance(name, str) or not name:
             raise self._error(f"{field}.name", "is missing; give the container a name")
+        if len(name) > NAME_LENGTH or not name.isprintable():
+            raise self._error(f"{field}.name", f"{name!r:.80} is not the name of a container")
         requests, limits = self._resources(container, f"{field}.resources", defaults=True)
         kind = ContainerKind.APP
         if init:
@@ -164,10 +194,10 @@ class _PodReader:
         return ContainerView(
             name=intern(name),
             kind=kind,
-            cpu_millis=_cpu_millis(requests),
-            memory=_memory(requests),
+            cpu_millis=cpu_millis(requests),
+            memory=memory_amounts(requests),
             matched=all(
-                requests.get(key) and requests[key] == limits.get(key) for key in _CPU_AND_MEMORY
+                requests.get(key) and requests[key] == limits.get(key) for key in CPU_AND_MEMORY
             ),
             ended=kind is ContainerKind.INIT and name in self._ended,
         )
@@ -179,13 +209,17 @@ class _PodReader:
         return (limits | requests if defaults else requests), limits
 
     def _quantities(self, resources: Mapping[str, Any], key: str, field: str) -> Resources:
-        found = {}
+        found: Resources = {}
         for name, value in self.mapping(resources, key, f"{field}.{key}").items():
-            if name in _CPU_AND_MEMORY or name.startswith(HUGEPAGES_PREFIX):
+            if name in CPU_AND_MEMORY or name.startswith(HUGEPAGES_PREFIX):
                 try:
-                    found[name] = parse_quantity(value)
+                    quantity = parse_quantity(value)
                 except QuantityError as error:
-                    raise self._error(f"{field}.{key}.{name}", str(error)) from error
+                    raise self._error(
+                        f"{field}.{key}.{ascii(name)[1:-1]:.80}", str(error)
+                    ) from error
+                if known := canonical_resource(name):
+                    found[known] = found.get(known, 0) + quantity
         return found
 
     def _sum_of_containers(self, name: str) -> Fraction:
@@ -204,9 +238,8 @@ class _PodReader:
                 apps += amount
         return max(peak, sidecars + apps)
 
-    def _ended_init_containers(self, pod: Mapping[str, Any]) -> Iterator[str]:
-        status = self.mapping(pod, "status", "status")
-        for entry in _objects(status.get("initContainerStatuses")):
+    def _ended_init_containers(self) -> Iterator[str]:
+        for entry in _objects(self.status.get("initContainerStatuses")):
             state = self.mapping(entry, "state", "status.initContainerStatuses[].state")
             ended = self.mapping(state, "terminated", "status.initContainerStatuses[].state")
             if ended.get("exitCode") == 0:
@@ -216,27 +249,7 @@ class _PodReader:
         return PodFormatError(self.name, field, problem)
 
 
-_CPU_AND_MEMORY: Final = (CPU, MEMORY)
-
-
-def _cpu_millis(requests: Resources) -> int:
-    return ceil(requests.get(CPU, Fraction(0)) * 1000)
-
-
-def _memory(requests: Resources) -> tuple[tuple[str, int], ...]:
-    return amounts((intern(name), ceil(q)) for name, q in requests.items() if name != CPU)
-
-
-def _cpu_and_memory(resources: Resources) -> Resources:
-    return {name: q for name, q in resources.items() if name in _CPU_AND_MEMORY and q > 0}
-
-
-def _sum(each: Iterable[Resources]) -> Resources:
-    total: Resources = {}
-    for resources in each:
-        for name, quantity in _cpu_and_memory(resources).items():
-            total[name] = total.get(name, Fraction(0)) + quantity
-    return total
+_PARTS: Final = ("spec", "status")
 
 
 def _bound(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> str:
@@ -244,6 +257,12 @@ def _bound(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> str:
         if condition.get("type") == "PodScheduled" and condition.get("status") == "True":
             return str(condition.get("lastTransitionTime") or "")
     return str(metadata.get("creationTimestamp") or "")
+
+
+def _is_labels(labels: object) -> bool:
+    return isinstance(labels, Mapping) and all(
+        isinstance(text, str) for pair in labels.items() for text in pair
+    )
 
 
 def _objects(listed: object) -> Sequence[Mapping[str, Any]]:

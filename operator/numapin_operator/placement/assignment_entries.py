@@ -1,16 +1,19 @@
 """Pod allocations and refusals as the entries of a NodeAssignment, and allocations back."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
 
-from numapin_api.nodeassignment import ContainerAssignment, MemoryBlock, Refusal
+from numapin_api.nodeassignment import (
+    MESSAGE_LENGTH,
+    ContainerAssignment,
+    MemoryBlock,
+    Refusal,
+)
+from numapin_api.text import cut_text
 from numapin_api.topology import Topology
 from numapin_operator.placement.allocations import Block, ContainerAllocation, PodAllocation
 from numapin_operator.placement.errors import PlacementError
 from numapin_operator.placement.masks import CpuMask, NumaMask, numa_mask
 from numapin_operator.placement.requests import PodView
-
-_LONGEST_MESSAGE: Final = 2048
 
 
 def allocation_of(uid: str, entries: Sequence[ContainerAssignment]) -> PodAllocation:
@@ -93,5 +96,5 @@ def refusal_of(pod: PodView, error: PlacementError) -> Refusal:
         pod=pod.name,
         container=error.container,
         reason=error.reason,
-        message=str(error)[:_LONGEST_MESSAGE],
+        message=cut_text(str(error), MESSAGE_LENGTH),
     )

@@ -65,6 +65,18 @@ class SharedPoolEmptyError(PlacementError):
     reason = Reason.SHARED_POOL_EMPTY
 
 
+class AssignmentFullError(PlacementError):
+    """The NodeAssignment has no room for the pod's containers."""
+
+    reason = Reason.ASSIGNMENT_FULL
+
+
+class InvalidPodError(PlacementError):
+    """The pod has a field that cannot be used; it stays on its node and shares."""
+
+    reason = Reason.INVALID_POD
+
+
 class PolicyError(Exception):
     """A policy cannot work on this machine; the text names the field and the remedy."""
 

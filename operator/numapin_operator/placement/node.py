@@ -3,7 +3,7 @@
 from numapin_api.cpuset import CpuSet
 from numapin_operator.placement.allocations import PodAllocation
 from numapin_operator.placement.cpumanager.pool import CpuPool
-from numapin_operator.placement.errors import PlacementError
+from numapin_operator.placement.errors import InvalidPodError, PlacementError
 from numapin_operator.placement.explain import arithmetic
 from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.pod import PodPlacement
@@ -60,8 +60,10 @@ class Node:
         """Give a pod's containers what they ask for, or nothing at all.
 
         Raises:
-            PlacementError: the pod does not fit; the node is unchanged.
+            PlacementError: the pod does not fit, or it is invalid; the node is unchanged.
         """
+        if pod.problem:
+            raise InvalidPodError(pod.problem)
         placement = PodPlacement(self.policy, self.cpus, self.memory, pod)
         try:
             allocation = placement.run()

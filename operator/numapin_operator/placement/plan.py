@@ -1,12 +1,15 @@
 """A policy, a topology, pods and the assignment in force become the next NodeAssignment."""
 
-from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import Final
 
+from numapin_api.conditions import Reason
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import (
+    MAX_REFUSED,
     ContainerAssignment,
     NodeAssignmentSpec,
     Pools,
@@ -19,11 +22,19 @@ from numapin_operator.placement.assignment_entries import (
     on_this_machine,
     refusal_of,
 )
-from numapin_operator.placement.errors import PlacementError, PolicyError
+from numapin_operator.placement.errors import (
+    AssignmentFullError,
+    PlacementError,
+    PolicyError,
+)
 from numapin_operator.placement.masks import NO_CPUS, CpuMask
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.policy import NodePolicy, resolve
 from numapin_operator.placement.requests import PodView
+from numapin_operator.placement.room import Room, check_blocks
+
+MORE_TRIED: Final = 128
+"""Refused pods that are tried at each plan although `refused` has no room for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +78,10 @@ def plan_node(
     released once it has ended or is not in `pods`, and its UID is not in `running`; those of an
     ordinary init container once it has ended.
 
+    The spec stays within what etcd takes: a pod whose containers it has no room for is refused. A
+    refusal that `refused` has no room for does not stand: the pod is tried again at each plan, or
+    not at all if there are very many.
+
     Args:
         topology: the machine.
         policy: the policy that governs the node, with its reserved CPUs (see `with_reserved`).
@@ -95,35 +110,69 @@ def plan_with(
     kept = _kept(policy.topology, previous, alive, running)
     for uid, entries in kept.items():
         node.adopt(allocation_of(uid, entries))
-    refused = {
-        refusal.pod_uid: refusal
-        for refusal in (previous.refused if previous else ())
-        if refusal.pod_uid in alive
-    }
-    unplaced = list(_unplaced(node, pods, refused))
-    later = _without_ending(node, alive) if unplaced else None
+    refused = dict(_standing(previous, alive))
+    room = Room(chain.from_iterable(kept.values()))
+    trial = _place_new(node, pods, refused, room)
+    later = _without_ending(node, alive) if trial.failed else None
     queued: list[str] = []
-    for pod, problem in unplaced:
+    for pod, problem in trial.failed:
         if later is not None and _finds_room(later, pod):
             queued.append(f"{pod.namespace}/{pod.name}")
         else:
             refused[pod.uid] = refusal_of(pod, problem)
-    placed = [allocation for uid, allocation in node.allocations.items() if uid not in kept]
-    containers = (*chain.from_iterable(kept.values()), *entries_of(placed, policy.topology))
-    spec = _spec(policy, node, containers, tuple(refused.values()))
+    listed = room.cut(refused.values())
+    spec = _spec(policy, node, (*chain.from_iterable(kept.values()), *trial.entries))
+    omitted = len(refused) - len(listed) + trial.untried
+    spec = spec.model_copy(update={"refused": listed, "refused_omitted": omitted or None})
     return Plan(spec, tuple(_waiting(policy, node)), tuple(queued))
 
 
-def _unplaced(
-    node: Node, pods: Sequence[PodView], refused: Container[str]
-) -> Iterator[tuple[PodView, PlacementError]]:
-    """Place every new pod; yield those that cannot be placed, with the reason."""
+def _standing(
+    previous: NodeAssignmentSpec | None, alive: dict[str, PodView]
+) -> Iterator[tuple[str, Refusal]]:
+    """The refusals that stand, by pod; an invalid pod that has become valid is tried again."""
+    for refusal in previous.refused if previous else ():
+        pod = alive.get(refusal.pod_uid)
+        if pod is not None and (pod.problem or refusal.reason != Reason.INVALID_POD):
+            yield refusal.pod_uid, refusal
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """What became of the new pods: entries, those that failed, and how many were not tried."""
+
+    entries: list[ContainerAssignment] = field(default_factory=list)
+    failed: list[tuple[PodView, PlacementError]] = field(default_factory=list)
+    untried: int = 0
+
+
+def _place_new(node: Node, pods: Sequence[PodView], refused: Collection[str], room: Room) -> _Trial:
+    """Place every new pod, until so many are refused that the rest is not tried."""
+    trial, untried = _Trial(), 0
     for pod in pods:
-        if pod.uid not in node.allocations and pod.uid not in refused and node.wants(pod):
-            try:
-                node.place(pod)
-            except PlacementError as problem:
-                yield pod, problem
+        if pod.uid in node.allocations or pod.uid in refused or not node.wants(pod):
+            continue
+        if len(refused) + len(trial.failed) >= MAX_REFUSED + MORE_TRIED:
+            untried += 1
+            continue
+        try:
+            trial.entries.extend(_place(node, pod, room))
+        except PlacementError as problem:
+            trial.failed.append((pod, problem))
+    return replace(trial, untried=untried)
+
+
+def _place(node: Node, pod: PodView, room: Room) -> tuple[ContainerAssignment, ...]:
+    """Place a pod, and make its entries; nothing changes if the assignment is full."""
+    allocation = node.place(pod)
+    try:
+        check_blocks(allocation)
+        entries = tuple(entries_of((allocation,), node.policy.topology))
+        room.take(entries)
+    except AssignmentFullError:
+        node.release(pod.uid)
+        raise
+    return entries
 
 
 def _without_ending(node: Node, alive: dict[str, PodView]) -> Node | None:
@@ -176,10 +225,7 @@ def _ended(pod: PodView) -> frozenset[str]:
 
 
 def _spec(
-    policy: NodePolicy,
-    node: Node,
-    containers: tuple[ContainerAssignment, ...],
-    refused: tuple[Refusal, ...],
+    policy: NodePolicy, node: Node, containers: tuple[ContainerAssignment, ...]
 ) -> NodeAssignmentSpec:
     held = NO_CPUS
     for allocation in node.allocations.values():
@@ -193,7 +239,6 @@ def _spec(
         cpu_quota=policy.spec.cpu_quota,
         isolation=policy.spec.isolation,
         containers=containers,
-        refused=refused,
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
@@ -54,6 +54,18 @@ class PodLevel:
     memory: Amounts = ()
 
 
+class MirrorClaim(NamedTuple):
+    """What a pod that says it mirrors a static pod gives as proof.
+
+    `uid` is that of the static pod, `node_name` and `node_uid` those of the Node that owns the
+    mirror pod; each is empty if it is missing or malformed.
+    """
+
+    uid: str
+    node_name: str
+    node_uid: str
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Who created a pod, and how important it is; pods of one controller share one value.
@@ -85,6 +97,8 @@ class PodView:
         deleting: it is being deleted.
         selected: the policy's selectors choose it.
         origin: who created it, and how important it is.
+        mirror: set if the pod says that it mirrors a static pod; not checked yet.
+        problem: why nothing can be assigned to it, with the field; empty if something can.
     """
 
     uid: str
@@ -100,6 +114,8 @@ class PodView:
     selected: bool = True
     labels: Mapping[str, str] = field(default_factory=dict)
     origin: Origin = NO_ORIGIN
+    mirror: MirrorClaim | None = None
+    problem: str = ""
 
     @property
     def order(self) -> tuple[str, str, str]:

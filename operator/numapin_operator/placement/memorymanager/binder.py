@@ -11,7 +11,6 @@ from numapin_operator.placement.requests import Amounts, ContainerKind, Containe
 from numapin_operator.placement.topologymanager.hints import MemoryHints
 from numapin_operator.placement.topologymanager.merge import MergedHint
 
-
 _Place = tuple[NumaMask, str]
 """NUMA nodes that memory is bound on together, and the resource."""
 

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from numapin_operator.observe.pod_parser import CRITICAL_PRIORITY, parse_pod
-from numapin_operator.placement import ContainerKind, Origin, PodFormatError
+from numapin_operator.observe.pod_origin import CRITICAL_PRIORITY
+from numapin_operator.observe.pod_parser import parse_pod
+from numapin_operator.placement import ContainerKind, MirrorClaim, Origin, PodFormatError
 from numapin_operator.placement.requests import pod_cpus, pod_memory
 
 MIB = 1 << 20
@@ -115,9 +116,11 @@ def test_what_the_operator_needs_of_a_live_pod() -> None:
         "creationTimestamp": "2026-01-01T00:00:00Z",
         "deletionTimestamp": "2026-01-03T00:00:00Z",
         "annotations": {"kubernetes.io/config.mirror": "static-uid"},
+        "ownerReferences": [{"kind": "Node", "name": "n1", "uid": "uid-n1"}],
     }
     view = parse_pod(given)
-    assert (view.uid, view.namespace, view.node) == ("static-uid", "web", "n1")
+    assert (view.uid, view.namespace, view.node) == ("u", "web", "n1")
+    assert view.mirror == MirrorClaim("static-uid", "n1", "uid-n1")
     assert view.order == (bound, "web", "p")
     assert (view.terminal, view.deleting, view.labels["app"]) == (True, True, "x")
 

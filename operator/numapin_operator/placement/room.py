@@ -1,0 +1,101 @@
+"""How much of a NodeAssignment is left while pods are placed, and what does not fit in.
+
+An object that is larger than etcd takes would never be written, and the node would stand still. So
+a pod that does not fit is refused, and `refused` is cut. Does no I/O.
+"""
+
+import json
+from collections.abc import Iterable
+from typing import Final
+
+from numapin_api.nodeassignment import (
+    CONTAINERS_BYTES,
+    MAX_BLOCK_NODES,
+    MAX_BLOCKS,
+    MAX_ENTRIES,
+    MAX_REFUSED,
+    SPEC_BYTES,
+    ContainerAssignment,
+    Refusal,
+)
+from numapin_operator.placement.allocations import PodAllocation
+from numapin_operator.placement.errors import AssignmentFullError
+
+_ENTRY_BYTES: Final = 150
+_BLOCK_BYTES: Final = 90
+_ID_BYTES: Final = 5
+_REFUSAL_BYTES: Final = 100
+_ESCAPED: Final = "<>&"
+"""JSON: keys and punctuation of an entry, of a memory block with its size, of an id in a list, and
+of a refusal. The API server writes each of the last characters as six bytes."""
+
+
+class Room:
+    """What a NodeAssignment still has room for."""
+
+    def __init__(self, kept: Iterable[ContainerAssignment]) -> None:
+        """Start with the entries that stay."""
+        self._entries = self._bytes = 0
+        for entry in kept:
+            self._entries += 1
+            self._bytes += entry_bytes(entry)
+
+    def take(self, entries: Iterable[ContainerAssignment]) -> None:
+        """Add the entries of one pod.
+
+        Raises:
+            AssignmentFullError: there is no room for them; nothing is added.
+        """
+        listed = tuple(entries)
+        count, size = self._entries + len(listed), self._bytes + sum(map(entry_bytes, listed))
+        if count > MAX_ENTRIES:
+            raise AssignmentFullError(
+                f"wanted {len(listed)} entries in the NodeAssignment, which has {self._entries} and"
+                f" takes {MAX_ENTRIES}; run fewer containers on this node"
+            )
+        if size > CONTAINERS_BYTES:
+            raise AssignmentFullError(
+                f"wanted {size - self._bytes} bytes in the NodeAssignment, which has {self._bytes}"
+                f" and takes {CONTAINERS_BYTES}; run fewer containers on this node"
+            )
+        self._entries, self._bytes = count, size
+
+    def cut(self, refused: Iterable[Refusal]) -> tuple[Refusal, ...]:
+        """The first refusals, as many as there is room for."""
+        left, listed = SPEC_BYTES - self._bytes, list[Refusal]()
+        for refusal in refused:
+            left -= refusal_bytes(refusal)
+            if left < 0 or len(listed) == MAX_REFUSED:
+                break
+            listed.append(refusal)
+        return tuple(listed)
+
+
+def check_blocks(allocation: PodAllocation) -> None:
+    """Refuse a pod whose memory lies on more NUMA nodes than an entry can list.
+
+    Raises:
+        AssignmentFullError: it does.
+    """
+    for container in (*allocation.containers, *filter(None, (allocation.pod_level,))):
+        most = max((block.numa_nodes.bit_count() for block in container.memory), default=0)
+        if len(container.memory) > MAX_BLOCKS or most > MAX_BLOCK_NODES:
+            raise AssignmentFullError(
+                f"wanted memory of more than {MAX_BLOCKS} NUMA nodes, or of more than "
+                f"{MAX_BLOCK_NODES} together; request less memory"
+            )
+
+
+def entry_bytes(entry: ContainerAssignment) -> int:
+    """The most bytes that an entry takes in etcd; names of Kubernetes are plain ASCII."""
+    names = len(entry.pod_uid) + len(entry.namespace) + len(entry.pod) + len(entry.container)
+    ids = len(entry.cpus) + len(entry.mems) + sum(len(one.numa_nodes) for one in entry.memory)
+    return _ENTRY_BYTES + names + _BLOCK_BYTES * len(entry.memory) + _ID_BYTES * ids
+
+
+def refusal_bytes(refusal: Refusal) -> int:
+    """The most bytes that a refusal takes in etcd."""
+    names = len(refusal.pod_uid) + len(refusal.namespace) + len(refusal.pod)
+    escaped = 5 * sum(map(refusal.message.count, _ESCAPED))
+    message = len(json.dumps(refusal.message)) + escaped
+    return _REFUSAL_BYTES + names + len(refusal.container or "") + len(refusal.reason) + message
