@@ -32,7 +32,7 @@ from numapin_enforcer.node.lock import NodeLock, wait_for_lock
 from numapin_enforcer.node.realtime import raise_priority
 from numapin_enforcer.release import ReleaseError, lock_for_release, release_all
 from numapin_enforcer.runtime.container_names import ContainerNames
-from numapin_enforcer.runtime.previous import PreviousUpdates
+from numapin_enforcer.runtime.previous_updates import PreviousUpdates
 from numapin_enforcer.runtime.updater import RuntimeUpdater
 from numapin_enforcer.settings import Settings, parse_settings
 from numapin_enforcer.status.events import EventPoster

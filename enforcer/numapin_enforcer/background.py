@@ -17,13 +17,9 @@ from numapin_enforcer.plan.drift import Drift
 from numapin_enforcer.reconciler import Converged
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.interface import RuntimeVersion
-from numapin_enforcer.runtime.previous import PreviousUpdates
-from numapin_enforcer.runtime.updater import (
-    QUOTA_LIFTED,
-    RuntimeUpdater,
-    find_containers,
-    resources_to_send,
-)
+from numapin_enforcer.runtime.previous_updates import PreviousUpdates
+from numapin_enforcer.runtime.resources_to_send import find_containers, resources_to_send
+from numapin_enforcer.runtime.updater import QUOTA_LIFTED, RuntimeUpdater
 from numapin_enforcer.status.conditions import cgroup_obstacles, moving, stale_in_runtime
 from numapin_enforcer.status.reporter import BackgroundReport
 from numapin_enforcer.systemd.interface import SliceSets

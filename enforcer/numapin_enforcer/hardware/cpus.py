@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.hardware.files import CPU_FOLDER, SysfsTree
+from numapin_enforcer.hardware.sysfs_tree import CPU_FOLDER, SysfsTree
 
 _TOPOLOGY: Final = f"{CPU_FOLDER}/cpu{{}}/topology"
 _CACHE: Final = f"{CPU_FOLDER}/cpu{{}}/cache"

@@ -7,7 +7,6 @@ from numapin_api.conditions import Reason
 from numapin_api.cpuset import MemSet
 from numapin_api.topology import NO_CACHE, Cpu, Topology
 from numapin_enforcer.hardware.cpus import CpuFacts, read_cpus
-from numapin_enforcer.hardware.files import CPU_FOLDER, Remarks, SysfsTree
 from numapin_enforcer.hardware.numa import (
     assign_cpus,
     note_empty_nodes,
@@ -16,6 +15,8 @@ from numapin_enforcer.hardware.numa import (
     read_single_node,
 )
 from numapin_enforcer.hardware.pci import read_pci
+from numapin_enforcer.hardware.remarks import Remarks
+from numapin_enforcer.hardware.sysfs_tree import CPU_FOLDER, SysfsTree
 
 
 class DiscoveryError(Exception):

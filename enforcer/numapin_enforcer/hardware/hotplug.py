@@ -5,7 +5,8 @@ from typing import Final
 
 from numapin_api.topology import Topology
 from numapin_enforcer.hardware.discovery import discover
-from numapin_enforcer.hardware.files import CPU_FOLDER, NODE_FOLDER, Remarks, SysfsTree
+from numapin_enforcer.hardware.remarks import Remarks
+from numapin_enforcer.hardware.sysfs_tree import CPU_FOLDER, NODE_FOLDER, SysfsTree
 
 WATCHED: Final = (f"{CPU_FOLDER}/online", f"{NODE_FOLDER}/online", f"{NODE_FOLDER}/has_memory")
 """The files that a hotplug changes; reading them is quick enough for every pass."""

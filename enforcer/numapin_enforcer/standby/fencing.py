@@ -11,7 +11,7 @@ from typing import Final, NoReturn
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_daemon.clock import Clock, SystemClock
-from numapin_enforcer.assignment.local_copy import LocalCopy, LocalCopyError
+from numapin_enforcer.assignment.local_copy import LocalCopy
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
 from numapin_enforcer.cgroups.naming import CgroupNaming
@@ -25,6 +25,7 @@ from numapin_enforcer.plan.writes import Plan, plan
 from numapin_enforcer.reconciler import Converged, Reconciler
 from numapin_enforcer.schedule import Schedule
 from numapin_enforcer.settings import NodeSettings
+from numapin_enforcer.standby.saved_spec import SavedSpec
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -57,36 +58,6 @@ class FenceGoal:
     def plan(self, tree: Tree, desired: Mapping[str, Desired]) -> Plan:
         """Nothing is written unless a cgroup has CPUs that it must not use."""
         return plan(tree, desired) if breached(tree, desired) else Plan(())
-
-
-class SavedSpec:
-    """The last accepted spec as the enforcer left it on the node; read again when it changed."""
-
-    def __init__(self, copy: LocalCopy) -> None:
-        self._copy = copy
-        self._seen: tuple[int, int] | None = None
-        self._spec: NodeAssignmentSpec | None = None
-
-    def spec(self) -> NodeAssignmentSpec | None:
-        """What must be in force; None if nothing must, or the copy is not usable."""
-        try:
-            found = self._copy.path.stat()
-        except FileNotFoundError:
-            self._seen = self._spec = None
-            return None
-        seen = (found.st_ino, found.st_mtime_ns)
-        if seen != self._seen:
-            self._seen, self._spec = seen, self._read()
-        return self._spec
-
-    def _read(self) -> NodeAssignmentSpec | None:
-        try:
-            saved = self._copy.read()
-        except LocalCopyError as error:
-            LOG.warning("the local copy of the assignment is unusable", extra={"error": error})
-            return None
-        enforced = saved is not None and saved.spec.mode != "None" and saved.spec.pools is not None
-        return saved.spec if saved is not None and enforced else None
 
 
 class Standby:

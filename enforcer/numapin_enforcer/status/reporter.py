@@ -24,6 +24,7 @@ from numapin_enforcer.plan.drift import Drift, DriftCount
 from numapin_enforcer.status.conditions import cgroup_obstacles, judge
 from numapin_enforcer.status.events import EventPoster
 from numapin_enforcer.status.publisher import Publisher
+from numapin_enforcer.status.readiness import missing
 from numapin_enforcer.status.status_builder import Report, Scene, build_report
 from numapin_enforcer.status.summary import Summary, Unfinished, summarize
 
@@ -176,12 +177,3 @@ class StatusReporter:
         if self._summarized is None or self._summarized[0] != arguments:
             self._summarized = (arguments, summarize(*arguments))
         return self._summarized[1]
-
-
-def missing(problems: Mapping[str, str], report: Report) -> dict[str, str]:
-    """What keeps the enforcer from being ready, for /readyz."""
-    found = {name: problem for name, problem in problems.items() if problem}
-    for verdict in report.verdicts:
-        if verdict.type == "Ready" and not verdict.holds:
-            found["enforcement"] = f"{verdict.reason}: {verdict.message}"
-    return found

@@ -8,7 +8,7 @@ from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Cgroup, Version, tree_of
 from numapin_enforcer.plan.desired import Desired
 from numapin_enforcer.runtime.interface import ContainerResources
-from numapin_enforcer.runtime.updater import (
+from numapin_enforcer.runtime.resources_to_send import (
     ResourcesToSend,
     find_containers,
     resources_to_send,

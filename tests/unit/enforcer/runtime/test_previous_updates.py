@@ -7,7 +7,7 @@ import pytest
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_enforcer.runtime.interface import ContainerResources
-from numapin_enforcer.runtime.previous import PreviousUpdates
+from numapin_enforcer.runtime.previous_updates import PreviousUpdates
 from support.values.specs_and_trees import GUEST, NAMES, OWNER, POD, SANDBOX, assigned, spec
 
 ENFORCED = spec(assigned("owner", "4-5", "1"), assigned("guest", "0-3", exclusive=False))

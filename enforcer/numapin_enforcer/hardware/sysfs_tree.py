@@ -1,4 +1,4 @@
-"""Reads single files of a sysfs tree, and collects remarks on what is wrong in them."""
+"""Reads single files and folders of a machine's /sys or /proc."""
 
 import errno
 import os
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from numapin_api.cpuset import MAX_ID, CpuSet, ListFormatError
+from numapin_enforcer.hardware.remarks import Remarks
 
 CPU_FOLDER: Final = "devices/system/cpu"
 NODE_FOLDER: Final = "devices/system/node"
@@ -22,29 +23,6 @@ _MASK = re.compile(r"[0-9a-fA-F]{1,8}(,[0-9a-fA-F]{1,8})*", re.ASCII)
 _NUMBER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 
 Value = TypeVar("Value")
-
-
-class Remarks:
-    """What is wrong in a machine's files: each remark once, with all CPUs that it is true of.
-
-    `{}` in a text stands for the CPUs (or NUMA nodes), and is replaced at the end.
-    """
-
-    def __init__(self) -> None:
-        self._masks: dict[str, int] = {}
-
-    def add(self, text: str, *ids: int) -> None:
-        """Note `text` for some CPUs or NUMA nodes, or for the whole machine."""
-        mask = self._masks.get(text, 0)
-        for one in ids:
-            mask |= 1 << one
-        self._masks[text] = mask
-
-    def texts(self) -> tuple[str, ...]:
-        """The remarks, in the order in which they were first added."""
-        return tuple(
-            text.replace("{}", str(CpuSet.from_mask(mask))) for text, mask in self._masks.items()
-        )
 
 
 class SysfsTree:

@@ -1,0 +1,55 @@
+"""Which resources the runtime must have for a container, by what is desired and was sent before."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from numapin_api.cpuset import MemSet
+from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
+from numapin_enforcer.cgroups.tree import Tree
+from numapin_enforcer.plan.desired import Desired
+from numapin_enforcer.runtime.interface import ContainerResources
+
+
+def find_containers(tree: Tree, naming: CgroupNaming) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Container id (or sandbox id) to its cgroup's path and its pod's UID."""
+    for path in tree.cgroups:
+        parsed = naming.parse(path)
+        if parsed.kind is Kind.CONTAINER:
+            yield parsed.container_id, (path, parsed.pod_uid)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourcesToSend:
+    """What the runtime must have for a container.
+
+    `are_new` is False if `resources` are what it was sent before, since the kernel does not have
+    the desired CPUs yet.
+    """
+
+    resources: ContainerResources
+    are_new: bool
+
+
+def resources_to_send(
+    desired: Mapping[str, Desired], tree: Tree, path: str, sent: ContainerResources | None
+) -> ResourcesToSend | None:
+    """What the runtime must have for a container: its exclusive CPUs, and later what replaced them.
+
+    Args:
+        desired: what each cgroup of `tree` should have.
+        tree: what the kernel has.
+        path: the container's cgroup.
+        sent: what the runtime was sent before; None if nothing.
+
+    Returns:
+        None for a container that was never exclusive: the runtime is sent nothing for it.
+    """
+    wanted = desired.get(path)
+    if wanted is None or (not wanted.exclusive_container and sent is None):
+        return None
+    if tree.cgroups[path].effective_cpus != wanted.cpus:
+        return ResourcesToSend(sent, are_new=False) if sent is not None else None
+    assigned = wanted.container is not None and bool(wanted.container.mems)
+    needs_mems = assigned or (sent is not None and bool(sent.mems))
+    resources = ContainerResources(wanted.cpus, wanted.mems if needs_mems else MemSet())
+    return ResourcesToSend(resources, are_new=True)
