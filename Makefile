@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format schema proto system test demo lab bench scale figures
+.PHONY: help setup check format schema proto system test demo lab bench scale hostile figures
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,7 @@ check: setup  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy crds daemon client operator enforcer cli lab tests benchmarks/enforcing
 	$(BIN)/mypy benchmarks/scale
+	$(BIN)/mypy benchmarks/hostile
 	$(BIN)/lint-imports
 
 format: setup  ## let ruff rewrite the sources
@@ -50,16 +51,19 @@ demo: setup system  ## run the example policy and pods on a real one-node Kubern
 lab: setup system  ## bring up a real one-node Kubernetes in .lab (docs/lab.md: status, down)
 	$(BIN)/python -m numapin_lab up
 
-# What runs by itself; pod_server.py is a part of informer.py.
+# What runs by itself; pod_server.py is a part of informer.py, and hostile measures nothing.
 ONLY := *
 SCRIPTS := $(wildcard $(foreach name,$(ONLY),benchmarks/$(name).py benchmarks/$(name)/run.py))
-BENCHMARKS := $(filter-out benchmarks/pod_server.py,$(SCRIPTS))
+BENCHMARKS := $(filter-out benchmarks/pod_server.py benchmarks/hostile/run.py,$(SCRIPTS))
 
 bench: setup system  ## run all benchmarks (ONLY="enforcing placement": only these)
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done
 
 scale: setup system  ## measure the operator with 500 to 5,000 nodes (an hour, 12 GiB of memory)
 	$(BIN)/python benchmarks/scale/run.py --nodes 500,1000,2000,5000 --output docs/images/scale.json
+
+hostile: setup system  ## an hour of random valid and hostile objects against the operator
+	$(BIN)/python benchmarks/hostile/run.py --minutes 60
 
 figures: setup system  ## measure enforcing on this machine, and draw the pictures in docs
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'

@@ -8,8 +8,10 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from numapin_lab.processes.ports import choose
 from numapin_lab.processes.usage import cpu_seconds, peak_mib, resident_mib
@@ -124,19 +126,38 @@ class OperatorRun:
 
     def leads(self) -> bool:
         """Whether it says that it is ready and leads."""
-        if self._process.poll() is not None:
+        if self.ended:
             raise ChildProcessError(f"the operator ended with {self._process.returncode}")
-        answer = ask(self.port, "/readyz")
+        answer = self.readiness()
         return answer is not None and answer[0] == http.client.OK and "leading" in answer[1]
 
-    def said(self, message: str) -> int:
-        """How many lines of its log have this message."""
-        lines = self.log.read_bytes()[self._read :].splitlines()
-        return sum(_message(line) == message for line in lines)
+    @property
+    def ended(self) -> bool:
+        """Whether the process has ended."""
+        return self._process.poll() is not None
+
+    def readiness(self) -> tuple[int, str] | None:
+        """What /readyz answers, or None while nobody listens."""
+        return ask(self.port, "/readyz")
+
+    def said(self, text: str) -> int:
+        """How many lines of its log have this text."""
+        return sum(line.get("text") == text for line in self.lines())
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """The lines of its log since its start."""
+        for line in self.log.read_bytes()[self._read :].splitlines():
+            try:
+                found = json.loads(line)
+            except ValueError:  # what Python itself prints
+                found = {"level": "error", "text": line.decode(errors="replace")}
+            yield found
 
     def stop(self) -> int:
         """End it as a pod is ended; its exit status."""
         self.silence.end()
+        if self._process.poll() is not None:
+            return self._process.returncode
         self._process.send_signal(signal.SIGTERM)
         try:
             return self._process.wait(STOP_SECONDS)
@@ -147,10 +168,3 @@ class OperatorRun:
 
 def _id(task: Path) -> int:
     return int(task.name)
-
-
-def _message(line: bytes) -> str:
-    try:
-        return str(json.loads(line).get("text"))
-    except ValueError:
-        return ""

@@ -69,22 +69,24 @@ class LargePlane(ControlPlane):
         return counted
 
     def replace_apiserver(self) -> float:
-        """Start a second API server, then kill the first one, as a rolling update does.
+        """Start another API server, then kill the one that runs, as a rolling update does.
 
-        The second one has no history of changes: a watch from a version before its start is
-        answered with 410. Returns the seconds for which no API server answered.
+        The new one has no history of changes: a watch from a version before its start is answered
+        with 410. Returns the seconds for which no API server answered.
         """
+        both = (self.apiserver, self.successor)
+        old, new = both if both[0].pid() is not None else reversed(both)
         before = self.started()
         for number in range(3):  # so that the versions which watchers know are older
             metadata = {"name": f"later-{number}-{time.time_ns()}", "namespace": "default"}
             self.api.create("/api/v1/namespaces/default/configmaps", {"metadata": metadata})
-        self.successor.start()
-        wait_until(lambda: self._replied_by_other(before), "the second API server", READY_SECONDS)
-        old = self.apiserver.pid()
-        assert old is not None
+        replace(new, ports=()).start()  # the port is not free, and need not be
+        wait_until(lambda: self._replied_by_other(before), "the new API server", READY_SECONDS)
+        pid = old.pid()
+        assert pid is not None
         begun = time.monotonic()
-        kill(old)
-        wait_until(self.api.ready, "the second API server", READY_SECONDS)
+        kill(pid)
+        wait_until(self.api.ready, "the new API server", READY_SECONDS)
         return time.monotonic() - begun
 
     def _replied_by_other(self, before: float) -> bool:

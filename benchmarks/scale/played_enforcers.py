@@ -1,6 +1,6 @@
 """A process that plays the enforcers of all nodes: it watches NodeAssignments, and reports.
 
-    python played_enforcers.py KUBECONFIG NOTES MACHINES --nodes N --pods P
+    python played_enforcers.py KUBECONFIG NOTES MACHINES --nodes N --pods P [--only NODE...]
 
 MACHINES is a JSON file of topologies. Each stand-in reports its machine once; then, for each
 generation of the spec, that the pools are in force, and a moment later that the new containers run:
@@ -15,9 +15,12 @@ clock at which the event arrived: `pod UID TIME placed|refused`, `spec NODE TIME
 import argparse
 import asyncio
 import json
+import os
+import subprocess
+import sys
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -47,6 +50,7 @@ class Enforcers:
 
     def __init__(self, api: ApiClient, pods: int, machines: Sequence[Json], notes: TextIO) -> None:
         self._api, self._pods, self._machines, self._notes = api, pods, machines, notes
+        self.only: frozenset[str] = frozenset()
         self._seen: set[str] = set()
         self._latest: dict[str, Json] = {}
         self._known: set[str] = set()
@@ -59,6 +63,8 @@ class Enforcers:
         now = time.monotonic()
         for change in changes:
             name = change.key.name
+            if self.only and name not in self.only:
+                continue
             if change.new is None:
                 self._notes.write(f"deleted {name} {now}\n")
                 self._latest.pop(name, None)
@@ -156,6 +162,26 @@ def slim(body: Json) -> Json:
     return {"generation": body["metadata"]["generation"], "spec": body["spec"]}
 
 
+@contextmanager
+def played(kubeconfig: Path, notes: Path, machines: Sequence[Json], *options: str) -> Iterator[int]:
+    """Run this program as a process of its own; yields its pid."""
+    file = notes.with_name("machines.json")
+    file.write_text(json.dumps(machines))
+    notes.touch()
+    with notes.with_suffix(".log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, __file__, kubeconfig, notes, file, *options],
+            stdout=log,
+            stderr=log,
+            env={**os.environ, "KUBECONFIG": ""},
+        )
+    try:
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
 async def play(options: argparse.Namespace) -> None:
     """Play until killed."""
     login = kubeconfig_login(str(options.kubeconfig))
@@ -163,6 +189,7 @@ async def play(options: argparse.Namespace) -> None:
     with options.notes.open("a") as notes:
         async with connect(login) as api, asyncio.TaskGroup() as tasks:
             enforcers = Enforcers(api, options.pods, machines, notes)
+            enforcers.only = frozenset(options.only)
             informer = Informer(api, Source(NODE_ASSIGNMENTS), slim, enforcers.note)
             tasks.create_task(informer.run(), name="assignments")
             for number in range(WRITERS):
@@ -178,9 +205,10 @@ def main() -> None:
     parser.add_argument("kubeconfig", type=Path)
     parser.add_argument("notes", type=Path)
     parser.add_argument("machines", type=Path)
-    parser.add_argument("--nodes", type=int, required=True)
-    parser.add_argument("--pods", type=int, required=True)
+    parser.add_argument("--nodes", type=int, default=0)
+    parser.add_argument("--pods", type=int, default=0)
     parser.add_argument("--heartbeats", action="store_true")
+    parser.add_argument("--only", nargs="*", default=())
     with suppress(KeyboardInterrupt):
         asyncio.run(play(parser.parse_args()))
 

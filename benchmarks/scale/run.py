@@ -28,7 +28,6 @@ import os
 import platform
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -41,6 +40,7 @@ import steps
 from notes import Notes
 from operator_process import OperatorRun
 from plane import LargePlane, large_plane
+from played_enforcers import played
 from population import Size, fill
 from steps import Scene, progress
 from table import rows
@@ -55,7 +55,6 @@ from numapin_lab.errors import LabError
 from numapin_lab.processes.daemons import kill
 
 ROOT = Path(__file__).parents[2]
-HERE = Path(__file__).parent
 STEPS = ("idle", "churn", "edit", "restart", "relist")
 
 
@@ -81,29 +80,6 @@ def filled_plane(folder: Path, size: Size) -> Iterator[LargePlane]:
         plane.stop()
 
 
-@contextmanager
-def enforcers(plane: LargePlane, size: Size, notes: Path, heartbeats: bool) -> Iterator[int]:
-    """The process that plays all enforcers; yields its pid."""
-    options = [f"--nodes={size.nodes}", f"--pods={size.pods}"]
-    options += ["--heartbeats"] if heartbeats else []
-    script = HERE / "played_enforcers.py"
-    machines = notes.with_name("machines.json")
-    machines.write_text(json.dumps(captured()))
-    notes.touch()
-    with notes.with_suffix(".log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, script, plane.kubeconfig, notes, machines, *options],
-            stdout=log,
-            stderr=log,
-            env={**os.environ, "KUBECONFIG": ""},
-        )
-    try:
-        yield process.pid
-    finally:
-        process.kill()
-        process.wait()
-
-
 async def measure(plane: LargePlane, folder: Path, size: Size, options: Any) -> dict[str, Any]:
     """All requested measurements of one size."""
     account = ServiceAccount(names.NAMESPACE, names.OPERATOR_SERVICE_ACCOUNT)
@@ -113,7 +89,9 @@ async def measure(plane: LargePlane, folder: Path, size: Size, options: Any) -> 
         policy = {"metadata": {"name": "scale"}, "spec": {"reserved": {"count": 2}}}
         await api.create(CPU_POLICIES, policy)
         notes = folder / "notes"
-        with enforcers(plane, size, notes, options.heartbeats):
+        played_options = [f"--nodes={size.nodes}", f"--pods={size.pods}"]
+        played_options += ["--heartbeats"] if options.heartbeats else []
+        with played(plane.kubeconfig, notes, captured(), *played_options):
             operator = OperatorRun(login, log, options.profile)
             scene = Scene(size, plane, api, Notes(notes), folder, login, operator)
             try:

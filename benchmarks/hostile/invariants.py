@@ -1,0 +1,187 @@
+"""What must hold all the time, whatever the authors do."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from operations import Cast
+from operator_process import OperatorRun
+from stage import Stage
+from tenant import guaranteed
+
+from numapin_api.cpuset import CpuSet
+from numapin_client.client import Source
+from numapin_client.errors import ClientError, NotFoundError
+from numapin_client.resources import EVENTS, NODE_ASSIGNMENTS, PODS, Json, Key
+
+Report = Callable[[str, str], None]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How long things may take, in seconds.
+
+    Attributes:
+        placed: from a valid pod on a control node until it has its CPUs.
+        silence: the operator's loop without an answer of /healthz.
+        told: from a refusal until its Event.
+    """
+
+    placed: float
+    silence: float
+    told: float
+
+
+@dataclass
+class Checks:
+    """All checks; `report` takes the name of an invariant and what was seen against it."""
+
+    stage: Stage
+    operator: Callable[[], OperatorRun]
+    bounds: Bounds
+    report: Report
+    kept: dict[tuple[str, str], str] = field(default_factory=dict)
+    longest_silence: float = 0.0
+    slowest_probe: float = 0.0
+    probes: int = 0
+    refusals_told: int = 0
+    _refused: dict[tuple[str, str], tuple[Key, float]] = field(default_factory=dict)
+    _told: set[tuple[str, str]] = field(default_factory=set)
+
+    @property
+    def cast(self) -> Cast:
+        """Who is in the run."""
+        return self.stage.cast
+
+    async def settle(self) -> None:
+        """Put two lasting pods on each control node, and remember their CPUs."""
+        api = self.stage.api
+        for node in self.cast.control:
+            for number in range(2):
+                body = guaranteed(f"lasting-{node}-{number}", node, "3")
+                body["metadata"]["namespace"] = "quiet"
+                uid = (await api.create(PODS, body))["metadata"]["uid"]
+                self.cast.victims.append(uid)
+                self.kept[node, uid] = await self._until_placed(node, uid)
+
+    async def every(self, seconds: float, check: Callable[[], Awaitable[None]]) -> None:
+        """Repeat one check until cancelled; the API server may be slow."""
+        while True:
+            try:
+                await check()
+            except (ClientError, TimeoutError) as error:
+                print(f"a check was not possible: {error}", flush=True)
+            await asyncio.sleep(seconds)
+
+    async def alive(self) -> None:
+        """The operator runs, is ready and answers soon."""
+        operator = self.operator()
+        silence = operator.silence.take()
+        self.longest_silence = max(self.longest_silence, silence)
+        if silence > self.bounds.silence:
+            self.report("the loop never stands still", f"/healthz took {silence:.1f} s")
+        try:
+            leads = await asyncio.to_thread(operator.leads)
+        except ChildProcessError as error:
+            self.report("the operator never ends", str(error))
+            return
+        if not leads and time.monotonic() - operator.started > self.bounds.placed:
+            self.report("the operator stays ready", f"{operator.readiness()!r}")
+
+    async def control_nodes(self) -> None:
+        """Lasting pods keep exactly their CPUs; a new pod is placed soon, and goes again."""
+        for node in self.cast.control:
+            held = _cpus(await self.stage.assignment(node))
+            for (of, uid), cpus in self.kept.items():
+                if of == node and held.get(uid) != cpus:
+                    text = f"{node}: pod {uid} had {cpus}, has {held.get(uid)}"
+                    self.report("control pods keep their CPUs", text)
+                    self.kept[node, uid] = held.get(uid, "")
+            await self._probe(node)
+
+    async def _probe(self, node: str) -> None:
+        body = guaranteed(f"probe-{time.monotonic_ns()}", node, "2")
+        body["metadata"]["namespace"] = "quiet"
+        made = await self.stage.api.create(PODS, body)
+        begun, uid = time.monotonic(), made["metadata"]["uid"]
+        if not await self._until_placed(node, uid):
+            spec = (await self.stage.assignment(node)).get("spec")
+            text = f"{node}: not placed after {self.bounds.placed:.0f} s: {str(spec)[:2000]}"
+            self.report("control nodes get new pods placed", text)
+        self.probes += 1
+        self.slowest_probe = max(self.slowest_probe, time.monotonic() - begun)
+        await self.stage.force_delete(Key.of(made))
+
+    async def _until_placed(self, node: str, uid: str) -> str:
+        """The pod's CPUs; empty if it has none in time."""
+        deadline = time.monotonic() + self.bounds.placed
+        while time.monotonic() < deadline:
+            if cpus := _cpus(await self.stage.assignment(node)).get(uid):
+                return cpus
+            await asyncio.sleep(0.3)
+        return ""
+
+    async def assignments(self) -> None:
+        """No CPU has two owners, in any NodeAssignment; every refusal is told."""
+        listed = (await self.stage.api.list_chunk(Source(NODE_ASSIGNMENTS), limit=0)).items
+        for item in listed:
+            for fault in overlaps(item.get("spec") or {}):
+                self.report("nothing overlaps", f"{item['metadata']['name']}: {fault}")
+            self._note_refusals(item.get("spec") or {})
+        await self._check_told()
+
+    def _note_refusals(self, spec: Json) -> None:
+        now = time.monotonic()
+        for one in spec.get("refused") or ():
+            subject = one["podUID"], one["reason"]
+            key = Key(one["pod"], one["namespace"])
+            self._refused.setdefault(subject, (key, now))
+
+    async def _check_told(self) -> None:
+        now = time.monotonic()
+        due = [
+            (subject, key)
+            for subject, (key, since) in self._refused.items()
+            if subject not in self._told and now - since > self.bounds.told
+        ]
+        if not due:
+            return
+        events = (await self.stage.api.list_chunk(Source(EVENTS), limit=0)).items
+        seen = {(one["regarding"].get("uid"), one["reason"]) for one in events}
+        for subject, key in due:
+            self._told.add(subject)
+            if subject in seen:
+                self.refusals_told += 1
+            elif await self._exists(key, subject[0]):
+                self.report("every refusal is told", f"{key}: no Event {subject[1]}")
+
+    async def _exists(self, key: Key, uid: str) -> bool:
+        try:
+            body = await self.stage.api.get(PODS, key)
+        except NotFoundError:
+            return False
+        return bool(body["metadata"]["uid"] == uid)
+
+
+def _cpus(assignment: Json) -> dict[str, str]:
+    """The CPUs of each pod with one container."""
+    containers = (assignment.get("spec") or {}).get("containers") or ()
+    return {one["podUID"]: one["cpus"] for one in containers}
+
+
+def overlaps(spec: Json) -> list[str]:
+    """Which exclusive sets of a spec share CPUs with each other or with the shared pool."""
+    owned = [
+        (f"{one['pod']}/{one['container']}", CpuSet.parse(one["cpus"]))
+        for one in spec.get("containers") or ()
+        if one.get("exclusive")
+    ]
+    shared = CpuSet.parse((spec.get("pools") or {}).get("shared", ""))
+    everyone = [*owned, ("shared", shared)]
+    return [
+        f"{first} and {second} both have {one & other}"
+        for (first, one), (second, other) in combinations(everyone, 2)
+        if one & other
+    ]
