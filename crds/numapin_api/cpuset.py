@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, Final, Self
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -14,6 +15,9 @@ MAX_ID: Final = 65535
 LIST_PATTERN: Final = r"^([0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*)?$"
 """The syntax of a kernel list; a regular expression cannot check that ranges ascend."""
 
+SHORT_LIST: Final = 32
+"""Characters of a list whose parsed form is remembered."""
+
 _LIST = re.compile(LIST_PATTERN, re.ASCII)
 
 
@@ -23,6 +27,26 @@ class ListFormatError(ValueError):
     def __init__(self, text: str, problem: str) -> None:
         super().__init__(f"{text!r} is not a list of ids: {problem}; write it like 0-3,8")
         self.text, self.problem = text, problem
+
+
+def _parse_mask(text: str) -> int:
+    """The bit mask of a kernel list; see `CpuSet.parse`."""
+    if not _LIST.match(text) or text.endswith("\n"):
+        raise ListFormatError(text, "only digits, '-' between two ids and ',' between parts")
+    mask = 0
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        low, high = int(first), int(last or first)
+        if low > high:
+            raise ListFormatError(text, f"the range {part} runs backwards")
+        if high > MAX_ID:
+            raise ListFormatError(text, f"{high} is above {MAX_ID}")
+        mask |= (1 << high + 1) - (1 << low)
+    return mask
+
+
+_parse_short = lru_cache(maxsize=2048)(_parse_mask)
+"""The cores of all machines of a model are the same short lists."""
 
 
 class _IdSet:
@@ -59,18 +83,9 @@ class _IdSet:
         Raises:
             ListFormatError: anything else.
         """
-        if not _LIST.match(text) or text.endswith("\n"):
-            raise ListFormatError(text, "only digits, '-' between two ids and ',' between parts")
-        mask = 0
-        for part in filter(None, text.split(",")):
-            first, _, last = part.partition("-")
-            low, high = int(first), int(last or first)
-            if low > high:
-                raise ListFormatError(text, f"the range {part} runs backwards")
-            if high > MAX_ID:
-                raise ListFormatError(text, f"{high} is above {MAX_ID}")
-            mask |= (1 << high + 1) - (1 << low)
-        return cls.from_mask(mask)
+        if len(text) > SHORT_LIST:
+            return cls.from_mask(_parse_mask(text))
+        return cls.from_mask(_parse_short(text))
 
     @classmethod
     def union(cls, sets: Iterable[Self]) -> Self:

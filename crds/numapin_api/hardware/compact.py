@@ -1,11 +1,18 @@
 """Conversion of a node's hardware between a Topology and its compact form in a status."""
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Final
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.hardware.status import CpuGroup, NumaNodeStatus, PciGroup, TopologyStatus
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, PciDevice, Topology
+
+MODELS: Final = 64
+"""Models of machines whose CPUs are remembered."""
+
+Units = tuple[tuple[int, CpuSet], ...]
+"""Groups of CPUs of one level: the id of each, and its CPUs."""
 
 LOCAL_CLASSES: Final = ("01", "02", "03", "0b", "0c06", "12")
 """PCI classes whose locality matters: storage, network, display, co-processors, InfiniBand,
@@ -32,14 +39,12 @@ def compact_topology(topology: Topology) -> TopologyStatus:
 
 def restore_topology(status: TopologyStatus) -> Topology:
     """The Topology that an enforcer reported."""
-    sockets = _by_cpu((group.id, group.cpus) for group in status.sockets)
-    caches = _by_cpu((group.id, group.cpus) for group in status.uncore_caches)
-    cores = _by_cpu((min(cpus), cpus) for cpus in status.cores if cpus)
-    numa_nodes = _by_cpu((node.id, node.cpus) for node in status.numa_nodes)
     return Topology(
-        cpus=tuple(
-            Cpu(cpu, cores.get(cpu, cpu), sockets.get(cpu, 0), caches.get(cpu, NO_CACHE), numa)
-            for cpu, numa in sorted(numa_nodes.items())
+        cpus=_cpus(
+            tuple((node.id, node.cpus) for node in status.numa_nodes),
+            tuple((group.id, group.cpus) for group in status.sockets),
+            tuple((group.id, group.cpus) for group in status.uncore_caches),
+            tuple((min(cpus), cpus) for cpus in status.cores if cpus),
         ),
         numa_nodes=tuple(
             NumaNode(
@@ -58,6 +63,16 @@ def restore_topology(status: TopologyStatus) -> Topology:
     )
 
 
+@lru_cache(maxsize=MODELS)
+def _cpus(numa_nodes: Units, sockets: Units, caches: Units, cores: Units) -> tuple[Cpu, ...]:
+    """The CPUs of a machine; machines of one model share them, for they are most of a topology."""
+    socket_of, cache_of, core_of = _by_cpu(sockets), _by_cpu(caches), _by_cpu(cores)
+    return tuple(
+        Cpu(cpu, core_of.get(cpu, cpu), socket_of.get(cpu, 0), cache_of.get(cpu, NO_CACHE), numa)
+        for cpu, numa in sorted(_by_cpu(numa_nodes).items())
+    )
+
+
 def _numa_node(node: NumaNode, cpus: CpuSet) -> NumaNodeStatus:
     return NumaNodeStatus(
         id=node.id,
@@ -73,7 +88,7 @@ def _groups(units: Mapping[int, CpuSet]) -> tuple[CpuGroup, ...]:
     return tuple(CpuGroup(id=id_, cpus=cpus) for id_, cpus in units.items())
 
 
-def _by_cpu(units: Iterable[tuple[int, CpuSet]]) -> dict[int, int]:
+def _by_cpu(units: Units) -> dict[int, int]:
     return {cpu: unit for unit, cpus in units for cpu in cpus}
 
 

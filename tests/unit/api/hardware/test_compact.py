@@ -107,3 +107,15 @@ def test_equal_topologies_have_equal_hashes() -> None:
     assert hash(replace(TWO_NODES)) == hash(TWO_NODES)
     assert replace(TWO_NODES) == TWO_NODES
     assert hash(replace(TWO_NODES, cpus=TWO_NODES.cpus[1:])) != hash(TWO_NODES)
+
+
+def test_machines_of_one_model_share_their_cpus() -> None:
+    """5,000 machines of one model differ in memory and devices; their CPUs are most of the data."""
+    more_memory = replace(
+        TWO_NODES, numa_nodes=(NumaNode(0, 3 << 30), NumaNode(1, 3 << 30)), pci=()
+    )
+    one, other = (
+        restore_topology(TopologyStatus.model_validate(compact_topology(machine).to_wire()))
+        for machine in (TWO_NODES, more_memory)
+    )
+    assert one.cpus is other.cpus
