@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.topology import NO_CACHE, Cpu, Topology
@@ -13,8 +14,7 @@ from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask, members
 Units = Mapping[int, CpuMask]
 """Groups of one level: id of the group to the mask of its CPUs, lowest id first."""
 
-_MACHINES: Final = 16384
-_MODELS: Final = 256
+_MODELS: Final = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,10 +141,16 @@ class CpuGroups:
         return _union(mask for mask in self.cores.values() if mask & cpus)
 
 
-@lru_cache(maxsize=_MACHINES)
+_GROUPS: Final[WeakKeyDictionary[Topology, CpuGroups]] = WeakKeyDictionary()
+"""It keeps no topology: the nodes of a cluster do, as long as they report it."""
+
+
 def cpu_groups_of(topology: Topology) -> CpuGroups:
     """The groups of a machine, shared with every machine that has the same CPUs."""
-    return _build(topology.cpus)
+    groups = _GROUPS.get(topology)
+    if groups is None:
+        groups = _GROUPS[topology] = _build(topology.cpus)
+    return groups
 
 
 @lru_cache(maxsize=_MODELS)

@@ -1,6 +1,7 @@
 """Groups of CPUs: computed once for each kind of machine, whatever object describes it."""
 
 from dataclasses import replace
+from weakref import ref
 
 from numapin_api.topology import NumaNode
 from numapin_operator.placement.cpumanager.cpu_groups import cpu_groups_of
@@ -15,6 +16,15 @@ def test_machines_with_the_same_cpus_share_their_groups() -> None:
     more_memory = replace(TWO_NODES, numa_nodes=(NumaNode(0, 2 << 30), NumaNode(1, 2 << 30)))
     assert cpu_groups_of(same) is cpu_groups_of(TWO_NODES)
     assert cpu_groups_of(more_memory) is cpu_groups_of(TWO_NODES)
+
+
+def test_the_groups_of_a_machine_do_not_keep_its_topology() -> None:
+    """Each change of a status may bring another topology: none must stay in memory."""
+    topology = replace(TWO_NODES, warnings=("one of many",))
+    cpu_groups_of(topology)
+    kept = ref(topology)
+    del topology
+    assert kept() is None
 
 
 def test_a_machine_that_lost_a_cpu_has_groups_of_its_own() -> None:
