@@ -22,8 +22,13 @@ from numapin_client.store import Change, Store
 from numapin_client.watch import BOOKMARK, DELETED, WatchEvent, WatchTiming, watch
 from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.slices import Slices
 
 T = TypeVar("T")
+E = TypeVar("E")
+
+BATCH: Final = 20
+"""Objects of a list that are taken in without a pause."""
 
 log = logging.getLogger(__name__)
 
@@ -179,7 +184,9 @@ class Informer(Generic[T]):
         token, version = await self._take_chunk("", limit, seen)
         while token:
             token, version = await self._take_chunk(token, limit, seen)
-        self._report(self._store.keep_only(seen))
+        await self._in_slices(
+            tuple(self._store.items), lambda key: None if key in seen else self._store.drop(key)
+        )
         self._version = version
         self.problem = None
         self.synced.set()
@@ -192,8 +199,17 @@ class Informer(Generic[T]):
         """
         chunk = await self._client.list_chunk(self.source, token, limit)
         seen.update(map(Key.of, chunk.items))
-        self._report([self._store.put(each) for each in chunk.items])
+        await self._in_slices(chunk.items, self._store.put)
         return chunk.next, chunk.resource_version
+
+    async def _in_slices(
+        self, objects: Sequence[E], take_in: Callable[[E], Change[T] | None]
+    ) -> None:
+        """Take in and report some objects at a time; other tasks get turns in between."""
+        slices = Slices(self._timing.clock)
+        for start in range(0, len(objects), BATCH):
+            self._report([take_in(one) for one in objects[start : start + BATCH]])
+            await slices.rest()
 
     async def _watch(self) -> None:
         """Apply changes until the server ends the watch."""

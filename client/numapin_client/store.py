@@ -3,7 +3,6 @@
 import logging
 import sys
 from collections.abc import Callable, Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Generic, TypeVar
@@ -61,8 +60,3 @@ class Store(Generic[T]):
         """Drop an object; None if it was not stored."""
         old = self._items.pop(key, None)
         return None if old is None else Change(key, old, None)
-
-    def keep_only(self, keys: AbstractSet[Key]) -> list[Change[T]]:
-        """Drop all other objects: what a complete list does not contain is deleted."""
-        gone = [self.drop(key) for key in self._items.keys() - keys]
-        return [change for change in gone if change is not None]

@@ -1,13 +1,17 @@
 """An informer of a server that changes, ends its watches and forgets."""
 
+import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
 
-from numapin_client.client import ApiClient, Source
-from numapin_client.informer import Informer, InformerTiming
+from numapin_client import informer as informer_module
+from numapin_client.client import CHUNK_LIMIT, ApiClient, Source
+from numapin_client.informer import BATCH, Informer, InformerTiming
 from numapin_client.resources import NODE_ASSIGNMENTS, Json, Key
 from numapin_client.store import Change
+from numapin_daemon.slices import Slices
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.apiserver_answers import gone
 from support.real.waiting import eventually, running
@@ -45,6 +49,24 @@ async def test_a_list_of_many_chunks_is_taken_in(server: FakeApiServer, client: 
         await informer.synced.wait()
         assert informer.items == truth(server)
         assert len(server.snapshots) == 3
+
+
+async def test_other_tasks_get_turns_while_a_chunk_is_taken_in(
+    server: FakeApiServer, client: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(informer_module, "Slices", partial(Slices, slice_seconds=0.0))
+    fill(server, 5 * BATCH)
+    seen: set[int] = set()
+    informer = Informer(client, ALL, value_of, timing=InformerTiming())
+
+    async def look() -> None:
+        while True:
+            seen.add(len(informer.items))
+            await asyncio.sleep(0)
+
+    async with running(informer.run()), running(look()):
+        await informer.synced.wait()
+    assert seen >= {0, BATCH, 2 * BATCH, 3 * BATCH, 4 * BATCH}
 
 
 async def test_changes_are_applied_and_reported(server: FakeApiServer, client: ApiClient) -> None:
@@ -99,7 +121,7 @@ async def test_the_watch_asks_for_what_the_source_says(
         await eventually(lambda: bool(server.watchers))
     listed, watched = (request.query for request in server.requests)
     selectors = {"fieldSelector": "metadata.name=node-1", "labelSelector": "a=b"}
-    assert listed == selectors | {"limit": "500"}
+    assert listed == selectors | {"limit": str(CHUNK_LIMIT)}
     assert watched == selectors | {
         "watch": "1",
         "allowWatchBookmarks": "true",
