@@ -100,8 +100,8 @@ def _owner(lab: RunningLab) -> dict[str, Any]:
     return lab.wait_in_force().spec.containers[0].to_wire()
 
 
-def _refused(lab: RunningLab, told: str) -> bool:
-    return told in lab.stalled("InvalidAssignment")
+def _refused(lab: RunningLab, message: str) -> bool:
+    return message in lab.stalled("InvalidAssignment")
 
 
 def test_an_assignment_that_is_wrong_is_refused_and_the_last_good_stays(pinned: RunningLab) -> None:
@@ -114,9 +114,9 @@ def test_an_assignment_that_is_wrong_is_refused_and_the_last_good_stays(pinned: 
         "CPU 7": {"containers": [owner | {"cpus": "7"}]},
         "CPU 1": {"containers": [owner, stranger]},
     }
-    for told, spec in wrong.items():
+    for message, spec in wrong.items():
         pinned.patch_assignment(spec)
-        pinned.wait(partial(_refused, pinned, told), f"{told} to be refused")
+        pinned.wait(partial(_refused, pinned, message), f"{message} to be refused")
         assert pinned.cpusets() == before
     pinned.restart("operator")
     eventually(lambda: _owner(pinned), owner)

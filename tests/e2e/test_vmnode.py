@@ -33,7 +33,7 @@ HELD_MIB = 256
 HELD_PAGES = HELD_MIB * 256
 # What the runtime and the program touched before their memory was bound.
 TRACE_PAGES = 64
-# dd keeps its buffer for as long as nobody reads from it: it is all touched by then.
+# dd keeps its buffer until it is read, and has touched all of it by then.
 HOLD = ("sh", "-c", f"dd if=/dev/zero bs={HELD_MIB}M count=1 | sleep 1000000")
 FIRST_ACT = ("sh", "-c", "grep Cpus_allowed_list /proc/self/status; sleep 1000000")
 

@@ -22,7 +22,7 @@ FILE_NAME: Final = "assignment.json"
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A spec as the API server had it: of which node, object and generation."""
+    """A spec as the API server had it, with its node, object and generation."""
 
     node_name: str
     uid: str

@@ -48,10 +48,10 @@ The argument is the CPU time of the read, in seconds."""
 
 
 class EventReader:
-    """Waits for events of one watch that matter; then stops until it is told to listen again.
+    """Waits for events of one watch that matter; then stops until it is asked to listen again.
 
     The descriptor stays readable as long as events are queued, and a loop that has it in its
-    selector turns without a pause. So it is there only while somebody waits for an event.
+    selector turns without a pause. So it is there only while a caller waits for an event.
     """
 
     def __init__(

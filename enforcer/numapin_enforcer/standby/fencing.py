@@ -106,7 +106,7 @@ class Standby:
                 if pods is not None and (spec := self._spec_to_enforce()) is not None:
                     wait_seconds = fencing.make_pass(pods, spec)
                 self._log_unwatched()
-            except Exception:  # one pass is one unit of work; nobody else would fence meanwhile
+            except Exception:  # no other process fences meanwhile; one pass is one unit of work
                 LOG.exception("a pass failed unexpectedly, it will be retried")
                 self._kubepods.close()
                 pods, fencing = None, Fencing(self._machine)

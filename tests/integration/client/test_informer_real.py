@@ -64,14 +64,14 @@ async def test_a_silent_connection_is_detected_and_missed_changes_are_listed(
 
 async def test_short_watches_lose_nothing(client: ApiClient, namespace: str) -> None:
     """The server ends each watch after a second; every change comes exactly once."""
-    told: list[str] = []
+    reported: list[str] = []
     timing = InformerTiming(session_seconds=(1.0, 1.0), backoff_base_seconds=0.01)
     counting = CountingClient(client.connection)
     informer = Informer(
         counting,
         Source(CONFIG_MAPS, namespace),
         value_of,
-        lambda changes: told.extend(str(change.new) for change in changes),
+        lambda changes: reported.extend(str(change.new) for change in changes),
         timing,
     )
     async with running(informer.run()):
@@ -79,8 +79,8 @@ async def test_short_watches_lose_nothing(client: ApiClient, namespace: str) -> 
         for number in range(60):
             write = client.update if number else client.create
             await write(CONFIG_MAPS, config_map(namespace, "m", str(number)))
-            await eventually(lambda n=number: told[-1:] == [str(n)])  # type: ignore[misc]
-    assert told == [str(number) for number in range(60)]
+            await eventually(lambda n=number: reported[-1:] == [str(n)])  # type: ignore[misc]
+    assert reported == [str(number) for number in range(60)]
     assert counting.lists == 1
 
 
@@ -111,12 +111,12 @@ async def test_a_watch_from_a_future_version_gets_no_events(
     source = Source(CONFIG_MAPS, namespace)
     await client.create(CONFIG_MAPS, config_map(namespace, "unseen", "1"))
     future = watch(client.connection, source, str(2**40), WatchTiming(60, 2))
-    told: list[WatchEvent] = []
+    reported: list[WatchEvent] = []
 
     async def listen() -> None:
         async for events in future:
-            told.extend(events)
+            reported.extend(events)
 
     with pytest.raises(errors.IdleTimeoutError):
         await listen()
-    assert not told
+    assert not reported

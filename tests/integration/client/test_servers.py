@@ -104,9 +104,9 @@ async def test_selectors_choose(any_client: ApiClient, namespace: str) -> None:
 async def test_an_informer_follows(any_client: ApiClient, namespace: str) -> None:
     for number in range(7):
         await any_client.create(CONFIG_MAPS, config_map(namespace, f"m{number}", a="1"))
-    told: list[Change[dict[str, str]]] = []
+    reported: list[Change[dict[str, str]]] = []
     source = Source(CONFIG_MAPS, namespace)
-    informer = Informer(any_client, source, data_of, told.extend, FAST)
+    informer = Informer(any_client, source, data_of, reported.extend, FAST)
     async with running(informer.run()):
         await informer.synced.wait()
         assert len(informer.items) == 7
@@ -115,8 +115,8 @@ async def test_an_informer_follows(any_client: ApiClient, namespace: str) -> Non
         await any_client.update(CONFIG_MAPS, body | {"data": {"a": "2"}})
         await any_client.delete(CONFIG_MAPS, Key("m2", namespace))
         await any_client.create(CONFIG_MAPS, config_map(namespace, "new", large="x" * 300_000))
-        await eventually(lambda: len(told) == 10)
-    assert told[7:9] == [
+        await eventually(lambda: len(reported) == 10)
+    assert reported[7:9] == [
         Change(key, {"a": "1"}, {"a": "2"}),
         Change(Key("m2", namespace), {"a": "1"}, None),
     ]

@@ -105,10 +105,10 @@ def test_the_short_names_and_the_category_work(installed: Kubectl, assignment: s
 
 
 def test_explain_reads_well(installed: Kubectl) -> None:
-    told = installed("explain", "cpol.spec.options")
-    assert "Options of the static CPU policy, as the kubelet's." in told
-    assert "fullPCPUsOnly\t<boolean>" in told
-    assert "(the kubelet's full-pcpus-only)" in " ".join(told.split())
+    shown = installed("explain", "cpol.spec.options")
+    assert "Options of the static CPU policy, as the kubelet's." in shown
+    assert "fullPCPUsOnly\t<boolean>" in shown
+    assert "(the kubelet's full-pcpus-only)" in " ".join(shown.split())
 
 
 def test_the_status_is_a_subresource(installed: Kubectl, assignment: str) -> None:

@@ -67,11 +67,13 @@ async def node(contract: ControlPlane, kubelet: Kubelet, tmp_path: Path) -> Asyn
 
 
 @pytest.fixture
-async def owner(node: Node, kubelet: Kubelet) -> tuple[Pod, str]:
+async def exclusive(node: Node, kubelet: Kubelet) -> tuple[Pod, str]:
     """A pod whose container has CPU 1 exclusively, and that container's cgroup."""
-    pod = await kubelet.run_pod("owner")
+    pod = await kubelet.run_pod("exclusive")
     container_id = await kubelet.run(pod, "main")
     await node.start()
     await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
-    await eventually(lambda: node.status["containers"][0]["exclusive"], "the owner to be told so")
+    await eventually(
+        lambda: node.status["containers"][0]["exclusive"], "the container to be reported exclusive"
+    )
     return pod, f"{pod.cgroup}/{container_id}"

@@ -33,20 +33,23 @@ def pages(cgroup: str) -> dict[int, int]:
 async def test_memory_comes_from_the_assigned_node_and_follows_it(
     node: Node, kubelet: Kubelet
 ) -> None:
-    owner, other = await kubelet.run_pod("owner"), await kubelet.run_pod("other", "besteffort")
+    exclusive, other = (
+        await kubelet.run_pod("exclusive"),
+        await kubelet.run_pod("other", "besteffort"),
+    )
     other_id = await kubelet.run(other, "main")
     await node.start()
-    await node.applied(spec(assigned(owner.uid, "main", "1", mems="1"), shared="0"))
-    owner_id = await kubelet.run(owner, "main", HOLD)
-    cgroup = f"{owner.cgroup}/{owner_id}"
-    await eventually(lambda: "held" in kubelet.output(owner, "main"), "4 MiB to be held")
+    await node.applied(spec(assigned(exclusive.uid, "main", "1", mems="1"), shared="0"))
+    exclusive_id = await kubelet.run(exclusive, "main", HOLD)
+    cgroup = f"{exclusive.cgroup}/{exclusive_id}"
+    await eventually(lambda: "held" in kubelet.output(exclusive, "main"), "4 MiB to be held")
     assert cpus_of(cgroup) == "1"
     assert (CPUSET / cgroup / "cpuset.mems.effective").read_text().strip() == "1"
     there = pages(cgroup)
     assert there.get(1, 0) >= HELD_PAGES
     assert there.get(0, 0) < TRACE_PAGES
 
-    status = await node.applied(spec(assigned(owner.uid, "main", "1", mems="0"), shared="0"))
+    status = await node.applied(spec(assigned(exclusive.uid, "main", "1", mems="0"), shared="0"))
     assert [(one["cpus"], one["mems"]) for one in status["containers"]] == [("1", "0")]
     await eventually(partial(all_on, cgroup, 0), "the pages to move")
     assert cpus_of(f"{other.cgroup}/{other_id}") == "0"

@@ -99,13 +99,13 @@ def below(tree: Tree) -> dict[str, object]:
 )
 @given(st.booleans(), st.lists(operations(), min_size=15, max_size=60))
 def test_the_model_gives_the_kernels_answers(
-    real: RealCgroups, newborn: bool, sequence: list[Operation]
+    real: RealCgroups, without_sets: bool, sequence: list[Operation]
 ) -> None:
     real.clear()
     model = fresh(real)
     for name in NAMES:
         assert Operation("make", name).run(real) == Operation("make", name).run(model) == 0
-    for step, operation in enumerate(sequence if newborn else dressed() + sequence):
+    for step, operation in enumerate(sequence if without_sets else dressed() + sequence):
         path = f"{real.root}/{operation.path}"
         if operation.verb == "leave" and not (path in model.groups and model.groups[path].tasks):
             continue

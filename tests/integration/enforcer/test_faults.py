@@ -48,22 +48,27 @@ def _bad_specs(uid: str) -> dict[str, tuple[dict[str, Any], str]]:
             spec(assigned(uid, "main", "1"), assigned("another", "main", "1"), shared="0"),
             "CPU 1 of default/pod-",
         ),
-        "an owner in the pool": (spec(assigned(uid, "main", "1")), "is in the shared pool as well"),
+        "exclusive CPUs in the pool": (
+            spec(assigned(uid, "main", "1")),
+            "is in the shared pool as well",
+        ),
         "a backward range": (spec(assigned(uid, "main", "1-0"), shared="0"), "runs backwards"),
         "a mode that is not built": (spec(mode="Dynamic"), "Dynamic is not supported yet"),
     }
 
 
 @pytest.mark.parametrize("case", list(_bad_specs("")))
-async def test_a_bad_spec_is_refused_whole(node: Node, owner: tuple[Pod, str], case: str) -> None:
-    pod, cgroup = owner
+async def test_a_bad_spec_is_refused_whole(
+    node: Node, exclusive: tuple[Pod, str], case: str
+) -> None:
+    pod, cgroup = exclusive
     bad, message = _bad_specs(pod.uid)[case]
     node.assign(bad)
-    status, reason, told = await eventually(
+    status, reason, shown = await eventually(
         lambda: node.condition("Stalled")[0] == "True" and node.condition("Stalled")
     )
     assert (status, reason) in {("True", "InvalidAssignment"), ("True", "UnsupportedField")}
-    assert message in told
+    assert message in shown
     assert node.condition("Ready")[0] == "False"
     assert cpus_of(cgroup) == "1"
     assert node.status["containers"][0]["cpus"] == "1"
@@ -73,9 +78,9 @@ async def test_a_bad_spec_is_refused_whole(node: Node, owner: tuple[Pod, str], c
 
 
 async def test_the_api_server_is_down_at_the_start(
-    node: Node, owner: tuple[Pod, str], tmp_path: Path
+    node: Node, exclusive: tuple[Pod, str], tmp_path: Path
 ) -> None:
-    _, cgroup = owner
+    _, cgroup = exclusive
     await node.stop()
     write_cpus(cgroup, "0-1")
     await node.start(kubeconfig=_unreachable(node, tmp_path))
@@ -94,9 +99,9 @@ def _foreign(text: str) -> str:
 
 @pytest.mark.parametrize("damage", [_flip, _foreign], ids=["damaged", "of another node"])
 async def test_a_bad_local_copy_is_refused_and_nothing_is_touched(
-    node: Node, owner: tuple[Pod, str], tmp_path: Path, damage: Any
+    node: Node, exclusive: tuple[Pod, str], tmp_path: Path, damage: Any
 ) -> None:
-    _, cgroup = owner
+    _, cgroup = exclusive
     await node.stop()
     copy = Path(node.options["state-dir"]) / "assignment.json"
     copy.write_text(damage(copy.read_text()))
@@ -112,9 +117,9 @@ async def test_a_bad_local_copy_is_refused_and_nothing_is_touched(
 
 
 async def test_a_hanging_runtime_blocks_nothing_else(
-    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+    node: Node, kubelet: Kubelet, exclusive: tuple[Pod, str]
 ) -> None:
-    pod, cgroup = owner
+    pod, cgroup = exclusive
     pid = kubelet.runtime.daemon.pid()
     assert pid is not None
     os.kill(pid, signal.SIGSTOP)
@@ -152,9 +157,9 @@ def read_only(tmp_path: Path) -> Iterator[Path]:
 
 
 async def test_read_only_cgroups_are_reported(
-    node: Node, owner: tuple[Pod, str], read_only: Path
+    node: Node, exclusive: tuple[Pod, str], read_only: Path
 ) -> None:
-    pod, cgroup = owner
+    pod, cgroup = exclusive
     await node.stop()
     await node.start(cgroupfs=str(read_only))
     node.assign(spec(assigned(pod.uid, "main", "0"), shared="1", reserved="1"))
@@ -166,9 +171,9 @@ async def test_read_only_cgroups_are_reported(
     ]
 
 
-async def test_too_few_inotify_watches_are_reported(node: Node, owner: tuple[Pod, str]) -> None:
+async def test_too_few_inotify_watches_are_reported(node: Node, exclusive: tuple[Pod, str]) -> None:
     """Reported with the remedy; the resync finds changes without an event."""
-    pod, cgroup = owner
+    pod, cgroup = exclusive
     await node.stop()
     limit = "echo 3 >/proc/sys/user/max_inotify_watches"
     await node.start(
@@ -183,9 +188,11 @@ async def test_too_few_inotify_watches_are_reported(node: Node, owner: tuple[Pod
     await eventually(lambda: cpus_of(cgroup) == "0", "the slow pass to repair it")
 
 
-async def test_a_storm_of_events_starves_no_other_work(node: Node, owner: tuple[Pod, str]) -> None:
+async def test_a_storm_of_events_starves_no_other_work(
+    node: Node, exclusive: tuple[Pod, str]
+) -> None:
     """Whatever causes endless events, changes are still reverted and reported."""
-    pod, cgroup = owner
+    pod, cgroup = exclusive
     nested, sandbox = f"{cgroup}/noisy", f"{pod.cgroup}/{pod.sandbox_id}"
     make_cgroup(nested)
     stop = threading.Event()
@@ -219,10 +226,10 @@ async def test_an_invalid_kubeconfig_is_reported(node: Node, tmp_path: Path) -> 
 
 
 async def test_a_kubeconfig_that_the_api_server_rejects_is_reported(
-    node: Node, owner: tuple[Pod, str], tmp_path: Path
+    node: Node, exclusive: tuple[Pod, str], tmp_path: Path
 ) -> None:
     """The last accepted assignment stays in force."""
-    _, cgroup = owner
+    _, cgroup = exclusive
     await node.stop()
     write_cpus(cgroup, "0-1")
     await node.start(kubeconfig=_edited(node, tmp_path, node.api.token, "somebody-else"))
@@ -242,20 +249,20 @@ async def node_ends(node: Node, message: str, **options: str) -> None:
 
 
 async def test_no_container_is_reported_exclusive_before_its_spec_is_on_disk(
-    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+    node: Node, kubelet: Kubelet, exclusive: tuple[Pod, str]
 ) -> None:
     """The disk is slow: an enforcer killed now would start with the previous assignment."""
-    first, _ = owner
+    first, _ = exclusive
     second = await kubelet.run_pod("second")
     cgroup = f"{second.cgroup}/{await kubelet.run(second, 'main')}"
     folder = Path(node.options["state-dir"])
     slow = folder / "assignment.new"
-    os.mkfifo(slow)  # whoever opens it to write waits for somebody who reads
+    os.mkfifo(slow)  # opening it for writing waits for a reader
     node.assign(spec(assigned(second.uid, "main", "1"), shared="0"))
     await eventually(lambda: "being saved on the node" in node.condition("Reconciling")[2])
     assert node.condition("Reconciling")[0] == "True"
-    told = node.status["containers"]
-    assert [(one["podUID"], one["cpus"], one["exclusive"]) for one in told] == [
+    containers = node.status["containers"]
+    assert [(one["podUID"], one["cpus"], one["exclusive"]) for one in containers] == [
         (second.uid, "1", False)
     ]
     assert cpus_of(cgroup) == "1"

@@ -14,12 +14,15 @@ def sets(kubelet: Kubelet) -> dict[str, str]:
 
 
 async def test_mode_none_restores_every_cpuset_once(node: Node, kubelet: Kubelet) -> None:
-    owner, other = await kubelet.run_pod("owner"), await kubelet.run_pod("other", "besteffort")
-    await kubelet.run(owner, "main")
+    exclusive, other = (
+        await kubelet.run_pod("exclusive"),
+        await kubelet.run_pod("other", "besteffort"),
+    )
+    await kubelet.run(exclusive, "main")
     other_id = await kubelet.run(other, "main")
     before = sets(kubelet)
     await node.start()
-    await node.applied(spec(assigned(owner.uid, "main", "1"), shared="0"))
+    await node.applied(spec(assigned(exclusive.uid, "main", "1"), shared="0"))
     assert sets(kubelet) != before
     status = await node.applied({"mode": "None"})
     assert sets(kubelet) == before
@@ -42,20 +45,23 @@ async def test_mode_none_from_the_start_touches_nothing(node: Node, kubelet: Kub
 
 
 async def test_release_restores_every_cpuset_and_reports_it(node: Node, kubelet: Kubelet) -> None:
-    owner, other = await kubelet.run_pod("owner"), await kubelet.run_pod("other", "burstable")
-    owner_id = await kubelet.run(owner, "main")
+    exclusive, other = (
+        await kubelet.run_pod("exclusive"),
+        await kubelet.run_pod("other", "burstable"),
+    )
+    exclusive_id = await kubelet.run(exclusive, "main")
     await kubelet.run(other, "main")
     before = sets(kubelet)
     await node.start()
-    await node.applied(spec(assigned(owner.uid, "main", "1"), shared="0"))
+    await node.applied(spec(assigned(exclusive.uid, "main", "1"), shared="0"))
     await node.stop()
     node.launch(["--release", *(f"--{name}={value}" for name, value in node.options.items())])
     await eventually(node.ended)
     assert node.process is not None
     assert node.process.returncode == 0, node.log
     assert sets(kubelet) == before
-    assert f"released cgroup={owner.cgroup}/{owner_id} had=1 has=0-1" in node.log
-    await kubelet.update(owner_id, pb.LinuxContainerResources(cpu_shares=512))
+    assert f"released cgroup={exclusive.cgroup}/{exclusive_id} had=1 has=0-1" in node.log
+    await kubelet.update(exclusive_id, pb.LinuxContainerResources(cpu_shares=512))
     assert sets(kubelet) == before
 
 

@@ -69,9 +69,9 @@ def _kubelet_policy(node: Node, policy: str) -> None:
 
 
 async def test_nothing_is_reverted_while_the_kubelet_has_the_static_policy(
-    node: Node, owner: tuple[Pod, str]
+    node: Node, exclusive: tuple[Pod, str]
 ) -> None:
-    _, cgroup = owner
+    _, cgroup = exclusive
     _kubelet_policy(node, "static")
     await eventually(lambda: node.condition("Stalled")[1] == "KubeletStaticPolicy")
     write_cpus(cgroup, "0-1")
@@ -83,7 +83,7 @@ async def test_nothing_is_reverted_while_the_kubelet_has_the_static_policy(
 
 async def test_quotas_and_runtime_are_left_alone_too(node: Node, kubelet: Kubelet) -> None:
     """While the kubelet has the static policy, from the enforcer's start to its end."""
-    pod = await kubelet.run_pod("owner")
+    pod = await kubelet.run_pod("exclusive")
     write_limit(pod.cgroup, 150_000)
     container_id = await kubelet.run(pod, "main", quota_us=100_000)
     cgroup = f"{pod.cgroup}/{container_id}"

@@ -12,7 +12,7 @@ LIFTED = "-1"
 
 async def limited_pod(kubelet: Kubelet) -> tuple[Pod, str, str]:
     """A Guaranteed pod of two containers, limited as the kubelet limits them."""
-    pod = await kubelet.run_pod("owner")
+    pod = await kubelet.run_pod("exclusive")
     write_limit(pod.cgroup, 150_000)
     main = await kubelet.run(pod, "main", quota_us=100_000)
     side = await kubelet.run(pod, "side", quota_us=50_000)

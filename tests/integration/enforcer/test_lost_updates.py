@@ -1,8 +1,9 @@
 """An update over CRI that overtakes a container's start is acknowledged and never made.
 
-The runtime says then that the container is pinned, and it is not, for good: so it went with 22 of
-60 updates that were sent at containerd 2.4's event of the creation, the start following at once. A
-pin of ours is there all the same, and the status tells of the kernel's sets, not of the runtime's.
+The runtime then reports the container as pinned although it never will be. This happened with 22
+of 60 updates that were sent when containerd 2.4 reported the creation and started the container at
+once. The enforcer pins the container anyway, and its status has the kernel's sets, not the
+runtime's.
 """
 
 import asyncio
@@ -45,7 +46,7 @@ async def test_a_container_whose_start_an_update_overtakes_gets_its_cpu(
 ) -> None:
     await node.start()
     await node.applied(spec())
-    pod = await kubelet.run_pod("owner")
+    pod = await kubelet.run_pod("exclusive")
     async with held_start(kubelet, pod, FIRST_ACT) as container_id:
         await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
         assert cpus_of(f"{pod.cgroup}/{container_id}") == "1"
@@ -60,7 +61,7 @@ async def test_the_runtime_gets_no_update_of_a_container(
     node: Node, kubelet: Kubelet, begun: bool
 ) -> None:
     """Before its start an update comes too early."""
-    pod = await kubelet.run_pod("owner")
+    pod = await kubelet.run_pod("exclusive")
     await node.start()
     await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
     waiting = held_start(kubelet, pod, FIRST_ACT) if begun else _unstarted(kubelet, pod)
@@ -89,14 +90,14 @@ async def test_the_kernel_has_the_pin_although_updates_race_with_the_start(
     async with _eager(kubelet) as acknowledged:
         with Witness(node, kubelet) as witness:
             for _ in range(ROUNDS):
-                pod = await kubelet.run_pod("owner")
+                pod = await kubelet.run_pod("exclusive")
                 await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
                 container_id = await kubelet.run(pod, "main")
                 await eventually(partial(acknowledged.__contains__, container_id))
-                await eventually(partial(witness.owners.__contains__, pod.uid))
+                await eventually(partial(witness.exclusive_uids.__contains__, pod.uid))
                 assert cpus_of(f"{pod.cgroup}/{container_id}") == "1"
                 await kubelet.remove_pod(pod)
-                await eventually(lambda: not node.status["containers"], "its end to be told")
+                await eventually(lambda: not node.status["containers"], "its end to be reported")
     assert witness.lies == []
 
 
@@ -130,7 +131,7 @@ class Witness:
         self._node, self._kubelet = node, kubelet
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._look)
-        self.owners: set[str] = set()
+        self.exclusive_uids: set[str] = set()
         self.lies: list[str] = []
 
     def __enter__(self) -> Self:
@@ -143,16 +144,16 @@ class Witness:
 
     def _look(self) -> None:
         while not self._done.wait(0.002):
-            if owner := self._told():
+            if uid := self._exclusive_uid():
                 sets = self._sets()
-                if sets not in self.MEANT and owner == self._told():
-                    self.lies.append(f"{owner} is told to own CPU 1, the sets are {sets}")
-                self.owners.add(owner)
+                if sets not in self.MEANT and uid == self._exclusive_uid():
+                    self.lies.append(f"{uid} is reported exclusive on CPU 1, the sets are {sets}")
+                self.exclusive_uids.add(uid)
 
-    def _told(self) -> str:
+    def _exclusive_uid(self) -> str:
         """The UID of the pod whose container is reported exclusive on CPU 1."""
-        told = self._node.status.get("containers", ())
-        return next((str(one["podUID"]) for one in told if one["exclusive"]), "")
+        containers = self._node.status.get("containers", ())
+        return next((str(one["podUID"]) for one in containers if one["exclusive"]), "")
 
     def _sets(self) -> list[str]:
         """The CPUs of each sandbox and container of a Guaranteed pod."""

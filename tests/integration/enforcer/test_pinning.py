@@ -12,20 +12,23 @@ from support.real.waiting import eventually
 async def test_a_running_container_gets_its_cpu_and_all_others_leave_it(
     node: Node, kubelet: Kubelet
 ) -> None:
-    owner, other = await kubelet.run_pod("owner"), await kubelet.run_pod("other", "besteffort")
-    owner_id, other_id = await kubelet.run(owner, "main"), await kubelet.run(other, "main")
+    exclusive, other = (
+        await kubelet.run_pod("exclusive"),
+        await kubelet.run_pod("other", "besteffort"),
+    )
+    exclusive_id, other_id = await kubelet.run(exclusive, "main"), await kubelet.run(other, "main")
     node.assign(spec())
     await node.start()
-    status = await node.applied(spec(assigned(owner.uid, "main", "1"), shared="0"))
-    assert cpus_of(f"{owner.cgroup}/{owner_id}") == "1"
-    assert cpus_of(f"{owner.cgroup}/{owner.sandbox_id}") == "0"
+    status = await node.applied(spec(assigned(exclusive.uid, "main", "1"), shared="0"))
+    assert cpus_of(f"{exclusive.cgroup}/{exclusive_id}") == "1"
+    assert cpus_of(f"{exclusive.cgroup}/{exclusive.sandbox_id}") == "0"
     assert cpus_of(f"{other.cgroup}/{other_id}") == "0"
     assert cpus_of(f"{other.cgroup}/{other.sandbox_id}") == "0"
     assert status["containers"] == [
-        {"podUID": owner.uid, "container": "main", "cpus": "1", "mems": "0", "exclusive": True}
+        {"podUID": exclusive.uid, "container": "main", "cpus": "1", "mems": "0", "exclusive": True}
     ]
     assert status["pools"] == {"reserved": "0", "shared": "0", "exclusive": "1"}
-    assert status["running"] == [owner.uid]
+    assert status["running"] == [exclusive.uid]
     assert status["cgroup"] == {"version": VERSION, "driver": "cgroupfs"}
     runtime = await eventually(lambda: node.status.get("runtime"), "the runtime to be updated")
     assert runtime["name"] == "containerd"
@@ -39,7 +42,7 @@ async def test_a_container_is_pinned_before_its_first_instruction(
     await node.start()
     for uid in uids:
         await node.applied(spec(assigned(uid, "main", "1"), shared="0"))
-        pod = await kubelet.run_pod("owner", uid=uid)
+        pod = await kubelet.run_pod("exclusive", uid=uid)
         await kubelet.run(pod, "main", FIRST_ACT)
         said = await eventually(partial(kubelet.output, pod, "main"))
         assert said == "Cpus_allowed_list:\t1"
@@ -49,14 +52,17 @@ async def test_a_container_is_pinned_before_its_first_instruction(
 async def test_an_exclusive_container_and_the_shared_pool_swap_cpus(
     node: Node, kubelet: Kubelet
 ) -> None:
-    owner, other = await kubelet.run_pod("owner"), await kubelet.run_pod("other", "burstable")
-    owner_id, other_id = await kubelet.run(owner, "main"), await kubelet.run(other, "main")
+    exclusive, other = (
+        await kubelet.run_pod("exclusive"),
+        await kubelet.run_pod("other", "burstable"),
+    )
+    exclusive_id, other_id = await kubelet.run(exclusive, "main"), await kubelet.run(other, "main")
     await node.start()
-    await node.applied(spec(assigned(owner.uid, "main", "1"), shared="0"))
-    await node.applied(spec(assigned(owner.uid, "main", "0"), shared="1", reserved="1"))
-    assert cpus_of(f"{owner.cgroup}/{owner_id}") == "0"
+    await node.applied(spec(assigned(exclusive.uid, "main", "1"), shared="0"))
+    await node.applied(spec(assigned(exclusive.uid, "main", "0"), shared="1", reserved="1"))
+    assert cpus_of(f"{exclusive.cgroup}/{exclusive_id}") == "0"
     assert cpus_of(f"{other.cgroup}/{other_id}") == "1"
-    assert cpus_of(f"{owner.cgroup}/{owner.sandbox_id}") == "1"
+    assert cpus_of(f"{exclusive.cgroup}/{exclusive.sandbox_id}") == "1"
 
 
 async def test_a_cpu_passes_from_one_exclusive_container_to_the_next(
@@ -101,7 +107,7 @@ async def test_a_cgroup_inside_an_exclusive_container_moves_with_it(
 
 
 async def test_a_removed_pod_is_not_reported_as_running(node: Node, kubelet: Kubelet) -> None:
-    pod = await kubelet.run_pod("owner")
+    pod = await kubelet.run_pod("exclusive")
     await kubelet.run(pod, "main")
     await node.start()
     status = await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))

@@ -20,9 +20,9 @@ from support.real.waiting import eventually
 
 
 async def test_an_overwritten_exclusive_container_is_reverted_counted_and_reported(
-    node: Node, owner: tuple[Pod, str]
+    node: Node, exclusive: tuple[Pod, str]
 ) -> None:
-    _, cgroup = owner
+    _, cgroup = exclusive
     write_cpus(cgroup, "0")
     await eventually(lambda: cpus_of(cgroup) == "1", "the repair")
     await eventually(lambda: node.status["driftCount"] == 1, "the count")
@@ -35,11 +35,14 @@ async def test_an_overwritten_exclusive_container_is_reverted_counted_and_report
 async def test_a_container_that_was_moved_onto_an_exclusive_cpu_is_moved_off(
     node: Node, kubelet: Kubelet
 ) -> None:
-    owner, other = await kubelet.run_pod("owner"), await kubelet.run_pod("other", "besteffort")
-    await kubelet.run(owner, "main")
+    exclusive, other = (
+        await kubelet.run_pod("exclusive"),
+        await kubelet.run_pod("other", "besteffort"),
+    )
+    await kubelet.run(exclusive, "main")
     intruder = f"{other.cgroup}/{await kubelet.run(other, 'main')}"
     await node.start()
-    await node.applied(spec(assigned(owner.uid, "main", "1"), shared="0"))
+    await node.applied(spec(assigned(exclusive.uid, "main", "1"), shared="0"))
     for cgroup in (f"{kubelet.kubepods}/besteffort", other.cgroup, intruder):
         with suppress(PermissionError):  # its parent was reverted already
             write_cpus(cgroup, "0-1")
@@ -49,9 +52,9 @@ async def test_a_container_that_was_moved_onto_an_exclusive_cpu_is_moved_off(
 
 
 async def test_a_kubelet_start_changes_nothing(
-    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+    node: Node, kubelet: Kubelet, exclusive: tuple[Pod, str]
 ) -> None:
-    _, cgroup = owner
+    _, cgroup = exclusive
     with sampled(cgroup) as seen:
         write_cpus(kubelet.kubepods, "0-1")
         await asyncio.sleep(0.3)
@@ -59,8 +62,10 @@ async def test_a_kubelet_start_changes_nothing(
     assert node.status["driftCount"] == 0
 
 
-async def test_any_update_over_cri_keeps_the_pin(kubelet: Kubelet, owner: tuple[Pod, str]) -> None:
-    _, cgroup = owner
+async def test_any_update_over_cri_keeps_the_pin(
+    kubelet: Kubelet, exclusive: tuple[Pod, str]
+) -> None:
+    _, cgroup = exclusive
     container_id = cgroup.rpartition("/")[2]
     await kubelet.until_remembered(container_id, "1")
     with sampled(cgroup) as seen:
@@ -69,10 +74,10 @@ async def test_any_update_over_cri_keeps_the_pin(kubelet: Kubelet, owner: tuple[
 
 
 async def test_an_update_that_fails_half_way_is_reverted(
-    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+    node: Node, kubelet: Kubelet, exclusive: tuple[Pod, str]
 ) -> None:
     """The runtime writes the CPUs, is refused the NUMA node, and writes the CPUs once more."""
-    _, cgroup = owner
+    _, cgroup = exclusive
     container_id = cgroup.rpartition("/")[2]
     await kubelet.until_remembered(container_id, "1")
     with pytest.raises(GRPCError, match="invalid argument"):
@@ -85,10 +90,10 @@ async def test_an_update_that_fails_half_way_is_reverted(
 
 
 async def test_a_set_that_others_sent_to_the_runtime_is_replaced(
-    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+    node: Node, kubelet: Kubelet, exclusive: tuple[Pod, str]
 ) -> None:
     """Otherwise any later update would write that set again."""
-    _, cgroup = owner
+    _, cgroup = exclusive
     container_id = cgroup.rpartition("/")[2]
     await kubelet.until_remembered(container_id, "1")
     await kubelet.update(container_id, pb.LinuxContainerResources(cpuset_cpus="0"))
@@ -101,9 +106,9 @@ async def test_a_set_that_others_sent_to_the_runtime_is_replaced(
 
 
 async def test_an_update_of_a_shared_container_leaves_it_in_the_pool(
-    kubelet: Kubelet, owner: tuple[Pod, str]
+    kubelet: Kubelet, exclusive: tuple[Pod, str]
 ) -> None:
-    pod, _ = owner
+    pod, _ = exclusive
     other = await kubelet.run(pod, "sidecar")
     cgroup = f"{pod.cgroup}/{other}"
     await eventually(lambda: cpus_of(cgroup) == "0")
@@ -114,9 +119,9 @@ async def test_an_update_of_a_shared_container_leaves_it_in_the_pool(
 
 
 async def test_the_runtimes_record_does_not_move_a_former_exclusive_container_back(
-    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+    node: Node, kubelet: Kubelet, exclusive: tuple[Pod, str]
 ) -> None:
-    _, cgroup = owner
+    _, cgroup = exclusive
     container_id = cgroup.rpartition("/")[2]
     await kubelet.until_remembered(container_id, "1")
     await node.applied(spec(shared="0"))
@@ -127,9 +132,9 @@ async def test_the_runtimes_record_does_not_move_a_former_exclusive_container_ba
 
 
 async def test_no_cpu_is_exclusive_while_the_runtime_may_give_it_to_its_former_container(
-    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+    node: Node, kubelet: Kubelet, exclusive: tuple[Pod, str]
 ) -> None:
-    former, cgroup = owner
+    former, cgroup = exclusive
     heir = await kubelet.run_pod("heir")
     heir_cgroup = f"{heir.cgroup}/{await kubelet.run(heir, 'main')}"
     waits = assigned(heir.uid, "main", "0", exclusive=False)
@@ -156,7 +161,7 @@ async def test_an_exclusive_container_moved_while_the_enforcer_was_down_is_moved
     node: Node, kubelet: Kubelet
 ) -> None:
     """The runtime gets no update to the shared pool meanwhile: it would overwrite the pin."""
-    pod = await kubelet.run_pod("owner")
+    pod = await kubelet.run_pod("exclusive")
     container_id = await kubelet.run(pod, "main", quota_us=100_000)
     cgroup = f"{pod.cgroup}/{container_id}"
     await node.start()
@@ -180,10 +185,10 @@ async def test_an_exclusive_container_moved_while_the_enforcer_was_down_is_moved
     "newer", [spec(shared="0"), {"mode": "None"}], ids=["shares", "given back"]
 )
 async def test_a_container_that_became_shared_while_the_enforcer_was_down_is_not_moved_back(
-    node: Node, kubelet: Kubelet, owner: tuple[Pod, str], newer: dict[str, Any]
+    node: Node, kubelet: Kubelet, exclusive: tuple[Pod, str], newer: dict[str, Any]
 ) -> None:
     """The enforcer gets the new assignment before it has any container name."""
-    _, cgroup = owner
+    _, cgroup = exclusive
     container_id = cgroup.rpartition("/")[2]
     await kubelet.until_remembered(container_id, "1")
     await node.stop(signal.SIGKILL)
@@ -205,9 +210,9 @@ async def test_a_container_that_became_shared_while_the_enforcer_was_down_is_not
 
 
 async def test_a_kill_and_a_restart_change_no_cpuset(
-    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+    node: Node, kubelet: Kubelet, exclusive: tuple[Pod, str]
 ) -> None:
-    pod, cgroup = owner
+    pod, cgroup = exclusive
     with sampled(cgroup) as seen, sampled(f"{pod.cgroup}/{pod.sandbox_id}") as beside:
         await node.stop(signal.SIGKILL)
         await node.start()
@@ -218,9 +223,9 @@ async def test_a_kill_and_a_restart_change_no_cpuset(
 
 
 async def test_the_count_of_external_changes_survives_a_restart(
-    node: Node, owner: tuple[Pod, str]
+    node: Node, exclusive: tuple[Pod, str]
 ) -> None:
-    _, cgroup = owner
+    _, cgroup = exclusive
     write_cpus(cgroup, "0")
     await eventually(lambda: node.status["driftCount"] == 1)
     await node.stop(signal.SIGKILL)
@@ -233,9 +238,9 @@ async def test_the_count_of_external_changes_survives_a_restart(
 
 
 async def test_sigterm_ends_it_cleanly_and_every_pin_stays(
-    node: Node, owner: tuple[Pod, str]
+    node: Node, exclusive: tuple[Pod, str]
 ) -> None:
-    _, cgroup = owner
+    _, cgroup = exclusive
     with sampled(cgroup) as seen:
         assert await node.stop(signal.SIGTERM) == 0
         await asyncio.sleep(0.2)
@@ -245,9 +250,9 @@ async def test_sigterm_ends_it_cleanly_and_every_pin_stays(
 
 @pytest.mark.parametrize("end", [kill, partial(stop, grace_seconds=60)], ids=["killed", "ended"])
 async def test_a_restarted_containerd_finds_its_pins(
-    node: Node, kubelet: Kubelet, owner: tuple[Pod, str], end: Callable[[int], None]
+    node: Node, kubelet: Kubelet, exclusive: tuple[Pod, str], end: Callable[[int], None]
 ) -> None:
-    pod, cgroup = owner
+    pod, cgroup = exclusive
     container_id = cgroup.rpartition("/")[2]
     await kubelet.until_remembered(container_id, "1")
     inside = pids_of(cgroup)

@@ -44,9 +44,9 @@ async def first_words(kubelet: Kubelet, pod: Pod) -> str:
 
 
 async def test_pods_created_while_the_enforcer_is_down_never_run_on_exclusive_cpus(
-    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+    node: Node, kubelet: Kubelet, exclusive: tuple[Pod, str]
 ) -> None:
-    _, cgroup = owner
+    _, cgroup = exclusive
     await node.stand_by()
     await node.stop(signal.SIGKILL)
     for number in range(NEW_PODS):
@@ -58,9 +58,9 @@ async def test_pods_created_while_the_enforcer_is_down_never_run_on_exclusive_cp
 
 
 async def test_a_sidecar_created_while_the_enforcer_is_down_stays_off_its_pods_exclusive_cpus(
-    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+    node: Node, kubelet: Kubelet, exclusive: tuple[Pod, str]
 ) -> None:
-    pod, cgroup = owner
+    pod, cgroup = exclusive
     await alone(node)
     sidecar = await kubelet.run(pod, "sidecar")
     await eventually(lambda: cpus_of(f"{pod.cgroup}/{sidecar}") == "0")
@@ -68,9 +68,9 @@ async def test_a_sidecar_created_while_the_enforcer_is_down_stays_off_its_pods_e
 
 
 async def test_the_standby_writes_nothing_after_the_enforcer_is_back(
-    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+    node: Node, kubelet: Kubelet, exclusive: tuple[Pod, str]
 ) -> None:
-    first, cgroup = owner
+    first, cgroup = exclusive
     standby = await alone(node)
     second = await kubelet.run_pod("second")
     main = f"{second.cgroup}/{await kubelet.run(second, 'main')}"
@@ -86,9 +86,9 @@ async def test_the_standby_writes_nothing_after_the_enforcer_is_back(
 
 
 async def test_fencing_starts_and_ends_with_each_end_and_start_of_the_enforcer(
-    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+    node: Node, kubelet: Kubelet, exclusive: tuple[Pod, str]
 ) -> None:
-    _, cgroup = owner
+    _, cgroup = exclusive
     await node.stand_by()
     for number in range(1, 4):
         await node.stop(signal.SIGKILL)
@@ -102,7 +102,7 @@ async def test_fencing_starts_and_ends_with_each_end_and_start_of_the_enforcer(
 
 
 async def test_a_standby_that_starts_after_the_enforcer_died_still_fences(
-    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+    node: Node, kubelet: Kubelet, exclusive: tuple[Pod, str]
 ) -> None:
     await node.stop(signal.SIGKILL)
     pod = await kubelet.run_pod("new")
@@ -114,17 +114,17 @@ async def test_a_standby_that_starts_after_the_enforcer_died_still_fences(
     later = await kubelet.run_pod("later")
     await node.stand_by()
     await eventually(lambda: cpus_of(later.cgroup) == "0")
-    assert cpus_of(owner[1]) == "1"
+    assert cpus_of(exclusive[1]) == "1"
 
 
 async def test_cpusets_widened_by_others_are_narrowed_again(
-    node: Node, kubelet: Kubelet, owner: tuple[Pod, str]
+    node: Node, kubelet: Kubelet, exclusive: tuple[Pod, str]
 ) -> None:
     await alone(node)
     (_, best_effort) = kubelet.classes
     write_cpus(best_effort, "0-1")
     await eventually(lambda: cpus_of(best_effort) == "0")
-    assert cpus_of(owner[1]) == "1"
+    assert cpus_of(exclusive[1]) == "1"
 
 
 def _foreign(state: Path) -> None:
@@ -144,7 +144,7 @@ def _static(state: Path) -> None:
 @pytest.mark.parametrize(
     "make", [_foreign, _gone, _static], ids=["another node's copy", "no copy", "a static kubelet"]
 )
-@pytest.mark.usefixtures("owner")
+@pytest.mark.usefixtures("exclusive")
 async def test_without_a_valid_assignment_nothing_is_changed(
     node: Node, kubelet: Kubelet, make: object
 ) -> None:
@@ -163,7 +163,7 @@ async def test_it_waits_for_an_enforcer_that_was_never_there(
     node: Node, kubelet: Kubelet, tmp_path: Path
 ) -> None:
     standby = await node.stand_by()
-    pod = await kubelet.run_pod("owner")
+    pod = await kubelet.run_pod("exclusive")
     cgroup = f"{pod.cgroup}/{await kubelet.run(pod, 'main')}"
     assert not (tmp_path / "state").exists()
     await node.start()
@@ -178,9 +178,9 @@ async def test_it_waits_for_an_enforcer_that_was_never_there(
 
 
 async def test_release_is_refused_beside_an_enforcer_and_works_beside_a_standby(
-    node: Node, owner: tuple[Pod, str]
+    node: Node, exclusive: tuple[Pod, str]
 ) -> None:
-    _, cgroup = owner
+    _, cgroup = exclusive
     await node.stand_by()
     working = node.process
     arguments = ["--release", *(f"--{name}={value}" for name, value in node.options.items())]
@@ -200,8 +200,10 @@ async def test_release_is_refused_beside_an_enforcer_and_works_beside_a_standby(
     assert cpus_of(cgroup) == cpus_of(str(everything.relative_to(CPUSET))) == "0-1"
 
 
-async def test_a_second_enforcer_waits_for_the_first(node: Node, owner: tuple[Pod, str]) -> None:
-    _, cgroup = owner
+async def test_a_second_enforcer_waits_for_the_first(
+    node: Node, exclusive: tuple[Pod, str]
+) -> None:
+    _, cgroup = exclusive
     first = node.process
     assert first is not None
     node.launch([f"--{name}={value}" for name, value in node.options.items()])

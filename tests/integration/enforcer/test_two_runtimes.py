@@ -43,9 +43,9 @@ def machines_own(root: None) -> Iterator[None]:
 
 
 async def test_stopping_a_runtime_leaves_the_other_alone(
-    kubelet: Kubelet, owner: tuple[Pod, str], neighbour: Kubelet, machines_own: None
+    kubelet: Kubelet, exclusive: tuple[Pod, str], neighbour: Kubelet, machines_own: None
 ) -> None:
-    pod, cgroup = owner
+    pod, cgroup = exclusive
     await kubelet.until_remembered(cgroup.rpartition("/")[2], "1")
     before = (kubelet.runtime.daemon.pid(), pids_of(cgroup))
     theirs = await neighbour.run_pod("theirs")

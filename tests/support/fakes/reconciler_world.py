@@ -17,7 +17,7 @@ MACHINE = Topology(
 )
 ALL = CpuSet.parse("0-7")
 A, B, C = (letter * 64 for letter in "abc")
-OWNER, OTHER = "kubepods/podowner", "kubepods/besteffort/podother"
+EXCLUSIVE, OTHER = "kubepods/podexclusive", "kubepods/besteffort/podother"
 NAMES = {A: "main", B: "main"}
 
 
@@ -45,7 +45,7 @@ class World:
         self.snapshot = TreeCache(self.model, ModelWatch(self.model))
         self.reconciler = Reconciler(self.model, self.snapshot, NAMING)
         self.make("kubepods/besteffort")
-        for path in (f"{OWNER}/{A}", f"{OTHER}/{B}"):
+        for path in (f"{EXCLUSIVE}/{A}", f"{OTHER}/{B}"):
             self.start(path)
 
     def start(self, path: str) -> None:

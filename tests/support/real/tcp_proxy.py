@@ -62,7 +62,7 @@ class Wire:
             self._writers.discard(writer)
 
     async def end(self) -> None:
-        """Hang up for good."""
+        """Close every connection and accept no more."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

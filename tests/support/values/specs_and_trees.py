@@ -8,9 +8,9 @@ from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
 from numapin_enforcer.plan.desired import desire
 
 NAMING = CgroupNaming(Driver.CGROUPFS)
-OWNER, GUEST, SANDBOX = (letter * 64 for letter in "abf")
+EXCLUSIVE, GUEST, SANDBOX = (letter * 64 for letter in "abf")
 POD = "kubepods/pod1"
-NAMES = {OWNER: "owner", GUEST: "guest"}
+NAMES = {EXCLUSIVE: "exclusive", GUEST: "guest"}
 
 
 def machine(offline: str = "") -> Topology:
@@ -45,10 +45,10 @@ def tree(**found: str) -> Tree:
         "kubepods/burstable": "0-7",
         "kubepods/besteffort": "0-7",
         POD: "0-7",
-        f"{POD}/{OWNER}": found.get("owner", "0-7"),
+        f"{POD}/{EXCLUSIVE}": found.get("exclusive", "0-7"),
         f"{POD}/{GUEST}": found.get("guest", "0-7"),
         f"{POD}/{SANDBOX}": found.get("sandbox", "0-7"),
-        f"{POD}/{OWNER}/inner": found.get("inner", found.get("owner", "0-7")),
+        f"{POD}/{EXCLUSIVE}/inner": found.get("inner", found.get("exclusive", "0-7")),
     }
     paths["kubepods"] = found.get("kubepods", "0-7")
     both = MemSet([0, 1])
@@ -64,7 +64,7 @@ def tree(**found: str) -> Tree:
 
 def cpus_of(one: NodeAssignmentSpec, observed: Tree, names: dict[str, str]) -> dict[str, str]:
     wanted = desire(one, observed, NAMING, names, machine())
-    short = {OWNER: "owner", GUEST: "guest", SANDBOX: "sandbox"}
+    short = {EXCLUSIVE: "exclusive", GUEST: "guest", SANDBOX: "sandbox"}
     return {
         short.get(path.rpartition("/")[2], path.rpartition("/")[2]): str(want.cpus)
         for path, want in wanted.items()

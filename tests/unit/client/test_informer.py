@@ -70,31 +70,31 @@ async def test_other_tasks_get_turns_while_a_chunk_is_taken_in(
 
 
 async def test_changes_are_applied_and_reported(server: FakeApiServer, client: ApiClient) -> None:
-    told: list[Change[str]] = []
-    informer = Informer(client, ALL, value_of, told.extend, FAST)
+    reported: list[Change[str]] = []
+    informer = Informer(client, ALL, value_of, reported.extend, FAST)
     async with running(informer.run()):
         await eventually(lambda: bool(server.watchers))
         server.put(CONFIG_MAPS, config_map("a", "1"))
         server.put(CONFIG_MAPS, config_map("a", "2"))
         server.remove(CONFIG_MAPS, "a", "ns")
-        await eventually(lambda: len(told) == 3)
+        await eventually(lambda: len(reported) == 3)
     key = Key("a", "ns")
-    assert told == [Change(key, None, "1"), Change(key, "1", "2"), Change(key, "2", None)]
+    assert reported == [Change(key, None, "1"), Change(key, "1", "2"), Change(key, "2", None)]
     assert informer.items == {}
 
 
 async def test_a_change_of_what_is_not_decoded_is_not_reported(
     server: FakeApiServer, client: ApiClient
 ) -> None:
-    told: list[Change[str]] = []
-    informer = Informer(client, ALL, value_of, told.extend, FAST)
+    reported: list[Change[str]] = []
+    informer = Informer(client, ALL, value_of, reported.extend, FAST)
     async with running(informer.run()):
         await eventually(lambda: bool(server.watchers))
         server.put(CONFIG_MAPS, config_map("a", "1"))
         server.put(CONFIG_MAPS, config_map("a", "1") | {"extra": True})
         server.put(CONFIG_MAPS, config_map("b", "2"))
         await eventually(lambda: len(informer.items) == 2)
-    assert [change.new for change in told] == ["1", "2"]
+    assert [change.new for change in reported] == ["1", "2"]
 
 
 async def test_an_object_that_cannot_be_decoded_concerns_itself_alone(
@@ -167,20 +167,20 @@ async def test_a_bookmark_moves_the_place_to_go_on(
 async def test_what_was_deleted_while_history_was_lost_is_reported(
     server: FakeApiServer, client: CountingClient, as_event: bool
 ) -> None:
-    told: list[Change[str]] = []
+    reported: list[Change[str]] = []
     server.gone_as_event = as_event
     fill(server, 4)
-    informer = Informer(client, ALL, value_of, told.extend, FAST)
+    informer = Informer(client, ALL, value_of, reported.extend, FAST)
     async with running(informer.run()):
         await eventually(lambda: bool(server.watchers))
-        told.clear()
+        reported.clear()
         server.cut()
         server.watchers[0].chosen = lambda _: False
         server.remove(CONFIG_MAPS, "m2", "ns")
         server.put(CONFIG_MAPS, config_map("m3", "second"))
         server.forget_history()
         await eventually(lambda: client.lists == 2 and informer.items == truth(server))
-    assert sorted(told, key=lambda change: change.key) == [
+    assert sorted(reported, key=lambda change: change.key) == [
         Change(Key("m2", "ns"), "first", None),
         Change(Key("m3", "ns"), "first", "second"),
     ]
@@ -190,11 +190,11 @@ async def test_a_list_that_expires_between_chunks_begins_again(
     server: FakeApiServer, client: ApiClient
 ) -> None:
     fill(server, 7)
-    told: list[Change[str]] = []
+    reported: list[Change[str]] = []
 
     def forget(changes: Sequence[Change[str]]) -> None:
-        told.extend(changes)
-        if len(told) == 3:
+        reported.extend(changes)
+        if len(reported) == 3:
             server.remove(CONFIG_MAPS, "m0", "ns")
             server.forget_history()
 

@@ -75,15 +75,15 @@ def test_the_copy_ends_up_as_the_servers_state(steps: list[tuple[str, str, float
 
 
 async def _live_through(steps: list[tuple[str, str, float]]) -> None:
-    told: dict[Key, str] = {}
+    reported: dict[Key, str] = {}
 
     def listen(changes: Sequence[Change[str]]) -> None:
         for change in changes:
-            assert told.get(change.key) == change.old
+            assert reported.get(change.key) == change.old
             if change.new is None:
-                del told[change.key]
+                del reported[change.key]
             else:
-                told[change.key] = change.new
+                reported[change.key] = change.new
 
     async with FakeApiServer() as server, connect(server.login) as client:
         server.version = 10**30
@@ -93,7 +93,7 @@ async def _live_through(steps: list[tuple[str, str, float]]) -> None:
                 STEPS[step](server, name)
                 await asyncio.sleep(pause_seconds)
             await eventually(lambda: informer.items == _truth(server) and in_sync(informer))
-            assert told == informer.items
+            assert reported == informer.items
 
 
 def _value(body: Json) -> str:

@@ -28,14 +28,14 @@ MACHINE = Topology(
     cpus=tuple(Cpu(cpu, cpu, 0, NO_CACHE, 0) for cpu in range(4)),
     numa_nodes=(NumaNode(0, 1 << 30),),
 )
-POD, CONTAINER = "kubepods/podowner", f"kubepods/podowner/{'a' * 64}"
+POD, CONTAINER = "kubepods/podexclusive", f"kubepods/podexclusive/{'a' * 64}"
 BODY: dict[str, Any] = {
     "metadata": {"name": "n", "uid": "u1", "generation": 1},
     "spec": {
         "pools": {"reserved": "0", "shared": "0-2"},
         "containers": [
             {
-                "podUID": "owner",
+                "podUID": "exclusive",
                 "namespace": "d",
                 "pod": "p",
                 "container": "c",

@@ -12,11 +12,11 @@ from numapin_enforcer.plan.drift import Cause
 from numapin_enforcer.reconciler import AssignmentGoal
 from numapin_enforcer.status.summary import summarize
 from support.fakes.reconciler_world import (
+    EXCLUSIVE,
     MACHINE,
     NAMES,
     NAMING,
     OTHER,
-    OWNER,
     A,
     B,
     C,
@@ -32,27 +32,27 @@ def world(request: pytest.FixtureRequest) -> World:
 
 
 def test_an_exclusive_container_gets_its_cpus_and_all_others_leave_them(world: World) -> None:
-    done = world.run(spec(own("owner", "4-7")))
+    done = world.run(spec(own("exclusive", "4-7")))
     assert done.complete
-    assert (world.cpus(f"{OWNER}/{A}"), world.cpus(f"{OTHER}/{B}")) == ("4-7", "0-3")
+    assert (world.cpus(f"{EXCLUSIVE}/{A}"), world.cpus(f"{OTHER}/{B}")) == ("4-7", "0-3")
     assert done.tree is not None
-    summary = summarize(spec(own("owner", "4-7")), done.tree, done.desired, NAMING)
+    summary = summarize(spec(own("exclusive", "4-7")), done.tree, done.desired, NAMING)
     assert [(str(one.cpus), one.exclusive) for one in summary.containers] == [("4-7", True)]
-    assert summary.running == ("owner",)
+    assert summary.running == ("exclusive",)
     assert summary.pools is not None
     assert (str(summary.pools.shared), str(summary.pools.exclusive)) == ("0-3", "4-7")
 
 
 def test_a_pass_without_differences_writes_nothing(world: World) -> None:
-    world.run(spec(own("owner", "4-7")))
+    world.run(spec(own("exclusive", "4-7")))
     writes: list[Write] = []
     world.model.after_write = writes.append
-    done = world.run(spec(own("owner", "4-7")), everything=True)
+    done = world.run(spec(own("exclusive", "4-7")), everything=True)
     assert (done.complete, writes, done.drifts) == (True, [], ())
 
 
 def test_the_result_is_the_same_object_while_nothing_changes(world: World) -> None:
-    wanted = AssignmentGoal(spec(own("owner", "4-7")), MACHINE, NAMES)
+    wanted = AssignmentGoal(spec(own("exclusive", "4-7")), MACHINE, NAMES)
     world.reconciler.converge(wanted, full_resync=True)
     first = world.reconciler.converge(wanted, full_resync=False)
     assert world.reconciler.converge(replace(wanted), full_resync=True) is first
@@ -61,35 +61,35 @@ def test_the_result_is_the_same_object_while_nothing_changes(world: World) -> No
 
 
 def test_only_cgroups_named_by_events_are_read_again(world: World) -> None:
-    world.run(spec(own("owner", "4-7")), everything=True)
+    world.run(spec(own("exclusive", "4-7")), everything=True)
     world.model.reads = 0
-    world.run(spec(own("owner", "4-7")))
+    world.run(spec(own("exclusive", "4-7")))
     assert world.model.reads == 0
     world.start(f"{OTHER}/{C}")
-    done = world.run(spec(own("owner", "4-7")))
+    done = world.run(spec(own("exclusive", "4-7")))
     assert done.complete
     assert world.cpus(f"{OTHER}/{C}") == "0-3"
     assert done.drifts == ()
 
 
 def test_an_external_change_is_reverted_and_returned_once(world: World) -> None:
-    world.run(spec(own("owner", "4-7")))
-    world.overwrite(f"{OWNER}/{A}", "4")
-    done = world.run(spec(own("owner", "4-7")))
-    assert world.cpus(f"{OWNER}/{A}") == "4-7"
+    world.run(spec(own("exclusive", "4-7")))
+    world.overwrite(f"{EXCLUSIVE}/{A}", "4")
+    done = world.run(spec(own("exclusive", "4-7")))
+    assert world.cpus(f"{EXCLUSIVE}/{A}") == "4-7"
     (drift,) = done.drifts
-    assert str(drift) == ("container default/owner/main had cpus 4 instead of 4-7; reverted")
+    assert str(drift) == ("container default/exclusive/main had cpus 4 instead of 4-7; reverted")
     assert drift.cause is Cause.OWNER_MOVED
-    assert world.run(spec(own("owner", "4-7")), everything=True).drifts == ()
+    assert world.run(spec(own("exclusive", "4-7")), everything=True).drifts == ()
 
 
 def test_an_external_change_of_a_parent_is_returned_once(
     world: World,
 ) -> None:
-    world.run(spec(own("owner", "4-7")))
+    world.run(spec(own("exclusive", "4-7")))
     for path in ("kubepods/besteffort", OTHER, f"{OTHER}/{B}"):
         world.overwrite(path, "0-7")
-    done = world.run(spec(own("owner", "4-7")))
+    done = world.run(spec(own("exclusive", "4-7")))
     assert world.cpus(f"{OTHER}/{B}") == "0-3"
     assert [(one.path, one.cause) for one in done.drifts] == [
         ("kubepods/besteffort", Cause.INTRUSION)
@@ -97,26 +97,26 @@ def test_an_external_change_of_a_parent_is_returned_once(
 
 
 def test_a_new_spec_is_no_external_change(world: World) -> None:
-    world.run(spec(own("owner", "4-7")))
-    done = world.run(spec(own("owner", "0-3"), shared="4-7"))
+    world.run(spec(own("exclusive", "4-7")))
+    done = world.run(spec(own("exclusive", "0-3"), shared="4-7"))
     assert done.drifts == ()
-    assert (world.cpus(f"{OWNER}/{A}"), world.cpus(f"{OTHER}/{B}")) == ("0-3", "4-7")
+    assert (world.cpus(f"{EXCLUSIVE}/{A}"), world.cpus(f"{OTHER}/{B}")) == ("0-3", "4-7")
 
 
 def test_a_change_of_an_empty_cgroup_is_no_external_change(world: World) -> None:
-    world.run(spec(own("owner", "4-7")))
+    world.run(spec(own("exclusive", "4-7")))
     world.make("kubepods/podnew")
-    world.run(spec(own("owner", "4-7")))
+    world.run(spec(own("exclusive", "4-7")))
     world.overwrite("kubepods/podnew", "0-7")
-    done = world.run(spec(own("owner", "4-7")))
+    done = world.run(spec(own("exclusive", "4-7")))
     assert done.drifts == ()
     assert world.cpus("kubepods/podnew") == "0-3"
 
 
 def test_a_write_of_the_kubelet_to_kubepods_is_no_external_change(world: World) -> None:
-    world.run(spec(own("owner", "4-7")))
+    world.run(spec(own("exclusive", "4-7")))
     world.overwrite("kubepods", "0-7")
-    assert world.run(spec(own("owner", "4-7"))).drifts == ()
+    assert world.run(spec(own("exclusive", "4-7"))).drifts == ()
 
 
 def test_a_container_that_starts_during_a_pass_is_fenced_by_the_same_pass(world: World) -> None:
@@ -127,7 +127,7 @@ def test_a_container_that_starts_during_a_pass_is_fenced_by_the_same_pass(world:
         world.start(late)
 
     world.model.after_write = be_late
-    done = world.run(spec(own("owner", "4-7")))
+    done = world.run(spec(own("exclusive", "4-7")))
     assert done.complete
     assert world.cpus(late) == "0-3"
 
@@ -138,24 +138,24 @@ def test_a_pod_that_is_deleted_during_a_pass_is_no_error(world: World) -> None:
         world.model.vanish(OTHER)
 
     world.model.before_write = vanish
-    done = world.run(spec(own("owner", "4-7")))
+    done = world.run(spec(own("exclusive", "4-7")))
     assert (done.complete, done.failures) == (True, ())
-    assert world.cpus(f"{OWNER}/{A}") == "4-7"
+    assert world.cpus(f"{EXCLUSIVE}/{A}") == "4-7"
 
 
 def test_a_tree_that_keeps_changing_is_incomplete(world: World) -> None:
     def undo(write: Write) -> None:
-        if write.path == f"{OWNER}/{A}" and write.value == CpuSet.parse("4-7"):
+        if write.path == f"{EXCLUSIVE}/{A}" and write.value == CpuSet.parse("4-7"):
             world.model.after_write = lambda _: None
-            world.overwrite(f"{OWNER}/{A}", "4")
+            world.overwrite(f"{EXCLUSIVE}/{A}", "4")
             world.model.after_write = undo
 
     world.model.after_write = undo
-    done = world.run(spec(own("owner", "4-7")))
+    done = world.run(spec(own("exclusive", "4-7")))
     assert not done.complete
     assert done.tree is not None
     world.model.after_write = lambda _: None
-    assert world.run(spec(own("owner", "4-7"))).complete
+    assert world.run(spec(own("exclusive", "4-7"))).complete
 
 
 def test_a_refused_write_is_returned_and_its_cpus_are_not_exclusive(world: World) -> None:
@@ -165,7 +165,7 @@ def test_a_refused_write_is_returned_and_its_cpus_are_not_exclusive(world: World
 
     world.run(spec())
     world.model.before_write = refuse
-    wanted = spec(own("owner", "1"), shared="2-3")
+    wanted = spec(own("exclusive", "1"), shared="2-3")
     done = world.run(wanted)
     if world.model.version is Version.V1:
         assert not done.complete
@@ -180,30 +180,30 @@ def test_a_refused_write_is_returned_and_its_cpus_are_not_exclusive(world: World
 
 
 def test_a_container_without_a_name_shares_until_it_has_one(world: World) -> None:
-    wanted = spec(own("owner", "4-7"))
+    wanted = spec(own("exclusive", "4-7"))
     nameless = AssignmentGoal(wanted, MACHINE, {})
     world.reconciler.converge(nameless, full_resync=False)
-    assert world.cpus(f"{OWNER}/{A}") == "0-3"
+    assert world.cpus(f"{EXCLUSIVE}/{A}") == "0-3"
     world.reconciler.converge(replace(nameless, names=NAMES), full_resync=False)
-    assert world.cpus(f"{OWNER}/{A}") == "4-7"
+    assert world.cpus(f"{EXCLUSIVE}/{A}") == "4-7"
 
 
 def test_a_container_below_a_cgroup_that_changed_without_event_is_fenced(
     world: World,
 ) -> None:
     """On v2 a parent can give its cgroups the controller at any time, without an event."""
-    world.run(spec(own("owner", "4-7")))
+    world.run(spec(own("exclusive", "4-7")))
     world.make("kubepods/burstable")
     world.model.appeared.clear()
     world.model.written.clear()
     world.start(f"kubepods/burstable/podnew/{C}")
-    assert world.run(spec(own("owner", "4-7"))).complete
+    assert world.run(spec(own("exclusive", "4-7"))).complete
     assert world.cpus(f"kubepods/burstable/podnew/{C}") == "0-3"
 
 
 def test_a_release_restores_every_set(world: World) -> None:
     before = {path: one.effective_cpus for path, one in world.model.read().cgroups.items()}
-    world.run(spec(own("owner", "4-7")))
+    world.run(spec(own("exclusive", "4-7")))
     done = world.run(None)
     assert done.complete
     after = {path: one.effective_cpus for path, one in world.model.read().cgroups.items()}
@@ -211,35 +211,35 @@ def test_a_release_restores_every_set(world: World) -> None:
 
 
 def test_observing_writes_nothing(world: World) -> None:
-    world.run(spec(own("owner", "4-7")))
-    world.overwrite(f"{OWNER}/{A}", "4")
+    world.run(spec(own("exclusive", "4-7")))
+    world.overwrite(f"{EXCLUSIVE}/{A}", "4")
     done = world.reconciler.observe(full_resync=False)
     assert (done.complete, done.drifts) == (True, ())
-    assert world.cpus(f"{OWNER}/{A}") == "4"
-    assert world.run(spec(own("owner", "4-7"))).drifts == ()
+    assert world.cpus(f"{EXCLUSIVE}/{A}") == "4"
+    assert world.run(spec(own("exclusive", "4-7"))).drifts == ()
 
 
 def test_a_pass_without_kubepods_is_complete(world: World) -> None:
-    world.run(spec(own("owner", "4-7")))
+    world.run(spec(own("exclusive", "4-7")))
     world.model.vanish("kubepods")
-    done = world.run(spec(own("owner", "4-7")))
+    done = world.run(spec(own("exclusive", "4-7")))
     assert (done.tree, done.complete) == (None, True)
 
 
 def test_lost_events_cause_a_full_read(world: World) -> None:
-    world.run(spec(own("owner", "4-7")))
-    world.overwrite(f"{OWNER}/{A}", "4")
+    world.run(spec(own("exclusive", "4-7")))
+    world.overwrite(f"{EXCLUSIVE}/{A}", "4")
     world.model.written.clear()
-    assert not world.run(spec(own("owner", "4-7"))).drifts
+    assert not world.run(spec(own("exclusive", "4-7"))).drifts
     world.model.overflowed = True
-    world.run(spec(own("owner", "4-7")))
-    assert world.cpus(f"{OWNER}/{A}") == "4-7"
+    world.run(spec(own("exclusive", "4-7")))
+    assert world.cpus(f"{EXCLUSIVE}/{A}") == "4-7"
 
 
 def test_the_containers_of_a_deleted_pod_are_gone_as_well(world: World) -> None:
-    world.run(spec(own("owner", "4-7")))
-    world.model.vanish(OWNER)
-    done = world.run(spec(own("owner", "4-7")))
+    world.run(spec(own("exclusive", "4-7")))
+    world.model.vanish(EXCLUSIVE)
+    done = world.run(spec(own("exclusive", "4-7")))
     assert done.tree is not None
-    assert OWNER not in done.tree.cgroups
-    assert f"{OWNER}/{A}" not in done.tree.cgroups
+    assert EXCLUSIVE not in done.tree.cgroups
+    assert f"{EXCLUSIVE}/{A}" not in done.tree.cgroups

@@ -8,7 +8,7 @@ from numapin_enforcer.cgroups.errors import CgroupRefusedError
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.reconciler import AssignmentGoal
-from support.fakes.reconciler_world import NAMES, OWNER, A, World, own, spec
+from support.fakes.reconciler_world import EXCLUSIVE, NAMES, A, World, own, spec
 
 TWO_NODES = Topology(
     cpus=tuple(Cpu(cpu, cpu, 0, NO_CACHE, cpu // 4) for cpu in range(8)),
@@ -19,18 +19,18 @@ TWO_NODES = Topology(
 @pytest.mark.parametrize("version", list(Version), ids=["v1", "v2"])
 def test_memory_is_not_moved_where_a_failed_write_makes_it_unsafe(version: Version) -> None:
     def refuse(write: Write) -> None:
-        if write.path == OWNER and isinstance(write.value, MemSet):
+        if write.path == EXCLUSIVE and isinstance(write.value, MemSet):
             raise CgroupRefusedError(write.path, str(write.value), 16, "busy")
 
     world = World(version, MemSet((0, 1)))
-    for path in (f"{OWNER}/{A}", OWNER):
+    for path in (f"{EXCLUSIVE}/{A}", EXCLUSIVE):
         world.model.write(Write(path, MemSet((0,)), Step.MOVE_MEMORY))
-    assigned = own("owner", "4-7").model_copy(update={"mems": MemSet((1,))})
+    assigned = own("exclusive", "4-7").model_copy(update={"mems": MemSet((1,))})
     goal = AssignmentGoal(spec(assigned), TWO_NODES, NAMES)
     world.model.before_write = refuse
     done = world.reconciler.converge(goal, full_resync=True)
-    assert [one.write.path for one in done.failures] == [OWNER]
+    assert [one.write.path for one in done.failures] == [EXCLUSIVE]
     assert [one for one in done.moves if isinstance(one.value, MemSet)] == []
     world.model.before_write = lambda _: None
     done = world.reconciler.converge(goal, full_resync=True)
-    assert f"{OWNER}/{A}" in {one.path for one in done.moves if isinstance(one.value, MemSet)}
+    assert f"{EXCLUSIVE}/{A}" in {one.path for one in done.moves if isinstance(one.value, MemSet)}

@@ -15,7 +15,7 @@ POOLS = {"reserved": "0", "shared": "0-2"}
 GOOD = {"pools": POOLS}
 
 
-def owner(cpus: str) -> dict[str, Any]:
+def exclusive(cpus: str) -> dict[str, Any]:
     named = {"podUID": "u", "namespace": "d", "pod": "p", "container": "c"}
     return {**named, "cpus": cpus, "exclusive": True}
 
@@ -48,9 +48,9 @@ def test_an_object_that_was_created_again_is_new(acceptance: Acceptance) -> None
 @pytest.mark.parametrize(
     ("spec", "name", "reason", "message"),
     [
-        (GOOD | {"containers": [owner("9")]}, "n", "InvalidAssignment", "has no CPU 9"),
-        (GOOD | {"containers": [owner("3-2")]}, "n", "InvalidAssignment", "runs backwards"),
-        (GOOD | {"containers": [owner("2")]}, "n", "InvalidAssignment", "in the shared pool"),
+        (GOOD | {"containers": [exclusive("9")]}, "n", "InvalidAssignment", "has no CPU 9"),
+        (GOOD | {"containers": [exclusive("3-2")]}, "n", "InvalidAssignment", "runs backwards"),
+        (GOOD | {"containers": [exclusive("2")]}, "n", "InvalidAssignment", "in the shared pool"),
         ({"pools": POOLS | {"shared": ""}}, "n", "InvalidAssignment", "shared"),
         (GOOD, "other", "InvalidAssignment", "it is for the node other, and this node is n"),
         (GOOD | {"isolation": "Partition"}, "n", "UnsupportedField", "is not supported yet"),
@@ -87,7 +87,7 @@ def test_a_spec_without_pools_is_waited_for(acceptance: Acceptance) -> None:
 def test_an_accepted_assignment_stays_so_when_a_cpu_goes_offline(
     acceptance: Acceptance, tmp_path: Path
 ) -> None:
-    wanted = GOOD | {"containers": [owner("3")]}
+    wanted = GOOD | {"containers": [exclusive("3")]}
     acceptance.offer(body(wanted), MACHINE)
     assert acceptance.accepted is not None
     copy = LocalCopy(tmp_path, "n")

@@ -14,55 +14,55 @@ from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Quota, Write
 from support.fakes.kernel import KernelModel
 
-POD, OWNER = "kubepods/pod1", "kubepods/pod1/" + "a" * 64
+POD, EXCLUSIVE = "kubepods/pod1", "kubepods/pod1/" + "a" * 64
 TWO, NONE = Quota(200_000), Quota(None)
 
 
 def node(**limits: Quota) -> KernelModel:
     """A pod and its container, with the limits that the kubelet gave them."""
     model = KernelModel(Version.V2, CpuSet([0, 1]), MemSet([0]))
-    for path, name in ((POD, "pod"), (OWNER, "owner")):
+    for path, name in ((POD, "pod"), (EXCLUSIVE, "exclusive")):
         model.make(path)
         model.groups[path].quota = limits.get(name, TWO)
     return model
 
 
 def limits(model: KernelModel) -> dict[str, Quota]:
-    return {path: model.groups[path].quota for path in (POD, OWNER) if path in model.groups}
+    return {path: model.groups[path].quota for path in (POD, EXCLUSIVE) if path in model.groups}
 
 
 def test_a_limit_is_lifted_and_restored(tmp_path: Path) -> None:
-    model = node(pod=Quota(350_000), owner=TWO)
+    model = node(pod=Quota(350_000), exclusive=TWO)
     quotas = LiftedQuotas(model, "kubepods", tmp_path)
-    assert quotas.update((POD, OWNER)).complete
-    assert limits(model) == {POD: NONE, OWNER: NONE}
+    assert quotas.update((POD, EXCLUSIVE)).complete
+    assert limits(model) == {POD: NONE, EXCLUSIVE: NONE}
     assert quotas.update(()).complete
-    assert limits(model) == {POD: Quota(350_000), OWNER: TWO}
+    assert limits(model) == {POD: Quota(350_000), EXCLUSIVE: TWO}
 
 
 def test_lifted_limits_are_known_after_a_restart(tmp_path: Path) -> None:
     model = node()
-    LiftedQuotas(model, "kubepods", tmp_path).update((POD, OWNER))
-    LiftedQuotas(model, "kubepods", tmp_path).update((POD, OWNER))
+    LiftedQuotas(model, "kubepods", tmp_path).update((POD, EXCLUSIVE))
+    LiftedQuotas(model, "kubepods", tmp_path).update((POD, EXCLUSIVE))
     LiftedQuotas(model, "kubepods", tmp_path).update(())
-    assert limits(model) == {POD: TWO, OWNER: TWO}
+    assert limits(model) == {POD: TWO, EXCLUSIVE: TWO}
 
 
 def test_a_cgroup_without_a_limit_gets_none(tmp_path: Path) -> None:
-    model = node(owner=NONE)
+    model = node(exclusive=NONE)
     quotas = LiftedQuotas(model, "kubepods", tmp_path)
-    quotas.update((POD, OWNER))
+    quotas.update((POD, EXCLUSIVE))
     quotas.update(())
-    assert limits(model) == {POD: TWO, OWNER: NONE}
+    assert limits(model) == {POD: TWO, EXCLUSIVE: NONE}
 
 
 def test_an_externally_set_limit_is_not_overwritten(tmp_path: Path) -> None:
     model = node()
     quotas = LiftedQuotas(model, "kubepods", tmp_path)
-    quotas.update((POD, OWNER))
-    model.groups[OWNER].quota = Quota(50_000)
+    quotas.update((POD, EXCLUSIVE))
+    model.groups[EXCLUSIVE].quota = Quota(50_000)
     quotas.update(())
-    assert limits(model)[OWNER] == Quota(50_000)
+    assert limits(model)[EXCLUSIVE] == Quota(50_000)
 
 
 def test_a_limit_that_comes_back_is_lifted_again_and_the_newer_one_restored(
@@ -70,27 +70,27 @@ def test_a_limit_that_comes_back_is_lifted_again_and_the_newer_one_restored(
 ) -> None:
     model = node()
     quotas = LiftedQuotas(model, "kubepods", tmp_path)
-    quotas.update((POD, OWNER))
-    model.groups[OWNER].quota = Quota(300_000)
-    quotas.update((POD, OWNER))
-    assert limits(model)[OWNER] == NONE
+    quotas.update((POD, EXCLUSIVE))
+    model.groups[EXCLUSIVE].quota = Quota(300_000)
+    quotas.update((POD, EXCLUSIVE))
+    assert limits(model)[EXCLUSIVE] == NONE
     quotas.update(())
-    assert limits(model)[OWNER] == Quota(300_000)
+    assert limits(model)[EXCLUSIVE] == Quota(300_000)
 
 
 def test_the_limit_of_a_deleted_cgroup_is_dropped(tmp_path: Path) -> None:
     model = node()
     quotas = LiftedQuotas(model, "kubepods", tmp_path)
-    quotas.update((POD, OWNER))
+    quotas.update((POD, EXCLUSIVE))
     model.vanish(POD)
-    assert quotas.update((POD, OWNER)).complete
+    assert quotas.update((POD, EXCLUSIVE)).complete
     assert (tmp_path / FILE_NAME).read_text() == "{}"
 
 
 def test_a_failed_restore_is_retried(tmp_path: Path) -> None:
     model = node()
     quotas = LiftedQuotas(model, "kubepods", tmp_path)
-    quotas.update((POD, OWNER))
+    quotas.update((POD, EXCLUSIVE))
 
     def refuse(write: Write) -> None:
         raise CgroupRefusedError(write.path, str(write.value), errno.EINVAL, "injected")
@@ -99,7 +99,7 @@ def test_a_failed_restore_is_retried(tmp_path: Path) -> None:
     assert len(quotas.update(()).failed) == 2
     model.before_write = lambda write: None
     assert LiftedQuotas(model, "kubepods", tmp_path).update(()).complete
-    assert limits(model) == {POD: TWO, OWNER: TWO}
+    assert limits(model) == {POD: TWO, EXCLUSIVE: TWO}
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_damaged_file_counts_as_none_and_is_logged(
     (tmp_path / FILE_NAME).write_text(text, encoding="latin-1")
     model = node(pod=NONE)
     assert LiftedQuotas(model, "kubepods", tmp_path).update(()).complete
-    assert limits(model) == {POD: NONE, OWNER: TWO}
+    assert limits(model) == {POD: NONE, EXCLUSIVE: TWO}
     assert "cannot read which CFS limits were removed" in caplog.text
 
 
@@ -152,17 +152,17 @@ def test_a_kill_between_saving_and_lifting_loses_nothing(tmp_path: Path) -> None
 
     model.before_write = kill
     with pytest.raises(KeyboardInterrupt):
-        LiftedQuotas(model, "kubepods", tmp_path).update((POD, OWNER))
+        LiftedQuotas(model, "kubepods", tmp_path).update((POD, EXCLUSIVE))
     model.before_write = lambda write: None
-    assert LiftedQuotas(model, "kubepods", tmp_path).lifted == {POD: TWO, OWNER: TWO}
-    LiftedQuotas(model, "kubepods", tmp_path).update((POD, OWNER))
-    assert limits(model) == {POD: NONE, OWNER: NONE}
+    assert LiftedQuotas(model, "kubepods", tmp_path).lifted == {POD: TWO, EXCLUSIVE: TWO}
+    LiftedQuotas(model, "kubepods", tmp_path).update((POD, EXCLUSIVE))
+    assert limits(model) == {POD: NONE, EXCLUSIVE: NONE}
     model.after_write = kill
     with pytest.raises(KeyboardInterrupt):
         LiftedQuotas(model, "kubepods", tmp_path).update(())
     model.after_write = lambda write: None
     assert LiftedQuotas(model, "kubepods", tmp_path).update(()).complete
-    assert limits(model) == {POD: TWO, OWNER: TWO}
+    assert limits(model) == {POD: TWO, EXCLUSIVE: TWO}
     assert (tmp_path / FILE_NAME).read_text() == "{}"
 
 
@@ -170,8 +170,8 @@ def test_nothing_is_lifted_if_the_file_cannot_be_written(tmp_path: Path) -> None
     (tmp_path / FILE_NAME).mkdir()
     model = node()
     with pytest.raises(IsADirectoryError):
-        LiftedQuotas(model, "kubepods", tmp_path).update((POD, OWNER))
-    assert limits(model) == {POD: TWO, OWNER: TWO}
+        LiftedQuotas(model, "kubepods", tmp_path).update((POD, EXCLUSIVE))
+    assert limits(model) == {POD: TWO, EXCLUSIVE: TWO}
 
 
 def test_a_limit_is_durable_before_it_is_lifted(
@@ -187,5 +187,5 @@ def test_a_limit_is_durable_before_it_is_lifted(
 
     monkeypatch.setattr(os, "fsync", sync)
     model.before_write = lambda write: steps.append("write")
-    LiftedQuotas(model, "kubepods", tmp_path).update((POD, OWNER))
+    LiftedQuotas(model, "kubepods", tmp_path).update((POD, EXCLUSIVE))
     assert steps == ["file", "folder", "write", "write"]

@@ -7,7 +7,7 @@ from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.write import Quota
 from numapin_enforcer.plan.desired import Desired
 
-POD, OWNER = "kubepods/pod1", "kubepods/pod1/" + "a" * 64
+POD, EXCLUSIVE = "kubepods/pod1", "kubepods/pod1/" + "a" * 64
 TWO, NONE = Quota(200_000), Quota(None)
 
 
@@ -20,11 +20,11 @@ def test_exclusive_containers_and_their_pods_have_no_limit() -> None:
     wanted = {
         "kubepods": shared,
         POD: shared,
-        OWNER: Desired(cpus, mems, one, exclusive=True),
-        f"{OWNER}/inner": Desired(cpus, mems, one, exclusive=True),
+        EXCLUSIVE: Desired(cpus, mems, one, exclusive=True),
+        f"{EXCLUSIVE}/inner": Desired(cpus, mems, one, exclusive=True),
         f"{POD}/{'b' * 64}": shared,
     }
-    assert cgroups_without_limit(wanted, CgroupNaming(Driver.CGROUPFS)) == (POD, OWNER)
+    assert cgroups_without_limit(wanted, CgroupNaming(Driver.CGROUPFS)) == (POD, EXCLUSIVE)
 
 
 def test_a_limit_is_saved_before_it_is_lifted() -> None:

@@ -63,7 +63,7 @@ def test_the_outcome_lists_each_write_by_its_result() -> None:
     gone, bad, after, good = (
         cpus("gone", "1"),
         cpus("bad", "0", leaves="1"),
-        cpus("owner", "1", gains="1", exclusive="a"),
+        cpus("exclusive", "1", gains="1", exclusive="a"),
         cpus("good", "0", gains="0"),
     )
     outcome = apply((gone, bad, after, good), files)

@@ -16,7 +16,7 @@ HALVES = "0=0-1,4-5 1=2-3,6-7"
 
 @dataclass(frozen=True)
 class Broken:
-    """What is spoiled, and what groups of which level and which warnings come of it."""
+    """What is damaged, and which groups of a level and which warnings follow."""
 
     level: str
     groups: str

@@ -5,10 +5,10 @@ from numapin_api.topology import NumaNode, Topology
 from numapin_enforcer.cgroups.tree import Cgroup, Version, tree_of
 from numapin_enforcer.plan.desired import desire
 from support.values.specs_and_trees import (
+    EXCLUSIVE,
     GUEST,
     NAMES,
     NAMING,
-    OWNER,
     POD,
     SANDBOX,
     assigned,
@@ -20,12 +20,12 @@ from support.values.specs_and_trees import (
 
 
 def test_exclusive_containers_get_their_cpus_and_all_others_the_pool() -> None:
-    assert cpus_of(spec(assigned("owner", "5-6")), tree(), NAMES) == {
+    assert cpus_of(spec(assigned("exclusive", "5-6")), tree(), NAMES) == {
         "kubepods": "0-7",
         "burstable": "0-3",
         "besteffort": "0-3",
         "pod1": "0-3,5-6",
-        "owner": "5-6",
+        "exclusive": "5-6",
         "inner": "5-6",
         "guest": "0-3",
         "sandbox": "0-3",
@@ -51,7 +51,7 @@ def test_an_unknown_cgroup_gets_the_pool_at_any_level() -> None:
     paths = ("kubepods", "kubepods/odd", POD, f"{POD}/odd")
     sets = (every, both, every, both)
     observed = tree_of(Version.V1, "kubepods", (Cgroup(one, *sets) for one in paths))
-    wanted = desire(spec(assigned("owner", "5-6")), observed, NAMING, {}, machine())
+    wanted = desire(spec(assigned("exclusive", "5-6")), observed, NAMING, {}, machine())
     assert {str(wanted[one].cpus) for one in ("kubepods/odd", f"{POD}/odd")} == {"0-3"}
 
 
@@ -62,8 +62,8 @@ def test_an_unknown_cgroup_gets_the_pool_at_any_level() -> None:
         ("0-7", {}, "0-3"),
         ("5-6", {}, "5-6"),
         ("5", {}, "0-3"),
-        ("5-6", {GUEST: "owner"}, "0-3"),
-        ("5-6", {OWNER: "another"}, "0-3"),
+        ("5-6", {GUEST: "exclusive"}, "0-3"),
+        ("5-6", {EXCLUSIVE: "another"}, "0-3"),
     ],
     ids=[
         "named",
@@ -77,19 +77,22 @@ def test_an_unknown_cgroup_gets_the_pool_at_any_level() -> None:
 def test_the_runtime_names_the_container_of_a_cgroup(
     found: str, names: dict[str, str], want: str
 ) -> None:
-    assert cpus_of(spec(assigned("owner", "5-6")), tree(owner=found), names)["owner"] == want
+    assert (
+        cpus_of(spec(assigned("exclusive", "5-6")), tree(exclusive=found), names)["exclusive"]
+        == want
+    )
 
 
 @pytest.mark.parametrize(
-    ("owners", "names", "want"),
+    ("exclusive_containers", "names", "want"),
     [
-        ({"owner": "5-6"}, {GUEST: "guest", SANDBOX: ""}, "5-6"),
-        ({"owner": "5-6", "guest": "7"}, {GUEST: "guest", SANDBOX: ""}, "5-6"),
-        ({"owner": "5-6"}, {SANDBOX: ""}, "0-3"),
-        ({"owner": "5-6"}, {GUEST: "owner", SANDBOX: ""}, "0-3"),
-        ({"owner": "5", "more": "6"}, {GUEST: "guest", SANDBOX: ""}, "0-3"),
-        ({"first": "5-6", "owner": "5-6"}, {GUEST: "guest", SANDBOX: ""}, "5-6"),
-        ({"guest": "5-6", "owner": "5-6"}, {GUEST: "guest", SANDBOX: ""}, "0-3"),
+        ({"exclusive": "5-6"}, {GUEST: "guest", SANDBOX: ""}, "5-6"),
+        ({"exclusive": "5-6", "guest": "7"}, {GUEST: "guest", SANDBOX: ""}, "5-6"),
+        ({"exclusive": "5-6"}, {SANDBOX: ""}, "0-3"),
+        ({"exclusive": "5-6"}, {GUEST: "exclusive", SANDBOX: ""}, "0-3"),
+        ({"exclusive": "5", "more": "6"}, {GUEST: "guest", SANDBOX: ""}, "0-3"),
+        ({"first": "5-6", "exclusive": "5-6"}, {GUEST: "guest", SANDBOX: ""}, "5-6"),
+        ({"guest": "5-6", "exclusive": "5-6"}, {GUEST: "guest", SANDBOX: ""}, "0-3"),
     ],
     ids=[
         "only one exclusive container is missing",
@@ -102,35 +105,35 @@ def test_the_runtime_names_the_container_of_a_cgroup(
     ],
 )
 def test_an_unnamed_container_waits_for_its_name_on_its_future_cpus(
-    owners: dict[str, str], names: dict[str, str], want: str
+    exclusive_containers: dict[str, str], names: dict[str, str], want: str
 ) -> None:
-    one = spec(*(assigned(name, cpus) for name, cpus in owners.items()))
-    assert cpus_of(one, tree(), names)["owner"] == want
+    one = spec(*(assigned(name, cpus) for name, cpus in exclusive_containers.items()))
+    assert cpus_of(one, tree(), names)["exclusive"] == want
 
 
 def test_an_unnamed_container_waits_only_if_exclusive_and_its_pod_has_names() -> None:
-    one = spec(assigned("owner", "5-6"), assigned("helper", "7", exclusive=False))
-    assert cpus_of(one, tree(), {GUEST: "guest", SANDBOX: ""})["owner"] == "5-6"
+    one = spec(assigned("exclusive", "5-6"), assigned("helper", "7", exclusive=False))
+    assert cpus_of(one, tree(), {GUEST: "guest", SANDBOX: ""})["exclusive"] == "5-6"
     every, both = CpuSet(range(8)), MemSet([0, 1])
-    paths = ("kubepods", POD, f"{POD}/{OWNER}")
+    paths = ("kubepods", POD, f"{POD}/{EXCLUSIVE}")
     sets = (every, both, every, both)
     alone = tree_of(Version.V1, "kubepods", (Cgroup(each, *sets) for each in paths))
-    assert cpus_of(one, alone, {})["owner"] == "0-3"
+    assert cpus_of(one, alone, {})["exclusive"] == "0-3"
 
 
 def test_an_unnamed_container_is_not_exclusive() -> None:
-    one, names = spec(assigned("owner", "5-6")), {GUEST: "guest", SANDBOX: ""}
+    one, names = spec(assigned("exclusive", "5-6")), {GUEST: "guest", SANDBOX: ""}
     for found in ("0-7", "5-6"):
-        wanted = desire(one, tree(owner=found), NAMING, names, machine())[f"{POD}/{OWNER}"]
+        wanted = desire(one, tree(exclusive=found), NAMING, names, machine())[f"{POD}/{EXCLUSIVE}"]
         assert (str(wanted.cpus), wanted.container, wanted.exclusive_container) == ("5-6", None, "")
 
 
 def test_a_nested_cgroup_follows_its_container_and_stays_narrower_if_it_was() -> None:
-    owner = spec(assigned("owner", "4-6"))
-    assert cpus_of(owner, tree(owner="4-7", inner="4-7"), NAMES)["inner"] == "4-6"
-    assert cpus_of(owner, tree(owner="4-7", inner="6-7"), NAMES)["inner"] == "6"
-    assert cpus_of(owner, tree(owner="4-7", inner="7"), NAMES)["inner"] == "4-6"
-    assert cpus_of(owner, tree(owner="4", inner="4"), NAMES)["inner"] == "4-6"
+    exclusive = spec(assigned("exclusive", "4-6"))
+    assert cpus_of(exclusive, tree(exclusive="4-7", inner="4-7"), NAMES)["inner"] == "4-6"
+    assert cpus_of(exclusive, tree(exclusive="4-7", inner="6-7"), NAMES)["inner"] == "6"
+    assert cpus_of(exclusive, tree(exclusive="4-7", inner="7"), NAMES)["inner"] == "4-6"
+    assert cpus_of(exclusive, tree(exclusive="4", inner="4"), NAMES)["inner"] == "4-6"
 
 
 @pytest.mark.parametrize(
@@ -145,29 +148,29 @@ def test_a_nested_cgroup_follows_its_container_and_stays_narrower_if_it_was() ->
 def test_the_memory_of_a_nested_cgroup_follows_its_container(
     container: str, inner: str, assigns: str, want: str
 ) -> None:
-    every, path = CpuSet(range(8)), f"{POD}/{OWNER}"
+    every, path = CpuSet(range(8)), f"{POD}/{EXCLUSIVE}"
     mems = {"kubepods": "0-1", POD: "0-1", path: container, f"{path}/inner": inner}
     sets = {each: (every, MemSet.parse(text)) for each, text in mems.items()}
     observed = tree_of(
         Version.V1, "kubepods", (Cgroup(each, *both, *both) for each, both in sets.items())
     )
-    wanted = desire(spec(assigned("owner", "5", assigns)), observed, NAMING, NAMES, machine())
+    wanted = desire(spec(assigned("exclusive", "5", assigns)), observed, NAMING, NAMES, machine())
     nested = wanted[f"{path}/inner"]
-    assert (str(nested.mems), nested.exclusive_container) == (want, "1/owner")
+    assert (str(nested.mems), nested.exclusive_container) == (want, "1/exclusive")
 
 
 def test_memory_is_bound_as_the_spec_says_else_to_all_numa_nodes() -> None:
-    one = spec(assigned("owner", "5", "1"), assigned("guest", "", "0", exclusive=False))
+    one = spec(assigned("exclusive", "5", "1"), assigned("guest", "", "0", exclusive=False))
     wanted = desire(one, tree(), NAMING, NAMES, machine())
     mems = {path.rpartition("/")[2]: str(want.mems) for path, want in wanted.items()}
-    assert (mems[OWNER], mems["inner"], mems[GUEST]) == ("1", "1", "0")
+    assert (mems[EXCLUSIVE], mems["inner"], mems[GUEST]) == ("1", "1", "0")
     assert {mems[name] for name in ("kubepods", "burstable", "pod1", SANDBOX)} == {"0-1"}
-    assert wanted[f"{POD}/{OWNER}"].exclusive_container == "1/owner"
+    assert wanted[f"{POD}/{EXCLUSIVE}"].exclusive_container == "1/exclusive"
     assert not wanted[f"{POD}/{GUEST}"].exclusive_container
 
 
 @pytest.mark.parametrize(
-    ("offline", "owner", "alone", "shared"),
+    ("offline", "exclusive", "alone", "shared"),
     [
         ("5", "6", True, "0-3"),
         ("5-6", "0-3", False, "0-3"),
@@ -176,52 +179,54 @@ def test_memory_is_bound_as_the_spec_says_else_to_all_numa_nodes() -> None:
     ],
     ids=["some exclusive", "all exclusive", "the pool", "all but the exclusive"],
 )
-def test_offline_cpus_are_left_out(offline: str, owner: str, alone: bool, shared: str) -> None:
-    one = spec(assigned("owner", "5-6"))
+def test_offline_cpus_are_left_out(offline: str, exclusive: str, alone: bool, shared: str) -> None:
+    one = spec(assigned("exclusive", "5-6"))
     wanted = desire(one, tree(), NAMING, NAMES, machine(offline))
-    mine = wanted[f"{POD}/{OWNER}"]
-    assert (str(mine.cpus), mine.exclusive) == (owner, alone)
+    mine = wanted[f"{POD}/{EXCLUSIVE}"]
+    assert (str(mine.cpus), mine.exclusive) == (exclusive, alone)
     assert str(wanted[f"{POD}/{GUEST}"].cpus) == shared
 
 
 def test_an_unnamed_container_is_identified_by_its_online_cpus() -> None:
-    wanted = desire(spec(assigned("owner", "5-6")), tree(owner="6"), NAMING, {}, machine("5"))
-    assert wanted[f"{POD}/{OWNER}"].exclusive_container == "1/owner"
+    wanted = desire(
+        spec(assigned("exclusive", "5-6")), tree(exclusive="6"), NAMING, {}, machine("5")
+    )
+    assert wanted[f"{POD}/{EXCLUSIVE}"].exclusive_container == "1/exclusive"
 
 
 def test_a_listed_container_without_exclusive_cpus_is_not_exclusive() -> None:
-    one = spec(assigned("owner", "5-6", exclusive=False))
-    wanted = desire(one, tree(), NAMING, NAMES, machine())[f"{POD}/{OWNER}"]
+    one = spec(assigned("exclusive", "5-6", exclusive=False))
+    wanted = desire(one, tree(), NAMING, NAMES, machine())[f"{POD}/{EXCLUSIVE}"]
     assert (str(wanted.cpus), wanted.exclusive, wanted.exclusive_container) == ("5-6", False, "")
-    assert cpus_of(one, tree(owner="5-6"), {})["owner"] == "0-3"
+    assert cpus_of(one, tree(exclusive="5-6"), {})["exclusive"] == "0-3"
 
 
 def test_numa_nodes_without_memory_are_left_out() -> None:
     left = Topology(machine().cpus, (NumaNode(0, 2**30), NumaNode(1, 0)))
-    one = spec(assigned("owner", "5", "1"), assigned("guest", "", "0-1", exclusive=False))
+    one = spec(assigned("exclusive", "5", "1"), assigned("guest", "", "0-1", exclusive=False))
     wanted = desire(one, tree(), NAMING, NAMES, left)
-    assert [str(wanted[f"{POD}/{each}"].mems) for each in (OWNER, GUEST)] == ["0", "0"]
+    assert [str(wanted[f"{POD}/{each}"].mems) for each in (EXCLUSIVE, GUEST)] == ["0", "0"]
 
 
 def test_if_the_pool_is_offline_the_cpus_that_are_not_exclusive_replace_it() -> None:
-    one = spec(assigned("owner", "5-6"), assigned("guest", "4,7", exclusive=False))
+    one = spec(assigned("exclusive", "5-6"), assigned("guest", "4,7", exclusive=False))
     wanted = desire(one, tree(), NAMING, NAMES, machine("0-3"))
     assert str(wanted[f"{POD}/{SANDBOX}"].cpus) == "4,7"
-    assert str(wanted[f"{POD}/{OWNER}"].cpus) == "5-6"
+    assert str(wanted[f"{POD}/{EXCLUSIVE}"].cpus) == "5-6"
 
 
 def test_kubepods_is_unchanged_if_it_contains_what_is_desired() -> None:
-    one = spec(assigned("owner", "5"))
+    one = spec(assigned("exclusive", "5"))
     assert cpus_of(one, tree(kubepods="0-6"), NAMES)["kubepods"] == "0-6"
     assert cpus_of(one, tree(kubepods="0-4"), NAMES)["kubepods"] == "0-7"
 
 
 def test_a_container_and_its_replacement_are_the_same_exclusive_container() -> None:
-    observed = tree(owner="5-6")
-    names = {OWNER: "owner", GUEST: "owner"}
-    wanted = desire(spec(assigned("owner", "5-6")), observed, NAMING, names, machine())
+    observed = tree(exclusive="5-6")
+    names = {EXCLUSIVE: "exclusive", GUEST: "exclusive"}
+    wanted = desire(spec(assigned("exclusive", "5-6")), observed, NAMING, names, machine())
     assert (
-        wanted[f"{POD}/{OWNER}"].exclusive_container
+        wanted[f"{POD}/{EXCLUSIVE}"].exclusive_container
         == wanted[f"{POD}/{GUEST}"].exclusive_container
-        == "1/owner"
+        == "1/exclusive"
     )

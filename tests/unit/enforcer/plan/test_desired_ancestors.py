@@ -9,7 +9,7 @@ from support.values.specs_and_trees import assigned, machine, tree
 
 
 def test_after_release_every_cgroup_has_what_kubepods_has() -> None:
-    observed = tree(kubepods="0-6", owner="5")
+    observed = tree(kubepods="0-6", exclusive="5")
     wanted = release(observed, machine())
     assert list(wanted) == list(observed.cgroups)
     assert {str(want.cpus) for want in wanted.values()} == {"0-6"}
@@ -24,7 +24,7 @@ def chain(cpus: str = "0-7", mems: str = "0-1") -> Tree:
 
 
 def test_ancestors_contain_the_desired_sets_of_their_descendants() -> None:
-    one, node = assigned("owner", "3"), MemSet([0])
+    one, node = assigned("exclusive", "3"), MemSet([0])
     wanted = {
         "kubepods/a": Desired(CpuSet([0]), node),
         "kubepods/a/b": Desired(CpuSet([0, 1]), node, one, exclusive=True),
@@ -38,7 +38,7 @@ def test_ancestors_contain_the_desired_sets_of_their_descendants() -> None:
         "kubepods/a/b": ("0-1,3", "0-1"),
         "kubepods/a/b/c": ("3", "1"),
     }
-    assert held["kubepods/a/b"].exclusive_container == "1/owner"
+    assert held["kubepods/a/b"].exclusive_container == "1/exclusive"
     assert held["kubepods/a/b/c"] is wanted["kubepods/a/b/c"]
 
 
@@ -77,9 +77,9 @@ def test_kubepods_is_unchanged_or_gets_every_cpu_and_numa_node(
 
 
 def test_exclusive_cpus_are_those_of_exclusive_containers() -> None:
-    owner, guest = assigned("owner", "5"), assigned("guest", "6", exclusive=False)
+    exclusive, guest = assigned("exclusive", "5"), assigned("guest", "6", exclusive=False)
     wanted = [
-        Desired(CpuSet([5]), MemSet([0]), owner, exclusive=True),
+        Desired(CpuSet([5]), MemSet([0]), exclusive, exclusive=True),
         Desired(CpuSet([6]), MemSet([0]), guest),
         Desired(CpuSet([0]), MemSet([0])),
     ]

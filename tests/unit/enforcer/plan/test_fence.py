@@ -44,8 +44,8 @@ def standby_pass(world: World, model: KernelModel, spec: NodeAssignmentSpec) -> 
 def exclusive_of_others(world: World, spec: NodeAssignmentSpec, path: str) -> CpuSet:
     """The exclusive CPUs of pods that are neither ancestors nor descendants of `path`."""
     found = CpuSet()
-    for owner, cpus in exclusive_containers(world, spec).items():
-        pod = owner.rpartition("/")[0]
+    for exclusive, cpus in exclusive_containers(world, spec).items():
+        pod = exclusive.rpartition("/")[0]
         if not f"{path}/".startswith(f"{pod}/") and not pod.startswith(f"{path}/"):
             found |= cpus
     return found
@@ -128,9 +128,9 @@ def test_after_a_refused_write_exclusive_cpus_stay_so_and_the_next_pass_complete
 def one_exclusive(version: Version) -> tuple[World, KernelModel, NodeAssignmentSpec]:
     """A container has CPUs 4-5 exclusively, beside its sandbox; all others share 0-3."""
     world = World(version, EIGHT, CpuSet(range(8)), (POD,))
-    owner = assigned(POD, "container-a", CpuSet([4, 5]), MemSet())
+    exclusive = assigned(POD, "container-a", CpuSet([4, 5]), MemSet())
     pools = Pools(reserved=CpuSet([0]), shared=CpuSet([0, 1, 2, 3]))
-    spec = NodeAssignmentSpec(pools=pools, containers=(owner,))
+    spec = NodeAssignmentSpec(pools=pools, containers=(exclusive,))
     model = world.model()
     assert enforce(world, model, spec).complete
     return world, model, spec
@@ -161,10 +161,10 @@ def test_a_cgroup_that_was_set_keeps_the_cpus_of_its_own_pod(
 ) -> None:
     """It may be the exclusive container, moved by an external change."""
     world, model, spec = one_exclusive(version)
-    owner = POD.container_path("container-a")
-    model.write(Write(owner, CpuSet.parse(found), Step.WIDEN))
+    exclusive = POD.container_path("container-a")
+    model.write(Write(exclusive, CpuSet.parse(found), Step.WIDEN))
     assert standby_pass(world, model, spec).complete
-    assert cpus_of(model, owner) == left
+    assert cpus_of(model, exclusive) == left
 
 
 @pytest.mark.parametrize("version", Version)

@@ -24,12 +24,17 @@ def tree(version: Version, sets: Mapping[str, str], mems: Mapping[str, str] | No
     return tree_of(version, ROOT, cgroups)
 
 
-def want(cpus: str, owner: str = "", mems: str = "") -> Desired:
+def want(cpus: str, exclusive: str = "", mems: str = "") -> Desired:
     nodes = MemSet.parse(mems)
-    if not owner:
+    if not exclusive:
         return Desired(CpuSet.parse(cpus), nodes or BOTH)
     container = ContainerAssignment(
-        pod_uid="1", namespace="d", pod="p", container=owner, cpus=CpuSet.parse(cpus), mems=nodes
+        pod_uid="1",
+        namespace="d",
+        pod="p",
+        container=exclusive,
+        cpus=CpuSet.parse(cpus),
+        mems=nodes,
     )
     return Desired(CpuSet.parse(cpus), nodes or BOTH, container, exclusive=True)
 
@@ -180,8 +185,8 @@ def test_on_v1_children_shrink_before_parents_and_grow_after_them() -> None:
 
 
 def test_on_v2_a_child_that_must_not_grow_is_bound_first() -> None:
-    sandbox, owner = f"{ONE}/sandbox", f"{ONE}/owner"
-    paths = {ROOT: "0-3", ONE: "0-1", sandbox: "0-1", owner: "0-1"}
+    sandbox, exclusive = f"{ONE}/sandbox", f"{ONE}/exclusive"
+    paths = {ROOT: "0-3", ONE: "0-1", sandbox: "0-1", exclusive: "0-1"}
     observed = tree_of(
         Version.V2,
         ROOT,
@@ -196,17 +201,17 @@ def test_on_v2_a_child_that_must_not_grow_is_bound_first() -> None:
             for path, cpus in paths.items()
         ),
     )
-    wanted = {ROOT: want("0-3"), ONE: want("0-2"), sandbox: want("0-1"), owner: want("2", "a")}
+    wanted = {ROOT: want("0-3"), ONE: want("0-2"), sandbox: want("0-1"), exclusive: want("2", "a")}
     assert lines(plan(observed, wanted)) == [
         "Grant one/sandbox=0-1",
         "Grant one=0-2",
-        "Grant one/owner=2",
+        "Grant one/exclusive=2",
     ]
 
 
 def test_on_v2_a_descendant_that_inherits_through_its_parent_is_bound_as_well() -> None:
-    middle, sandbox, owner = f"{ONE}/m", f"{ONE}/m/sandbox", f"{ONE}/m/owner"
-    found = {ROOT: "0-3", ONE: "0-1", middle: "", sandbox: "", owner: ""}
+    middle, sandbox, exclusive = f"{ONE}/m", f"{ONE}/m/sandbox", f"{ONE}/m/exclusive"
+    found = {ROOT: "0-3", ONE: "0-1", middle: "", sandbox: "", exclusive: ""}
     few, every = CpuSet([0, 1]), CpuSet(range(4))
     observed = tree_of(
         Version.V2,
@@ -217,11 +222,11 @@ def test_on_v2_a_descendant_that_inherits_through_its_parent_is_bound_as_well() 
         ),
     )
     wanted = {path: want("0-2") for path in (ONE, middle)}
-    wanted |= {ROOT: want("0-3"), sandbox: want("0-1"), owner: want("2", "a")}
+    wanted |= {ROOT: want("0-3"), sandbox: want("0-1"), exclusive: want("2", "a")}
     assert lines(plan(observed, wanted)) == [
         "Grant one/m/sandbox=0-1",
         "Grant one=0-2",
-        "Grant one/m/owner=2",
+        "Grant one/m/exclusive=2",
     ]
 
 
@@ -258,8 +263,8 @@ def test_memory_moves_last_and_on_v1_only_that_of_assigned_containers() -> None:
 def test_on_v1_pages_of_containers_without_assigned_numa_nodes_stay() -> None:
     """Its NUMA nodes changed because those of the machine did."""
     sets = {ROOT: "0-3", SHARED: "0-1", ONE: "2-3"}
-    owner = replace(want("2-3", "a"), mems=MemSet([0]))
-    wanted = {ROOT: want("0-3"), SHARED: want("0-1", mems="0"), ONE: owner}
+    exclusive = replace(want("2-3", "a"), mems=MemSet([0]))
+    wanted = {ROOT: want("0-3"), SHARED: want("0-1", mems="0"), ONE: exclusive}
     moves = lines(plan(tree(Version.V1, sets), wanted))
     assert sorted(moves) == ["MoveMemory one=0", "MoveMemory shared=0"]
 

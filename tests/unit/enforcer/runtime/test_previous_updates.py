@@ -8,10 +8,10 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_enforcer.runtime.interface import ContainerResources
 from numapin_enforcer.runtime.previous_updates import PreviousUpdates
-from support.values.specs_and_trees import GUEST, NAMES, OWNER, POD, SANDBOX, assigned, spec
+from support.values.specs_and_trees import EXCLUSIVE, GUEST, NAMES, POD, SANDBOX, assigned, spec
 
-ENFORCED = spec(assigned("owner", "4-5", "1"), assigned("guest", "0-3", exclusive=False))
-FOUND = {id_: (f"{POD}/{id_}", "1") for id_ in (OWNER, GUEST, SANDBOX)}
+ENFORCED = spec(assigned("exclusive", "4-5", "1"), assigned("guest", "0-3", exclusive=False))
+FOUND = {id_: (f"{POD}/{id_}", "1") for id_ in (EXCLUSIVE, GUEST, SANDBOX)}
 OTHER = {"e" * 64: ("kubepods/pod2/" + "e" * 64, "2")}
 SENT = ContainerResources(CpuSet.parse("4-5"), MemSet.parse("1"))
 
@@ -28,13 +28,13 @@ def started(
 
 def test_an_exclusive_container_was_updated() -> None:
     previous = started(NAMES | {SANDBOX: ""})
-    assert set(previous.ids) == {OWNER}
-    assert previous.resources(NAMES) == {OWNER: SENT}
+    assert set(previous.ids) == {EXCLUSIVE}
+    assert previous.resources(NAMES) == {EXCLUSIVE: SENT}
 
 
 def test_a_container_of_the_same_pod_counts_until_it_has_a_name() -> None:
     previous = started({})
-    assert set(previous.ids) == {OWNER, GUEST, SANDBOX}
+    assert set(previous.ids) == {EXCLUSIVE, GUEST, SANDBOX}
     assert previous.resources({}) == {}
 
 
@@ -43,8 +43,8 @@ def test_a_container_of_the_same_pod_counts_until_it_has_a_name() -> None:
     [
         ({POD: CpuSet.parse("4-5")}, spec(shared="0-7")),
         ({POD: CpuSet.parse("4-5")}, None),
-        ({POD: CpuSet.parse("4-5")}, spec(assigned("owner", "6-7"))),
-        ({}, spec(assigned("owner", "4-5"))),
+        ({POD: CpuSet.parse("4-5")}, spec(assigned("exclusive", "6-7"))),
+        ({}, spec(assigned("exclusive", "4-5"))),
     ],
     ids=["shared now", "released", "exclusive with other CPUs", "exclusive with the same CPUs"],
 )
@@ -69,9 +69,9 @@ def test_a_container_is_dropped(found: dict[str, tuple[str, str]], done: Collect
 
 def test_a_container_that_starts_later_was_never_updated() -> None:
     previous = PreviousUpdates(ENFORCED)
-    previous.update({OWNER: FOUND[OWNER]}, NAMES, ())
-    previous.update(FOUND, {OWNER: "owner", GUEST: "owner"}, ())
-    assert set(previous.ids) == {OWNER}
+    previous.update({EXCLUSIVE: FOUND[EXCLUSIVE]}, NAMES, ())
+    previous.update(FOUND, {EXCLUSIVE: "exclusive", GUEST: "exclusive"}, ())
+    assert set(previous.ids) == {EXCLUSIVE}
 
 
 def test_nothing_was_updated_without_an_assignment() -> None:

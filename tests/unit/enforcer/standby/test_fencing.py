@@ -30,7 +30,7 @@ MACHINE = Topology(
     numa_nodes=(NumaNode(0, 1 << 30),),
 )
 EXCLUSIVE = ContainerAssignment(
-    pod_uid="owner", namespace="d", pod="p", container="c", cpus=CpuSet([3]), exclusive=True
+    pod_uid="exclusive", namespace="d", pod="p", container="c", cpus=CpuSet([3]), exclusive=True
 )
 SPEC = NodeAssignmentSpec(
     pools=Pools(reserved=CpuSet([0]), shared=CpuSet([0, 1, 2])), containers=(EXCLUSIVE,)

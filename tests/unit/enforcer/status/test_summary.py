@@ -27,11 +27,11 @@ def assigned(uid: str, name: str, cpus: str, *, exclusive: bool = True) -> Conta
     )
 
 
-OWNER = assigned("two", "main", "3")
+EXCLUSIVE = assigned("two", "main", "3")
 OTHER = assigned("one", "side", "1", exclusive=False)
 GONE = assigned("gone", "main", "2")
 SPEC = NodeAssignmentSpec(
-    pools=Pools(reserved=CpuSet([0]), shared=CpuSet([0, 1])), containers=(OWNER, OTHER, GONE)
+    pools=Pools(reserved=CpuSet([0]), shared=CpuSet([0, 1])), containers=(EXCLUSIVE, OTHER, GONE)
 )
 SETS = {
     "kubepods": ("0-3", None),
@@ -42,7 +42,7 @@ SETS = {
     f"kubepods/podstranger/{SANDBOX}": ("0-1", None),
     "kubepods/burstable": ("0-1,3", None),
     "kubepods/burstable/podtwo": ("0-1,3", None),
-    f"kubepods/burstable/podtwo/{A}": ("3", OWNER),
+    f"kubepods/burstable/podtwo/{A}": ("3", EXCLUSIVE),
 }
 
 

@@ -7,15 +7,15 @@ from numapin_enforcer.plan.desired import Desired
 from numapin_enforcer.status.summary import in_force
 
 MEMS = MemSet([0])
-OWNER = ContainerAssignment(
+EXCLUSIVE = ContainerAssignment(
     pod_uid="1", namespace="d", pod="p", container="c", cpus=CpuSet([2, 3]), exclusive=True
 )
 WANTED = {
     "k": Desired(CpuSet(range(4)), MEMS),
     "k/pod": Desired(CpuSet(range(4)), MEMS),
-    "k/pod/own": Desired(CpuSet([2, 3]), MEMS, OWNER, exclusive=True),
-    "k/pod/own/in": Desired(CpuSet([2, 3]), MEMS, OWNER, exclusive=True),
-    "k/pod/own/narrow": Desired(CpuSet([2]), MEMS, OWNER, exclusive=True),
+    "k/pod/own": Desired(CpuSet([2, 3]), MEMS, EXCLUSIVE, exclusive=True),
+    "k/pod/own/in": Desired(CpuSet([2, 3]), MEMS, EXCLUSIVE, exclusive=True),
+    "k/pod/own/narrow": Desired(CpuSet([2]), MEMS, EXCLUSIVE, exclusive=True),
     "k/pod/other": Desired(CpuSet([0, 1]), MEMS),
     "k/far": Desired(CpuSet([0, 1]), MEMS),
 }
@@ -49,7 +49,7 @@ def test_a_container_is_exclusive_when_no_other_has_its_cpus(
     (found_in_force,) = in_force(observed(**found), WANTED)
     assert (found_in_force.path, found_in_force.container, found_in_force.exclusive) == (
         "k/pod/own",
-        OWNER,
+        EXCLUSIVE,
         exclusive,
     )
     assert str(found_in_force.cpus) == found.get("own", "2-3")

@@ -98,10 +98,10 @@ def test_a_build_that_fails_shows_the_end_of_its_output(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     program(tmp_path / "path", "go", GO_SAYS + "echo no such module; exit 1")
-    told: list[str] = []
+    lines: list[str] = []
     with pytest.raises(LabError, match=r"could not build kubelet(.|\n)*no such module"):
-        provide(["kubelet"], environment, told.append)
-    assert sum("failed, attempt" in line for line in told) == 3
+        provide(["kubelet"], environment, lines.append)
+    assert sum("failed, attempt" in line for line in lines) == 3
     assert not [*cache_folder(KUBELET, environment).glob(".kubelet*")]
 
 
@@ -109,16 +109,16 @@ def test_a_build_appears_in_the_cache_whole(tmp_path: Path, environment: dict[st
     # The last argument but one of `go build ... -o OUTPUT PACKAGE` is where it goes.
     script = 'for a; do last=$out; out=$a; done; echo "#!/bin/sh" >"$last"; chmod 755 "$last"'
     program(tmp_path / "path", "go", GO_SAYS + script)
-    told: list[str] = []
-    found = provide(["kubelet"], environment, told.append)["kubelet"]
+    lines: list[str] = []
+    found = provide(["kubelet"], environment, lines.append)["kubelet"]
     assert found.origin == "built"
-    assert told[0].startswith("lab: building kubelet (1 of 1);")
+    assert lines[0].startswith("lab: building kubelet (1 of 1);")
     assert sorted(path.name for path in found.path.parent.iterdir()) == [
         "kubelet",
         "kubelet.log",
         "lock",
     ]
-    assert provide(["kubelet"], environment, told.append)["kubelet"].origin == "cache"
+    assert provide(["kubelet"], environment, lines.append)["kubelet"].origin == "cache"
 
 
 def test_labs_that_start_together_build_once(tmp_path: Path, environment: dict[str, str]) -> None:

@@ -10,8 +10,8 @@ from numapin_lab.measurement.recording import Change, Recording, seconds_shared
 OWN = CpuSet.parse("1")
 
 
-def changes(*told: tuple[float, str, bool]) -> list[Change]:
-    return [Change(at, CpuSet.parse(cpus), runs) for at, cpus, runs in told]
+def changes(*rows: tuple[float, str, bool]) -> list[Change]:
+    return [Change(at, CpuSet.parse(cpus), runs) for at, cpus, runs in rows]
 
 
 @pytest.mark.parametrize(
@@ -27,19 +27,19 @@ def changes(*told: tuple[float, str, bool]) -> list[Change]:
             [(5, "1", False), (6, "1", True)],
             [(1, "0-1", True), (5.5, "0", True)],
             0,
-            id="it leaves before the owner has a process",
+            id="it leaves before the exclusive container has a process",
         ),
         pytest.param(
             [(5, "0-1", True), (6, "1", True)],
             [(1, "0", True)],
             0,
-            id="a CPU that will not be the owner's is nobody's loss",
+            id="another CPU than the container's does not count",
         ),
         pytest.param(
             [(1, "1", True), (4, "", False)],
             [(2, "1", False), (3, "1", True), (9, "", False)],
             1,
-            id="two owners, until the first ends",
+            id="two exclusive containers, until the first ends",
         ),
         pytest.param(
             [(1, "1", True), (9, "", False)],
@@ -57,13 +57,13 @@ def test_shared_time_is_when_both_may_run_on_the_exclusive_cpus(
 
 def test_a_recording_holds_the_changes_of_each_cgroup() -> None:
     record = Recording()
-    told: list[object] = [
+    rows: list[object] = [
         [1.0, "besteffort/podu/c", "0-1", False],
         [2.0, "besteffort/podu/c", "0", True],
         [3.0, "besteffort/podu/c", None, False],
         {"samples": 9, "longestGapSeconds": 0.002},
     ]
-    record.take(map(json.dumps, told))
+    record.take(map(json.dumps, rows))
     assert record.first("c", lambda one: one.cpus == CpuSet.parse("0")) == 2.0
     assert record.state("c") == Change(3.0, CpuSet(), runs=False)
     assert record.state("d") is None

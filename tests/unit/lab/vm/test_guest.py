@@ -23,7 +23,7 @@ Play = Callable[[socket.socket], None]
 
 @pytest.fixture
 def played(tmp_path: Path) -> Iterator[Callable[[Play], Path]]:
-    """Gives the socket of somebody who plays his part to whoever connects first."""
+    """Starts a server that plays a part for its first connection; returns its socket."""
     path, threads = tmp_path / "socket", []
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))
@@ -96,16 +96,16 @@ def test_the_monitor_returns_what_the_emulator_answers(played: Callable[[Play], 
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "message"),
     [
         pytest.param({"error": {"desc": "no such thing"}}, "no such thing", id="refused"),
         pytest.param(None, "the emulator ended", id="ended"),
     ],
 )
 def test_the_monitor_reports_what_went_wrong(
-    answer: object, told: str, played: Callable[[Play], Path]
+    answer: object, message: str, played: Callable[[Play], Path]
 ) -> None:
-    with pytest.raises(LabError, match=f"QEMU does not cont: {told}"):
+    with pytest.raises(LabError, match=f"QEMU does not cont: {message}"):
         Monitor(played(_emulator(answer)))("cont", a=1)
 
 

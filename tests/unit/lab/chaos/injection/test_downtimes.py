@@ -65,7 +65,7 @@ def test_a_part_killed_during_the_check_did_not_end_by_itself() -> None:
     def once() -> None:
         part.asked = bool
         other.start()
-        # As long as it could take; in vain, as nobody is taken away while we look.
+        # As long as a removal could take; there is none while the list is read.
         taken.wait(0.2)
 
     part.asked = once

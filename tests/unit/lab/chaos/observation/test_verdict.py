@@ -27,7 +27,7 @@ def anomaly(
     return Anomaly(at, kind, OWNER, path, found, seen_at)
 
 
-def newborn(
+def new_container(
     path: str, kind: AnomalyKind = AnomalyKind.OVERLAP, at: float = 5.5, seen_at: float = 5.4
 ) -> Anomaly:
     return Anomaly(at, kind, OWNER, path, ALL, seen_at, started=False)
@@ -99,7 +99,7 @@ DOWN = Downtime("enforcer", 4.0, 7.0)
             id="a-generation-never-seen-is-as-the-next-one",
         ),
         pytest.param(
-            newborn(BESIDE),
+            new_container(BESIDE),
             evidence(downtimes=(DOWN,)),
             Excuse.UNFENCED_NEW_POD,
             id="guaranteed-and-born-while-the-enforcer-was-dead",
@@ -111,42 +111,45 @@ DOWN = Downtime("enforcer", 4.0, 7.0)
             id="its-program-had-started-by-then",
         ),
         pytest.param(
-            newborn(BUSY),
+            new_container(BUSY),
             evidence(downtimes=(DOWN,)),
             None,
             id="a-best-effort-pod-is-born-fenced",
         ),
         pytest.param(
-            newborn(BESIDE, seen_at=3.5),
+            new_container(BESIDE, seen_at=3.5),
             evidence(downtimes=(DOWN,)),
             None,
             id="born-before-the-enforcer-died",
         ),
         pytest.param(
-            newborn(BESIDE, at=7.1, seen_at=4.5),
+            new_container(BESIDE, at=7.1, seen_at=4.5),
             evidence(downtimes=(DOWN,)),
             None,
             id="seen-by-the-next-enforcer",
         ),
         pytest.param(
-            newborn(BESIDE),
+            new_container(BESIDE),
             evidence(downtimes=(Downtime("operator", 4.0, 7.0),)),
             None,
-            id="the-operator-fences-nobody",
+            id="the-operator-fences-no-cgroup",
         ),
         pytest.param(
-            newborn("poduid-a/d"), evidence(), Excuse.NOT_STARTED, id="of-its-pod-and-not-started"
+            new_container("poduid-a/d"),
+            evidence(),
+            Excuse.NOT_STARTED,
+            id="of-its-pod-and-not-started",
         ),
         pytest.param(anomaly(5.5, "poduid-a/d"), evidence(), None, id="of-its-pod-and-started"),
-        pytest.param(newborn(BUSY), evidence(), None, id="not-started-but-of-another-pod"),
+        pytest.param(new_container(BUSY), evidence(), None, id="not-started-but-of-another-pod"),
         pytest.param(
-            newborn("poduid-a/d", AnomalyKind.LOST_PIN), evidence(), None, id="a-pin-is-a-pin"
+            new_container("poduid-a/d", AnomalyKind.LOST_PIN), evidence(), None, id="a-pin-is-a-pin"
         ),
         pytest.param(
             anomaly(5.5, kind=AnomalyKind.TWO_EXCLUSIVE),
             evidence(taken=((1.0, 3), (5.4, 4))),
             None,
-            id="two-owners-are-two-whoever-is-listed",
+            id="two-exclusive-containers-are-two-whichever-is-listed",
         ),
     ],
 )
