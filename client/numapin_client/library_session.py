@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
+from typing import Final, Protocol
 
 import aiohttp
 
@@ -10,10 +11,18 @@ from numapin_client.login.credentials import Login
 _Handler = Callable[[aiohttp.ClientRequest], Awaitable[aiohttp.ClientResponse]]
 
 
-def open_session(
-    login: Login, answered: Callable[[str, Mapping[str, str]], object]
-) -> aiohttp.ClientSession:
-    """A session that logs in, for a library; `answered` gets the path and query of each answer."""
+class Observer(Protocol):
+    """What is called for each request, in the thread of the session."""
+
+    def __call__(self, path: str, query: Mapping[str, str], problem: str | None) -> object:
+        """Take in a request: `NO_ANSWER` when it is sent; later why it failed, or None."""
+
+
+NO_ANSWER: Final = "no answer yet"
+
+
+def open_session(login: Login, observe: Observer) -> aiohttp.ClientSession:
+    """A session that logs in, for a library. A body that is still being read has not failed."""
 
     async def send(request: aiohttp.ClientRequest, handler: _Handler) -> aiohttp.ClientResponse:
         for credential in login.credentials:
@@ -31,8 +40,19 @@ def open_session(
             for credential in login.credentials:
                 await credential.renew()
             response = await send(request, handler)
-        answered(request.url.path, request.url.query)
+        return response
+
+    async def observed(request: aiohttp.ClientRequest, handler: _Handler) -> aiohttp.ClientResponse:
+        path, query = request.url.path, request.url.query
+        observe(path, query, NO_ANSWER)
+        try:
+            response = await log_in(request, handler)
+        except Exception as error:
+            observe(path, query, str(error) or type(error).__name__)
+            raise
+        refused = f"{response.status} {response.reason}"
+        observe(path, query, None if response.ok else refused)
         return response
 
     connector = aiohttp.TCPConnector(limit=0, ssl=login.tls or True)
-    return aiohttp.ClientSession(connector=connector, middlewares=(log_in,), proxy=login.proxy)
+    return aiohttp.ClientSession(connector=connector, middlewares=(observed,), proxy=login.proxy)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from numapin_client.client import ApiClient
 from numapin_client.login.credentials import Login
+from numapin_daemon.clock import SystemClock
 from numapin_daemon.probes import Health
 from numapin_operator.cluster import Cluster
 from numapin_operator.nodes.controller import Controller, Outputs
@@ -15,6 +16,8 @@ from numapin_operator.nodes.eviction import Evictor
 from numapin_operator.nodes.refusal_events import RefusalEvents
 from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
+from numapin_operator.observe.contact import Outage, describe_outages
+from numapin_operator.observe.history import HistoryCheck, Versions
 from numapin_operator.observe.inbox import Inbox
 from numapin_operator.observe.informers import build_informers
 from numapin_operator.observe.kopf_source import EventHandlers, KindHandlers, KopfSource
@@ -41,7 +44,7 @@ class Application:
             leading: set while this operator may write.
             login: how the source of policies and assignments logs in to the API server.
         """
-        self._cluster, self._leading = cluster, leading
+        self._cluster, self._leading, self._clock = cluster, leading, SystemClock()
         self._queue = WorkQueue()
         self._state = ClusterState(self._queue.add)
         statuses = StatusWriter(cluster, self._state, leading)
@@ -53,6 +56,7 @@ class Application:
         self._lists = ListComparison(self._compare_lists)
         self._inbox = Inbox()
         self._source = KopfSource(login, self._event_handlers())
+        self._history = HistoryCheck(self._seen, cluster.read_versions, self._source.list_again)
 
     def health(self) -> Health:
         """What the probes answer."""
@@ -64,6 +68,7 @@ class Application:
             f"{name} informer": informer.run() for name, informer in self._informers.items()
         }
         parts["list comparison"] = self._lists.run()
+        parts["history check"] = self._history.run()
         parts["policies and assignments"] = self._follow_events()
         parts["events of policies and assignments"] = self._inbox.run()
         parts["working"] = self._work()
@@ -83,13 +88,25 @@ class Application:
                 partial(put, state.put_assignment), partial(put, state.drop_assignment)
             ),
             listed=self._lists.request,
+            connected=self._connected,
         )
 
+    def _connected(self) -> None:
+        self._history.request()
+
+    def _seen(self) -> Versions:
+        return Versions(self._state.policies.newest, self._state.assignments.newest)
+
     async def _compare_lists(self) -> None:
-        assignments = await self._cluster.list_assignments(self._state.assignments)
+        """List both kinds; a list that is older than what was seen before replaces it."""
+        state, seen = self._state, self._seen()
+        assignments = await self._cluster.list_assignments(state.assignments)
+        if older := assignments.version < seen.assignments:
+            # Generations and versions repeat themselves, so nothing that was decoded is of use.
+            assignments = await self._cluster.list_assignments()
         policies = await self._cluster.list_policies()
-        self._state.replace_assignments(assignments)
-        self._state.replace_policies(policies)
+        state.replace_assignments(assignments, start_over=older)
+        state.replace_policies(policies, start_over=policies.version < seen.policies)
 
     async def _follow_events(self) -> None:
         """Start the source once both kinds are known to be served."""
@@ -111,14 +128,19 @@ class Application:
             tasks.create_task(self._outputs.evictor.run(), name="eviction")
 
     def _missing(self) -> dict[str, str]:
-        missing = {
-            name: str(informer.problem or "not listed yet")
-            for name, informer in self._informers.items()
-            if not informer.synced.is_set()
-        }
+        outages: dict[str, Outage] = {}
+        missing: dict[str, str] = {}
+        for name, informer in self._informers.items():
+            why = str(informer.problem or "no watch yet")
+            if not informer.synced.is_set():
+                missing[name] = f"not listed yet: {why}"
+            elif informer.behind_since is not None:
+                outages[name] = Outage(informer.behind_since, why)
         if not self._lists.done.is_set():
             missing["policies and assignments"] = "not listed yet"
-        return missing | self._source.missing()
+        elif self._lists.outage is not None:
+            outages["lists of policies and assignments"] = self._lists.outage
+        return describe_outages(outages, self._clock.monotonic()) | missing | self._source.missing()
 
     def _role(self) -> str:
         return "leading" if self._leading.is_set() else "standing by"

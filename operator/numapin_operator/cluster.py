@@ -20,6 +20,7 @@ from numapin_client.resources import (
     Resource,
 )
 from numapin_daemon.slices import Slices
+from numapin_operator.observe.history import Versions
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
 from numapin_operator.observe.versioned_cache import Listed, Versioned
 
@@ -59,6 +60,9 @@ class Cluster(Protocol):
 
     async def list_assignments(self, known: Assignments = NO_ASSIGNMENTS) -> Listed[AssignmentView]:
         """All NodeAssignments; those that are still as in `known` are not decoded again."""
+
+    async def read_versions(self) -> Versions:
+        """The versions that lists would show now; older ones mean that etcd was restored."""
 
     async def read_assignment(
         self, name: str, before: AssignmentView | None = None
@@ -116,6 +120,12 @@ class ApiCluster:
 
         return await self._list(NODE_ASSIGNMENTS, decode)
 
+    async def read_versions(self) -> Versions:
+        """The versions that lists would show now, by the shortest lists."""
+        policies = await self._api.list_chunk(Source(CPU_POLICIES), limit=1)
+        assignments = await self._api.list_chunk(Source(NODE_ASSIGNMENTS), limit=1)
+        return Versions(int(policies.resource_version), int(assignments.resource_version))
+
     async def read_assignment(
         self, name: str, before: AssignmentView | None = None
     ) -> AssignmentView | None:
@@ -136,7 +146,8 @@ class ApiCluster:
         self, before: AssignmentView, node: NodeView, spec: NodeAssignmentSpec
     ) -> AssignmentView:
         """Replace the spec if `before` is current; keeps the status and metadata of others."""
-        metadata = {**before.metadata, "ownerReferences": [_owner(node)]}
+        others = before.metadata.get("ownerReferences", ())
+        metadata = {**before.metadata, "ownerReferences": [_owner(node), *others]}
         body = {"metadata": metadata, "spec": spec.to_wire()}
         answer = await self._api.update(NODE_ASSIGNMENTS, body)
         return AssignmentView.decode(answer, before, spec)

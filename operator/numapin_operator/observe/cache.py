@@ -124,10 +124,11 @@ class ClusterState:
         before = dict(self.policies)
         self._policies_changed(before, self.policies.drop(*_name_and_version(body)))
 
-    def replace_policies(self, listed: Listed[PolicyView]) -> None:
-        """Take in a list of all policies."""
-        before = dict(self.policies)
-        self._policies_changed(before, self.policies.replace(listed))
+    def replace_policies(self, listed: Listed[PolicyView], *, start_over: bool = False) -> None:
+        """Take in a list of all policies; `start_over` as in `VersionedCache`."""
+        before, cache = dict(self.policies), self.policies
+        take_in = cache.start_over if start_over else cache.replace
+        self._policies_changed(before, take_in(listed))
 
     def put_assignment(self, body: Json) -> None:
         """Take in an assignment; a late state of it changes nothing.
@@ -148,9 +149,12 @@ class ClusterState:
         for name in self.assignments.drop(*_name_and_version(body)):
             self.wake(name)
 
-    def replace_assignments(self, listed: Listed[AssignmentView]) -> None:
-        """Take in a list of all assignments."""
-        for name in self.assignments.replace(listed):
+    def replace_assignments(
+        self, listed: Listed[AssignmentView], *, start_over: bool = False
+    ) -> None:
+        """Take in a list of all assignments; `start_over` as in `VersionedCache`."""
+        cache = self.assignments
+        for name in cache.start_over(listed) if start_over else cache.replace(listed):
             self.wake(name)
 
     def _policies_changed(self, before: Mapping[str, PolicyView], names: Iterable[str]) -> None:

@@ -24,6 +24,7 @@ from numapin_client.login.credentials import Login
 from numapin_client.resources import CPU_POLICIES, NODE_ASSIGNMENTS
 from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
+from numapin_operator.observe.contact import WatchContact, describe_outages
 
 CHATTY_LOGGERS: Final = ("kopf",)
 """Loggers that log each event and each login, and attach kopf's whole settings to each line."""
@@ -36,11 +37,23 @@ LIST_CHUNK: Final = 50
 
 STOP_SECONDS: Final = 2.0
 
-_COLLECTIONS: Final = frozenset(kind.collection_path() for kind in (CPU_POLICIES, NODE_ASSIGNMENTS))
+_COLLECTIONS: Final = {
+    kind.collection_path(): kind.plural for kind in (CPU_POLICIES, NODE_ASSIGNMENTS)
+}
 
 _log = logging.getLogger(__name__)
 
+SESSION_SECONDS: Final = 40
+INACTIVE_SECONDS: Final = 50.0
+"""A watch ends after the first and is given up after the second without an event, so that one that
+no longer delivers is noticed. The API server sends a bookmark 2 s before the end of a watch, and
+kopf starts the next one there. Source: apiserver `cacheWatcher.nextBookmarkTime`."""
+
 ObjectHandler = Callable[[Mapping[str, Any]], None]
+
+
+def _ignore() -> None:
+    """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +72,13 @@ class EventHandlers:
         policy: for CpuPolicies.
         assignment: for NodeAssignments.
         listed: kopf has listed one of both kinds, at its start or because its watch expired.
+        connected: a watch of one of both kinds has been accepted.
     """
 
     policy: KindHandlers
     assignment: KindHandlers
     listed: Callable[[], object]
+    connected: Callable[[], object] = _ignore
 
 
 class KopfSource:
@@ -84,6 +99,8 @@ class KopfSource:
         self._login, self._handlers = login, handlers
         self._clock = clock or SystemClock()
         self.problem: BaseException | None = None
+        self._contact = WatchContact(_COLLECTIONS.values(), self._clock)
+        self._stop: Future[None] = Future()
 
     async def run(self) -> NoReturn:
         """Run kopf until cancelled.
@@ -92,11 +109,14 @@ class KopfSource:
         ends when it gets an answer that it does not expect, such as an error amid a watch. It
         lists everything when it starts, so its absence costs only time.
         """
-        registry = build_registry(self._login, self._handlers, asyncio.get_running_loop())
+        registry = build_registry(
+            self._login, self._handlers, self._contact, asyncio.get_running_loop()
+        )
         backoff = Backoff()
         while True:
             started_at = self._clock.monotonic()
-            error = await _run_once(registry)
+            self._stop = Future()
+            error = await _run_once(registry, self._stop)
             if self._clock.monotonic() - started_at > backoff.cap_seconds:
                 backoff.reset()
             wait_seconds = backoff.next_seconds()
@@ -108,20 +128,36 @@ class KopfSource:
             await self._clock.sleep(wait_seconds)
             self.problem = None
 
+    def list_again(self) -> None:
+        """Start kopf again, which lists everything."""
+        _set(self._stop)
+
     def missing(self) -> dict[str, str]:
         """What is not ready, to why; for the readiness probe."""
-        return {"kopf": f"ended, starts again: {self.problem!r}"} if self.problem else {}
+        missing = describe_outages(self._contact.outages, self._clock.monotonic())
+        if self.problem:
+            missing["kopf"] = f"ended, starts again: {self.problem!r}"
+        return missing
 
 
 def build_registry(
-    login: Login, handlers: EventHandlers, loop: asyncio.AbstractEventLoop
+    login: Login,
+    handlers: EventHandlers,
+    contact: WatchContact,
+    loop: asyncio.AbstractEventLoop,
 ) -> kopf.OperatorRegistry:
     """A fresh registry with handlers for both kinds; `handlers` are called in `loop`."""
     registry = kopf.OperatorRegistry()
 
-    def answered(path: str, query: Mapping[str, str]) -> None:
-        if path in _COLLECTIONS and "watch" not in query:
-            loop.call_soon_threadsafe(handlers.listed)
+    def observe(path: str, query: Mapping[str, str], problem: str | None) -> None:
+        kind = _COLLECTIONS.get(path)
+        if kind is None:
+            return
+        is_watch = "watch" in query
+        if problem or is_watch:
+            contact.report(kind, problem or "")
+        if not problem:
+            loop.call_soon_threadsafe(handlers.connected if is_watch else handlers.listed)
 
     def event_handler(kind: KindHandlers) -> Callable[..., Any]:
         async def handle(event: kopf.RawEvent, **_: Any) -> None:
@@ -131,7 +167,7 @@ def build_registry(
         return handle
 
     async def log_in(**_: Any) -> kopf.AiohttpSession:
-        session = open_session(login, answered)
+        session = open_session(login, observe)
         return kopf.AiohttpSession(server=login.server, aiohttp_session=session)
 
     kopf.on.login(registry=registry, id="log-in")(log_in)
@@ -194,6 +230,8 @@ def build_settings() -> kopf.OperatorSettings:
     settings.scanning.disabled = True
     settings.queueing.idle_timeout = WORKER_IDLE_SECONDS
     settings.queueing.exit_timeout = STOP_SECONDS
+    settings.watching.server_timeout = SESSION_SECONDS
+    settings.watching.inactivity_timeout = INACTIVE_SECONDS
     settings.watching.chunk_size = LIST_CHUNK
     settings.networking.error_backoffs = EndlessBackoffs()
     settings.persistence.diffbase_storage = NoDiffBase()
@@ -202,9 +240,8 @@ def build_settings() -> kopf.OperatorSettings:
     return settings
 
 
-async def _run_once(registry: kopf.OperatorRegistry) -> BaseException | None:
-    """Run kopf in a thread until it ends; return why."""
-    stop: Future[None] = Future()
+async def _run_once(registry: kopf.OperatorRegistry, stop: "Future[None]") -> BaseException | None:
+    """Run kopf in a thread until it ends, or until `stop` is set; return why it ended."""
     thread = asyncio.create_task(
         asyncio.to_thread(_run_in_thread, registry, stop), name="kopf thread"
     )

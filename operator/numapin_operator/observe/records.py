@@ -193,9 +193,16 @@ class AssignmentView:
             spec=spec,
             status=status,
             hardware=hardware,
-            metadata={name: metadata[name] for name in CARRIED_METADATA if name in metadata},
+            metadata=_carried(metadata),
             problem=problem,
         )
+
+
+def _carried(metadata: Json) -> Json:
+    """The metadata that a replacing write must carry, with the owners that are no nodes."""
+    carried = {name: metadata[name] for name in CARRIED_METADATA if name in metadata}
+    others = [one for one in metadata.get("ownerReferences") or () if one["kind"] != "Node"]
+    return carried | {"ownerReferences": others} if others else carried
 
 
 def slim_labels(metadata: Json) -> Mapping[str, str]:

@@ -14,6 +14,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from numapin_client.errors import ClientError, NotFoundError
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
+from numapin_operator.observe.contact import Outage
 
 REMEMBERED_DELETIONS: Final = 4096
 
@@ -52,9 +53,13 @@ class VersionedCache(Mapping[str, T], Generic[T]):
     """Objects by name, fed from sources that may be late or repeat themselves.
 
     Every method that takes something in returns the names that changed.
+
+    Attributes:
+        newest: the highest version that was taken in; 0 if none was.
     """
 
     def __init__(self) -> None:
+        self.newest = 0
         self._objects: dict[str, T] = {}
         self._deleted: dict[str, int] = {}
 
@@ -77,12 +82,14 @@ class VersionedCache(Mapping[str, T], Generic[T]):
         """Take in a state of an object, unless it is not newer than what is known."""
         if not self.is_newer(state.name, state.version):
             return set()
+        self.newest = max(self.newest, state.version)
         self._deleted.pop(state.name, None)
         self._objects[state.name] = state
         return {state.name}
 
     def drop(self, name: str, version: int) -> set[str]:
         """Take in that an object was deleted at `version`; a newer object of that name stays."""
+        self.newest = max(self.newest, version)
         if self._deleted.get(name, -1) < version:
             self._deleted[name] = version
             if len(self._deleted) > REMEMBERED_DELETIONS:
@@ -95,6 +102,7 @@ class VersionedCache(Mapping[str, T], Generic[T]):
 
     def replace(self, listed: Listed[T]) -> set[str]:
         """Take in a whole list: an object that is older and not in it was deleted."""
+        self.newest = max(self.newest, listed.version)
         states = {state.name: state for state in listed.states}
         missing = [name for name in self._objects if name not in states]
         changed: set[str] = set()
@@ -104,12 +112,21 @@ class VersionedCache(Mapping[str, T], Generic[T]):
             changed |= self.put(state)
         return changed
 
+    def start_over(self, listed: Listed[T]) -> set[str]:
+        """Take in a list of a server that has returned to an older state: only that list counts."""
+        before = set(self._objects)
+        self._objects = {state.name: state for state in listed.states}
+        self._deleted.clear()
+        self.newest = listed.version
+        return before | self._objects.keys()
+
 
 class ListComparison:
     """Compares the caches with whole lists, once at the start and then on request.
 
     Attributes:
         done: set for good after the first comparison.
+        outage: why comparisons fail, and since when; None if the last one succeeded.
     """
 
     def __init__(self, compare: Callable[[], Awaitable[None]], clock: Clock | None = None) -> None:
@@ -121,12 +138,14 @@ class ListComparison:
         """
         self._compare = compare
         self.done = asyncio.Event()
+        self.outage: Outage | None = None
+        self._clock = clock or SystemClock()
         self._worker = Worker(
             "list comparison",
             self._work,
             expected=(ClientError,),
             failure="",
-            clock=clock or SystemClock(),
+            clock=self._clock,
         )
         self._worker.request()
 
@@ -146,5 +165,8 @@ class ListComparison:
             _log.warning(
                 "cannot list policies and assignments", extra={"error": f"{error}{remedy}"}
             )
+            since = self.outage.since if self.outage else self._clock.monotonic()
+            self.outage = Outage(since, str(error))
             raise
+        self.outage = None
         self.done.set()

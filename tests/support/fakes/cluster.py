@@ -15,6 +15,7 @@ from numapin_client.errors import (
     TooManyRequestsError,
 )
 from numapin_operator.cluster import PodEvent
+from numapin_operator.observe.history import Versions
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
 from numapin_operator.observe.versioned_cache import Listed
 
@@ -86,6 +87,11 @@ class FakeCluster:
         states = tuple(AssignmentView.decode(body, known.get(name)) for name, body in bodies)
         return Listed(states, int(self._next()))
 
+    async def read_versions(self) -> Versions:
+        self._fail()
+        now = int(self._next())
+        return Versions(now, now)
+
     async def read_assignment(
         self, name: str, before: AssignmentView | None = None
     ) -> AssignmentView | None:
@@ -108,7 +114,9 @@ class FakeCluster:
         self._write()
         held = self._still(self.assignments, before)
         metadata = held["metadata"] | {"resourceVersion": self._next()}
-        metadata["ownerReferences"] = [{"kind": "Node", "name": node.name, "uid": node.uid}]
+        owner = {"kind": "Node", "name": node.name, "uid": node.uid}
+        others = before.metadata.get("ownerReferences", ())
+        metadata["ownerReferences"] = [owner, *others]
         if spec.to_wire() != held["spec"]:
             metadata["generation"] += 1
         self.assignments[before.name] = held | {"metadata": metadata, "spec": spec.to_wire()}

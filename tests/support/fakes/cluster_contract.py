@@ -29,6 +29,7 @@ PLANNED = NodeAssignmentSpec.model_validate(
         ],
     }
 )
+FOREIGN_OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "theirs", "uid": "0-theirs"}
 RELEASED = NodeAssignmentSpec(mode="None")
 
 
@@ -45,6 +46,9 @@ class World(Protocol):
 
     async def report(self, node: str, status: dict[str, Any]) -> None:
         """An enforcer writes its status."""
+
+    async def add_owner(self, node: str) -> None:
+        """A user adds an owner of a node's assignment."""
 
     async def add_pod(self, node: str) -> PodEvent:
         """A new pod, and an Event about it."""
@@ -127,6 +131,21 @@ class ClusterContract:
         after = await world.cluster.replace_spec(before, node, PLANNED)
         assert after.status == before.status
         assert after.status.running == ("uid-a",)
+
+    async def test_a_replacement_keeps_the_owners_that_others_added(self, world: World) -> None:
+        node = await world.add_node()
+        await world.cluster.create_assignment(node, WAITING)
+        await world.add_owner(node.name)
+        before = await world.cluster.read_assignment(node.name)
+        assert before is not None
+        after = await world.cluster.replace_spec(before, node, PLANNED)
+        assert after.owner_uid == node.uid
+        assert [one["kind"] for one in after.metadata["ownerReferences"]] == ["ConfigMap"]
+
+    async def test_versions_grow_with_writes(self, world: World) -> None:
+        node = await world.add_node()
+        made = await world.cluster.create_assignment(node, WAITING)
+        assert (await world.cluster.read_versions()).assignments >= made.version
 
     async def test_replacing_what_is_gone_is_refused(self, world: World) -> None:
         node = await world.add_node()

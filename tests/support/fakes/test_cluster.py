@@ -8,7 +8,7 @@ import pytest
 from numapin_operator.cluster import PodEvent
 from numapin_operator.observe.records import NodeView
 from support.fakes.cluster import FakeCluster
-from support.fakes.cluster_contract import ClusterContract
+from support.fakes.cluster_contract import FOREIGN_OWNER, ClusterContract
 from support.values.operator import node_view
 
 
@@ -27,6 +27,9 @@ class FakeWorld:
 
     async def report(self, node: str, status: dict[str, Any]) -> None:
         self.cluster.put_status(node, status)
+
+    async def add_owner(self, node: str) -> None:
+        self.cluster.assignments[node]["metadata"]["ownerReferences"].append(FOREIGN_OWNER)
 
     async def add_pod(self, node: str) -> PodEvent:
         name = next(self._names)

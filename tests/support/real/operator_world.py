@@ -30,6 +30,7 @@ from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.controlplane.service_accounts import ServiceAccount, log_in
 from numapin_operator.cluster import ApiCluster, PodEvent
 from numapin_operator.observe.records import NodeView
+from support.fakes.cluster_contract import FOREIGN_OWNER
 from support.real.waiting import PATIENCE_SECONDS, eventually
 from support.values.operator import enforcer_status, pod_body
 
@@ -89,6 +90,12 @@ class RealWorld:
         """What the operator says of a policy."""
         status: Json = (await self.admin.get(CPU_POLICIES, Key(name))).get("status") or {}
         return status
+
+    async def add_owner(self, node: str) -> None:
+        """A user adds an owner of a node's assignment."""
+        owners = (await self.assignment(node))["metadata"]["ownerReferences"]
+        patch = {"metadata": {"ownerReferences": [*owners, FOREIGN_OWNER]}}
+        await self.admin.merge_patch(NODE_ASSIGNMENTS, Key(node), patch)
 
     async def add_pod(self, node: str, what: str = "", cpu: str = "2") -> PodEvent:
         """A Guaranteed pod that a scheduler has bound to a node."""

@@ -8,12 +8,15 @@ import pytest
 from aiohttp import web
 
 from numapin_client.login.credentials import Login
+from numapin_daemon.clock import Clock
 from numapin_operator.observe.kopf_source import (
     EndlessBackoffs,
     EventHandlers,
     KindHandlers,
     KopfSource,
+    build_settings,
 )
+from support.fakes.manual_clock import ManualClock
 from support.real.waiting import eventually, running
 from support.values.operator import policy_body
 
@@ -38,6 +41,7 @@ class Server:
 
     def __init__(self) -> None:
         self.accepts, self.unwell = "old", False
+        self.watch_status, self.refused = 0, 0
         self.asked: list[str] = []
         self.streams: list[asyncio.Queue[bytes | None]] = []
         self.items: list[dict[str, Any]] = []
@@ -47,6 +51,9 @@ class Server:
         self.asked.append(request.path_qs)
         if request.headers.get("Authorization") != f"Bearer {self.accepts}":
             return web.json_response({"kind": "Status", "code": 401}, status=401)
+        if self.watch_status and "watch" in request.query:
+            self.refused += 1
+            return web.json_response({"kind": "Status"}, status=self.watch_status)
         if self.unwell and "watch" in request.query:
             return web.json_response({"kind": "Status", "code": 410}, status=410)
         if "watch" in request.query:
@@ -108,14 +115,16 @@ async def server() -> AsyncIterator[Server]:
 class Operator:
     """What the operator does with kopf: takes events in, and counts lists."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, clock: Clock | None = None) -> None:
         self.token = Token()
         self.events: list[tuple[str, bool]] = []
         self.lists = 0
         self._loop = asyncio.get_running_loop()
         login = Login(server=server.url, origin="a test", credentials=(self.token,))
         kind = KindHandlers(put=self._put, drop=self._drop)
-        self.source = KopfSource(login, EventHandlers(kind, kind, self._listed))
+        self.connections = 0
+        handlers = EventHandlers(kind, kind, self._listed, self._connected)
+        self.source = KopfSource(login, handlers, clock)
 
     def _put(self, body: Any) -> None:
         assert asyncio.get_running_loop() is self._loop
@@ -124,6 +133,10 @@ class Operator:
     def _drop(self, body: Any) -> None:
         assert asyncio.get_running_loop() is self._loop
         self.events.append((body["metadata"]["name"], True))
+
+    def _connected(self) -> None:
+        assert asyncio.get_running_loop() is self._loop
+        self.connections += 1
 
     def _listed(self) -> None:
         assert asyncio.get_running_loop() is self._loop
@@ -192,6 +205,41 @@ async def test_it_is_started_again_when_it_ends(server: Server) -> None:
         server.unwell = False
         await eventually(lambda: len(server.streams) == 2)
         assert operator.source.missing() == {}
+
+
+async def test_a_watch_that_is_forbidden_is_told_after_a_while(server: Server) -> None:
+    """kopf retries without an end, and would say nothing."""
+    clock = ManualClock()
+    operator = Operator(server, clock)
+    async with running(operator.source.run()):
+        await eventually(lambda: operator.connections == 2)
+        await clock.advance(60)
+        assert operator.source.missing() == {}
+        server.watch_status = 503
+        for stream in list(server.streams):
+            stream.put_nowait(None)
+        await eventually(lambda: server.refused >= 2)
+        assert operator.source.missing() == {}
+        await clock.advance(12)
+        assert operator.source.missing() == dict.fromkeys(
+            ("cpupolicies", "nodeassignments"), "out of date for 12 s: 503 Service Unavailable"
+        )
+        server.watch_status = 0
+        await eventually(lambda: not operator.source.missing())
+
+
+async def test_it_lists_again_on_request(server: Server) -> None:
+    operator = Operator(server)
+    async with running(operator.source.run()):
+        await eventually(lambda: operator.connections == 2)
+        operator.source.list_again()
+        await eventually(lambda: operator.lists == 4)
+
+
+def test_watches_end_soon_and_are_given_up_when_silent() -> None:
+    """The server ends them first, so that what is given up was really silent."""
+    watching = build_settings().watching
+    assert watching.server_timeout < watching.inactivity_timeout <= 50  # type: ignore[operator]
 
 
 def test_attempts_have_no_end() -> None:

@@ -1,0 +1,48 @@
+"""Since when watches have had no contact with the API server."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from numapin_daemon.clock import Clock
+
+GRACE_SECONDS: Final = 10.0
+"""A watch that has had no contact for less is only connecting again."""
+
+
+class Outage(NamedTuple):
+    """Why there is no contact, and since when on a monotonic clock."""
+
+    since: float
+    why: str
+
+
+class WatchContact:
+    """The contact of several watches; `report` may be called in any thread."""
+
+    def __init__(self, watches: Iterable[str], clock: Clock) -> None:
+        """Args: `watches` are names; none of them has contact yet."""
+        self._clock = clock
+        now = clock.monotonic()
+        self._outages = {name: Outage(now, "not connected yet") for name in watches}
+
+    def report(self, watch: str, problem: str) -> None:
+        """Take in what happened to a watch; an empty problem means contact."""
+        outages = dict(self._outages)
+        before = outages.pop(watch, None)
+        if problem:
+            outages[watch] = Outage(before.since if before else self._clock.monotonic(), problem)
+        self._outages = outages
+
+    @property
+    def outages(self) -> Mapping[str, Outage]:
+        """The watches without contact."""
+        return self._outages
+
+
+def describe_outages(outages: Mapping[str, Outage], now: float) -> dict[str, str]:
+    """What to say of outages that last; of short ones nothing."""
+    return {
+        name: f"out of date for {now - outage.since:.0f} s: {outage.why}"
+        for name, outage in outages.items()
+        if now - outage.since >= GRACE_SECONDS
+    }

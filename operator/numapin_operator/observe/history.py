@@ -1,0 +1,76 @@
+"""Notice an API server that has returned to an older state, as after a restore of etcd."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from numapin_client.errors import ClientError
+from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.worker import Worker
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """The newest resourceVersions of both kinds."""
+
+    policies: int
+    assignments: int
+
+    def older_than(self, others: "Versions") -> bool:
+        """Whether one of them is older.
+
+        Source: KEP-5504 (versions of one resource may be compared).
+        """
+        return self.policies < others.policies or self.assignments < others.assignments
+
+
+class HistoryCheck:
+    """Compares the server's versions with those that were seen, on request.
+
+    A watch from a version that the server has not reached yet delivers nothing up to there, and the
+    caches take older versions for late ones. So such a server must be noticed here.
+    """
+
+    def __init__(
+        self,
+        seen: Callable[[], Versions],
+        read: Callable[[], Awaitable[Versions]],
+        returned: Callable[[], object],
+        clock: Clock | None = None,
+    ) -> None:
+        """Check nothing yet.
+
+        Args:
+            seen: the newest versions that have been taken in.
+            read: what lists would show now, from etcd; may raise ClientError.
+            returned: called when the server has returned to an older state.
+            clock: the machine's clock by default.
+        """
+        self._seen, self._read, self._returned = seen, read, returned
+        self._worker = Worker(
+            "history check",
+            self._check,
+            expected=(ClientError,),
+            failure="cannot compare the API server's state with what was seen",
+            clock=clock or SystemClock(),
+        )
+
+    def request(self) -> None:
+        """Check once more; to be called whenever a watch has connected."""
+        self._worker.request()
+
+    async def run(self) -> None:
+        """Check when requested, until cancelled; a failure is retried."""
+        await self._worker.run()
+
+    async def _check(self) -> None:
+        seen = self._seen()  # before the server is asked: it may go on meanwhile
+        now = await self._read()
+        if now.older_than(seen):
+            _log.warning(
+                "the API server returned to an older state, listing again",
+                extra={"ours": str(seen), "theirs": str(now)},
+            )
+            self._returned()
