@@ -1,8 +1,11 @@
 """/healthz (no restart is needed) and /readyz (nothing is missing) for the kubelet's probes."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from threading import Thread
 from typing import Final
 
 from aiohttp import web
@@ -30,7 +33,7 @@ def _nothing() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What the probes answer; each function is called for each request.
+    """What the probes answer; each function is called for each request, in any thread.
 
     Attributes:
         missing: what is not ready yet, with the reason of each; if empty, the daemon is ready.
@@ -82,8 +85,9 @@ class LoopHealth:
 async def serve_probes(health: Health, address: Address) -> AsyncIterator[Address]:
     """Answer the probes for the duration of the context.
 
-    The kubelet reads the status code, people read the body. /healthz answers while the event loop
-    runs.
+    The kubelet reads the status code, people read the body. A thread of its own answers, so that
+    /healthz can say that the caller's event loop stands still; the functions of `health` are called
+    in that thread.
 
     Yields:
         The address, with the port that the kernel chose if 0 was given.
@@ -91,14 +95,32 @@ async def serve_probes(health: Health, address: Address) -> AsyncIterator[Addres
     Raises:
         AddressError: the address is in use, or not this machine's.
     """
+    bound: Future[Address] = Future()
+    end: Future[None] = Future()
+    thread = Thread(
+        target=lambda: asyncio.run(_serve(health, address, bound, end)), name="probes", daemon=True
+    )
+    thread.start()
+    try:
+        yield await asyncio.wrap_future(bound)
+    finally:
+        end.set_result(None)
+        await asyncio.to_thread(thread.join)
+
+
+async def _serve(
+    health: Health, address: Address, bound: "Future[Address]", end: "Future[None]"
+) -> None:
+    """Serve until `end` is set; `bound` gets the address, or why it cannot be used."""
     runner = web.AppRunner(_pages(health), access_log=None, shutdown_timeout=1)
     await runner.setup()
     try:
-        try:
-            await web.TCPSite(runner, address.host or None, address.port).start()
-        except OSError as error:
-            raise AddressError(address, error) from error
-        yield Address(address.host, runner.addresses[0][1])
+        await web.TCPSite(runner, address.host or None, address.port).start()
+    except OSError as error:
+        bound.set_exception(AddressError(address, error))
+    else:
+        bound.set_result(Address(address.host, runner.addresses[0][1]))
+        await asyncio.wrap_future(end)
     finally:
         await runner.cleanup()
 

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from numapin_client.client import ApiClient
 from numapin_client.login.credentials import Login
-from numapin_daemon.clock import SystemClock
+from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.loop_lag import LoopLag
 from numapin_daemon.probes import Health
 from numapin_operator.cluster import Cluster
 from numapin_operator.nodes.controller import Controller, Outputs
@@ -24,6 +25,9 @@ from numapin_operator.observe.kopf_source import EventHandlers, KindHandlers, Ko
 from numapin_operator.observe.versioned_cache import ListComparison
 from numapin_operator.policies.status_writer import StatusWriter
 
+STALLED_SECONDS: Final = 30.0
+"""An event loop that stands still for longer needs a restart. No step of it lasts a second."""
+
 WORKERS: Final = 16
 """Nodes planned and written at the same time."""
 
@@ -34,7 +38,12 @@ class Application:
     """Every part of the operator, wired together; `parts` are its tasks."""
 
     def __init__(
-        self, api: ApiClient, cluster: Cluster, leading: asyncio.Event, login: Login
+        self,
+        api: ApiClient,
+        cluster: Cluster,
+        leading: asyncio.Event,
+        login: Login,
+        clock: Clock | None = None,
     ) -> None:
         """Wire the parts together; nothing runs yet.
 
@@ -43,8 +52,10 @@ class Application:
             cluster: what is listed and written.
             leading: set while this operator may write.
             login: how the source of policies and assignments logs in to the API server.
+            clock: measures how long something has been wrong; the machine's by default.
         """
-        self._cluster, self._leading, self._clock = cluster, leading, SystemClock()
+        self._cluster, self._leading, self._clock = cluster, leading, clock or SystemClock()
+        self._lag = LoopLag(pause_seconds=1.0, clock=self._clock)
         self._queue = WorkQueue()
         self._state = ClusterState(self._queue.add)
         statuses = StatusWriter(cluster, self._state, leading)
@@ -60,13 +71,14 @@ class Application:
 
     def health(self) -> Health:
         """What the probes answer."""
-        return Health(self._missing, role=self._role)
+        return Health(self._missing, fatal=self._fatal, role=self._role)
 
     def parts(self) -> dict[str, Coroutine[Any, Any, object]]:
         """The tasks, by name; each runs until cancelled."""
         parts: dict[str, Coroutine[Any, Any, object]] = {
             f"{name} informer": informer.run() for name, informer in self._informers.items()
         }
+        parts["loop lag"] = self._lag.run()
         parts["list comparison"] = self._lists.run()
         parts["history check"] = self._history.run()
         parts["policies and assignments"] = self._follow_events()
@@ -141,6 +153,12 @@ class Application:
         elif self._lists.outage is not None:
             outages["lists of policies and assignments"] = self._lists.outage
         return describe_outages(outages, self._clock.monotonic()) | missing | self._source.missing()
+
+    def _fatal(self) -> str:
+        late_seconds = self._lag.current_seconds()
+        if late_seconds > STALLED_SECONDS:
+            return f"the event loop has stood still for {late_seconds:.0f} s"
+        return ""
 
     def _role(self) -> str:
         return "leading" if self._leading.is_set() else "standing by"

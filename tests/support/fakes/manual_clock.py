@@ -49,6 +49,10 @@ class ManualClock(Clock):
             waiting.cancel()
         return waiting in done
 
+    def stand_still(self, seconds: float) -> None:
+        """Let time pass in which no task runs, as while the event loop is blocked."""
+        self._now_seconds += seconds
+
     def pending_seconds(self) -> tuple[float, ...]:
         """How long each sleep and each wait with a limit still lasts, the shortest first."""
         left = (at - self._now_seconds for at, timer in self._timers if not timer.done())

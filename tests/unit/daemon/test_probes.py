@@ -1,6 +1,8 @@
 """The probe pages over real HTTP on a free port of the loopback."""
 
 from collections.abc import AsyncIterator
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 from aiohttp import ClientSession
@@ -37,6 +39,16 @@ async def test_not_ready_says_what_is_missing() -> None:
     health = Health(lambda: {"pods": "not listed yet", "nodes": "refused"}, role=lambda: "leading")
     assert await ask(health, "/readyz") == (503, "nodes: refused\npods: not listed yet\n")
     assert await ask(health, "/healthz") == (200, "ok\n"), "a restart would not help"
+
+
+async def test_the_probes_answer_while_the_loop_stands_still() -> None:
+    """The kubelet then reads why, instead of running into its time limit."""
+    health = Health(missing=dict, fatal=lambda: "the event loop has stood still for 31 s")
+    async with serve_probes(health, ANY_PORT) as address:
+        with pytest.raises(HTTPError) as refused:
+            urlopen(f"http://{address}/healthz")  # noqa: ASYNC210 - blocks the loop, as a defect
+    with refused.value as answer:
+        assert (answer.status, answer.read()) == (503, b"the event loop has stood still for 31 s\n")
 
 
 async def test_an_address_that_is_taken_is_an_error_with_a_remedy() -> None:

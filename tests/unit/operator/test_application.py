@@ -1,0 +1,53 @@
+"""What the operator's probes say."""
+
+import asyncio
+
+from numapin_client.client import ApiClient
+from numapin_client.connection import Connection
+from numapin_client.login.credentials import Login
+from numapin_operator.application import STALLED_SECONDS, Application
+from support.fakes.cluster import FakeCluster
+from support.fakes.manual_clock import ManualClock
+from support.real.waiting import running
+
+KINDS = {"pods", "nodes", "namespaces"}
+
+
+def make(clock: ManualClock) -> Application:
+    login = Login("http://nowhere.invalid", "a test")
+    api = ApiClient(Connection(login))
+    return Application(api, FakeCluster(), asyncio.Event(), login, clock)
+
+
+async def test_it_is_not_ready_before_everything_was_listed() -> None:
+    missing = make(ManualClock()).health().missing()
+    assert missing.keys() == KINDS | {"policies and assignments"}
+    assert missing["pods"] == "not listed yet: no watch yet"
+
+
+async def test_a_watch_without_contact_is_named_after_a_while() -> None:
+    """Before, only what had never been listed counted."""
+    clock = ManualClock()
+    application = make(clock)
+    for informer in application._informers.values():
+        informer.synced.set()
+        informer.behind_since = None
+    application._informers["pods"].behind_since = clock.monotonic()
+    await clock.advance(9)
+    assert not application.health().missing().keys() & KINDS
+    await clock.advance(3)
+    assert application.health().missing()["pods"] == "out of date for 12 s: no watch yet"
+
+
+async def test_a_loop_that_stands_still_needs_a_restart() -> None:
+    clock = ManualClock()
+    application = make(clock)
+    parts = application.parts()
+    lag = parts.pop("loop lag")
+    for part in parts.values():
+        part.close()
+    async with running(lag):
+        await clock.run_tasks()
+        assert application.health().fatal() == ""
+        clock.stand_still(STALLED_SECONDS + 2)
+        assert application.health().fatal() == "the event loop has stood still for 31 s"
