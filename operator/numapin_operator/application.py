@@ -57,7 +57,7 @@ class Application:
         self._cluster, self._leading, self._clock = cluster, leading, clock or SystemClock()
         self._lag = LoopLag(pause_seconds=1.0, clock=self._clock)
         self._queue = WorkQueue()
-        self._state = ClusterState(self._queue.add)
+        self._state = ClusterState(self._wake)
         statuses = StatusWriter(cluster, self._state, leading)
         events = RefusalEvents(cluster)
         evictor = Evictor(cluster, self._state, events, leading)
@@ -91,6 +91,10 @@ class Application:
         for informer in self._informers.values():
             await informer.synced.wait()
         await self._lists.done.wait()
+
+    def _wake(self, name: str, *, urgent: bool = False) -> None:
+        """Have a node planned; what came before this operator leads is not more urgent."""
+        self._queue.add(name, urgent=urgent and self._leading.is_set())
 
     def _event_handlers(self) -> EventHandlers:
         state, put = self._state, self._inbox.put
