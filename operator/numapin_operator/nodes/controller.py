@@ -66,10 +66,7 @@ class Controller:
         self._defects: dict[str, str] = {}
 
     async def work(self, leading: asyncio.Event) -> None:
-        """Reconcile node after node from the queue, until cancelled; only while leading.
-
-        Other tasks get a turn after each node: one that needs no write never waits for anything.
-        """
+        """Reconcile node after node from the queue, until cancelled; only while leading."""
         while True:
             name = await self._queue.take()
             await leading.wait()
@@ -86,7 +83,6 @@ class Controller:
             else:
                 self._defects.pop(name, None)
                 self._queue.done(name)
-            await asyncio.sleep(0)
 
     def _isolate(self, name: str, error: Exception) -> None:
         """Stall one node after a defect, and try it again after its back-off.

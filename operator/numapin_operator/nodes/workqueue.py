@@ -1,7 +1,7 @@
 """Which node is next: each key waits once and is never worked on twice at the same time."""
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -57,7 +57,8 @@ class WorkQueue:
         self._again: dict[str, bool] = {}
         self._backoffs: dict[str, Backoff] = {}
         self._delayed: dict[str, _Delay] = {}
-        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._taking = asyncio.Lock()
+        self._news = asyncio.Event()
 
     def add(self, key: str, *, urgent: bool = False) -> None:
         """Give `key` to a worker soon.
@@ -77,17 +78,17 @@ class WorkQueue:
             self._queue(key, urgent)
 
     async def take(self) -> str:
-        """Wait for a key. No other worker gets it until `done` or `failed` is called with it."""
-        while not (self._urgent or self._others):
-            waiter = asyncio.get_running_loop().create_future()
-            self._waiters.append(waiter)
-            try:
-                await waiter
-            except asyncio.CancelledError:
-                if waiter.done() and not waiter.cancelled():
-                    self._wake_one()
-                raise
-        key = self._next()
+        """Wait for a key. No other worker gets it until `done` or `failed` is called with it.
+
+        Each turn of the event loop gives out one key at most, so that other tasks get turns between
+        the plans of two nodes, however many workers there are.
+        """
+        async with self._taking:
+            await asyncio.sleep(0)
+            while not (self._urgent or self._others):
+                self._news.clear()
+                await self._news.wait()
+            key = self._next()
         self._taken.add(key)
         return key
 
@@ -128,14 +129,12 @@ class WorkQueue:
         self._queue(key, self._delayed.pop(key).urgent)
 
     def _queue(self, key: str, urgent: bool) -> None:
-        known = key in self._urgent or key in self._others
         if urgent:
             self._others.pop(key, None)
             self._urgent.setdefault(key)
-        elif not known:
-            self._others[key] = None
-        if not known:
-            self._wake_one()
+        elif key not in self._urgent:
+            self._others.setdefault(key)
+        self._news.set()
 
     def _next(self) -> str:
         others_turn = not self._urgent or self._urgent_in_a_row >= URGENT_IN_A_ROW
@@ -144,10 +143,3 @@ class WorkQueue:
             return self._others.popitem(last=False)[0]
         self._urgent_in_a_row += 1
         return self._urgent.popitem(last=False)[0]
-
-    def _wake_one(self) -> None:
-        while self._waiters:
-            waiter = self._waiters.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
-                return

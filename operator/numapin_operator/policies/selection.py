@@ -57,10 +57,14 @@ def mark_selected(
     if selection.namespace_selector is None and selection.pod_selector is None:
         return tuple(pods)
     return tuple(
-        replace(
+        _marked(
             pod,
-            selected=selects(selection.pod_selector, pod.labels)
+            selects(selection.pod_selector, pod.labels)
             and selects(selection.namespace_selector, namespaces.get(pod.namespace, {})),
         )
         for pod in pods
     )
+
+
+def _marked(pod: PodView, selected: bool) -> PodView:
+    return pod if pod.selected is selected else replace(pod, selected=selected)

@@ -150,6 +150,17 @@ async def test_news_during_the_work_do_not_shorten_what_the_server_asked_for() -
     await assert_delayed(queue, news=100)
 
 
+async def test_each_turn_of_the_loop_gives_out_one_key_at_most() -> None:
+    queue = WorkQueue()
+    for number in range(20):
+        queue.add(f"node-{number}")
+    workers = [asyncio.create_task(queue.take()) for _ in range(16)]
+    while not all(worker.done() for worker in workers):
+        before = sum(worker.done() for worker in workers)
+        await asyncio.sleep(0)
+        assert sum(worker.done() for worker in workers) <= before + 1
+
+
 async def test_urgent_keys_come_before_others() -> None:
     queue = WorkQueue()
     for key in ("a", "b", "c"):
