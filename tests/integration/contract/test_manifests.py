@@ -83,8 +83,8 @@ def test_the_names_are_those_of_the_contract(
 def test_nothing_is_privileged(rendered: dict[tuple[str, str], dict[str, Any]]) -> None:
     allowed = {
         ("Deployment", "numapin-operator"): [],
-        ("DaemonSet", "numapin-enforcer"): ["SYS_NICE"],
-        ("DaemonSet", "numapin-standby"): ["SYS_NICE"],
+        ("DaemonSet", "numapin-enforcer"): ["DAC_OVERRIDE", "SYS_NICE"],
+        ("DaemonSet", "numapin-standby"): ["DAC_OVERRIDE", "SYS_NICE"],
     }
     for (kind, name), capabilities in allowed.items():
         pod = rendered[kind, name]["spec"]["template"]["spec"]
