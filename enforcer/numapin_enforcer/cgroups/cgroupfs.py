@@ -1,15 +1,23 @@
 """The cgroup file system: cpuset.cpus, cpuset.mems and CFS quotas on cgroup v1 and v2."""
 
 import errno
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from typing import Final
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cgroups.errors import CgroupReadOnlyError, CgroupVanishedError
+from numapin_enforcer.cgroups.errors import (
+    CgroupError,
+    CgroupReadOnlyError,
+    CgroupVanishedError,
+)
 from numapin_enforcer.cgroups.file_access import list_folders, read_file, write_file
 from numapin_enforcer.cgroups.mounts import Mounts
-from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, contains
+from numapin_enforcer.cgroups.naming import CgroupNaming
+from numapin_enforcer.cgroups.nesting import NestingLimits
+from numapin_enforcer.cgroups.tree import Cgroup, Tree, Unread, Version, contains, parent
 from numapin_enforcer.cgroups.write import Quota, Write
 
 _ASKED: Final = ("cpuset.cpus", "cpuset.mems")
@@ -22,20 +30,58 @@ _V1_PERIOD: Final = "cpu.cfs_period_us"
 _V2_QUOTA: Final = "cpu.max"
 
 
+class _Found:
+    """The cgroups of one full read, and examples of those that were not read."""
+
+    def __init__(self, limits: NestingLimits) -> None:
+        self.cgroups: dict[str, Cgroup] = {}
+        self.unread: dict[str, Unread] = {}
+        self.limits = limits
+
+    def admitted(self, paths: Iterable[str]) -> Iterator[str]:
+        """The cgroups that may be read, counted from now on."""
+        for path in paths:
+            if why := self.limits.refusal(path):
+                self._note(path, why)
+            else:
+                self.limits.add(path)
+                yield path
+
+    def add_unreadable(self, path: str, error: CgroupError, version: Version) -> None:
+        """Count a cgroup as having what its parent has.
+
+        Raises:
+            CgroupError: it is the root, or its parent could not be read either.
+        """
+        above = self.cgroups.get(parent(path))
+        if above is None:
+            raise error
+        asked = (above.cpus, above.mems) if version is Version.V1 else (CpuSet(), MemSet())
+        self.cgroups[path] = Cgroup(path, *asked, above.effective_cpus, above.effective_mems)
+        self._note(path, str(error))
+
+    def _note(self, path: str, why: str) -> None:
+        uid = self.limits.pod_uid(path)
+        self.unread.setdefault(uid, Unread(path, uid, why))
+
+
 class Cgroupfs:
     """The kernel's cgroups below `root`; nothing is cached between calls."""
 
-    def __init__(self, mounts: Mounts, root: str) -> None:
-        self._mounts, self._root = mounts, root
+    def __init__(self, mounts: Mounts, root: str, naming: CgroupNaming | None = None) -> None:
+        """Args: with `naming`, of which `root` is the root, the limits of `nesting` hold."""
+        self._mounts, self._root, self._naming = mounts, root, naming
         self._files = (*_ASKED, *_EFFECTIVE[mounts.version])
 
     def read(self) -> Tree:
         """Every cgroup as it is now; see `CgroupTree`."""
-        cgroups = {one.path: one for one in self._walk(self._root)}
-        if not cgroups:
+        found = _Found(NestingLimits(self._naming))
+        self._walk(found)
+        if not found.cgroups:
             path = str(self._mounts.cpuset / self._root)
             raise CgroupVanishedError(path, None, errno.ENOENT, "there is no such cpuset cgroup")
-        return Tree(self._mounts.version, self._root, cgroups)
+        unread = tuple(found.unread.values())
+        return Tree(self._mounts.version, self._root, found.cgroups, unread)
 
     def read_one(self, path: str) -> Cgroup:
         """One cgroup as it is now.
@@ -97,19 +143,30 @@ class Cgroupfs:
         write_file(f"{folder}/{_V1_PERIOD}", str(quota.period_us))
         write_file(f"{folder}/{_V1_QUOTA}", str(quota.quota_us))
 
-    def _walk(self, path: str) -> Iterator[Cgroup]:
-        """`path` and its descendants that have a cpuset, parents first.
+    def _walk(self, found: _Found) -> None:
+        """Add every cgroup that has a cpuset, parents first and containers before what they hold.
 
         On v2 a cgroup has no cpuset files if its parent does not enable the controller. It and its
         descendants then have what the parent has.
         """
-        try:
-            yield self.read_one(path)
-            names = list_folders(self._folder(path))
-        except CgroupVanishedError:
-            return
-        for name in names:
-            yield from self._walk(f"{path}/{name}")
+        pending = deque([self._root])
+        while pending:
+            path = pending.popleft()
+            try:
+                one = self.read_one(path)
+            except CgroupVanishedError:
+                continue
+            except CgroupError as error:
+                found.add_unreadable(path, error, self._mounts.version)
+                continue
+            found.cgroups[path] = one
+            children = self._children(path, found.limits.most_children(path))
+            pending += found.admitted(f"{path}/{name}" for name in children)
+
+    def _children(self, path: str, most: int | None) -> list[str]:
+        with suppress(CgroupError):
+            return list_folders(self._folder(path), most)
+        return []
 
     def _folder(self, path: str) -> str:
         self._check(path)

@@ -19,10 +19,16 @@ _MEANINGS: Final[Mapping[int, str]] = {
     errno.ENODEV: "the cgroup is gone (ENODEV)",
     errno.EROFS: "it is mounted read-only (EROFS); mount the host's cgroups writable",
     errno.EPERM: "permission denied (EPERM); run as root with the host's cgroups",
+    errno.ENAMETOOLONG: "its path is too long (ENAMETOOLONG)",
 }
 _VANISHED: Final = frozenset({errno.ENOENT, errno.ENODEV})
-_READ_ONLY: Final = frozenset({errno.EROFS, errno.EPERM})
-_REFUSED: Final = frozenset({errno.ERANGE, errno.EINVAL, errno.ENOSPC, errno.EBUSY, errno.EACCES})
+_REFUSED: Final = frozenset(
+    {errno.ERANGE, errno.EINVAL, errno.ENOSPC, errno.EBUSY, errno.EACCES, errno.EPERM}
+)
+DENIED: Final = (
+    "permission denied (EACCES); it belongs to another user: CAP_DAC_OVERRIDE is missing"
+)
+"""What EACCES means when a file is opened."""
 
 
 class CgroupError(Exception):
@@ -44,11 +50,11 @@ class CgroupVanishedError(CgroupError):
 
 
 class CgroupRefusedError(CgroupError):
-    """The kernel refuses the value; the cgroup is unchanged."""
+    """The kernel refuses the write; the cgroup is unchanged."""
 
 
 class CgroupReadOnlyError(CgroupError):
-    """The file cannot be written at all: the mount is read-only, or a permission is missing."""
+    """No file can be written: the mount is read-only."""
 
     reason = Reason.CGROUPS_READ_ONLY
 
@@ -56,10 +62,11 @@ class CgroupReadOnlyError(CgroupError):
 def error_of(path: str, text: str | None, error: OSError) -> CgroupError:
     """The error for an errno; `text` is what was written, None for a read."""
     number = error.errno or 0
-    meaning = _MEANINGS.get(number) or f"{error.strerror} ({errno.errorcode.get(number, number)})"
+    known = DENIED if text is None and number == errno.EACCES else _MEANINGS.get(number)
+    meaning = known or f"{error.strerror} ({errno.errorcode.get(number, number)})"
     if number in _VANISHED:
         return CgroupVanishedError(path, text, number, meaning)
-    if number in _READ_ONLY:
+    if number == errno.EROFS:
         return CgroupReadOnlyError(path, text, number, meaning)
     if number in _REFUSED and text is not None:
         return CgroupRefusedError(path, text, number, meaning)

@@ -2,9 +2,10 @@
 
 import errno
 import os
+from itertools import islice
 from pathlib import Path
 
-from numapin_enforcer.cgroups.errors import CgroupReadOnlyError, error_of
+from numapin_enforcer.cgroups.errors import DENIED, CgroupRefusedError, error_of
 
 
 def is_folder(path: Path) -> bool:
@@ -12,8 +13,12 @@ def is_folder(path: Path) -> bool:
     return path.is_dir()
 
 
-def list_folders(path: str) -> list[str]:
+def list_folders(path: str, most: int | None = None) -> list[str]:
     """The names of a cgroup's children, sorted; links are not followed.
+
+    Args:
+        path: the cgroup's folder.
+        most: list so many at most, whichever the kernel names first; None is no limit.
 
     Raises:
         CgroupVanishedError: the cgroup is gone.
@@ -24,7 +29,8 @@ def list_folders(path: str) -> list[str]:
         if Path(path).stat(follow_symlinks=False).st_nlink == 2:
             return []
         with os.scandir(path) as entries:
-            return sorted(one.name for one in entries if one.is_dir(follow_symlinks=False))
+            names = (one.name for one in entries if one.is_dir(follow_symlinks=False))
+            return sorted(islice(names, most))
     except OSError as error:
         raise error_of(path, None, error) from error
 
@@ -51,16 +57,15 @@ def write_file(path: str, text: str) -> None:
 
     Raises:
         CgroupVanishedError: the cgroup is gone, or has no such file.
-        CgroupRefusedError: the kernel refuses the value.
-        CgroupReadOnlyError: the file may not be written.
+        CgroupRefusedError: the kernel refuses the value, or this file may not be written.
+        CgroupReadOnlyError: the whole mount is read-only.
         CgroupError: the kernel failed otherwise.
     """
     try:
         file = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError as error:
         if error.errno == errno.EACCES:
-            meaning = "permission denied (EACCES); run as root"
-            raise CgroupReadOnlyError(path, text, errno.EACCES, meaning) from error
+            raise CgroupRefusedError(path, text, errno.EACCES, DENIED) from error
         raise error_of(path, text, error) from error
     try:
         # The newline makes a write of an empty set: writing zero bytes does nothing.

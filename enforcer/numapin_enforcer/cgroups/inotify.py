@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
-from numapin_enforcer.cgroups.errors import CgroupError, CgroupVanishedError
+from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.file_access import list_folders
+from numapin_enforcer.cgroups.naming import CgroupNaming
+from numapin_enforcer.cgroups.nesting import NestingLimits
 
 WATCHED_FILES: Final = frozenset(
     {"cpuset.cpus", "cpuset.mems", "cpuset.cpus.partition", "cpu.max", "cpu.cfs_quota_us"}
@@ -32,6 +33,9 @@ _HINTS: Final = {
 }
 
 _WATCHED_NAMES: Final = frozenset(map(os.fsencode, WATCHED_FILES))
+_TOLERATED: Final = frozenset({errno.ENOSPC, errno.EACCES, errno.ENAMETOOLONG})
+"""A folder that cannot be watched for one of these is only rescanned."""
+
 _HEADER: Final = struct.Struct("iIII")
 _READ_BYTES: Final = 64 * 1024
 MOST_READS: Final = 32
@@ -99,7 +103,9 @@ class CgroupWatch:
         CgroupError: a folder could not be listed.
     """
 
-    def __init__(self, mount: Path, root: str) -> None:
+    def __init__(self, mount: Path, root: str, naming: CgroupNaming | None = None) -> None:
+        """Args: with `naming`, of which `root` is the root, the limits of `nesting` hold."""
+        self._limits = NestingLimits(naming)
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._mount, self._root, self._parent = f"{mount}/", root, root.rpartition("/")[0]
         self._paths: dict[int, str] = {}
@@ -118,12 +124,7 @@ class CgroupWatch:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def fileno(self) -> int:
@@ -224,22 +225,29 @@ class CgroupWatch:
         batch.overflowed |= folder == self._root
         if mask & (_Mask.CREATE | _Mask.MOVED_TO):
             self._add_tree(folder, batch)
-        else:
+        elif folder in self._watches or not self._limits.is_nested(folder):
             self._drop(folder)
             batch.appeared.pop(folder, None)
             batch.vanished[folder] = None
 
     def _add_tree(self, folder: str, batch: _Batch) -> None:
-        """Watch a folder and all its descendants, and add them to `batch`, unless it is gone."""
-        if not self._add(folder):
-            return
-        batch.appeared[folder] = None
-        batch.vanished.pop(folder, None)
-        with suppress(CgroupVanishedError):
-            for name in list_folders(self._mount + folder):
-                self._add_tree(f"{folder}/{name}", batch)
+        """Watch a folder and its descendants within the limits, and add them to `batch`."""
+        pending = [folder]
+        while pending:
+            path = pending.pop()
+            if not self._add(path):
+                continue
+            batch.appeared[path] = None
+            batch.vanished.pop(path, None)
+            with suppress(CgroupError):  # a read of the tree says what is wrong
+                names = list_folders(self._mount + path, self._limits.most_children(path))
+                pending += [f"{path}/{name}" for name in reversed(names)]
 
     def _add(self, folder: str) -> bool:
+        """Watch one folder; False if it is gone, or only a rescan may report it."""
+        is_new = folder not in self._watches and folder != self._parent
+        if is_new and self._limits.refusal(folder):
+            return False
         try:
             watch = self._checked(
                 self._libc.inotify_add_watch(
@@ -249,10 +257,14 @@ class CgroupWatch:
         except FileNotFoundError:
             return False
         except OSError as error:
-            if error.errno != errno.ENOSPC:
+            if error.errno not in _TOLERATED:
                 raise
-            self.problem = f"{folder} and its descendants are not watched, only rescanned: {error}"
-            return True
+            if error.errno == errno.ENOSPC:
+                why = f"{folder} and its descendants are not watched, only rescanned: {error}"
+                self.problem = why
+            return not self._limits.is_nested(folder)
+        if is_new:
+            self._limits.add(folder)
         self._paths[watch] = folder
         self._watches[folder] = watch
         return True
@@ -264,6 +276,7 @@ class CgroupWatch:
         """
         watch = self._watches.pop(folder, None)
         if watch is not None:
+            self._limits.remove(folder)
             self._paths.pop(watch, None)
             self._libc.inotify_rm_watch(self._descriptor, watch)  # fails if it has ended
 

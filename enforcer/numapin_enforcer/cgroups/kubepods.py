@@ -87,8 +87,8 @@ class KubepodsFinder:
         )
 
     def _build(self, naming: CgroupNaming) -> PodTree:
-        files = Cgroupfs(self._mounts, naming.root)
-        watch = CgroupWatch(self._mounts.cpuset, naming.root)
+        files = Cgroupfs(self._mounts, naming.root, naming)
+        watch = CgroupWatch(self._mounts.cpuset, naming.root, naming)
         return PodTree(naming, files, watch, TreeCache(files, watch))
 
 
@@ -109,5 +109,5 @@ def find_naming(mounts: Mounts, cgroup_root: str = "/") -> CgroupNaming:
 
 
 def _pods(mounts: Mounts, naming: CgroupNaming) -> int:
-    paths = Cgroupfs(mounts, naming.root).read().cgroups
+    paths = Cgroupfs(mounts, naming.root, naming).read().cgroups
     return sum(naming.parse(path).kind is Kind.POD for path in paths)

@@ -35,13 +35,30 @@ class Cgroup:
     effective_mems: MemSet
 
 
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A cgroup that was not read, with its descendants, or not completely; `why` says the reason.
+
+    `pod_uid` is the pod it belongs to, or empty. It has at most what its parent has.
+    """
+
+    path: str
+    pod_uid: str
+    why: str
+
+
 @dataclass(frozen=True)
 class Tree:
-    """`root` and all its descendants as read in one pass; parents come before children."""
+    """`root` and all its descendants as read in one pass; parents come before children.
+
+    `unread` has one example for each pod with cgroups that were not read. A cgroup that could not
+    be read is in `cgroups` with what its parent has; one beyond the limits is left out.
+    """
 
     version: Version
     root: str
     cgroups: Mapping[str, Cgroup]
+    unread: tuple[Unread, ...] = ()
 
     @cached_property
     def parents(self) -> Mapping[str, str]:
@@ -72,7 +89,9 @@ def related(one: str, other: str) -> bool:
     return contains(one, other) or contains(other, one)
 
 
-def tree_of(version: Version, root: str, cgroups: Iterable[Cgroup]) -> Tree:
+def tree_of(
+    version: Version, root: str, cgroups: Iterable[Cgroup], unread: tuple[Unread, ...] = ()
+) -> Tree:
     """A tree of `cgroups` in any order; those whose parent has vanished are left out.
 
     Raises:
@@ -83,7 +102,7 @@ def tree_of(version: Version, root: str, cgroups: Iterable[Cgroup]) -> Tree:
     for path in sorted(given, key=lambda path: path.split("/")):
         if parent(path) in kept:
             kept[path] = given[path]
-    return Tree(version, root, kept)
+    return Tree(version, root, kept, unread)
 
 
 class CgroupTree(Protocol):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Protocol
 
-from numapin_enforcer.cgroups.errors import CgroupVanishedError
+from numapin_enforcer.cgroups.errors import CgroupError, CgroupVanishedError
 from numapin_enforcer.cgroups.inotify import Changes
 from numapin_enforcer.cgroups.tree import (
     Cgroup,
@@ -91,7 +91,7 @@ class TreeCache:
             self.tree = None
             return
         self._watch.cover(tree.cgroups)
-        if self.tree is None or tree.cgroups != self.tree.cgroups:
+        if tree != self.tree:
             self.tree = tree
 
     def _read_some(self, tree: Tree, paths: Iterable[str]) -> None:
@@ -101,10 +101,13 @@ class TreeCache:
                 known[path] = self._files.read_one(path)
             except CgroupVanishedError:
                 known.pop(path, None)
+            except CgroupError:  # only a full read says what stands for it
+                self._read_all()
+                return
         if tree.root not in known:
             self._read_all()
         elif known != tree.cgroups:
-            self.tree = tree_of(tree.version, tree.root, known.values())
+            self.tree = tree_of(tree.version, tree.root, known.values(), tree.unread)
 
 
 def _with_unknown_parents(tree: Tree, paths: Iterable[str]) -> set[str]:

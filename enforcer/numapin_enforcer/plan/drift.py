@@ -9,7 +9,7 @@ from typing import Any
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
-from numapin_enforcer.cgroups.errors import CgroupVanishedError
+from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.tree import Tree, parent
 from numapin_enforcer.plan.desired import Desired, exclusive_cpus
 
@@ -75,7 +75,7 @@ class DriftDetector:
     def __init__(self, has_tasks: Callable[[str], bool]) -> None:
         """Args: `has_tasks` says whether a process runs in the cgroup itself.
 
-        It may raise `CgroupVanishedError`.
+        It may raise `CgroupError`.
         """
         self._has_tasks = has_tasks
         self._in_force: dict[str, Desired] = {}
@@ -115,7 +115,7 @@ class DriftDetector:
         self._in_force = {}
 
     def _inhabited(self, tree: Tree, path: str) -> bool:
-        with suppress(CgroupVanishedError):
+        with suppress(CgroupError):  # gone, or not readable
             if self._has_tasks(path):
                 return True
         return any(self._inhabited(tree, child) for child in tree.children.get(path, ()))

@@ -6,9 +6,11 @@ Does no I/O.
 from collections.abc import Collection, Iterable, Sequence
 
 from numapin_api.conditions import ConditionType, Obstacle, Reason, Verdict
+from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.quantity import plural
 from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.errors import CgroupReadOnlyError
+from numapin_enforcer.cgroups.tree import Unread
 from numapin_enforcer.cgroups.write import Write
 
 PASSES_TO_STALL = 5
@@ -74,3 +76,16 @@ def stale_in_runtime(cgroups: Collection[str]) -> list[Obstacle]:
         return []
     count = plural(len(cgroups), "container")
     return [Obstacle(Reason.APPLYING, f"the runtime is being updated with the CPUs of {count}")]
+
+
+def unread_note(unread: Sequence[Unread], spec: NodeAssignmentSpec | None) -> str:
+    """Which pods have cgroups that are not read; empty if all are. No container loses by it."""
+    if not unread:
+        return ""
+    names = {one.pod_uid: f"{one.namespace}/{one.pod}" for one in spec.containers} if spec else {}
+    shown = "; ".join(
+        f"pod {names.get(one.pod_uid) or one.pod_uid or 'unknown'}: {one.path}: {one.why}"
+        for one in unread[:SHOWN]
+    )
+    more = f"; and {len(unread) - SHOWN} more pods" if len(unread) > SHOWN else ""
+    return f"not all cgroups are read, they count as having what their parent has: {shown}{more}"

@@ -21,7 +21,7 @@ from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.plan.desired import Desired
 from numapin_enforcer.plan.drift import Drift, DriftCount
-from numapin_enforcer.status.conditions import cgroup_obstacles, judge
+from numapin_enforcer.status.conditions import cgroup_obstacles, judge, unread_note
 from numapin_enforcer.status.events import EventPoster
 from numapin_enforcer.status.publisher import Publisher
 from numapin_enforcer.status.readiness import missing
@@ -149,8 +149,13 @@ class StatusReporter:
                 *background.working,
                 *self.local_copy.obstacles(),
             ),
-            background.note,
+            "; ".join(filter(None, (background.note, self._unread(kernel)))),
         )
+
+    def _unread(self, kernel: Kernel) -> str:
+        accepted = self.acceptance.accepted
+        unread = kernel.tree.unread if kernel.tree is not None else ()
+        return unread_note(unread, accepted.spec if accepted is not None else None)
 
     def _facts(self, runtime: RuntimeStatus | None) -> NodeAssignmentStatus:
         topology = self.machine.topology
