@@ -22,6 +22,7 @@ from numapin_lab.vm.machine import Machine, VirtualMachine
 
 DEFAULT_FOLDER = ".lab"
 INTERRUPTED = 130
+_DESCRIPTION = "A real one-node Kubernetes on this machine. docs/lab.md describes it."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def build_parser() -> argparse.ArgumentParser:
     """Options and commands."""
-    parser = argparse.ArgumentParser(prog="python -m numapin_lab", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m numapin_lab", description=_DESCRIPTION)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     up = commands.add_parser(
         "up", help="start every part that is not running; the last line is KUBECONFIG=..."
@@ -68,14 +69,14 @@ def build_parser() -> argparse.ArgumentParser:
     commands.add_parser("down", help="end every part; only the logs stay")
     commands.add_parser("status", help="show what runs, and where the logs are")
     shown = commands.add_parser("demo", help="apply the examples and check what the kernel does")
-    shown.add_argument("--keep", action="store_true", help="leave the lab up")
+    shown.add_argument("--keep", action="store_true", help="leave the lab running at the end")
     chaos.add_options(
         commands.add_parser(
             "chaos", help="kill parts and overwrite cpusets under load, and watch the kernel"
         )
     )
     commands.add_parser("components", help="find or build every component, and show where it is")
-    _add_guest(commands.add_parser("guest", help="run a command in the node of a lab with --vm"))
+    _add_program(commands.add_parser("guest", help="run a command in the node of a lab with --vm"))
     _add_vm(commands.add_parser("vm", help="run a command in a virtual machine with NUMA nodes"))
     for command in commands.choices.values():
         command.add_argument(
@@ -87,17 +88,33 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _add_vm(parser: argparse.ArgumentParser) -> None:
-    for name, default in (("sockets", 2), ("cores", 2), ("threads", 2), ("numa-nodes", 2)):
-        parser.add_argument(f"--{name}", type=int, default=default, help="(default: %(default)s)")
-    parser.add_argument("--memory-mib", type=int, default=3072, help="(default: %(default)s)")
-    parser.add_argument("--append", default="", help="for the kernel, e.g. isolcpus=3,7")
-    parser.add_argument("--timeout-seconds", type=float, default=600)
-    parser.add_argument("program", nargs="+", help="what to run, after --")
+    for name, default, meaning in (
+        ("sockets", 2, "CPU sockets"),
+        ("cores", 2, "cores of each socket"),
+        ("threads", 2, "threads of each core"),
+        ("numa-nodes", 2, "NUMA nodes, which share the CPUs and the memory evenly"),
+        ("memory-mib", 3072, "memory of the whole machine in MiB"),
+    ):
+        text = f"{meaning} (default: %(default)s)"
+        parser.add_argument(f"--{name}", type=int, default=default, metavar="NUMBER", help=text)
+    parser.add_argument(
+        "--append",
+        default="",
+        metavar="TEXT",
+        help="more of the kernel's command line, such as isolcpus=3,7",
+    )
+    _add_program(parser)
 
 
-def _add_guest(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--timeout-seconds", type=float, default=600)
-    parser.add_argument("program", nargs="+", help="what to run, after --")
+def _add_program(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--timeout-seconds",
+        type=float,
+        default=600,
+        metavar="SECONDS",
+        help="how long the program may run; then it fails (default: %(default)s)",
+    )
+    parser.add_argument("program", nargs="+", help="the program and its arguments, after --")
 
 
 def _guest(folder: LabFolder, options: argparse.Namespace) -> int:

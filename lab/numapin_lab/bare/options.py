@@ -15,15 +15,15 @@ DEBOOTSTRAP_REMEDY: Final = "apt-get install -y --no-install-recommends debootst
 _DESCRIPTION: Final = f"""\
 Run the README's commands from a clone of HEAD on a new Debian {RELEASE} that has this machine's Go,
 {", ".join(PACKAGES)}, and nothing else. Run it before each release: it finds
-what the commands need and do not ask for.
+programs that the commands need and the README does not name.
 
-TARGET is a target of the Makefile (default: {" ".join(TARGETS)}); they run one after the other, the
-first that fails ends it. COMMAND runs after them, in the clone, with .venv/bin in PATH. What a
-target or COMMAND leaves running ends with it.
+TARGET is a target of the Makefile (default: {" ".join(TARGETS)}). Targets run one after the other,
+until one fails. COMMAND runs after them, in the clone, with .venv/bin in PATH. Processes that a
+target or COMMAND leaves running are ended.
 
 It needs root, debootstrap ({DEBOOTSTRAP_REMEDY}),
-git and Go. Settings of Go, pip, proxies and certificates are passed through, nothing else of the
-environment. The exit status is that of what failed.
+git and Go. Of the environment, only settings of Go, pip, proxies and certificates are passed
+through. The exit status is that of the target or COMMAND that failed.
 """
 
 _EPILOG: Final = """\
@@ -76,7 +76,12 @@ def parse_options(arguments: Sequence[str]) -> Options:
         help="keep packages, Go's builds and the lab's components in DIR for the next run; "
         "without it the machine is as bare as a new one",
     )
-    parser.add_argument("--mirror", default=MIRROR, metavar="URL", help="default: %(default)s")
+    parser.add_argument(
+        "--mirror",
+        default=MIRROR,
+        metavar="URL",
+        help="where debootstrap gets Debian from (default: %(default)s)",
+    )
     at = arguments.index("--") if "--" in arguments else len(arguments)
     found = parser.parse_args(arguments[:at])
     command = tuple(arguments[at + 1 :])

@@ -19,15 +19,24 @@ FILE: Final = "chaos.json"
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of a run."""
     parser.add_argument(
-        "--seed", type=int, help="seed of everything that is random (default: a new one)"
+        "--seed",
+        type=int,
+        metavar="NUMBER",
+        help="seed of everything that is random; repeats a run (default: a new one)",
     )
-    parser.add_argument("--pods", type=int, default=200, help="(default: %(default)s)")
+    parser.add_argument(
+        "--pods",
+        type=int,
+        default=200,
+        metavar="NUMBER",
+        help="how many pods to start in all (default: %(default)s)",
+    )
     parser.add_argument(
         "--spare-enforcer",
         action="store_true",
-        help="never kill the enforcer, to see whether its memory grows",
+        help="do not kill the enforcer, to see whether its memory grows",
     )
-    parser.add_argument("--keep", action="store_true", help="leave the lab up")
+    parser.add_argument("--keep", action="store_true", help="leave the lab running at the end")
 
 
 def planned(options: argparse.Namespace) -> ChaosPlan:
