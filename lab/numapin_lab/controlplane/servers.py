@@ -33,12 +33,16 @@ class ControlPlanePorts:
 
 @dataclass(frozen=True)
 class ControlPlane:
-    """A control plane in a folder. `programs`: where etcd, kube-apiserver and kubectl are."""
+    """A control plane in a folder.
+
+    `programs`: where etcd, kube-apiserver and kubectl are. `flags`: more flags of kube-apiserver.
+    """
 
     folder: Path
     ports: ControlPlanePorts
     programs: Mapping[str, Path]
     host: str = "127.0.0.1"
+    flags: tuple[str, ...] = ()
 
     @property
     def server(self) -> str:
@@ -120,6 +124,7 @@ class ControlPlane:
             f"--service-cluster-ip-range={SERVICE_RANGE}",
             "--authorization-mode=Node,RBAC",
             "--enable-admission-plugins=NodeRestriction",
+            *self.flags,
         )
         ports = (self.ports.apiserver,)
         return Daemon("kube-apiserver", folder, command, self.folder, ports=ports)

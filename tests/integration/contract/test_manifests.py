@@ -80,6 +80,34 @@ def test_the_names_are_those_of_the_contract(
     assert account in json.dumps(policy["spec"]["matchConditions"])
 
 
+def test_one_operator_stays_when_nodes_are_drained(
+    rendered: dict[tuple[str, str], dict[str, Any]],
+) -> None:
+    deployment = rendered["Deployment", "numapin-operator"]["spec"]
+    budget = rendered["PodDisruptionBudget", "numapin-operator"]["spec"]
+    assert budget["minAvailable"] < deployment["replicas"]
+    assert budget["selector"] == deployment["selector"]
+    affinity = deployment["template"]["spec"]["affinity"]["podAntiAffinity"]
+    assert list(affinity) == ["preferredDuringSchedulingIgnoredDuringExecution"]
+    (preferred,) = affinity["preferredDuringSchedulingIgnoredDuringExecution"]
+    term = preferred["podAffinityTerm"]
+    labels = deployment["template"]["metadata"]["labels"]
+    assert term["labelSelector"]["matchLabels"].items() <= labels.items()
+
+
+def test_probes_wait_longer_than_a_second(
+    rendered: dict[tuple[str, str], dict[str, Any]],
+) -> None:
+    """A busy machine may need that long, and a restart would not help it."""
+    operator = _container(rendered, "Deployment", "numapin-operator")
+    enforcer = _container(rendered, "DaemonSet", "numapin-enforcer")
+    assert "startupProbe" in operator
+    for container in (operator, enforcer):
+        probes = [value for name, value in container.items() if name.endswith("Probe")]
+        assert len(probes) >= 2
+        assert all(probe["timeoutSeconds"] >= 5 for probe in probes)
+
+
 def test_nothing_is_privileged(rendered: dict[tuple[str, str], dict[str, Any]]) -> None:
     allowed = {
         ("Deployment", "numapin-operator"): [],
