@@ -3,7 +3,7 @@
 import json
 import socket
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -65,7 +65,10 @@ class Request:
 
 
 class Connection:
-    """A session; use as `async with Connection(login) as connection`."""
+    """A session; use as `async with Connection(login) as connection`.
+
+    `before_write`, if set, is called right before each request but GET; what it raises stops that.
+    """
 
     def __init__(
         self,
@@ -85,6 +88,7 @@ class Connection:
         """
         self.login, self._timeouts = login, timeouts
         self._throttle = throttle or Throttle()
+        self.before_write: Callable[[], object] | None = None
         self._user_agent = f"{user_agent}/{version('numapin')}"
         self._session: aiohttp.ClientSession | None = None
 
@@ -157,13 +161,9 @@ class Connection:
         return error
 
     def _timeout(self, idle_seconds: float | None) -> aiohttp.ClientTimeout:
-        if idle_seconds is None:
-            return aiohttp.ClientTimeout(
-                total=self._timeouts.request_seconds, connect=self._timeouts.connect_seconds
-            )
-        return aiohttp.ClientTimeout(
-            total=None, connect=self._timeouts.connect_seconds, sock_read=idle_seconds
-        )
+        connect_seconds = self._timeouts.connect_seconds
+        total_seconds = self._timeouts.request_seconds if idle_seconds is None else None
+        return aiohttp.ClientTimeout(total_seconds, connect_seconds, sock_read=idle_seconds)
 
     async def _send(
         self, request: Request, timeout: aiohttp.ClientTimeout
@@ -186,6 +186,8 @@ class Connection:
             if header := await credential.authorization():
                 headers["Authorization"] = header
                 break
+        if self.before_write is not None and request.method != "GET":
+            self.before_write()
         return await self._session.request(
             request.method,
             URL(self.login.server + request.path, encoded=True),
@@ -237,8 +239,8 @@ async def _refusal(response: aiohttp.ClientResponse) -> ClientError:
     """Convert an unsuccessful answer into an error."""
     asked, body = shown(response), await response.read()
     if response.status in _REDIRECTS:
-        target = response.headers.get("Location", "nowhere")
-        return MalformedAnswerError(asked, f"redirected to {target}", _WRONG_SERVER)
+        why = f"redirected to {response.headers.get('Location', 'nowhere')}"
+        return MalformedAnswerError(asked, why, _WRONG_SERVER)
     wait_seconds = _retry_after_seconds(response.headers.get("Retry-After", ""))
     try:
         answer = from_json(body)

@@ -3,16 +3,17 @@
 import asyncio
 import gc
 import logging
+import math
 import os
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
-from typing import Final
+from typing import Any, Final
 
 from numapin_api import names
-from numapin_client.client import ApiClient, connect
+from numapin_client.client import connect
 from numapin_client.errors import LoginError
 from numapin_client.login.credentials import Login
 from numapin_client.login.find import find_login
@@ -22,7 +23,8 @@ from numapin_daemon.extras import needs_extra
 from numapin_daemon.logs import setup_logging
 from numapin_daemon.probes import AddressError, serve_probes
 from numapin_operator.cluster import ApiCluster
-from numapin_operator.leader_election import LeaderElector, Standalone, run_elector
+from numapin_operator.leader_election import take_part
+from numapin_operator.leadership import Leadership
 from numapin_operator.settings import Settings, parse_settings
 
 with needs_extra("numapin-operator", "operator", {"kopf": "kopf"}):
@@ -69,36 +71,28 @@ async def operate(settings: Settings, login: Login) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    leadership = Leadership()
     async with AsyncExitStack() as stack:
         throttle = Throttle(settings.kube_api_qps, settings.kube_api_burst)
         api = await stack.enter_async_context(
             connect(login, user_agent=USER_AGENT, throttle=throttle)
         )
-        # Neither the rate limit nor an overload that other requests met may delay a renewal.
-        lease_api = await stack.enter_async_context(connect(login, user_agent=USER_AGENT))
-        leadership = _leadership(settings, lease_api)
+        api.connection.before_write = leadership.check
         cluster = ApiCluster(api, socket.gethostname())
-        application = Application(api, cluster, leadership.leading, login)
+        application = Application(api, cluster, leadership, login)
         await stack.enter_async_context(serve_probes(application.health(), settings.health_address))
-        await _run_until(stop, application, leadership)
+        await _run_until(stop, application, _lead(application, leadership, settings, login))
     _log.info("stopped")
 
 
-def _leadership(settings: Settings, api: ApiClient) -> LeaderElector | Standalone:
-    if not settings.leader_elect:
-        return Standalone()
-    lease = Key(names.LEADER_LEASE, settings.namespace)
-    return LeaderElector(api, lease, socket.gethostname())
-
-
 async def _run_until(
-    stop: asyncio.Event, application: Application, leadership: LeaderElector | Standalone
+    stop: asyncio.Event, application: Application, lead: Coroutine[Any, Any, None]
 ) -> None:
     """Run every part. At the end all writing stops before the Lease is released."""
     async with asyncio.TaskGroup() as tasks:
         parts = application.parts().items()
         running = [tasks.create_task(part, name=name) for name, part in parts]
-        leading = tasks.create_task(_lead(application, leadership), name="leading")
+        leading = tasks.create_task(lead, name="leading")
         await stop.wait()
         _log.info("stopping")
         for task in running:
@@ -107,10 +101,16 @@ async def _run_until(
         leading.cancel()
 
 
-async def _lead(application: Application, leadership: LeaderElector | Standalone) -> None:
+async def _lead(
+    application: Application, leadership: Leadership, settings: Settings, login: Login
+) -> None:
     """Take part in the election once every kind has been listed, until cancelled."""
     await application.synced()
-    async with leadership if isinstance(leadership, Standalone) else run_elector(leadership):
+    if settings.leader_elect:
+        lease = Key(names.LEADER_LEASE, settings.namespace)
+        await take_part(leadership, login, lease, socket.gethostname())
+    else:
+        leadership.extend(math.inf)
         await asyncio.Event().wait()
 
 

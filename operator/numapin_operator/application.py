@@ -12,6 +12,7 @@ from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.loop_lag import LoopLag
 from numapin_daemon.probes import Health
 from numapin_operator.cluster import Cluster
+from numapin_operator.leadership import Leadership
 from numapin_operator.nodes.controller import Controller, Outputs
 from numapin_operator.nodes.eviction import Evictor
 from numapin_operator.nodes.refusal_events import RefusalEvents
@@ -41,7 +42,7 @@ class Application:
         self,
         api: ApiClient,
         cluster: Cluster,
-        leading: asyncio.Event,
+        leadership: Leadership,
         login: Login,
         clock: Clock | None = None,
     ) -> None:
@@ -50,17 +51,17 @@ class Application:
         Args:
             api: an open client, for the informers.
             cluster: what is listed and written.
-            leading: set while this operator may write.
+            leadership: when this operator may write.
             login: how the source of policies and assignments logs in to the API server.
             clock: measures how long something has been wrong; the machine's by default.
         """
-        self._cluster, self._leading, self._clock = cluster, leading, clock or SystemClock()
+        self._cluster, self._leadership, self._clock = cluster, leadership, clock or SystemClock()
         self._lag = LoopLag(pause_seconds=1.0, clock=self._clock)
         self._queue = WorkQueue()
         self._state = ClusterState(self._wake)
-        statuses = StatusWriter(cluster, self._state, leading)
+        statuses = StatusWriter(cluster, self._state, leadership.leading)
         events = RefusalEvents(cluster)
-        evictor = Evictor(cluster, self._state, events, leading)
+        evictor = Evictor(cluster, self._state, events, leadership.leading)
         self._outputs = Outputs(statuses, events, evictor)
         self._controller = Controller(cluster, self._state, self._queue, self._outputs)
         self._informers = build_informers(api, self._state)
@@ -94,7 +95,7 @@ class Application:
 
     def _wake(self, name: str, *, urgent: bool = False) -> None:
         """Have a node planned; what came before this operator leads is not more urgent."""
-        self._queue.add(name, urgent=urgent and self._leading.is_set())
+        self._queue.add(name, urgent=urgent and self._leadership.leading.is_set())
 
     def _event_handlers(self) -> EventHandlers:
         state, put = self._state, self._inbox.put
@@ -130,15 +131,22 @@ class Application:
         await self._source.run()
 
     async def _work(self) -> None:
-        """Plan and write, once every kind has been listed."""
+        """Plan and write in each term, once every kind has been listed."""
         await self.synced()
         _log.info(
             "listed everything",
             extra={"nodes": len(self._state.nodes), "policies": len(self._state.policies)},
         )
+        await self._leadership.run_terms(self._lead)
+
+    async def _lead(self) -> None:
+        """Plan every node, then those that change; what is in flight is cancelled with the term."""
+        self._state.wake_all()
         async with asyncio.TaskGroup() as tasks:
             for number in range(WORKERS):
-                tasks.create_task(self._controller.work(self._leading), name=f"worker {number}")
+                tasks.create_task(
+                    self._controller.work(self._leadership.leading), name=f"worker {number}"
+                )
             tasks.create_task(self._outputs.statuses.run(), name="policy statuses")
             tasks.create_task(self._outputs.events.run(), name="refusal events")
             tasks.create_task(self._outputs.evictor.run(), name="eviction")
@@ -165,4 +173,4 @@ class Application:
         return ""
 
     def _role(self) -> str:
-        return "leading" if self._leading.is_set() else "standing by"
+        return "leading" if self._leadership.holds() else "standing by"

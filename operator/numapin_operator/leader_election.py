@@ -11,14 +11,16 @@ import math
 import random
 import secrets
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn, Self
+from typing import Any, Final, NoReturn
 
-from numapin_client.client import ApiClient
+from numapin_client.client import ApiClient, connect
 from numapin_client.errors import AlreadyExistsError, ClientError, ConflictError, NotFoundError
+from numapin_client.login.credentials import Login
 from numapin_client.resources import LEASES, Json, Key
-from numapin_daemon.clock import Clock, SystemClock
+from numapin_operator.leadership import Leadership
 
 RELEASE_SECONDS: Final = 3.0
 """How long a clean shutdown tries to release the Lease."""
@@ -61,6 +63,7 @@ class LeaderElector:
 
     Attributes:
         identity: our name in the Lease; unique for each elector.
+        leadership: what it reports to.
         leading: set while we hold the Lease.
     """
 
@@ -70,12 +73,21 @@ class LeaderElector:
         lease: Key,
         identity: str,
         timing: LeaseTiming = DEFAULT_TIMING,
-        clock: Clock | None = None,
+        leadership: Leadership | None = None,
     ) -> None:
+        """Take part in no election yet.
+
+        Args:
+            api: an open client.
+            lease: the Lease; created if it does not exist.
+            identity: the beginning of our name in the Lease.
+            timing: the durations of the election.
+            leadership: where each term is reported.
+        """
         self._api, self._lease, self._timing = api, lease, timing
-        self._clock = clock or SystemClock()
+        self.leadership = leadership or Leadership()
+        self.leading, self._clock = self.leadership.leading, self.leadership.clock
         self.identity = f"{identity}_{secrets.token_hex(8)}"
-        self.leading = asyncio.Event()
         self._observed: Json | None = None
         self._changed_at = 0.0
         self._renewed_at = 0.0
@@ -85,12 +97,11 @@ class LeaderElector:
         while True:
             while not await self.attempt():
                 await self._pause()
-            self.leading.set()
             _log.info("leading", extra={"lease": str(self._lease), "identity": self.identity})
             try:
                 await self._renew()
             finally:
-                self.leading.clear()
+                self.leadership.end()
             _log.warning("no longer leading", extra={"lease": str(self._lease)})
 
     async def release(self) -> None:
@@ -108,7 +119,9 @@ class LeaderElector:
                     return
                 now = self._clock.now_text(microseconds=True)
                 free = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now}
-                await self._api.update(LEASES, lease | {"spec": lease["spec"] | free})
+                self._observe(
+                    await self._api.update(LEASES, lease | {"spec": lease["spec"] | free})
+                )
         except (ClientError, TimeoutError) as error:
             _log.warning("cannot release the lease", extra={"error": repr(error)})
         else:
@@ -151,9 +164,18 @@ class LeaderElector:
             return False
         if held:
             self._renewed_at = sent_at
+            self.leadership.extend(sent_at + self._timing.renew_deadline_seconds)
         return held
 
     async def _take_or_renew(self) -> bool:
+        """Renew with one request if the Lease is as last seen, else read it first.
+
+        Source: client-go `tryAcquireOrRenew`, "fast path".
+        """
+        if self._observed is not None and self._held_by_us(self._observed):
+            with suppress(ConflictError, NotFoundError):
+                await self._hold(self._observed)
+                return True
         try:
             lease = await self._api.get(LEASES, self._lease)
         except NotFoundError:
@@ -164,9 +186,12 @@ class LeaderElector:
         self._observe(lease)
         if not self._held_by_us(lease) and not self._expired(lease):
             return False
+        await self._hold(lease)
+        return True
+
+    async def _hold(self, lease: Json) -> None:
         spec = self._spec(lease.get("spec") or {})
         self._observe(await self._api.update(LEASES, lease | {"spec": spec}))
-        return True
 
     def _observe(self, lease: Json) -> None:
         """Remember the Lease, and when by our own clock it last changed.
@@ -204,20 +229,6 @@ class LeaderElector:
         await self._clock.sleep(retry_seconds)
 
 
-class Standalone:
-    """The only operator in the cluster: it leads for as long as its context lasts."""
-
-    def __init__(self) -> None:
-        self.leading = asyncio.Event()
-
-    async def __aenter__(self) -> Self:
-        self.leading.set()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self.leading.clear()
-
-
 @asynccontextmanager
 async def run_elector(elector: LeaderElector) -> AsyncIterator[LeaderElector]:
     """Take part in the election as long as the context lasts; release the Lease at its end."""
@@ -229,6 +240,38 @@ async def run_elector(elector: LeaderElector) -> AsyncIterator[LeaderElector]:
             task.cancel()
             await asyncio.wait([task])
             await elector.release()
+
+
+async def take_part(
+    leadership: Leadership,
+    login: Login,
+    lease: Key,
+    identity: str,
+    timing: LeaseTiming = DEFAULT_TIMING,
+) -> None:
+    """Take part in the election until cancelled, in a thread with a loop and connection of its own.
+
+    A renewal thus never waits for the work of the caller's loop. At the end the Lease is released:
+    cancel it when all writing has stopped.
+
+    Raises:
+        LoginError: the login is unusable.
+    """
+    stop: Future[None] = Future()
+
+    async def elect() -> None:
+        async with connect(login, user_agent="numapin-operator") as api:
+            elector = LeaderElector(api, lease, identity, timing, leadership)
+            async with run_elector(elector):
+                await asyncio.wrap_future(stop)
+
+    thread = asyncio.create_task(asyncio.to_thread(asyncio.run, elect()), name="election thread")
+    try:
+        await asyncio.shield(thread)
+    finally:
+        if not stop.done():
+            stop.set_result(None)
+        await asyncio.wait((thread,))
 
 
 def _version(lease: Json) -> str:

@@ -6,11 +6,13 @@ kubeconfig needs it.
 
 import asyncio
 import ssl
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, TypeVar
+from weakref import WeakKeyDictionary
 
 from kubernetes.client import Configuration
 from kubernetes.config import ConfigException, load_kube_config
@@ -46,6 +48,24 @@ class ExecPlugin:
     folder: Path
 
 
+class LoopsLock:
+    """A lock for what several event loops, each in a thread of its own, share.
+
+    Take `of_loop()` in the loop, and within it `of_threads` in the thread that does the work: an
+    asyncio.Lock works in one loop only, and waiting for a lock of threads would block a loop.
+    """
+
+    def __init__(self) -> None:
+        self.of_threads = threading.Lock()
+        self._of_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = (
+            WeakKeyDictionary()
+        )
+
+    def of_loop(self) -> asyncio.Lock:
+        """The lock of the running loop."""
+        return self._of_loops.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+
+
 class ExecCredential:
     """A program that prints an ExecCredential; it runs again when that expires or is refused."""
 
@@ -60,24 +80,30 @@ class ExecCredential:
             clock: compared with the expiry; the machine's clock by default.
         """
         self._plugin, self._tls, self._clock = plugin, tls, clock or SystemClock()
-        self._lock = asyncio.Lock()
+        self._lock = LoopsLock()
         self._header: str | None = None
         self._expires: datetime | None = None
         self._ready = False
 
     async def authorization(self) -> str | None:
         """The header with the plug-in's token, or None if it provides only a certificate."""
-        async with self._lock:
-            if not self._ready or self._expired():
-                self._accept(await _in_thread(self._run, self._plugin.location))
+        async with self._lock.of_loop():
+            if self._outdated():
+                await _in_thread(self._refresh, self._plugin.location)
         return self._header
 
     async def renew(self) -> None:
         """Run the plug-in again at the next request."""
         self._ready = False
 
-    def _expired(self) -> bool:
-        return self._expires is not None and self._clock.now() >= self._expires - EXPIRY_MARGIN
+    def _outdated(self) -> bool:
+        expired = self._expires is not None and self._clock.now() >= self._expires - EXPIRY_MARGIN
+        return expired or not self._ready
+
+    def _refresh(self) -> None:
+        with self._lock.of_threads:
+            if self._outdated():
+                self._accept(self._run())
 
     def _run(self) -> Mapping[str, Any]:
         try:
@@ -117,15 +143,13 @@ class AuthProviderCredential:
     def __init__(self, location: str, paths: str, context: str) -> None:
         """Store the kubeconfig paths, joined by `:`, and the context; nothing is loaded yet."""
         self._location, self._paths, self._context = location, paths, context
-        self._lock = asyncio.Lock()
+        self._lock = LoopsLock()
         self._header: Callable[[], str | None] | None = None
 
     async def authorization(self) -> str | None:
         """The header with the token, which the package renews when it has expired."""
-        async with self._lock:
-            if self._header is None:
-                self._header = await _in_thread(self._load, self._location)
-            header = await _in_thread(self._header, self._location)
+        async with self._lock.of_loop():
+            header = await _in_thread(self._read, self._location)
         if not header:
             raise LoginError(
                 f"{self._location}: no token in it, and none could be obtained; log in again"
@@ -135,6 +159,12 @@ class AuthProviderCredential:
     async def renew(self) -> None:
         """Load the kubeconfig again at the next request."""
         self._header = None
+
+    def _read(self) -> str | None:
+        with self._lock.of_threads:
+            if self._header is None:
+                self._header = self._load()
+            return self._header()
 
     def _load(self) -> Callable[[], str | None]:
         configuration = Configuration()

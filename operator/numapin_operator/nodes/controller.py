@@ -66,12 +66,19 @@ class Controller:
         self._defects: dict[str, str] = {}
 
     async def work(self, leading: asyncio.Event) -> None:
-        """Reconcile node after node from the queue, until cancelled; only while leading."""
+        """Reconcile node after node from the queue, until cancelled; only while leading.
+
+        A node whose work the cancellation interrupts waits in the queue again.
+        """
         while True:
             name = await self._queue.take()
-            await leading.wait()
             try:
+                await leading.wait()
                 await self.reconcile(name)
+            except asyncio.CancelledError:
+                self._queue.add(name)
+                self._queue.done(name)
+                raise
             except ClientError as error:
                 delay = self._queue.failed(name, error.retry_after_seconds)
                 _log.warning(

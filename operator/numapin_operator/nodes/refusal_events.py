@@ -67,8 +67,14 @@ class RefusalEvents:
             self._worker.request()
 
     async def run(self) -> None:
-        """Post until cancelled. A lost Event loses no information: the spec has the refusal."""
-        await self._worker.run()
+        """Post until cancelled; what waits then is dropped.
+
+        A lost Event loses no information: the spec has the refusal.
+        """
+        try:
+            await self._worker.run()
+        finally:
+            self._waiting.clear()
 
     async def _post_waiting(self) -> None:
         while self._waiting:

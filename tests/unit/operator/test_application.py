@@ -1,11 +1,10 @@
 """What the operator's probes say."""
 
-import asyncio
-
 from numapin_client.client import ApiClient
 from numapin_client.connection import Connection
 from numapin_client.login.credentials import Login
 from numapin_operator.application import STALLED_SECONDS, Application
+from numapin_operator.leadership import Leadership
 from support.fakes.cluster import FakeCluster
 from support.fakes.manual_clock import ManualClock
 from support.real.waiting import running
@@ -16,7 +15,7 @@ KINDS = {"pods", "nodes", "namespaces"}
 def make(clock: ManualClock) -> Application:
     login = Login("http://nowhere.invalid", "a test")
     api = ApiClient(Connection(login))
-    return Application(api, FakeCluster(), asyncio.Event(), login, clock)
+    return Application(api, FakeCluster(), Leadership(clock), login, clock)
 
 
 async def test_it_is_not_ready_before_everything_was_listed() -> None:

@@ -8,6 +8,7 @@ import pytest
 from numapin_client.client import ApiClient, connect
 from numapin_client.resources import LEASES, Json, Key
 from numapin_operator.leader_election import LeaderElector, LeaseTiming, run_elector
+from numapin_operator.leadership import Leadership
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.apiserver_answers import Answer
 from support.fakes.manual_clock import ManualClock
@@ -58,7 +59,7 @@ async def test_a_lease_is_taken_only_after_it_was_not_renewed_for_its_duration(
     server: FakeApiServer, api: ApiClient
 ) -> None:
     clock = ManualClock()
-    first, second = (LeaderElector(api, LEASE, "c", clock=clock) for _ in range(2))
+    first, second = (LeaderElector(api, LEASE, "c", leadership=Leadership(clock)) for _ in range(2))
     assert await first.attempt()
     assert not await second.attempt()
     await clock.advance(14.9)
@@ -84,7 +85,7 @@ async def test_the_times_in_a_lease_are_ignored(server: FakeApiServer, api: ApiC
     server.put(
         LEASES, {"metadata": {"name": LEASE.name, "namespace": LEASE.namespace}, "spec": spec}
     )
-    elector = LeaderElector(api, LEASE, "c", clock=clock)
+    elector = LeaderElector(api, LEASE, "c", leadership=Leadership(clock))
     assert not await elector.attempt()
     await clock.advance(29.9)
     assert not await elector.attempt()
@@ -123,7 +124,7 @@ async def test_a_clean_end_releases_the_lease(server: FakeApiServer, api: ApiCli
         await first.leading.wait()
     assert spec_of(server)["holderIdentity"] == ""
     assert not first.leading.is_set()
-    assert await LeaderElector(api, LEASE, "second", clock=ManualClock()).attempt()
+    assert await LeaderElector(api, LEASE, "second", leadership=Leadership(ManualClock())).attempt()
     assert spec_of(server)["leaseTransitions"] == 1
 
 
@@ -188,3 +189,23 @@ def test_a_timing_that_would_let_two_operators_lead_is_refused() -> None:
         LeaseTiming(lease_seconds=10, renew_deadline_seconds=10)
     with pytest.raises(ValueError, match="lease must exceed renew deadline"):
         LeaseTiming(renew_deadline_seconds=2, retry_seconds=2)
+
+
+async def test_a_renewal_is_one_request(server: FakeApiServer, api: ApiClient) -> None:
+    elector = LeaderElector(api, LEASE, "c")
+    assert await elector.attempt()
+    before = len(server.requests)
+    assert await elector.attempt()
+    assert [request.method for request in server.requests[before:]] == ["PUT"]
+
+
+async def test_a_lease_that_somebody_labelled_is_read_and_renewed(
+    server: FakeApiServer, api: ApiClient
+) -> None:
+    elector = LeaderElector(api, LEASE, "c")
+    assert await elector.attempt()
+    labelled = lease_of(server)
+    labelled["metadata"]["labels"] = {"a": "b"}
+    server.put(LEASES, labelled)
+    assert await elector.attempt()
+    assert lease_of(server)["metadata"]["labels"] == {"a": "b"}

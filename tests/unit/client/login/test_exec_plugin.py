@@ -1,5 +1,6 @@
 """Credentials that plug-ins and auth providers hand out."""
 
+import asyncio
 import base64
 import sys
 import textwrap
@@ -129,3 +130,16 @@ def test_the_kubernetes_package_may_be_missing(
     monkeypatch.setitem(sys.modules, "kubernetes.client", None)
     with pytest.raises(LoginError, match="install numapin\\[operator\\]"):
         kubeconfig_login(write(tmp_path / "config", plugin(tmp_path, "")))
+
+
+async def test_two_event_loops_share_one_run_of_the_plugin(tmp_path: Path) -> None:
+    """As the operator's own loop, kopf's and that of the election do; several requests each."""
+    slow = COUNTING.replace("EXPIRY", "import time; time.sleep(0.2)")
+    login = kubeconfig_login(write(tmp_path / "config", plugin(tmp_path, slow)))
+
+    async def ask_thrice() -> list[str | None]:
+        return await asyncio.gather(*(header(login) for _ in range(3)))
+
+    elsewhere = asyncio.create_task(asyncio.to_thread(asyncio.run, ask_thrice()))
+    answers = await ask_thrice() + await elsewhere
+    assert answers == ["Bearer token-0"] * 6

@@ -9,6 +9,7 @@ import pytest
 from numapin_client.errors import ConnectionFailedError, InvalidError
 from numapin_client.resources import Key
 from numapin_daemon.backoff import Backoff
+from numapin_operator.leadership import Leadership, NotLeadingError
 from numapin_operator.nodes.controller import Controller, Outputs
 from numapin_operator.nodes.decide import Decision, NodePicture, decide
 from numapin_operator.nodes.eviction import PAUSE_SECONDS, Evictor
@@ -319,3 +320,32 @@ async def test_a_defect_stalls_its_node_alone(
     assert [one.exc_info is not None for one in caplog.records if "plan a node" in one.msg] == [
         True
     ]
+
+
+async def test_a_deposed_leader_stops_at_a_conflict(
+    operator: Operator, cluster: FakeCluster
+) -> None:
+    """Its plan is made of an old state: it must not be written over the new leader's."""
+    leadership = Leadership(operator.clock)
+
+    def depose() -> None:
+        cluster.before_write = leadership.check
+        report(cluster)
+
+    cluster.before_write = depose
+    operator.add_pod("a")
+    with pytest.raises(NotLeadingError):
+        await operator.controller.reconcile("node-1")
+    assert held(cluster) == {}
+
+
+async def test_a_node_whose_write_is_cancelled_is_planned_in_the_next_term(
+    operator: Operator, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(cluster, "replace_spec", lambda *_: asyncio.Event().wait())
+        operator.add_pod("a")
+        async with running(operator.controller.work(operator.leading)):
+            await operator.clock.run_tasks()
+    await operator.work_until_idle()
+    assert held(cluster) == {"a": "2-3"}

@@ -1,0 +1,154 @@
+"""Who does not lead does not write: by the clock, in any thread, and for a term's whole work."""
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+
+import pytest
+
+from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_client.client import connect
+from numapin_client.resources import Key
+from numapin_operator.cluster import ApiCluster, PodEvent
+from numapin_operator.leader_election import LeaseTiming, take_part
+from numapin_operator.leadership import Leadership, NotLeadingError
+from support.fakes.apiserver import FakeApiServer
+from support.fakes.manual_clock import ManualClock
+from support.real.waiting import running
+from support.values.operator import node_view
+
+LEASE = Key("numapin-operator", "numapin-system")
+FAST = LeaseTiming(lease_seconds=30.0, renew_deadline_seconds=20.0, retry_seconds=0.01)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[FakeApiServer]:
+    async with FakeApiServer() as started:
+        yield started
+
+
+async def test_the_lead_ends_by_the_clock() -> None:
+    """Also where the event loop has stood still and knows nothing of it yet."""
+    clock = ManualClock()
+    leadership = Leadership(clock)
+    assert not leadership.holds()
+    leadership.extend(clock.monotonic() + 10)
+    await clock.advance(9.9)
+    leadership.check()
+    await clock.advance(0.2)
+    assert leadership.leading.is_set()
+    with pytest.raises(NotLeadingError):
+        leadership.check()
+
+
+async def test_the_work_of_a_term_is_cancelled_with_it_and_begins_with_the_next() -> None:
+    leadership, told = Leadership(), []
+
+    async def work() -> None:
+        told.append("begun")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            told.append("ended")
+
+    clock = ManualClock()
+    async with running(leadership.run_terms(work)):
+        await clock.run_tasks()
+        assert told == []
+        leadership.extend(math.inf)
+        await clock.run_tasks()
+        assert told == ["begun"]
+        leadership.end()
+        await clock.run_tasks()
+        assert told == ["begun", "ended"]
+        leadership.extend(math.inf)
+        leadership.end()
+        leadership.extend(math.inf)
+        await clock.run_tasks()
+        assert told[-1] == "begun"
+
+
+async def test_a_lead_lost_and_taken_again_at_once_is_another_term() -> None:
+    """Between both another operator may have led."""
+    leadership, terms = Leadership(), []
+
+    async def work() -> None:
+        terms.append("term")
+        await asyncio.Event().wait()
+
+    clock = ManualClock()
+    leadership.extend(math.inf)
+    async with running(leadership.run_terms(work)):
+        await clock.run_tasks()
+        leadership.end()
+        leadership.extend(math.inf)
+        await clock.run_tasks()
+    assert terms == ["term", "term"]
+
+
+async def test_nothing_is_written_without_the_lead(server: FakeApiServer) -> None:
+    """Reads pass; every kind of write is stopped before it is sent."""
+    leadership = Leadership(ManualClock())
+    async with connect(server.login) as api:
+        api.connection.before_write = leadership.check
+        cluster = ApiCluster(api, "test")
+        leadership.extend(math.inf)
+        made = await cluster.create_assignment(node_view(), NodeAssignmentSpec())
+        leadership.end()
+        before = len(server.requests)
+        writes = [
+            cluster.create_assignment(node_view("other"), NodeAssignmentSpec()),
+            cluster.replace_spec(made, node_view(), NodeAssignmentSpec(mode="None")),
+            cluster.delete_assignment(made),
+            cluster.post_event(PodEvent("default", "a", "uid", "NotEnoughCPUs", "4 wanted")),
+            cluster.evict("default", "a", "uid"),
+        ]
+        for write in writes:
+            with pytest.raises(NotLeadingError):
+                await write
+        assert len(server.requests) == before
+        assert await cluster.read_assignment("node-1") == made
+
+
+@asynccontextmanager
+async def server_in_thread() -> AsyncIterator[FakeApiServer]:
+    """A server that answers also while the test's own loop stands still."""
+    ready: Future[FakeApiServer] = Future()
+    stop: Future[None] = Future()
+
+    async def serve() -> None:
+        async with FakeApiServer() as started:
+            ready.set_result(started)
+            await asyncio.wrap_future(stop)
+
+    thread = asyncio.create_task(asyncio.to_thread(asyncio.run, serve()))
+    try:
+        yield await asyncio.wrap_future(ready)
+    finally:
+        stop.set_result(None)
+        await thread
+
+
+def renewed(server: FakeApiServer) -> str:
+    [lease] = server.objects.values()
+    return str(lease["spec"]["renewTime"])
+
+
+async def test_renewals_do_not_wait_for_a_blocked_loop() -> None:
+    leadership = Leadership()
+    async with server_in_thread() as server:
+        async with running(take_part(leadership, server.login, LEASE, "c", FAST)):
+            await leadership.leading.wait()
+            before = renewed(server)
+            for _ in range(10_000):
+                if renewed(server) != before:
+                    break
+                time.sleep(0.001)  # noqa: ASYNC251 - a loop that stands still
+            assert renewed(server) != before
+            assert leadership.holds()
+        assert not leadership.holds()
+        [lease] = server.objects.values()
+        assert lease["spec"]["holderIdentity"] == "", "it was released"
