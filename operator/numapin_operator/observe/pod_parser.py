@@ -18,6 +18,7 @@ from numapin_operator.observe.pod_resources import (
     positive,
     sum_positive,
 )
+from numapin_operator.observe.shared_parts import shared_containers, shared_labels
 from numapin_operator.placement import (
     CPU,
     HUGEPAGES_PREFIX,
@@ -51,9 +52,9 @@ def parse_pod(pod: Mapping[str, Any]) -> PodView:
     uid, containers = reader.uid(), tuple(reader.containers())
     return PodView(
         uid=uid,
-        containers=containers,
+        containers=shared_containers(containers),
         pod_level=reader.pod_level(),
-        labels=reader.labels(),
+        labels=shared_labels(reader.labels()),
         **_envelope(pod, reader.metadata, _reported_qos(reader.status) or reader.qos()),
     )
 
