@@ -3,11 +3,11 @@
 import json
 import tarfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from numapin_cli.main import main
+from support.values.placement import pod_body
 
 
 def _name(archive: Path) -> str:
@@ -17,12 +17,6 @@ def _name(archive: Path) -> str:
 CAPTURED = sorted((Path(__file__).parents[1] / "machines").glob("*.tar.xz"))
 RECORDED = Path(__file__).parent / "machines"
 BOTH = [file for file in CAPTURED if (RECORDED / f"{_name(file)}.json").exists()]
-
-
-def _pod(uid: str, cpu: str) -> dict[str, Any]:
-    amounts = {"cpu": cpu, "memory": "64Mi"}
-    containers = [{"name": "c", "resources": {"requests": amounts, "limits": amounts}}]
-    return {"metadata": {"name": uid, "uid": uid}, "spec": {"containers": containers}}
 
 
 def _discovered(archive: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
@@ -58,7 +52,7 @@ def test_a_discovered_machine_is_simulated_unchanged(
                 "topology": {"policy": policy, "preferClosestNUMANodes": True},
                 "memory": {"policy": "Static"},
             },
-            "steps": [{"add": _pod("a", "2")}, {"add": _pod("b", "5")}, {"remove": "a"}],
+            "steps": [{"add": pod_body("a", "2")}, {"add": pod_body("b", "5")}, {"remove": "a"}],
         }
         for policy in ("None", "BestEffort", "Restricted", "SingleNUMANode")
     ]

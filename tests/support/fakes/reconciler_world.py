@@ -1,7 +1,7 @@
 """A small world for passes: the kernel model with two pods, and a reconciler of their cgroups."""
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
+from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Version
@@ -30,11 +30,6 @@ def own(uid: str, cpus: str) -> ContainerAssignment:
         cpus=CpuSet.parse(cpus),
         exclusive=True,
     )
-
-
-def spec(*containers: ContainerAssignment, shared: str = "0-3") -> NodeAssignmentSpec:
-    pools = Pools(reserved=CpuSet.parse("0"), shared=CpuSet.parse(shared))
-    return NodeAssignmentSpec(pools=pools, containers=containers)
 
 
 class World:

@@ -32,6 +32,12 @@ def resources(cpu: str, memory: str = "64Mi", **others: str) -> dict[str, Any]:
     return {"requests": amounts, "limits": amounts}
 
 
+def pod_body(uid: str, cpu: str = "1") -> dict[str, Any]:
+    """A Guaranteed Pod object with one container `c`, as a scenario has it."""
+    containers = [{"name": "c", "resources": resources(cpu)}]
+    return {"metadata": {"name": uid, "uid": uid}, "spec": {"containers": containers}}
+
+
 def pod(name: str, *cpus: str, memory: str = "64Mi", **spec: Any) -> PodView:
     """A Guaranteed pod with a container c0, c1, .. for each CPU request; more fields in `spec`."""
     containers = [

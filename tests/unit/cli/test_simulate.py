@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from numapin_cli.main import main
+from support.values.placement import pod_body
 
 MACHINE = {
     "cpus": [[cpu, cpu, 0, -1, 0] for cpu in range(4)],
@@ -22,15 +23,9 @@ def machines(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def pod(uid: str, cpu: str = "1") -> dict[str, Any]:
-    amounts = {"cpu": cpu, "memory": "64Mi"}
-    containers = [{"name": "c", "resources": {"requests": amounts, "limits": amounts}}]
-    return {"metadata": {"name": uid, "uid": uid}, "spec": {"containers": containers}}
-
-
 def scenario(name: str = "s", **fields: Any) -> dict[str, Any]:
     policy = {"reserved": {"cpus": "0"}}
-    steps = [{"add": pod("a", "2")}, {"add": pod("b", "2")}, {"remove": "a"}]
+    steps = [{"add": pod_body("a", "2")}, {"add": pod_body("b", "2")}, {"remove": "a"}]
     return {"name": name, "machine": "small", "policy": policy, "steps": steps} | fields
 
 
@@ -107,11 +102,11 @@ def test_a_policy_that_cannot_work_there_is_an_answer(
         (scenario(steps={}), "steps: must be a list of steps"),
         (scenario(steps=[{"drop": "a"}]), 'steps[0]: must be {"add": <Pod>} or {"remove"'),
         (
-            scenario(steps=[{"add": pod("a", "two")}]),
+            scenario(steps=[{"add": pod_body("a", "two")}]),
             "steps[0].add.spec.containers[0].resources.requests.cpu: 'two' is not a quantity",
         ),
         (
-            scenario(steps=[{"add": pod("a")}, {"add": pod("a")}]),
+            scenario(steps=[{"add": pod_body("a")}, {"add": pod_body("a")}]),
             "steps[1]: pod a is there already",
         ),
     ],
@@ -131,7 +126,7 @@ def test_as_operator_answers_without_the_kubelet_s_faults(
     machines: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     strict = scenario(policy={"reserved": {"cpus": "0", "strict": True}})
-    strict["steps"] = [{"add": pod("a", "3")}]
+    strict["steps"] = [{"add": pod_body("a", "3")}]
     assert run(machines, strict) == 0
     assert run(machines, strict, flags=("--as-operator",)) == 0
     (kubelet, operator), _ = answers(capsys)

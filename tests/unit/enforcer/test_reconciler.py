@@ -22,8 +22,8 @@ from support.fakes.reconciler_world import (
     C,
     World,
     own,
-    spec,
 )
+from support.values.specs_and_trees import spec
 
 
 @pytest.fixture(params=list(Version), ids=["v1", "v2"])

@@ -8,7 +8,8 @@ from numapin_enforcer.cgroups.errors import CgroupRefusedError
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.reconciler import AssignmentGoal
-from support.fakes.reconciler_world import EXCLUSIVE, NAMES, A, World, own, spec
+from support.fakes.reconciler_world import EXCLUSIVE, NAMES, A, World, own
+from support.values.specs_and_trees import spec
 
 TWO_NODES = Topology(
     cpus=tuple(Cpu(cpu, cpu, 0, NO_CACHE, cpu // 4) for cpu in range(8)),

@@ -2,20 +2,18 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 import pytest
 
 from numapin_enforcer.runtime.container_names import MAX_SINGLE_QUERIES, ContainerNames
 from numapin_enforcer.runtime.interface import (
     ContainerState,
-    CriUnavailableError,
     RuntimeContainer,
 )
 from support.fakes.manual_clock import ManualClock
 from support.fakes.runtime import FakeRuntime
+from support.values.runtime import AWAY
 
-AWAY = CriUnavailableError(Path("/run/x.sock"), "no answer in 5 s")
 MAIN = RuntimeContainer("c1", "main", ContainerState.CREATED)
 
 

@@ -2,19 +2,17 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.interface import (
     ContainerState,
-    CriUnavailableError,
     RuntimeContainer,
     RuntimeVersion,
 )
 from support.fakes.manual_clock import ManualClock
 from support.fakes.runtime import FakeRuntime
+from support.values.runtime import AWAY
 
-AWAY = CriUnavailableError(Path("/run/x.sock"), "no answer in 5 s")
 MAIN = RuntimeContainer("c1", "main", ContainerState.CREATED)
 
 

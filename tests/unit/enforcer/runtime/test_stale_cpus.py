@@ -1,22 +1,12 @@
 """Which CPUs the runtime may still write, and what is sent again because of that."""
 
 import asyncio
-from pathlib import Path
 
-from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.runtime.interface import (
-    ContainerResources,
-    CriRefusedError,
-    CriUnavailableError,
-)
 from numapin_enforcer.runtime.updater import RuntimeUpdater
 from support.fakes.manual_clock import ManualClock
 from support.fakes.runtime import FakeRuntime
+from support.values.runtime import AWAY, ONE, REFUSED, TWO
 
-ONE = ContainerResources(CpuSet.parse("1"))
-TWO = ContainerResources(CpuSet.parse("2"), MemSet.parse("0"))
-AWAY = CriUnavailableError(Path("/run/x.sock"), "no answer in 5 s")
-REFUSED = CriRefusedError("UNKNOWN: half done")
 BACKOFF_SECONDS = 0.5
 
 

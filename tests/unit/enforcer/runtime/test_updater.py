@@ -1,25 +1,17 @@
 """Which updates the runtime is sent, and which CPUs it may still write."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
-from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.runtime.interface import (
-    ContainerResources,
     ContainerState,
-    CriRefusedError,
-    CriUnavailableError,
 )
 from numapin_enforcer.runtime.updater import NOT_STARTED_SECONDS, RuntimeUpdater
 from support.fakes.manual_clock import ManualClock
 from support.fakes.runtime import FakeRuntime
+from support.values.runtime import ONE, REFUSED, TWO
 
-ONE = ContainerResources(CpuSet.parse("1"))
-TWO = ContainerResources(CpuSet.parse("2"), MemSet.parse("0"))
-AWAY = CriUnavailableError(Path("/run/x.sock"), "no answer in 5 s")
-REFUSED = CriRefusedError("UNKNOWN: half done")
 BACKOFF_SECONDS = 0.5
 
 
