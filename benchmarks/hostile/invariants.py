@@ -78,10 +78,10 @@ class Checks:
     async def alive(self) -> None:
         """The operator runs, is ready and answers soon."""
         operator = self.operator()
-        silence = operator.silence.take()
+        silence = operator.silence.take().on_cpu
         self.longest_silence = max(self.longest_silence, silence)
         if silence > self.bounds.silence:
-            self.report("the loop never stands still", f"/healthz took {silence:.1f} s")
+            self.report("the loop never stands still", f"/healthz took {silence:.1f} s of its own")
         try:
             leads = await asyncio.to_thread(operator.leads)
         except ChildProcessError as error:

@@ -9,12 +9,13 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from numapin_lab.processes.ports import choose
-from numapin_lab.processes.usage import cpu_seconds, peak_mib, resident_mib
+from numapin_lab.processes.usage import peak_mib, resident_mib
 
 PROBE_SECONDS = 0.1
 ANSWER_SECONDS = 120.0
@@ -38,22 +39,36 @@ class Memory:
         raise ProcessLookupError(f"process {pid} has ended")
 
 
+@dataclass(frozen=True)
+class Longest:
+    """The longest answers of /healthz, in seconds.
+
+    Attributes:
+        longest: from the question to the answer.
+        on_cpu: without the time for which threads of the operator were ready to run and another
+            process had the CPU; on a busy machine only this is the operator's own.
+    """
+
+    longest: float = 0.0
+    on_cpu: float = 0.0
+
+
 class Silence:
     """Asks /healthz again and again; the longest answer is how long the loop stood still.
 
     It runs in a thread of its own, so that it does not wait for this program's other work.
     """
 
-    def __init__(self, port: int) -> None:
-        self._port, self._ended = port, threading.Event()
-        self._longest = 0.0
+    def __init__(self, port: int, pid: int) -> None:
+        self._port, self._pid, self._ended = port, pid, threading.Event()
+        self._seen = Longest()
         self._thread = threading.Thread(target=self._ask, name="healthz", daemon=True)
         self._thread.start()
 
-    def take(self) -> float:
-        """The longest answer since the last call, in seconds."""
-        longest, self._longest = self._longest, 0.0
-        return longest
+    def take(self) -> Longest:
+        """The longest answers since the last call."""
+        seen, self._seen = self._seen, Longest()
+        return seen
 
     def end(self) -> None:
         """Ask no more."""
@@ -61,9 +76,24 @@ class Silence:
 
     def _ask(self) -> None:
         while not self._ended.wait(PROBE_SECONDS):
-            begun = time.monotonic()
+            begun, waited = time.monotonic(), run_delay_seconds(self._pid)
             if ask(self._port, "/healthz") is not None:
-                self._longest = max(self._longest, time.monotonic() - begun)
+                seconds = time.monotonic() - begun
+                own = max(0.0, seconds - (run_delay_seconds(self._pid) - waited))
+                before = self._seen
+                self._seen = Longest(max(before.longest, seconds), max(before.on_cpu, own))
+
+
+def run_delay_seconds(pid: int) -> float:
+    """For how long threads of a process have waited for a CPU so far.
+
+    Source: Documentation/scheduler/sched-stats.rst, /proc/PID/schedstat, second field.
+    """
+    waited = 0
+    for task in _tasks(pid):
+        with suppress(OSError):
+            waited += int((task / "schedstat").read_text().split()[1])
+    return waited / 1e9
 
 
 def ask(port: int, path: str) -> tuple[int, str] | None:
@@ -99,26 +129,16 @@ class OperatorRun:
                 stderr=file,
                 env={**os.environ, "KUBECONFIG": ""},
             )
-        self.silence = Silence(self.port)
+        self.silence = Silence(self.port, self.pid)
 
     @property
     def pid(self) -> int:
         """Its process id."""
         return self._process.pid
 
-    def cpu_seconds(self) -> float:
-        """CPU time of all its threads so far."""
-        return cpu_seconds(self.pid)
-
-    def threads(self) -> dict[str, float]:
-        """CPU seconds of each thread that has used any, by its number in order of its start."""
-        used = {}
-        for number, task in enumerate(sorted(Path(f"/proc/{self.pid}/task").iterdir(), key=_id)):
-            fields = (task / "stat").read_text().rpartition(")")[2].split()
-            seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-            if seconds:
-                used[f"thread {number}"] = seconds
-        return used
+    def thread_seconds(self) -> list[float]:
+        """CPU time of each thread so far, in the order of their starts; the second is kopf's."""
+        return [_ticks(task) / os.sysconf("SC_CLK_TCK") for task in _tasks(self.pid)]
 
     def memory(self) -> Memory:
         """Its memory."""
@@ -166,5 +186,15 @@ class OperatorRun:
             return self._process.wait()
 
 
-def _id(task: Path) -> int:
-    return int(task.name)
+def _tasks(pid: int) -> list[Path]:
+    """The folders of a process's threads, the oldest first; none once it has ended."""
+    try:
+        return sorted(Path(f"/proc/{pid}/task").iterdir(), key=lambda task: int(task.name))
+    except OSError:
+        return []
+
+
+def _ticks(task: Path) -> int:
+    """CPU time of a thread. Source: proc_pid_stat(5), fields 14 and 15."""
+    fields = (task / "stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])

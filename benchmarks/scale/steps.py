@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from plane import LargePlane
 from population import EXCLUSIVE_CPUS, Size, pod_body, pod_uid
 
 from numapin_client.client import ApiClient
-from numapin_client.errors import ConflictError
+from numapin_client.errors import AlreadyExistsError, ClientError, ConflictError
 from numapin_client.resources import CPU_POLICIES, LEASES, PODS, Json, Key
 from numapin_lab.processes.daemons import wait_until
 
@@ -24,6 +25,7 @@ POLICY = Key("scale")
 LEASE = Key("numapin-operator", "numapin-system")
 PATIENCE_SECONDS = 1800.0
 SETTLE_SECONDS = 5.0
+AGAIN_SECONDS = 0.5
 WRITE_VERBS = frozenset({"POST", "PUT", "PATCH", "DELETE", "APPLY"})
 
 
@@ -60,7 +62,7 @@ class Mark:
     """The values before a measurement."""
 
     at: float
-    cpu_seconds: float
+    threads: Sequence[float]
     specs: int
 
     @classmethod
@@ -68,14 +70,22 @@ class Mark:
         """The values now; forgets the loop's silence so far."""
         scene.notes.read()
         scene.operator.silence.take()
-        return cls(time.monotonic(), scene.operator.cpu_seconds(), len(scene.notes.specs))
+        return cls(time.monotonic(), scene.operator.thread_seconds(), len(scene.notes.specs))
 
     def cost(self, scene: Scene) -> dict[str, Any]:
         """What the operator has used since."""
-        memory = scene.operator.memory()
+        memory, silence = scene.operator.memory(), scene.operator.silence.take()
+        used = [
+            round(after - before, 2)
+            for after, before in zip_longest(
+                scene.operator.thread_seconds(), self.threads, fillvalue=0.0
+            )
+        ]
         return {
-            "cpu_seconds": round(scene.operator.cpu_seconds() - self.cpu_seconds, 2),
-            "silence_seconds": round(scene.operator.silence.take(), 3),
+            "cpu_seconds": round(sum(used), 2),
+            "thread_cpu_seconds": used,
+            "silence_seconds": round(silence.longest, 3),
+            "silence_on_cpu_seconds": round(silence.on_cpu, 3),
             "spec_writes": len(scene.notes.specs) - self.specs,
             "rss_mib": round(memory.resident, 1),
             "pss_mib": round(memory.proportional, 1),
@@ -94,7 +104,7 @@ def quantiles(values: Sequence[float]) -> dict[str, float]:
 async def roll_out(scene: Scene) -> None:
     """The first start: until it is ready, until all pods of all nodes have their CPUs."""
     size, notes = scene.size, scene.notes
-    mark = Mark(scene.operator.started, 0.0, 0)
+    mark = Mark(scene.operator.started, (), 0)
     ready = await scene.until_leading()
     scene.figures["start"] = {"ready_seconds": round(ready, 1)} | mark.cost(scene)
     progress(f"ready after {ready:.1f} s")
@@ -112,7 +122,6 @@ async def roll_out(scene: Scene) -> None:
         "refused": len(notes.refused),
         "cpu_ms_per_placed_pod": round(cost["cpu_seconds"] / max(1, len(notes.placed)) * 1000, 2),
         "cpu_ms_per_node": round(cost["cpu_seconds"] / size.nodes * 1000, 2),
-        "threads": scene.operator.threads(),
     } | cost
     progress(f"all assigned after {last - scene.operator.started:.1f} s")
 
@@ -176,7 +185,15 @@ def _writes(requests: Any) -> dict[str, int]:
 
 
 async def _bind(api: ApiClient, body: Json, bound: dict[str, float]) -> None:
-    created = await api.create(PODS, body)
+    while True:
+        try:
+            created = await api.create(PODS, body)
+            break
+        except AlreadyExistsError:  # the API server did it, and was too slow to say so
+            created = await api.get(PODS, Key.of(body))
+            break
+        except ClientError:
+            await asyncio.sleep(AGAIN_SECONDS)
     bound[created["metadata"]["uid"]] = time.monotonic()
 
 
@@ -204,7 +221,7 @@ async def restart(scene: Scene) -> None:
     scene.notes.read()
     specs = len(scene.notes.specs)
     scene.start_operator()
-    mark = Mark(scene.operator.started, 0.0, specs)
+    mark = Mark(scene.operator.started, (), specs)
     ready = await scene.until_leading()
     begun, bound = time.monotonic(), dict[str, float]()
     await _bind(scene.api, pod_body("after-restart", scene.size.names[-1], "1"), bound)

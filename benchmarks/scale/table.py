@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-HIDDEN = frozenset({"writes", "lists", "threads"})
+HIDDEN = frozenset({"writes", "lists", "thread_cpu_seconds"})
 """Figures that are only in the JSON."""
 
 
