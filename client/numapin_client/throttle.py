@@ -22,12 +22,15 @@ class Throttle:
     Attributes:
         per_second: requests in the long run, open watches not counted; 0 for any number.
         burst: requests at once.
+        heeds_overload: wait when the server asks for that. A renewal of a Lease must not: who waits
+            loses the Lease, and tries again every 2 s at most anyway.
         clock: the machine's clock by default.
         jitter: the source of the jitter.
     """
 
     per_second: float = 0.0
     burst: int = 1
+    heeds_overload: bool = True
     _: KW_ONLY
     clock: Clock = field(default_factory=SystemClock)
     jitter: random.Random = field(default_factory=random.Random)
@@ -49,4 +52,5 @@ class Throttle:
 
     def pause(self, seconds: float) -> None:
         """Send nothing for so long, because the server asked for that."""
-        self._paused_until = max(self._paused_until, self.clock.monotonic() + seconds)
+        if self.heeds_overload:
+            self._paused_until = max(self._paused_until, self.clock.monotonic() + seconds)

@@ -20,6 +20,7 @@ from numapin_client.client import ApiClient, connect
 from numapin_client.errors import AlreadyExistsError, ClientError, ConflictError, NotFoundError
 from numapin_client.login.credentials import Login
 from numapin_client.resources import LEASES, Json, Key
+from numapin_client.throttle import Throttle
 from numapin_operator.leadership import Leadership
 
 RELEASE_SECONDS: Final = 3.0
@@ -260,7 +261,8 @@ async def take_part(
     stop: Future[None] = Future()
 
     async def elect() -> None:
-        async with connect(login, user_agent="numapin-operator") as api:
+        throttle = Throttle(heeds_overload=False)
+        async with connect(login, user_agent="numapin-operator", throttle=throttle) as api:
             elector = LeaderElector(api, lease, identity, timing, leadership)
             async with run_elector(elector):
                 await asyncio.wrap_future(stop)

@@ -3,10 +3,11 @@
 import logging
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from numapin_api.nodeassignment import Refusal
-from numapin_client.errors import ClientError
+from numapin_client.errors import ApiError, ClientError, ConnectionFailedError
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
 from numapin_operator.cluster import Cluster, PodEvent
@@ -14,12 +15,15 @@ from numapin_operator.cluster import Cluster, PodEvent
 QUIET_SECONDS: Final = 60.0
 """How long no second Event is posted about the same container and the same reason."""
 
+ATTEMPTS: Final = 8
+"""How often an Event is posted while the API server is overloaded or out of reach."""
+
 WAITING_EVENTS: Final = 1000
 REMEMBERED_SUBJECTS: Final = 10_000
 
 _log = logging.getLogger(__name__)
 
-Subject = tuple[str, str | None, str]
+Subject = tuple[str, str | None, str, str]
 
 
 def fresh_refusals(before: Iterable[Refusal], after: Iterable[Refusal]) -> tuple[Refusal, ...]:
@@ -43,28 +47,43 @@ def event_about(refusal: Refusal, consequence: str) -> PodEvent:
     )
 
 
+@dataclass(slots=True)
+class _Waiting:
+    """An Event to be posted, and how often that has failed."""
+
+    event: PodEvent
+    attempts: int = 0
+
+
 class RefusalEvents:
     """Posts Events one after the other in the background, so that planning never waits for one."""
 
     def __init__(self, cluster: Cluster, clock: Clock | None = None) -> None:
         self._cluster, self._clock = cluster, clock or SystemClock()
-        self._waiting: deque[PodEvent] = deque()
+        self._waiting: deque[_Waiting] = deque()
+        self._dropped = 0
         self._offered_at: dict[Subject, float] = {}
-        self._worker = Worker("refusal events", self._post_waiting, clock=self._clock)
+        self._worker = Worker(
+            "refusal events",
+            self._post_waiting,
+            expected=(ClientError,),
+            failure="cannot post Events, they are posted later",
+            clock=self._clock,
+        )
 
     def offer(self, refusals: Iterable[Refusal], consequence: str) -> None:
         """Have Events posted, except about what was offered lately and what is a flood."""
         now = self._clock.monotonic()
         for refusal in refusals:
-            subject = _subject(refusal)
+            subject = (*_subject(refusal), consequence)
             if now - self._offered_at.get(subject, -QUIET_SECONDS) < QUIET_SECONDS:
                 continue
+            self._worker.request()
             if len(self._waiting) >= WAITING_EVENTS:
-                _log.warning("too many refusals, Event dropped", extra={"pod": refusal.pod})
+                self._dropped += 1
                 continue
             self._remember(subject, now)
-            self._waiting.append(event_about(refusal, consequence))
-            self._worker.request()
+            self._waiting.append(_Waiting(event_about(refusal, consequence)))
 
     async def run(self) -> None:
         """Post until cancelled; what waits then is dropped.
@@ -77,15 +96,28 @@ class RefusalEvents:
             self._waiting.clear()
 
     async def _post_waiting(self) -> None:
-        while self._waiting:
-            event = self._waiting.popleft()
+        """Post what waits; what the server cannot take now is posted after a back-off."""
+        if self._dropped:
+            _log.warning("too many Events wait, some were dropped", extra={"count": self._dropped})
+            self._dropped = 0
+        failure: ClientError | None = None
+        for _ in range(len(self._waiting)):
+            waiting = self._waiting.popleft()
             try:
-                await self._cluster.post_event(event)
+                await self._cluster.post_event(waiting.event)
             except ClientError as error:
-                _log.warning(
-                    "cannot post an Event",
-                    extra={"pod": f"{event.namespace}/{event.pod}", "error": str(error)},
-                )
+                waiting.attempts += 1
+                if waiting.attempts < ATTEMPTS and _may_succeed_later(error):
+                    self._waiting.append(waiting)
+                    failure = error
+                else:
+                    self._log_lost(waiting.event, error)
+        if failure is not None:
+            raise failure
+
+    def _log_lost(self, event: PodEvent, error: ClientError) -> None:
+        pod = f"{event.namespace}/{event.pod}"
+        _log.warning("cannot post an Event", extra={"pod": pod, "error": str(error)})
 
     def _remember(self, subject: Subject, now: float) -> None:
         self._offered_at.pop(subject, None)
@@ -94,5 +126,12 @@ class RefusalEvents:
             del self._offered_at[next(iter(self._offered_at))]
 
 
-def _subject(refusal: Refusal) -> Subject:
+def _may_succeed_later(error: ClientError) -> bool:
+    """Whether the server was not reached or is overloaded, whatever the Event is about."""
+    if isinstance(error, ApiError):
+        return error.is_overload
+    return isinstance(error, ConnectionFailedError)
+
+
+def _subject(refusal: Refusal) -> tuple[str, str | None, str]:
     return refusal.pod_uid, refusal.container, refusal.reason

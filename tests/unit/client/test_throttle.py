@@ -99,3 +99,14 @@ async def test_watches_are_not_counted(server: FakeApiServer) -> None:
             events = watch(client.connection, Source(NODES), "0", WatchTiming(10, 20))
             await anext(events)
             await events.aclose()
+
+
+async def test_a_renewal_of_a_lease_does_not_wait(server: FakeApiServer) -> None:
+    clock = ManualClock()
+    throttle = Throttle(heeds_overload=False, clock=clock)
+    server.put(NODES, {"metadata": {"name": "node-1"}})
+    async with connect(server.login, throttle=throttle) as client:
+        server.answers = [Answer(429, {"Retry-After": "30"})]
+        with pytest.raises(ApiError):
+            await client.get(NODES, NODE)
+        await client.get(NODES, NODE)

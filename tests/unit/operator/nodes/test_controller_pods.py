@@ -55,7 +55,8 @@ async def test_an_invalid_pod_is_told_why_and_never_evicted(node: OneNode) -> No
     body["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "two"
     spec = await node.plan(body)
     assert [one["reason"] for one in spec["refused"]] == ["InvalidPod"]
-    [event] = node.events._waiting
+    [waiting] = node.events._waiting
+    event = waiting.event
     assert (event.pod, event.reason) == ("a", "InvalidPod")
     assert "; it runs in the shared pool" in event.note
     assert node.evictor._queue == {}

@@ -1,6 +1,9 @@
+import pytest
+
 from numapin_api.nodeassignment import Refusal
-from numapin_client.errors import ConnectionFailedError
+from numapin_client.errors import ConnectionFailedError, TooManyRequestsError
 from numapin_operator.nodes.refusal_events import (
+    ATTEMPTS,
     QUIET_SECONDS,
     WAITING_EVENTS,
     RefusalEvents,
@@ -54,10 +57,48 @@ async def test_an_event_that_cannot_be_posted_holds_up_no_other() -> None:
     assert [event.pod for event in cluster.events] == ["b"]
 
 
-async def test_a_flood_is_cut_off() -> None:
+async def test_a_flood_is_cut_off(caplog: pytest.LogCaptureFixture) -> None:
     cluster, clock = FakeCluster(), ManualClock()
     events = RefusalEvents(cluster, clock)
     events.offer([refusal(f"pod-{number}") for number in range(WAITING_EVENTS + 50)], "it waits")
     async with running(events.run()):
-        await clock.run_tasks()
+        for _ in range(WAITING_EVENTS // 10):
+            await clock.run_tasks()
     assert len(cluster.events) == WAITING_EVENTS
+    (line,) = caplog.records
+    assert vars(line)["count"] == 50
+
+
+async def test_events_are_posted_when_an_overload_is_over() -> None:
+    """A tenant cannot read NodeAssignments: without the Event nothing tells the reason."""
+    cluster, clock = FakeCluster(), ManualClock()
+    cluster.failures = [TooManyRequestsError("POST", 429, {}, 5)] * 4
+    events = RefusalEvents(cluster, clock)
+    async with running(events.run()):
+        events.offer([refusal("a"), refusal("b")], "it waits")
+        await clock.advance(4)
+        assert cluster.events == []
+        await clock.advance(60)
+    assert {event.pod for event in cluster.events} == {"a", "b"}
+
+
+async def test_an_event_that_is_never_taken_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
+    cluster, clock = FakeCluster(), ManualClock()
+    cluster.failures = [TooManyRequestsError("POST", 429, {})] * ATTEMPTS
+    events = RefusalEvents(cluster, clock)
+    async with running(events.run()):
+        events.offer([refusal("a")], "it waits")
+        await clock.advance(600)
+    assert (cluster.events, cluster.failures) == ([], [])
+    assert "cannot post an Event" in caplog.text
+
+
+async def test_what_a_budget_refuses_is_told_after_the_refusal() -> None:
+    """Both Events have the same reason, and come within a second."""
+    cluster, clock = FakeCluster(), ManualClock()
+    events = RefusalEvents(cluster, clock)
+    async with running(events.run()):
+        events.offer([refusal("a")], "it is evicted")
+        events.offer([refusal("a")], "it is not evicted yet")
+        await clock.run_tasks()
+    assert len(cluster.events) == 2
