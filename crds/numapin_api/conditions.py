@@ -7,6 +7,7 @@ from typing import Final, Literal, NamedTuple, Self
 
 from pydantic import Field
 
+from numapin_api.text import cut_text
 from numapin_api.wire import WireModel
 
 
@@ -241,15 +242,9 @@ def merge(
             observed_generation=generation,
             last_transition_time=since,
             reason=str(verdict.reason),
-            message=_message(verdict.message),
+            message=cut_text(verdict.message, MESSAGE_LIMIT),
         )
     return tuple(known[name] for name in sorted(known))
-
-
-def _message(text: str) -> str:
-    """`text` as the API server accepts it: what is not Unicode is escaped, and the end is cut."""
-    valid = text.encode("utf-8", "backslashreplace").decode("utf-8")
-    return valid if len(valid) <= MESSAGE_LIMIT else f"{valid[: MESSAGE_LIMIT - 3]}..."
 
 
 def find(conditions: Sequence[Condition], wanted: ConditionType) -> Condition | None:

@@ -9,10 +9,16 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-MAX_ID: Final = 65535
-"""The highest id in a list; the kernel's own limit (CONFIG_NR_CPUS) is at most 8192."""
+MAX_ID: Final = 8191
+"""The highest id in a list. Source: the kernel's NR_CPUS is at most 8192 on any architecture."""
 
-LIST_PATTERN: Final = r"^([0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*)?$"
+MAX_NUMA_NODE: Final = 1023
+"""The highest id of a NUMA node. Source: the kernel's NODES_SHIFT is at most 10."""
+
+LIST_LENGTH: Final = 4096
+"""Characters of a list in an object of the API."""
+
+LIST_PATTERN: Final = r"^([0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*)?$"
 """The syntax of a kernel list; a regular expression cannot check that ranges ascend."""
 
 SHORT_LIST: Final = 32
@@ -25,7 +31,7 @@ class ListFormatError(ValueError):
     """A text is not a kernel list such as `0-3,8`."""
 
     def __init__(self, text: str, problem: str) -> None:
-        super().__init__(f"{text!r} is not a list of ids: {problem}; write it like 0-3,8")
+        super().__init__(f"{text!r:.60} is not a list of ids: {problem}; write it like 0-3,8")
         self.text, self.problem = text, problem
 
 
@@ -33,16 +39,19 @@ def _parse_mask(text: str) -> int:
     """The bit mask of a kernel list; see `CpuSet.parse`."""
     if not _LIST.match(text) or text.endswith("\n"):
         raise ListFormatError(text, "only digits, '-' between two ids and ',' between parts")
-    mask = 0
+    ranges, singles = 0, bytearray(MAX_ID // 8 + 1)
     for part in filter(None, text.split(",")):
-        first, _, last = part.partition("-")
+        first, dash, last = part.partition("-")
         low, high = int(first), int(last or first)
         if low > high:
             raise ListFormatError(text, f"the range {part} runs backwards")
         if high > MAX_ID:
             raise ListFormatError(text, f"{high} is above {MAX_ID}")
-        mask |= (1 << high + 1) - (1 << low)
-    return mask
+        if dash:
+            ranges |= (1 << high + 1) - (1 << low)
+        else:
+            singles[low >> 3] |= 1 << (low & 7)
+    return ranges | int.from_bytes(singles, "little")
 
 
 _parse_short = lru_cache(maxsize=2048)(_parse_mask)
@@ -190,6 +199,8 @@ class _IdSet:
         if isinstance(value, cls):
             return value
         if isinstance(value, str):
+            if len(value) > LIST_LENGTH:
+                raise ListFormatError(value, f"it has more than {LIST_LENGTH} characters")
             return cls.parse(value)
         raise ListFormatError(repr(value), "a text is expected")
 
@@ -205,7 +216,7 @@ class _IdSet:
     def __get_pydantic_json_schema__(
         cls, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        return {"type": "string", "pattern": LIST_PATTERN, "maxLength": 4096}
+        return {"type": "string", "pattern": LIST_PATTERN, "maxLength": LIST_LENGTH}
 
 
 class CpuSet(_IdSet):

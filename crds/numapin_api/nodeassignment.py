@@ -30,10 +30,10 @@ etcd takes a request of 1.5 MiB (1,572,864 bytes) by default. The parts add up t
 - `status.containers`: 235,000 (1,134 entries of 199 bytes with the longest names, or 2,048 of 110
   with short ones, besides their CPUs);
 - `running`: 2,048 UIDs of 67 bytes (137,216);
-- `status.topology`: 256 KiB (262,144);
-- conditions, pools, metadata: 50,000.
+- `status.topology`: 128 KiB (131,072);
+- conditions, pools, metadata: 150,000.
 
-That is 1,552,712. Of a kubelet's 250 pods with 5 containers each, which are 1,250 entries,
+That is 1,521,640. Of a kubelet's 250 pods with 5 containers each, which are 1,250 entries,
 `containers` has 360 kB with names as usual (282 bytes an entry), 712,500 with the longest (570).
 """
 

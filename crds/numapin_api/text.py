@@ -9,31 +9,33 @@ MARK: Final = "..."
 def cut_text(text: str, limit: int) -> str:
     """The text with at most `limit` characters, at least 3; a mark shows where it was cut.
 
-    Characters that no UTF-8 text can have, which only Python accepts, become question marks.
+    Characters that no UTF-8 text can have, which only Python accepts, are escaped.
     """
     if not text.isascii():
-        text = text.encode(errors="replace").decode()
+        text = text.encode(errors="backslashreplace").decode()
     return text if len(text) <= limit else text[: limit - len(MARK)] + MARK
 
 
-def join_texts(texts: Sequence[str], separator: str, limit: int) -> str:
+def join_texts(texts: Sequence[str], separator: str, limit: int, *, of: int = 0) -> str:
     """The first texts joined, as many as `limit` characters hold, and how many more there are.
 
-    A first text that is too long by itself is cut.
+    A first text that is too long by itself is cut. `of` is how many there are in all, if `texts`
+    are only the first of them.
     """
-    whole = separator.join(texts)
-    if len(whole) <= limit:
+    total, whole = max(of, len(texts)), separator.join(texts)
+    if len(whole) <= limit and total == len(texts):
         return cut_text(whole, limit)
+    room = limit - len(_more(separator, total))
     joined, shown = "", 0
     for text in texts:
         longer = separator.join(filter(None, (joined, text)))
-        if len(longer + _more(separator, len(texts))) > limit:
+        if len(longer) > room:
             break
         joined, shown = longer, shown + 1
-    if shown:
-        return cut_text(joined + _more(separator, len(texts) - shown), limit)
-    more = _more(separator, len(texts) - 1) if len(texts) > 1 else ""
-    return cut_text(texts[0], limit - len(more)) + more
+    if texts and not shown:
+        joined, shown = cut_text(texts[0], room), 1
+    more = _more(separator, total - shown) if total > shown else ""
+    return cut_text(joined, limit - len(more)) + more
 
 
 def _more(separator: str, count: int) -> str:

@@ -1,28 +1,54 @@
 """The hardware of a node as it stands in the status of its NodeAssignment."""
 
+from typing import Annotated, Final
+
 from pydantic import Field
 
-from numapin_api.cpuset import CpuSet
+from numapin_api.cpuset import MAX_ID, MAX_NUMA_NODE, CpuSet
 from numapin_api.wire import WireModel, atomic_list
+
+TOPOLOGY_BYTES: Final = 128 << 10
+"""How large `status.topology` may be as JSON; a larger one is not decoded.
+
+Real machines need 1 to 6 kB. 8,192 CPUs in pairs of threads are 49 kB, the distances of 64 NUMA
+nodes 12 kB, 1,024 PCI devices 25 kB, all warnings 16 kB. See `SPEC_BYTES` for the other parts of
+the object.
+"""
+
+MAX_CPUS: Final = MAX_ID + 1
+MAX_NUMA_NODES: Final = MAX_NUMA_NODE + 1
+MAX_GROUP_ID: Final = (1 << 31) - 1
+MAX_INT64: Final = (1 << 63) - 1
+MAX_DEVICES: Final = 1024
+MAX_WARNINGS: Final = 32
+WARNING_LENGTH: Final = 512
+MAX_PAGE_SIZES: Final = 8
+
+_Pages = Annotated[int, Field(ge=0, le=MAX_INT64)]
+_Distance = Annotated[int, Field(ge=0, le=MAX_GROUP_ID)]
 
 
 class NumaNodeStatus(WireModel):
     """One NUMA node, as discovered."""
 
-    id: int = Field(ge=0, description="The ID of the NUMA node.")
+    id: int = Field(ge=0, le=MAX_NUMA_NODE, description="The ID of the NUMA node.")
     cpus: CpuSet = Field(
         default=CpuSet(), description="Its online CPUs; empty if it has only memory."
     )
     memory_bytes: int = Field(
-        ge=0, description="The size of its memory in bytes.", json_schema_extra={"format": "int64"}
+        ge=0,
+        le=MAX_INT64,
+        description="The size of its memory in bytes.",
+        json_schema_extra={"format": "int64"},
     )
-    hugepages: dict[str, int] = Field(
+    hugepages: dict[str, _Pages] = Field(
         default_factory=dict,
         description="Its huge pages: page size, such as 2Mi, to the number of pages.",
-        max_length=8,
+        max_length=MAX_PAGE_SIZES,
     )
-    distances: tuple[int, ...] = Field(
+    distances: tuple[_Distance, ...] = Field(
         default=(),
+        max_length=MAX_NUMA_NODES,
         description="The distance to each NUMA node, in the order of numaNodes.",
         json_schema_extra=atomic_list(),
     )
@@ -35,17 +61,18 @@ class NumaNodeStatus(WireModel):
 class CpuGroup(WireModel):
     """The CPUs of one socket or of one uncore cache."""
 
-    id: int = Field(description="The ID of the group.")
+    id: int = Field(ge=0, le=MAX_GROUP_ID, description="The ID of the group.")
     cpus: CpuSet = Field(description="The online CPUs of the group.")
 
 
 class PciGroup(WireModel):
     """The PCI devices of one NUMA node."""
 
-    numa_node: int | None = Field(
+    numa_node: Annotated[int, Field(ge=0, le=MAX_NUMA_NODE)] | None = Field(
         default=None, description="The ID of the NUMA node; unset if it is unknown."
     )
-    devices: tuple[str, ...] = Field(
+    devices: tuple[Annotated[str, Field(max_length=64)], ...] = Field(
+        max_length=MAX_DEVICES,
         description="The addresses of the devices with their classes, such as 0000:3b:00.0/0200.",
         json_schema_extra=atomic_list(),
     )
@@ -55,17 +82,27 @@ class TopologyStatus(WireModel):
     """The hardware of the node, as discovered by the enforcer."""
 
     numa_nodes: tuple[NumaNodeStatus, ...] = Field(
-        default=(), description="The online NUMA nodes.", json_schema_extra=atomic_list()
+        default=(),
+        description="The online NUMA nodes.",
+        max_length=MAX_NUMA_NODES,
+        json_schema_extra=atomic_list(),
     )
     sockets: tuple[CpuGroup, ...] = Field(
-        default=(), description="The sockets (packages).", json_schema_extra=atomic_list()
+        default=(),
+        description="The sockets (packages).",
+        max_length=MAX_CPUS,
+        json_schema_extra=atomic_list(),
     )
     uncore_caches: tuple[CpuGroup, ...] = Field(
-        default=(), description="The uncore (L3) caches.", json_schema_extra=atomic_list()
+        default=(),
+        description="The uncore (L3) caches.",
+        max_length=MAX_CPUS,
+        json_schema_extra=atomic_list(),
     )
     cores: tuple[CpuSet, ...] = Field(
         default=(),
         description="The threads of each core that has several; any other CPU is a core by itself.",
+        max_length=MAX_CPUS // 2,
         json_schema_extra=atomic_list(),
     )
     offline: CpuSet = Field(default=CpuSet(), description="CPUs that are present but offline.")
@@ -75,10 +112,12 @@ class TopologyStatus(WireModel):
     pci: tuple[PciGroup, ...] = Field(
         default=(),
         description="The PCI devices for which locality matters, by NUMA node.",
+        max_length=MAX_NUMA_NODES + 1,
         json_schema_extra=atomic_list(),
     )
-    warnings: tuple[str, ...] = Field(
+    warnings: tuple[Annotated[str, Field(max_length=WARNING_LENGTH)], ...] = Field(
         default=(),
+        max_length=MAX_WARNINGS,
         description="What firmware or kernel reported wrongly, and what is assumed instead.",
         json_schema_extra=atomic_list(),
     )

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.cpuset import MAX_NUMA_NODE, CpuSet, MemSet
 from numapin_api.topology import (
     LOCAL_DISTANCE,
     REMOTE_DISTANCE,
@@ -26,7 +26,8 @@ _GPU_NODE = re.compile(r"^Node:\s*([0-9]{1,5})\s*$", re.ASCII | re.MULTILINE)
 
 def read_online_nodes(sysfs: SysfsTree) -> MemSet:
     """The online NUMA nodes; none if the kernel has no NUMA support."""
-    known = MemSet(sysfs.numbered(NODE_FOLDER, "node"))
+    possible = CpuSet(range(MAX_NUMA_NODE + 1))
+    known = MemSet(sysfs.numbered(NODE_FOLDER, "node") & possible)
     listed = MemSet(sysfs.ids(f"{NODE_FOLDER}/online") or ())
     if not listed:
         return known

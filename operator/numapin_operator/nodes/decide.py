@@ -108,6 +108,9 @@ def _is_released(assignment: AssignmentView) -> bool:
 
 
 def _govern(picture: NodePicture, node: NodeView, governing: PolicyView) -> Decision:
+    if node.problem is not None:
+        outcome = stalled(governing, picture.name, Reason.IMPOSSIBLE_ON_NODE, node.problem)
+        return Decision(Write.NOTHING, outcome=outcome)
     try:
         plan = _plan(picture, node, governing)
     except PolicyError as error:

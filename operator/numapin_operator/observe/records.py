@@ -3,24 +3,25 @@
 Does no I/O.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from hashlib import blake2b
 from sys import intern
 from typing import Any, Final
 
 from pydantic import ValidationError
 
 from numapin_api.cpupolicy import CpuPolicySpec
-from numapin_api.hardware.compact import restore_topology
-from numapin_api.hardware.status import TopologyStatus
 from numapin_api.invalid import invalid_fields
 from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_api.policystatus import CpuPolicyStatus
-from numapin_api.quantity import millis
+from numapin_api.quantity import QuantityError, millis
 from numapin_api.topology import Topology
+from numapin_operator.observe.reported_hardware import (
+    Hardware,
+    InvalidPartError,
+    decode_hardware,
+    validated,
+)
 
 Json = Mapping[str, Any]
 
@@ -30,33 +31,42 @@ CARRIED_METADATA: Final = ("name", "uid", "resourceVersion", "labels", "annotati
 USED_STATUS: Final = ("observedGeneration", "running", "conditions")
 """The fields of an enforcer's status that decisions use, besides the topology."""
 
+NO_NODE: Final = {"": ""}
+"""A selector that no node matches: a label's key is never empty."""
+
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """One Kubernetes node: its labels, and how much CPU its kubelet reserves."""
+    """One Kubernetes node: its labels, and how much CPU its kubelet reserves.
+
+    Attributes:
+        problem: why its CPU is not known, which stalls the node; else None.
+    """
 
     name: str
     uid: str
     labels: Mapping[str, str]
     capacity_millicpus: int
     allocatable_millicpus: int
+    problem: str | None = None
 
     @classmethod
     def decode(cls, body: Json) -> "NodeView":
-        """Decode a Node; its capacity is 0 until its kubelet has reported one.
-
-        Raises:
-            QuantityError: a CPU quantity does not parse.
-        """
-        metadata, status = body["metadata"], body.get("status") or {}
-        capacity = millis((status.get("capacity") or {}).get("cpu", "0"))
-        allocatable = (status.get("allocatable") or {}).get("cpu")
+        """Decode a Node; its capacity is 0 until its kubelet has reported one."""
+        metadata, status, problem = body["metadata"], _object(body, "status"), None
+        capacity = allocatable = 0
+        try:
+            capacity = millis(_object(status, "capacity").get("cpu", "0"))
+            allocatable = millis(_object(status, "allocatable").get("cpu", f"{capacity}m"))
+        except QuantityError as error:
+            problem = f"status.capacity.cpu or status.allocatable.cpu of the Node: {error}"
         return cls(
             name=metadata["name"],
             uid=metadata["uid"],
             labels=slim_labels(metadata),
             capacity_millicpus=capacity,
-            allocatable_millicpus=capacity if allocatable is None else millis(allocatable),
+            allocatable_millicpus=allocatable,
+            problem=problem,
         )
 
 
@@ -87,15 +97,13 @@ class PolicyView:
             spec = CpuPolicySpec.model_validate(raw)
         except ValidationError as error:
             problem = str(invalid_fields(error)[0])
-            spec = CpuPolicySpec.model_construct(
-                node_selector=raw.get("nodeSelector") or {}, priority=raw.get("priority") or 0
-            )
+            spec = _selecting_spec(raw)
         return cls(
             name=metadata["name"],
             uid=metadata["uid"],
             version=int(metadata["resourceVersion"]),
-            generation=metadata.get("generation", 1),
-            created=metadata.get("creationTimestamp") or "",
+            generation=_generation(metadata),
+            created=str(metadata.get("creationTimestamp") or ""),
             deleting="deletionTimestamp" in metadata,
             spec=spec,
             status=_policy_status(body.get("status") or {}),
@@ -111,14 +119,6 @@ class PolicyView:
             other.deleting,
             other.problem,
         ) and self.spec == other.spec
-
-
-@dataclass(frozen=True, slots=True)
-class Hardware:
-    """A reported topology, and the digest of the JSON that it was decoded from."""
-
-    topology: Topology
-    digest: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +165,7 @@ class AssignmentView:
                 of the same version. A later state is not used: a restored etcd repeats generations.
             written: the spec just written, if `body` is the answer to that write.
         """
-        metadata, raw = body["metadata"], body.get("status") or {}
-        owners = metadata.get("ownerReferences") or ()
+        metadata, raw = body["metadata"], _object(body, "status")
         version = int(metadata["resourceVersion"])
         if before is not None and (before.uid != metadata["uid"] or before.version > version):
             before = None
@@ -175,20 +174,22 @@ class AssignmentView:
         spec, status, hardware, problem = NodeAssignmentSpec(), NodeAssignmentStatus(), None, None
         try:
             spec = _decode_spec(body, before, written)
-            status = NodeAssignmentStatus.model_validate(
-                {key: raw[key] for key in USED_STATUS if key in raw}
+            status = validated(
+                NodeAssignmentStatus, {key: raw[key] for key in USED_STATUS if key in raw}, "status"
             )
-            hardware = _decode_hardware(raw.get("topology"), before)
-        except ValidationError as error:
-            problem = str(invalid_fields(error)[0])
+            hardware = decode_hardware(
+                raw.get("topology"), before.hardware if before is not None else None
+            )
+        except InvalidPartError as error:
+            problem = str(error)
         except Exception as error:  # noqa: BLE001 - what one node reports must not stop the others
             problem = f"it cannot be read: {error!r}"
         return cls(
             name=metadata["name"],
             uid=metadata["uid"],
             version=version,
-            generation=metadata.get("generation", 1),
-            owner_uid=next((one["uid"] for one in owners if one["kind"] == "Node"), None),
+            generation=_generation(metadata),
+            owner_uid=_owner_uid(metadata),
             deleting="deletionTimestamp" in metadata,
             spec=spec,
             status=status,
@@ -207,8 +208,39 @@ def _carried(metadata: Json) -> Json:
 
 def slim_labels(metadata: Json) -> Mapping[str, str]:
     """An object's labels; equal strings of many objects share their memory."""
-    labels = metadata.get("labels") or {}
-    return {intern(key): intern(value) for key, value in labels.items()}
+    pairs = _object(metadata, "labels").items()
+    return {intern(key): intern(value) for key, value in pairs if isinstance(value, str)}
+
+
+def _object(parent: Json, key: str) -> Json:
+    """The object under a key; empty if there is none."""
+    found = parent.get(key)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _generation(metadata: Json) -> int:
+    generation = metadata.get("generation")
+    return generation if isinstance(generation, int) else 1
+
+
+def _owner_uid(metadata: Json) -> str | None:
+    owners = metadata.get("ownerReferences")
+    for owner in owners if isinstance(owners, list) else ():
+        if isinstance(owner, Mapping) and owner.get("kind") == "Node":
+            return str(owner.get("uid"))
+    return None
+
+
+def _selecting_spec(raw: object) -> CpuPolicySpec:
+    """What an invalid policy says about the nodes that it selects; none if that is invalid too."""
+    fields = raw if isinstance(raw, Mapping) else {"nodeSelector": None}
+    selector, priority = fields.get("nodeSelector", {}), fields.get("priority")
+    if not isinstance(selector, Mapping) or not all(isinstance(v, str) for v in selector.values()):
+        selector = NO_NODE
+    return CpuPolicySpec.model_construct(
+        node_selector=dict(selector),
+        priority=priority if isinstance(priority, int) else 0,
+    )
 
 
 def _decode_spec(
@@ -220,24 +252,7 @@ def _decode_spec(
         return before.spec
     if written is not None and written.to_wire() == raw:
         return written
-    return NodeAssignmentSpec.model_validate(raw)
-
-
-def _decode_hardware(raw: Json | None, before: AssignmentView | None) -> Hardware | None:
-    """The topology. Decoding one takes milliseconds, and it hardly ever changes."""
-    if not raw:
-        return None
-    text = json.dumps(raw, sort_keys=True)
-    digest = blake2b(text.encode(), digest_size=16).digest()
-    if before is not None and before.hardware is not None and before.hardware.digest == digest:
-        return before.hardware
-    return Hardware(_parse_topology(text), digest)
-
-
-@lru_cache(maxsize=256)
-def _parse_topology(text: str) -> Topology:
-    """Nodes of one model often report the same topology, and then share it."""
-    return restore_topology(TopologyStatus.model_validate_json(text))
+    return validated(NodeAssignmentSpec, raw, "spec")
 
 
 def _policy_status(raw: Json) -> CpuPolicyStatus:

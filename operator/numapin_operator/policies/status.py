@@ -9,6 +9,7 @@ from typing import Final
 from numapin_api.conditions import ConditionType, Reason, Verdict, find, merge
 from numapin_api.policystatus import CpuPolicyStatus, PolicyConflict, StalledNode
 from numapin_api.quantity import plural
+from numapin_api.text import cut_text, join_texts
 from numapin_operator.observe.records import AssignmentView, PolicyView
 from numapin_operator.policies.selection import unsupported_fields
 
@@ -16,6 +17,9 @@ STALLED_NAMED: Final = 20
 CONFLICTS_NAMED: Final = 20
 EXAMPLES_NAMED: Final = 5
 MESSAGE_LENGTH: Final = 1024
+REASONS_NAMED: Final = 20
+SUMMARY_LENGTH: Final = 4096
+"""Reasons and characters of a condition's message; a node may report any reason and any text."""
 
 
 class Phase(Enum):
@@ -109,7 +113,7 @@ def _outcome(policy: PolicyView, node: str, phase: Phase, reason: str, message: 
         generation=policy.generation,
         phase=phase,
         reason=str(reason),
-        message=message[:MESSAGE_LENGTH],
+        message=cut_text(message, MESSAGE_LENGTH),
     )
 
 
@@ -201,12 +205,12 @@ def _verdicts_of(
     )
 
 
-def _by_reason(groups: Iterable[NodeGroup]) -> str:
-    """One line for people: each reason with its nodes."""
+def _by_reason(groups: Sequence[NodeGroup]) -> str:
+    """One line for people: each reason with its nodes, cut to a readable length."""
     parts = []
-    for group in groups:
+    for group in groups[:REASONS_NAMED]:
         named = ", ".join(group.examples)
         more = ", ..." if group.nodes > len(group.examples) else ""
         why = f" ({group.message})" if group.message else ""
         parts.append(f"{plural(group.nodes, 'node')} {group.common}: {named}{more}{why}")
-    return "; ".join(parts)
+    return join_texts(parts, "; ", SUMMARY_LENGTH, of=len(groups))

@@ -10,7 +10,7 @@ from numapin_enforcer.runtime.cri_client import CriClient
 from numapin_enforcer.runtime.interface import ContainerResources, CriNotFoundError, CriRefusedError
 from support.real.played_kubelet import FIRST_ACT, Kubelet, cpus_of
 
-NO_SUCH_CPU, NO_SUCH_NODE = CpuSet([60_000]), MemSet([7])
+NO_SUCH_CPU, NO_SUCH_NODE = CpuSet.from_mask(1 << 60_000), MemSet([7])
 
 
 @pytest.fixture

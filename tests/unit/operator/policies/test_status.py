@@ -166,3 +166,14 @@ def test_the_order_of_outcomes_never_matters(outcomes: list[NodeOutcome], random
     one, other = status_of(outcomes), status_of(shuffled)
     assert one.model_dump_json() == other.model_dump_json()
     assert one.nodes_in_force + one.nodes_stalled <= one.nodes_selected
+
+
+def test_many_reasons_of_any_length_are_cut() -> None:
+    """Each node may report a reason and a message of its own."""
+    outcomes = [stalled(POLICY, f"n{n:03}", f"R{n}{'r' * 1000}", "é" * 9999) for n in range(200)]
+    status = status_of(outcomes)
+    assert CpuPolicyStatus.model_validate(status.to_wire()) == status
+    [message] = {one.message for one in status.conditions if one.type == "Stalled"}
+    assert message.endswith(("; and 199 more", "; and 198 more"))
+    assert len(message) <= 4096
+    assert [len(one.message) for one in status.stalled] == [1024] * 20
