@@ -35,9 +35,10 @@ EXIT_UNUSABLE: Final = 2
 
 USER_AGENT: Final = "numapin-operator"
 
-COLLECTOR_THRESHOLDS: Final = (100_000, 50, 100)
+COLLECTOR_THRESHOLDS: Final = (20_000, 250, 100)
 """How rarely Python searches for reference cycles. Objects of the API server have none, and come
 100,000 at a time: with Python's defaults the search takes two fifths of the time to list all pods.
+One search of 20,000 objects stops every thread for 2 to 8 ms.
 """
 
 _log = logging.getLogger("numapin_operator")
@@ -104,8 +105,13 @@ async def _run_until(
 async def _lead(
     application: Application, leadership: Leadership, settings: Settings, login: Login
 ) -> None:
-    """Take part in the election once every kind has been listed, until cancelled."""
+    """Take part in the election once every kind has been listed, until cancelled.
+
+    No search for reference cycles looks at what was listed, since that takes a second with 150,000
+    pods.
+    """
     await application.synced()
+    gc.freeze()
     if settings.leader_elect:
         lease = Key(names.LEADER_LEASE, settings.namespace)
         await take_part(leadership, login, lease, socket.gethostname())
