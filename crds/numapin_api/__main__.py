@@ -7,7 +7,7 @@ from typing import Any, Final
 import yaml
 
 from numapin_api.conditions import Reason
-from numapin_api.schema import definitions
+from numapin_api.schema.definitions import definitions
 
 REASONS_HEAD: Final = """\
 # Reasons

@@ -4,9 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from numapin_api.cel_rules import label_map_rules, readable_cpu_list, rule, rules
 from numapin_api.cpuset import CpuSet
 from numapin_api.policystatus import CpuPolicyStatus
+from numapin_api.schema.cel_rules import label_map_rules, readable_cpu_list, rule, rules
 from numapin_api.selectors import LabelSelector, LabelValue
 from numapin_api.wire import Quantity, WireModel, keyed_list
 

@@ -4,10 +4,10 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field
 
-from numapin_api.cel_rules import rule, rules
 from numapin_api.conditions import Condition
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.hardware.status import TopologyStatus
+from numapin_api.schema.cel_rules import rule, rules
 from numapin_api.wire import WireModel, atomic_list, keyed_list
 
 POD_UID_LENGTH: Final = 64

@@ -8,7 +8,7 @@ import yaml
 from pydantic import ConfigDict, Field
 
 from numapin_api.__main__ import to_yaml
-from numapin_api.schema import SchemaError, definitions, structural
+from numapin_api.schema.definitions import SchemaError, definitions, structural
 from numapin_api.wire import QUANTITY_PATTERN, Quantity, WireModel
 
 CRDS = Path(__file__).parents[3] / "crds"

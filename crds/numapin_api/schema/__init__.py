@@ -1,0 +1,1 @@
+"""The CustomResourceDefinitions: their rules, and how they are generated from the models."""
