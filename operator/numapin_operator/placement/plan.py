@@ -16,12 +16,13 @@ from numapin_api.nodeassignment import (
     Refusal,
 )
 from numapin_api.topology import Topology
-from numapin_operator.placement.assignment_entries import (
+from numapin_operator.placement.assignment.entries import (
     allocation_of,
     entries_of,
     on_this_machine,
     refusal_of,
 )
+from numapin_operator.placement.assignment.size_limit import SizeLimit, check_blocks
 from numapin_operator.placement.errors import (
     AssignmentFullError,
     PlacementError,
@@ -31,7 +32,6 @@ from numapin_operator.placement.masks import NO_CPUS, CpuMask
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.policy import NodePolicy, resolve
 from numapin_operator.placement.requests import PodView
-from numapin_operator.placement.room import Room, check_blocks
 
 MORE_TRIED: Final = 128
 """Refused pods that are tried at each plan although `refused` has no room for them."""
@@ -111,7 +111,7 @@ def plan_with(
     for uid, entries in kept.items():
         node.adopt(allocation_of(uid, entries))
     refused = dict(_standing(previous, alive))
-    room = Room(chain.from_iterable(kept.values()))
+    room = SizeLimit(chain.from_iterable(kept.values()))
     trial = _place_new(node, pods, refused, room)
     later = _without_ending(node, alive) if trial.failed else None
     queued: list[str] = []
@@ -146,7 +146,9 @@ class _Trial:
     untried: int = 0
 
 
-def _place_new(node: Node, pods: Sequence[PodView], refused: Collection[str], room: Room) -> _Trial:
+def _place_new(
+    node: Node, pods: Sequence[PodView], refused: Collection[str], room: SizeLimit
+) -> _Trial:
     """Place every new pod, until so many are refused that the rest is not tried."""
     trial, untried = _Trial(), 0
     for pod in pods:
@@ -162,7 +164,7 @@ def _place_new(node: Node, pods: Sequence[PodView], refused: Collection[str], ro
     return replace(trial, untried=untried)
 
 
-def _place(node: Node, pod: PodView, room: Room) -> tuple[ContainerAssignment, ...]:
+def _place(node: Node, pod: PodView, room: SizeLimit) -> tuple[ContainerAssignment, ...]:
     """Place a pod, and make its entries; nothing changes if the assignment is full."""
     allocation = node.place(pod)
     try:

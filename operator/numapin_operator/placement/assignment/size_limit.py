@@ -30,7 +30,7 @@ _ESCAPED: Final = "<>&"
 of a refusal. The API server writes each of the last characters as six bytes."""
 
 
-class Room:
+class SizeLimit:
     """What a NodeAssignment still has room for."""
 
     def __init__(self, kept: Iterable[ContainerAssignment]) -> None:

@@ -1,0 +1,1 @@
+"""The entries of a NodeAssignment, and how many of them fit in."""
