@@ -87,6 +87,11 @@ class Reason(StrEnum):
         "InvalidLocalCopy",
         "The assignment stored on the node is damaged or belongs to another node; it is not used.",
     )
+    ASSIGNMENT_NOT_SAVED = (
+        "AssignmentNotSaved",
+        "The node's disk refuses the assignment; containers that a restart would not know are not "
+        "reported exclusive.",
+    )
     KUBELET_STATIC_POLICY = (
         "KubeletStaticPolicy",
         "The kubelet's CPU manager pins containers itself; numapin leaves the node alone.",

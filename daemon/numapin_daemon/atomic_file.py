@@ -1,10 +1,29 @@
-"""Files that are replaced as a whole, also when the power fails."""
+"""Files that are replaced as a whole, also when the power fails, and read within bounds."""
 
+import errno
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+
+def read(path: Path, *, most_bytes: int) -> bytes:
+    """The content of a small regular file; never waits for a writer.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        OSError: it cannot be read, is larger, or is no regular file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise OSError(errno.EFBIG, f"it is larger than {most_bytes} bytes", str(path))
+    return content
 
 
 def replace(path: Path, data: bytes, *, mode: int = 0o644) -> None:

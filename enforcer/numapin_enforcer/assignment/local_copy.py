@@ -19,6 +19,9 @@ from numapin_daemon.worker import Worker
 SCHEMA_VERSION: Final = 1
 FILE_NAME: Final = "assignment.json"
 
+MOST_BYTES: Final = 16 * 1024 * 1024
+"""An object of the API server has 1.5 MiB at most; indented, it takes a few times as much."""
+
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
@@ -79,12 +82,15 @@ class LocalCopy:
             LocalCopyError: it is damaged, or of another node or version of numapin.
         """
         try:
-            text = self._path.read_bytes()
+            text = atomic_file.read(self._path, most_bytes=MOST_BYTES)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise LocalCopyError(self._path, error.strerror or str(error)) from error
-        return self._parse(text)
+        try:
+            return self._parse(text)
+        except RecursionError as error:
+            raise LocalCopyError(self._path, "it is damaged (nested too deeply)") from error
 
     def _parse(self, text: bytes) -> Assignment:
         content = self._checked(text)
@@ -156,19 +162,19 @@ class LocalCopyWriter:
 
     @property
     def restart_spec(self) -> NodeAssignmentSpec | None:
-        """The spec that a restart would load now; None once the newest one is on disk.
-
-        None as well while the disk refuses: `problem` says so, and it may last.
-        """
-        if self.problem or self._newest == self._saved:
+        """The spec that a restart would load now; None once the newest one is on disk."""
+        if self._newest == self._saved:
             return None
         return self._saved.spec if self._saved is not None else NodeAssignmentSpec()
 
     def obstacles(self) -> tuple[Obstacle, ...]:
-        """A defect; a disk that refuses is no obstacle, since pins hold without the copy."""
+        """What keeps the assignment from being saved: a disk that refuses, or a defect."""
         error = self._worker.problem
-        if error is None or isinstance(error, OSError):
+        if error is None:
             return ()
+        if isinstance(error, OSError):
+            message = f"{self.problem}; no new container is reported exclusive until it is saved"
+            return (Obstacle(Reason.ASSIGNMENT_NOT_SAVED, message),)
         return (internal_error("saving the assignment", error),)
 
     def want(self, assignment: Assignment) -> None:

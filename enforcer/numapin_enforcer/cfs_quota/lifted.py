@@ -17,6 +17,9 @@ LOG: Final = logging.getLogger(__name__)
 
 FILE_NAME: Final = "quotas.json"
 
+MOST_BYTES: Final = 16 * 1024 * 1024
+"""Far more than the limits of all containers of a node take."""
+
 
 class QuotaFiles(CgroupTree, Protocol):
     """A cgroup tree whose CFS limits can be read."""
@@ -106,11 +109,11 @@ def _read(path: Path, root: str) -> dict[str, Quota]:
     either, and no limit will be removed.
     """
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(atomic_file.read(path, most_bytes=MOST_BYTES))
         found = {one: _quota(*limit) for one, limit in content.items()}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
         extra = {"file": path, "error": error}
         LOG.warning("cannot read which CFS limits were removed; they stay removed", extra=extra)
         return {}

@@ -4,8 +4,13 @@ import json
 from pathlib import Path
 from typing import Final
 
+from numapin_daemon import atomic_file
+
 STATE_FILE: Final = "cpu_manager_state"
 STATIC: Final = "static"
+
+MOST_BYTES: Final = 16 * 1024 * 1024
+"""Far more than a checkpoint of all containers of a node takes."""
 
 
 def static_policy_conflict(kubelet_state_dir: Path) -> str:
@@ -17,8 +22,8 @@ def static_policy_conflict(kubelet_state_dir: Path) -> str:
     """
     path = kubelet_state_dir / STATE_FILE
     try:
-        state = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+        state = json.loads(atomic_file.read(path, most_bytes=MOST_BYTES))
+    except (OSError, ValueError, RecursionError):
         return ""
     if not isinstance(state, dict) or state.get("policyName") != STATIC:
         return ""

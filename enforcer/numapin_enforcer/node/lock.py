@@ -1,9 +1,12 @@
 """Which process writes cgroups on this node: the enforcer while it runs, else its standby."""
 
 import asyncio
+import errno
 import fcntl
 import logging
 import os
+import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -13,15 +16,28 @@ LOG: Final = logging.getLogger(__name__)
 
 FILE_NAME: Final = "writer.lock"
 
+_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+"""Without waiting for a writer, if the file is a FIFO."""
+
 POLL_SECONDS: Final = 0.002
 POLLS: Final = 1000
 """How often to try to acquire the lock: a standby releases it within milliseconds."""
+
+
+class LockLostError(Exception):
+    """The lock's file was replaced, and another process has the lock of the new one."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"{path} was deleted while this process had its lock, and another enforcer has it now"
+        )
 
 
 class NodeLock:
     """A lock on a file of the node. The kernel releases it when its process ends, however it ends.
 
     If the process is killed while one of its threads moves memory, it ends once that write is done.
+    Reading is enough for a lock, so the file is root's alone: any other user could hold it.
     Source: flock(2).
     """
 
@@ -30,47 +46,82 @@ class NodeLock:
         self._file = -1
 
     def create(self) -> None:
-        """Create the file if it does not exist.
+        """Create the file if it does not exist; let only root open it.
 
         Raises:
-            OSError: the folder cannot be written.
+            OSError: the folder cannot be written and has no such file.
         """
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = os.open(self.path, _FLAGS | os.O_CREAT, 0o600)
+        try:
+            with suppress(OSError):  # a read-only folder stays as it is
+                self.path.parent.chmod(0o700)
+                os.fchmod(file, 0o600)
+        finally:
+            os.close(file)
 
     def acquire(self) -> None:
         """Wait until no other process has the lock, and acquire it.
 
         Raises:
-            FileNotFoundError: the file was never created.
+            FileNotFoundError: the file does not exist.
             OSError: the file cannot be opened.
         """
-        self._open()
-        fcntl.flock(self._file, fcntl.LOCK_EX)
+        while True:
+            self._open()
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+            if self.is_current():
+                return
+            self._close()
 
     def try_acquire(self) -> bool:
         """Acquire the lock unless another process has it; returns whether we have it now.
 
         Raises:
-            FileNotFoundError: the file was never created.
+            FileNotFoundError: the file does not exist.
             OSError: the file cannot be opened.
         """
-        self._open()
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
+        while True:
+            self._open()
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if self.is_current():
+                    return False
+            else:
+                if self.is_current():
+                    return True
+            self._close()
 
     def release(self) -> None:
         """Let another process acquire the lock."""
         if self._file >= 0:
             fcntl.flock(self._file, fcntl.LOCK_UN)
 
+    def is_current(self) -> bool:
+        """Whether the open file is the one that others would open; False if none is open."""
+        try:
+            named = self.path.stat(follow_symlinks=False)
+            return self._file >= 0 and os.path.samestat(named, os.fstat(self._file))
+        except FileNotFoundError:
+            return False
+
+    def replaced(self) -> bool:
+        """Whether the file of a lock that was acquired has been deleted or replaced since."""
+        return self._file >= 0 and not self.is_current()
+
     def _open(self) -> None:
-        if self._file < 0:
-            # Reading is enough for a lock: a standby may have the folder mounted read-only.
-            self._file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        if self._file >= 0:
+            return
+        file = os.open(self.path, _FLAGS)
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            os.close(file)
+            raise OSError(errno.EINVAL, "it is not a regular file", str(self.path))
+        self._file = file
+
+    def _close(self) -> None:
+        os.close(self._file)
+        self._file = -1
 
 
 async def acquire_from_standby(lock: NodeLock, clock: Clock | None = None) -> bool:
@@ -91,11 +142,29 @@ async def acquire_from_standby(lock: NodeLock, clock: Clock | None = None) -> bo
 async def wait_for_lock(lock: NodeLock, ended: asyncio.Event, clock: Clock | None = None) -> None:
     """Return once no other enforcer runs on this node, or `ended` is set.
 
-    If the lock file cannot be created, neither can the local copy, and no standby acts.
+    If the lock's file cannot be created, there is none, and no standby acts. A file that exists is
+    locked in a read-only folder as well.
     """
     try:
         lock.create()
         while not ended.is_set() and not await acquire_from_standby(lock, clock):
             LOG.warning("another enforcer runs on this node", extra={"lock": lock.path})
+    except OSError as error:
+        LOG.warning("the node's lock cannot be taken", extra={"lock": lock.path, "error": error})
+
+
+async def keep_lock(lock: NodeLock, clock: Clock | None = None) -> None:
+    """Acquire the lock again if its file was deleted or replaced, by somebody who tidied up.
+
+    Raises:
+        LockLostError: another enforcer was faster.
+    """
+    if not lock.replaced():
+        return
+    LOG.warning("the node's lock was deleted, it is taken again", extra={"lock": lock.path})
+    try:
+        lock.create()
+        if not await acquire_from_standby(lock, clock):
+            raise LockLostError(lock.path)
     except OSError as error:
         LOG.warning("the node's lock cannot be taken", extra={"lock": lock.path, "error": error})

@@ -140,6 +140,7 @@ class StatusReporter:
             (
                 *filter(None, first),
                 *stalled,
+                *self.local_copy.obstacles(),
                 *background.stalled,
                 *((watch,) if watch.message else ()),
             ),
@@ -147,7 +148,6 @@ class StatusReporter:
                 *filter(None, (self.acceptance.waiting,)),
                 *working,
                 *background.working,
-                *self.local_copy.obstacles(),
             ),
             "; ".join(filter(None, (background.note, self._unread(kernel)))),
         )

@@ -122,3 +122,17 @@ def test_a_file_that_the_first_process_has_renamed_is_not_written(
         atomic_file.replace(path, b"second")
         assert first.read() == b"first"
     assert path.read_bytes() == b"second"
+
+
+def test_a_regular_file_is_read_up_to_its_limit(path: Path) -> None:
+    path.write_bytes(b"12345")
+    assert atomic_file.read(path, most_bytes=5) == b"12345"
+    with pytest.raises(OSError, match="larger than 4 bytes"):
+        atomic_file.read(path, most_bytes=4)
+
+
+def test_what_is_no_regular_file_is_refused_and_never_waited_for(path: Path) -> None:
+    os.mkfifo(path)
+    for one in (path, Path("/dev/zero")):
+        with pytest.raises(OSError, match="not a regular file"):
+            atomic_file.read(one, most_bytes=10)

@@ -1,6 +1,7 @@
 """A copy that was written is read back; anything else is refused with the reason."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -135,4 +136,19 @@ def test_a_copy_that_cannot_be_read_is_refused(copy: LocalCopy) -> None:
     copy.path.parent.mkdir()
     copy.path.symlink_to(copy.path.name)
     with pytest.raises(LocalCopyError, match="Too many levels"):
+        copy.read()
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, '{"a":' * 100_000])
+def test_a_deeply_nested_copy_is_refused(copy: LocalCopy, content: str) -> None:
+    copy.write(SAVED)
+    copy.path.write_text(content)
+    with pytest.raises(LocalCopyError, match="nested too deeply"):
+        copy.read()
+
+
+def test_a_fifo_in_place_of_the_copy_is_refused(copy: LocalCopy) -> None:
+    copy.path.parent.mkdir()
+    os.mkfifo(copy.path)
+    with pytest.raises(LocalCopyError, match="not a regular file"):
         copy.read()

@@ -83,13 +83,15 @@ async def test_the_newest_assignment_is_saved_once_the_disk_allows_it(
     writer.want(FIRST)
     await clock.until(wake.is_set)
     assert "the assignment could not be saved in" in writer.problem
-    assert writer.restart_spec is None
-    assert writer.obstacles() == ()
+    assert would_load(writer) == NodeAssignmentSpec()
+    assert [one.reason for one in writer.obstacles()] == ["AssignmentNotSaved"]
     writer.want(SECOND)
     make_writable()
     await clock.advance(1.0)
     await clock.until(lambda: not writer.problem)
     assert copy.read() == SECOND
+    assert would_load(writer) is None
+    assert writer.obstacles() == ()
 
 
 async def test_an_unexpected_exception_is_reported_and_retried(

@@ -1,6 +1,8 @@
 """One process at a time has the node's lock."""
 
 import asyncio
+import os
+import stat
 import threading
 from pathlib import Path
 
@@ -9,8 +11,10 @@ import pytest
 from numapin_enforcer.node.lock import (
     POLL_SECONDS,
     POLLS,
+    LockLostError,
     NodeLock,
     acquire_from_standby,
+    keep_lock,
     wait_for_lock,
 )
 from support.fakes.manual_clock import ManualClock
@@ -116,3 +120,83 @@ async def test_a_lock_that_cannot_be_created_does_not_stop_an_enforcer(
     (tmp_path / "file").touch()
     await wait_for_lock(NodeLock(tmp_path / "file"), asyncio.Event(), ManualClock())
     assert caplog.messages == ["the node's lock cannot be taken"]
+
+
+def test_only_root_may_open_the_lock(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.mkdir(mode=0o755)
+    (state / "writer.lock").touch(0o644)
+    for folder in (state, tmp_path / "new"):
+        made = NodeLock(folder)
+        made.create()
+        modes = [stat.S_IMODE(one.stat().st_mode) for one in (folder, made.path)]
+        assert modes == [0o700, 0o600]
+
+
+def test_a_deleted_lock_is_not_mistaken_for_the_one_that_others_open(
+    first: NodeLock, second: NodeLock
+) -> None:
+    assert first.try_acquire()
+    assert not second.try_acquire()
+    assert not first.replaced()
+    first.path.unlink()
+    assert first.replaced()
+    with pytest.raises(FileNotFoundError):
+        second.try_acquire()
+    second.create()
+    assert second.try_acquire()
+    assert not first.try_acquire()
+
+
+async def test_a_deleted_lock_is_taken_again(first: NodeLock, second: NodeLock) -> None:
+    assert first.try_acquire()
+    first.path.unlink()
+    await keep_lock(first, ManualClock())
+    assert not first.replaced()
+    assert not second.try_acquire()
+
+
+async def test_an_enforcer_whose_lock_another_has_must_end(
+    first: NodeLock, second: NodeLock
+) -> None:
+    clock = ManualClock()
+    assert first.try_acquire()
+    first.path.unlink()
+    second.create()
+    assert second.try_acquire()
+    keeping = asyncio.create_task(keep_lock(first, clock))
+    await clock.advance((POLLS + 1) * POLL_SECONDS)
+    with pytest.raises(LockLostError, match="another enforcer has it now"):
+        await keeping
+
+
+def test_a_waiting_standby_follows_a_replaced_lock(first: NodeLock, second: NodeLock) -> None:
+    assert first.try_acquire()
+    acquired = threading.Event()
+
+    def acquire() -> None:
+        second.acquire()
+        acquired.set()
+
+    waiting = threading.Thread(target=acquire)
+    waiting.start()
+    third = NodeLock(first.path.parent)
+    first.path.unlink()
+    third.create()
+    first.release()
+    waiting.join(20)
+    assert acquired.is_set()
+    assert not third.try_acquire()
+
+
+@pytest.mark.parametrize("kind", ["fifo", "folder", "link"])
+def test_what_is_no_regular_file_is_no_lock(tmp_path: Path, kind: str) -> None:
+    lock = NodeLock(tmp_path)
+    if kind == "fifo":
+        os.mkfifo(lock.path)
+    elif kind == "folder":
+        lock.path.mkdir()
+    else:
+        lock.path.symlink_to(tmp_path / "other")
+    with pytest.raises(OSError, match=r"regular file|symbolic links"):
+        lock.try_acquire()
