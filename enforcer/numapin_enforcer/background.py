@@ -142,11 +142,15 @@ class BackgroundUpdates:
     ) -> None:
         """Send the runtime what each container has; an unnamed one may be an exclusive one."""
         previous, resources = self.previous.resources(self.names.known), {}
+        updated, lifted = self.runtime.sent_ids | previous.keys(), self.cfs_quota.runtime_may_lack
         for id_, (path, _) in found.items():
             if id_ in self._unnamed:
                 continue
+            was_changed = id_ in updated or path in lifted
+            if not (was_changed or (path in done.desired and done.desired[path].exclusive)):
+                continue
             sent = self.runtime.sent(id_) or previous.get(id_)
-            if sent is None and self.cfs_quota.was_lifted(path):
+            if sent is None and path in lifted:
                 sent = QUOTA_LIFTED
             update = resources_to_send(done.desired, tree, path, sent)
             if update is not None and (update.are_new or id_ not in previous):

@@ -11,8 +11,10 @@ from numapin_enforcer.cgroups.naming import CgroupNaming
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.cgroups.tree_cache import CgroupFiles, TreeCache
 from numapin_enforcer.cgroups.write import Write
-from numapin_enforcer.plan.desired import Desired, desire, release
+from numapin_enforcer.plan.desired import Desired, release
+from numapin_enforcer.plan.desired_cache import DesiredCache
 from numapin_enforcer.plan.drift import Drift, DriftDetector
+from numapin_enforcer.plan.involved import Settled, involved
 from numapin_enforcer.plan.writes import Plan, plan
 
 MOST_ROUNDS: Final = 8
@@ -22,7 +24,7 @@ MOST_ROUNDS: Final = 8
 class Goal(Protocol):
     """What the kubelet's cgroups must become; goals that are equal need no new pass."""
 
-    def desired(self, tree: Tree, naming: CgroupNaming) -> dict[str, Desired]:
+    def desired(self, tree: Tree, cache: DesiredCache) -> Mapping[str, Desired]:
         """The cpusets that each cgroup of `tree` must have."""
         ...
 
@@ -39,9 +41,9 @@ class AssignmentGoal:
     topology: Topology
     names: Mapping[str, str]
 
-    def desired(self, tree: Tree, naming: CgroupNaming) -> dict[str, Desired]:
+    def desired(self, tree: Tree, cache: DesiredCache) -> Mapping[str, Desired]:
         """What the spec says for each cgroup."""
-        return desire(self.spec, tree, naming, self.names, self.topology)
+        return cache.desired(self.spec, tree, self.names, self.topology)
 
     def plan(self, tree: Tree, desired: Mapping[str, Desired]) -> Plan:
         """Every difference is written."""
@@ -54,7 +56,7 @@ class ReleaseGoal:
 
     topology: Topology
 
-    def desired(self, tree: Tree, naming: CgroupNaming) -> dict[str, Desired]:  # noqa: ARG002
+    def desired(self, tree: Tree, cache: DesiredCache) -> Mapping[str, Desired]:  # noqa: ARG002
         """All that the kubelet's own cgroup has."""
         return release(tree, self.topology)
 
@@ -74,6 +76,7 @@ class Converged:
         failures: the writes that the kernel refused.
         moves: writes left to do that move memory; each is safe although some writes failed.
         drifts: external changes that were reverted.
+        complete: whether every cgroup has the CPUs that it must have.
         stable: False if others changed the tree in every round.
     """
 
@@ -83,27 +86,21 @@ class Converged:
     failures: tuple[Failure, ...] = ()
     moves: tuple[Write, ...] = ()
     drifts: tuple[Drift, ...] = ()
+    complete: bool = True
     stable: bool = True
-
-    @property
-    def complete(self) -> bool:
-        """Whether every cgroup has the CPUs that it must have."""
-        if self.tree is None or not self.desired:
-            return True
-        return self.stable and all(
-            path == self.tree.root or one.effective_cpus == self.desired[path].cpus
-            for path, one in self.tree.cgroups.items()
-        )
 
 
 class Reconciler:
     """Brings the cgroups of one pod tree to a goal, pass by pass. A pass never waits."""
 
     def __init__(self, files: CgroupFiles, snapshot: TreeCache, naming: CgroupNaming) -> None:
-        self._files, self._snapshot, self._naming = files, snapshot, naming
+        self._files, self._snapshot = files, snapshot
+        self._cache = DesiredCache(naming)
         self._drifts = DriftDetector(files.has_tasks)
         self._steady: tuple[Goal, Converged] | None = None
         """The last pass, if it left nothing to do; without the writes that it made."""
+        self._settled: Settled | None = None
+        """What was complete and needed no write when it was planned for last."""
 
     def converge(self, goal: Goal, *, full_resync: bool) -> Converged:
         """Plan and write until nothing is left to write, for `MOST_ROUNDS` rounds at most.
@@ -140,21 +137,29 @@ class Reconciler:
         for _ in range(MOST_ROUNDS):
             if tree is None:
                 break
-            desired = goal.desired(tree, self._naming)
+            desired = goal.desired(tree, self._cache)
             drifts += self._drifts.detect(tree, desired)
-            steps = goal.plan(tree, desired)
+            part = self._involved(tree, desired)
+            steps = goal.plan(part, desired)
+            if not steps.writes and _is_complete(part, desired):
+                self._settled = (tree, desired)
             outcome = apply(steps.quick, self._files)
             made += outcome.made
             before, tree = tree, self._read_back(tree, steps.quick)
             if tree is not None and _ended(steps, outcome, before, tree):
                 moves = unblocked(steps.moves, outcome)
                 result = (tuple(made), outcome.failed, moves, tuple(drifts))
-                return Converged(tree, desired, *result)
+                complete = _is_complete(self._involved(tree, desired), desired)
+                return Converged(tree, desired, *result, complete)
         if tree is None:
             self._forget()
             return Converged(made=tuple(made))
-        desired = goal.desired(tree, self._naming)
-        return Converged(tree, desired, tuple(made), drifts=tuple(drifts), stable=False)
+        desired = goal.desired(tree, self._cache)
+        result = (tuple(made), (), (), tuple(drifts))
+        return Converged(tree, desired, *result, complete=False, stable=False)
+
+    def _involved(self, tree: Tree, desired: Mapping[str, Desired]) -> Tree:
+        return tree if self._settled is None else involved(tree, desired, self._settled)
 
     def _read_back(self, tree: Tree, written: Iterable[Write]) -> Tree | None:
         paths = [write.path for write in written]
@@ -162,7 +167,14 @@ class Reconciler:
 
     def _forget(self) -> None:
         self._drifts.forget()
-        self._steady = None
+        self._steady = self._settled = None
+
+
+def _is_complete(part: Tree, desired: Mapping[str, Desired]) -> bool:
+    return all(
+        path == part.root or one.effective_cpus == desired[path].cpus
+        for path, one in part.cgroups.items()
+    )
 
 
 def _ended(steps: Plan, outcome: Outcome, before: Tree, after: Tree) -> bool:

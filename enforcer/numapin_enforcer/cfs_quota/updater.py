@@ -98,9 +98,10 @@ class CfsQuotaUpdater:
         limit = self.lifted.get(path) or self._restored.get(path)
         return sent_us if sent_us > 0 or limit is None else limit.quota_us or 0
 
-    def was_lifted(self, path: str) -> bool:
-        """Whether the runtime may have no limit for this container, from an earlier process."""
-        return path in self.lifted or path in self._restored
+    @property
+    def runtime_may_lack(self) -> frozenset[str]:
+        """The cgroups for which the runtime may have no limit, from an earlier process."""
+        return frozenset((*self.lifted, *self._restored))
 
     def obstacles(self) -> tuple[Obstacle, ...]:
         """What keeps limits from being as they must be."""

@@ -6,7 +6,7 @@ Does no I/O.
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Final
 
 from numapin_enforcer.cgroups.tree import contains
@@ -22,6 +22,9 @@ _SYSTEMD_CONTAINER: Final = re.compile(
     r"(?:cri-containerd|crio|docker)-([0-9a-f]{64})\.scope|crio-([0-9a-f]{64})", re.ASCII
 )
 _SLICE: Final = ".slice"
+
+MOST_PARSED: Final = 8192
+"""How many paths are remembered with what they name; a full node has some 2,000."""
 
 
 class Driver(StrEnum):
@@ -121,7 +124,12 @@ class CgroupNaming:
         Raises:
             InvalidIdError: `path` is not in the tree, or has `.`, `..` or empty parts.
         """
-        return _parse(self, path)
+        found = self._parsed.get(path)
+        if found is None:
+            if len(self._parsed) >= MOST_PARSED:
+                self._parsed.clear()
+            found = self._parsed[path] = self._parse(path)
+        return found
 
     def parse_child(self, parent: CgroupName, name: str) -> CgroupName:
         """What the child `name` of the cgroup `parent` is."""
@@ -135,6 +143,19 @@ class CgroupNaming:
             return CgroupName(Kind.QOS, self._qos_names[name])
         pod_uid = self._pod_uid(name, parent.qos)
         return CgroupName(Kind.POD if pod_uid else Kind.OTHER, parent.qos, pod_uid)
+
+    @cached_property
+    def _parsed(self) -> dict[str, CgroupName]:
+        """Answers of `parse`; every pass parses every path several times."""
+        return {}
+
+    def _parse(self, path: str) -> CgroupName:
+        if path == self.root:
+            return CgroupName(Kind.ROOT)
+        parent, _, name = path.rpartition("/")
+        if name in {"", ".", ".."} or not contains(self.root, path):
+            raise InvalidIdError("a cgroup", path, f"it is not below {self.root}")
+        return self.parse_child(self.parse(parent), name)
 
     @cached_property
     def _qos_names(self) -> dict[str, Qos]:
@@ -165,13 +186,3 @@ class CgroupNaming:
         escaped = [part.replace("-", "_") for part in parts]
         slices = ("-".join(escaped[: count + 1]) for count in range(len(escaped)))
         return "/".join(name + _SLICE for name in slices)
-
-
-@lru_cache(maxsize=2048)
-def _parse(naming: CgroupNaming, path: str) -> CgroupName:
-    if path == naming.root:
-        return CgroupName(Kind.ROOT)
-    parent, _, name = path.rpartition("/")
-    if name in {"", ".", ".."} or not contains(naming.root, path):
-        raise InvalidIdError("a cgroup", path, f"it is not below {naming.root}")
-    return naming.parse_child(_parse(naming, parent), name)

@@ -3,7 +3,7 @@
 Does no I/O.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
@@ -72,6 +72,42 @@ class Tree:
         for path, above in self.parents.items():
             below[above].append(path)
         return {path: tuple(children) for path, children in below.items()}
+
+    def with_changes(
+        self, found: Mapping[str, Cgroup | None], unread: tuple[Unread, ...] = ()
+    ) -> "Tree":
+        """This tree with `found` in it; None stands for a cgroup that is gone, with descendants.
+
+        A cgroup whose parent is not in the tree is left out. A cgroup without a difference stays
+        the same object, and so does the tree.
+        """
+        news = {path: one for path, one in found.items() if self.cgroups.get(path) != one}
+        if not news and unread == self.unread:
+            return self
+        cgroups, parents, children = dict(self.cgroups), dict(self.parents), dict(self.children)
+        for path, one in sorted(news.items()):  # parents first
+            above = parent(path)
+            if one is None:
+                for gone in self._subtree(path):
+                    cgroups.pop(gone, None)
+                    parents.pop(gone, None)
+                    children.pop(gone, None)
+                if above in children:
+                    children[above] = tuple(each for each in children[above] if each != path)
+            elif path in cgroups:
+                cgroups[path] = one
+            elif above in cgroups:
+                cgroups[path], parents[path], children[path] = one, above, ()
+                children[above] = (*children[above], path)
+        changed = Tree(self.version, self.root, cgroups, unread)
+        changed.__dict__.update(parents=parents, children=children)
+        return changed
+
+    def _subtree(self, path: str) -> Iterator[str]:
+        if path in self.cgroups:
+            yield path
+            for child in self.children[path]:
+                yield from self._subtree(child)
 
 
 def parent(path: str) -> str:

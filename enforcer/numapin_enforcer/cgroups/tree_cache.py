@@ -12,7 +12,6 @@ from numapin_enforcer.cgroups.tree import (
     Version,
     contains,
     parent,
-    tree_of,
 )
 
 
@@ -91,23 +90,26 @@ class TreeCache:
             self.tree = None
             return
         self._watch.cover(tree.cgroups)
-        if tree != self.tree:
+        if self.tree is None or tree.version != self.tree.version:
             self.tree = tree
+        else:
+            gone = self.tree.cgroups.keys() - tree.cgroups.keys()
+            self.tree = self.tree.with_changes({**tree.cgroups, **dict.fromkeys(gone)}, tree.unread)
 
     def _read_some(self, tree: Tree, paths: Iterable[str]) -> None:
-        known = dict(tree.cgroups)
+        found: dict[str, Cgroup | None] = {}
         for path in sorted(_with_descendants(tree, _with_unknown_parents(tree, paths))):
             try:
-                known[path] = self._files.read_one(path)
+                found[path] = self._files.read_one(path)
             except CgroupVanishedError:
-                known.pop(path, None)
+                found[path] = None
             except CgroupError:  # only a full read says what stands for it
                 self._read_all()
                 return
-        if tree.root not in known:
+        if tree.root in found and found[tree.root] is None:
             self._read_all()
-        elif known != tree.cgroups:
-            self.tree = tree_of(tree.version, tree.root, known.values(), tree.unread)
+        else:
+            self.tree = tree.with_changes(found, tree.unread)
 
 
 def _with_unknown_parents(tree: Tree, paths: Iterable[str]) -> set[str]:

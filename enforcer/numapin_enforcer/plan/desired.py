@@ -65,16 +65,13 @@ def desire(
     Returns:
         An entry for each cgroup of `tree`, parents containing their children.
     """
-    rules = _Rules(spec, tree, naming, names, topology)
-    desired: dict[str, Desired] = {}
-    for path, parent in tree.parents.items():
-        desired[path] = rules.desired(tree.cgroups[path], desired.get(parent))
-    return contain(tree, desired, topology)
+    rules = Rules(spec, naming, topology)
+    return contain(tree, rules.desired(tree, names, tree.parents), topology)
 
 
 def exclusive_cpus(wanted: Iterable[Desired]) -> CpuSet:
     """All CPUs that containers must have exclusively."""
-    return CpuSet.union(one.cpus for one in wanted if one.exclusive_container)
+    return CpuSet.union(one.cpus for one in wanted if one.exclusive and one.container)
 
 
 def release(tree: Tree, topology: Topology) -> dict[str, Desired]:
@@ -89,24 +86,31 @@ def release(tree: Tree, topology: Topology) -> dict[str, Desired]:
 
 def contain(tree: Tree, wanted: Mapping[str, Desired], topology: Topology) -> dict[str, Desired]:
     """`wanted`, each parent widened to contain its children, and kubepods as it is or wider."""
-    cpus = {path: one.cpus.mask for path, one in wanted.items()}
-    mems = {path: one.mems.mask for path, one in wanted.items()}
-    cpus[tree.root] = mems[tree.root] = 0
-    for path, parent in reversed(tuple(tree.parents.items())):
-        cpus[parent] |= cpus[path]
-        mems[parent] |= mems[path]
-    result = {tree.root: _kubepods(tree, CpuSet.from_mask(cpus[tree.root]), topology)}
-    for path, one in wanted.items():
-        if (cpus[path], mems[path]) == (one.cpus.mask, one.mems.mask):
-            result[path] = one
-        else:
-            widened = (CpuSet.from_mask(cpus[path]), MemSet.from_mask(mems[path]))
-            result[path] = Desired(*widened, one.container, one.exclusive)
-    return result
+    result: dict[str, Desired] = {}
+    for path in reversed(tuple(tree.parents)):
+        result[path] = widened(wanted[path], (result[child] for child in tree.children[path]))
+    children = [result[child] for child in tree.children[tree.root]]
+    return {
+        tree.root: kubepods(tree, children, topology),
+        **{path: result[path] for path in wanted},
+    }
 
 
-def _kubepods(tree: Tree, below: CpuSet, topology: Topology) -> Desired:
+def widened(wanted: Desired, children: Iterable[Desired]) -> Desired:
+    """`wanted`, and all that the cgroup's children must have."""
+    cpus, mems = wanted.cpus.mask, wanted.mems.mask
+    for one in children:
+        cpus |= one.cpus.mask
+        mems |= one.mems.mask
+    if (cpus, mems) == (wanted.cpus.mask, wanted.mems.mask):
+        return wanted
+    sets = (CpuSet.from_mask(cpus), MemSet.from_mask(mems))
+    return Desired(*sets, wanted.container, wanted.exclusive)
+
+
+def kubepods(tree: Tree, children: Iterable[Desired], topology: Topology) -> Desired:
     """The root: as it is if it contains what its descendants need, else all that is online."""
+    below = CpuSet.union(one.cpus for one in children)
     found = tree.cgroups[tree.root]
     cpus = found.effective_cpus & topology.online
     mems = found.effective_mems & topology.mems
@@ -115,7 +119,7 @@ def _kubepods(tree: Tree, below: CpuSet, topology: Topology) -> Desired:
 
 
 def _everything(tree: Tree, topology: Topology) -> Desired:
-    return _kubepods(tree, CpuSet(), topology)
+    return kubepods(tree, (), topology)
 
 
 class _Certainty(Enum):
@@ -136,63 +140,93 @@ class _Identity(NamedTuple):
     container: ContainerAssignment | None
 
 
-class _Rules:
-    """What each kind of cgroup must have, by one spec and one tree."""
+class Rules:
+    """What each kind of cgroup must have while one spec is in force."""
 
-    def __init__(
-        self,
-        spec: NodeAssignmentSpec,
-        tree: Tree,
-        naming: CgroupNaming,
-        names: Mapping[str, str],
-        topology: Topology,
-    ) -> None:
-        self._tree, self._names = tree, names
-        self._parsed = {path: naming.parse(path) for path in tree.cgroups}
-        self._online, self._mems = topology.online, topology.mems
+    def __init__(self, spec: NodeAssignmentSpec, naming: CgroupNaming, topology: Topology) -> None:
+        """Args: as in `desire`."""
+        self._naming, self._online, self._mems = naming, topology.online, topology.mems
         self._pods: dict[str, dict[str, ContainerAssignment]] = {}
         for one in spec.containers:
             self._pods.setdefault(one.pod_uid, {})[one.container] = one
-        self._shared = Desired(self._shared_cpus(spec), self._mems)
-        ids = [
-            (one.pod_uid, one.container_id)
-            for one in self._parsed.values()
-            if one.kind is Kind.CONTAINER
-        ]
-        self._named = {(uid, names[each]) for uid, each in ids if each in names}
-        self._unnamed = Counter(uid for uid, each in ids if each not in names)
-        self._pods_with_names = {uid for uid, _ in self._named}
+        self.shared = Desired(self._shared_cpus(spec), self._mems)
+        """What every cgroup has that is not of a container in the spec."""
 
-    def desired(self, cgroup: Cgroup, parent: Desired | None) -> Desired:
-        """The sets of one cgroup before it is widened for its children; `parent` is known."""
-        parsed = self._parsed[cgroup.path]
-        if parsed.kind is Kind.CONTAINER:
-            return self._container(cgroup, parsed)
-        if parsed.kind is Kind.NESTED and parent is not None:
-            return self._nested(cgroup, parent)
-        if parsed.kind is Kind.POD:
-            return self._pod(self._pods.get(parsed.pod_uid, {}).values())
-        return self._shared
+    def desired(
+        self, tree: Tree, names: Mapping[str, str], paths: Iterable[str]
+    ) -> dict[str, Desired]:
+        """The sets of some cgroups before they are widened for their children.
+
+        Args:
+            tree: the cgroups as read.
+            names: as in `desire`.
+            paths: parents first, not the root. A cgroup of a pod comes with all cgroups of that
+                pod, any other with its ancestors.
+        """
+        parsed = {path: self._naming.parse(path) for path in paths}
+        found = _Found(self, tree, names, parsed)
+        desired: dict[str, Desired] = {}
+        for path, name in parsed.items():
+            above = desired.get(tree.parents[path])
+            desired[path] = found.desired(tree.cgroups[path], name, above)
+        return desired
+
+    def listed(self, pod_uid: str) -> Mapping[str, ContainerAssignment]:
+        """The containers of a pod that the spec lists, by name."""
+        return self._pods.get(pod_uid, {})
+
+    def assigned(self, one: ContainerAssignment) -> Desired:
+        """The sets that the spec gives a container, without what is offline."""
+        own = one.cpus & self._online
+        return Desired(
+            own or self.shared.cpus,
+            one.mems & self._mems or self._mems,
+            one,
+            exclusive=one.exclusive and bool(own) and own.isdisjoint(self.shared.cpus),
+        )
+
+    def pod(self, pod_uid: str) -> Desired:
+        """A pod has its containers' CPUs before they exist: runc cannot create them otherwise."""
+        own = CpuSet.union(self.assigned(one).cpus for one in self.listed(pod_uid).values())
+        return Desired(self.shared.cpus | own, self._mems)
+
+    def online(self, one: ContainerAssignment) -> CpuSet:
+        """Those of a container's CPUs that are online."""
+        return one.cpus & self._online
 
     def _shared_cpus(self, spec: NodeAssignmentSpec) -> CpuSet:
         """The online CPUs of the pool; if there is none, those not exclusive; at worst all."""
         pool = spec.pools.shared if spec.pools else CpuSet()
         return pool & self._online or self._online - spec.exclusive_cpus or self._online
 
-    def _assigned(self, one: ContainerAssignment) -> Desired:
-        """The sets that the spec gives a container, without what is offline."""
-        own = one.cpus & self._online
-        return Desired(
-            own or self._shared.cpus,
-            one.mems & self._mems or self._mems,
-            one,
-            exclusive=one.exclusive and bool(own) and own.isdisjoint(self._shared.cpus),
-        )
 
-    def _pod(self, listed: Iterable[ContainerAssignment]) -> Desired:
-        """A pod has its containers' CPUs before they exist: runc cannot create them otherwise."""
-        own = CpuSet.union(self._assigned(one).cpus for one in listed)
-        return Desired(self._shared.cpus | own, self._mems)
+class _Found:
+    """Which containers the cgroups of a tree are, and what they must have therefore."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        tree: Tree,
+        names: Mapping[str, str],
+        parsed: Mapping[str, CgroupName],
+    ) -> None:
+        self._rules, self._tree, self._names = rules, tree, names
+        ids = [
+            (one.pod_uid, one.container_id) for one in parsed.values() if one.kind is Kind.CONTAINER
+        ]
+        self._named = {(uid, names[each]) for uid, each in ids if each in names}
+        self._unnamed = Counter(uid for uid, each in ids if each not in names)
+        self._pods_with_names = {uid for uid, _ in self._named}
+
+    def desired(self, cgroup: Cgroup, parsed: CgroupName, parent: Desired | None) -> Desired:
+        """The sets of one cgroup before it is widened for its children; `parent` is known."""
+        if parsed.kind is Kind.CONTAINER:
+            return self._container(cgroup, parsed)
+        if parsed.kind is Kind.NESTED and parent is not None:
+            return self._nested(cgroup, parent)
+        if parsed.kind is Kind.POD:
+            return self._rules.pod(parsed.pod_uid)
+        return self._rules.shared
 
     def _container(self, cgroup: Cgroup, parsed: CgroupName) -> Desired:
         """By the container that the cgroup is: a known one gets its own CPUs, others the pool.
@@ -201,15 +235,15 @@ class _Rules:
         """
         certainty, container = self._identify(cgroup, parsed)
         if container is None:
-            return self._shared
-        assigned = self._assigned(container)
+            return self._rules.shared
+        assigned = self._rules.assigned(container)
         if certainty is _Certainty.AWAITED:
             return Desired(assigned.cpus, assigned.mems)
         return assigned
 
     def _identify(self, cgroup: Cgroup, parsed: CgroupName) -> _Identity:
         """Which container of the spec a cgroup is; None if the spec does not list it."""
-        listed = self._pods.get(parsed.pod_uid, {})
+        listed = self._rules.listed(parsed.pod_uid)
         name = self._names.get(parsed.container_id)
         if name is not None:
             return _Identity(_Certainty.NAMED, listed.get(name))
@@ -218,7 +252,7 @@ class _Rules:
             return _Identity(_Certainty.AWAITED, awaited)
         for one in listed.values():
             named = (parsed.pod_uid, one.container) in self._named
-            if one.exclusive and not named and one.cpus & self._online == cgroup.effective_cpus:
+            if one.exclusive and not named and self._rules.online(one) == cgroup.effective_cpus:
                 return _Identity(_Certainty.ON_ITS_CPUS, one)
         return _Identity(_Certainty.UNKNOWN, None)
 
@@ -235,7 +269,7 @@ class _Rules:
             return None
         named_cpus, unnamed = CpuSet(), dict[tuple[CpuSet, MemSet], ContainerAssignment]()
         for one in listed:
-            assigned = self._assigned(one)
+            assigned = self._rules.assigned(one)
             if not assigned.exclusive:
                 continue
             if (pod_uid, one.container) in self._named:

@@ -10,7 +10,7 @@ from typing import Any
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
 from numapin_enforcer.cgroups.errors import CgroupError
-from numapin_enforcer.cgroups.tree import Tree, parent
+from numapin_enforcer.cgroups.tree import Cgroup, Tree, parent
 from numapin_enforcer.plan.desired import Desired, exclusive_cpus
 
 
@@ -78,7 +78,7 @@ class DriftDetector:
         It may raise `CgroupError`.
         """
         self._has_tasks = has_tasks
-        self._in_force: dict[str, Desired] = {}
+        self._in_force: dict[str, tuple[Desired, Cgroup]] = {}
 
     def detect(self, tree: Tree, desired: Mapping[str, Desired]) -> list[Drift]:
         """Cgroups that had their desired set at the last call, must still have it, and do not.
@@ -89,24 +89,21 @@ class DriftDetector:
         before, self._in_force = self._in_force, {}
         changed: set[str] = set()
         drifts: list[Drift] = []
-        exclusive = exclusive_cpus(desired.values())
         for path, meant in desired.items():
-            cgroup = tree.cgroups[path]
+            cgroup, known = tree.cgroups[path], before.get(path)
+            if known is not None and known[0] is meant and known[1] is cgroup:
+                self._in_force[path] = known
+                continue
             found = (cgroup.effective_cpus, cgroup.effective_mems)
             sets = (meant.cpus, meant.mems)
             if found == sets:
-                self._in_force[path] = meant
-            elif before.get(path) == meant and path != tree.root:
+                self._in_force[path] = (meant, cgroup)
+            elif known is not None and known[0] == meant and path != tree.root:
                 changed.add(path)
                 if parent(path) not in changed and self._inhabited(tree, path):
-                    one = Drift(
-                        path,
-                        found,
-                        sets,
-                        meant.container,
-                        exclusive,
-                        bool(meant.exclusive_container),
-                    )
+                    exclusive = exclusive_cpus(desired.values())
+                    is_exclusive = bool(meant.exclusive_container)
+                    one = Drift(path, found, sets, meant.container, exclusive, is_exclusive)
                     drifts.append(one)
         return drifts
 

@@ -35,8 +35,8 @@ def plan(tree: Tree, wanted: Mapping[str, Desired]) -> Plan:
     cgroups have left them; no set is empty; parents contain their children.
 
     Args:
-        tree: the cgroups as read.
-        wanted: an entry for each cgroup of `tree`, parents containing their children.
+        tree: the cgroups as read, or the part of them that is `involved`.
+        wanted: an entry for each cgroup as read, parents containing their children.
     """
     gaining, leaving = _plan_mems(tree, wanted)
     return Plan((*gaining, *_plan_cpus(tree, wanted), *leaving))
@@ -92,7 +92,7 @@ class _Stages:
         self._paths = tuple(tree.cgroups)
         self._wanted = {path: wanted[path].cpus.mask for path in self._paths}
         self._exclusive = {path: wanted[path].exclusive_container for path in self._paths}
-        self._exclusive_cpus = exclusive_cpus(wanted[path] for path in self._paths).mask
+        self._exclusive_cpus = exclusive_cpus(wanted.values()).mask
         self._interim: dict[str, int] = {}
 
     def ordered(self) -> Iterator[tuple[Step, Stage]]:

@@ -14,12 +14,12 @@ from numapin_daemon.clock import Clock, SystemClock
 from numapin_enforcer.assignment.local_copy import LocalCopy
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
-from numapin_enforcer.cgroups.naming import CgroupNaming
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.kubelet_checkpoint import static_policy_conflict
 from numapin_enforcer.node.lock import NodeLock
 from numapin_enforcer.plan.desired import Desired
+from numapin_enforcer.plan.desired_cache import DesiredCache
 from numapin_enforcer.plan.fence import breached, fence
 from numapin_enforcer.plan.writes import Plan, plan
 from numapin_enforcer.reconciler import Converged, Reconciler
@@ -51,9 +51,9 @@ class FenceGoal:
     spec: NodeAssignmentSpec
     topology: Topology
 
-    def desired(self, tree: Tree, naming: CgroupNaming) -> dict[str, Desired]:
+    def desired(self, tree: Tree, cache: DesiredCache) -> Mapping[str, Desired]:
         """What each cgroup has, without exclusive CPUs of other pods."""
-        return fence(self.spec, tree, naming, self.topology)
+        return fence(self.spec, tree, cache.naming, self.topology)
 
     def plan(self, tree: Tree, desired: Mapping[str, Desired]) -> Plan:
         """Nothing is written unless a cgroup has CPUs that it must not use."""

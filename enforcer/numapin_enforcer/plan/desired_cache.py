@@ -1,0 +1,96 @@
+"""The desired sets, computed again only for the pods that changed. Does no I/O."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.topology import Topology
+from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
+from numapin_enforcer.cgroups.tree import Tree
+from numapin_enforcer.plan.desired import Desired, Rules, contain, kubepods, widened
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The desired sets, and what they were computed from."""
+
+    spec: NodeAssignmentSpec
+    topology: Topology
+    names: Mapping[str, str]
+    tree: Tree
+    rules: Rules
+    desired: Mapping[str, Desired]
+
+
+class DesiredCache:
+    """Answers as `desire` does; what has not changed is the same object as in the last answer."""
+
+    def __init__(self, naming: CgroupNaming) -> None:
+        """Args: `naming` is how to read the paths of every tree."""
+        self.naming = naming
+        self._last: _Answer | None = None
+
+    def desired(
+        self, spec: NodeAssignmentSpec, tree: Tree, names: Mapping[str, str], topology: Topology
+    ) -> Mapping[str, Desired]:
+        """The sets that every cgroup of `tree` must have; the arguments are as in `desire`."""
+        last = self._last
+        desired: Mapping[str, Desired]
+        if last is None or (last.spec, last.topology) != (spec, topology):
+            rules, pods = Rules(spec, self.naming, topology), None
+        else:
+            rules, pods = last.rules, self._changed_pods(last, tree, names)
+        if last is None or pods is None:
+            desired = contain(tree, rules.desired(tree, names, tree.parents), topology)
+        else:
+            desired = self._renewed(last, tree, names, pods)
+        self._last = _Answer(spec, topology, names, tree, rules, desired)
+        return desired
+
+    def _changed_pods(
+        self, last: _Answer, tree: Tree, names: Mapping[str, str]
+    ) -> frozenset[str] | None:
+        """The UIDs of pods with a changed cgroup or name; None if other cgroups changed as well."""
+        if (last.tree.root, last.tree.version) != (tree.root, tree.version):
+            return None
+        before, now = last.tree.cgroups, tree.cgroups
+        changed = [path for path, one in now.items() if before.get(path) is not one]
+        if len(before) + len(changed) > len(now):
+            changed += before.keys() - now.keys()
+        uids = {self.naming.parse(path).pod_uid for path in changed if path != tree.root}
+        if names is not last.names:
+            uids |= {
+                one.pod_uid
+                for one in map(self.naming.parse, now)
+                if names.get(one.container_id) != last.names.get(one.container_id)
+            }
+        return None if "" in uids else frozenset(uids)
+
+    def _renewed(
+        self, last: _Answer, tree: Tree, names: Mapping[str, str], uids: frozenset[str]
+    ) -> Mapping[str, Desired]:
+        """The last answer with the cgroups of these pods, and their ancestors, computed again."""
+        if last.tree is tree and not uids:
+            return last.desired
+        desired = {path: one for path, one in last.desired.items() if path in tree.cgroups}
+        paths = [path for path in tree.parents if self.naming.parse(path).pod_uid in uids]
+        raw = last.rules.desired(tree, names, paths)
+        fresh: dict[str, Desired] = {}
+        for path in reversed(paths):
+            fresh[path] = widened(raw[path], (fresh[one] for one in tree.children[path]))
+        for path in paths:  # parents first, as in the tree
+            _put(desired, path, fresh[path])
+        top = tree.children[tree.root]
+        for path in top:
+            if self.naming.parse(path).kind is Kind.QOS:
+                children = (desired[one] for one in tree.children[path])
+                _put(desired, path, widened(last.rules.shared, children))
+        below = (desired[path] for path in top)
+        _put(desired, tree.root, kubepods(tree, below, last.topology))
+        return desired
+
+
+def _put(desired: dict[str, Desired], path: str, one: Desired) -> None:
+    """Replace an entry, unless it says the same."""
+    if desired.get(path) != one:
+        desired[path] = one
