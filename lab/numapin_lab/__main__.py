@@ -45,26 +45,10 @@ def build_parser() -> argparse.ArgumentParser:
     """Options and commands."""
     parser = argparse.ArgumentParser(prog="python -m numapin_lab", description=_DESCRIPTION)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    up = commands.add_parser(
-        "up", help="start every part that is not running; the last line is KUBECONFIG=..."
-    )
-    up.add_argument(
-        "--vm", action="store_true", help="with a virtual machine as node: NUMA, cgroup v2"
-    )
-    for agent in ("operator", "enforcer"):
-        up.add_argument(
-            f"--no-{agent}",
-            dest="without",
-            action="append_const",
-            const=agent,
-            default=[],
-            help=f"do not start the {agent}, to run it by hand",
+    _add_up(
+        commands.add_parser(
+            "up", help="start every part that is not running; the last line is KUBECONFIG=..."
         )
-    up.add_argument(
-        "--kubelet-config",
-        type=Path,
-        metavar="FILE",
-        help="YAML with fields of KubeletConfiguration, such as cpuManagerPolicy: static",
     )
     commands.add_parser("down", help="end every part; only the logs stay")
     commands.add_parser("status", help="show what runs, and where the logs are")
@@ -85,6 +69,27 @@ def build_parser() -> argparse.ArgumentParser:
             help="the lab's folder; several labs live side by side (default: %(default)s)",
         )
     return parser
+
+
+def _add_up(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--vm", action="store_true", help="with a virtual machine as node: NUMA, cgroup v2"
+    )
+    for agent in ("operator", "enforcer"):
+        parser.add_argument(
+            f"--no-{agent}",
+            dest="without",
+            action="append_const",
+            const=agent,
+            default=[],
+            help=f"do not start the {agent}, to run it by hand",
+        )
+    parser.add_argument(
+        "--kubelet-config",
+        type=Path,
+        metavar="FILE",
+        help="YAML with fields of KubeletConfiguration, such as cpuManagerPolicy: static",
+    )
 
 
 def _add_vm(parser: argparse.ArgumentParser) -> None:

@@ -131,8 +131,7 @@ def summarize(
         )
         for key, one in sorted(found.items())
     )
-    shared = _shared(tree, desired, naming, spec.exclusive_cpus)
-    pools = _pools(spec, containers, shared)
+    pools = _pools(spec, containers, _shared(tree, desired, naming, spec.exclusive_cpus))
     return Summary(containers, pools, running, len(unsaved))
 
 

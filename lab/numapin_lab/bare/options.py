@@ -34,6 +34,12 @@ examples:
 """
 
 
+_CACHE_HELP: Final = (
+    "keep packages, Go's builds and the lab's components in DIR for the next run; without it the "
+    "machine is as bare as a new one"
+)
+
+
 @dataclass(frozen=True)
 class Options:
     """What is to be done; see `--help`."""
@@ -52,6 +58,23 @@ def parse_options(arguments: Sequence[str]) -> Options:
     Raises:
         SystemExit: `--help` (0), or an argument that makes no sense (2).
     """
+    parser = _build_parser()
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    found = parser.parse_args(arguments[:at])
+    command = tuple(arguments[at + 1 :])
+    if at < len(arguments) and not command:
+        parser.error("there is no COMMAND after --")
+    return Options(
+        targets=tuple(found.targets) or (() if command else TARGETS),
+        command=command,
+        folder=found.dir.absolute(),
+        cache=found.cache.expanduser().absolute() if found.cache else None,
+        keep=found.keep,
+        mirror=found.mirror,
+    )
+
+
+def _build_parser() -> ArgumentParser:
     parser = ArgumentParser(
         prog="lab/bare-machine",
         usage="%(prog)s [OPTION...] [TARGET...] [-- COMMAND...]",
@@ -73,25 +96,8 @@ def parse_options(arguments: Sequence[str]) -> Options:
         "--cache",
         type=Path,
         metavar="DIR",
-        help="keep packages, Go's builds and the lab's components in DIR for the next run; "
-        "without it the machine is as bare as a new one",
+        help=_CACHE_HELP,
     )
-    parser.add_argument(
-        "--mirror",
-        default=MIRROR,
-        metavar="URL",
-        help="where debootstrap gets Debian from (default: %(default)s)",
-    )
-    at = arguments.index("--") if "--" in arguments else len(arguments)
-    found = parser.parse_args(arguments[:at])
-    command = tuple(arguments[at + 1 :])
-    if at < len(arguments) and not command:
-        parser.error("there is no COMMAND after --")
-    return Options(
-        targets=tuple(found.targets) or (() if command else TARGETS),
-        command=command,
-        folder=found.dir.absolute(),
-        cache=found.cache.expanduser().absolute() if found.cache else None,
-        keep=found.keep,
-        mirror=found.mirror,
-    )
+    mirror_help = "where debootstrap gets Debian from (default: %(default)s)"
+    parser.add_argument("--mirror", default=MIRROR, metavar="URL", help=mirror_help)
+    return parser
