@@ -8,8 +8,8 @@ from typing import Final
 from numapin_api.cpuset import CpuSet
 from numapin_api.hardware.consistency import check_topology
 from numapin_api.hardware.status import (
+    MAX_BYTES,
     MAX_DEVICES,
-    MAX_INT64,
     MAX_PAGE_SIZES,
     MAX_WARNINGS,
     WARNING_LENGTH,
@@ -104,7 +104,7 @@ def _numa_node(node: NumaNode, cpus: CpuSet, *, knows_distances: bool) -> NumaNo
     return NumaNodeStatus(
         id=node.id,
         cpus=cpus,
-        memory_bytes=min(node.memory_bytes, MAX_INT64),
+        memory_bytes=min(node.memory_bytes, MAX_BYTES),
         hugepages=dict(islice(node.hugepages.items(), MAX_PAGE_SIZES)),
         distances=node.distances if knows_distances else (),
         on_device=node.on_device or None,

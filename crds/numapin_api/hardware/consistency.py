@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.hardware.status import MAX_INT64, NumaNodeStatus, TopologyStatus
+from numapin_api.hardware.status import MAX_BYTES, NumaNodeStatus, TopologyStatus
 from numapin_api.topology import page_size_bytes, page_size_name
 
 Group = tuple[int, CpuSet]
@@ -74,5 +74,5 @@ def _numa_faults(field: str, node: NumaNodeStatus, count: int) -> Iterator[tuple
             size = 0
         if size % 1024 or not size or page_size_name(size) != name:
             yield f"{field}.hugepages", f"{name!r:.40} is not a page size such as 2Mi"
-        elif size * pages > MAX_INT64:
+        elif size * pages > MAX_BYTES:
             yield f"{field}.hugepages", f"{pages} pages of {name} are too many"

@@ -18,13 +18,15 @@ the object.
 MAX_CPUS: Final = MAX_ID + 1
 MAX_NUMA_NODES: Final = MAX_NUMA_NODE + 1
 MAX_GROUP_ID: Final = (1 << 31) - 1
-MAX_INT64: Final = (1 << 63) - 1
+MAX_BYTES: Final = 1 << 60
+"""Of memory on one NUMA node, 1 EiB; a schema holds bounds as floats, which end below 2**63."""
+
 MAX_DEVICES: Final = 1024
 MAX_WARNINGS: Final = 32
 WARNING_LENGTH: Final = 512
 MAX_PAGE_SIZES: Final = 8
 
-_Pages = Annotated[int, Field(ge=0, le=MAX_INT64)]
+_Pages = Annotated[int, Field(ge=0, le=MAX_BYTES)]
 _Distance = Annotated[int, Field(ge=0, le=MAX_GROUP_ID)]
 
 
@@ -37,7 +39,7 @@ class NumaNodeStatus(WireModel):
     )
     memory_bytes: int = Field(
         ge=0,
-        le=MAX_INT64,
+        le=MAX_BYTES,
         description="The size of its memory in bytes.",
         json_schema_extra={"format": "int64"},
     )
