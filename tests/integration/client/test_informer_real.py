@@ -1,6 +1,9 @@
 """An informer of a real API server whose connection is cut, and whose history is lost."""
 
+import asyncio
+import json
 from collections.abc import AsyncIterator
+from urllib.request import urlopen
 
 import pytest
 
@@ -82,6 +85,37 @@ async def test_short_watches_lose_nothing(client: ApiClient, namespace: str) -> 
             await eventually(lambda n=number: reported[-1:] == [str(n)])  # type: ignore[misc]
     assert reported == [str(number) for number in range(60)]
     assert counting.lists == 1
+
+
+async def test_quiet_kinds_are_not_listed_again_after_a_compaction(
+    control_plane: ControlPlane, client: ApiClient, namespace: str
+) -> None:
+    """The bookmark before the end of a watch carries the version past what etcd forgets."""
+    timing = InformerTiming(session_seconds=(4.0, 4.0), backoff_base_seconds=0.01)
+    counting = CountingClient(client.connection)
+    informer = Informer(counting, Source(CONFIG_MAPS, namespace), value_of, timing=timing)
+    async with running(informer.run()):
+        await informer.synced.wait()
+        for number in range(200):
+            await client.create(CONFIG_MAPS, config_map("default", f"{namespace}-{number}", "1"))
+        newest = await client.get(CONFIG_MAPS, Key(f"{namespace}-199", "default"))
+        version = int(newest["metadata"]["resourceVersion"])
+        await eventually(lambda: int(informer._version) >= version, "a bookmark")
+        await asyncio.to_thread(compact, control_plane)
+        for number in range(3):
+            await client.create(CONFIG_MAPS, config_map(namespace, f"m{number}", "1"))
+            await eventually(lambda n=number: len(informer.items) == n + 1)  # type: ignore[misc]
+    assert counting.lists == 1
+
+
+def compact(plane: ControlPlane) -> None:
+    """Have etcd drop every old state."""
+    url = f"http://127.0.0.1:{plane.ports.etcd}/v3/kv/"
+    with urlopen(f"{url}range", b'{"key": "AA=="}') as answer:
+        revision = json.load(answer)["header"]["revision"]
+    body = json.dumps({"revision": revision, "physical": True}).encode()
+    with urlopen(f"{url}compaction", body):
+        pass
 
 
 async def test_an_object_that_leaves_a_selector_is_reported_as_gone(

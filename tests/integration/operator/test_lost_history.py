@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
@@ -13,7 +14,7 @@ import pytest
 
 from numapin_client.client import connect
 from numapin_client.login.kubeconfig import kubeconfig_login
-from numapin_client.resources import NODE_ASSIGNMENTS, Key
+from numapin_client.resources import NODE_ASSIGNMENTS, Key, Resource
 from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
 from numapin_lab.processes.daemons import kill
 from numapin_lab.processes.ports import choose
@@ -98,3 +99,41 @@ async def test_a_deletion_while_history_was_lost_is_noticed(
     assert await world.assignment(bereft) == {}
     await world.put_policy({"reserved": {"count": 4}}, "another")
     await until(lambda: world.spec(bereft), operator.log)
+
+
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True)
+
+LOST_WRITES = 300
+"""More than an API server writes while it starts."""
+
+
+async def test_an_etcd_restored_from_a_backup_is_noticed(
+    world: RealWorld, operator: OperatorProcess
+) -> None:
+    """Versions start again below those that were seen, and so do those of each later edit."""
+    data, backup = world.plane.etcd.folder / "data", world.folder / "backup"
+    node = (await world.add_node("node")).name
+    await world.put_policy({"reserved": {"count": 2}}, "policy")
+    await until(lambda: world.spec(node), operator.log)
+    await world.enforce(node)
+
+    async def reserves(cpus: str) -> bool:
+        return bool(((await world.spec(node)).get("pools") or {}).get("reserved") == cpus)
+
+    await until(lambda: reserves("0-1"), operator.log)
+    await asyncio.to_thread(world.plane.stop)
+    shutil.copytree(data, backup)
+    await asyncio.to_thread(world.plane.start)
+    for number in range(LOST_WRITES):
+        body = {"metadata": {"name": f"m{number}", "namespace": "default"}}
+        await world.admin.create(CONFIG_MAPS, body)
+    await world.put_policy({"reserved": {"count": 6}}, "policy")
+    await until(lambda: reserves("0-5"), operator.log)
+
+    await asyncio.to_thread(world.plane.stop)
+    shutil.rmtree(data)
+    shutil.copytree(backup, data)
+    await asyncio.to_thread(world.plane.start)
+    await until(lambda: reserves("0-1"), operator.log)
+    await world.put_policy({"reserved": {"count": 4}}, "policy")
+    await until(lambda: reserves("0-3"), operator.log)

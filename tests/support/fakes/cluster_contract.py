@@ -6,7 +6,13 @@ import pytest
 
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.policystatus import CpuPolicyStatus
-from numapin_client.errors import AlreadyExistsError, ConflictError, NotFoundError
+from numapin_client.errors import (
+    DISRUPTION_BUDGET,
+    AlreadyExistsError,
+    ConflictError,
+    NotFoundError,
+    TooManyRequestsError,
+)
 from numapin_operator.cluster import Cluster, PodEvent
 from numapin_operator.observe.records import NodeView
 from support.values.operator import enforcer_status
@@ -52,6 +58,9 @@ class World(Protocol):
 
     async def add_pod(self, node: str) -> PodEvent:
         """A new pod, and an Event about it."""
+
+    async def block_evictions(self, pod: PodEvent) -> None:
+        """A disruption budget that allows no eviction covers that pod, which runs."""
 
     async def pod_is_deleted(self, pod: PodEvent) -> bool:
         """Whether that pod is gone or being deleted."""
@@ -189,6 +198,17 @@ class ClusterContract:
         assert not await world.pod_is_deleted(pod)
         await world.cluster.evict(pod.namespace, pod.pod, pod.uid)
         assert await world.pod_is_deleted(pod)
+
+    async def test_a_disruption_budget_refuses_an_eviction(self, world: World) -> None:
+        """With the status of an overload, which it is not."""
+        node = await world.add_node()
+        pod = await world.add_pod(node.name)
+        await world.block_evictions(pod)
+        with pytest.raises(TooManyRequestsError) as refused:
+            await world.cluster.evict(pod.namespace, pod.pod, pod.uid)
+        assert not refused.value.is_overload
+        assert [cause.reason for cause in refused.value.causes] == [DISRUPTION_BUDGET]
+        assert not await world.pod_is_deleted(pod)
 
     async def test_evicting_what_is_gone_is_refused(self, world: World) -> None:
         with pytest.raises(NotFoundError):

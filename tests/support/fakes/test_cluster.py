@@ -36,6 +36,9 @@ class FakeWorld:
         self.cluster.pods["default", name] = "uid"
         return PodEvent("default", name, "uid", "NotEnoughCPUs", "wanted 4, 2 free")
 
+    async def block_evictions(self, pod: PodEvent) -> None:
+        self.cluster.budget = 0
+
     async def pod_is_deleted(self, pod: PodEvent) -> bool:
         return (pod.namespace, pod.pod) not in self.cluster.pods
 

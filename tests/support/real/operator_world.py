@@ -24,6 +24,7 @@ from numapin_client.resources import (
     PODS,
     Json,
     Key,
+    Resource,
 )
 from numapin_lab.controlplane.api import AnswerError
 from numapin_lab.controlplane.servers import ControlPlane
@@ -33,6 +34,8 @@ from numapin_operator.observe.records import NodeView
 from support.fakes.cluster_contract import FOREIGN_OWNER
 from support.real.waiting import PATIENCE_SECONDS, eventually
 from support.values.operator import enforcer_status, pod_body
+
+BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", namespaced=True)
 
 
 class RealWorld:
@@ -104,6 +107,21 @@ class RealWorld:
         made = await self._make(PODS, body)
         uid, name = made["metadata"]["uid"], made["metadata"]["name"]
         return PodEvent("default", name, uid, "NotEnoughCPUs", "wanted 4 CPUs, 2 free: 6-7")
+
+    async def block_evictions(self, pod: PodEvent) -> None:
+        """Cover a pod that runs by a budget that allows no eviction, as its controller would."""
+        running = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+        await self.admin.merge_patch(
+            PODS, Key(pod.pod, pod.namespace), {"status": running}, subresource="status"
+        )
+        metadata = {"name": f"{pod.pod}-budget", "namespace": pod.namespace}
+        spec = {"minAvailable": 1, "selector": {}}
+        made = await self._make(BUDGETS, {"metadata": metadata, "spec": spec})
+        healthy = {"currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1}
+        status = healthy | {"disruptionsAllowed": 0, "observedGeneration": 1}
+        await self.admin.merge_patch(
+            BUDGETS, Key.of(made), {"status": status}, subresource="status"
+        )
 
     async def delete_pod(self, pod: PodEvent) -> None:
         """A pod that is gone from the API, whether its containers have ended or not."""
