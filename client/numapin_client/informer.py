@@ -64,6 +64,13 @@ class InformerTiming:
 
 DEFAULT_TIMING: Final = InformerTiming()
 
+SHORT_WATCHES: Final = 2
+"""After how many short watches in vain `catch_up` lists."""
+
+SHORT_WATCH_SECONDS: Final = 3.0
+SHORT_GRACE_SECONDS: Final = 2.0
+"""A short watch gets its bookmark after a second; see `Informer.catch_up`."""
+
 _RESUMABLE: Final = (ConnectionFailedError, TooManyRequestsError, UnavailableError)
 """Failures after which a watch from the last version brings the copy up to date."""
 
@@ -109,6 +116,10 @@ class Informer(Generic[T]):
         )
         self._version = ""  # where the next watch starts; empty when only a list will do
         self._doubtful = False  # whether the server may be one with another history
+        self._target = ""  # what `catch_up` waits for
+        self._short_watches = 0
+        self._watching: asyncio.Timeout | None = None
+        self._progress = asyncio.Event()
         self.items: Mapping[Key, T] = self._store.items
         self.synced = asyncio.Event()
         self.problem: ClientError | None = None
@@ -124,11 +135,33 @@ class Informer(Generic[T]):
         while True:
             try:
                 await self._compare()
-                if not self._version:
+                if not self._version or self._short_watches > SHORT_WATCHES:
                     await self._list()
                 await self._watch()
             except ClientError as error:
                 await self._recover(error)
+
+    async def catch_up(self) -> None:
+        """Wait until the copy shows all that the API server had when this was called.
+
+        A watch without changes gets a bookmark each minute, and one 2 s before its end. So the
+        running watch is ended and short ones follow; if two bring no news, the source is listed.
+        Reading the version makes the server's watch cache ask etcd how far it is, which bookmarks
+        then say. Source: apiserver `cacheWatcher.nextBookmarkTime`; KEP-2340.
+
+        Raises:
+            ClientError: the server does not answer which version it has.
+        """
+        self._target = (await self._client.list_chunk(self.source, limit=1)).resource_version
+        self._short_watches = 0
+        if self._is_behind() and self._watching is not None:
+            self._watching.reschedule(asyncio.get_running_loop().time())
+        while self._is_behind():
+            self._progress.clear()
+            await self._progress.wait()
+
+    def _is_behind(self) -> bool:
+        return bool(self._target) and _is_older(self._version, self._target)
 
     async def _recover(self, error: ClientError) -> None:
         """Choose between resuming the watch and listing again, and wait."""
@@ -187,9 +220,10 @@ class Informer(Generic[T]):
         await self._in_slices(
             tuple(self._store.items), lambda key: None if key in seen else self._store.drop(key)
         )
-        self._version = version
+        self._version, self._short_watches = version, 0
         self.problem = None
         self.synced.set()
+        self._progress.set()
 
     async def _take_chunk(self, token: str, limit: int, seen: set[Key]) -> tuple[str, str]:
         """Store one chunk; it is large, so it is freed before the next one.
@@ -213,22 +247,30 @@ class Informer(Generic[T]):
 
     async def _watch(self) -> None:
         """Apply changes until the server ends the watch."""
-        session_seconds = self._random.uniform(*self._timing.session_seconds)
-        timing = WatchTiming(session_seconds, session_seconds + self._timing.grace_seconds)
+        timing = self._watch_timing()
         clock = self._timing.clock
         begun, delivered = clock.monotonic(), False
         batches = watch(self._client.connection, self.source, self._version, timing)
-        async with aclosing(batches):
-            async for events in batches:
-                self.problem = self.behind_since = None
-                if events:
-                    delivered = True
-                    self._backoff.reset()
-                    self._report([self._apply(event) for event in events])
+        with suppress(TimeoutError):  # `catch_up` has ended it
+            async with asyncio.timeout(None) as self._watching, aclosing(batches):
+                async for events in batches:
+                    self.problem = self.behind_since = None
+                    if events:
+                        delivered = True
+                        self._backoff.reset()
+                        self._report([self._apply(event) for event in events])
+                        self._progress.set()
         self._fell_behind()
         self._doubtful = not delivered
         if not delivered and clock.monotonic() - begun < self._timing.very_short_seconds:
             await self._timing.clock.sleep(self._backoff.next_seconds())
+
+    def _watch_timing(self) -> WatchTiming:
+        if self._is_behind():
+            self._short_watches += 1
+            return WatchTiming(SHORT_WATCH_SECONDS, SHORT_WATCH_SECONDS + SHORT_GRACE_SECONDS)
+        session_seconds = self._random.uniform(*self._timing.session_seconds)
+        return WatchTiming(session_seconds, session_seconds + self._timing.grace_seconds)
 
     def _fell_behind(self) -> None:
         if self.behind_since is None:

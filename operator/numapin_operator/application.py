@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Final
 
 from numapin_client.client import ApiClient
+from numapin_client.errors import ClientError
 from numapin_client.login.credentials import Login
+from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.loop_lag import LoopLag
 from numapin_daemon.probes import Health
@@ -31,6 +33,8 @@ STALLED_SECONDS: Final = 30.0
 
 WORKERS: Final = 16
 """Nodes planned and written at the same time."""
+
+BEHIND: Final = "nothing is written until this is as new as the beginning of the lead"
 
 _log = logging.getLogger(__name__)
 
@@ -58,6 +62,7 @@ class Application:
         self._cluster, self._leadership, self._clock = cluster, leadership, clock or SystemClock()
         self._lag = LoopLag(pause_seconds=1.0, clock=self._clock)
         self._queue = WorkQueue()
+        self._behind: set[str] = set()
         self._state = ClusterState(self._wake)
         statuses = StatusWriter(cluster, self._state, leadership.leading)
         events = RefusalEvents(cluster)
@@ -141,6 +146,7 @@ class Application:
 
     async def _lead(self) -> None:
         """Plan every node, then those that change; what is in flight is cancelled with the term."""
+        await self._catch_up()
         self._state.wake_all()
         async with asyncio.TaskGroup() as tasks:
             for number in range(WORKERS):
@@ -150,6 +156,35 @@ class Application:
             tasks.create_task(self._outputs.statuses.run(), name="policy statuses")
             tasks.create_task(self._outputs.events.run(), name="refusal events")
             tasks.create_task(self._outputs.evictor.run(), name="eviction")
+
+    async def _catch_up(self) -> None:
+        """Wait until the caches show all that the API server had when the term began.
+
+        What the last leader wrote, and why, must be known before anything is taken for gone.
+        """
+        parts = {name: informer.catch_up for name, informer in self._informers.items()}
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for name, part in (
+                    parts | {"policies and assignments": self._compare_lists}
+                ).items():
+                    self._behind.add(name)
+                    tasks.create_task(self._until_done(name, part), name=f"catch up on {name}")
+        finally:
+            self._behind.clear()
+        _log.info("caught up, writing begins")
+
+    async def _until_done(self, name: str, part: Callable[[], Awaitable[None]]) -> None:
+        backoff = Backoff()
+        while True:
+            try:
+                await part()
+            except ClientError as error:
+                _log.warning("cannot catch up", extra={"what": name, "error": str(error)})
+                await self._clock.sleep(backoff.next_seconds(error.retry_after_seconds))
+            else:
+                self._behind.discard(name)
+                return
 
     def _missing(self) -> dict[str, str]:
         outages: dict[str, Outage] = {}
@@ -164,6 +199,7 @@ class Application:
             missing["policies and assignments"] = "not listed yet"
         elif self._lists.outage is not None:
             outages["lists of policies and assignments"] = self._lists.outage
+        missing |= dict.fromkeys(tuple(self._behind), BEHIND)
         return describe_outages(outages, self._clock.monotonic()) | missing | self._source.missing()
 
     def _fatal(self) -> str:

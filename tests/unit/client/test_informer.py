@@ -8,7 +8,7 @@ import pytest
 
 from numapin_client import informer as informer_module
 from numapin_client.client import CHUNK_LIMIT, ApiClient, Source
-from numapin_client.informer import BATCH, Informer, InformerTiming
+from numapin_client.informer import BATCH, SHORT_WATCHES, Informer, InformerTiming
 from numapin_client.resources import NODE_ASSIGNMENTS, Json, Key
 from numapin_client.store import Change
 from numapin_daemon.slices import Slices
@@ -234,3 +234,44 @@ async def test_it_ends_when_it_is_cancelled(server: FakeApiServer, client: ApiCl
     async with running(Informer(client, ALL, value_of, timing=FAST).run()):
         await eventually(lambda: bool(server.watchers))
     await eventually(lambda: not server.watchers)
+
+
+async def test_catching_up_ends_a_quiet_watch_for_one_whose_bookmark_comes_soon(
+    server: FakeApiServer, client: ApiClient
+) -> None:
+    informer = Informer(client, ALL, value_of, timing=FAST)
+    async with running(informer.run()):
+        await eventually(lambda: bool(server.watchers))
+        server.version += 5  # as objects of other kinds change
+        async with running(informer.catch_up()) as caught_up:
+            await eventually(lambda: short_watches(server))
+            assert not caught_up.done()
+            server.bookmark()
+            await eventually(caught_up.done)
+        await informer.catch_up()
+        assert len(server.snapshots) <= 1
+
+
+async def test_a_watch_that_stays_behind_is_replaced_by_a_list(
+    server: FakeApiServer, client: ApiClient
+) -> None:
+    informer = Informer(client, ALL, value_of, timing=FAST)
+    async with running(informer.run()):
+        await eventually(lambda: bool(server.watchers))
+        place = (CONFIG_MAPS.collection_path(), "ns", "a")
+        body = config_map("a", "1")
+        server.version += 5
+        body["metadata"]["resourceVersion"] = str(server.version)
+        server.objects[place] = body  # no watch hears of it
+        async with running(informer.catch_up()) as caught_up:
+            for number in range(SHORT_WATCHES):
+                await eventually(lambda: len(short_watches(server)) > number)  # noqa: B023
+                await eventually(lambda: bool(server.watchers))
+                server.send(None)
+            await eventually(caught_up.done)
+    assert informer.items == {Key("a", "ns"): "1"}
+
+
+def short_watches(server: FakeApiServer) -> list[str]:
+    asked = [x.query["timeoutSeconds"] for x in server.requests if x.query.get("watch")]
+    return [seconds for seconds in asked if seconds == "3"]
