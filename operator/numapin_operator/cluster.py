@@ -14,6 +14,7 @@ from numapin_client.events import WARNING, Event, Reporter, post_event
 from numapin_client.resources import (
     CPU_POLICIES,
     NODE_ASSIGNMENTS,
+    NODES,
     PODS,
     Json,
     Key,
@@ -21,8 +22,10 @@ from numapin_client.resources import (
 )
 from numapin_daemon.slices import Slices
 from numapin_operator.observe.history import Versions
+from numapin_operator.observe.informers import decode_pod
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
 from numapin_operator.observe.versioned_cache import Listed, Versioned
+from numapin_operator.placement import PodView
 
 T = TypeVar("T", bound=Versioned)
 
@@ -68,6 +71,12 @@ class Cluster(Protocol):
         self, name: str, before: AssignmentView | None = None
     ) -> AssignmentView | None:
         """One NodeAssignment; None if it does not exist. `before` is an earlier state of it."""
+
+    async def read_node(self, name: str) -> NodeView | None:
+        """One Node; None if it does not exist."""
+
+    async def read_pod(self, key: Key) -> PodView | None:
+        """One pod; None if it does not exist."""
 
     async def create_assignment(self, node: NodeView, spec: NodeAssignmentSpec) -> AssignmentView:
         """Create a node's NodeAssignment, owned by the node."""
@@ -135,6 +144,20 @@ class ApiCluster:
         except NotFoundError:
             return None
         return AssignmentView.decode(body, before)
+
+    async def read_node(self, name: str) -> NodeView | None:
+        """One Node, as of now."""
+        try:
+            return NodeView.decode(await self._api.get(NODES, Key(name)))
+        except NotFoundError:
+            return None
+
+    async def read_pod(self, key: Key) -> PodView | None:
+        """One pod, as of now."""
+        try:
+            return decode_pod(await self._api.get(PODS, key))
+        except NotFoundError:
+            return None
 
     async def create_assignment(self, node: NodeView, spec: NodeAssignmentSpec) -> AssignmentView:
         """Create; raises AlreadyExistsError if it exists."""

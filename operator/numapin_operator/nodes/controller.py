@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +16,7 @@ from numapin_client.errors import (
     NotFoundError,
 )
 from numapin_operator.cluster import Cluster
+from numapin_operator.nodes.absence import Absences, BehindError
 from numapin_operator.nodes.decide import Decision, NodePicture, Write, decide
 from numapin_operator.nodes.evictable import consequence
 from numapin_operator.nodes.eviction import Evictor
@@ -23,6 +25,7 @@ from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.mirror_pods import with_static_uids
 from numapin_operator.observe.records import AssignmentView
+from numapin_operator.placement import PodView
 from numapin_operator.policies.selection import mark_selected
 from numapin_operator.policies.status import stalled
 from numapin_operator.policies.status_writer import StatusWriter
@@ -63,6 +66,7 @@ class Controller:
     ) -> None:
         self._cluster, self._state = cluster, state
         self._queue, self._outputs = queue, outputs
+        self._absences = Absences(cluster, state)
         self._defects: dict[str, str] = {}
 
     async def work(self, leading: asyncio.Event) -> None:
@@ -119,7 +123,8 @@ class Controller:
             ClientError: its assignment cannot be written now.
         """
         for attempt in range(1, ATTEMPTS + 1):
-            picture = self._picture(name)
+            late = await self._confirm_absences(name)
+            picture = self._picture(name, late)
             decision = decide(picture)
             try:
                 await self._write(picture, decision)
@@ -133,13 +138,30 @@ class Controller:
             else:
                 self._outputs.statuses.set_outcome(name, decision.outcome)
                 self._outputs.evictor.offer(name)
+                if late:
+                    raise BehindError(f"Pod {pod.namespace}/{pod.name}" for pod in late)
                 return
 
-    def _picture(self, name: str) -> NodePicture:
+    async def _confirm_absences(self, name: str) -> tuple[PodView, ...]:
+        """Pods with CPUs on a node that exist although their watch has not delivered them yet.
+
+        Raises:
+            BehindError: the Node itself is such an object.
+            ClientError: it is not known whether an object is gone.
+        """
+        assignment = self._state.assignments.get(name)
+        if assignment is None:
+            return ()
+        await self._absences.confirm_node(assignment)
+        return await self._absences.missing_pods(assignment, self._picture(name).pods)
+
+    def _picture(self, name: str, late: Sequence[PodView] = ()) -> NodePicture:
         state = self._state
         node = state.nodes.get(name)
         ranked = state.policies_of(name)
         pods = tuple(state.pods_on(name))
+        observed = {pod.uid for pod in pods}
+        pods += tuple(pod for pod in late if pod.uid not in observed)
         if node is not None:
             pods = with_static_uids(pods, node.uid)
         if ranked:

@@ -8,6 +8,7 @@ from numapin_client.resources import Key
 from numapin_operator.observe.pod_index import PodIndex
 from numapin_operator.observe.ranking import Ranking
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
+from numapin_operator.observe.tombstones import Tombstones
 from numapin_operator.observe.versioned_cache import Listed, VersionedCache
 from numapin_operator.placement import PodView
 
@@ -39,6 +40,7 @@ class ClusterState:
         policies: CpuPolicies by name.
         assignments: NodeAssignments by name, which is their node's.
         namespaces: the labels of each namespace.
+        gone: Nodes and pods that were observed and are gone.
     """
 
     wake: Wake
@@ -48,6 +50,7 @@ class ClusterState:
     policies: VersionedCache[PolicyView] = field(default_factory=VersionedCache)
     assignments: VersionedCache[AssignmentView] = field(default_factory=VersionedCache)
     namespaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    gone: Tombstones = field(default_factory=Tombstones)
     _pods: PodIndex = field(default_factory=PodIndex)
     _ranking: Ranking = field(init=False)
 
@@ -73,13 +76,18 @@ class ClusterState:
 
     def put_node(self, node: NodeView) -> None:
         """Take in a node. A kubelet's heartbeat changes nothing that is observed."""
-        if self.nodes.get(node.name) != node:
+        before = self.nodes.get(node.name)
+        if before != node:
+            if before is not None and before.uid != node.uid:
+                self.gone.add(before.uid)
             self.nodes[node.name] = node
             self._node_changed(node.name)
 
     def drop_node(self, name: str) -> None:
         """Take in that a node was deleted."""
-        if self.nodes.pop(name, None) is not None:
+        node = self.nodes.pop(name, None)
+        if node is not None:
+            self.gone.add(node.uid)
             self._node_changed(name)
 
     def put_pod(self, key: Key, pod: PodView) -> None:
@@ -87,6 +95,9 @@ class ClusterState:
         before = self._pods.get(key, pod.node)
         if before == pod:
             return
+        if before is not None and before.uid != pod.uid:
+            self.gone.add(before.uid)
+        self.gone.discard(pod.uid)
         self._pods.put(key, pod)
         ends = pod.terminal or pod.deleting
         ended = before is not None and (before.terminal or before.deleting)
@@ -94,7 +105,9 @@ class ClusterState:
 
     def drop_pod(self, key: Key, node: str) -> None:
         """Take in that a pod of a node has ended or was deleted."""
-        if self._pods.drop(key, node):
+        before = self._pods.get(key, node)
+        if before is not None and self._pods.drop(key, node):
+            self.gone.add(before.uid)
             self.wake(node, urgent=True)
 
     def put_namespace(self, name: str, labels: Mapping[str, str]) -> None:

@@ -14,10 +14,12 @@ from numapin_client.errors import (
     NotFoundError,
     TooManyRequestsError,
 )
+from numapin_client.resources import Key
 from numapin_operator.cluster import PodEvent
 from numapin_operator.observe.history import Versions
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
 from numapin_operator.observe.versioned_cache import Listed
+from numapin_operator.placement import PodView
 
 Body = dict[str, Any]
 
@@ -39,6 +41,7 @@ BLOCKED_BY_BUDGET: Body = {
 class FakeCluster:
     """Implements `Cluster`; `policies` and `assignments` are the objects in it, by name.
 
+    `nodes` and `pod_views` are what can be read one by one.
     `pods` maps namespace and name to a UID; `budget` is how many may be evicted.
     `writes` counts what was written; `failures` are raised one by one by the next calls.
     """
@@ -49,6 +52,8 @@ class FakeCluster:
         self.assignments: dict[str, Body] = {}
         self.events: list[PodEvent] = []
         self.pods: dict[tuple[str, str], str] = {}
+        self.nodes: dict[str, NodeView] = {}
+        self.pod_views: dict[Key, PodView] = {}
         self.budget = 1000
         self.writes = 0
         self.failures: list[ClientError] = []
@@ -98,6 +103,14 @@ class FakeCluster:
         self._fail()
         body = self.assignments.get(name)
         return AssignmentView.decode(body, before) if body else None
+
+    async def read_node(self, name: str) -> NodeView | None:
+        self._fail()
+        return self.nodes.get(name)
+
+    async def read_pod(self, key: Key) -> PodView | None:
+        self._fail()
+        return self.pod_views.get(key)
 
     async def create_assignment(self, node: NodeView, spec: NodeAssignmentSpec) -> AssignmentView:
         self._write()

@@ -13,6 +13,7 @@ from numapin_client.errors import (
     NotFoundError,
     TooManyRequestsError,
 )
+from numapin_client.resources import Key
 from numapin_operator.cluster import Cluster, PodEvent
 from numapin_operator.observe.records import NodeView
 from support.values.operator import enforcer_status
@@ -98,6 +99,18 @@ class ClusterContract:
 
     async def test_what_is_not_there_reads_as_none(self, world: World) -> None:
         assert await world.cluster.read_assignment("nowhere") is None
+
+    async def test_nodes_and_pods_are_read_one_by_one(self, world: World) -> None:
+        node = await world.add_node()
+        made = await world.add_pod(node.name)
+        read = await world.cluster.read_node(node.name)
+        assert read is not None
+        assert (read.name, read.uid) == (node.name, node.uid)
+        pod = await world.cluster.read_pod(Key(made.pod, made.namespace))
+        assert pod is not None
+        assert (pod.uid, pod.node, pod.terminal) == (made.uid, node.name, False)
+        assert await world.cluster.read_node("nowhere") is None
+        assert await world.cluster.read_pod(Key("no-such-pod", "default")) is None
 
     async def test_creating_twice_is_refused(self, world: World) -> None:
         node = await world.add_node()

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
+from numapin_client.resources import Key
 from numapin_operator.cluster import PodEvent
 from numapin_operator.observe.records import NodeView
 from support.fakes.cluster import FakeCluster
 from support.fakes.cluster_contract import FOREIGN_OWNER, ClusterContract
-from support.values.operator import node_view
+from support.values.operator import node_view, pod_view
 
 
 class FakeWorld:
@@ -18,7 +19,9 @@ class FakeWorld:
         self._names = (f"name-{number}" for number in count())
 
     async def add_node(self) -> NodeView:
-        return node_view(next(self._names))
+        node = node_view(next(self._names))
+        self.cluster.nodes[node.name] = node
+        return node
 
     async def put_policy(self, spec: dict[str, Any]) -> str:
         name = next(self._names)
@@ -33,8 +36,10 @@ class FakeWorld:
 
     async def add_pod(self, node: str) -> PodEvent:
         name = next(self._names)
-        self.cluster.pods["default", name] = "uid"
-        return PodEvent("default", name, "uid", "NotEnoughCPUs", "wanted 4, 2 free")
+        pod = pod_view(name, node=node)
+        self.cluster.pods["default", name] = pod.uid
+        self.cluster.pod_views[Key(name, "default")] = pod
+        return PodEvent("default", name, pod.uid, "NotEnoughCPUs", "wanted 4, 2 free")
 
     async def block_evictions(self, pod: PodEvent) -> None:
         self.cluster.budget = 0
