@@ -54,10 +54,15 @@ class Ranking:
         """Rank one policy again on every node; returns the nodes where that made a difference."""
         policy = self._policies.get(name)
         changed = []
+        known: dict[tuple[tuple[str, ...], bool], tuple[str, ...]] = {}  # many nodes are alike
         for node, view in self._nodes.items():
             before = self._ranked.get(node, ())
             selected = policy is not None and _selects(policy, view.labels)
-            if (selected or name in before) and self._put(node, self._with(before, name, selected)):
+            if not selected and name not in before:
+                continue
+            if (before, selected) not in known:
+                known[before, selected] = self._with(before, name, selected)
+            if self._put(node, known[before, selected]):
                 changed.append(node)
         return changed
 

@@ -48,6 +48,7 @@ class StatusWriter:
         self._tally = Tally()
         self._planned: set[str] = set()
         self._all_planned = False
+        self._rankings: dict[str, tuple[str, ...]] = {}
         self._changed: set[str] = set()
         self._worker = Worker("policy statuses", self._work, clock=self._clock)
         state.policy_changed, state.ranking_changed = self.policy_changed, self.set_ranking
@@ -60,9 +61,12 @@ class StatusWriter:
             self.policy_changed(policy)
 
     def set_ranking(self, node: str, ranked: tuple[str, ...]) -> None:
-        """Take in the names of the policies that select a node, the governing one first."""
-        for policy in self._tally.rank(node, ranked):
-            self.policy_changed(policy)
+        """Take in the names of the policies that select a node, the governing one first.
+
+        A new policy changes all nodes at once; they are counted later, in slices.
+        """
+        self._rankings[node] = ranked
+        self._worker.request()
 
     def policy_changed(self, name: str) -> None:
         """Have this policy's status written if it differs."""
@@ -74,11 +78,12 @@ class StatusWriter:
         await self._worker.run()
 
     async def _work(self) -> float | None:
-        if not self._changed:
+        if not (self._changed or self._rankings):
             return None  # the last run gathered what was requested meanwhile
         await self._leading.wait()
         await self._wait_for_first_plans()
         await self._clock.sleep(GATHER_SECONDS)
+        await self._count_rankings()
         failed, self._changed = self._changed, set()
         try:
             failed = await self.write(failed)
@@ -95,6 +100,12 @@ class StatusWriter:
             await self._clock.sleep(GATHER_SECONDS)
         self._all_planned = True
         self._planned.clear()
+
+    async def _count_rankings(self) -> None:
+        slices = Slices(self._clock)
+        while self._rankings:
+            self._changed |= self._tally.rank(*self._rankings.popitem())
+            await slices.rest()
 
     async def write(self, names: Iterable[str]) -> set[str]:
         """Write the statuses of these policies where they differ.
@@ -119,6 +130,7 @@ class StatusWriter:
         return failed
 
     async def _write_one(self, name: str) -> None:
+        await self._count_rankings()
         policy = self._state.policies.get(name)
         if policy is None or policy.deleting:
             return

@@ -42,17 +42,20 @@ class Tally:
         before, outcome = self._ranked.get(node, ()), self._outcomes.get(node)
         if before == ranked:
             return set()
-        for name in before:
+        same = before[:1] == ranked[:1]  # then only the policies that came or went are concerned
+        left = set(before) - set(ranked) if same else set(before)
+        come = set(ranked) - set(before) if same else set(ranked)
+        for name in left:
             self._policies[name].forget(node, before, outcome)
             if self._policies[name].is_empty():
                 del self._policies[name]
-        for name in ranked:
+        for name in come:
             self._policies.setdefault(name, _Nodes(name)).add(node, ranked, outcome)
         if ranked:
             self._ranked[node] = ranked
         else:
             self._ranked.pop(node, None)
-        return {*before, *ranked}
+        return left | come
 
     def judge(self, node: str, outcome: NodeOutcome | None) -> set[str]:
         """Take in the outcome of a node's governing policy, None if none governs it.

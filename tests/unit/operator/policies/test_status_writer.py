@@ -2,14 +2,17 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
 
 from numapin_api.policystatus import CpuPolicyStatus
 from numapin_client.errors import ConnectionFailedError
+from numapin_daemon.slices import Slices
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.records import PolicyView
+from numapin_operator.policies import status_writer
 from numapin_operator.policies.status import NodeOutcome, Phase, policy_status
 from numapin_operator.policies.status_writer import (
     FIRST_PLAN_SECONDS,
@@ -107,3 +110,20 @@ async def test_a_defect_concerns_its_policy_alone(
     await statuses.clock.advance(3 * GATHER_SECONDS)
     assert statuses.written() == 2
     assert statuses.cluster.policies["odd"]["status"] == {}
+
+
+async def test_a_new_policy_on_many_nodes_is_counted_in_slices(
+    statuses: Statuses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status_writer, "Slices", partial(Slices, slice_seconds=0.0))
+    for number in range(500):
+        statuses.state.put_node(node_view(f"node-{number}"))
+    counted: set[int] = set()
+
+    def all_counted() -> bool:
+        counted.add(statuses.writer._tally.summary("policy", 1).governed)
+        return 502 in counted
+
+    await statuses.clock.advance(FIRST_PLAN_SECONDS + 2 * GATHER_SECONDS)
+    await statuses.clock.until(all_counted)
+    assert len(counted) > 10
