@@ -33,8 +33,9 @@ etcd takes a request of 1.5 MiB (1,572,864 bytes) by default. The parts add up t
 - `status.topology`: 128 KiB (131,072);
 - conditions, pools, metadata: 150,000.
 
-That is 1,521,640. Of a kubelet's 250 pods with 5 containers each, which are 1,250 entries,
-`containers` has 360 kB with names as usual (282 bytes an entry), 712,500 with the longest (570).
+That is 1,521,640. The 250 pods of a kubelet with 5 containers each, 1,250 entries, take 360 kB with
+names as usual (282 bytes an entry). If every name is as long as Kubernetes allows, there is room
+for 1,056 entries.
 """
 
 MAX_BLOCKS: Final = 64
