@@ -51,16 +51,18 @@ demo: setup system  ## run the example policy and pods on a real one-node Kubern
 lab: setup system  ## bring up a real one-node Kubernetes in .lab (docs/lab.md: status, down)
 	$(BIN)/python -m numapin_lab up
 
-# What runs by itself; pod_server.py is a part of informer.py, and hostile measures nothing.
+# What runs by itself; pod_server.py and pictures.py are parts of others, and hostile measures nothing.
 ONLY := *
 SCRIPTS := $(wildcard $(foreach name,$(ONLY),benchmarks/$(name).py benchmarks/$(name)/run.py))
-BENCHMARKS := $(filter-out benchmarks/pod_server.py benchmarks/hostile/run.py,$(SCRIPTS))
+BENCHMARKS := $(filter-out benchmarks/pod_server.py benchmarks/pictures.py benchmarks/hostile/run.py,$(SCRIPTS))
 
 bench: setup system  ## run all benchmarks (ONLY="enforcing placement": only these)
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done
 
 scale: setup system  ## measure the operator with 500 to 5,000 nodes (an hour, 12 GiB of memory)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python benchmarks/scale/run.py --nodes 500,1000,2000,5000 --output docs/images/scale.json
+	$(BIN)/python benchmarks/scale/plot.py docs/images/scale.json
 
 hostile: setup system  ## an hour of random valid and hostile objects against the operator
 	$(BIN)/python benchmarks/hostile/run.py --minutes 60

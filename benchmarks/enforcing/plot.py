@@ -7,35 +7,24 @@ identical figures. It needs matplotlib: `pip install 'numapin[bench]'`.
 import argparse
 import json
 import statistics
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-try:
-    import matplotlib as mpl
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Picture
-    from matplotlib.ticker import (
-        FixedFormatter,
-        FixedLocator,
-        FuncFormatter,
-        NullFormatter,
-        NullLocator,
-    )
-except ModuleNotFoundError as missing:
-    raise SystemExit(f"{missing.msg}: pip install 'numapin[bench]'") from None
+sys.path.append(str(Path(__file__).parents[1]))
 
-STYLE = {
-    "font.family": ["sans-serif"],
-    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "sans-serif"],
-    "font.size": 11,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "numapin",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-}
+from matplotlib.ticker import (
+    FixedFormatter,
+    FixedLocator,
+    FuncFormatter,
+    NullFormatter,
+    NullLocator,
+)
+from pictures import Axes, Colours, Picture, paint, save
+
 PHASES = {
     "alone": "alone",
     "unpinned": "beside 6 busy containers",
@@ -49,23 +38,6 @@ KINDS = {
 Read = Callable[[Sequence[float], Sequence[float]], float]
 NEVER_MS, LEAST_MS = 30_000.0, 1.0
 """The longest time that was waited for a repair; below the least, the axis has only zero."""
-
-
-@dataclass(frozen=True)
-class Colours:
-    """The colours of one kind of page."""
-
-    page: str
-    ink: str
-    faint: str
-    numapin: str
-    kubelet: str
-
-
-THEMES = {
-    "light": Colours("#ffffff", "#24292f", "#d0d7de", "#0969da", "#bc4c00"),
-    "dark": Colours("#0d1117", "#e6edf3", "#30363d", "#58a6ff", "#f0883e"),
-}
 
 
 def isolation(runs: Sequence[Mapping[str, Any]], colours: Colours) -> Picture:
@@ -93,7 +65,7 @@ def isolation(runs: Sequence[Mapping[str, Any]], colours: Colours) -> Picture:
         for line in axes.get_lines():
             if line.get_gid() == "run":
                 line.set_color(colours.numapin)
-        _paint(axes, colours)
+        paint(axes, colours)
     return picture
 
 
@@ -135,7 +107,7 @@ def sharing(parts: Mapping[str, Any], colours: Colours) -> Picture:
         axes.grid(axis="x", color=colours.faint, linewidth=0.8)
         axes.set_axisbelow(True)
         axes.tick_params(axis="y", length=0, pad=10)
-        _paint(axes, colours)
+        paint(axes, colours)
     _logarithmic(panels[-1, 0])
     return picture
 
@@ -169,15 +141,6 @@ def _rows(parts: Mapping[str, Any], kind: str) -> dict[str, list[float | None]]:
     return {who: found[who] for who in sorted(found, key=lambda who: who != "numapin")}
 
 
-def _paint(axes: Axes, colours: Colours) -> None:
-    axes.set_facecolor(colours.page)
-    axes.tick_params(colors=colours.ink, which="both")
-    axes.xaxis.label.set_color(colours.ink)
-    axes.yaxis.label.set_color(colours.ink)
-    for spine in axes.spines.values():
-        spine.set_color(colours.faint)
-
-
 def main() -> None:
     """Draw the pictures for which the file has figures."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -189,14 +152,10 @@ def main() -> None:
     options = parser.parse_args()
     document = json.loads(options.file.read_text())
     folder = options.folder or options.file.parent
-    with mpl.rc_context(STYLE):
-        for theme, colours in THEMES.items():
-            pictures = {"sharing": sharing(document["parts"], colours)}
-            if "isolation" in document:
-                pictures["isolation"] = isolation(document["isolation"], colours)
-            for name, picture in pictures.items():
-                place = folder / f"{name}-{theme}.{options.format}"
-                picture.savefig(place, metadata={"Date": None} if options.format == "svg" else None)
+    pictures = {"sharing": partial(sharing, document["parts"])}
+    if "isolation" in document:
+        pictures["isolation"] = partial(isolation, document["isolation"])
+    save(pictures, folder, options.format)
 
 
 if __name__ == "__main__":

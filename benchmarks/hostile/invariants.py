@@ -47,6 +47,8 @@ class Checks:
     slowest_probe: float = 0.0
     probes: int = 0
     refusals_told: int = 0
+    _led: float = 0.0
+    _unready_told: bool = False
     _refused: dict[tuple[str, str], tuple[Key, float]] = field(default_factory=dict)
     _told: set[tuple[str, str]] = field(default_factory=set)
 
@@ -87,7 +89,12 @@ class Checks:
         except ChildProcessError as error:
             self.report("the operator never ends", str(error))
             return
-        if not leads and time.monotonic() - operator.started > self.bounds.placed:
+        now = time.monotonic()
+        if leads or operator.ended:
+            self._led, self._unready_told = now, False
+        since = max(self._led, operator.started)
+        if now - since > self.bounds.placed and not self._unready_told:
+            self._unready_told = True
             self.report("the operator stays ready", f"{operator.readiness()!r}")
 
     async def control_nodes(self) -> None:

@@ -6,7 +6,7 @@ Three authors work side by side: a tenant who creates, changes and deletes pods;
 enforcer and kubelet lie; an administrator who writes absurd policies. Beside them are control nodes
 with a policy and pods of their own. All the time it is checked that
 
-    the operator never ends, stays ready, and its loop never stands still,
+    the operator never ends, its loop never stands still, and it leads but for short times,
     the lasting pods of the control nodes keep exactly their CPUs,
     a new pod on a control node is placed within a bound,
     no CPU has two owners in any NodeAssignment,
