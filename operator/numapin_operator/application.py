@@ -13,6 +13,7 @@ from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.loop_lag import LoopLag
 from numapin_daemon.probes import Health
+from numapin_daemon.slices import Slices
 from numapin_operator.cluster import Cluster
 from numapin_operator.leadership import Leadership
 from numapin_operator.nodes.controller import Controller, Outputs
@@ -127,6 +128,11 @@ class Application:
             # Generations and versions repeat themselves, so nothing that was decoded is of use.
             assignments = await self._cluster.list_assignments()
         policies = await self._cluster.list_policies()
+        if not older:
+            slices = Slices(self._clock)
+            for one in assignments.states:
+                state.put_assignment_view(one)
+                await slices.rest()
         state.replace_assignments(assignments, start_over=older)
         state.replace_policies(policies, start_over=policies.version < seen.policies)
 

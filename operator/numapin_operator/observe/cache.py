@@ -144,18 +144,20 @@ class ClusterState:
         self._policies_changed(before, take_in(listed))
 
     def put_assignment(self, body: Json) -> None:
-        """Take in an assignment; a late state of it changes nothing.
+        """Take in an assignment; a late state of it changes nothing."""
+        name, version = _name_and_version(body)
+        if self.assignments.is_newer(name, version):
+            self.put_assignment_view(AssignmentView.decode(body, self.assignments.get(name)))
+
+    def put_assignment_view(self, state: AssignmentView) -> None:
+        """Take in a decoded assignment, unless it is not newer than what is known.
 
         A container that no longer runs is urgent: a pod may wait for its CPUs.
         """
-        name, version = _name_and_version(body)
-        if not self.assignments.is_newer(name, version):
-            return
-        before = self.assignments.get(name)
-        state = AssignmentView.decode(body, before)
-        self.assignments.put(state)
-        ended = before is not None and set(before.status.running) - set(state.status.running)
-        self.wake(name, urgent=bool(ended))
+        before = self.assignments.get(state.name)
+        if self.assignments.put(state):
+            ended = before is not None and set(before.status.running) - set(state.status.running)
+            self.wake(state.name, urgent=bool(ended))
 
     def drop_assignment(self, body: Json) -> None:
         """Take in that an assignment was deleted; `body` is its last state."""
