@@ -28,7 +28,8 @@ from numapin_enforcer.cgroups.mounts import NoCpusetError
 from numapin_enforcer.cgroups.naming import InvalidIdError
 from numapin_enforcer.hardware.discovery import DiscoveryError
 from numapin_enforcer.hardware.hotplug import Machine
-from numapin_enforcer.node.lock import NodeLock, wait_for_lock
+from numapin_enforcer.node.heartbeat import Heartbeat, keep_alive
+from numapin_enforcer.node.lock import LockLostError, NodeLock, wait_for_lock
 from numapin_enforcer.node.realtime import raise_priority
 from numapin_enforcer.release import ReleaseError, lock_for_release, release_all
 from numapin_enforcer.runtime.container_names import ContainerNames
@@ -51,6 +52,7 @@ _EXPECTED = (
     CgroupError,
     DiscoveryError,
     InvalidIdError,
+    LockLostError,
     LoginError,
     NoCpusetError,
     ReleaseError,
@@ -91,7 +93,9 @@ async def _run(settings: Settings) -> None:
     await wait_for_lock(lock, ended)
     if ended.is_set():
         return
-    async with AsyncExitStack() as stack:
+    heartbeat = Heartbeat(settings.run_dir)
+    async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
+        alive = group.create_task(keep_alive(heartbeat, lock), name="heartbeat")
         kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
         login = find_login(kubeconfig, os.environ)
         api = await stack.enter_async_context(connect(login, user_agent="numapin-enforcer"))
@@ -99,14 +103,13 @@ async def _run(settings: Settings) -> None:
         agent = _build_agent(settings, api, runtime, wake)
         health = agent.reporter.health.health()
         await stack.enter_async_context(serve_probes(health, settings.health_address))
-        async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(work, name=name)
-                for name, work in _tasks(agent, settings.resync_seconds).items()
-            ]
-            await ended.wait()
-            for task in tasks:
-                task.cancel()
+        tasks = [
+            group.create_task(work, name=name)
+            for name, work in _tasks(agent, settings.resync_seconds).items()
+        ]
+        await ended.wait()
+        for task in (*tasks, alive):
+            task.cancel()
 
 
 def _tasks(agent: Agent, resync_seconds: float) -> dict[str, Coroutine[Any, Any, None]]:

@@ -25,9 +25,9 @@ In a pod the service account leads to the API server; elsewhere --kubeconfig, KU
 ~/.kube/config does."""
 
 _STANDBY_DESCRIPTION: Final = """\
-Stands by for this node's enforcer. While the enforcer does not run (it crashed, or is replaced),
-the standby keeps new pods off the exclusive CPUs of others, by the assignment that the enforcer
-saved on the node. It pins no container and reports nothing. It stops when the enforcer
+Stands by for this node's enforcer. While the enforcer does not run (it crashed, is replaced, or
+hangs), the standby keeps new pods off the exclusive CPUs of others, by the assignment that the
+enforcer saved on the node. It pins no container and reports nothing. It stops when the enforcer
 runs again."""
 
 _STANDBY_EPILOG: Final = """\
@@ -46,6 +46,7 @@ class NodeSettings:
     procfs: Path
     cgroup_root: str
     state_dir: Path
+    run_dir: Path | None
     kubelet_state_dir: Path
     log_format: Literal["text", "json"]
 
@@ -113,6 +114,14 @@ _HOST: Final = (
     _folder("--cgroupfs", "/sys/fs/cgroup", "the host's cgroups"),
     _folder("--procfs", "/proc", "the host's procfs"),
     _folder("--state-dir", "/var/lib/numapin", "where the last accepted assignment is stored"),
+    Option(
+        "--run-dir",
+        None,
+        "a folder in memory, below /run, where the enforcer shows that it makes progress; without "
+        "it the standby fences only while the enforcer does not run, not while it hangs",
+        type=Path,
+        metavar="DIR",
+    ),
     _folder(
         "--kubelet-state-dir",
         "/var/lib/kubelet",

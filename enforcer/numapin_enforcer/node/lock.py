@@ -6,6 +6,8 @@ import fcntl
 import logging
 import os
 import stat
+import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -122,6 +124,40 @@ class NodeLock:
     def _close(self) -> None:
         os.close(self._file)
         self._file = -1
+
+
+class LockWait:
+    """Waits for the lock in a thread, so that its caller can do something else meanwhile."""
+
+    def __init__(self, lock: NodeLock, retry_seconds: float) -> None:
+        """Args: if the file does not exist yet, look for it again after `retry_seconds`."""
+        self._lock, self._retry_seconds = lock, retry_seconds
+        self._done, self._error = threading.Event(), OSError()
+        self._failed = False
+        threading.Thread(target=self._acquire, name="lock", daemon=True).start()
+
+    def acquired(self, timeout_seconds: float | None) -> bool:
+        """Whether the lock was acquired within so much time; None waits as long as it takes.
+
+        Raises:
+            OSError: the file cannot be opened.
+        """
+        done = self._done.wait(timeout_seconds)
+        if done and self._failed:
+            raise self._error
+        return done
+
+    def _acquire(self) -> None:
+        while True:
+            try:
+                self._lock.acquire()
+            except FileNotFoundError:  # no enforcer has run here yet
+                time.sleep(self._retry_seconds)
+                continue
+            except OSError as error:
+                self._error, self._failed = error, True
+            self._done.set()
+            return
 
 
 async def acquire_from_standby(lock: NodeLock, clock: Clock | None = None) -> bool:

@@ -48,6 +48,28 @@ def fence(
     return contain(tree, wanted, topology)
 
 
+def fence_new(
+    spec: NodeAssignmentSpec, tree: Tree, naming: CgroupNaming, topology: Topology
+) -> dict[str, Desired]:
+    """As `fence`, but only for cgroups that nothing has set since they were created.
+
+    For the time in which an enforcer has the lock and makes no progress: what it has set stays,
+    because it may follow a newer spec than the saved one, and may go on at any moment.
+
+    Args: as for `fence`.
+    """
+    fenced = fence(spec, tree, naming, topology)
+    wanted: dict[str, Desired] = {}
+    for path, parent in tree.parents.items():
+        one = tree.cgroups[path]
+        is_class = naming.parse(path).kind is Kind.QOS
+        is_new = not is_class and _as_created(tree, one, tree.cgroups[parent])
+        wanted[path] = fenced[path] if is_new else Desired(one.effective_cpus, one.effective_mems)
+    root = tree.cgroups[tree.root]
+    contained = contain(tree, wanted, topology)
+    return contained | {tree.root: Desired(root.effective_cpus, root.effective_mems)}
+
+
 def breached(tree: Tree, wanted: Mapping[str, Desired]) -> bool:
     """True if any cgroup has CPUs it must not use, or none at all."""
     return any(one.effective_cpus != wanted[path].cpus for path, one in tree.cgroups.items())

@@ -3,7 +3,7 @@
 import logging
 import select
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Final, NoReturn
@@ -16,11 +16,12 @@ from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.hardware.hotplug import Machine
+from numapin_enforcer.node.heartbeat import Heartbeat
 from numapin_enforcer.node.kubelet_checkpoint import static_policy_conflict
-from numapin_enforcer.node.lock import NodeLock
+from numapin_enforcer.node.lock import LockWait, NodeLock
 from numapin_enforcer.plan.desired import Desired
 from numapin_enforcer.plan.desired_cache import DesiredCache
-from numapin_enforcer.plan.fence import breached, fence
+from numapin_enforcer.plan.fence import breached, fence, fence_new
 from numapin_enforcer.plan.writes import Plan, plan
 from numapin_enforcer.reconciler import Converged, Reconciler
 from numapin_enforcer.schedule import Schedule
@@ -32,6 +33,7 @@ LOG: Final = logging.getLogger(__name__)
 # Log texts that the lab's chaos run and the benchmarks search for.
 STANDING_BY: Final = "standing by"
 ENFORCER_AWAY: Final = "the enforcer does not run: keeping new pods off exclusive CPUs of others"
+ENFORCER_HANGS: Final = "the enforcer hangs: keeping new cgroups off exclusive CPUs of others"
 FENCED: Final = "fenced"
 
 RESYNC_SECONDS: Final = 1.0
@@ -60,6 +62,15 @@ class FenceGoal:
         return plan(tree, desired) if breached(tree, desired) else Plan(())
 
 
+@dataclass(frozen=True, slots=True)
+class NewCgroupsGoal(FenceGoal):
+    """No new cgroup has exclusive CPUs of another pod; all that was ever set stays."""
+
+    def desired(self, tree: Tree, cache: DesiredCache) -> Mapping[str, Desired]:
+        """What each cgroup has; a new one without exclusive CPUs of other pods."""
+        return fence_new(self.spec, tree, cache.naming, self.topology)
+
+
 class Standby:
     """Waits until the enforcer is away, fences pods meanwhile, and stops when it is back.
 
@@ -75,6 +86,7 @@ class Standby:
         self._machine = Machine(settings.sysfs, settings.procfs)
         self._saved = SavedSpec(LocalCopy(settings.state_dir, settings.node_name))
         self._lock = NodeLock(settings.state_dir)
+        self._heartbeat = Heartbeat(settings.run_dir)
         self._unwatched = ""
 
     def run(self) -> NoReturn:
@@ -85,36 +97,56 @@ class Standby:
         """
         LOG.info(STANDING_BY)
         while True:
-            try:
-                self._lock.acquire()
-            except FileNotFoundError:  # no enforcer has run here yet
-                time.sleep(RESYNC_SECONDS)
-                continue
+            self._wait_for_lock()
             LOG.info(ENFORCER_AWAY)
             with closing(self._kubepods):
                 self._fence_until_the_enforcer_is_back()
             LOG.info("the enforcer runs again")
 
+    def _wait_for_lock(self) -> None:
+        """Return once the enforcer has ended; fence new cgroups while it hangs."""
+        waiting = LockWait(self._lock, RESYNC_SECONDS)
+        look_seconds = RESYNC_SECONDS if self._settings.run_dir is not None else None
+        while not waiting.acquired(look_seconds):
+            if self._heartbeat.is_stale():
+                LOG.warning(ENFORCER_HANGS)
+                with closing(self._kubepods):
+                    self._fence_new_while_hung(waiting)
+
+    def _fence_new_while_hung(self, waiting: LockWait) -> None:
+        """Make passes without the lock, which write only what nothing else has set."""
+        fencing = Fencing(self._machine, goal=NewCgroupsGoal)
+        while not waiting.acquired(0):
+            if not self._heartbeat.is_stale():
+                LOG.info("the enforcer goes on")
+                return
+            self._make_pass(fencing)
+
     def _fence_until_the_enforcer_is_back(self) -> None:
         """Make passes until an enforcer has the lock; called, and each pass made, with it held."""
         fencing = Fencing(self._machine)
         while True:
-            began = time.thread_time()
-            pods, wait_seconds = None, RESYNC_SECONDS
-            try:
-                pods = self._kubepods.open()
-                if pods is not None and (spec := self._spec_to_enforce()) is not None:
-                    wait_seconds = fencing.make_pass(pods, spec)
-                self._log_unwatched()
-            except Exception:  # no other process fences meanwhile; one pass is one unit of work
-                LOG.exception("a pass failed unexpectedly, it will be retried")
-                self._kubepods.close()
-                pods, fencing = None, Fencing(self._machine)
-            self._lock.release()
-            time.sleep(fencing.rest_seconds(time.thread_time() - began))
-            wait_for_event(pods, fencing, wait_seconds)
+            self._make_pass(fencing, self._lock.release)
             if not self._lock.try_acquire():
                 return
+
+    def _make_pass(self, fencing: "Fencing", ended: Callable[[], object] = bool) -> None:
+        """Make one pass, call `ended`, rest, and wait until the next pass is due."""
+        began = time.thread_time()
+        pods, wait_seconds = None, RESYNC_SECONDS
+        try:
+            pods = self._kubepods.open()
+            if pods is not None and (spec := self._spec_to_enforce()) is not None:
+                wait_seconds = fencing.make_pass(pods, spec)
+            self._log_unwatched()
+        except Exception:  # no other process fences meanwhile; one pass is one unit of work
+            LOG.exception("a pass failed unexpectedly, it will be retried")
+            self._kubepods.close()
+            pods = None
+            fencing.forget()
+        ended()
+        time.sleep(fencing.rest_seconds(time.thread_time() - began))
+        wait_for_event(pods, fencing, wait_seconds)
 
     def _log_unwatched(self) -> None:
         if (problem := self._kubepods.watch_problem) != self._unwatched:
@@ -143,8 +175,10 @@ def wait_for_event(pods: PodTree | None, fencing: "Fencing", seconds: float) -> 
 class Fencing:
     """The passes of one period in which the enforcer is away."""
 
-    def __init__(self, machine: Machine, clock: Clock | None = None) -> None:
-        self._machine, self._clock = machine, clock or SystemClock()
+    def __init__(
+        self, machine: Machine, clock: Clock | None = None, goal: type[FenceGoal] = FenceGoal
+    ) -> None:
+        self._machine, self._clock, self._goal = machine, clock or SystemClock(), goal
         self._schedule = Schedule(RESYNC_SECONDS, RETRY_SECONDS)
         self._reconciler: Reconciler | None = None
 
@@ -163,7 +197,7 @@ class Fencing:
         self._machine.rescan()
         began = self._clock.monotonic()
         full = self._schedule.resync_due(began)
-        goal = FenceGoal(spec, self._machine.topology)
+        goal = self._goal(spec, self._machine.topology)
         try:
             done = self._reconciler.converge(goal, full_resync=full)
         except CgroupError as error:
@@ -173,6 +207,10 @@ class Fencing:
             self._log(done)
             self._schedule.note_pass(began, resynced=full, complete=done.complete)
         return self._schedule.wait_seconds(self._clock.monotonic())
+
+    def forget(self) -> None:
+        """Start again from nothing; the next pass may be of another tree."""
+        self._reconciler = None
 
     def rest_seconds(self, spent_seconds: float) -> float:
         """How long to rest after a pass that took so much CPU time, whatever happens."""

@@ -57,7 +57,7 @@ def test_the_standby_reads_the_enforcers_local_copy(
     settings = parse_standby_settings(standby["args"], {"NODE_NAME": "n"})
     assert parse_enforcer(enforcer["args"], {"NODE_NAME": "n"}).state_dir == settings.state_dir
     assert standby["image"] == enforcer["image"]
-    assert mounts[1].keys() == {"cgroup", "state", "cpu-manager-state"}
+    assert mounts[1].keys() == {"cgroup", "state", "run", "cpu-manager-state"}
     for volume in pods[1]["volumes"]:
         assert volume in pods[0]["volumes"]
     assert mounts[1]["state"]["mountPath"] == str(settings.state_dir)

@@ -55,6 +55,7 @@ async def node(contract: ControlPlane, kubelet: Kubelet, tmp_path: Path) -> Asyn
         "cri-socket": str(kubelet.runtime.socket),
         "cgroup-root": kubelet.root,
         "state-dir": str(tmp_path / "state"),
+        "run-dir": str(tmp_path / "run"),
         "kubelet-state-dir": str(tmp_path / "kubelet"),
         "resync-seconds": "2",
     }

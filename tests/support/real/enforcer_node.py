@@ -112,7 +112,7 @@ class Node:
 
     async def stand_by(self, **options: str) -> subprocess.Popen[bytes]:
         """Start the standby, and wait until it stands by; options replace the enforcer's."""
-        names = ("cgroup-root", "state-dir", "kubelet-state-dir")
+        names = ("cgroup-root", "state-dir", "run-dir", "kubelet-state-dir")
         given = {**{name: self.options[name] for name in names}, **options}
         command = [sys.executable, "-m", "numapin_enforcer.standby"]
         command += [f"--node-name={self.name}", *(f"--{key}={one}" for key, one in given.items())]

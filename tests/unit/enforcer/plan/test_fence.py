@@ -13,7 +13,7 @@ from numapin_enforcer.cgroups.apply import Outcome, apply
 from numapin_enforcer.cgroups.naming import Qos
 from numapin_enforcer.cgroups.tree import Tree, Version, parent
 from numapin_enforcer.cgroups.write import Step, Write
-from numapin_enforcer.plan.fence import breached, fence
+from numapin_enforcer.plan.fence import breached, fence, fence_new
 from numapin_enforcer.plan.writes import plan
 from support.fakes.kernel import KernelModel
 from support.values.kernel_laws import Watch, exclusive_containers, pool_of
@@ -173,3 +173,28 @@ def test_a_class_that_was_widened_is_narrowed_again(version: Version) -> None:
     model.write(Write("kubepods/besteffort", CpuSet(range(8)), Step.WIDEN))
     assert standby_pass(world, model, spec).complete
     assert cpus_of(model, "kubepods/besteffort") == "0-3"
+
+
+@pytest.mark.parametrize("version", Version)
+def test_while_the_enforcer_hangs_only_new_cgroups_lose_cpus(version: Version) -> None:
+    """The enforcer may have set newer sets than the saved spec has; those stay."""
+    model = KernelModel(version, EIGHT.online, MemSet((0,)), root="kubepods")
+    saved = NodeAssignmentSpec(
+        pools=Pools(reserved=CpuSet((0,)), shared=CpuSet(range(6))),
+        containers=(assigned(POD, "container-a", CpuSet((6, 7)), MemSet()),),
+    )
+    newer, fresh = "kubepods/podnewer", "kubepods/podfresh"
+    for path in ("kubepods/burstable", newer, fresh):
+        born(model, path)
+    model.write(Write(newer, CpuSet((0, 6)), Step.GRANT))
+    model.write(Write("kubepods/burstable", CpuSet((0, 7)), Step.WIDEN))
+    tree = model.read()
+    outcome = apply(plan(tree, fence_new(saved, tree, NAMING, EIGHT)).quick, model)
+    assert {write.path for write in outcome.made} == {fresh}
+    found = {path: str(one.effective_cpus) for path, one in model.read().cgroups.items()}
+    assert found == {
+        "kubepods": "0-7",
+        "kubepods/burstable": "0,7",
+        newer: "0,6",
+        fresh: "0-5",
+    }
