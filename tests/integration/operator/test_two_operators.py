@@ -5,8 +5,17 @@ from pathlib import Path
 import pytest
 
 from numapin_api import names
+from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import LEASES, Json, Key
+from support.real.holding_proxy import holding_proxy
 from support.real.operator_world import OperatorProcess, RealWorld, until
+
+KUBECONFIG = """\
+clusters: [{name: c, cluster: {server: "URL"}}]
+users: [{name: u, user: {}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+"""
 
 LEASE = Key(names.LEADER_LEASE, names.NAMESPACE)
 
@@ -50,3 +59,38 @@ async def test_the_other_operator_takes_over_when_the_leader_ends(
     finally:
         await first.kill()
         await second.stop()
+
+
+async def test_a_new_leader_whose_watches_are_late_takes_nothing_for_gone(
+    world: RealWorld, tmp_path: Path
+) -> None:
+    """A node and a pod that it has not seen: their predecessor's assignment stays as it is."""
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    first = OperatorProcess(world.operator_kubeconfig, tmp_path / "first")
+    async with holding_proxy(kubeconfig_login(str(world.operator_kubeconfig))) as proxy:
+        kubeconfig = tmp_path / "second" / "kubeconfig"
+        kubeconfig.write_text(KUBECONFIG.replace("URL", proxy.url))
+        second = OperatorProcess(kubeconfig, tmp_path / "second")
+        try:
+            await first.start("--leader-elect")
+            await until(lambda: leads(first), first.log)
+            await second.start("--leader-elect")
+            proxy.hold("nodes", "pods")
+            await world.put_policy({"reserved": {"count": 2}}, "policy")
+            node = (await world.add_node("unseen")).name
+            await until(lambda: world.spec(node), first.log)
+            await world.enforce(node)
+            await world.add_pod(node, "a")
+            await until(lambda: world.held(node), first.log)
+            before = await world.assignment(node)
+
+            await first.stop()
+            await until(lambda: "writing begins" in second.log.read_text(), second.log)
+            after = await world.assignment(node)
+            assert after["metadata"]["uid"] == before["metadata"]["uid"]
+            assert (await world.held(node))["a"] == "2-3"
+            assert "deleted an assignment" not in second.log.read_text()
+        finally:
+            await first.kill()
+            await second.stop()
