@@ -82,6 +82,13 @@ class Agent:
         if self._events is not None:
             self._events.pause()
 
+    def _note_events(self) -> None:
+        """Wake the loop; keep new cgroups off exclusive CPUs until it has planned for them."""
+        self.wake.set()
+        if self._reconciler is not None and self.kubepods.tree is not None:
+            new = self.kubepods.tree.watch.appeared
+            self._reconciler.fence_new(new, self.background.names.known)
+
     def _rest_after_vain_read(self, spent_seconds: float) -> float:
         return self._schedule.vain_read_seconds(spent_seconds, self.clock.monotonic())
 
@@ -192,7 +199,7 @@ class Agent:
         opened = self.kubepods.open()
         if opened is not None:
             loop = asyncio.get_running_loop()
-            work = (self.wake.set, self._rest_after_vain_read)
+            work = (self._note_events, self._rest_after_vain_read)
             self._events = EventReader(loop, opened.watch, *work)
             LOG.info("found the kubelet's cgroups", extra={"root": opened.naming.root})
         return opened

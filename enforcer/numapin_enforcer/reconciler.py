@@ -1,12 +1,14 @@
 """The reconciler of agent, standby and `--release`: observe, compute, plan, apply, read back."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_enforcer.cgroups.apply import Failure, Outcome, apply, unblocked
+from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.naming import CgroupNaming
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.cgroups.tree_cache import CgroupFiles, TreeCache
@@ -15,6 +17,7 @@ from numapin_enforcer.plan.desired import Desired, release
 from numapin_enforcer.plan.desired_cache import DesiredCache
 from numapin_enforcer.plan.drift import Drift, DriftDetector
 from numapin_enforcer.plan.involved import Settled, involved
+from numapin_enforcer.plan.new_cgroups import NewCgroupFence
 from numapin_enforcer.plan.writes import Plan, plan
 
 MOST_ROUNDS: Final = 8
@@ -101,6 +104,8 @@ class Reconciler:
         """The last pass, if it left nothing to do; without the writes that it made."""
         self._settled: Settled | None = None
         """What was complete and needed no write when it was planned for last."""
+        self._new_cgroups: NewCgroupFence | None = None
+        """Set while every cgroup has the CPUs that an assignment gives it."""
 
     def converge(self, goal: Goal, *, full_resync: bool) -> Converged:
         """Plan and write until nothing is left to write, for `MOST_ROUNDS` rounds at most.
@@ -131,6 +136,21 @@ class Reconciler:
         self._forget()
         return Converged(self._snapshot.observe(full_resync=full_resync))
 
+    def fence_new(self, paths: Iterable[str], names: Mapping[str, str]) -> None:
+        """Take exclusive CPUs of others from new cgroups at once; the next pass plans for them.
+
+        A write that fails is left to that pass.
+
+        Args:
+            paths: the cgroups that events have named as created, parents first.
+            names: container id to name, as the runtime lists them.
+        """
+        if self._new_cgroups is None:
+            return
+        for write in self._new_cgroups.writes(paths, names):
+            with suppress(CgroupError):
+                self._files.write(write)
+
     def _rounds(self, goal: Goal, tree: Tree | None) -> Converged:
         made: list[Write] = []
         drifts: list[Drift] = []
@@ -141,8 +161,7 @@ class Reconciler:
             drifts += self._drifts.detect(tree, desired)
             part = self._involved(tree, desired)
             steps = goal.plan(part, desired)
-            if not steps.writes and _is_complete(part, desired):
-                self._settled = (tree, desired)
+            self._note(goal, steps, (tree, desired), is_complete=_is_complete(part, desired))
             outcome = apply(steps.quick, self._files)
             made += outcome.made
             before, tree = tree, self._read_back(tree, steps.quick)
@@ -158,6 +177,14 @@ class Reconciler:
         result = (tuple(made), (), (), tuple(drifts))
         return Converged(tree, desired, *result, complete=False, stable=False)
 
+    def _note(self, goal: Goal, steps: Plan, planned: Settled, *, is_complete: bool) -> None:
+        """Remember what the plan of one round says of the tree that it was made for."""
+        if is_complete and not steps.writes:
+            self._settled = planned
+        rules, self._new_cgroups = self._cache.rules, None
+        if is_complete and not steps.quick and isinstance(goal, AssignmentGoal) and rules:
+            self._new_cgroups = NewCgroupFence(rules, self._cache.naming, planned[0])
+
     def _involved(self, tree: Tree, desired: Mapping[str, Desired]) -> Tree:
         return tree if self._settled is None else involved(tree, desired, self._settled)
 
@@ -167,7 +194,7 @@ class Reconciler:
 
     def _forget(self) -> None:
         self._drifts.forget()
-        self._steady = self._settled = None
+        self._steady = self._settled = self._new_cgroups = None
 
 
 def _is_complete(part: Tree, desired: Mapping[str, Desired]) -> bool:

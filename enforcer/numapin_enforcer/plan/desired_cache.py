@@ -30,6 +30,11 @@ class DesiredCache:
         self.naming = naming
         self._last: _Answer | None = None
 
+    @property
+    def rules(self) -> Rules | None:
+        """The rules of the last answer; None before the first."""
+        return self._last.rules if self._last is not None else None
+
     def desired(
         self, spec: NodeAssignmentSpec, tree: Tree, names: Mapping[str, str], topology: Topology
     ) -> Mapping[str, Desired]:

@@ -52,6 +52,7 @@ class Events:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor, self.reads, self.matter = descriptor, 0, True
+        self.appeared: tuple[str, ...] = ()
 
     def fileno(self) -> int:
         return self._descriptor
@@ -256,3 +257,18 @@ async def test_an_unexpected_error_is_reported_and_the_next_pass_starts_from_not
     world.model.write(Write(CONTAINER, CpuSet(range(4)), Step.PREPARE))
     await world.clock.advance(RETRY_SECONDS)
     assert (len(world.failures), world.cpus) == (1, "3")
+
+
+async def test_a_new_pod_is_kept_off_exclusive_cpus_before_the_loop_plans_for_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.wake.set()
+    await world.clock.run_tasks()
+    passes = len(world.results)
+    monkeypatch.setattr(world.agent, "_supervised_pass", lambda: None)
+    world.model.make("kubepods/podnew")
+    world.events.appeared = ("kubepods/podnew",)
+    world.events.begin()
+    await world.clock.run_tasks()
+    assert len(world.results) == passes
+    assert str(world.model.read().cgroups["kubepods/podnew"].effective_cpus) == "0-2"
