@@ -135,7 +135,8 @@ class Informer(Generic[T]):
         while True:
             try:
                 await self._compare()
-                if not self._version or self._is_hopeless():
+                in_vain = self._is_behind() and self._short_watches >= SHORT_WATCHES
+                if not self._version or in_vain:
                     await self._list()
                 await self._watch()
             except ClientError as error:
@@ -162,9 +163,6 @@ class Informer(Generic[T]):
 
     def _is_behind(self) -> bool:
         return bool(self._target) and _is_older(self._version, self._target)
-
-    def _is_hopeless(self) -> bool:
-        return self._is_behind() and self._short_watches >= SHORT_WATCHES
 
     async def _recover(self, error: ClientError) -> None:
         """Choose between resuming the watch and listing again, and wait."""
