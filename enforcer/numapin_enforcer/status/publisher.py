@@ -16,6 +16,13 @@ from numapin_enforcer.status.status_builder import Report
 LOG: Final = logging.getLogger(__name__)
 
 
+COUNTERS: Final = frozenset({"driftCount", "driftCauses"})
+"""Fields that may change with each pass, at a rate that any writer of cgroups can choose."""
+
+COUNTERS_SECONDS: Final = 1.0
+"""The least time between two writes of nothing but counters."""
+
+
 class StatusApi(Protocol):
     """What the publisher needs of the API server."""
 
@@ -44,6 +51,8 @@ class Publisher:
         self._known: Json | None = None
         self._dropped: dict[str, Any] = {}
         """What the API server left out of the last patch."""
+        self._counters_due_seconds = 0.0
+        """When nothing but counters may be written again."""
         self._worker = Worker(
             "status",
             self._write,
@@ -80,18 +89,26 @@ class Publisher:
         """Write the newest status until cancelled; a failure is retried."""
         await self._worker.run()
 
-    async def _write(self) -> None:
+    async def _write(self) -> float | None:
         """Write once, if there is an object and it has another status.
+
+        Counters alone wait until their time has come, and are written with whatever comes earlier.
+
+        Returns:
+            The seconds until they are due; None if none wait.
 
         Raises:
             ClientError: the API server did not take it.
         """
         report = self._report  # a newer one may come while this one is under way
         if report is None or self._known is None:
-            return
+            return None
         patch = self._patch(report, self._known)
         if not patch or patch == self._dropped:
-            return
+            return None
+        now_seconds = self._clock.monotonic()
+        if patch.keys() <= COUNTERS and now_seconds < self._counters_due_seconds:
+            return self._counters_due_seconds - now_seconds
         uid = self._known["metadata"]["uid"]
         body = {"metadata": {"uid": uid}, "status": patch}
         with suppress(NotFoundError):  # the watch reports when there is one again
@@ -103,6 +120,9 @@ class Publisher:
                 field_manager=ENFORCER_FIELD_MANAGER,
             )
             self._learn(answer, self._patch(report, answer))
+        if not patch.keys().isdisjoint(COUNTERS):
+            self._counters_due_seconds = now_seconds + COUNTERS_SECONDS
+        return None
 
     def _learn(self, answer: Json, left: dict[str, Any]) -> None:
         """Take in what the API server made of a patch.
