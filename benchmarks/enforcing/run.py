@@ -13,6 +13,7 @@ removed at the end. The parts; all of them run if none is named:
     kubelet    start and sharing with the kubelet's static policy instead, on the same machine
     isolation  a small service's latency, CPU share and waiting: alone, with neighbours, pinned
     weight     memory and idle CPU time of an enforcer; budget 60 MiB, 0.2 %
+    storm      a new pod is fenced, a container starts and stops, storms of events; 10 to 250 pods
 
 It needs root and takes about ten minutes. An observer reads the kernel's effective sets each
 millisecond and at every event. Figures of a machine with other work mean little: the load is
@@ -37,6 +38,7 @@ import drift
 import fence
 import isolation
 import start
+import storm
 import weight
 from labs import Bench, numapin, progress, static_kubelet
 from sharing import Effort, compare
@@ -45,11 +47,12 @@ from numapin_enforcer.cgroups.mounts import find_mounts
 from numapin_lab.errors import LabError
 from numapin_lab.measurement.figures import HEADER, Figure
 
-PARTS = ("fence", "drift", "start", "away", "sharing", "kubelet", "isolation", "weight")
+PARTS = ("fence", "drift", "start", "away", "sharing", "kubelet", "isolation", "weight", "storm")
 ON_NUMAPIN = ("drift", "start", "away", "sharing", "isolation")
 KUBELET_STARTS = 10
 FENCE_ROUNDS = 20
 WEIGHED_PODS = 100
+STORM_PODS = (10, 100, 250)
 RECONCILING = (10, 1)
 """The kubelet's reconcile period in seconds: the default, and the shortest that it accepts."""
 
@@ -97,6 +100,10 @@ class Results:
             with self.part("weight") as take:
                 work = (WEIGHED_PODS, options.assignments, options.idle_seconds)
                 for figure in weight.measure(*work):
+                    take(figure)
+        if "storm" in asked:
+            with self.part("storm") as take:
+                for figure in storm.measure(STORM_PODS):
                     take(figure)
 
     def _on_numapin(self, bench: Bench) -> None:
