@@ -25,7 +25,7 @@ class Bounds:
 
     Attributes:
         placed: from a valid pod on a control node until it has its CPUs.
-        silence: the operator's loop without an answer of /healthz.
+        silence: for which the operator's loop stands still.
         told: from a refusal until its Event.
     """
 
@@ -83,7 +83,7 @@ class Checks:
         silence = operator.silence.take().on_cpu
         self.longest_silence = max(self.longest_silence, silence)
         if silence > self.bounds.silence:
-            self.report("the loop never stands still", f"/healthz took {silence:.1f} s of its own")
+            self.report("the loop never stands still", f"the loop stood still for {silence:.1f} s")
         try:
             leads = await asyncio.to_thread(operator.leads)
         except ChildProcessError as error:

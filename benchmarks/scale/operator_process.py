@@ -6,10 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,6 @@ from typing import Any
 from numapin_lab.processes.ports import choose
 from numapin_lab.processes.usage import peak_mib, resident_mib
 
-PROBE_SECONDS = 0.1
 ANSWER_SECONDS = 120.0
 STOP_SECONDS = 30.0
 
@@ -41,12 +38,12 @@ class Memory:
 
 @dataclass(frozen=True)
 class Longest:
-    """The longest answers of /healthz, in seconds.
+    """For how long the event loop stood still at most, in seconds.
 
     Attributes:
-        longest: from the question to the answer.
-        on_cpu: without the time for which threads of the operator were ready to run and another
-            process had the CPU; on a busy machine only this is the operator's own.
+        longest: how late something that was due was run.
+        on_cpu: without the time for which the thread was ready to run and another one had the CPU;
+            on a busy machine only this is the operator's own.
     """
 
     longest: float = 0.0
@@ -54,46 +51,24 @@ class Longest:
 
 
 class Silence:
-    """Asks /healthz again and again; the longest answer is how long the loop stood still.
+    """Reads what `measured.py` writes about the event loop."""
 
-    It runs in a thread of its own, so that it does not wait for this program's other work.
-    """
-
-    def __init__(self, port: int, pid: int) -> None:
-        self._port, self._pid, self._ended = port, pid, threading.Event()
-        self._seen = Longest()
-        self._thread = threading.Thread(target=self._ask, name="healthz", daemon=True)
-        self._thread.start()
+    def __init__(self, file: Path) -> None:
+        self._file, self._at = file, 0
+        file.unlink(missing_ok=True)
+        file.touch()
 
     def take(self) -> Longest:
-        """The longest answers since the last call."""
-        seen, self._seen = self._seen, Longest()
-        return seen
-
-    def end(self) -> None:
-        """Ask no more."""
-        self._ended.set()
-
-    def _ask(self) -> None:
-        while not self._ended.wait(PROBE_SECONDS):
-            begun, waited = time.monotonic(), run_delay_seconds(self._pid)
-            if ask(self._port, "/healthz") is not None:
-                seconds = time.monotonic() - begun
-                own = max(0.0, seconds - (run_delay_seconds(self._pid) - waited))
-                before = self._seen
-                self._seen = Longest(max(before.longest, seconds), max(before.on_cpu, own))
-
-
-def run_delay_seconds(pid: int) -> float:
-    """For how long threads of a process have waited for a CPU so far.
-
-    Source: Documentation/scheduler/sched-stats.rst, /proc/PID/schedstat, second field.
-    """
-    waited = 0
-    for task in _tasks(pid):
-        with suppress(OSError):
-            waited += int((task / "schedstat").read_text().split()[1])
-    return waited / 1e9
+        """The longest silence since the last call."""
+        with self._file.open() as file:
+            file.seek(self._at)
+            text = file.read()
+            self._at = file.tell()
+        pairs = [tuple(map(float, line.split())) for line in text.splitlines()]
+        return Longest(
+            max((pair[0] for pair in pairs), default=0.0),
+            max((pair[1] for pair in pairs), default=0.0),
+        )
 
 
 def ask(port: int, path: str) -> tuple[int, str] | None:
@@ -110,16 +85,16 @@ def ask(port: int, path: str) -> tuple[int, str] | None:
 
 
 class OperatorRun:
-    """`python -m numapin_operator`, from its start to its end."""
+    """The operator, from its start to its end."""
 
     def __init__(self, kubeconfig: Path, log: Path, profile: Path | None = None) -> None:
-        """Start it; with `profile`, under cProfile, whose figures go to that file."""
+        """Start it; `profile` is a file for the figures of cProfile."""
         self.port, self.log = choose(1)[0], log
         self._read = log.stat().st_size if log.exists() else 0
-        module = ["-m", "numapin_operator"]
-        command = [sys.executable, *module]
-        if profile is not None:
-            command = [sys.executable, str(Path(__file__).with_name("profiled.py")), str(profile)]
+        lags = log.with_name("loop-lags")
+        self.silence = Silence(lags)
+        script = Path(__file__).with_name("measured.py")
+        command = (sys.executable, script, lags, profile or "-")
         options = (f"--kubeconfig={kubeconfig}", f"--health-address=127.0.0.1:{self.port}")
         self.started = time.monotonic()
         with log.open("ab") as file:
@@ -129,7 +104,6 @@ class OperatorRun:
                 stderr=file,
                 env={**os.environ, "KUBECONFIG": ""},
             )
-        self.silence = Silence(self.port, self.pid)
 
     @property
     def pid(self) -> int:
@@ -175,7 +149,6 @@ class OperatorRun:
 
     def stop(self) -> int:
         """End it as a pod is ended; its exit status."""
-        self.silence.end()
         if self._process.poll() is not None:
             return self._process.returncode
         self._process.send_signal(signal.SIGTERM)
