@@ -140,6 +140,8 @@ class Agent:
         """Accept or refuse what the API server has now."""
         body = self.assignments.body
         if body is None:
+            if self.assignments.gone and self.acceptance.retire():
+                LOG.warning("releasing every cgroup, since this node has no NodeAssignment")
             return
         if problem := self.acceptance.pop_copy_problem():
             self.reporter.ignored_copy(problem, body)

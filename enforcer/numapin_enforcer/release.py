@@ -57,12 +57,15 @@ async def release_all(
     connect: Callable[[], ServiceManager],
     state_dir: Path,
 ) -> None:
-    """Release all cgroups, reset runtime and systemd, and delete the local copy.
+    """Delete the local copy, release all cgroups, and reset runtime and systemd.
+
+    The copy is deleted in any case: a later installation must not enforce it.
 
     Raises:
         ReleaseError: a cgroup is still restricted, or the runtime or systemd may restrict it again.
         CgroupError: the tree could not be read.
     """
+    (state_dir / FILE_NAME).unlink(missing_ok=True)
     pods = kubepods.open()
     if pods is None:
         LOG.info("there is nothing to release", extra={"why": kubepods.problem})
@@ -74,7 +77,6 @@ async def release_all(
     left += [str(failure.error) for failure in quotas.update(()).failed]
     after = pods.files.read()
     released = _released(before, after, lifted)
-    (state_dir / FILE_NAME).unlink(missing_ok=True)
     for path, resources in released.items():
         left += await _update_runtime(pods, runtime, path, resources)
     left += await _reset_slices(pods, after, connect)

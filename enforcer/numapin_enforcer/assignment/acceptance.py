@@ -81,6 +81,15 @@ class Acceptance:
             self.accepted, self.refusal = offered, None
         return True
 
+    def retire(self) -> bool:
+        """Enforce nothing any more, as with `mode: None`; returns whether that is a change."""
+        if not self.enforces:
+            return False
+        self.accepted = Assignment(self.node_name, "", 0, NodeAssignmentSpec(mode="None"))
+        self.refusal = self.waiting = None
+        self.generation, self._seen = 0, ("", 0)
+        return True
+
     def _was_accepted(self, name: str, spec: NodeAssignmentSpec) -> bool:
         """Whether it is in force already: a CPU that went offline since does not change that."""
         known = self.accepted

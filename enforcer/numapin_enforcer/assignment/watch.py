@@ -1,13 +1,29 @@
 """This node's NodeAssignment, as the API server has it now."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from numapin_client.client import ApiClient, Source
+from numapin_client.errors import ClientError, NotFoundError
 from numapin_client.informer import Informer
-from numapin_client.resources import NODE_ASSIGNMENTS, Json
+from numapin_client.resources import NODE_ASSIGNMENTS, Json, Key
 from numapin_client.store import Change
+from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
+
+LOG: Final = logging.getLogger(__name__)
+
+GONE_SECONDS: Final = 60.0
+"""How long the API server must say without a break that it has no object of this node."""
+
+KIND_GONE_SECONDS: Final = 600.0
+"""The same while it says that it does not know the kind. It says so for seconds when it starts, and
+for minutes when the CRD is replaced."""
+
+LOOK_SECONDS: Final = 5.0
+"""How often to look whether the object is missing."""
 
 
 class AssignmentWatch:
@@ -19,12 +35,25 @@ class AssignmentWatch:
         node_name: str,
         observe: Callable[[Json | None], None],
         wake: asyncio.Event,
+        clock: Clock | None = None,
     ) -> None:
         """Args: `observe` is called with each version of the object; None once deleted."""
+        self._api, self._key, self._clock = api, Key(node_name), clock or SystemClock()
         source = Source(NODE_ASSIGNMENTS, field_selector=f"metadata.name={node_name}")
         self._informer: Informer[Json] = Informer(api, source, lambda body: body, self._take)
         self._observe, self._wake = observe, wake
         self._follower = Worker("assignment-watch", self._informer.run, wake=wake.set)
+        self._absence = Worker(
+            "assignment-absence",
+            self._look_for_absence,
+            expected=(ClientError,),
+            failure="it is not known whether the NodeAssignment is gone",
+            clock=self._clock,
+        )
+        self._missing: tuple[float, float] | None = None
+        """Since when the object is missing, and after how long it counts as gone."""
+        self.gone = False
+        """Whether the object was deleted, and nothing may be enforced any more."""
         self.body: Json | None = None
         """The object as the API server has it; None if it has none, or before its first answer."""
 
@@ -44,11 +73,45 @@ class AssignmentWatch:
         self._follower.request()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._follower.run(), name="assignment-watch")
+            self._absence.request()
+            tasks.create_task(self._absence.run(), name="assignment-absence")
             await self._informer.synced.wait()
             self._wake.set()
 
+    async def _look_for_absence(self) -> float:
+        """Set `gone` once the object has been missing long enough, and a direct read confirms it.
+
+        An API server that does not answer says nothing: the time then starts again.
+        """
+        delay_seconds, now = self._absence_delay_seconds(), self._clock.monotonic()
+        if delay_seconds is None or self.gone:
+            self._missing = None
+            return LOOK_SECONDS
+        if self._missing is None or self._missing[1] != delay_seconds:
+            self._missing = (now, delay_seconds)
+        if now - self._missing[0] < delay_seconds:
+            return LOOK_SECONDS
+        self._missing = None
+        try:
+            await self._api.get(NODE_ASSIGNMENTS, self._key)
+        except NotFoundError:
+            LOG.info("this node has no NodeAssignment", extra={"node": self._key.name})
+            self.gone, self.body = True, None
+            self._observe(None)
+            self._wake.set()
+        return LOOK_SECONDS
+
+    def _absence_delay_seconds(self) -> float | None:
+        """After how long the object counts as gone; None if it is there, or that is unknown."""
+        problem = self._informer.problem
+        if isinstance(problem, NotFoundError):
+            return KIND_GONE_SECONDS
+        unknown = self.problem or problem is not None
+        return None if unknown or self.body is not None else GONE_SECONDS
+
     def _take(self, changes: Sequence[Change[Json]]) -> None:
         before, self.body = self.body, changes[-1].new
+        self.gone &= self.body is None
         self._observe(self.body)
         if _spec_of(before) != _spec_of(self.body):
             self._wake.set()

@@ -109,7 +109,7 @@ class World:
         self.model.enter(CONTAINER)
         self.events, self.background = Events(descriptor), Background()
         self.kubepods = KubepodsFinder(self.model, self.events)
-        self.assignments = SimpleNamespace(body=BODY)
+        self.assignments = SimpleNamespace(body=BODY, gone=False)
         self.saved: list[Any] = []
         self.results: list[Any] = []
         self.failures: list[Any] = []
@@ -272,3 +272,20 @@ async def test_a_new_pod_is_kept_off_exclusive_cpus_before_the_loop_plans_for_it
     await world.clock.run_tasks()
     assert len(world.results) == passes
     assert str(world.model.read().cgroups["kubepods/podnew"].effective_cpus) == "0-2"
+
+
+async def test_everything_is_released_once_the_assignment_is_gone(world: World) -> None:
+    world.assignments.body = None
+    world.wake.set()
+    await world.clock.run_tasks()
+    assert world.cpus == "3"
+    world.assignments.gone = True
+    for _ in range(2):
+        world.wake.set()
+        await world.clock.run_tasks()
+    assert world.cpus == "0-3"
+    assert world.saved[-1].spec.mode == "None"
+    world.assignments.body, world.assignments.gone = BODY, False
+    world.wake.set()
+    await world.clock.run_tasks()
+    assert world.cpus == "3"

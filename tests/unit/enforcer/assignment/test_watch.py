@@ -1,0 +1,94 @@
+"""An assignment is gone once the API server has said so for a while, and a read confirms it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from numapin_client.errors import ClientError, NotFoundError
+from numapin_enforcer.assignment.watch import (
+    GONE_SECONDS,
+    KIND_GONE_SECONDS,
+    LOOK_SECONDS,
+    AssignmentWatch,
+)
+from support.fakes.manual_clock import ManualClock
+
+BODY = {"metadata": {"name": "n", "uid": "u", "generation": 1}, "spec": {"mode": "None"}}
+
+
+class World:
+    """A watch whose informer and API server say what a test wants."""
+
+    def __init__(self, start: Callable[[Awaitable[None]], None]) -> None:
+        self.clock, self.observed = ManualClock(), list[Any]()
+        self.answer: Exception | None = not_found()
+        self.reads = 0
+        api = cast("Any", SimpleNamespace(get=self._get))
+        self.watch = AssignmentWatch(api, "n", self.observed.append, asyncio.Event(), self.clock)
+        self.informer = SimpleNamespace(problem=None, synced=asyncio.Event())
+        self.informer.synced.set()
+        self.watch._informer = cast("Any", self.informer)
+        self.watch._follower = cast("Any", SimpleNamespace(problem=None))
+        self.watch._absence.request()
+        start(self.watch._absence.run())
+
+    async def _get(self, *_: object) -> Any:
+        self.reads += 1
+        if self.answer is not None:
+            raise self.answer
+        return BODY
+
+    async def wait(self, seconds: float) -> bool:
+        """Let time pass; returns whether the object counts as gone."""
+        for _ in range(int(seconds / LOOK_SECONDS)):
+            await self.clock.advance(LOOK_SECONDS)
+        return self.watch.gone
+
+
+def not_found() -> NotFoundError:
+    return NotFoundError.__new__(NotFoundError)
+
+
+@pytest.fixture
+def world(start: Callable[[Awaitable[None]], None]) -> World:
+    return World(start)
+
+
+async def test_a_missing_object_is_gone_after_a_while(world: World) -> None:
+    assert not await world.wait(GONE_SECONDS - LOOK_SECONDS)
+    assert await world.wait(2 * LOOK_SECONDS)
+    assert (world.reads, world.observed) == (1, [None])
+    world.watch._take([SimpleNamespace(new=BODY)])  # type: ignore[list-item]
+    assert not world.watch.gone
+
+
+async def test_an_object_that_a_direct_read_finds_is_not_gone(world: World) -> None:
+    world.answer = None
+    assert not await world.wait(5 * GONE_SECONDS)
+    assert world.reads > 1
+
+
+async def test_an_api_server_that_does_not_answer_says_nothing(world: World) -> None:
+    for _ in range(10):
+        assert not await world.wait(GONE_SECONDS - 2 * LOOK_SECONDS)
+        world.informer.problem = ClientError("away")
+        assert not await world.wait(3 * LOOK_SECONDS)
+        world.informer.problem = None
+    world.informer.synced.clear()
+    assert not await world.wait(5 * GONE_SECONDS)
+
+
+async def test_a_failed_read_does_not_confirm_it(world: World) -> None:
+    world.answer = ClientError("away")
+    assert not await world.wait(5 * GONE_SECONDS)
+
+
+async def test_a_missing_kind_counts_after_a_longer_while(world: World) -> None:
+    world.watch.body = BODY
+    world.informer.problem = not_found()
+    assert not await world.wait(KIND_GONE_SECONDS - LOOK_SECONDS)
+    assert await world.wait(2 * LOOK_SECONDS)
+    assert world.watch.body is None
