@@ -12,7 +12,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -75,8 +75,9 @@ def make_cgroup(path: str) -> None:
             folder.mkdir(exist_ok=True)
             for name in ("cpuset.cpus", "cpuset.mems"):
                 file = folder / name
-                if file.exists() and not file.read_text().strip():
-                    file.write_text((folder.parent / name).read_text())
+                while file.exists() and not file.read_text().strip():
+                    with suppress(PermissionError):  # the enforcer has just narrowed the parent
+                        file.write_text((folder.parent / name).read_text())
 
 
 @contextmanager

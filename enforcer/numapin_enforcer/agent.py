@@ -82,12 +82,19 @@ class Agent:
         if self._events is not None:
             self._events.pause()
 
-    def _note_events(self) -> None:
-        """Wake the loop; keep new cgroups off exclusive CPUs until it has planned for them."""
+    def _note_events(self, spent_seconds: float) -> None:
+        """Wake the loop; keep new cgroups off exclusive CPUs until it has planned for them.
+
+        Args:
+            spent_seconds: the CPU time of the read. It makes the rest after the next pass longer.
+        """
         self.wake.set()
+        began_seconds = time.thread_time()
         if self._reconciler is not None and self.kubepods.tree is not None:
             new = self.kubepods.tree.watch.appeared
             self._reconciler.fence_new(new, self.background.names.known)
+        spent_seconds += time.thread_time() - began_seconds
+        self._schedule.rest_seconds(spent_seconds, self.clock.monotonic())
 
     def _rest_after_vain_read(self, spent_seconds: float) -> float:
         return self._schedule.vain_read_seconds(spent_seconds, self.clock.monotonic())

@@ -58,10 +58,13 @@ class EventReader:
         self,
         loop: EventLoop,
         watch: EventSource,
-        on_news: Callable[[], None],
+        on_news: Callable[[float], None],
         rest_seconds: RestRule,
     ) -> None:
-        """Args: `on_news` is called once for each time of listening; it must not raise."""
+        """Args: `on_news` is called once for each time of listening, and must not raise.
+
+        Its argument is the CPU time of the read, in seconds.
+        """
         self._loop, self._watch = loop, watch
         self._on_news, self._rest_seconds = on_news, rest_seconds
         self._descriptor = watch.fileno()
@@ -80,9 +83,11 @@ class EventReader:
 
     def _read(self) -> None:
         began_seconds = time.thread_time()
-        if self._watch.collect():
+        is_news = self._watch.collect()
+        spent_seconds = time.thread_time() - began_seconds
+        if is_news:
             self.pause()
-            self._on_news()
-        elif rest_seconds := self._rest_seconds(time.thread_time() - began_seconds):
+            self._on_news(spent_seconds)
+        elif rest_seconds := self._rest_seconds(spent_seconds):
             self.pause()
             self._timer = self._loop.call_later(rest_seconds, self.listen)

@@ -166,10 +166,13 @@ def wait_for_event(pods: PodTree | None, fencing: "Fencing", seconds: float) -> 
     while (left_seconds := end_seconds - time.monotonic()) > 0:
         readable, _, _ = select.select(watches, [], [], left_seconds)
         began_seconds = time.thread_time()
-        if any(watch.collect() for watch in readable):
+        is_news = any(watch.collect() for watch in readable)
+        spent_seconds = time.thread_time() - began_seconds
+        if is_news:
+            fencing.rest_seconds(spent_seconds)  # makes the rest after the next pass longer
             return
         if readable:
-            time.sleep(fencing.vain_read_seconds(time.thread_time() - began_seconds))
+            time.sleep(fencing.vain_read_seconds(spent_seconds))
 
 
 class Fencing:

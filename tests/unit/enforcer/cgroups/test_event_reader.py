@@ -81,7 +81,7 @@ class World:
         self.reader = EventReader(self.loop, self.source, self._note, self._rest)
         self.reader.listen()
 
-    def _note(self) -> None:
+    def _note(self, _spent_seconds: float) -> None:
         self.news += 1
 
     def _rest(self, _spent_seconds: float) -> float:
