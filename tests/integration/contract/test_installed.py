@@ -157,9 +157,13 @@ def test_an_enforcer_whose_token_names_no_node_writes_nothing(
 
 def test_the_operator_decides_and_cannot_reach_further(installed: Kubectl, assignment: str) -> None:
     operator = f"--token={_token(installed, OPERATOR_SERVICE_ACCOUNT)}"
-    installed("annotate", "na", assignment, "seen=yes", operator)
+    body = installed.get("na", assignment)
+    body["spec"]["pools"]["shared"] = "0-2"
+    installed("replace", "-f", "-", operator, text=json.dumps(body))
+    assert installed.get("na", assignment)["spec"]["pools"]["shared"] == "0-2"
     for attempt in (
         ("get", "secrets"),
+        ("annotate", "na", assignment, "seen=yes"),
         ("delete", "node", assignment),
         ("create", "cpol", "x"),
         ("get", "leases", f"--namespace={NAMESPACE}"),
