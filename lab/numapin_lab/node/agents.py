@@ -111,6 +111,7 @@ def _node_options(kubelet: Kubelet) -> tuple[str, ...]:
         *enforcer_options(kubelet.node),
         f"--cgroup-root={kubelet.runtime.cgroup.path}",
         f"--state-dir={kubelet.plane.folder / 'enforcer' / 'state'}",
+        f"--run-dir={kubelet.plane.folder / 'enforcer' / 'run'}",
         f"--kubelet-state-dir={kubelet.root}",
     )
 
