@@ -1,6 +1,8 @@
 """Watching real cgroups: which events come, and that the kernel does not end a watch."""
 
 import select
+import subprocess
+import sys
 from pathlib import Path
 
 from numapin_enforcer.cgroups.inotify import CgroupWatch
@@ -9,7 +11,7 @@ from support.real.played_kubelet import CPUSET, Kubelet
 
 def _kernel_watches(watch: CgroupWatch) -> int:
     """How many watches the kernel holds. Source: proc(5), "/proc/pid/fdinfo"."""
-    lines = Path(f"/proc/self/fdinfo/{watch.fileno()}").read_text().splitlines()
+    lines = Path(f"/proc/self/fdinfo/{watch._descriptor}").read_text().splitlines()
     return sum(line.startswith("inotify wd:") for line in lines)
 
 
@@ -35,3 +37,28 @@ async def test_an_event_that_does_not_matter_is_dropped(kubelet: Kubelet) -> Non
         (CPUSET / kubelet.kubepods / "cpuset.mems").write_text("0\n")
         assert watch.collect()
         assert watch.read().written == (kubelet.kubepods,)
+
+
+WITHOUT_INSTANCES = """
+import pathlib, sys
+from numapin_enforcer.cgroups.inotify import CgroupWatch
+limit, root = pathlib.Path("/proc/sys/user/max_inotify_instances"), pathlib.Path(sys.argv[1])
+limit.write_text("0")
+with CgroupWatch(root, "kubepods") as watch:
+    watch.cover(["kubepods"])
+    print(watch.problem)
+    limit.write_text("1")
+    watch.cover(["kubepods"])
+    (root / "kubepods" / "pod1").mkdir()
+    print(watch.problem, *watch.read().appeared)
+"""
+
+
+def test_a_user_without_inotify_instances_has_cgroups_rescanned(tmp_path: Path) -> None:
+    """In a user namespace of its own, whose limit is 0 and then 1."""
+    (tmp_path / "kubepods").mkdir()
+    command = ["unshare", "--user", "--map-root-user", sys.executable, "-c", WITHOUT_INSTANCES]
+    done = subprocess.run([*command, tmp_path], capture_output=True, text=True, check=True)
+    refused, working = done.stdout.splitlines()
+    assert refused.endswith("raise fs.inotify.max_user_instances")
+    assert working.split() == ["kubepods/pod1"]
