@@ -123,11 +123,12 @@ class Run:
             await asyncio.sleep(rng.expovariate(1 / pause))
 
     async def watch_over(self) -> None:
-        """Start the operator again when it has ended; the violation is reported elsewhere."""
+        """Report an operator that has ended, and start it again."""
         while True:
             await asyncio.sleep(3)
             if self.operator.ended:
-                self.operator.stop()
+                status = self.operator.stop()
+                self.record.violation("the operator never ends", f"exit status {status}")
                 self.operator, self.starts = OperatorRun(self._login, self.log), self.starts + 1
 
     async def replace_servers(self, minutes: float) -> None:
