@@ -62,7 +62,7 @@ async def run_ours(port: int, pods: int, events: int, kind: str) -> Result:
     from numapin_client.login.credentials import Login
     from numapin_client.resources import PODS
     from numapin_operator.__main__ import COLLECTOR_THRESHOLDS
-    from numapin_operator.observe.pod_parser import parse_pod
+    from numapin_operator.observe.pods.parser import parse_pod
 
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
     decode: Callable[[dict[str, Any]], Any] = slim if kind == "slim" else parse_pod

@@ -14,7 +14,7 @@ from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.invalid import invalid_fields
 from numapin_api.names import API_VERSION, CPU_POLICY_KIND
 from numapin_cli.subcommand import CommandError
-from numapin_operator.observe.pod_parser import parse_pod
+from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.placement import PodFormatError, PodView
 
 STDIN: Final = Path("-")

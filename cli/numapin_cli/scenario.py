@@ -12,7 +12,7 @@ from numapin_api.hardware.machine import MachineFormatError, parse_machine
 from numapin_api.invalid import invalid_fields
 from numapin_api.topology import Topology
 from numapin_cli.machines import Machines
-from numapin_operator.observe.pod_parser import parse_pod
+from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.placement import PodFormatError, PodView
 
 _FIELDS: Final = frozenset({"name", "machine", "policy", "steps"})

@@ -15,7 +15,7 @@ from numapin_operator.nodes.eviction import Evictor
 from numapin_operator.nodes.refusal_events import RefusalEvents
 from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
-from numapin_operator.observe.pod_parser import parse_pod
+from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.observe.records import NodeView
 from numapin_operator.policies.status_writer import StatusWriter
 from support.fakes.cluster import FakeCluster

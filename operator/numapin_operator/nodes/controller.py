@@ -23,7 +23,7 @@ from numapin_operator.nodes.eviction import Evictor
 from numapin_operator.nodes.refusal_events import RefusalEvents, fresh_refusals
 from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
-from numapin_operator.observe.mirror_pods import with_static_uids
+from numapin_operator.observe.pods.mirror_pods import with_static_uids
 from numapin_operator.observe.records import AssignmentView
 from numapin_operator.placement import PodView
 from numapin_operator.policies.selection import mark_selected

@@ -8,7 +8,7 @@ from numapin_api.conditions import Reason
 from numapin_api.nodeassignment import Refusal
 from numapin_operator.nodes.eviction_history import Cause
 from numapin_operator.observe.cache import ClusterState
-from numapin_operator.observe.pod_origin import CRITICAL_PRIORITY
+from numapin_operator.observe.pods.origin import CRITICAL_PRIORITY
 from numapin_operator.observe.records import PolicyView
 from numapin_operator.placement import PodView
 from numapin_operator.policies.selection import mark_selected

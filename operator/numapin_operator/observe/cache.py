@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from numapin_client.resources import Key
-from numapin_operator.observe.pod_index import PodIndex
+from numapin_operator.observe.pods.index import PodIndex
 from numapin_operator.observe.ranking import Ranking
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
 from numapin_operator.observe.tombstones import Tombstones

@@ -9,7 +9,7 @@ from numapin_client.informer import Informer, InformerTiming
 from numapin_client.resources import NAMESPACES, NODES, PODS, Json
 from numapin_client.store import Change
 from numapin_operator.observe.cache import ClusterState
-from numapin_operator.observe.pod_parser import parse_pod, unusable_pod
+from numapin_operator.observe.pods.parser import parse_pod, unusable_pod
 from numapin_operator.observe.records import NodeView, slim_labels
 from numapin_operator.placement import PodFormatError, PodView
 

@@ -7,7 +7,7 @@ from numapin_api.hardware.compact import compact_topology
 from numapin_api.topology import Cpu, NumaNode, Topology
 from numapin_operator.nodes.decide import NodePicture
 from numapin_operator.nodes.workqueue import WorkQueue
-from numapin_operator.observe.pod_parser import parse_pod
+from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
 from numapin_operator.placement import PodView
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.topology import Cpu, NumaNode, Topology
-from numapin_operator.observe.pod_parser import parse_pod
+from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.placement import PodView
 
 GIB = 1 << 30

@@ -14,7 +14,7 @@ from numapin_api.nodeassignment import (
 )
 from numapin_operator.nodes.decide import decide
 from numapin_operator.observe.informers import decode_pod
-from numapin_operator.observe.mirror_pods import with_static_uids
+from numapin_operator.observe.pods.mirror_pods import with_static_uids
 from numapin_operator.placement import PodView
 from support.values.operator import (
     EMPTY,

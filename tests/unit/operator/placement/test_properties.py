@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numapin_api.cpupolicy import CpuPolicySpec, MemoryPolicy
 from numapin_api.cpuset import CpuSet
 from numapin_api.topology import Cpu, NumaNode, Topology
-from numapin_operator.observe.pod_parser import parse_pod
+from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.placement import (
     Node,
     PlacementError,

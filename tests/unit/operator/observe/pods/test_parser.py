@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from numapin_operator.observe.pod_origin import CRITICAL_PRIORITY
-from numapin_operator.observe.pod_parser import parse_pod
+from numapin_operator.observe.pods.origin import CRITICAL_PRIORITY
+from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.placement import ContainerKind, MirrorClaim, Origin, PodFormatError
 from numapin_operator.placement.requests import pod_cpus, pod_memory
 

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from numapin_api.nodeassignment import NAME_LENGTH
 from numapin_api.quantity import QuantityError, parse_quantity
-from numapin_operator.observe.mirror_pods import is_pod_uid, mirror_claim
-from numapin_operator.observe.pod_origin import origin_of
-from numapin_operator.observe.pod_resources import (
+from numapin_operator.observe.pods.mirror_pods import is_pod_uid, mirror_claim
+from numapin_operator.observe.pods.origin import origin_of
+from numapin_operator.observe.pods.resources import (
     CPU_AND_MEMORY,
     Resources,
     canonical_resource,
@@ -18,7 +18,7 @@ from numapin_operator.observe.pod_resources import (
     positive,
     sum_positive,
 )
-from numapin_operator.observe.shared_parts import shared_containers, shared_labels
+from numapin_operator.observe.pods.shared_parts import shared_containers, shared_labels
 from numapin_operator.placement import (
     CPU,
     HUGEPAGES_PREFIX,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_operator.nodes.decide import decide
 from numapin_operator.observe.informers import decode_pod
-from numapin_operator.observe.mirror_pods import with_static_uids
+from numapin_operator.observe.pods.mirror_pods import with_static_uids
 from support.values.operator import (
     EMPTY,
     Body,

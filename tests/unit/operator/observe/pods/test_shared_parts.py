@@ -1,8 +1,8 @@
 """Pods of one workload share what they have in common."""
 
-from numapin_operator.observe import shared_parts
-from numapin_operator.observe.pod_parser import parse_pod
-from numapin_operator.observe.shared_parts import MAX_SHARED_CONTAINERS, MAX_SHARED_LABELS
+from numapin_operator.observe.pods import shared_parts
+from numapin_operator.observe.pods.parser import parse_pod
+from numapin_operator.observe.pods.shared_parts import MAX_SHARED_CONTAINERS, MAX_SHARED_LABELS
 from support.values.operator import pod_body, pod_view
 
 

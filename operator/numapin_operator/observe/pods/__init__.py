@@ -1,0 +1,1 @@
+"""Pods: from the API server's objects to the views that planning reads. Does no I/O."""
