@@ -205,7 +205,7 @@ async def test_a_list_that_expires_between_chunks_begins_again(
     assert len(informer.items) == 6
 
 
-async def test_a_list_that_always_expires_is_taken_whole(
+async def test_a_list_that_expires_begins_again_with_larger_chunks(
     server: FakeApiServer, client: ApiClient
 ) -> None:
     fill(server, 7)
@@ -214,7 +214,21 @@ async def test_a_list_that_always_expires_is_taken_whole(
     async with running(informer.run()):
         await informer.synced.wait()
         assert informer.items == truth(server)
-    assert [x.query.get("limit") for x in server.requests[:3]] == ["3", "3", None]
+    assert [x.query.get("limit") for x in server.requests[:3]] == ["3", "15", "75"]
+
+
+async def test_a_list_that_always_expires_is_never_asked_for_in_one_answer(
+    server: FakeApiServer, client: ApiClient
+) -> None:
+    """One answer with 150,000 pods would not fit into the operator's memory."""
+    fill(server, 7)
+    server.answers = [gone() for _ in range(7)]
+    informer = Informer(client, ALL, value_of, timing=FAST)
+    async with running(informer.run()):
+        await informer.synced.wait()
+        assert informer.items == truth(server)
+    limits = [x.query.get("limit") for x in server.requests[:8]]
+    assert limits == ["3", "15", "75", "3", "15", "75", "3", "15"]
 
 
 async def test_a_selected_namespace_is_all_that_is_seen(
