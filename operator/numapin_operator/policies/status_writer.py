@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from numapin_client.errors import ClientError
+from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.slices import Slices
 from numapin_daemon.worker import Worker
@@ -16,8 +17,6 @@ from numapin_operator.policies.tally import Tally
 
 GATHER_SECONDS: Final = 0.2
 """Outcomes of many nodes come in bursts; a status is written once for each burst."""
-
-RETRY_SECONDS: Final = 2.0
 
 FIRST_PLAN_SECONDS: Final = 60.0
 """How long a status may stay unchanged because some node cannot be planned."""
@@ -50,6 +49,8 @@ class StatusWriter:
         self._all_planned = False
         self._rankings: dict[str, tuple[str, ...]] = {}
         self._changed: set[str] = set()
+        self._backoffs: dict[str, Backoff] = {}
+        self._retry_at: dict[str, float] = {}
         self._worker = Worker("policy statuses", self._work, clock=self._clock)
         state.policy_changed, state.ranking_changed = self.policy_changed, self.set_ranking
 
@@ -84,12 +85,20 @@ class StatusWriter:
         await self._wait_for_first_plans()
         await self._clock.sleep(GATHER_SECONDS)
         await self._count_rankings()
-        failed, self._changed = self._changed, set()
+        due = self._due()
+        self._changed -= due
         try:
-            failed = await self.write(failed)
+            due = await self.write(due)
         finally:
-            self._changed |= failed
-        return RETRY_SECONDS if failed else None
+            self._changed |= due
+        now = self._clock.monotonic()
+        waits = [self._retry_at.get(name, now) - now for name in self._changed]
+        return max(0.0, min(waits)) if waits else None
+
+    def _due(self) -> set[str]:
+        """What has changed, without the policies whose last write failed a moment ago."""
+        now = self._clock.monotonic()
+        return {name for name in self._changed if self._retry_at.get(name, now) <= now}
 
     async def _wait_for_first_plans(self) -> None:
         """Wait until every node was planned once: a restart must not look like a change."""
@@ -121,13 +130,30 @@ class StatusWriter:
                 await self._write_one(name)
             except ClientError as error:
                 failed.add(name)
+                wait_seconds = self._postpone(name, error.retry_after_seconds)
                 _log.warning(
-                    "cannot write a policy's status", extra={"policy": name, "error": str(error)}
+                    "cannot write a policy's status",
+                    extra={
+                        "policy": name,
+                        "error": str(error),
+                        "again_in_seconds": round(wait_seconds, 1),
+                    },
                 )
             except Exception:  # noqa: BLE001 - one policy must not stop the others
                 failed.add(name)
+                self._postpone(name)
                 _log.exception("cannot compute a policy's status", extra={"policy": name})
+            else:
+                self._backoffs.pop(name, None)
+                self._retry_at.pop(name, None)
         return failed
+
+    def _postpone(self, name: str, retry_after_seconds: float | None = None) -> float:
+        """Have a status that failed wait for its back-off, whatever is new; how long that is."""
+        backoff = self._backoffs.setdefault(name, Backoff())
+        wait_seconds = backoff.next_seconds(retry_after_seconds)
+        self._retry_at[name] = self._clock.monotonic() + wait_seconds
+        return wait_seconds
 
     async def _write_one(self, name: str) -> None:
         await self._count_rankings()

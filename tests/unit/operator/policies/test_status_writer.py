@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from numapin_api.policystatus import CpuPolicyStatus
-from numapin_client.errors import ConnectionFailedError
+from numapin_client.errors import (
+    ClientError,
+    ConnectionFailedError,
+    ForbiddenError,
+    TooManyRequestsError,
+)
+from numapin_daemon.backoff import Backoff
 from numapin_daemon.slices import Slices
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.records import PolicyView
@@ -17,7 +23,6 @@ from numapin_operator.policies.status import NodeOutcome, Phase, policy_status
 from numapin_operator.policies.status_writer import (
     FIRST_PLAN_SECONDS,
     GATHER_SECONDS,
-    RETRY_SECONDS,
     StatusWriter,
 )
 from support.fakes.cluster import FakeCluster
@@ -29,8 +34,9 @@ from support.values.operator import node_view
 class Statuses:
     """A status writer for one policy that governs the nodes `one` and `two`."""
 
-    def __init__(self) -> None:
-        self.cluster, self.clock, self.leading = FakeCluster(), ManualClock(), asyncio.Event()
+    def __init__(self, cluster: FakeCluster | None = None) -> None:
+        self.cluster = cluster or FakeCluster()
+        self.clock, self.leading = ManualClock(), asyncio.Event()
         self.state = ClusterState(lambda _, urgent=False: None)
         self.writer = StatusWriter(self.cluster, self.state, self.leading, self.clock)
         for name in ("one", "two"):
@@ -91,8 +97,62 @@ async def test_a_failed_write_is_retried(statuses: Statuses) -> None:
     statuses.in_force("two")
     await statuses.clock.advance(3 * GATHER_SECONDS)
     assert (statuses.cluster.failures, statuses.written()) == ([], None)
-    await statuses.clock.advance(RETRY_SECONDS + 2 * GATHER_SECONDS)
+    await statuses.clock.advance(Backoff().base_seconds + 2 * GATHER_SECONDS)
     assert statuses.written() == 2
+
+
+class Refusing(FakeCluster):
+    """Refuses the status of the policies in `refusals`; counts the attempts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refusals: dict[str, ClientError] = {}
+        self.attempts = 0
+
+    async def replace_policy_status(
+        self, before: PolicyView, status: CpuPolicyStatus
+    ) -> PolicyView:
+        if error := self.refusals.get(before.name):
+            self.attempts += 1
+            raise error
+        return await super().replace_policy_status(before, status)
+
+
+async def test_a_status_that_stays_forbidden_is_tried_ever_more_rarely() -> None:
+    """Neither time nor a stream of news has it written each time; others do not wait for it."""
+    cluster = Refusing()
+    statuses = Statuses(cluster)
+    cluster.refusals["odd"] = ForbiddenError("PUT cpupolicies/odd/status", 403, {})
+    statuses.state.put_policy(cluster.put_policy("odd", {"nodeSelector": {"a": "b"}}))
+    async with running(statuses.writer.run()):
+        statuses.in_force("one")
+        statuses.in_force("two")
+        await statuses.clock.advance(3 * GATHER_SECONDS)
+        assert statuses.written() == 2
+        for _ in range(1200):
+            statuses.writer.policy_changed("odd")
+            await statuses.clock.advance(1)
+        assert 1200 / 30 - 1 <= cluster.attempts < 1200 / 5
+        cluster.refusals.clear()
+        await statuses.clock.advance(Backoff().cap_seconds + 2 * GATHER_SECONDS)
+        assert cluster.policies["odd"]["status"] != {}
+        assert not statuses.writer._backoffs
+
+
+async def test_a_refused_status_waits_as_long_as_the_server_asks() -> None:
+    cluster = Refusing()
+    statuses = Statuses(cluster)
+    cluster.refusals["policy"] = TooManyRequestsError("PUT", 429, {}, 40.0)
+    statuses.in_force("one")
+    statuses.in_force("two")
+    async with running(statuses.writer.run()):
+        for _ in range(39):
+            await statuses.clock.advance(1)
+            statuses.writer.policy_changed("policy")
+        assert cluster.attempts == 1
+        cluster.refusals.clear()
+        await statuses.clock.advance(3)
+        assert statuses.written() == 2
 
 
 async def test_a_defect_concerns_its_policy_alone(
