@@ -4,11 +4,12 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 
-settings.register_profile("unit", deadline=None)  # a busy machine is not a failure
+# A busy machine is not a failure: neither a deadline nor the time to draw examples counts.
+settings.register_profile("unit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unit")
 
 # Examples of derandomized properties would change with every constant in any module that is loaded:
