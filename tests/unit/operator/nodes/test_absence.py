@@ -9,9 +9,8 @@ from numapin_client.errors import ConnectionFailedError
 from numapin_client.resources import Key
 from numapin_operator.nodes.absence import BehindError
 from support.fakes.cluster import FakeCluster
+from support.fakes.operator import Operator, held, report
 from support.values.operator import node_view, pod_view
-
-from .test_controller import Operator, held, report
 
 A, B = Key("a", "default"), Key("b", "default")
 

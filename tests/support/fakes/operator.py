@@ -1,0 +1,87 @@
+"""The parts of the operator that decide and write, against the fake API server."""
+
+import asyncio
+from functools import partial
+from typing import Any
+
+from numapin_client.resources import Key
+from numapin_daemon.backoff import Backoff
+from numapin_operator.nodes.controller import Controller, Outputs
+from numapin_operator.nodes.eviction import Evictor
+from numapin_operator.nodes.refusal_events import RefusalEvents
+from numapin_operator.nodes.workqueue import WorkQueue
+from numapin_operator.observe.cache import ClusterState
+from numapin_operator.observe.records import AssignmentView, PolicyView
+from numapin_operator.observe.versioned_cache import Listed
+from numapin_operator.policies.status_writer import StatusWriter
+from support.fakes.cluster import FakeCluster
+from support.fakes.manual_clock import ManualClock
+from support.values.operator import enforcer_status, is_idle, node_view, pod_view
+
+
+class Operator:
+    """The parts that decide and write, fed by the test instead of by watches."""
+
+    def __init__(self, cluster: FakeCluster) -> None:
+        self.cluster = cluster
+        self.clock = ManualClock()
+        self.queue = WorkQueue(partial(Backoff, 0.001, 0.01))
+        self.state = ClusterState(self.queue.add)
+        self.leading = asyncio.Event()
+        self.leading.set()
+        self.statuses = StatusWriter(cluster, self.state, self.leading, self.clock)
+        self.events = RefusalEvents(cluster, self.clock)
+        self.evictor = Evictor(cluster, self.state, self.events, self.leading, self.clock)
+        outputs = Outputs(self.statuses, self.events, self.evictor)
+        self.controller = Controller(cluster, self.state, self.queue, outputs)
+
+    def observe(self) -> None:
+        """Take in everything in the API server, as a list does."""
+        policies = [PolicyView.decode(body) for body in self.cluster.policies.values()]
+        self.state.replace_policies(Listed(tuple(policies), 10**9))
+        seen = [AssignmentView.decode(body) for body in self.cluster.assignments.values()]
+        self.state.replace_assignments(Listed(tuple(seen), 10**9))
+
+    def add_pod(self, name: str, cpu: str = "2") -> None:
+        self.state.put_pod(Key(name, "default"), pod_view(name, cpu))
+
+    async def work_until_idle(self) -> None:
+        """Work until nothing is left to do."""
+        async with asyncio.TaskGroup() as tasks:
+            workers = [
+                tasks.create_task(self.controller.work(self.leading)),
+                tasks.create_task(self.controller.work(self.leading)),
+                tasks.create_task(self.events.run()),
+            ]
+            while not is_idle(self.queue):  # noqa: ASYNC110 - a seam only for tests would be worse
+                await asyncio.sleep(0.001)
+            await self.clock.run_tasks()
+            for worker in workers:
+                worker.cancel()
+
+
+async def operator_of_one_node(cluster: FakeCluster) -> Operator:
+    """An operator whose only node has a policy and a reported topology."""
+    cluster.put_policy("policy", {"reserved": {"count": 2}})
+    made = Operator(cluster)
+    made.state.put_node(node_view())
+    made.observe()
+    await made.work_until_idle()
+    report(cluster)
+    made.observe()
+    await made.work_until_idle()
+    return made
+
+
+def report(cluster: FakeCluster, *running: str) -> None:
+    generation = cluster.assignments["node-1"]["metadata"]["generation"]
+    cluster.put_status("node-1", enforcer_status(generation, running=running))
+
+
+def spec(cluster: FakeCluster) -> dict[str, Any]:
+    found: dict[str, Any] = cluster.assignments["node-1"]["spec"]
+    return found
+
+
+def held(cluster: FakeCluster) -> dict[str, str]:
+    return {one["pod"]: one["cpus"] for one in spec(cluster)["containers"]}
