@@ -89,7 +89,7 @@ class ExecCredential:
         """The header with the plug-in's token, or None if it provides only a certificate."""
         async with self._lock.of_loop():
             if self._outdated():
-                await _in_thread(self._refresh, self._plugin.location)
+                await _call_with_deadline(self._refresh, self._plugin.location)
         return self._header
 
     async def renew(self) -> None:
@@ -149,7 +149,7 @@ class AuthProviderCredential:
     async def authorization(self) -> str | None:
         """The header with the token, which the package renews when it has expired."""
         async with self._lock.of_loop():
-            header = await _in_thread(self._read, self._location)
+            header = await _call_with_deadline(self._read, self._location)
         if not header:
             raise LoginError(
                 f"{self._location}: no token in it, and none could be obtained; log in again"
@@ -175,7 +175,7 @@ class AuthProviderCredential:
         return lambda: configuration.get_api_key_with_prefix("BearerToken")
 
 
-async def _in_thread(function: Callable[[], T], location: str) -> T:
+async def _call_with_deadline(function: Callable[[], T], location: str) -> T:
     """Run a blocking function with a deadline; the thread itself cannot be stopped."""
     try:
         async with asyncio.timeout(PLUGIN_SECONDS):

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from numapin_client.login.credentials import (
     TokenFile,
     tls_context,
 )
-from numapin_client.login.find import find_login, in_cluster_login
+from numapin_client.login.find import find_login
 from numapin_lab.controlplane.certificates import Authority, Identity
 
 POD = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
@@ -28,53 +27,6 @@ def kubeconfig(path: Path, server: str) -> str:
         "contexts: [{name: x, context: {cluster: c}}]\ncurrent-context: x\n"
     )
     return str(path)
-
-
-@pytest.fixture
-def mount(tmp_path: Path) -> Path:
-    """What the kubelet mounts into a pod."""
-    folder = tmp_path / "serviceaccount"
-    folder.mkdir()
-    (folder / "token").write_text("first")
-    authority = Authority(tmp_path / "pki")
-    authority.create()
-    (folder / "ca.crt").write_text(authority.certificate.read_text())
-    return folder
-
-
-@pytest.mark.parametrize(
-    ("environ", "expected"),
-    [
-        (POD, "https://10.96.0.1:443"),
-        (POD | {"KUBERNETES_SERVICE_HOST": "fd00::1"}, "https://[fd00::1]:443"),
-        ({"KUBERNETES_SERVICE_HOST": "api.local"}, "https://api.local:443"),
-    ],
-)
-async def test_in_a_pod(mount: Path, environ: Mapping[str, str], expected: str) -> None:
-    login = in_cluster_login(environ, mount)
-    assert login.server == expected
-    assert [await each.authorization() for each in login.credentials] == [None, "Bearer first"]
-    assert login.tls is not None
-    assert len(login.tls.get_ca_certs()) == 1
-
-
-@pytest.mark.parametrize("missing", ["token", "ca.crt"])
-def test_a_missing_mount_is_named(mount: Path, missing: str) -> None:
-    (mount / missing).unlink()
-    with pytest.raises(LoginError, match=f"{mount / missing} is missing"):
-        in_cluster_login(POD, mount)
-
-
-@pytest.mark.parametrize(
-    ("environ", "message"),
-    [
-        ({}, "KUBERNETES_SERVICE_HOST is not set"),
-        (POD | {"KUBERNETES_SERVICE_PORT": "tcp://10.0.0.1:443"}, "not a port number"),
-    ],
-)
-def test_a_pod_without_its_variables(mount: Path, environ: Mapping[str, str], message: str) -> None:
-    with pytest.raises(LoginError, match=message):
-        in_cluster_login(environ, mount)
 
 
 def test_the_kubeconfig_that_was_named_comes_first(tmp_path: Path) -> None:
