@@ -110,7 +110,7 @@ async def _lead(
     No search for reference cycles looks at what was listed, since that takes a second with 150,000
     pods.
     """
-    await application.synced()
+    await application.wait_until_listed()
     gc.freeze()
     if settings.leader_elect:
         lease = Key(names.LEADER_LEASE, settings.namespace)

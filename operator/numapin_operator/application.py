@@ -93,7 +93,7 @@ class Application:
         parts["working"] = self._work()
         return parts
 
-    async def synced(self) -> None:
+    async def wait_until_listed(self) -> None:
         """Wait until every kind has been listed."""
         for informer in self._informers.values():
             await informer.synced.wait()
@@ -143,7 +143,7 @@ class Application:
 
     async def _work(self) -> None:
         """Plan and write in each term, once every kind has been listed."""
-        await self.synced()
+        await self.wait_until_listed()
         _log.info(
             "listed everything",
             extra={"nodes": len(self._state.nodes), "policies": len(self._state.policies)},

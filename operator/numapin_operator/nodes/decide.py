@@ -191,7 +191,7 @@ def _outcome(picture: NodePicture, governing: PolicyView, plan: Plan) -> NodeOut
             governing, name, Reason.WAITING_FOR_CONTAINERS, _still_reserved(plan.waiting)
         )
     if plan.queued and outcome.reason == Reason.IN_FORCE:
-        message = f"terminating pods still use the CPUs assigned to {_some(plan.queued)}"
+        message = f"terminating pods still use the CPUs assigned to {_first_names(plan.queued)}"
         return waiting(governing, name, Reason.WAITING_FOR_CONTAINERS, message)
     return outcome
 
@@ -199,10 +199,10 @@ def _outcome(picture: NodePicture, governing: PolicyView, plan: Plan) -> NodeOut
 def _still_reserved(containers: Sequence[Waiting]) -> str:
     """Name the containers that still have CPUs which the policy reserves now."""
     named = [f"{one.namespace}/{one.pod}/{one.container} uses {one.cpus}" for one in containers]
-    return f"reserved CPUs are still in use until the containers end: {_some(named)}"
+    return f"reserved CPUs are still in use until the containers end: {_first_names(named)}"
 
 
-def _some(named: Sequence[str]) -> str:
+def _first_names(named: Sequence[str]) -> str:
     """The first names of a list, and how many more there are."""
     more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
     return ", ".join(named[:NAMED]) + more

@@ -59,6 +59,14 @@ def members(mask: CpuMask | NumaMask) -> Iterator[int]:
         rest ^= low
 
 
+def union(masks: Iterable[CpuMask]) -> CpuMask:
+    """The CPUs that are in any of the masks."""
+    joined = NO_CPUS
+    for mask in masks:
+        joined |= mask
+    return joined
+
+
 def lowest(mask: CpuMask, count: int) -> CpuMask:
     """The `count` lowest members of a mask; all of it if it has fewer."""
     surplus = mask.bit_count() - count

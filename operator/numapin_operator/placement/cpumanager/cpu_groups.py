@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.topology import NO_CACHE, Cpu, Topology
-from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask, members, numa_mask
+from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask, members, numa_mask, union
 
 Units = Mapping[int, CpuMask]
 """Groups of one level: id of the group to the mask of its CPUs, lowest id first."""
@@ -33,7 +33,7 @@ class CpuGroups:
     @cached_property
     def cpus(self) -> CpuMask:
         """Every CPU."""
-        return _union(self.numa_nodes.values())
+        return union(self.numa_nodes.values())
 
     @cached_property
     def numa_first(self) -> bool:
@@ -123,7 +123,7 @@ class CpuGroups:
         """The CPUs of these NUMA nodes."""
         if numa_nodes.bit_count() == 1:
             return self.numa_nodes.get(numa_nodes.bit_length() - 1, NO_CPUS)
-        return _union(self.numa_nodes.get(node, NO_CPUS) for node in members(numa_nodes))
+        return union(self.numa_nodes.get(node, NO_CPUS) for node in members(numa_nodes))
 
     def sockets_in(self, numa_nodes: NumaMask) -> int:
         """How many sockets have CPUs in these NUMA nodes."""
@@ -134,11 +134,11 @@ class CpuGroups:
 
     def whole_cores(self, cpus: CpuMask) -> CpuMask:
         """The CPUs of the cores that are in the set with all their threads."""
-        return _union(core for core in self.cores.values() if core & cpus == core)
+        return union(core for core in self.cores.values() if core & cpus == core)
 
     def with_siblings(self, cpus: CpuMask) -> CpuMask:
         """The CPUs and all threads that share a core with one of them."""
-        return _union(mask for mask in self.cores.values() if mask & cpus)
+        return union(mask for mask in self.cores.values() if mask & cpus)
 
 
 _GROUPS: Final[WeakKeyDictionary[Topology, CpuGroups]] = WeakKeyDictionary()
@@ -169,10 +169,3 @@ def _cache(cpu: Cpu) -> int:
 
 def _units(pairs: Iterable[tuple[int, int]]) -> dict[int, CpuMask]:
     return {unit: CpuMask(cpus.mask) for unit, cpus in CpuSet.grouped(pairs).items()}
-
-
-def _union(masks: Iterable[CpuMask]) -> CpuMask:
-    joined = NO_CPUS
-    for mask in masks:
-        joined |= mask
-    return joined
