@@ -191,7 +191,7 @@ _ASSIGNMENT_COLUMNS: Final = [
 def _crd(
     model: type[WireModel], kind: tuple[str, str, str, str], columns: list[Any]
 ) -> dict[str, Any]:
-    name, plural, singular, short = kind
+    _, plural, _, _ = kind
     schema = structural(model)
     schema["properties"] = {
         "apiVersion": {"type": "string"},
@@ -214,17 +214,22 @@ def _crd(
         },
         "spec": {
             "group": names.GROUP,
-            "names": {
-                "kind": name,
-                "listKind": f"{name}List",
-                "plural": plural,
-                "singular": singular,
-                "shortNames": [short],
-                "categories": ["numapin"],
-            },
+            "names": _names(kind),
             "scope": "Cluster",
             "versions": [version],
         },
+    }
+
+
+def _names(kind: tuple[str, str, str, str]) -> dict[str, Any]:
+    name, plural, singular, short = kind
+    return {
+        "kind": name,
+        "listKind": f"{name}List",
+        "plural": plural,
+        "singular": singular,
+        "shortNames": [short],
+        "categories": ["numapin"],
     }
 
 
