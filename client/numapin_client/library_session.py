@@ -24,29 +24,11 @@ NO_ANSWER: Final = "no answer yet"
 def open_session(login: Login, observe: Observer) -> aiohttp.ClientSession:
     """A session that logs in, for a library. A body that is still being read has not failed."""
 
-    async def send(request: aiohttp.ClientRequest, handler: _Handler) -> aiohttp.ClientResponse:
-        for credential in login.credentials:
-            if header := await credential.authorization():
-                request.headers["Authorization"] = header
-                break
-        return await handler(request)
-
-    async def log_in(request: aiohttp.ClientRequest, handler: _Handler) -> aiohttp.ClientResponse:
-        if login.tls_server_name is not None:
-            request.server_hostname = login.tls_server_name
-        response = await send(request, handler)
-        if response.status == HTTPStatus.UNAUTHORIZED:
-            response.close()
-            for credential in login.credentials:
-                await credential.renew()
-            response = await send(request, handler)
-        return response
-
     async def observed(request: aiohttp.ClientRequest, handler: _Handler) -> aiohttp.ClientResponse:
         path, query = request.url.path, request.url.query
         observe(path, query, NO_ANSWER)
         try:
-            response = await log_in(request, handler)
+            response = await _send_logged_in(login, request, handler)
         except Exception as error:
             observe(path, query, str(error) or type(error).__name__)
             raise
@@ -56,3 +38,28 @@ def open_session(login: Login, observe: Observer) -> aiohttp.ClientSession:
 
     connector = aiohttp.TCPConnector(limit=0, ssl=login.tls or True)
     return aiohttp.ClientSession(connector=connector, middlewares=(observed,), proxy=login.proxy)
+
+
+async def _send_logged_in(
+    login: Login, request: aiohttp.ClientRequest, handler: _Handler
+) -> aiohttp.ClientResponse:
+    """Send a request; once more with renewed credentials if they are refused."""
+    if login.tls_server_name is not None:
+        request.server_hostname = login.tls_server_name
+    response = await _send(login, request, handler)
+    if response.status == HTTPStatus.UNAUTHORIZED:
+        response.close()
+        for credential in login.credentials:
+            await credential.renew()
+        response = await _send(login, request, handler)
+    return response
+
+
+async def _send(
+    login: Login, request: aiohttp.ClientRequest, handler: _Handler
+) -> aiohttp.ClientResponse:
+    for credential in login.credentials:
+        if header := await credential.authorization():
+            request.headers["Authorization"] = header
+            break
+    return await handler(request)
