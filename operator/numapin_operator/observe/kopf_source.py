@@ -19,7 +19,7 @@ from typing import Any, Final, NoReturn
 import kopf
 
 from numapin_api import names
-from numapin_client.library_session import open_session
+from numapin_client.library_session import Observer, open_session
 from numapin_client.login.credentials import Login
 from numapin_client.resources import CPU_POLICIES, NODE_ASSIGNMENTS
 from numapin_daemon.backoff import Backoff
@@ -148,23 +148,7 @@ def build_registry(
 ) -> kopf.OperatorRegistry:
     """A fresh registry with handlers for both kinds; `handlers` are called in `loop`."""
     registry = kopf.OperatorRegistry()
-
-    def observe(path: str, query: Mapping[str, str], problem: str | None) -> None:
-        kind = _COLLECTIONS.get(path)
-        if kind is None:
-            return
-        is_watch = "watch" in query
-        if problem or is_watch:
-            contact.report(kind, problem or "")
-        if not problem:
-            loop.call_soon_threadsafe(handlers.connected if is_watch else handlers.listed)
-
-    def event_handler(kind: KindHandlers) -> Callable[..., Any]:
-        async def handle(event: kopf.RawEvent, **_: Any) -> None:
-            handler = kind.drop if event["type"] == "DELETED" else kind.put
-            loop.call_soon_threadsafe(handler, event["object"])
-
-        return handle
+    observe = _request_observer(handlers, contact, loop)
 
     async def log_in(**_: Any) -> kopf.AiohttpSession:
         session = open_session(login, observe)
@@ -176,8 +160,36 @@ def build_registry(
         (names.NODE_ASSIGNMENT_PLURAL, handlers.assignment),
     ):
         on_event = kopf.on.event(names.GROUP, names.VERSION, plural, registry=registry, id=plural)
-        on_event(event_handler(kind))
+        on_event(_event_handler(kind, loop))
     return registry
+
+
+def _request_observer(
+    handlers: EventHandlers, contact: WatchContact, loop: asyncio.AbstractEventLoop
+) -> Observer:
+    """What takes in kopf's requests, in kopf's thread."""
+
+    def observe(path: str, query: Mapping[str, str], problem: str | None) -> None:
+        kind = _COLLECTIONS.get(path)
+        if kind is None:
+            return
+        is_watch = "watch" in query
+        if problem or is_watch:
+            contact.report(kind, problem or "")
+        if not problem:
+            loop.call_soon_threadsafe(handlers.connected if is_watch else handlers.listed)
+
+    return observe
+
+
+def _event_handler(kind: KindHandlers, loop: asyncio.AbstractEventLoop) -> Callable[..., Any]:
+    """What takes in kopf's events of one kind, in kopf's thread."""
+
+    async def handle(event: kopf.RawEvent, **_: Any) -> None:
+        handler = kind.drop if event["type"] == "DELETED" else kind.put
+        loop.call_soon_threadsafe(handler, event["object"])
+
+    return handle
 
 
 class EndlessBackoffs:

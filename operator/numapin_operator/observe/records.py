@@ -165,25 +165,12 @@ class AssignmentView:
                 of the same version. A later state is not used: a restored etcd repeats generations.
             written: the spec just written, if `body` is the answer to that write.
         """
-        metadata, raw = body["metadata"], _object(body, "status")
+        metadata = body["metadata"]
         version = int(metadata["resourceVersion"])
         if before is not None and (before.uid != metadata["uid"] or before.version > version):
             before = None
         if before is not None and before.version == version:
             return before
-        spec, status, hardware, problem = NodeAssignmentSpec(), NodeAssignmentStatus(), None, None
-        try:
-            spec = _decode_spec(body, before, written)
-            status = validated(
-                NodeAssignmentStatus, {key: raw[key] for key in USED_STATUS if key in raw}, "status"
-            )
-            hardware = decode_hardware(
-                raw.get("topology"), before.hardware if before is not None else None
-            )
-        except InvalidPartError as error:
-            problem = str(error)
-        except Exception as error:  # noqa: BLE001 - what one node reports must not stop the others
-            problem = f"it cannot be read: {error!r}"
         return cls(
             name=metadata["name"],
             uid=metadata["uid"],
@@ -191,12 +178,28 @@ class AssignmentView:
             generation=_generation(metadata),
             owner_uid=_owner_uid(metadata),
             deleting="deletionTimestamp" in metadata,
-            spec=spec,
-            status=status,
-            hardware=hardware,
             metadata=_carried(metadata),
-            problem=problem,
+            **_content(body, before, written),
         )
+
+
+def _content(
+    body: Json, before: AssignmentView | None, written: NodeAssignmentSpec | None
+) -> dict[str, Any]:
+    """The fields of a view that may be invalid: from the first invalid one on, they are empty."""
+    spec, status, hardware, problem = NodeAssignmentSpec(), NodeAssignmentStatus(), None, None
+    raw = _object(body, "status")
+    try:
+        spec = _decode_spec(body, before, written)
+        status = validated(
+            NodeAssignmentStatus, {key: raw[key] for key in USED_STATUS if key in raw}, "status"
+        )
+        hardware = decode_hardware(raw.get("topology"), before.hardware if before else None)
+    except InvalidPartError as error:
+        problem = str(error)
+    except Exception as error:  # noqa: BLE001 - what one node reports must not stop the others
+        problem = f"it cannot be read: {error!r}"
+    return {"spec": spec, "status": status, "hardware": hardware, "problem": problem}
 
 
 def _carried(metadata: Json) -> Json:
