@@ -214,7 +214,7 @@ class Obstacle:
 
 
 def internal_error(task: str, error: Exception) -> Obstacle:
-    """The obstacle for an exception that nobody expected, which is a defect of numapin.
+    """The obstacle for an unexpected exception, which is a defect of numapin.
 
     Args:
         task: what could not be done, e.g. `updating CFS quotas`.

@@ -26,7 +26,7 @@ CONTAINERS_BYTES: Final = 720 << 10
 
 etcd takes a request of 1.5 MiB (1,572,864 bytes) by default. The parts add up to less:
 
-- `containers` and `refused`: 848 KiB (868,352), of which `containers` have at most 720 KiB;
+- `containers` and `refused`: 848 KiB (868,352); `containers` alone at most 720 KiB;
 - `status.containers`: 235,000 (1,134 entries of 199 bytes with the longest names, or 2,048 of 110
   with short ones, besides their CPUs);
 - `running`: 2,048 UIDs of 67 bytes (137,216);

@@ -38,7 +38,7 @@ class _Queued:
     offered_at: float
     not_before: float
     failures: int = 0
-    told: bool = False
+    reported: bool = False
 
 
 class Evictor:
@@ -152,9 +152,9 @@ class Evictor:
 
     def _explain(self, refusal: Refusal, queued: _Queued, error: ClientError) -> None:
         """Say once on the pod why it is not evicted, unless the API server is only overloaded."""
-        if queued.told or not isinstance(error, ApiError) or error.is_overload:
+        if queued.reported or not isinstance(error, ApiError) or error.is_overload:
             return
-        queued.told = True
+        queued.reported = True
         because = " ".join(
             one for one in (error.message, *(c.message for c in error.causes)) if one
         )

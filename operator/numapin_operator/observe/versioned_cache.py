@@ -125,7 +125,7 @@ class ListComparison:
     """Compares the caches with whole lists, once at the start and then on request.
 
     Attributes:
-        done: set for good after the first comparison.
+        done: set once the first comparison has succeeded, and never cleared.
         outage: why comparisons fail, and since when; None if the last one succeeded.
     """
 

@@ -74,7 +74,7 @@ def plan_node(
     Earlier decisions stand: containers keep what `previous` gives them, and refused pods stay
     refused (leave `refused` out of `previous` to try them again). New pods are placed in the order
     given. A new pod that does not fit only because of pods that are ending is queued, not refused:
-    otherwise a pod that replaces another would be refused for good. A pod's CPUs and memory are
+    otherwise a pod that replaces another would stay refused. A pod's CPUs and memory are
     released once it has ended or is not in `pods`, and its UID is not in `running`; those of an
     ordinary init container once it has ended.
 

@@ -141,7 +141,7 @@ async def test_an_object_that_leaves_a_selector_is_reported_as_gone(
 async def test_a_watch_from_a_future_version_gets_no_events(
     client: ApiClient, namespace: str
 ) -> None:
-    """Why versions are compared: so does a server treat us whose etcd was made anew."""
+    """Why versions are compared: a server with a new etcd treats us like this."""
     source = Source(CONFIG_MAPS, namespace)
     await client.create(CONFIG_MAPS, config_map(namespace, "unseen", "1"))
     future = watch(client.connection, source, str(2**40), WatchTiming(60, 2))

@@ -95,8 +95,8 @@ async def test_a_change_missed_before_a_restart_is_noticed_after_it(
 async def test_a_server_that_lost_its_data_is_believed(
     plane: ControlPlane, wired: tuple[Wire, ApiClient]
 ) -> None:
+    """Its versions begin again, so a watch from ours would be silent until it has caught up."""
     wire, through = wired
-    """Its versions begin anew, so a watch from ours would be silent until it has caught up."""
     for number in range(5):
         await write(plane, "of-old", str(number))
     informer = Informer(through, SOURCE, value_of, timing=TIMING)

@@ -1,4 +1,4 @@
-"""Leader election on a real API server: never two, and never nobody for long."""
+"""Leader election on a real API server: never two leaders, and never none for long."""
 
 import asyncio
 import secrets

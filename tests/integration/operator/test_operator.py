@@ -54,7 +54,7 @@ async def test_a_policy_becomes_an_assignment(world: RealWorld, operator: Operat
     owner = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.uid}
     assert made["metadata"]["ownerReferences"] == [owner]
     assert made["spec"]["policy"] == {"name": policy, "generation": 1}
-    assert "pools" not in made["spec"], "nothing is planned on hardware that nobody has seen"
+    assert "pools" not in made["spec"], "nothing is planned on hardware that was not reported"
     await until(lambda: says(world, "Reconciling", "True", "WaitingForTopology"), operator.log)
     await world.enforce(node.name)
     await until(lambda: has(world, node.name, "pools"), operator.log)

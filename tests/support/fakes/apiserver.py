@@ -123,7 +123,7 @@ class FakeApiServer:
         self.snapshots.clear()
 
     def bookmark(self) -> None:
-        """Tell the watchers how far they have come."""
+        """Send the watchers a bookmark with the newest version."""
         body = {"metadata": {"resourceVersion": str(self.version)}}
         text = json.dumps({"type": "BOOKMARK", "object": body}).encode() + b"\n"
         for watcher in self.watchers:

@@ -70,7 +70,7 @@ async def test_a_silent_watch_is_given_up_after_its_session(
         await eventually(lambda: in_sync(informer))
         put(server, "b")
         await eventually(lambda: informer.items == truth(server))
-    assert client.lists == 1, "what is silent need not be listed anew"
+    assert client.lists == 1, "what is silent need not be listed again"
 
 
 async def test_a_quiet_watch_that_ends_is_asked_for_again_at_once(

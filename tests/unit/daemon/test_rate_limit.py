@@ -36,7 +36,7 @@ def test_what_is_spent_too_much_takes_time_to_come_back() -> None:
 def test_the_long_run_is_limited_whatever_happens(
     passes: list[tuple[float, float]], capacity: float, rate: float
 ) -> None:
-    """A caller that rests as long as it is told spends no more than burst and rate allow."""
+    """A caller that waits as long as the bucket says spends no more than burst and rate allow."""
     bucket, now, spent = TokenBucket(capacity, rate), 0.0, 0.0
     for pause, cost in passes:
         now += pause

@@ -45,30 +45,30 @@ async def test_the_lead_ends_by_the_clock() -> None:
 
 
 async def test_the_work_of_a_term_is_cancelled_with_it_and_begins_with_the_next() -> None:
-    leadership, told = Leadership(), []
+    leadership, calls = Leadership(), []
 
     async def work() -> None:
-        told.append("begun")
+        calls.append("begun")
         try:
             await asyncio.Event().wait()
         finally:
-            told.append("ended")
+            calls.append("ended")
 
     clock = ManualClock()
     async with running(leadership.run_terms(work)):
         await clock.run_tasks()
-        assert told == []
+        assert calls == []
         leadership.extend(math.inf)
         await clock.run_tasks()
-        assert told == ["begun"]
+        assert calls == ["begun"]
         leadership.end()
         await clock.run_tasks()
-        assert told == ["begun", "ended"]
+        assert calls == ["begun", "ended"]
         leadership.extend(math.inf)
         leadership.end()
         leadership.extend(math.inf)
         await clock.run_tasks()
-        assert told[-1] == "begun"
+        assert calls[-1] == "begun"
 
 
 async def test_a_lead_lost_and_taken_again_at_once_is_another_term() -> None:

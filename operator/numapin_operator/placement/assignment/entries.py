@@ -17,7 +17,7 @@ from numapin_operator.placement.requests import PodView
 
 
 def allocation_of(uid: str, entries: Sequence[ContainerAssignment]) -> PodAllocation:
-    """What a pod has been given, from its entries, of which there is at least one."""
+    """What a pod has been given, from its entries; there is at least one."""
     return PodAllocation(uid, entries[0].namespace, entries[0].pod, tuple(map(_binding, entries)))
 
 

@@ -50,7 +50,9 @@ def node() -> OneNode:
     return OneNode()
 
 
-async def test_an_invalid_pod_is_told_why_and_never_evicted(node: OneNode) -> None:
+async def test_the_owner_of_an_invalid_pod_gets_the_reason_and_it_is_never_evicted(
+    node: OneNode,
+) -> None:
     body = pod_body("a") | {"status": {"qosClass": "Guaranteed"}}
     body["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "two"
     spec = await node.plan(body)

@@ -103,13 +103,13 @@ async def test_a_defect_stalls_its_node_alone(
         return decide(picture)
 
     monkeypatch.setattr("numapin_operator.nodes.controller.decide", failing)
-    told = []
-    monkeypatch.setattr(operator.statuses, "set_outcome", lambda *what: told.append(what))
+    outcomes = []
+    monkeypatch.setattr(operator.statuses, "set_outcome", lambda *what: outcomes.append(what))
     operator.state.put_node(node_view("node-2"))
     operator.add_pod("a")
     await operator.work_until_idle()
     assert "node-2" in cluster.assignments
-    [(name, outcome), *_] = [one for one in told if one[0] == "node-1"]
+    [(name, outcome), *_] = [one for one in outcomes if one[0] == "node-1"]
     assert (name, outcome.phase, outcome.reason) == ("node-1", Phase.STALLED, "InternalError")
     assert "no CPUs" in outcome.message
     assert held(cluster) == {"a": "2-3"}, "it was retried"

@@ -17,7 +17,7 @@ def world() -> EvictionWorld:
     return EvictionWorld()
 
 
-async def test_an_eviction_that_a_disruption_budget_refuses_is_told_once_and_tried_less_often(
+async def test_an_eviction_that_a_disruption_budget_refuses_is_reported_once_and_tried_less_often(
     world: EvictionWorld,
 ) -> None:
     world.cluster.budget = 0

@@ -1,4 +1,4 @@
-"""What a tenant can write into a pod concerns that pod alone, and is told to its owner."""
+"""What a tenant can write into a pod concerns that pod alone, and is reported to its owner."""
 
 from dataclasses import replace
 from typing import Any
@@ -175,7 +175,9 @@ def test_huge_pages_have_one_name() -> None:
         pytest.param({"memory": "9" * 5000}, id="digits"),
     ],
 )
-def test_a_guaranteed_pod_that_cannot_be_used_is_told_why(spoil: dict[str, str]) -> None:
+def test_a_guaranteed_pod_that_cannot_be_used_gets_an_event_with_the_reason(
+    spoil: dict[str, str],
+) -> None:
     body = with_resources("a", **spoil) | {"status": {"qosClass": "Guaranteed"}}
     spec = planned(body, pod_body("b"))
     assert placed(spec) == {"b": "uid-b"}

@@ -70,7 +70,7 @@ async def test_a_flood_is_cut_off(caplog: pytest.LogCaptureFixture) -> None:
 
 
 async def test_events_are_posted_when_an_overload_is_over() -> None:
-    """A tenant cannot read NodeAssignments: without the Event nothing tells the reason."""
+    """A tenant cannot read NodeAssignments: only the Event gives the reason."""
     cluster, clock = FakeCluster(), ManualClock()
     cluster.failures = [TooManyRequestsError("POST", 429, {}, 5)] * 4
     events = RefusalEvents(cluster, clock)
@@ -93,7 +93,7 @@ async def test_an_event_that_is_never_taken_is_given_up(caplog: pytest.LogCaptur
     assert "cannot post an Event" in caplog.text
 
 
-async def test_what_a_budget_refuses_is_told_after_the_refusal() -> None:
+async def test_what_a_budget_refuses_is_reported_after_the_refusal() -> None:
     """Both Events have the same reason, and come within a second."""
     cluster, clock = FakeCluster(), ManualClock()
     events = RefusalEvents(cluster, clock)

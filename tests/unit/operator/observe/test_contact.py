@@ -2,7 +2,7 @@ from numapin_operator.observe.contact import GRACE_SECONDS, WatchContact, descri
 from support.fakes.manual_clock import ManualClock
 
 
-async def test_only_outages_that_last_are_told() -> None:
+async def test_only_outages_that_last_are_reported() -> None:
     clock = ManualClock()
     contact = WatchContact(["pods"], clock)
     contact.report("pods", "")
@@ -19,7 +19,7 @@ async def test_only_outages_that_last_are_told() -> None:
     assert describe_outages(contact.outages, clock.monotonic()) == {}
 
 
-async def test_a_watch_that_never_connected_is_told() -> None:
+async def test_a_watch_that_never_connected_is_reported() -> None:
     clock = ManualClock()
     contact = WatchContact(["pods"], clock)
     await clock.advance(GRACE_SECONDS)

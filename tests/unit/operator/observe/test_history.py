@@ -9,8 +9,8 @@ from support.real.waiting import running
 from support.values.operator import assignment_view, node_view, policy_body, policy_view
 
 
-async def test_only_an_older_server_is_told() -> None:
-    clock, told = ManualClock(), []
+async def test_only_an_older_server_is_reported() -> None:
+    clock, returned = ManualClock(), []
     answers: list[Versions | Exception] = [
         Versions(10, 10),
         Versions(12, 10),
@@ -24,14 +24,14 @@ async def test_only_an_older_server_is_told() -> None:
             raise answer
         return answer
 
-    check = HistoryCheck(lambda: Versions(10, 10), read, lambda: told.append(1), clock)
+    check = HistoryCheck(lambda: Versions(10, 10), read, lambda: returned.append(1), clock)
     async with running(check.run()):
         for _ in range(3):
             check.request()
             await clock.run_tasks()
-        assert told == []
+        assert returned == []
         await clock.advance(60)
-        assert told == [1]
+        assert returned == [1]
 
 
 def test_a_restored_server_replaces_what_was_seen() -> None:

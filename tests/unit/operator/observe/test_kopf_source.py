@@ -207,7 +207,7 @@ async def test_it_is_started_again_when_it_ends(server: Server) -> None:
         assert operator.source.missing() == {}
 
 
-async def test_a_watch_that_is_forbidden_is_told_after_a_while(server: Server) -> None:
+async def test_a_watch_that_is_forbidden_is_reported_after_a_while(server: Server) -> None:
     """kopf retries without an end, and would say nothing."""
     clock = ManualClock()
     operator = Operator(server, clock)

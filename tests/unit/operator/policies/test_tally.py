@@ -81,19 +81,19 @@ def test_counting_change_by_change_is_counting_everything(
     outcomes: dict[str, NodeOutcome | None] = {}
     for node, step in steps:
         before = {name: tally.summary(name, generation) for name in POLICIES}
-        told: set[str] = set()
+        reported: set[str] = set()
         if isinstance(step, tuple):
             ranked[node] = step
-            told = tally.rank(node, step)
+            reported = tally.rank(node, step)
         elif isinstance(step, int):
             generation = step
         else:
             outcomes[node] = step
-            told = tally.judge(node, step)
+            reported = tally.judge(node, step)
         for name in POLICIES:
             summary = tally.summary(name, generation)
             assert summary == count_everything(name, generation, ranked, outcomes)
-            assert isinstance(step, int) or summary == before[name] or name in told
+            assert isinstance(step, int) or summary == before[name] or name in reported
 
 
 def test_nothing_is_left_of_nodes_and_policies_that_are_gone() -> None:
