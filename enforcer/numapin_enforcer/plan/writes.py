@@ -7,7 +7,7 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.tree import Tree, Version, contains
 from numapin_enforcer.cgroups.write import Inherited, Step, Write
 from numapin_enforcer.plan.desired import Desired, exclusive_cpus
-from numapin_enforcer.plan.transition import Change, Effect, Ledger
+from numapin_enforcer.plan.mask_changes import Change, Effect, Ledger
 
 
 @dataclass(frozen=True, slots=True)
