@@ -7,7 +7,12 @@ import pytest
 
 from numapin_client.client import ApiClient, connect
 from numapin_client.resources import LEASES, Json, Key
-from numapin_operator.leader_election import LeaderElector, LeaseTiming, run_elector
+from numapin_operator.leader_election import (
+    LeaderElector,
+    LeaseTiming,
+    run_elector,
+    take_part,
+)
 from numapin_operator.leadership import Leadership
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.apiserver_answers import Answer
@@ -209,3 +214,23 @@ async def test_a_lease_that_somebody_labelled_is_read_and_renewed(
     server.put(LEASES, labelled)
     assert await elector.attempt()
     assert lease_of(server)["metadata"]["labels"] == {"a": "b"}
+
+
+async def test_a_defect_in_the_election_ends_the_lead_and_is_raised(
+    server: FakeApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process must end then: an operator that takes no part would never lead again."""
+    leadership = Leadership()
+    attempt = LeaderElector.attempt
+
+    async def failing(elector: LeaderElector) -> bool:
+        if leadership.holds():
+            raise ZeroDivisionError
+        return await attempt(elector)
+
+    monkeypatch.setattr(LeaderElector, "attempt", failing)
+    with pytest.raises(ExceptionGroup) as caught:
+        await take_part(leadership, server.login, LEASE, "pod", FAST)
+    assert caught.value.subgroup(ZeroDivisionError) is not None
+    assert not leadership.holds()
+    assert spec_of(server)["holderIdentity"] == "", "the other replica need not wait"

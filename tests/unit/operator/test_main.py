@@ -1,13 +1,16 @@
 """How the process starts, and how it ends when it cannot."""
 
+import asyncio
 import logging
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from numapin_operator.__main__ import main
+from numapin_operator.__main__ import _run_until, main
 from numapin_operator.observe.kopf_source import CHATTY_LOGGERS
 
 KUBECONFIG = """\
@@ -71,3 +74,23 @@ def test_only_warnings_of_kopf_are_logged(
     written = capsys.readouterr().err
     assert "a warning of kopf\n" in written
     assert "kopf got an event" not in written
+
+
+async def test_an_election_that_dies_ends_every_part() -> None:
+    ended: list[str] = []
+
+    async def part() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("part")
+
+    async def dying() -> None:
+        await asyncio.sleep(0)
+        raise ZeroDivisionError
+
+    parts: Any = SimpleNamespace(parts=lambda: {"a part": part()})
+    with pytest.raises(ExceptionGroup) as caught:
+        await _run_until(asyncio.Event(), parts, dying())
+    assert caught.value.subgroup(ZeroDivisionError) is not None
+    assert ended == ["part"]

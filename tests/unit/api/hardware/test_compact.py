@@ -6,8 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.hardware.compact import compact_topology, restore_topology
-from numapin_api.hardware.status import TopologyStatus
+from numapin_api.hardware.compact import (
+    MAX_NODES_WITH_DISTANCES,
+    compact_topology,
+    restore_topology,
+)
+from numapin_api.hardware.status import MAX_DEVICES, MAX_WARNINGS, TopologyStatus
 from numapin_api.nodeassignment import NodeAssignmentStatus
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, PciDevice, Topology
 
@@ -119,3 +123,43 @@ def test_machines_of_one_model_share_their_cpus() -> None:
         for machine in (TWO_NODES, more_memory)
     )
     assert one.cpus is other.cpus
+
+
+def of_numa_nodes(count: int) -> Topology:
+    """One CPU in each NUMA node, and all distances."""
+    return Topology(
+        cpus=tuple(Cpu(id_, id_, 0, NO_CACHE, id_) for id_ in range(count)),
+        numa_nodes=tuple(NumaNode(id_, 1 << 30, distances=(10,) * count) for id_ in range(count)),
+    )
+
+
+def test_too_many_devices_are_left_out_and_counted() -> None:
+    machine = of_numa_nodes(1)
+    devices = [PciDevice(f"{n:04x}:00:00.0", "0200", 0) for n in range(MAX_DEVICES + 3)]
+    bridges = [PciDevice(f"{n:04x}:01:00.0", "0604", 0) for n in range(3)]
+    full = compact_topology(replace(machine, pci=tuple(bridges + devices[:MAX_DEVICES])))
+    assert (sum(len(group.devices) for group in full.pci), full.warnings) == (MAX_DEVICES, ())
+    cut = compact_topology(replace(machine, pci=tuple(bridges + devices)))
+    assert cut.pci == full.pci
+    assert cut.warnings == ("too many PCI devices: 3 are not reported",)
+
+
+def test_too_many_warnings_are_counted_and_what_is_left_out_comes_first() -> None:
+    machine = of_numa_nodes(1)
+    texts = tuple(f"fault {number}" for number in range(MAX_WARNINGS))
+    assert compact_topology(replace(machine, warnings=texts)).warnings == texts
+    devices = tuple(PciDevice(f"{n:04x}:00:00.0", "0200", 0) for n in range(MAX_DEVICES + 1))
+    cut = compact_topology(replace(machine, warnings=texts, pci=devices)).warnings
+    assert len(cut) == MAX_WARNINGS
+    assert cut[0] == "too many PCI devices: 1 are not reported"
+    assert cut[1:-1] == texts[: MAX_WARNINGS - 2]
+    assert cut[-1] == "and 2 more warnings"
+
+
+def test_distances_of_too_many_numa_nodes_are_left_out() -> None:
+    whole = compact_topology(of_numa_nodes(MAX_NODES_WITH_DISTANCES))
+    assert all(len(node.distances) == MAX_NODES_WITH_DISTANCES for node in whole.numa_nodes)
+    assert whole.warnings == ()
+    cut = compact_topology(of_numa_nodes(MAX_NODES_WITH_DISTANCES + 1))
+    assert {node.distances for node in cut.numa_nodes} == {()}
+    assert cut.warnings == ("too many NUMA nodes: distances are not reported",)
