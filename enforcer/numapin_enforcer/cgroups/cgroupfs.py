@@ -69,7 +69,7 @@ class Cgroupfs:
     """The kernel's cgroups below `root`; nothing is cached between calls."""
 
     def __init__(self, mounts: Mounts, root: str, naming: CgroupNaming | None = None) -> None:
-        """Args: with `naming`, of which `root` is the root, the limits of `nesting` hold."""
+        """Args: with `naming`, whose root is `root`, the limits of `nesting` hold."""
         self._mounts, self._root, self._naming = mounts, root, naming
         self._files = (*_ASKED, *_EFFECTIVE[mounts.version])
 

@@ -104,7 +104,7 @@ class CgroupWatch:
     """
 
     def __init__(self, mount: Path, root: str, naming: CgroupNaming | None = None) -> None:
-        """Args: with `naming`, of which `root` is the root, the limits of `nesting` hold."""
+        """Args: with `naming`, whose root is `root`, the limits of `nesting` hold."""
         self._limits = NestingLimits(naming)
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._mount, self._root, self._parent = f"{mount}/", root, root.rpartition("/")[0]

@@ -16,7 +16,7 @@ from numapin_enforcer.cgroups.tree import (
 
 
 class CgroupFiles(CgroupTree, Protocol):
-    """A cgroup tree of which single cgroups can be read."""
+    """A cgroup tree whose cgroups can also be read one by one."""
 
     def read_one(self, path: str) -> Cgroup:
         """One cgroup as it is now.
