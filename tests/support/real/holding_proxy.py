@@ -9,7 +9,7 @@ from aiohttp import web
 
 from numapin_client.login.credentials import Login
 
-_PASSED_ON = ("Content-Type", "Accept", "Retry-After")
+_PASSED_ON = ("Content-Type", "Content-Encoding", "Accept", "Accept-Encoding", "Retry-After")
 
 
 class HoldingProxy:
