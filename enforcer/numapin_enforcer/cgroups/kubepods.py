@@ -7,10 +7,10 @@ from numapin_api.conditions import Reason
 from numapin_api.nodeassignment import CgroupStatus
 from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
 from numapin_enforcer.cgroups.file_access import is_folder
-from numapin_enforcer.cgroups.inotify import CgroupWatch
 from numapin_enforcer.cgroups.mounts import Mounts, find_mounts
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver, Kind
 from numapin_enforcer.cgroups.tree_cache import TreeCache
+from numapin_enforcer.cgroups.watch.inotify import CgroupWatch
 
 
 class NoKubepodsError(Exception):

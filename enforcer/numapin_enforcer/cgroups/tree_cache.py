@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from numapin_enforcer.cgroups.errors import CgroupError, CgroupVanishedError
-from numapin_enforcer.cgroups.inotify import Changes
 from numapin_enforcer.cgroups.tree import (
     Cgroup,
     CgroupTree,
@@ -13,6 +12,7 @@ from numapin_enforcer.cgroups.tree import (
     contains,
     parent,
 )
+from numapin_enforcer.cgroups.watch.inotify import Changes
 
 
 class CgroupFiles(CgroupTree, Protocol):

@@ -12,9 +12,9 @@ import pytest
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
-from numapin_enforcer.cgroups.inotify import CgroupWatch
 from numapin_enforcer.cgroups.naming import Qos
 from numapin_enforcer.cgroups.tree_cache import TreeCache
+from numapin_enforcer.cgroups.watch.inotify import CgroupWatch
 from numapin_enforcer.hardware.discovery import discover
 from numapin_enforcer.reconciler import AssignmentGoal, Reconciler
 from numapin_enforcer.status.summary import summarize

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from numapin_enforcer.cgroups.inotify import CgroupWatch
+from numapin_enforcer.cgroups.watch.inotify import CgroupWatch
 from support.real.played_kubelet import CPUSET, Kubelet
 
 
@@ -41,7 +41,7 @@ async def test_an_event_that_does_not_matter_is_dropped(kubelet: Kubelet) -> Non
 
 WITHOUT_INSTANCES = """
 import pathlib, sys
-from numapin_enforcer.cgroups.inotify import CgroupWatch
+from numapin_enforcer.cgroups.watch.inotify import CgroupWatch
 limit, root = pathlib.Path("/proc/sys/user/max_inotify_instances"), pathlib.Path(sys.argv[1])
 limit.write_text("0")
 with CgroupWatch(root, "kubepods") as watch:

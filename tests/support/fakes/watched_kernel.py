@@ -4,8 +4,8 @@ import errno
 from collections.abc import Iterable
 
 from numapin_enforcer.cgroups.errors import CgroupVanishedError
-from numapin_enforcer.cgroups.inotify import Changes
 from numapin_enforcer.cgroups.tree import Cgroup, Tree
+from numapin_enforcer.cgroups.watch.inotify import Changes
 from numapin_enforcer.cgroups.write import Write
 from support.fakes.kernel import KernelModel
 

@@ -15,12 +15,12 @@ from numapin_enforcer.cgroups.errors import (
     CgroupRefusedError,
     error_of,
 )
-from numapin_enforcer.cgroups.inotify import CgroupWatch
 from numapin_enforcer.cgroups.mounts import Mounts
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.nesting import MOST_DEPTH, MOST_NESTED
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.tree_cache import TreeCache
+from numapin_enforcer.cgroups.watch.inotify import CgroupWatch
 from numapin_enforcer.cgroups.write import Step, Write
 
 NAMING = CgroupNaming(Driver.CGROUPFS)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from numapin_enforcer.cgroups.inotify import MOST_READS, CgroupWatch, Changes
+from numapin_enforcer.cgroups.watch.inotify import MOST_READS, CgroupWatch, Changes
 
 
 @pytest.fixture

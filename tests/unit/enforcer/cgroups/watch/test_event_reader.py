@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from numapin_enforcer.cgroups.event_reader import EventReader
+from numapin_enforcer.cgroups.watch.event_reader import EventReader
 from numapin_enforcer.schedule import READ_BURST, READS_PER_SECOND, Schedule
 
 DESCRIPTOR = 7
