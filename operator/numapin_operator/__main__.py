@@ -22,7 +22,7 @@ from numapin_client.throttle import Throttle
 from numapin_daemon.extras import needs_extra
 from numapin_daemon.logs import setup_logging
 from numapin_daemon.probes import AddressError, serve_probes
-from numapin_operator.cluster import ApiCluster
+from numapin_operator.api_server import ApiCluster
 from numapin_operator.leader_election import take_part
 from numapin_operator.leadership import Leadership
 from numapin_operator.settings import Settings, parse_settings

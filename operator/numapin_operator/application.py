@@ -14,7 +14,7 @@ from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.loop_lag import LoopLag
 from numapin_daemon.probes import Health
 from numapin_daemon.slices import Slices
-from numapin_operator.cluster import Cluster
+from numapin_operator.api_server import Cluster
 from numapin_operator.leadership import Leadership
 from numapin_operator.nodes.controller import Controller, Outputs
 from numapin_operator.nodes.eviction import Evictor

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from numapin_client.errors import ClientError
 from numapin_client.resources import Key
-from numapin_operator.cluster import Cluster
+from numapin_operator.api_server import Cluster
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.mirror_pods import with_static_uids
 from numapin_operator.observe.records import AssignmentView

@@ -15,7 +15,7 @@ from numapin_client.errors import (
     InvalidError,
     NotFoundError,
 )
-from numapin_operator.cluster import Cluster
+from numapin_operator.api_server import Cluster
 from numapin_operator.nodes.absence import Absences, BehindError
 from numapin_operator.nodes.decide import Decision, NodePicture, Write, decide
 from numapin_operator.nodes.evictable import consequence

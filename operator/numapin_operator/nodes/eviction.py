@@ -9,7 +9,7 @@ from numapin_api.nodeassignment import Refusal
 from numapin_client.errors import ApiError, ClientError, ConflictError, NotFoundError
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
-from numapin_operator.cluster import Cluster
+from numapin_operator.api_server import Cluster
 from numapin_operator.nodes.evictable import Candidate, candidates
 from numapin_operator.nodes.eviction_history import EvictionHistory
 from numapin_operator.nodes.refusal_events import RefusalEvents

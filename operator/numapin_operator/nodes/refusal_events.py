@@ -10,7 +10,7 @@ from numapin_api.nodeassignment import Refusal
 from numapin_client.errors import ApiError, ClientError, ConnectionFailedError
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
-from numapin_operator.cluster import Cluster, PodEvent
+from numapin_operator.api_server import Cluster, PodEvent
 
 QUIET_SECONDS: Final = 60.0
 """How long no second Event is posted about the same container and the same reason."""

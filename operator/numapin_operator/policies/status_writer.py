@@ -10,7 +10,7 @@ from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.slices import Slices
 from numapin_daemon.worker import Worker
-from numapin_operator.cluster import Cluster
+from numapin_operator.api_server import Cluster
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.policies.status import NodeOutcome, policy_status
 from numapin_operator.policies.tally import Tally

@@ -8,7 +8,7 @@ import pytest
 from numapin_client.client import connect
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_lab.controlplane.servers import ControlPlane
-from numapin_operator.cluster import ApiCluster
+from numapin_operator.api_server import ApiCluster
 from support.real.operator_world import OperatorProcess, RealWorld
 
 ROOT = Path(__file__).parents[3]

@@ -15,7 +15,7 @@ from numapin_client.errors import (
     TooManyRequestsError,
 )
 from numapin_client.resources import Key
-from numapin_operator.cluster import PodEvent
+from numapin_operator.api_server import PodEvent
 from numapin_operator.observe.history import Versions
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
 from numapin_operator.observe.versioned_cache import Listed

@@ -14,7 +14,7 @@ from numapin_client.errors import (
     TooManyRequestsError,
 )
 from numapin_client.resources import Key
-from numapin_operator.cluster import Cluster, PodEvent
+from numapin_operator.api_server import Cluster, PodEvent
 from numapin_operator.observe.records import NodeView
 from support.values.operator import enforcer_status
 

@@ -12,7 +12,7 @@ import pytest
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_client.client import connect
 from numapin_client.resources import Key
-from numapin_operator.cluster import ApiCluster, PodEvent
+from numapin_operator.api_server import ApiCluster, PodEvent
 from numapin_operator.leader_election import LeaseTiming, take_part
 from numapin_operator.leadership import Leadership, NotLeadingError
 from support.fakes.apiserver import FakeApiServer

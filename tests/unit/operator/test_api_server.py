@@ -8,8 +8,8 @@ import pytest
 from numapin_client.client import connect
 from numapin_client.resources import NODE_ASSIGNMENTS
 from numapin_daemon.slices import Slices
-from numapin_operator import cluster
-from numapin_operator.cluster import LIST_CHUNK, ApiCluster, PodEvent
+from numapin_operator import api_server
+from numapin_operator.api_server import LIST_CHUNK, ApiCluster, PodEvent
 from support.fakes.apiserver import FakeApiServer
 from support.real.waiting import running
 from support.values.operator import enforcer_status
@@ -36,7 +36,7 @@ async def test_other_tasks_get_turns_while_a_list_is_decoded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Also while one chunk is decoded: a NodeAssignment with a new topology takes milliseconds."""
-    monkeypatch.setattr(cluster, "Slices", partial(Slices, slice_seconds=0.0))
+    monkeypatch.setattr(api_server, "Slices", partial(Slices, slice_seconds=0.0))
     turns: list[int] = [0]
 
     async def count() -> None:
