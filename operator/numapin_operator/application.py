@@ -26,7 +26,7 @@ from numapin_operator.observe.history import HistoryCheck, Versions
 from numapin_operator.observe.inbox import Inbox
 from numapin_operator.observe.informers import build_informers
 from numapin_operator.observe.kopf_source import EventHandlers, KindHandlers, KopfSource
-from numapin_operator.observe.versioned_cache import ListComparison
+from numapin_operator.observe.list_comparison import ListComparison
 from numapin_operator.policies.status_writer import StatusWriter
 
 STALLED_SECONDS: Final = 30.0

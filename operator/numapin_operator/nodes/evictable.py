@@ -1,4 +1,4 @@
-"""Which refused pods are evicted, and why others are not."""
+"""Which refused pods are evicted, and why others are not. Does no I/O."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

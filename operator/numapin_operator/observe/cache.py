@@ -1,4 +1,7 @@
-"""Everything the operator knows of the cluster, indexed so that one node is read at once."""
+"""Everything the operator knows of the cluster, indexed so that one node is read at once.
+
+Does no I/O.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,26 +1,15 @@
-"""The objects of one kind by name, and their comparison with whole lists.
+"""The objects of one kind by name in their newest versions.
 
 kopf does not say when its first list is complete, and it never reports what was deleted while its
 watch was interrupted. So its events and the answers to our own writes go into a cache in which the
-newest version wins, and that is compared with a whole list at the start and whenever kopf lists.
+newest version wins, and `list_comparison` compares that with whole lists. Does no I/O.
 """
 
-import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
-from numapin_client.errors import ClientError, NotFoundError
-from numapin_daemon.clock import Clock, SystemClock
-from numapin_daemon.worker import Worker
-from numapin_operator.observe.contact import Outage
-
 REMEMBERED_DELETIONS: Final = 4096
-
-NO_CRDS: Final = "; install numapin's CRDs: kubectl apply -k crds"
-
-_log = logging.getLogger(__name__)
 
 
 class Versioned(Protocol):
@@ -119,54 +108,3 @@ class VersionedCache(Mapping[str, T], Generic[T]):
         self._deleted.clear()
         self.newest = listed.version
         return before | self._objects.keys()
-
-
-class ListComparison:
-    """Compares the caches with whole lists, once at the start and then on request.
-
-    Attributes:
-        done: set once the first comparison has succeeded, and never cleared.
-        outage: why comparisons fail, and since when; None if the last one succeeded.
-    """
-
-    def __init__(self, compare: Callable[[], Awaitable[None]], clock: Clock | None = None) -> None:
-        """Compare nothing yet.
-
-        Args:
-            compare: lists both kinds and puts the lists into the caches; may raise ClientError.
-            clock: the machine's clock by default.
-        """
-        self._compare = compare
-        self.done = asyncio.Event()
-        self.outage: Outage | None = None
-        self._clock = clock or SystemClock()
-        self._worker = Worker(
-            "list comparison",
-            self._work,
-            expected=(ClientError,),
-            failure="",
-            clock=self._clock,
-        )
-        self._worker.request()
-
-    def request(self) -> None:
-        """Compare once more."""
-        self._worker.request()
-
-    async def run(self) -> None:
-        """Compare when requested, until cancelled; a failure is retried."""
-        await self._worker.run()
-
-    async def _work(self) -> None:
-        try:
-            await self._compare()
-        except ClientError as error:
-            remedy = NO_CRDS if isinstance(error, NotFoundError) else ""
-            _log.warning(
-                "cannot list policies and assignments", extra={"error": f"{error}{remedy}"}
-            )
-            since = self.outage.since if self.outage else self._clock.monotonic()
-            self.outage = Outage(since, str(error))
-            raise
-        self.outage = None
-        self.done.set()

@@ -1,20 +1,13 @@
-import asyncio
 from dataclasses import dataclass
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numapin_client.errors import ConnectionFailedError, NotFoundError
 from numapin_operator.observe.versioned_cache import (
-    NO_CRDS,
     REMEMBERED_DELETIONS,
-    ListComparison,
     Listed,
     VersionedCache,
 )
-from support.fakes.manual_clock import ManualClock
-from support.real.waiting import running
 
 
 @dataclass(frozen=True)
@@ -86,43 +79,3 @@ def test_the_order_of_events_never_matters(history: list[tuple[str, bool]], rand
         else:
             cache.put(thing)
     assert dict(cache) == expected
-
-
-class Lists:
-    """Counts comparisons; each fails with the next of `failures`."""
-
-    def __init__(self, *failures: Exception) -> None:
-        self.failures, self.compared = list(failures), 0
-
-    async def compare(self) -> None:
-        if self.failures:
-            raise self.failures.pop(0)
-        self.compared += 1
-
-
-async def test_lists_are_compared_at_the_start_and_on_request() -> None:
-    clock, lists = ManualClock(), Lists()
-    comparison = ListComparison(lists.compare, clock)
-    async with running(comparison.run()):
-        await clock.run_tasks()
-        assert (lists.compared, comparison.done.is_set()) == (1, True)
-        comparison.request()
-        comparison.request()
-        await clock.run_tasks()
-        assert lists.compared == 2
-
-
-async def test_a_failed_comparison_is_retried(caplog: pytest.LogCaptureFixture) -> None:
-    missing = NotFoundError("GET cpupolicies", 404, {"reason": "NotFound"})
-    clock = ManualClock()
-    lists = Lists(missing, ConnectionFailedError("GET", "refused"))
-    comparison = ListComparison(lists.compare, clock)
-    async with running(comparison.run()):
-        await clock.run_tasks()
-        assert not comparison.done.is_set()
-        await clock.advance(60)
-        assert (lists.compared, comparison.done.is_set()) == (1, True)
-    shown = [str(vars(record)["error"]) for record in caplog.records]
-    assert shown[0].endswith(NO_CRDS)
-    assert "refused" in shown[1]
-    assert not asyncio.all_tasks() - {asyncio.current_task()}
