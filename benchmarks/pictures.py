@@ -9,10 +9,13 @@ from pathlib import Path
 
 try:
     import matplotlib as mpl
+    from matplotlib import ticker
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Picture
 except ModuleNotFoundError as missing:
     raise SystemExit(f"{missing.msg}: pip install 'numapin[bench]'") from None
+
+__all__ = ["Axes", "Colours", "Picture", "paint", "save", "ticker"]
 
 STYLE = {
     "font.family": ["sans-serif"],

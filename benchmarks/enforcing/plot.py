@@ -16,14 +16,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from matplotlib.ticker import (
-    FixedFormatter,
-    FixedLocator,
-    FuncFormatter,
-    NullFormatter,
-    NullLocator,
-)
-from pictures import Axes, Colours, Picture, paint, save
+from pictures import Axes, Colours, Picture, paint, save, ticker
 
 PHASES = {
     "alone": "alone",
@@ -48,8 +41,8 @@ def isolation(runs: Sequence[Mapping[str, Any]], colours: Colours) -> Picture:
     _lines(share, runs, _share)
     slowest.set_ylabel("slowest answer, ms")
     slowest.set_yscale("log")
-    slowest.yaxis.set_major_formatter(FuncFormatter(lambda ms, _: f"{ms:g}"))
-    slowest.yaxis.set_minor_formatter(NullFormatter())
+    slowest.yaxis.set_major_formatter(ticker.FuncFormatter(lambda ms, _: f"{ms:g}"))
+    slowest.yaxis.set_minor_formatter(ticker.NullFormatter())
     share.set_ylabel("CPU when wanted, %")
     share.set_ylim(0, 104)
     share.set_xlabel("seconds")
@@ -125,9 +118,9 @@ def _logarithmic(axes: Axes) -> None:
     axes.set_xscale("symlog", linthresh=LEAST_MS, linscale=0.5)
     axes.set_xlim(0, NEVER_MS)
     ticks = {0: "0", 1: "1 ms", 10: "10 ms", 100: "100 ms", 1000: "1 s", 10_000: "10 s"}
-    axes.xaxis.set_major_locator(FixedLocator([*ticks, NEVER_MS]))
-    axes.xaxis.set_major_formatter(FixedFormatter([*ticks.values(), "> 30 s"]))
-    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_locator(ticker.FixedLocator([*ticks, NEVER_MS]))
+    axes.xaxis.set_major_formatter(ticker.FixedFormatter([*ticks.values(), "> 30 s"]))
+    axes.xaxis.set_minor_locator(ticker.NullLocator())
 
 
 def _rows(parts: Mapping[str, Any], kind: str) -> dict[str, list[float | None]]:
