@@ -172,6 +172,7 @@ async def test_an_enforcer_whose_lock_another_has_must_end(
 
 def test_a_waiting_standby_follows_a_replaced_lock(first: NodeLock, second: NodeLock) -> None:
     assert first.try_acquire()
+    assert not second.try_acquire()
     acquired = threading.Event()
 
     def acquire() -> None:
