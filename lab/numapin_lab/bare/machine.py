@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -33,6 +34,9 @@ REPOSITORY: Final = Path(__file__).resolve().parents[3]
 HOSTS: Final = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n127.0.1.1 {name}\n"
 GO_REMEDY: Final = "see https://go.dev/doc/install"
 INTERRUPTED: Final = 130
+
+LOOK_SECONDS: Final = 0.5
+"""How late a signal can be handled at worst."""
 
 
 @dataclass(frozen=True)
@@ -189,11 +193,22 @@ def run_until_its_end(command: Sequence[str], environment: Mapping[str, str]) ->
         )
         if len(signals) > 1:
             os.killpg(process.pid, signal.SIGINT)
-        status = process.wait()
+        status = _wait(process)
     finally:
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
     return INTERRUPTED if len(signals) > 1 else status if status >= 0 else 128 - status
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    """Wait for a process; returns its status.
+
+    Python handles a signal that comes right before a system call only when that call returns, so
+    no call may wait until the process ends.
+    """
+    while True:
+        with suppress(subprocess.TimeoutExpired):
+            return process.wait(timeout=LOOK_SECONDS)
 
 
 def remove(folder: Path) -> None:
