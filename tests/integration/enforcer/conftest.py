@@ -74,7 +74,5 @@ async def exclusive(node: Node, kubelet: Kubelet) -> tuple[Pod, str]:
     container_id = await kubelet.run(pod, "main")
     await node.start()
     await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
-    await eventually(
-        lambda: node.status["containers"][0]["exclusive"], "the container to be reported exclusive"
-    )
+    await eventually(node.reports_exclusive, "the container to be reported exclusive")
     return pod, f"{pod.cgroup}/{container_id}"

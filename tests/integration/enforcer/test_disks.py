@@ -39,7 +39,7 @@ async def test_on_a_full_disk_no_new_container_is_reported_exclusive(
     cgroups = [f"{pod.cgroup}/{await kubelet.run(pod, 'main')}" for pod in (first, second)]
     await node.start()
     await node.applied(spec(assigned(first.uid, "main", "1"), shared="0"))
-    await eventually(lambda: node.status["containers"][0]["exclusive"])
+    await eventually(node.reports_exclusive)
     filler = fill(disk)
     node.assign(spec(assigned(second.uid, "main", "1"), shared="0"))
     await eventually(lambda: cpus_of(cgroups[1]) == "1")
@@ -47,7 +47,7 @@ async def test_on_a_full_disk_no_new_container_is_reported_exclusive(
     assert "No space left on device" in node.condition("Ready")[2]
     assert [one["exclusive"] for one in node.status["containers"]] == [False]
     filler.unlink()
-    await eventually(lambda: node.status["containers"][0]["exclusive"], "the copy to be saved")
+    await eventually(node.reports_exclusive, "the copy to be saved")
     await eventually(node.in_force)
 
 

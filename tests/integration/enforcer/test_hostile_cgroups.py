@@ -153,7 +153,7 @@ async def test_a_cgroup_of_another_user_keeps_no_other_pod_on_exclusive_cpus(
     node.assign(spec(assigned(exclusive[0].uid, "main", "1"), shared="0"))
     await eventually(lambda: cpus_of(bystander) == "0", "the bystander to be moved")
     if within == AS_DEPLOYED:
-        await eventually(lambda: node.status["containers"][0]["exclusive"])
+        await eventually(node.reports_exclusive)
         assert cpus_of(str(folder.relative_to(CPUSET) / "foreign")) == "0"
         return
     await eventually(lambda: node.condition("Ready")[1] == "CgroupWriteFailed")

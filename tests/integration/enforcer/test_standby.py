@@ -168,7 +168,7 @@ async def test_it_waits_for_an_enforcer_that_was_never_there(
     assert not (tmp_path / "state").exists()
     await node.start()
     await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
-    await eventually(lambda: node.status["containers"][0]["exclusive"])
+    await eventually(node.reports_exclusive)
     await node.stop()
     await standing_in(node)
     new = await kubelet.run_pod("new")

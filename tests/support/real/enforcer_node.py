@@ -65,6 +65,11 @@ class Node:
         found: dict[str, Any] = self.object.get("status") or {}
         return found
 
+    def reports_exclusive(self) -> bool:
+        """Whether the first container in the status is reported exclusive; False without any."""
+        containers = self.status.get("containers") or [{}]
+        return bool(containers[0].get("exclusive"))
+
     def condition(self, kind: str) -> tuple[str, str, str]:
         """Status, reason and message of a condition, once it is about the newest spec."""
         found = self.object
