@@ -38,7 +38,8 @@ USER_AGENT: Final = "numapin-operator"
 COLLECTOR_THRESHOLDS: Final = (20_000, 250, 100)
 """How rarely Python searches for reference cycles. Objects of the API server have none, and come
 100,000 at a time: with Python's defaults the search takes two fifths of the time to list all pods.
-One search of 20,000 objects stops every thread for 2 to 8 ms.
+One search of 20,000 new objects stops every thread for 2 to 8 ms. One in 250 looks at more, and
+took up to 0.8 s in a simulation of 5,000 nodes all of whose assignments were written again.
 """
 
 _log = logging.getLogger("numapin_operator")
