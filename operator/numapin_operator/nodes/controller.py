@@ -153,20 +153,23 @@ class Controller:
         if assignment is None:
             return ()
         await self._absences.confirm_node(assignment)
-        return await self._absences.missing_pods(assignment, self._picture(name).pods)
+        return await self._absences.missing_pods(assignment, self._pods_on(name))
+
+    def _pods_on(self, name: str, late: Sequence[PodView] = ()) -> tuple[PodView, ...]:
+        """The pods bound to a node, under the UIDs that their cgroups carry."""
+        pods = tuple(self._state.pods_on(name))
+        observed = {pod.uid for pod in pods}
+        pods += tuple(pod for pod in late if pod.uid not in observed)
+        node = self._state.nodes.get(name)
+        return pods if node is None else with_static_uids(pods, node.uid)
 
     def _picture(self, name: str, late: Sequence[PodView] = ()) -> NodePicture:
         state = self._state
-        node = state.nodes.get(name)
         ranked = state.policies_of(name)
-        pods = tuple(state.pods_on(name))
-        observed = {pod.uid for pod in pods}
-        pods += tuple(pod for pod in late if pod.uid not in observed)
-        if node is not None:
-            pods = with_static_uids(pods, node.uid)
+        pods = self._pods_on(name, late)
         if ranked:
             pods = mark_selected(ranked[0].spec.pods, pods, state.namespaces)
-        return NodePicture(name, node, ranked, state.assignments.get(name), pods)
+        return NodePicture(name, state.nodes.get(name), ranked, state.assignments.get(name), pods)
 
     async def _write(self, picture: NodePicture, decision: Decision) -> None:
         before, node = picture.assignment, picture.node
