@@ -212,6 +212,9 @@ class Application:
         late_seconds = self._lag.current_seconds()
         if late_seconds > STALLED_SECONDS:
             return f"the event loop has stood still for {late_seconds:.0f} s"
+        election = self._leadership.election
+        if election is not None and (hung := election.health().fatal()):
+            return f"leader election: {hung}"
         return ""
 
     def _role(self) -> str:

@@ -21,10 +21,15 @@ from numapin_client.errors import AlreadyExistsError, ClientError, ConflictError
 from numapin_client.login.credentials import Login
 from numapin_client.resources import LEASES, Json, Key
 from numapin_client.throttle import Throttle
+from numapin_daemon.probes import LoopHealth
 from numapin_operator.leadership import Leadership
 
 RELEASE_SECONDS: Final = 3.0
 """How long a clean shutdown tries to release the Lease."""
+
+HUNG_SECONDS: Final = 30.0
+"""If no attempt has ended for longer, the process needs a restart. An attempt and the pause after
+it take some 7 s at most; the leader has stopped writing after 10 s."""
 
 _JITTER: Final = 1.2
 """Spreads the attempts of several operators. Source: client-go `leaderelection.JitterFactor`."""
@@ -95,6 +100,7 @@ class LeaderElector:
 
     async def run(self) -> NoReturn:
         """Wait for the Lease, lead, and wait for it again, until cancelled."""
+        self.leadership.election = LoopHealth(HUNG_SECONDS, self._clock)
         while True:
             while not await self.attempt():
                 await self._pause()
@@ -149,24 +155,31 @@ class LeaderElector:
 
     async def attempt(self) -> bool:
         """Try to take or renew the Lease; return whether we hold it now."""
-        sent_at = self._clock.monotonic()
+        problem, sent_at = "", self._clock.monotonic()
         try:
             # Half the deadline: a request lost on a dead connection leaves time for another.
             async with asyncio.timeout(self._timing.renew_deadline_seconds / 2):
                 held = await self._take_or_renew()
         except (ConflictError, AlreadyExistsError):
             # Another operator was faster; the next attempt reads what it wrote.
-            return False
+            held = False
         except (ClientError, TimeoutError) as error:
+            held, problem = False, str(error) or "no answer in time"
             _log.warning(
                 "cannot take or renew the lease",
-                extra={"lease": str(self._lease), "error": repr(error)},
+                extra={"lease": str(self._lease), "error": problem},
             )
-            return False
         if held:
             self._renewed_at = sent_at
             self.leadership.extend(sent_at + self._timing.renew_deadline_seconds)
+        self._report(problem)
         return held
+
+    def _report(self, problem: str) -> None:
+        """Have the probes say what the last attempt met with."""
+        if self.leadership.election is not None:
+            what = {f"Lease {self._lease}": f"cannot be taken or renewed: {problem}"}
+            self.leadership.election.passed(what if problem else {})
 
     async def _take_or_renew(self) -> bool:
         """Renew with one request if the Lease is as last seen, else read it first.

@@ -3,10 +3,12 @@
 import asyncio
 import math
 from collections.abc import Callable, Coroutine
+from threading import Lock
 from typing import Any, NoReturn
 
 from numapin_client.errors import ClientError
 from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.probes import LoopHealth
 
 
 class NotLeadingError(ClientError):
@@ -23,14 +25,18 @@ class Leadership:
         leading: set while this operator leads, for waiting. It belongs to the event loop in which
             the object was made, and is late when that loop stands still; `holds` is not.
         clock: measures how long the lead lasts.
+        election: the health of the election, in which a pass is an attempt to take or renew the
+            Lease; None while this operator takes no part in one.
     """
 
     def __init__(self, clock: Clock | None = None) -> None:
         self.clock = clock or SystemClock()
         self.leading = asyncio.Event()
+        self.election: LoopHealth | None = None
         self._lost = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._until = -math.inf
+        self._changing = Lock()
 
     def holds(self) -> bool:
         """Whether this operator may write now."""
@@ -47,18 +53,22 @@ class Leadership:
 
     def extend(self, until: float) -> None:
         """Lead until this time of the clock; begins a term unless one lasts."""
-        begins, self._until = self._until == -math.inf, until
-        if begins:
-            self._in_loop(self._begin)
+        with self._changing:
+            begins, self._until = self._until == -math.inf, until
+            if begins:
+                self._in_loop(self._begin)
 
     def end(self) -> None:
         """End the term, if one lasts."""
-        ends, self._until = self._until != -math.inf, -math.inf
-        if ends:
-            self._in_loop(self._end)
+        with self._changing:
+            ends, self._until = self._until != -math.inf, -math.inf
+            if ends:
+                self._in_loop(self._end)
 
     async def run_terms(self, work: Callable[[], Coroutine[Any, Any, None]]) -> NoReturn:
         """Run `work` once in each term, until cancelled; it is cancelled at the term's end.
+
+        A term also ends when its time is over and nobody has said so: the election may hang.
 
         Raises:
             ExceptionGroup: what `work` raised.
@@ -67,8 +77,18 @@ class Leadership:
             await self.leading.wait()
             async with asyncio.TaskGroup() as tasks:
                 term = tasks.create_task(work(), name="term")
-                await self._lost.wait()
+                await self._wait_until_lost()
                 term.cancel()
+
+    async def _wait_until_lost(self) -> None:
+        left_seconds = self._until - self.clock.monotonic()
+        while left_seconds > 0:
+            limited = math.isfinite(left_seconds)
+            if await self.clock.wait(self._lost, left_seconds if limited else None):
+                return
+            left_seconds = self._until - self.clock.monotonic()
+        self.end()
+        await self._lost.wait()
 
     def _begin(self) -> None:
         self._lost.clear()

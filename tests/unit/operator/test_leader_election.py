@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from threading import Event as ThreadEvent
 
 import pytest
 
@@ -13,7 +14,7 @@ from numapin_operator.leader_election import (
     run_elector,
     take_part,
 )
-from numapin_operator.leadership import Leadership
+from numapin_operator.leadership import Leadership, NotLeadingError
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.apiserver_answers import Answer
 from support.fakes.manual_clock import ManualClock
@@ -214,6 +215,58 @@ async def test_a_lease_that_somebody_labelled_is_read_and_renewed(
     server.put(LEASES, labelled)
     assert await elector.attempt()
     assert lease_of(server)["metadata"]["labels"] == {"a": "b"}
+
+
+async def test_an_election_that_hangs_stops_all_writing_and_needs_a_restart(
+    server: FakeApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a system call, say: nothing is raised, and no timeout of its loop ends it."""
+    clock, hang, hangs = ManualClock(), ThreadEvent(), ThreadEvent()
+    leadership, attempt = Leadership(clock), LeaderElector.attempt
+
+    async def hanging(elector: LeaderElector) -> bool:
+        if leadership.holds():
+            hangs.set()
+            hang.wait()  # the loop of this thread stands still
+        return await attempt(elector)
+
+    async def no_pause(_: LeaderElector) -> None: ...
+
+    monkeypatch.setattr(LeaderElector, "attempt", hanging)
+    monkeypatch.setattr(LeaderElector, "_pause", no_pause)
+    try:
+        async with running(take_part(leadership, server.login, LEASE, "pod")):
+            await clock.until(hangs.is_set)
+            assert leadership.election is not None
+            clock.stand_still(9.9)
+            leadership.check()
+            clock.stand_still(0.2)
+            with pytest.raises(NotLeadingError):
+                leadership.check()
+            assert leadership.election.health().fatal() == ""
+            clock.stand_still(20)
+            assert leadership.election.health().fatal() == "the last pass ended 30 s ago"
+            hang.set()
+    finally:
+        hang.set()
+
+
+async def test_the_probes_say_why_the_lease_cannot_be_renewed(
+    server: FakeApiServer, api: ApiClient
+) -> None:
+    leadership = Leadership()
+    async with run_elector(LeaderElector(api, LEASE, "c", FAST, leadership)) as elector:
+        await elector.leading.wait()
+        assert leadership.election is not None
+        health = leadership.election.health()
+        await eventually(lambda: not health.missing())
+        server.answers = [Answer(403)] * 10_000
+        await eventually(health.missing)
+        [said] = health.missing().items()
+        server.answers = []
+        await eventually(lambda: not health.missing())
+    assert said[0] == "Lease numapin-system/numapin-operator"
+    assert "403" in said[1]
 
 
 async def test_a_defect_in_the_election_ends_the_lead_and_is_raised(

@@ -89,6 +89,32 @@ async def test_a_lead_lost_and_taken_again_at_once_is_another_term() -> None:
     assert terms == ["term", "term"]
 
 
+async def test_a_term_ends_by_the_clock_if_the_election_hangs() -> None:
+    """Nobody calls `end` then; what is in flight is cancelled before another operator may lead."""
+    clock, work = ManualClock(), asyncio.Event()
+    leadership, terms = Leadership(clock), []
+
+    async def term() -> None:
+        terms.append("begun")
+        try:
+            await work.wait()
+        finally:
+            terms.append("ended")
+
+    async with running(leadership.run_terms(term)):
+        leadership.extend(clock.monotonic() + 10)
+        await clock.advance(8)
+        leadership.extend(clock.monotonic() + 10)
+        await clock.advance(9.9)
+        assert terms == ["begun"]
+        await clock.advance(0.2)
+        assert terms == ["begun", "ended"]
+        assert not leadership.leading.is_set()
+        leadership.extend(clock.monotonic() + 10)
+        await clock.run_tasks()
+        assert terms == ["begun", "ended", "begun"], "it no longer hangs"
+
+
 async def test_nothing_is_written_without_the_lead(server: FakeApiServer) -> None:
     """Reads pass; every kind of write is stopped before it is sent."""
     leadership = Leadership(ManualClock())
