@@ -68,6 +68,8 @@ class Connection:
     """A session; use as `async with Connection(login) as connection`.
 
     `before_write`, if set, is called right before each request but GET; what it raises stops that.
+    `after_write`, if set, is called with each of these requests that was answered, and with the
+    refusal or None.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class Connection:
         self.login, self._timeouts = login, timeouts
         self._throttle = throttle or Throttle()
         self.before_write: Callable[[], object] | None = None
+        self.after_write: Callable[[Request, ClientError | None], object] | None = None
         self._user_agent = f"{user_agent}/{version('numapin')}"
         self._session: aiohttp.ClientSession | None = None
 
@@ -144,8 +147,12 @@ class Connection:
         try:
             response = await self._send(request, self._timeout(idle_seconds))
             try:
-                if not response.ok or response.status in _REDIRECTS:
-                    raise self._heeded(await _refusal(response))
+                ok = response.ok and response.status not in _REDIRECTS
+                refused = None if ok else self._heeded(await _refusal(response))
+                if self.after_write is not None and request.method != "GET":
+                    self.after_write(request, refused)
+                if refused is not None:
+                    raise refused
                 yield response
             finally:
                 # A connection whose answer was not read to its end cannot be used again.

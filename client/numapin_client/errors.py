@@ -1,5 +1,6 @@
 """Errors of requests to the API server, as types that carry the data."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -10,6 +11,10 @@ MAX_RETRY_AFTER_SECONDS: Final = 60.0
 
 DISRUPTION_BUDGET: Final = "DisruptionBudget"
 """Cause of an eviction refused by a budget. Source: `policy/v1`, `DisruptionBudgetCause`."""
+
+_NO_RIGHT: Final = re.compile(r' cannot [a-z]+ resource "')
+
+_APPLY_AGAIN: Final = "the role lacks this right: apply the manifests of this version again"
 
 
 class ClientError(Exception):
@@ -107,9 +112,21 @@ class UnauthorizedError(ApiError):
 
 
 class ForbiddenError(ApiError):
-    """403: RBAC or an admission policy forbids the request."""
+    """403: RBAC, an admission policy or a quota forbids the request, or a namespace is ending."""
 
     reason: ClassVar[Reason] = Reason.FORBIDDEN
+
+    @property
+    def lacks_right(self) -> bool:
+        """Whether it was RBAC: the message then names the verb and the resource.
+
+        Source: apiserver `responsewriters.forbiddenMessage`.
+        """
+        return _NO_RIGHT.search(self.message) is not None
+
+    def __str__(self) -> str:
+        """What was refused, and what to do if a right is missing."""
+        return f"{super().__str__()}; {_APPLY_AGAIN}" if self.lacks_right else super().__str__()
 
 
 class NotFoundError(ApiError):

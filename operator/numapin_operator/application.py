@@ -16,6 +16,7 @@ from numapin_daemon.probes import Health
 from numapin_daemon.slices import Slices
 from numapin_operator.api_server import Cluster
 from numapin_operator.leadership import Leadership
+from numapin_operator.missing_rights import MissingRights
 from numapin_operator.nodes.controller import Controller, Outputs
 from numapin_operator.nodes.eviction import Evictor
 from numapin_operator.nodes.refusal_events import RefusalEvents
@@ -54,13 +55,15 @@ class Application:
         """Wire the parts together; nothing runs yet.
 
         Args:
-            api: an open client, for the informers.
+            api: an open client, for the informers; its writes show which rights are missing.
             cluster: what is listed and written.
             leadership: when this operator may write.
             login: how the source of policies and assignments logs in to the API server.
             clock: measures how long something has been wrong; the machine's by default.
         """
         self._cluster, self._leadership, self._clock = cluster, leadership, clock or SystemClock()
+        self._rights = MissingRights(self._clock)
+        api.connection.after_write = self._rights.note
         self._lag = LoopLag(pause_seconds=1.0, clock=self._clock)
         self._queue = WorkQueue()
         self._behind: set[str] = set()
@@ -205,7 +208,9 @@ class Application:
             missing["policies and assignments"] = "not listed yet"
         elif self._lists.outage is not None:
             outages["lists of policies and assignments"] = self._lists.outage
-        missing |= dict.fromkeys(tuple(self._behind), BEHIND)
+        missing |= dict.fromkeys(tuple(self._behind), BEHIND) | self._rights.describe()
+        if self._leadership.election is not None:
+            missing |= self._leadership.election.health().missing()
         return describe_outages(outages, self._clock.monotonic()) | missing | self._source.missing()
 
     def _fatal(self) -> str:

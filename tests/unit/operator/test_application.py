@@ -9,6 +9,7 @@ from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_client.client import ApiClient
 from numapin_client.connection import Connection
 from numapin_client.login.credentials import Login
+from numapin_daemon.probes import LoopHealth
 from numapin_daemon.slices import Slices
 from numapin_operator import application as module
 from numapin_operator.application import STALLED_SECONDS, Application
@@ -21,10 +22,10 @@ from support.values.operator import node_view
 KINDS = {"pods", "nodes", "namespaces"}
 
 
-def make(clock: ManualClock) -> Application:
+def make(clock: ManualClock, leadership: Leadership | None = None) -> Application:
     login = Login("http://nowhere.invalid", "a test")
     api = ApiClient(Connection(login))
-    return Application(api, FakeCluster(), Leadership(clock), login, clock)
+    return Application(api, FakeCluster(), leadership or Leadership(clock), login, clock)
 
 
 async def test_it_is_not_ready_before_everything_was_listed() -> None:
@@ -59,6 +60,18 @@ async def test_a_loop_that_stands_still_needs_a_restart() -> None:
         assert application.health().fatal() == ""
         clock.stand_still(STALLED_SECONDS + 2)
         assert application.health().fatal() == "the event loop has stood still for 31 s"
+
+
+async def test_an_election_that_hangs_needs_a_restart() -> None:
+    clock = ManualClock()
+    leadership = Leadership(clock)
+    application = make(clock, leadership)
+    leadership.election = LoopHealth(30, clock)
+    leadership.election.passed({"Lease a/b": "cannot be taken or renewed: 403"})
+    assert application.health().missing()["Lease a/b"].endswith("403")
+    assert application.health().fatal() == ""
+    clock.stand_still(31)
+    assert application.health().fatal() == "leader election: the last pass ended 31 s ago"
 
 
 async def test_nothing_is_urgent_before_this_operator_leads() -> None:

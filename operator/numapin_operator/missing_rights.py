@@ -1,0 +1,63 @@
+"""Which writes the operator's role does not allow, for /readyz."""
+
+import re
+from typing import Final, NamedTuple
+
+from numapin_client.connection import Request
+from numapin_client.errors import ClientError, ForbiddenError
+from numapin_daemon.clock import Clock
+
+FORGET_SECONDS: Final = 600.0
+"""A refusal counts for so long if no request of its kind is sent again. An assignment that could
+not be written is tried again sooner."""
+
+_PATH: Final = re.compile(
+    r"/(api|apis/[^/]+)/[^/]+(/namespaces/[^/]+)?/(?P<plural>[^/]+)(/[^/]+(?P<subresource>/.+)?)?"
+)
+"""Source: Kubernetes, "API concepts", "Resource URIs"."""
+
+_VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+class _Refused(NamedTuple):
+    at: float
+    why: str
+
+
+class MissingRights:
+    """The rights that the API server denied, until a request that needs them succeeds.
+
+    `describe` may be called in any thread.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._refused: dict[str, _Refused] = {}
+
+    def note(self, request: Request, refused: ClientError | None) -> None:
+        """Take in the answer to a write.
+
+        Other refusals than RBAC's say nothing of the role: a namespace that is being deleted and a
+        quota answer 403 as well.
+        """
+        right = _right(request)
+        if refused is None:
+            self._refused.pop(right, None)
+        elif isinstance(refused, ForbiddenError) and refused.lacks_right:
+            self._refused[right] = _Refused(self._clock.monotonic(), str(refused))
+
+    def describe(self) -> dict[str, str]:
+        """What to say of each missing right."""
+        oldest = self._clock.monotonic() - FORGET_SECONDS
+        return {
+            f"right to {right}": one.why
+            for right, one in tuple(self._refused.items())
+            if one.at > oldest
+        }
+
+
+def _right(request: Request) -> str:
+    """The verb and the resource, such as `update cpupolicies/status`."""
+    path = _PATH.fullmatch(request.path)
+    resource = f"{path['plural']}{path['subresource'] or ''}" if path else request.path
+    return f"{_VERBS.get(request.method, request.method)} {resource}"

@@ -1,0 +1,115 @@
+"""A write that the role does not allow shows on /readyz, until one like it succeeds."""
+
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+
+from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_client.client import ApiClient, connect
+from numapin_client.errors import ForbiddenError
+from numapin_client.resources import LEASES, Key
+from numapin_operator.api_server import ApiCluster, PodEvent
+from numapin_operator.missing_rights import FORGET_SECONDS, MissingRights
+from support.fakes.apiserver import FakeApiServer
+from support.fakes.apiserver_answers import Answer, status
+from support.fakes.manual_clock import ManualClock
+from support.values.operator import node_view
+
+WHO = 'User "system:serviceaccount:numapin-system:numapin-operator"'
+EVENT = PodEvent("default", "a", "uid", "NotEnoughCPUs", "4 wanted")
+
+
+def forbidden(why: str) -> Answer:
+    return Answer(
+        403, body=json.dumps(status(403, "Forbidden", f'"x" is forbidden: {why}')).encode()
+    )
+
+
+def no_right(verb: str, resource: str) -> Answer:
+    return forbidden(
+        f'{WHO} cannot {verb} resource "{resource}" in API group "numapin.io" at the cluster scope'
+    )
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[FakeApiServer]:
+    async with FakeApiServer() as started:
+        yield started
+
+
+@pytest.fixture
+async def api(server: FakeApiServer) -> AsyncIterator[ApiClient]:
+    async with connect(server.login) as client:
+        yield client
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def rights(api: ApiClient, clock: ManualClock) -> MissingRights:
+    made = MissingRights(clock)
+    api.connection.after_write = made.note
+    return made
+
+
+async def test_a_missing_right_is_named_until_a_write_succeeds(
+    server: FakeApiServer, api: ApiClient, rights: MissingRights
+) -> None:
+    cluster = ApiCluster(api, "test")
+    server.answers = [no_right("create", "nodeassignments")]
+    with pytest.raises(ForbiddenError, match="apply the manifests of this version again"):
+        await cluster.create_assignment(node_view(), NodeAssignmentSpec())
+    [(what, why)] = rights.describe().items()
+    assert what == "right to create nodeassignments"
+    assert 'cannot create resource "nodeassignments" in API group "numapin.io"' in why
+    assert why.endswith("the role lacks this right: apply the manifests of this version again")
+
+    await cluster.read_assignment("node-1")
+    assert rights.describe(), "a read shows nothing of it"
+    made = await cluster.create_assignment(node_view("node-2"), NodeAssignmentSpec())
+    assert rights.describe() == {}
+    server.answers = [no_right("update", "nodeassignments"), no_right("delete", "nodeassignments")]
+    with pytest.raises(ForbiddenError):
+        await cluster.replace_spec(made, node_view("node-2"), NodeAssignmentSpec())
+    with pytest.raises(ForbiddenError):
+        await cluster.delete_assignment(made)
+    assert rights.describe().keys() == {
+        "right to update nodeassignments",
+        "right to delete nodeassignments",
+    }
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        "unable to create new content in namespace default because it is being terminated",
+        "exceeded quota: q, requested: count/events.events.k8s.io=1, used: 1, limited: 1",
+        'ValidatingAdmissionPolicy "p" denied request: no',
+    ],
+)
+async def test_a_tenant_cannot_make_the_operator_unready(
+    server: FakeApiServer, api: ApiClient, rights: MissingRights, why: str
+) -> None:
+    server.answers = [forbidden(why)]
+    with pytest.raises(ForbiddenError) as caught:
+        await ApiCluster(api, "test").post_event(EVENT)
+    assert "manifests" not in str(caught.value)
+    assert rights.describe() == {}
+
+
+async def test_a_write_that_is_not_tried_again_is_forgotten(
+    server: FakeApiServer, api: ApiClient, rights: MissingRights, clock: ManualClock
+) -> None:
+    server.answers = [no_right("create", "pods/eviction"), no_right("patch", "leases")]
+    with pytest.raises(ForbiddenError):
+        await ApiCluster(api, "test").evict("default", "a", "uid")
+    await clock.advance(1)
+    with pytest.raises(ForbiddenError):
+        await api.merge_patch(LEASES, Key("a", "b"), {})
+    assert rights.describe().keys() == {"right to create pods/eviction", "right to patch leases"}
+    await clock.advance(FORGET_SECONDS - 1)
+    assert rights.describe().keys() == {"right to patch leases"}
