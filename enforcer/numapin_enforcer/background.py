@@ -7,7 +7,7 @@ from typing import Final
 from numapin_api.conditions import Obstacle
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignmentSpec, RuntimeStatus
-from numapin_enforcer.cfs_quota.plan import cgroups_without_limit
+from numapin_enforcer.cfs_quota.plan import NO_OTHERS, cgroups_without_limit, other_containers
 from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
 from numapin_enforcer.cgroups.kubepods import PodTree
 from numapin_enforcer.cgroups.memory_mover import MemoryMover
@@ -52,10 +52,7 @@ class BackgroundUpdates:
         full_resync: bool,
     ) -> None:
         """Start what a pass requires that enforced `spec`, or (None) released every cgroup."""
-        lifts = spec is not None and spec.cpu_quota == "Unlimited"
-        unlimited = cgroups_without_limit(done.desired, pods.naming) if lifts else ()
-        root = pods.naming.root
-        self.cfs_quota.want(unlimited, pods.files, root, full_resync=full_resync)
+        self._update_quotas(spec, pods, done, full_resync=full_resync)
         for drift in done.drifts:
             self._note_drift(drift, pods.naming)
         if done.tree is None:
@@ -120,6 +117,23 @@ class BackgroundUpdates:
         yield from self.slices.obstacles()
         yield from self.runtime.obstacles()
         yield from stale_in_runtime(self._runtime_stale)
+
+    def _update_quotas(
+        self,
+        spec: NodeAssignmentSpec | None,
+        pods: PodTree,
+        done: Converged,
+        *,
+        full_resync: bool,
+    ) -> None:
+        unlimited: tuple[str, ...] = ()
+        others: Mapping[str, bool] = NO_OTHERS
+        if spec is not None and spec.cpu_quota == "Unlimited":
+            unlimited = cgroups_without_limit(done.desired, pods.naming)
+            known = self.names.known
+            others = other_containers(done.desired, unlimited, pods.naming, known)
+        root = pods.naming.root
+        self.cfs_quota.want(unlimited, pods.files, root, others=others, full_resync=full_resync)
 
     def _note_drift(self, drift: Drift, naming: CgroupNaming) -> None:
         """Send the set again: systemd or the runtime may have made the change."""

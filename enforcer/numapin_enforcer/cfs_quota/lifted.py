@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from numapin_daemon import atomic_file
-from numapin_enforcer.cfs_quota.plan import plan_quotas
+from numapin_enforcer.cfs_quota.plan import NO_OTHERS, plan_quotas
 from numapin_enforcer.cgroups.apply import Outcome, apply
 from numapin_enforcer.cgroups.errors import CgroupVanishedError
 from numapin_enforcer.cgroups.tree import CgroupTree, contains
@@ -58,7 +58,7 @@ class LiftedQuotas:
         """The limits that were removed and not restored, by cgroup."""
         return dict(self._lifted)
 
-    def update(self, unlimited: Collection[str]) -> Outcome:
+    def update(self, unlimited: Collection[str], others: Mapping[str, bool] = NO_OTHERS) -> Outcome:
         """Remove the limits of `unlimited` and restore all others; see `plan_quotas`.
 
         A write that fails is retried by the next call.
@@ -67,8 +67,8 @@ class LiftedQuotas:
             OSError: a limit could not be saved; then none was removed.
             CgroupError: a limit could not be read.
         """
-        found = dict(self._found({*unlimited, *self._lifted, *self.restored}))
-        planned = plan_quotas(unlimited, found, self._lifted)
+        found = dict(self._found({*unlimited, *others, *self._lifted, *self.restored}))
+        planned = plan_quotas(unlimited, found, self._lifted, others)
         self._save(planned.save_before)
         outcome = apply(planned.writes, self.files)
         vanished = {write.path for write in outcome.missing}

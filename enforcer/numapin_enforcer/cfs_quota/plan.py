@@ -3,13 +3,17 @@
 Does no I/O.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
 
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import parent
 from numapin_enforcer.cgroups.write import Quota, Step, Write
 from numapin_enforcer.plan.desired import Desired
+
+NO_OTHERS: Final[Mapping[str, bool]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +40,52 @@ def cgroups_without_limit(desired: Mapping[str, Desired], naming: CgroupNaming) 
     return tuple(sorted(found))
 
 
+def other_containers(
+    desired: Iterable[str],
+    unlimited: Collection[str],
+    naming: CgroupNaming,
+    names: Mapping[str, str],
+) -> dict[str, bool]:
+    """The containers beside exclusive ones; whether each is known to be no sandbox.
+
+    Args:
+        desired: all cgroups.
+        unlimited: exclusive containers and their pods.
+        naming: how to read the paths.
+        names: container id to container name; a sandbox's is empty.
+    """
+    found: dict[str, bool] = {}
+    exclusive = set(unlimited)
+    for path in desired if exclusive else ():
+        if parent(path) not in exclusive or path in exclusive:
+            continue
+        parsed = naming.parse(path)
+        if parsed.kind is Kind.CONTAINER and names.get(parsed.container_id) != "":
+            found[path] = parsed.container_id in names
+    return found
+
+
 def plan_quotas(
-    unlimited: Collection[str], found: Mapping[str, Quota], lifted: Mapping[str, Quota]
+    unlimited: Collection[str],
+    found: Mapping[str, Quota],
+    lifted: Mapping[str, Quota],
+    others: Mapping[str, bool] = NO_OTHERS,
 ) -> QuotaPlan:
     """Remove the limits of `unlimited` and restore those removed from all others.
+
+    A pod's limit stays while one of its other containers has none: with pod-level resources it is
+    the only limit that this container has.
 
     A limit that was set externally after the removal is not overwritten. Limits of cgroups that no
     longer exist are dropped.
 
     Args:
         unlimited: the cgroups that must have no limit.
-        found: the limit of each cgroup in `unlimited` or `lifted` that exists.
+        found: the limit of each cgroup in `unlimited`, `lifted` or `others` that exists.
         lifted: the limits removed before.
+        others: the containers beside exclusive ones; see `other_containers`.
     """
+    unlimited = set(unlimited) - set(_pods_that_limit(found, lifted, others))
     saved = {path: limit for path, limit in lifted.items() if path in found}
     writes: list[Write] = []
     for path, limit in found.items():
@@ -62,3 +99,13 @@ def plan_quotas(
             if found[path].quota_us is None:
                 writes.append(Write(path, limit, Step.WIDEN))
     return QuotaPlan(saved, tuple(writes), left)
+
+
+def _pods_that_limit(
+    found: Mapping[str, Quota], lifted: Mapping[str, Quota], others: Mapping[str, bool]
+) -> Iterator[str]:
+    """The pods whose limit is needed; one that was removed does not come back for a sandbox."""
+    for path, is_container in others.items():
+        unlimited = path in found and found[path].quota_us is None and path not in lifted
+        if unlimited and (is_container or parent(path) not in lifted):
+            yield parent(path)

@@ -10,6 +10,7 @@ from numapin_api.conditions import Obstacle, Reason, internal_error
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
 from numapin_enforcer.cfs_quota.lifted import LiftedQuotas, QuotaFiles
+from numapin_enforcer.cfs_quota.plan import NO_OTHERS
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.write import Quota
 
@@ -30,6 +31,7 @@ class _Target:
     files: QuotaFiles
     root: str
     unlimited: tuple[str, ...]
+    others: Mapping[str, bool]
 
 
 class CfsQuotaUpdater:
@@ -60,7 +62,13 @@ class CfsQuotaUpdater:
         return self._worker.problem
 
     def want(
-        self, unlimited: tuple[str, ...], files: QuotaFiles, root: str, *, full_resync: bool
+        self,
+        unlimited: tuple[str, ...],
+        files: QuotaFiles,
+        root: str,
+        *,
+        others: Mapping[str, bool] = NO_OTHERS,
+        full_resync: bool,
     ) -> None:
         """Remove the limits of `unlimited` and restore all others; returns at once.
 
@@ -68,10 +76,12 @@ class CfsQuotaUpdater:
             unlimited: the cgroups that must have no limit.
             files: the tree below `root`.
             root: the kubelet's cgroup.
+            others: the containers beside exclusive ones; see `plan_quotas`.
             full_resync: read the limits again although nothing changed on our side.
         """
-        before, self._target = self._target, _Target(files, root, unlimited)
-        changed = unlimited != (before.unlimited if before else ())
+        before, self._target = self._target, _Target(files, root, unlimited, others)
+        known = (before.unlimited, before.others) if before else ((), {})
+        changed = (unlimited, others) != known
         if changed:
             self._rechecks_seconds = list(RECHECK_SECONDS)
         if changed or full_resync:
@@ -127,7 +137,7 @@ class CfsQuotaUpdater:
             arguments = (target.files, target.root, self._state_dir)
             quotas = self._quotas = await asyncio.to_thread(LiftedQuotas, *arguments)
         try:
-            outcome = await asyncio.to_thread(quotas.update, target.unlimited)
+            outcome = await asyncio.to_thread(quotas.update, target.unlimited, target.others)
         finally:
             self._take_over(quotas)
         if outcome.failed:

@@ -87,3 +87,7 @@ async def test_quotas_stay_where_the_policy_says_so(node: Node, kubelet: Kubelet
     await node.start()
     await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0", cpuQuota="Keep"))
     assert limits(pod.cgroup, main) == ["150000", "100000"]
+    await kubelet.run(pod, "debugger")  # without a limit of its own: it keeps that of the pod
+    await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
+    await eventually(lambda: limits(main) == [LIFTED])
+    assert limits(pod.cgroup) == ["150000"]

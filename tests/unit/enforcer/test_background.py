@@ -177,6 +177,25 @@ async def test_the_previous_update_is_not_repeated_before_the_kernel_has_the_cpu
     assert node.sent == []
 
 
+async def test_the_limit_of_a_pod_stays_while_a_sidecar_has_none(node: Node) -> None:
+    """The sandbox has none either, and does not count once the runtime has named it."""
+    sidecar, sandbox = (f"{POD}/cri-containerd-{id_ * 64}.scope" for id_ in "be")
+    for path in (sidecar, sandbox):
+        node.model.make(path)
+        node.model.written.append(path)
+    node.runtime.has("b" * 64, "side")
+    node.runtime.has("e" * 64, "")
+    node.model.groups[POD].quota = LIMIT
+    unlimited = spec_of("3", cpu_quota="Unlimited")
+    await node.enforce(unlimited)
+    await node.clock.until(lambda: node.model.groups[CONTAINER].quota == NO_LIMIT)
+    assert node.model.groups[POD].quota == LIMIT
+    node.model.vanish(sidecar)
+    node.model.written.append(POD)
+    await node.make_pass(unlimited, full=True)
+    await node.clock.until(lambda: node.model.groups[POD].quota == NO_LIMIT)
+
+
 async def test_a_cfs_limit_is_removed_and_restored(node: Node) -> None:
     unlimited = spec_of("3", cpu_quota="Unlimited")
     await node.enforce(unlimited)
