@@ -5,10 +5,9 @@ import logging
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field
 from typing import Final, Generic, NoReturn, TypeVar
 
-from numapin_client.client import CHUNK_LIMIT, ApiClient, Source
+from numapin_client.client import ApiClient, Source
 from numapin_client.errors import (
     ClientError,
     ConnectionFailedError,
@@ -17,52 +16,21 @@ from numapin_client.errors import (
     TooManyRequestsError,
     UnavailableError,
 )
+from numapin_client.informer_settings import DEFAULT_TIMING, Hooks, InformerTiming
 from numapin_client.resources import Json, Key
 from numapin_client.store import Change, Store
 from numapin_client.watch import BOOKMARK, DELETED, WatchEvent, WatchTiming, watch
 from numapin_daemon.backoff import Backoff
-from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.slices import Slices
 
 T = TypeVar("T")
 E = TypeVar("E")
 
 BATCH: Final = 20
-"""Objects of a list that are taken in without a pause."""
+"""Objects that are taken in without a pause, and fewer if they take longer than a slice."""
 
 log = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True, slots=True)
-class InformerTiming:
-    """How long an informer waits, in seconds.
-
-    Attributes:
-        session_seconds: the shortest and the longest time after which the server ends a watch, so
-            that watches spread over the API servers. Source: client-go `reflector`,
-            minWatchTimeout. A connection that stays open but no longer delivers is noticed after
-            a session and its grace, so a short session finds it soon, for one request a session.
-        grace_seconds: how much longer than its session a watch may be silent before it is given
-            up. If nothing changes the server sends nothing, not even bookmarks, unless etcd
-            reports its progress. (The kernel notices a dead peer earlier.)
-        backoff_base_seconds: upper bound of the first wait after a failure.
-        backoff_cap_seconds: upper bound of all waits that the server does not ask for.
-        chunk_limit: objects in one answer to a list.
-        very_short_seconds: a watch that ends sooner without an event is not started again at
-            once, as in client-go.
-        clock: measures and waits; the machine's clock by default.
-    """
-
-    session_seconds: tuple[float, float] = (300.0, 600.0)
-    grace_seconds: float = 30.0
-    backoff_base_seconds: float = 0.5
-    backoff_cap_seconds: float = 30.0
-    chunk_limit: int = CHUNK_LIMIT
-    very_short_seconds: float = 1.0
-    clock: Clock = field(default_factory=SystemClock)
-
-
-DEFAULT_TIMING: Final = InformerTiming()
 
 CHUNK_GROWTH: Final = (1, 5, 25)
 """The size of the chunks as a list expires again and again. Etcd keeps 5 minutes of history."""
@@ -86,6 +54,7 @@ class Informer(Generic[T]):
     Attributes:
         source: the objects that are copied.
         items: the copy; always current, empty until the first list.
+        hooks: to be set before `run`; see there.
         synced: set once the first list is complete, and never cleared.
         problem: why the copy may be out of date; None while a watch or list works.
         behind_since: since when the server has accepted no watch, by the timing's clock; None while
@@ -110,7 +79,7 @@ class Informer(Generic[T]):
                 and must not raise.
             timing: how long to wait.
         """
-        self.source = source
+        self.source, self.hooks = source, Hooks()
         self._client, self._on_change, self._timing = client, on_change, timing
         self._store = Store(decode)
         self._random = random.Random()  # noqa: S311 (jitter, no secret)
@@ -194,14 +163,24 @@ class Informer(Generic[T]):
         Source: KEP-5504 (versions of one resource may be compared).
         """
         if self._version and self._doubtful:
+            newest = self._newest()
             now = (await self._client.list_chunk(self.source, limit=1)).resource_version
-            if _is_older(now, self._version):
-                log.warning(
-                    "the API server returned to an older state, listing again",
-                    extra={"source": self.source.path, "ours": self._version, "theirs": now},
-                )
-                self._version = ""
+            if _is_older(now, str(newest)):
+                self._start_over(now, newest)
         self._doubtful = False
+
+    def _newest(self) -> int:
+        """The newest version that was seen, by us or by the owner; 0 if there is none."""
+        ours = int(self._version) if self._version.isdecimal() else 0
+        return max(ours, self.hooks.seen())
+
+    def _start_over(self, now: str, newest: int) -> None:
+        log.warning(
+            "the API server returned to an older state, listing again",
+            extra={"source": self.source.path, "ours": newest, "theirs": now},
+        )
+        self._version = ""
+        self.hooks.start_over()
 
     async def _list(self) -> None:
         """List the whole source, and drop what it no longer contains.
@@ -216,26 +195,33 @@ class Informer(Generic[T]):
 
     async def _list_once(self, limit: int) -> None:
         """List in chunks of `limit` objects."""
-        seen: set[Key] = set()
-        token, version = await self._take_chunk("", limit, seen)
+        listed: set[Key] = set()
+        newest = self._newest()  # before the server is asked: it may go on meanwhile
+        token, version = await self._take_chunk("", limit, listed, newest)
         while token:
-            token, version = await self._take_chunk(token, limit, seen)
+            token, version = await self._take_chunk(token, limit, listed)
         await self._in_slices(
-            tuple(self._store.items), lambda key: None if key in seen else self._store.drop(key)
+            tuple(self._store.items),
+            lambda key: None if key in listed else self._store.drop(key, version),
         )
+        self.hooks.listed(version)
         self._version, self._short_watches = version, 0
         self.problem = None
         self.synced.set()
         self._progress.set()
 
-    async def _take_chunk(self, token: str, limit: int, seen: set[Key]) -> tuple[str, str]:
+    async def _take_chunk(
+        self, token: str, limit: int, listed: set[Key], newest: int = 0
+    ) -> tuple[str, str]:
         """Store one chunk; it is large, so it is freed before the next one.
 
         Returns:
             The token of the next chunk, and the version of the list.
         """
         chunk = await self._client.list_chunk(self.source, token, limit)
-        seen.update(map(Key.of, chunk.items))
+        if newest and _is_older(chunk.resource_version, str(newest)):
+            self._start_over(chunk.resource_version, newest)
+        listed.update(map(Key.of, chunk.items))
         await self._in_slices(chunk.items, self._store.put)
         return chunk.next, chunk.resource_version
 
@@ -244,9 +230,14 @@ class Informer(Generic[T]):
     ) -> None:
         """Take in and report some objects at a time; other tasks get turns in between."""
         slices = Slices(self._timing.clock)
-        for start in range(0, len(objects), BATCH):
-            self._report([take_in(one) for one in objects[start : start + BATCH]])
-            await slices.rest()
+        taken: list[Change[T] | None] = []
+        for one in objects:
+            taken.append(take_in(one))
+            if len(taken) == BATCH or slices.over():
+                self._report(taken)
+                taken = []
+                await slices.rest()
+        self._report(taken)
 
     async def _watch(self) -> None:
         """Apply changes until the server ends the watch."""
@@ -260,7 +251,7 @@ class Informer(Generic[T]):
                     if events:
                         delivered = True
                         self._backoff.reset()
-                        self._report([self._apply(event) for event in events])
+                        await self._in_slices(events, self._apply)
                         self._progress.set()
         self._fell_behind()
         self._doubtful = not delivered
@@ -283,7 +274,7 @@ class Informer(Generic[T]):
         if event.kind == BOOKMARK:
             return None
         if event.kind == DELETED:
-            return self._store.drop(Key.of(event.body))
+            return self._store.drop(Key.of(event.body), self._version)
         return self._store.put(event.body)
 
     def _report(self, changes: Sequence[Change[T] | None]) -> None:

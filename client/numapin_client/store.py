@@ -3,7 +3,7 @@
 import logging
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
@@ -17,11 +17,19 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[T]):
-    """An object that was added (`old` is None), changed, or deleted (`new` is None)."""
+    """An object that was added (`old` is None), changed, or deleted (`new` is None).
+
+    Attributes:
+        key: which object.
+        old: its value before.
+        new: its value now.
+        version: the resourceVersion of `new`, or at which the object was seen to be deleted.
+    """
 
     key: Key
     old: T | None
     new: T | None
+    version: str = field(default="", compare=False)
 
 
 class Store(Generic[T]):
@@ -54,9 +62,9 @@ class Store(Generic[T]):
         if old == new:
             return None
         self._items[key] = new
-        return Change(key, old, new)
+        return Change(key, old, new, metadata.get("resourceVersion", ""))
 
-    def drop(self, key: Key) -> Change[T] | None:
-        """Drop an object; None if it was not stored."""
+    def drop(self, key: Key, version: str) -> Change[T] | None:
+        """Drop an object that was deleted by this version; None if it was not stored."""
         old = self._items.pop(key, None)
-        return None if old is None else Change(key, old, None)
+        return None if old is None else Change(key, old, None, version)

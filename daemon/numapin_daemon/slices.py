@@ -27,8 +27,12 @@ class Slices:
     def __post_init__(self) -> None:
         self._began = self.clock.monotonic()
 
+    def over(self) -> bool:
+        """Whether the slice is used up."""
+        return self.clock.monotonic() - self._began >= self.slice_seconds
+
     async def rest(self) -> None:
         """Give other tasks a turn, if the slice is used up."""
-        if self.clock.monotonic() - self._began >= self.slice_seconds:
+        if self.over():
             await asyncio.sleep(0)
             self._began = self.clock.monotonic()

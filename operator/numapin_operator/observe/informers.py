@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from numapin_client.client import ApiClient, Source
-from numapin_client.informer import Informer, InformerTiming
+from numapin_client.informer import Informer
+from numapin_client.informer_settings import InformerTiming
 from numapin_client.resources import NAMESPACES, NODES, PODS, Json
 from numapin_client.store import Change
 from numapin_operator.observe.cache import ClusterState

@@ -9,7 +9,8 @@ import pytest
 
 from numapin_client import errors
 from numapin_client.client import ApiClient, Source
-from numapin_client.informer import Informer, InformerTiming
+from numapin_client.informer import Informer
+from numapin_client.informer_settings import InformerTiming
 from numapin_client.resources import PODS, Json, Key
 from numapin_client.watch import WatchEvent, WatchTiming, watch
 from numapin_lab.controlplane.servers import ControlPlane

@@ -8,8 +8,10 @@ import pytest
 from numapin_client import errors
 from numapin_client.client import ApiClient, Source, connect
 from numapin_client.connection import Timeouts
-from numapin_client.informer import Informer, InformerTiming
+from numapin_client.informer import Informer
+from numapin_client.informer_settings import Hooks, InformerTiming
 from numapin_client.resources import Json, Key
+from numapin_client.store import Change
 from numapin_daemon.clock import SystemClock
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.apiserver_answers import Answer
@@ -235,3 +237,50 @@ async def test_it_says_since_when_it_has_no_watch(server: FakeApiServer) -> None
                 await clock.until(lambda: clock.pending_seconds() or informer.behind_since is None)
                 await clock.advance(0.01)
             await clock.until(lambda: informer.behind_since is None)
+
+
+async def test_what_the_owner_has_seen_counts_for_the_history(
+    server: FakeApiServer, client: CountingClient
+) -> None:
+    """The answer to a write may be newer than every event; the server then loses that write."""
+    put(server, "a")
+    started_over: list[bool] = []
+    written = server.version + 10
+    informer = Informer(client, ALL, value_of, timing=FAST)
+    informer.hooks = Hooks(
+        lambda: 0 if started_over else written,
+        lambda: started_over.append(informer.synced.is_set()),
+    )
+    async with running(informer.run()):
+        await eventually(lambda: len(server.watchers) == 1)
+        assert started_over == [False], "an older list is of a server with another history"
+        started_over.clear()
+        server.cut()
+        await eventually(lambda: bool(started_over))
+        await eventually(lambda: len(server.watchers) == 1)
+    assert started_over == [True], "so is a watch that would start at an older version"
+    assert client.lists == 2
+
+
+async def test_the_owner_learns_which_list_is_complete(
+    server: FakeApiServer, client: CountingClient
+) -> None:
+    """And at which version what it lacks was deleted: an answer to a write may come later."""
+    reported: list[Change[str]] = []
+    lists: list[tuple[str, set[Key]]] = []
+    for name in ("a", "b", "c", "d"):
+        put(server, name)
+    informer = Informer(client, ALL, value_of, reported.extend, FAST)
+    informer.hooks = Hooks(listed=lambda version: lists.append((version, set(informer.items))))
+    async with running(informer.run()):
+        await eventually(lambda: bool(server.watchers))
+        assert lists == [(str(server.version), set(truth(server)))]
+        removed = server.remove(CONFIG_MAPS, "a", "ns")
+        await eventually(lambda: len(informer.items) == 3)
+        server.forget_history()
+        server.remove(CONFIG_MAPS, "b", "ns")
+        server.forget_history()
+        server.cut()
+        await eventually(lambda: len(lists) == 2)
+    versions = [change.version for change in reported[-2:]]
+    assert versions == [removed["metadata"]["resourceVersion"], lists[1][0]]

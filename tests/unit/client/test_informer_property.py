@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from numapin_client.client import Source, connect
-from numapin_client.informer import Informer, InformerTiming
+from numapin_client.informer import Informer
+from numapin_client.informer_settings import InformerTiming
 from numapin_client.resources import Json, Key
 from numapin_client.store import Change
 from support.fakes.apiserver import FakeApiServer

@@ -34,7 +34,8 @@ from pathlib import Path
 from typing import Final
 
 from numapin_client.client import Source, connect
-from numapin_client.informer import Informer, InformerTiming
+from numapin_client.informer import Informer
+from numapin_client.informer_settings import InformerTiming
 from numapin_client.login.find import find_login
 from numapin_client.resources import NODE_ASSIGNMENTS
 from numapin_client.store import Change

@@ -1,0 +1,62 @@
+"""What an informer is given: how long it waits, and what its owner knows."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from numapin_client.client import CHUNK_LIMIT
+from numapin_daemon.clock import Clock, SystemClock
+
+
+@dataclass(frozen=True, slots=True)
+class InformerTiming:
+    """How long an informer waits, in seconds.
+
+    Attributes:
+        session_seconds: the shortest and the longest time after which the server ends a watch, so
+            that watches spread over the API servers. Source: client-go `reflector`,
+            minWatchTimeout. A connection that stays open but no longer delivers is noticed after
+            a session and its grace, so a short session finds it soon, for one request a session.
+        grace_seconds: how much longer than its session a watch may be silent before it is given
+            up. If nothing changes the server sends nothing, not even bookmarks, unless etcd
+            reports its progress. (The kernel notices a dead peer earlier.)
+        backoff_base_seconds: upper bound of the first wait after a failure.
+        backoff_cap_seconds: upper bound of all waits that the server does not ask for.
+        chunk_limit: objects in one answer to a list.
+        very_short_seconds: a watch that ends sooner without an event is not started again at
+            once, as in client-go.
+        clock: measures and waits; the machine's clock by default.
+    """
+
+    session_seconds: tuple[float, float] = (300.0, 600.0)
+    grace_seconds: float = 30.0
+    backoff_base_seconds: float = 0.5
+    backoff_cap_seconds: float = 30.0
+    chunk_limit: int = CHUNK_LIMIT
+    very_short_seconds: float = 1.0
+    clock: Clock = field(default_factory=SystemClock)
+
+
+DEFAULT_TIMING: Final = InformerTiming()
+
+
+def _nothing(*_: object) -> None:
+    """Do nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """For an owner that also takes in the answers to its own writes of the same objects.
+
+    None of them may raise.
+
+    Attributes:
+        seen: the newest resourceVersion that the owner knows; 0 if none.
+        start_over: called before a list of a server that has returned to an older state, as after a
+            restore of etcd: objects come that are older than those that are known.
+        listed: called with the resourceVersion of a list, once `items` is what it contains.
+    """
+
+    seen: Callable[[], int] = int
+    start_over: Callable[[], object] = _nothing
+    listed: Callable[[str], object] = _nothing
