@@ -103,6 +103,16 @@ class Reason(StrEnum):
     )
     CGROUPS_READ_ONLY = "CgroupsReadOnly", "The enforcer may not write to the cgroup file system."
     CGROUP_WRITE_FAILED = "CgroupWriteFailed", "The kernel rejected a write to a cgroup."
+    CPUS_WITHHELD = (
+        "CPUsWithheld",
+        "The kernel gives a cgroup other CPUs than were written to it.",
+    )
+    CPUS_SHARED = "CPUsShared", "Another container may use the CPUs of an exclusive container."
+    CPUS_OFFLINE = "CPUsOffline", "The CPUs of an exclusive container are offline."
+    PROCESSES_ELSEWHERE = (
+        "ProcessesElsewhere",
+        "An exclusive container has a cgroup without processes.",
+    )
     WATCH_INCOMPLETE = (
         "WatchIncomplete",
         "The node is out of inotify watches or instances; changes wait for the periodic rescan.",

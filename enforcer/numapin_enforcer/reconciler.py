@@ -205,7 +205,10 @@ def _is_complete(part: Tree, desired: Mapping[str, Desired]) -> bool:
 
 
 def _ended(steps: Plan, outcome: Outcome, before: Tree, after: Tree) -> bool:
-    """Whether another round is useless: nothing was left to write, or the same write would fail."""
-    if not steps.quick:
+    """Whether another round is useless: nothing was left to write, or the same writes are next.
+
+    On v2 the kernel may accept a set and give the cgroup another one.
+    """
+    if not steps.quick or after is before:
         return True
     return not outcome.complete and after.cgroups.keys() == before.cgroups.keys()

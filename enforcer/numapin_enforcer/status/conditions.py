@@ -12,6 +12,7 @@ from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.errors import CgroupReadOnlyError
 from numapin_enforcer.cgroups.tree import Unread
 from numapin_enforcer.cgroups.write import Write
+from numapin_enforcer.status.exclusivity import Lack
 
 PASSES_TO_STALL = 5
 """After so many failed passes in a row the node is reported stalled."""
@@ -59,6 +60,22 @@ def cgroup_obstacles(
         shown += f"; and {len(failures) - SHOWN} more"
     obstacle = Obstacle(first.reason, shown)
     is_stalled = isinstance(first, CgroupReadOnlyError) or failed_passes >= PASSES_TO_STALL
+    return ([obstacle], []) if is_stalled else ([], [obstacle])
+
+
+def lack_obstacles(
+    lacks: Sequence[Lack], failed_passes: int
+) -> tuple[list[Obstacle], list[Obstacle]]:
+    """What the kernel does not have, as one obstacle: stalled or retried, as `cgroup_obstacles`."""
+    if not lacks:
+        return [], []
+    first = next((one for one in lacks if one.needs_help), lacks[0])
+    others = [one for one in lacks if one is not first]
+    shown = "; ".join(map(str, (first, *others[: SHOWN - 1])))
+    if len(lacks) > SHOWN:
+        shown += f"; and {len(lacks) - SHOWN} more"
+    obstacle = Obstacle(first.reason, f"not as in the spec: {shown}")
+    is_stalled = first.needs_help or failed_passes >= PASSES_TO_STALL
     return ([obstacle], []) if is_stalled else ([], [obstacle])
 
 

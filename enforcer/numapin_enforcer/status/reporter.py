@@ -1,6 +1,6 @@
 """Reports each pass: in the status, by Events, to the probes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,12 +21,18 @@ from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.plan.desired import Desired
 from numapin_enforcer.plan.drift import Drift, DriftCount
-from numapin_enforcer.status.conditions import cgroup_obstacles, judge, unread_note
+from numapin_enforcer.status.conditions import (
+    cgroup_obstacles,
+    judge,
+    lack_obstacles,
+    unread_note,
+)
 from numapin_enforcer.status.events import EventPoster
+from numapin_enforcer.status.exclusivity import Evidence
 from numapin_enforcer.status.publisher import Publisher
 from numapin_enforcer.status.readiness import missing
 from numapin_enforcer.status.status_builder import Report, Scene, build_report
-from numapin_enforcer.status.summary import Summary, Unfinished, summarize
+from numapin_enforcer.status.summary import Summary, summarize
 
 Body = Mapping[str, Any]
 
@@ -128,29 +134,45 @@ class StatusReporter:
         self.health.passed(missing({}, report))
 
     def _scene(self, result: PassResult, kernel: Kernel, background: BackgroundReport) -> Scene:
+        accepted = self.acceptance.accepted
+        summary = self._summary(kernel, background.stale_cpus)
         stalled, working = cgroup_obstacles(result.failures, result.failed_passes)
-        conflict = Obstacle(Reason.KUBELET_STATIC_POLICY, result.conflict)
-        watch = Obstacle(Reason.WATCH_INCOMPLETE, self.kubepods.watch_problem)
-        accepted, refusal = self.acceptance.accepted, self.acceptance.refusal
-        first = (conflict if result.conflict else None, refusal, result.unreadable)
+        lacks = lack_obstacles(summary.lacks if summary else (), result.failed_passes)
         return Scene(
             self._facts(background.runtime),
             accepted.spec if accepted is not None else None,
-            self._summary(kernel, background.stale_cpus),
+            summary,
             (
-                *filter(None, first),
+                *self._first_obstacles(result),
                 *stalled,
                 *self.local_copy.obstacles(),
+                *lacks[0],
                 *background.stalled,
-                *((watch,) if watch.message else ()),
+                *self._watch_obstacles(),
             ),
             (
                 *filter(None, (self.acceptance.waiting,)),
                 *working,
                 *background.working,
+                *lacks[1],
             ),
             "; ".join(filter(None, (background.note, self._unread(kernel)))),
         )
+
+    def _first_obstacles(self, result: PassResult) -> Iterator[Obstacle]:
+        """What keeps everything from being enforced."""
+        if result.conflict:
+            yield Obstacle(Reason.KUBELET_STATIC_POLICY, result.conflict)
+        if self.acceptance.refusal is not None:
+            yield self.acceptance.refusal
+        if result.unreadable is not None:
+            yield result.unreadable
+        if self.kubepods.problem and self.acceptance.enforces:
+            yield Obstacle(Reason.KUBEPODS_NOT_FOUND, self.kubepods.problem)
+
+    def _watch_obstacles(self) -> Iterator[Obstacle]:
+        if self.kubepods.watch_problem:
+            yield Obstacle(Reason.WATCH_INCOMPLETE, self.kubepods.watch_problem)
 
     def _unread(self, kernel: Kernel) -> str:
         accepted = self.acceptance.accepted
@@ -177,8 +199,8 @@ class StatusReporter:
             return None
         if accepted is None:
             return Summary()
-        unfinished = Unfinished(self.local_copy.restart_spec, stale_cpus)
-        arguments = (accepted.spec, kernel.tree, kernel.desired, pods.naming, unfinished)
+        evidence = Evidence(self.local_copy.restart_spec, stale_cpus)
+        arguments = (accepted.spec, kernel.tree, kernel.desired, pods.naming, evidence)
         if self._summarized is None or self._summarized[0] != arguments:
             self._summarized = (arguments, summarize(*arguments))
         return self._summarized[1]

@@ -4,8 +4,7 @@ Does no I/O.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import Final
 
 from numapin_api.cpuset import CpuSet, MemSet
@@ -16,44 +15,43 @@ from numapin_api.nodeassignment import (
     PoolsInForce,
 )
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
-from numapin_enforcer.cgroups.tree import Cgroup, Tree, related
+from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.desired import Desired
-
-NOTHING: Final[Mapping[str, CpuSet]] = MappingProxyType({})
+from numapin_enforcer.status.exclusivity import (
+    NO_EVIDENCE,
+    Evidence,
+    Exclusivity,
+    Lack,
+    withheld,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class InForce:
     """One container of the spec as the kernel has it.
 
-    `exclusive` is True once it has all its exclusive CPUs, and no other cgroup has any of them;
-    its ancestors and descendants do not count.
+    `lack` says why it is not exclusive although the spec says so; None if nothing is missing.
     """
 
     path: str
     container: ContainerAssignment
     cpus: CpuSet
     mems: MemSet
-    exclusive: bool
+    lack: Lack | None
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether it has all its exclusive CPUs, and no cgroup of another container has any."""
+        return self.container.exclusive and self.lack is None
 
 
 def in_force(
-    tree: Tree, wanted: Mapping[str, Desired], stale_cpus: Mapping[str, CpuSet] = NOTHING
+    tree: Tree, wanted: Mapping[str, Desired], evidence: Evidence = NO_EVIDENCE
 ) -> tuple[InForce, ...]:
-    """Every container of the spec that has a cgroup, with the sets read back from the kernel.
-
-    `stale_cpus` maps cgroups to CPUs that the runtime or systemd may still write there at any
-    moment: no container has those exclusively yet.
-    """
-    used_by_others = _used_by_others(tree, wanted, stale_cpus)
+    """Every container of the spec that has a cgroup, with the sets read back from the kernel."""
+    exclusivity = Exclusivity(tree, wanted, evidence)
     return tuple(
-        InForce(
-            path,
-            container,
-            found.effective_cpus,
-            found.effective_mems,
-            _is_exclusive(found, wanted[path], used_by_others),
-        )
+        InForce(path, container, found.effective_cpus, found.effective_mems, exclusivity.lack(path))
         for path, found in tree.cgroups.items()
         if (container := wanted[path].container)
         and wanted[tree.parents.get(path, path)].container is None
@@ -74,29 +72,14 @@ class Summary:
             kubelet removes a pod's own cgroup seconds later: an empty one has no CPUs to free.
         unsaved: how many containers are exclusive in the kernel and not reported so yet, because a
             restart would not know it.
+        lacks: what keeps the spec from being in force.
     """
 
     containers: tuple[ContainerStatus, ...] = ()
     pools: PoolsInForce | None = None
     running: tuple[str, ...] = ()
     unsaved: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Unfinished:
-    """What must end before a container that is exclusive in the kernel is reported exclusive.
-
-    Attributes:
-        restart_spec: the spec that a restart would load now; None once `spec` is on disk. A
-            container must be exclusive in both.
-        stale_cpus: as in `in_force`.
-    """
-
-    restart_spec: NodeAssignmentSpec | None = None
-    stale_cpus: Mapping[str, CpuSet] = field(default_factory=dict)
-
-
-FINISHED: Final = Unfinished()
+    lacks: tuple[Lack, ...] = ()
 
 
 def summarize(
@@ -104,7 +87,7 @@ def summarize(
     tree: Tree,
     desired: Mapping[str, Desired],
     naming: CgroupNaming,
-    unfinished: Unfinished = FINISHED,
+    evidence: Evidence = NO_EVIDENCE,
 ) -> Summary:
     """What `tree`, read back after all writes, means for `spec`.
 
@@ -115,11 +98,8 @@ def summarize(
     running = tuple(_running(spec, tree, naming))
     if not desired:
         return Summary(running=running)
-    found = {
-        (one.container.pod_uid, one.container.container): one
-        for one in in_force(tree, desired, unfinished.stale_cpus)
-    }
-    restart = unfinished.restart_spec
+    found = _by_name(in_force(tree, desired, evidence), evidence)
+    restart = evidence.restart_spec
     unsaved = _unsaved(found, restart) if restart is not None else frozenset()
     containers = tuple(
         ContainerStatus(
@@ -132,7 +112,24 @@ def summarize(
         for key, one in sorted(found.items())
     )
     pools = _pools(spec, containers, _shared(tree, desired, naming, spec.exclusive_cpus))
-    return Summary(containers, pools, running, len(unsaved))
+    lacks = tuple(one.lack for one in found.values() if one.lack is not None)
+    return Summary(containers, pools, running, len(unsaved), lacks or withheld(tree, desired))
+
+
+def _by_name(found: Iterable[InForce], evidence: Evidence) -> dict[tuple[str, str], InForce]:
+    """The containers that run, by pod and name.
+
+    After a restart a container may have two cgroups for a moment. The one without processes does
+    not count.
+    """
+    named: dict[tuple[str, str], InForce] = {}
+    for one in found:
+        key = (one.container.pod_uid, one.container.container)
+        if one.path in evidence.starting or (key in named and one.path in evidence.deserted):
+            continue
+        if key not in named or named[key].path in evidence.deserted or one.lack is not None:
+            named[key] = one
+    return named
 
 
 def _unsaved(
@@ -172,25 +169,3 @@ def _pools(
     return PoolsInForce(
         reserved=spec.pools.reserved, shared=shared or spec.pools.shared, exclusive=exclusive
     )
-
-
-def _is_exclusive(found: Cgroup, want: Desired, used_by_others: CpuSet) -> bool:
-    whole = found.effective_cpus == want.cpus
-    return want.exclusive and whole and want.cpus.isdisjoint(used_by_others)
-
-
-def _used_by_others(
-    tree: Tree, wanted: Mapping[str, Desired], stale_cpus: Mapping[str, CpuSet]
-) -> CpuSet:
-    """Exclusive CPUs that a cgroup outside of the container and its ancestors has as well."""
-    exclusive: dict[int, list[str]] = {}
-    for path, want in wanted.items():
-        if want.exclusive:
-            for cpu in want.cpus:
-                exclusive.setdefault(cpu, []).append(path)
-    exclusive_cpus, used_by_others = CpuSet(exclusive), CpuSet()
-    for path, cgroup in tree.cgroups.items():
-        for cpu in (cgroup.effective_cpus | stale_cpus.get(path, CpuSet())) & exclusive_cpus:
-            if not any(related(path, one) for one in exclusive[cpu]):
-                used_by_others |= CpuSet((cpu,))
-    return used_by_others

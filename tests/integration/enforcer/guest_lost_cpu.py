@@ -48,18 +48,21 @@ def cgroup(real: RealCgroups) -> str:
 
 
 @pytest.fixture
-def reported(real: RealCgroups, cgroup: str) -> Iterator[Callable[[], tuple[CpuSet, bool]]]:
-    """Makes a pass and returns the reported CPUs, and whether they are exclusive."""
+def reported(
+    real: RealCgroups, cgroup: str
+) -> Iterator[Callable[[], tuple[CpuSet, bool, list[str]]]]:
+    """Makes a pass; returns the reported CPUs, whether they are exclusive, and why they are not."""
     files = Cgroupfs(real.mounts, real.root)
     with CgroupWatch(real.mounts.cpuset, real.root) as watch:
         reconciler = Reconciler(files, TreeCache(files, watch), real.naming)
 
-        def run() -> tuple[CpuSet, bool]:
+        def run() -> tuple[CpuSet, bool, list[str]]:
             goal = AssignmentGoal(SPEC, discover(), {ID: CONTAINER.container})
             done = reconciler.converge(goal, full_resync=True)
             assert done.tree is not None
-            (one,) = summarize(SPEC, done.tree, done.desired, real.naming).containers
-            return one.cpus, one.exclusive
+            summary = summarize(SPEC, done.tree, done.desired, real.naming)
+            (one,) = summary.containers
+            return one.cpus, one.exclusive, [str(lack.reason) for lack in summary.lacks]
 
         yield run
 
@@ -83,17 +86,20 @@ def partitioned(_: RealCgroups) -> Iterator[None]:
     PARTITION.rmdir()
 
 
-@pytest.mark.parametrize("gone", [offline, partitioned])
+@pytest.mark.parametrize(
+    ("gone", "reason"), [(offline, "CPUsOffline"), (partitioned, "CPUsWithheld")]
+)
 def test_an_exclusive_container_without_its_cpu_is_not_reported_exclusive(
     real: RealCgroups,
     cgroup: str,
-    reported: Callable[[], tuple[CpuSet, bool]],
+    reported: Callable[[], tuple[CpuSet, bool, list[str]]],
     gone: Callable[[RealCgroups], AbstractContextManager[None]],
+    reason: str,
 ) -> None:
     """cpuset.cpus still has its own CPU; the effective set is the parent's."""
-    assert reported() == (OWN, True)
+    assert reported() == (OWN, True, [])
     with gone(real):
         found = real.read().cgroups[cgroup]
         assert (found.cpus, found.effective_cpus) == (OWN, SHARED)
-        assert reported() == (SHARED, False)
-    assert reported() == (OWN, True)
+        assert reported() == (SHARED, False, [reason])
+    assert reported() == (OWN, True, [])

@@ -12,6 +12,7 @@ from numapin_enforcer.plan.drift import Cause
 from numapin_enforcer.reconciler import AssignmentGoal
 from numapin_enforcer.status.summary import summarize
 from support.fakes.reconciler_world import (
+    ALL,
     EXCLUSIVE,
     MACHINE,
     NAMES,
@@ -208,6 +209,23 @@ def test_a_release_restores_every_set(world: World) -> None:
     assert done.complete
     after = {path: one.effective_cpus for path, one in world.model.read().cgroups.items()}
     assert after == before
+
+
+def test_a_set_that_the_kernel_replaces_is_not_written_again_at_once() -> None:
+    """On v2 a write succeeds although a parent or a partition withholds the CPUs."""
+    world = World(Version.V2)
+    world.model.online = CpuSet.parse("0-3")
+    writes: list[Write] = []
+    world.model.after_write = writes.append
+    wanted = spec(own("exclusive", "6-7"), shared="0-3")
+    done = world.run(wanted)
+    assert (done.complete, done.failures, done.stable) == (False, (), True)
+    del writes[:]
+    assert not world.run(wanted, everything=True).complete
+    assert len(writes) == len({(one.path, one.value) for one in writes})
+    world.model.online = ALL
+    assert world.run(wanted, everything=True).complete
+    assert world.cpus(f"{EXCLUSIVE}/{A}") == "6-7"
 
 
 def test_observing_writes_nothing(world: World) -> None:

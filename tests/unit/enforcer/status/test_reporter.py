@@ -19,6 +19,7 @@ from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.plan.desired import desire
 from numapin_enforcer.plan.drift import Drift
+from numapin_enforcer.status.conditions import PASSES_TO_STALL
 from numapin_enforcer.status.reporter import BackgroundReport, Kernel, PassResult, StatusReporter
 from numapin_enforcer.status.status_builder import Report
 from support.fakes.manual_clock import ManualClock
@@ -193,12 +194,47 @@ def test_an_incomplete_watch_is_reported(world: World) -> None:
 
 @pytest.mark.parametrize(
     ("part", "name"),
-    [("assignments", "API server"), ("kubepods", "cgroups"), ("copy", "local copy")],
+    [("assignments", "API server"), ("copy", "local copy")],
 )
 def test_a_problem_keeps_the_enforcer_from_being_ready(world: World, part: str, name: str) -> None:
     getattr(world, part).problem = "away"
     world.report()
     assert world.missing == {name: "away"}
+
+
+def test_a_node_whose_cgroups_are_not_found_is_stalled_if_anything_is_enforced(
+    world: World,
+) -> None:
+    world.kubepods.problem, world.kubepods.tree = "found neither", None
+    assert world.report(tree=None) == ("KubepodsNotFound", "found neither")
+    assert world.missing == {
+        "cgroups": "found neither",
+        "enforcement": "KubepodsNotFound: found neither",
+    }
+    released = {**BODY, "spec": {"mode": "None"}, "metadata": BODY["metadata"] | {"generation": 2}}
+    world.acceptance.offer(released, MACHINE)
+    assert world.report(tree=None)[0] == "Enforced"
+
+
+def test_a_set_that_the_kernel_does_not_grant_names_the_container(world: World) -> None:
+    """A parent is restricted, or a foreign partition has the CPUs: v2 accepts the write."""
+    tree = tree_of(Version.V2, ROOT, [cgroup(path, "0-2") for path in TREE.cgroups])
+    reason, message = world.report(tree=tree)
+    assert reason == "CPUsWithheld"
+    assert "container d/p/c has CPU 0-2 instead of 3" in message
+    assert "cgroup kubepods only 0-2" in message
+    world.report(PassResult("", None, (), PASSES_TO_STALL), tree=tree)
+    assert world.missing["enforcement"].startswith("CPUsWithheld")
+    assert [one.type for one in world.published[-1].verdicts if one.holds] == ["Stalled"]
+
+
+def test_a_shared_cgroup_with_other_cpus_is_not_ready(world: World) -> None:
+    wide = tree_of(Version.V2, ROOT, [*TREE.cgroups.values(), cgroup(f"{ROOT}/podx", "0-1")])
+    reason, message = world.report(tree=wide)
+    assert (reason, f"cgroup {ROOT}/podx has CPU 0-1 instead of 0-2" in message) == (
+        "CPUsWithheld",
+        True,
+    )
 
 
 def test_a_stalled_node_is_not_ready(world: World) -> None:

@@ -4,6 +4,7 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
 from numapin_enforcer.plan.desired import Desired
+from numapin_enforcer.status.exclusivity import Evidence
 from numapin_enforcer.status.summary import in_force
 
 MEMS = MemSet([0])
@@ -57,5 +58,7 @@ def test_a_container_is_exclusive_when_no_other_has_its_cpus(
 
 def test_a_container_is_not_exclusive_while_its_cpus_may_be_given_to_another() -> None:
     for path, cpus, exclusive in (("k/far", "3", False), ("k/far", "0-1", True), ("k", "2", True)):
-        (found_in_force,) = in_force(observed(), WANTED, {path: CpuSet.parse(cpus)})
+        (found_in_force,) = in_force(
+            observed(), WANTED, Evidence(stale_cpus={path: CpuSet.parse(cpus)})
+        )
         assert found_in_force.exclusive is exclusive, path

@@ -1,0 +1,162 @@
+"""Why a container of the spec is not exclusive, by what the kernel answers. Does no I/O."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from numapin_api.conditions import Reason
+from numapin_api.cpuset import CpuSet
+from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
+from numapin_enforcer.cgroups.tree import Cgroup, Tree, contains, parent, related
+from numapin_enforcer.plan.desired import Desired
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """What the spec promises and the kernel does not have.
+
+    Attributes:
+        subject: the container, or the cgroup.
+        why: the rest of the sentence, with what to do.
+        needs_help: whether a person must act.
+    """
+
+    subject: str
+    reason: Reason
+    why: str
+    needs_help: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.subject} {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What decides besides the cpusets whether a container is reported exclusive.
+
+    Attributes:
+        restart_spec: the spec that a restart would load now; None once `spec` is on disk. A
+            container must be exclusive in both.
+        stale_cpus: cgroup to CPUs that the runtime or systemd may still write there at any moment.
+        starting: cgroups of exclusive containers without a process since a moment ago: they start,
+            or have just ended.
+        deserted: the same, since longer.
+    """
+
+    restart_spec: NodeAssignmentSpec | None = None
+    stale_cpus: Mapping[str, CpuSet] = field(default_factory=dict)
+    starting: frozenset[str] = frozenset()
+    deserted: frozenset[str] = frozenset()
+
+
+NO_EVIDENCE: Final = Evidence()
+
+
+@dataclass(frozen=True, slots=True)
+class _Rival:
+    """A cgroup that may use CPUs of an exclusive container; `later` if only after a stale write."""
+
+    path: str
+    cpus: CpuSet
+    later: bool
+
+
+class Exclusivity:
+    """Judges each exclusive container of one tree, as read back after all writes."""
+
+    def __init__(self, tree: Tree, wanted: Mapping[str, Desired], evidence: Evidence) -> None:
+        """Args: `wanted` has an entry for each cgroup of `tree`."""
+        self._tree, self._wanted, self._evidence = tree, wanted, evidence
+        self._idle = evidence.starting | evidence.deserted
+        self._rivals = self._find_rivals()
+
+    def lack(self, path: str) -> Lack | None:
+        """Why the container with this cgroup is not exclusive; None if it is, or must not be."""
+        want, found = self._wanted[path], self._tree.cgroups[path]
+        one = want.container
+        if one is None or not one.exclusive:
+            return None
+        if path in self._evidence.deserted:
+            why = (
+                "has no process in its cgroup: the runtime keeps them elsewhere (as gVisor does), "
+                "or the kernel moved them when its CPUs went offline; create the pod again without "
+                "such a runtime"
+            )
+            return Lack(_name(one), Reason.PROCESSES_ELSEWHERE, why, needs_help=True)
+        if not want.exclusive:
+            why = f"has no CPUs of its own, because CPU {one.cpus} or the shared pool is offline"
+            return Lack(_name(one), Reason.CPUS_OFFLINE, why)
+        if found.effective_cpus != want.cpus:
+            return Lack(_name(one), Reason.CPUS_WITHHELD, _why_withheld(self._tree, found, want))
+        return self._shared(path, one)
+
+    def _shared(self, path: str, one: ContainerAssignment) -> Lack | None:
+        rival = self._rivals.get(path)
+        if rival is None:
+            return None
+        other = self._wanted[rival.path].container
+        who = _name(other) if other else f"cgroup {rival.path}"
+        if rival.later:
+            why = f"waits: the runtime or systemd may still give {who} CPU {rival.cpus}"
+            return Lack(_name(one), Reason.APPLYING, why)
+        why = f"shares CPU {rival.cpus} with {who}"
+        return Lack(_name(one), Reason.CPUS_SHARED, why)
+
+    def _find_rivals(self) -> dict[str, _Rival]:
+        """The first rival of each exclusive container; its own tree and ancestors are none."""
+        owners: dict[int, list[str]] = {}
+        for path, want in self._wanted.items():
+            if want.exclusive and self._is_whole(path):
+                for cpu in want.cpus:
+                    owners.setdefault(cpu, []).append(path)
+        exclusive_cpus, rivals = CpuSet(owners), dict[str, _Rival]()
+        for path, found in self._tree.cgroups.items():
+            stale = self._evidence.stale_cpus.get(path, CpuSet())
+            for cpu in (found.effective_cpus | stale) & exclusive_cpus:
+                for owner in owners[cpu]:
+                    known = rivals.get(owner)
+                    if (known is None or known.later) and self._is_rival(path, owner):
+                        cpus = self._wanted[owner].cpus
+                        now = found.effective_cpus & cpus
+                        rivals[owner] = _Rival(path, now or stale & cpus, later=not now)
+        return rivals
+
+    def _is_whole(self, path: str) -> bool:
+        """Whether it is a container's own cgroup, not one inside it."""
+        above = self._tree.parents.get(path)
+        return above is None or self._wanted[above].container is None
+
+    def _is_rival(self, path: str, owner: str) -> bool:
+        """An init container that ended may leave an empty cgroup with the next one's CPUs."""
+        if related(path, owner):
+            return False
+        pod = parent(owner)
+        return not any(contains(one, path) and parent(one) == pod for one in self._idle)
+
+
+def withheld(tree: Tree, wanted: Mapping[str, Desired]) -> tuple[Lack, ...]:
+    """Cgroups that have other CPUs than they must have."""
+    return tuple(
+        Lack(f"cgroup {path}", Reason.CPUS_WITHHELD, _why_withheld(tree, found, wanted[path]))
+        for path, found in tree.cgroups.items()
+        if path != tree.root and found.effective_cpus != wanted[path].cpus
+    )
+
+
+def _why_withheld(tree: Tree, found: Cgroup, want: Desired) -> str:
+    why = f"has CPU {found.effective_cpus} instead of {want.cpus}"
+    for path, above in tree.cgroups.items():  # parents first
+        if (
+            path != found.path
+            and contains(path, found.path)
+            and not want.cpus <= above.effective_cpus
+        ):
+            return (
+                f"{why}, because the kernel gives cgroup {path} only {above.effective_cpus}: "
+                "give the rest to its parents, or end the cpuset partition that has it"
+            )
+    return f"{why}: another program sets it, or a cpuset partition has them"
+
+
+def _name(one: ContainerAssignment) -> str:
+    return f"container {one.namespace}/{one.pod}/{one.container}"

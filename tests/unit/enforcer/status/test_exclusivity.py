@@ -1,0 +1,120 @@
+"""Which exclusive containers are not exclusive, and what is said of them."""
+
+import pytest
+
+from numapin_api.conditions import Reason
+from numapin_api.cpuset import CpuSet
+from numapin_enforcer.cgroups.tree import Tree
+from numapin_enforcer.plan.desired import desire
+from numapin_enforcer.status.exclusivity import NO_EVIDENCE, Evidence
+from numapin_enforcer.status.summary import Summary, summarize
+from support.values.specs_and_trees import (
+    EXCLUSIVE,
+    GUEST,
+    NAMES,
+    NAMING,
+    POD,
+    SANDBOX,
+    assigned,
+    machine,
+    spec,
+    tree,
+)
+
+OWN, OTHER = f"{POD}/{EXCLUSIVE}", f"{POD}/{GUEST}"
+ONE = spec(assigned("exclusive", "6-7"))
+BOTH = spec(assigned("exclusive", "6-7"), assigned("guest", "7"))
+SETTLED = {"kubepods/burstable": "0-3", "kubepods/besteffort": "0-3", POD: "0-3,6-7"}
+
+
+def settled(**found: str) -> Tree:
+    """The tree with every set as `ONE` wants it, but for what is given."""
+    made = tree(**{"exclusive": "6-7", "guest": "0-3", "sandbox": "0-3"} | found)
+    changed = {}
+    for path, cpus in SETTLED.items():
+        one = made.cgroups[path]
+        mask = CpuSet.parse(cpus)
+        changed[path] = type(one)(path, mask, one.mems, mask, one.effective_mems)
+    return made.with_changes(changed)
+
+
+def summary_of(
+    one: object = ONE,
+    observed: Tree | None = None,
+    evidence: Evidence = NO_EVIDENCE,
+    names: dict[str, str] = NAMES,
+    offline: str = "",
+) -> Summary:
+    assert isinstance(one, type(ONE))
+    found = observed or settled()
+    return summarize(
+        one, found, desire(one, found, NAMING, names, machine(offline)), NAMING, evidence
+    )
+
+
+def said(summary: Summary) -> list[tuple[str, str]]:
+    return [(str(one.reason), str(one)) for one in summary.lacks]
+
+
+def reported(summary: Summary) -> dict[str, bool]:
+    return {one.container: one.exclusive for one in summary.containers}
+
+
+def test_nothing_is_lacking_if_an_exclusive_container_is_exclusive() -> None:
+    assert (said(summary_of()), reported(summary_of())) == ([], {"exclusive": True})
+
+
+def test_two_running_containers_of_a_pod_with_a_cpu_in_common_are_not_exclusive() -> None:
+    summary = summary_of(BOTH, settled(guest="7"))
+    assert reported(summary) == {"exclusive": False, "guest": False}
+    text = "container d/p/exclusive shares CPU 7 with container d/p/guest"
+    assert (Reason.CPUS_SHARED, text) in said(summary)
+
+
+@pytest.mark.parametrize(
+    "evidence", [Evidence(starting=frozenset({OTHER})), Evidence(deserted=frozenset({OTHER}))]
+)
+def test_an_init_container_that_ended_takes_no_cpu_from_the_next_one(evidence: Evidence) -> None:
+    assert reported(summary_of(BOTH, settled(guest="7"), evidence))["exclusive"]
+
+
+def test_two_unnamed_containers_on_the_same_set_are_not_both_the_exclusive_one() -> None:
+    """The runtime is silent, and both stood on the pool that became exclusive CPUs."""
+    summary = summary_of(ONE, settled(guest="6-7"), names={SANDBOX: ""})
+    assert reported(summary) == {"exclusive": False}
+    assert [reason for reason, _ in said(summary)] == ["CPUsShared"]
+
+
+def test_a_container_that_just_started_is_not_listed_before_it_has_a_process() -> None:
+    summary = summary_of(evidence=Evidence(starting=frozenset({OWN})))
+    assert (summary.containers, said(summary)) == ((), [])
+
+
+def test_a_container_without_processes_is_not_exclusive() -> None:
+    summary = summary_of(evidence=Evidence(deserted=frozenset({OWN})))
+    assert reported(summary) == {"exclusive": False}
+    ((reason, text),) = said(summary)
+    assert reason == "ProcessesElsewhere"
+    assert text.startswith("container d/p/exclusive has no process in its cgroup")
+
+
+def test_a_cgroup_left_by_the_container_before_does_not_count() -> None:
+    both = {EXCLUSIVE: "exclusive", GUEST: "exclusive"}
+    for left in (OWN, OTHER):
+        evidence = Evidence(deserted=frozenset({left}))
+        summary = summary_of(ONE, settled(guest="6-7"), evidence, both)
+        assert (reported(summary), said(summary)) == ({"exclusive": True}, [])
+
+
+def test_a_container_whose_cpus_are_offline_is_not_exclusive() -> None:
+    summary = summary_of(ONE, settled(exclusive="0-3"), offline="6-7")
+    assert reported(summary) == {"exclusive": False}
+    ((reason, text),) = said(summary)
+    assert (reason, "CPU 6-7" in text) == ("CPUsOffline", True)
+
+
+def test_cpus_that_the_runtime_may_still_write_elsewhere_are_named() -> None:
+    summary = summary_of(evidence=Evidence(stale_cpus={OTHER: CpuSet([7])}))
+    ((reason, text),) = said(summary)
+    assert (reason, "CPU 7" in text) == ("Applying", True)
+    assert reported(summary) == {"exclusive": False}
