@@ -40,6 +40,14 @@ def _was_chaos(report: Report) -> None:
     assert report.kills.keys() == PARTS
     assert report.exclusive_reported >= PODS // 10
     assert report.samples.with_exclusive > 10_000
+    assert report.injected.keys() == {
+        "FillStateFolder",
+        "ReadOnlyStateFolder",
+        "Nested",
+        "IrrelevantWrites",
+    }
+    assert report.noticed_seconds
+    assert None not in report.noticed_seconds
     assert len(report.reverts) >= 10
     # One is counted for what is found in one look, be it a container with all that is above it.
     assert len(report.reverts) // 3 <= report.drift_count <= len(report.overwrites)

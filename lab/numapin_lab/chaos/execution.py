@@ -3,15 +3,15 @@
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from numapin_lab.chaos.injection.cpuset_overwrites import Overwriter
-from numapin_lab.chaos.injection.kills import Killer
+from numapin_lab.chaos.injection.downtimes import Downtimes
+from numapin_lab.chaos.injection.injector import Injector
 from numapin_lab.chaos.observation.cluster_state import PODS, ClusterState, PodState, until_answered
-from numapin_lab.chaos.plan import OVERWRITES, ChaosPlan, End, PlannedFault, PlannedPod
+from numapin_lab.chaos.plan import ChaosPlan, End, PlannedPod
 from numapin_lab.chaos.pods import manifest
 from numapin_lab.components.build import Say
 from numapin_lab.errors import LabError
@@ -135,25 +135,19 @@ class Driver:
         self.ends[active.pod.end.value] += 1
 
 
-def execute(driver: Driver, killer: Killer, overwriter: Overwriter) -> None:
-    """Execute the whole plan: pods in this thread, kills in a second, overwrites in a third.
+def execute(driver: Driver, injectors: Sequence[Injector], downtimes: Downtimes) -> None:
+    """Execute the whole plan: pods in this thread, the faults of each injector in its own.
 
     Raises:
         LabError: a part did not become ready again, or ended without being killed.
     """
-    faults = driver.plan.faults
-    kills = [one for one in faults if one.fault not in OVERWRITES]
-    overwrites = [one for one in faults if one.fault in OVERWRITES]
     with ExitStack() as stack:
-        threads = [
-            stack.enter_context(FaultThread(driver, kills, killer.inject)),
-            stack.enter_context(FaultThread(driver, overwrites, overwriter.inject)),
-        ]
+        threads = [stack.enter_context(FaultThread(driver, one)) for one in injectors]
         while not (driver.done and all(thread.done for thread in threads)):
             driver.tick()
             for thread in threads:
                 thread.check()
-            for ended in killer.downtimes.ended_by_themselves():
+            for ended in downtimes.ended_by_themselves():
                 raise ended.failure(f"{ended.name} ended without being killed")
             time.sleep(TICK_SECONDS)
 
@@ -161,10 +155,9 @@ def execute(driver: Driver, killer: Killer, overwriter: Overwriter) -> None:
 class FaultThread:
     """Injects faults one after the other, each when enough pods have been started."""
 
-    def __init__(
-        self, driver: Driver, faults: Sequence[PlannedFault], inject: Callable[[PlannedFault], None]
-    ) -> None:
-        self._driver, self._faults, self._inject = driver, faults, inject
+    def __init__(self, driver: Driver, injector: Injector) -> None:
+        self._driver, self._inject = driver, injector.inject
+        self._faults = [one for one in driver.plan.faults if one.fault in injector.faults]
         self._stop = threading.Event()
         self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="faults")

@@ -9,7 +9,10 @@ from typing import Final, TypeVar
 _T = TypeVar("_T")
 
 QUIET_SHARE: Final = 0.4
-"""The last part of a run; the enforcer is not killed in it, so that its memory can be watched."""
+"""The last part of a run, in which the enforcer is neither killed nor stopped.
+
+So its memory can be watched.
+"""
 
 
 class PodKind(StrEnum):
@@ -49,6 +52,14 @@ class Fault(StrEnum):
     OVERWRITE_EXCLUSIVE = "OverwriteExclusive"
     OVERWRITE_SHARED = "OverwriteShared"
     OVERWRITE_QOS = "OverwriteQos"
+    STOP_ENFORCER = "StopEnforcer"
+    """SIGSTOP, and SIGCONT after the standby has noticed."""
+    FILL_STATE_FOLDER = "FillStateFolder"
+    READ_ONLY_STATE_FOLDER = "ReadOnlyStateFolder"
+    HOSTILE_CGROUPS = "HostileCgroups"
+    """Nested cgroups that a tenant creates: foreign, locked, deep, many, with odd names."""
+    EVENT_STORM = "EventStorm"
+    """Some 500 writes a second to files of cgroups that say nothing of cpusets."""
 
 
 EXCLUSIVE_KINDS: Final = (
@@ -57,6 +68,9 @@ EXCLUSIVE_KINDS: Final = (
     PodKind.EXCLUSIVE_WITH_SIDECAR,
 )
 OVERWRITES: Final = (Fault.OVERWRITE_EXCLUSIVE, Fault.OVERWRITE_SHARED, Fault.OVERWRITE_QOS)
+DISK_FAULTS: Final = (Fault.FILL_STATE_FOLDER, Fault.READ_ONLY_STATE_FOLDER)
+TENANT_FAULTS: Final = (Fault.HOSTILE_CGROUPS, Fault.EVENT_STORM)
+KILLS: Final = tuple(one for one in Fault if one not in {*OVERWRITES, *DISK_FAULTS, *TENANT_FAULTS})
 
 _EXCLUSIVE_KINDS: Final = {
     PodKind.EXCLUSIVE: 6,
@@ -84,13 +98,19 @@ _EVERY: Final = {
     Fault.OVERWRITE_EXCLUSIVE: 8,
     Fault.OVERWRITE_SHARED: 8,
     Fault.OVERWRITE_QOS: 14,
+    Fault.STOP_ENFORCER: 65,
+    Fault.FILL_STATE_FOLDER: 65,
+    Fault.READ_ONLY_STATE_FOLDER: 65,
+    Fault.HOSTILE_CGROUPS: 12,
+    Fault.EVENT_STORM: 40,
 }
 """One fault of each kind for this many started pods."""
 
-_KILLS_OF_THE_ENFORCER: Final = (
+_AGAINST_THE_ENFORCER: Final = (
     Fault.KILL_ENFORCER,
     Fault.KILL_ENFORCER_AT_REPORT,
     Fault.API_SERVER_OUTAGE,
+    Fault.STOP_ENFORCER,
 )
 
 
@@ -125,7 +145,7 @@ class PlannedFault:
     Attributes:
         after_starts: how many pods must have been started before.
         fault: which fault.
-        seconds: how long a killed part stays down.
+        seconds: how long a killed part stays down; how long another fault lasts, see its injector.
         choice: in [0, 1): selects one of the candidates that exist then.
     """
 
@@ -156,7 +176,7 @@ def make_plan(seed: int, pods: int, *, spare_enforcer: bool = False) -> ChaosPla
     Args:
         seed: of everything that is random.
         pods: how many start; 4 in 10 request a whole CPU.
-        spare_enforcer: whether the enforcer is never killed.
+        spare_enforcer: whether the enforcer is neither killed nor stopped.
     """
     source = random.Random(seed)
     exclusive = pods * 2 // 5
@@ -182,8 +202,8 @@ def _shared_pod(source: random.Random, number: int) -> PlannedPod:
 
 def _faults(source: random.Random, pods: int, spare: bool) -> Iterator[PlannedFault]:
     for fault, every in _EVERY.items():
-        last = pods * (1 - QUIET_SHARE) if fault in _KILLS_OF_THE_ENFORCER else pods * 0.95
-        count = 0 if spare and fault in _KILLS_OF_THE_ENFORCER else max(1, pods // every)
+        last = pods * (1 - QUIET_SHARE) if fault in _AGAINST_THE_ENFORCER else pods * 0.95
+        count = 0 if spare and fault in _AGAINST_THE_ENFORCER else max(1, pods // every)
         for _ in range(count):
             after = source.randint(2, max(2, int(last)))
             seconds = round(source.uniform(0.0, 1.5), 2)

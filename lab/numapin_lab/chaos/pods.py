@@ -13,6 +13,10 @@ STUBBORN_GRACE_SECONDS: Final = 30
 _MEMORY: Final = {"memory": "16Mi"}
 _WHOLE: Final = {"cpu": "1"} | _MEMORY
 _PART: Final = {"cpu": "20m"} | _MEMORY
+# Each probe is a new process in the container's cgroup.
+_PROBED: Final = {
+    "readinessProbe": {"exec": {"command": ["true"]}, "periodSeconds": 1, "timeoutSeconds": 10}
+}
 _EARLY: Final = "sleep 0.2"
 
 
@@ -61,13 +65,15 @@ def _containers(pod: PlannedPod) -> dict[str, Any]:
             "initContainers": [_limited("first", _EARLY, _WHOLE)],
             "containers": [exclusive],
         },
-        PodKind.EXCLUSIVE_WITH_SIDECAR: {"containers": [exclusive, _limited("side", idle, _PART)]},
+        PodKind.EXCLUSIVE_WITH_SIDECAR: {
+            "containers": [exclusive | _PROBED, _limited("side", idle, _PART)]
+        },
         PodKind.FRACTION: {"containers": [_limited("main", busy, _PART)]},
         PodKind.BURSTABLE: {"containers": [main | {"resources": _requests(_MEMORY)}]},
         PodKind.BEST_EFFORT: {"containers": [main]},
         PodKind.SEVERAL: {
             "initContainers": [_container("first", _EARLY)],
-            "containers": [main, side],
+            "containers": [main | _PROBED, side],
         },
     }
     return made[pod.kind]

@@ -39,6 +39,9 @@ class Report:
         problems: goals that were not reached and errors that were logged.
         warnings: the warnings of numapin, and how often each was logged.
         seconds: from the first pod to the end state.
+        injected: how often the disk failed, what tenants created and wrote.
+        noticed_seconds: for each time that the enforcer was stopped, after which time the standby
+            noticed; None if it did not.
     """
 
     plan: ChaosPlan
@@ -55,6 +58,8 @@ class Report:
     fenced: int = 0
     warnings: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
+    injected: Mapping[str, int] = field(default_factory=dict)
+    noticed_seconds: Sequence[float | None] = ()
 
     @property
     def pods_run(self) -> int:
@@ -109,6 +114,8 @@ class Report:
             ),
             "driftCount": self.drift_count,
             "fencedByTheStandby": self.fenced,
+            "injected": dict(self.injected),
+            "stopNoticedSeconds": [one and round(one, 1) for one in self.noticed_seconds],
             "enforcerMiB": _memory(self.memory["enforcer"]),
             "operatorMiB": _memory(self.memory["operator"]),
             "enforcerFilesAndWatches": {"before": self.files[0], "after": self.files[1]},
@@ -170,6 +177,8 @@ def summary(report: Report) -> str:
         f"overwritten: {_line(figures['overwrites'])}",
         f"external changes counted: {figures['driftCount']}",
         f"written by the standby: {figures['fencedByTheStandby']}",
+        f"injected: {_line(figures['injected'])}",
+        f"stopped enforcer noticed after (s): {figures['stopNoticedSeconds']}",
         f"reverted after (ms): {_line(figures['revertMilliseconds'])}",
         f"enforcer MiB: {_line(figures['enforcerMiB'])}",
         f"operator MiB: {_line(figures['operatorMiB'])}",

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,13 +16,23 @@ from typing import Any, Final
 from numapin_api.cpuset import CpuSet
 from numapin_lab.chaos.execution import Driver, execute
 from numapin_lab.chaos.injection.cpuset_overwrites import Overwriter
+from numapin_lab.chaos.injection.hostile_cgroups import Tenant
+from numapin_lab.chaos.injection.injector import Injector
 from numapin_lab.chaos.injection.kills import Killer
+from numapin_lab.chaos.injection.state_folder import StateFolder, own_file_system
 from numapin_lab.chaos.observation import final_checks
 from numapin_lab.chaos.observation.cluster_state import ClusterState, open_files
-from numapin_lab.chaos.observation.logs import Log, complaints, fenced, taken, warnings
+from numapin_lab.chaos.observation.logs import (
+    Log,
+    complaints,
+    fenced,
+    hangs_noticed,
+    taken,
+    warnings,
+)
 from numapin_lab.chaos.observation.samples import Samples
-from numapin_lab.chaos.observation.verdict import Evidence, judge
-from numapin_lab.chaos.plan import ChaosPlan
+from numapin_lab.chaos.observation.verdict import Evidence, judge, noticed_after
+from numapin_lab.chaos.plan import DISK_FAULTS, KILLS, OVERWRITES, TENANT_FAULTS, ChaosPlan
 from numapin_lab.chaos.pods import resident
 from numapin_lab.chaos.report import Report
 from numapin_lab.components.build import Say
@@ -47,11 +58,15 @@ class Before:
 
 @dataclass(frozen=True)
 class Executed:
-    """What was executed. `files` are the open files of the enforcer afterwards."""
+    """What was executed. `files` are the open files of the enforcer afterwards.
+
+    `injected` counts the faults of disk and tenant.
+    """
 
     driver: Driver
     killer: Killer
     overwriter: Overwriter
+    injected: Counter[str]
     problems: list[str]
     files: tuple[int, int]
     seconds: float
@@ -69,25 +84,34 @@ def run(lab: RunningLab, plan: ChaosPlan, output: Path, progress: Say) -> Report
     Raises:
         LabError: a part did not become ready again, or no pod made progress.
     """
-    before = _prepare(lab)
-    overwriter = Overwriter(lab, Killer(lab))
-    with _sampling(lab, overwriter, output) as sampler, ClusterState(lab) as cluster_state:
-        executed = _execute(Driver(lab, cluster_state, plan, progress), overwriter)
-    samples = _read_and_remove(sampler)
-    not_restored = final_checks.check_restored(lab, POLICY, before.cpusets)
+    with own_file_system(lab) as state_folder:
+        before = _prepare(lab)
+        overwriter = Overwriter(lab, Killer(lab))
+        with _sampling(lab, overwriter, output) as sampler, ClusterState(lab) as cluster_state:
+            driver = Driver(lab, cluster_state, plan, progress)
+            executed = _execute(driver, overwriter, state_folder)
+        samples = _read_and_remove(sampler)
+        not_restored = final_checks.check_restored(lab, POLICY, before.cpusets)
     return _report(before, executed, samples, not_restored)
 
 
-def _execute(driver: Driver, overwriter: Overwriter) -> Executed:
+def _execute(driver: Driver, overwriter: Overwriter, state_folder: StateFolder) -> Executed:
     """Execute the plan, and wait for the end state."""
-    began, lab = time.monotonic(), driver.lab
-    execute(driver, overwriter.killer, overwriter)
+    began, lab, tenant = time.monotonic(), driver.lab, Tenant(driver.lab.kubepods)
+    injectors = (
+        Injector(KILLS, overwriter.killer.inject),
+        Injector(OVERWRITES, overwriter.inject),
+        Injector(DISK_FAULTS, state_folder.inject),
+        Injector(TENANT_FAULTS, tenant.inject),
+    )
+    execute(driver, injectors, overwriter.killer.downtimes)
     overwriter.join()
     driver.progress("chaos: every pod has ended; waiting for the end state")
     problems = final_checks.check_end_state(lab, RESIDENTS)
     seconds = time.monotonic() - began
     files = _enforcer_files(lab)
-    return Executed(driver, overwriter.killer, overwriter, problems, files, seconds)
+    injected = state_folder.made + tenant.made
+    return Executed(driver, overwriter.killer, overwriter, injected, problems, files, seconds)
 
 
 def _report(
@@ -96,7 +120,8 @@ def _report(
     lines = {name: list(log.lines()) for name, log in before.logs.items()}
     made, versions = executed.overwriter.made, samples.versions
     downtimes = executed.killer.downtimes.completed
-    evidence = Evidence(made, downtimes, taken(lines["enforcer"]), versions)
+    noticed = hangs_noticed(lines["standby"])
+    evidence = Evidence(made, downtimes, taken(lines["enforcer"]), versions, noticed)
     logged = final_checks.complaints(complaints(each, downtimes) for each in lines.values())
     return Report(
         plan=executed.driver.plan,
@@ -111,6 +136,8 @@ def _report(
         files=(before.files, executed.files),
         problems=[*executed.problems, *logged, *not_restored],
         fenced=fenced(lines["standby"]),
+        injected=executed.injected,
+        noticed_seconds=noticed_after(downtimes, noticed),
         warnings={f"{name} {text}": n for name in lines for text, n in warnings(lines[name])},
         seconds=executed.seconds,
     )

@@ -29,9 +29,21 @@ class Downtimes:
         killed_at = time.monotonic()
         self.kills[part] += daemon.pid() is not None
         yield daemon
+        self._complete(Downtime(part, killed_at, time.monotonic()))
+
+    @contextmanager
+    def stopped(self, part: str) -> Iterator[Watched]:
+        """The caller may stop the part (SIGSTOP) in here, and lets it go on before the end."""
         with self._lock:
-            self.completed.append(Downtime(part, killed_at, time.monotonic()))
-            self._down.discard(part)
+            self._down.add(part)
+        stopped_at = time.monotonic()
+        yield self._daemons[part]
+        self._complete(Downtime(part, stopped_at, time.monotonic(), stopped=True))
+
+    def _complete(self, downtime: Downtime) -> None:
+        with self._lock:
+            self.completed.append(downtime)
+            self._down.discard(downtime.part)
 
     def was_up(self, part: str, since: float) -> bool:
         """Whether the part was ready from `since` until now."""

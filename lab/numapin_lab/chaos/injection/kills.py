@@ -1,5 +1,7 @@
-"""Kill parts of the lab, and start them again."""
+"""Kill or stop parts of the lab, and start them again."""
 
+import os
+import signal
 import time
 import urllib.error
 import urllib.request
@@ -9,7 +11,8 @@ from functools import partial
 from typing import Final
 
 from numapin_daemon.probes import NO_PASSES
-from numapin_enforcer.standby.fencing import STANDING_BY
+from numapin_enforcer.node.heartbeat import HUNG_SECONDS
+from numapin_enforcer.standby.fencing import RESYNC_SECONDS, STANDING_BY
 from numapin_lab.chaos.injection.downtimes import Downtimes
 from numapin_lab.chaos.observation.assignment_versions import AssignmentVersion, ContainerKey
 from numapin_lab.chaos.observation.cluster_state import ASSIGNMENTS, until_answered
@@ -22,6 +25,8 @@ READY_SECONDS: Final = 300.0
 STOP_SECONDS: Final = 1.0
 REPORT_SECONDS: Final = 5.0
 REPORT_POLL_SECONDS: Final = 0.01
+NOTICED_SECONDS: Final = HUNG_SECONDS + 2 * RESYNC_SECONDS
+"""A standby with a CPU to run on has noticed by then that the enforcer hangs."""
 
 
 class Killer:
@@ -39,6 +44,7 @@ class Killer:
             Fault.KILL_CONTAINERD: self._containerd,
             Fault.KILL_KUBELET: self._kubelet,
             Fault.API_SERVER_OUTAGE: self._api_server_outage,
+            Fault.STOP_ENFORCER: self._stop_enforcer,
         }
         self.downtimes = Downtimes(
             {
@@ -84,6 +90,18 @@ class Killer:
             time.sleep(seconds)
             daemon.start()
             wait_until(self._passed, "the enforcer's first pass", READY_SECONDS, daemon)
+
+    def _stop_enforcer(self, seconds: float) -> None:
+        with self.downtimes.stopped("enforcer") as daemon:
+            pid = daemon.pid()
+            if pid is None:
+                raise daemon.failure("the enforcer does not run")
+            os.kill(pid, signal.SIGSTOP)
+            try:
+                time.sleep(NOTICED_SECONDS + seconds)
+            finally:
+                os.kill(pid, signal.SIGCONT)
+            wait_until(self._passed, "the stopped enforcer", READY_SECONDS, daemon)
 
     def _standby(self, seconds: float) -> None:
         log = Log(self._session.cluster.standby.folder / "log")

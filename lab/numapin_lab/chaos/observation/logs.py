@@ -61,6 +61,11 @@ def fenced(lines: Iterable[Line]) -> int:
     return sum(_FENCED in line.text for line in lines)
 
 
+def hangs_noticed(lines: Iterable[Line]) -> list[float]:
+    """When the standby logged that the enforcer hangs; monotonic seconds, in order."""
+    return [line.at for line in lines if fencing.ENFORCER_HANGS in line.text]
+
+
 def complaints(lines: Iterable[Line], downtimes: Sequence[Downtime]) -> list[str]:
     """Lines with level ERROR or a traceback, except errors while the API server is down."""
     away = [

@@ -76,11 +76,15 @@ class Overwrite:
 
 @dataclass(frozen=True, slots=True)
 class Downtime:
-    """When a part was down: from just before it was killed until it was ready again."""
+    """When a part was down: from just before it was killed until it was ready again.
+
+    `stopped`: it was not killed, but stopped (SIGSTOP).
+    """
 
     part: str
     killed_at: float
     ready_at: float
+    stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True)

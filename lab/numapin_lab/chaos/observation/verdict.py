@@ -4,9 +4,13 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from numapin_lab.chaos.observation.assignment_versions import AssignmentVersion, ContainerKey
 from numapin_lab.chaos.observation.samples import Anomaly, AnomalyKind, Downtime, Overwrite
+
+FIRST_PASS_SECONDS: Final = 1.0
+"""From the standby's message until its first pass, on a busy machine."""
 
 
 class Excuse(StrEnum):
@@ -21,6 +25,11 @@ class Excuse(StrEnum):
 
     It is beside the QoS classes, so it has the set of kubepods until the standby has fenced it.
     """
+    ENFORCER_STOPPED = "EnforcerStopped"
+    """A cgroup of a Guaranteed pod, created while the enforcer was stopped (SIGSTOP).
+
+    It has the set of kubepods or of its pod until the standby has noticed that the enforcer hangs.
+    """
     NOT_STARTED = "NotStarted"
     """A new container of the exclusive container's own pod; only the runtime's process is in it.
 
@@ -33,13 +42,15 @@ class Excuse(StrEnum):
 class Evidence:
     """What else is known of the run.
 
-    `taken` holds when the enforcer logged that it had taken which generation, in order.
+    `taken` holds when the enforcer logged that it had taken which generation, in order; `noticed`
+    when the standby logged that the enforcer hangs.
     """
 
     overwrites: Sequence[Overwrite]
     downtimes: Sequence[Downtime]
     taken: Sequence[tuple[float, int]]
     versions: Sequence[AssignmentVersion]
+    noticed: Sequence[float] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +84,8 @@ def _excuse(
         return Excuse.WITHDRAWN
     if any(_unfenced(anomaly, one) for one in evidence.downtimes):
         return Excuse.UNFENCED_NEW_POD
+    if any(_hung(anomaly, one, evidence.noticed) for one in evidence.downtimes if one.stopped):
+        return Excuse.ENFORCER_STOPPED
     return Excuse.NOT_STARTED if _not_started(anomaly) else None
 
 
@@ -115,3 +128,19 @@ def _unfenced(anomaly: Anomaly, down: Downtime) -> bool:
     created = down.killed_at <= anomaly.seen_at <= down.ready_at
     fenced = anomaly.started or anomaly.at > down.ready_at
     return down.part == "enforcer" and guaranteed and created and not fenced
+
+
+def _hung(anomaly: Anomaly, stop: Downtime, noticed: Sequence[float]) -> bool:
+    """Whether nobody could fence the new cgroup: the enforcer was stopped, and not known to be."""
+    created = anomaly.path.startswith("pod") and anomaly.seen_at >= stop.killed_at
+    known_at = min((one for one in noticed if one >= stop.killed_at), default=stop.ready_at)
+    return created and anomaly.at <= min(known_at + FIRST_PASS_SECONDS, stop.ready_at)
+
+
+def noticed_after(downtimes: Iterable[Downtime], noticed: Sequence[float]) -> list[float | None]:
+    """For each time that the enforcer was stopped: seconds until the standby noticed, or None."""
+    return [
+        next((at - one.killed_at for at in noticed if one.killed_at <= at <= one.ready_at), None)
+        for one in downtimes
+        if one.stopped
+    ]

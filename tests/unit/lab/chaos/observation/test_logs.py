@@ -10,7 +10,15 @@ import pytest
 from numapin_daemon.logs import TextLines
 from numapin_enforcer import agent
 from numapin_enforcer.standby import fencing
-from numapin_lab.chaos.observation.logs import Line, Log, complaints, fenced, taken, warnings
+from numapin_lab.chaos.observation.logs import (
+    Line,
+    Log,
+    complaints,
+    fenced,
+    hangs_noticed,
+    taken,
+    warnings,
+)
 from numapin_lab.chaos.observation.samples import Downtime
 
 
@@ -32,6 +40,11 @@ def test_only_the_standbys_fencing_is_counted() -> None:
         logged(agent.LOG, fencing.FENCED, **written),
     ]
     assert fenced(lines) == 1
+
+
+def test_the_standbys_own_text_gives_when_it_noticed_that_the_enforcer_hangs() -> None:
+    lines = [logged(fencing.LOG, text) for text in (fencing.STANDING_BY, fencing.ENFORCER_HANGS)]
+    assert hangs_noticed(lines) == [1.0]
 
 
 def test_a_log_is_read_from_its_former_end(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from numapin_lab.chaos.observation.assignment_versions import AssignmentVersion, ContainerKey
 from numapin_lab.chaos.observation.samples import Anomaly, AnomalyKind, Downtime, Overwrite
-from numapin_lab.chaos.observation.verdict import Evidence, Excuse, judge
+from numapin_lab.chaos.observation.verdict import Evidence, Excuse, judge, noticed_after
 
 OWNER: ContainerKey = ("uid-a", "main")
 OWN, SHARED, ALL = 0b10, 0b01, 0b11
@@ -42,11 +42,13 @@ def evidence(
     downtimes: tuple[Downtime, ...] = (),
     taken: tuple[tuple[float, int], ...] = ((1.0, 3),),
     versions: tuple[AssignmentVersion, ...] = (LISTED, WITHDRAWN),
+    noticed: tuple[float, ...] = (),
 ) -> Evidence:
-    return Evidence(overwrites, downtimes, taken, versions)
+    return Evidence(overwrites, downtimes, taken, versions, noticed)
 
 
 DOWN = Downtime("enforcer", 4.0, 7.0)
+STOPPED = Downtime("enforcer", 4.0, 12.0, stopped=True)
 
 
 @pytest.mark.parametrize(
@@ -159,3 +161,28 @@ def test_an_anomaly_is_excused_for_one_reason_or_is_a_violation(
     verdict = judge([seen], known)
     assert verdict.excused == (((excuse, seen),) if excuse else ())
     assert verdict.violations == (() if excuse else (seen,))
+
+
+@pytest.mark.parametrize(
+    ("seen", "noticed", "excuse"),
+    [
+        pytest.param(anomaly(5.5, BESIDE, seen_at=5.4), (8.0,), "EnforcerStopped", id="unnoticed"),
+        pytest.param(anomaly(8.9, BESIDE, seen_at=5.4), (8.0,), "EnforcerStopped", id="first-pass"),
+        pytest.param(anomaly(9.1, BESIDE, seen_at=5.4), (8.0,), None, id="noticed-and-not-fenced"),
+        pytest.param(anomaly(11.9, BESIDE, seen_at=9.0), (), "EnforcerStopped", id="never-noticed"),
+        pytest.param(anomaly(12.1, BESIDE, seen_at=9.0), (), None, id="goes-on-again"),
+        pytest.param(anomaly(5.5, BESIDE, seen_at=3.0), (8.0,), None, id="was-there-before"),
+        pytest.param(anomaly(5.5, BUSY, seen_at=5.4), (8.0,), None, id="its-class-is-fenced"),
+        pytest.param(anomaly(5.5, BESIDE, seen_at=5.4), (2.0,), "EnforcerStopped", id="other-stop"),
+    ],
+)
+def test_a_stopped_enforcer_explains_new_guaranteed_pods_until_the_standby_has_noticed(
+    seen: Anomaly, noticed: tuple[float, ...], excuse: str | None
+) -> None:
+    verdict = judge([seen], evidence(downtimes=(STOPPED,), noticed=noticed))
+    assert [one.value for one, _ in verdict.excused] == ([excuse] if excuse else [])
+
+
+def test_the_time_until_the_standby_noticed_is_that_of_each_stop() -> None:
+    again = replace(STOPPED, killed_at=20.0, ready_at=30.0)
+    assert noticed_after([STOPPED, DOWN, again], [2.0, 8.5, 40.0]) == [4.5, None]

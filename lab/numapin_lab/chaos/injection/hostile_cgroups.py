@@ -1,0 +1,78 @@
+"""What a tenant with a writable cgroup can do: odd nested cgroups, and storms of events."""
+
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from numapin_lab.chaos.plan import Fault, PlannedFault
+
+DEPTH: Final = 40
+"""More than the enforcer follows, and few enough for runc to remove."""
+
+MANY: Final = 60
+NOBODY: Final = 65534
+STORM_SECONDS: Final = 2.0
+STORM_PAUSE_SECONDS: Final = 0.002
+QUIET_FILE: Final = "notify_on_release"
+"""A file of every cgroup of version 1; cpusets do not depend on it."""
+
+
+class Tenant:
+    """Acts in the cgroup of a container of any pod.
+
+    Whatever it creates is removed by the runtime with the container.
+    """
+
+    def __init__(self, kubepods: Path) -> None:
+        self._root = kubepods
+        self.made: Counter[str] = Counter()
+
+    def inject(self, planned: PlannedFault) -> None:
+        """Act in one of the containers that exist, if there is one; it may end meanwhile."""
+        containers = sorted(self._containers())
+        if not containers:
+            return
+        target = containers[int(planned.choice * len(containers))]
+        try:
+            if planned.fault is Fault.EVENT_STORM:
+                self._storm(containers, STORM_SECONDS + planned.seconds)
+            else:
+                self._nest(target)
+        except OSError:  # the container ended
+            return
+
+    def _containers(self) -> Iterator[Path]:
+        for folder, _, _ in os.walk(self._root):
+            path = Path(folder)
+            if len(path.name) == 64 and path.parent.name.startswith("pod"):
+                yield path
+
+    def _nest(self, container: Path) -> None:
+        """Create cgroups of another user, locked, deep, many, and with a name that is no text."""
+        (container / "foreign").mkdir()
+        for path in (*(container / "foreign").iterdir(), container / "foreign"):
+            os.chown(path, NOBODY, NOBODY)
+            path.chmod(0)
+        (container / os.fsdecode(b"\xff\xfe")).mkdir(0)
+        deep = container
+        for _ in range(DEPTH):
+            deep /= "d"
+            deep.mkdir()
+        for number in range(MANY):
+            (container / f"many-{number}").mkdir()
+        self.made["Nested"] += DEPTH + MANY + 2
+
+    def _storm(self, containers: list[Path], seconds: float) -> None:
+        """Write files that say nothing of cpusets."""
+        end = time.monotonic() + seconds
+        number = 0
+        while time.monotonic() < end:
+            number += 1
+            file = containers[number % len(containers)] / QUIET_FILE
+            if file.exists():
+                file.write_bytes(b"0")
+                self.made["IrrelevantWrites"] += 1
+            time.sleep(STORM_PAUSE_SECONDS)

@@ -1,0 +1,84 @@
+"""Faults of a chaos run do to a real disk and a real cgroup what their names say."""
+
+import errno
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from numapin_lab.chaos.injection.hostile_cgroups import DEPTH, MANY, Tenant
+from numapin_lab.chaos.injection.state_folder import OPTIONS, StateFolder
+from numapin_lab.chaos.plan import Fault, PlannedFault
+from support.real.cgroups import RealCgroups
+
+CONTAINER = "podx/" + "a" * 64
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A small file system with a file that is open for writing, as the enforcer's lock is."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", OPTIONS, "test", str(tmp_path)], check=True)
+    try:
+        with (tmp_path / "writer.lock").open("w"):
+            yield tmp_path
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+def write_error(folder: Path) -> int | None:
+    """The error of a new file with one block."""
+    try:
+        with (folder / "assignment.json.new").open("wb", buffering=0) as file:
+            file.write(b"x" * 4096)
+    except OSError as error:
+        return error.errno
+    (folder / "assignment.json.new").unlink()
+    return None
+
+
+def test_a_full_folder_takes_no_block_and_a_read_only_one_no_file(folder: Path) -> None:
+    state = StateFolder(folder)
+    with state.full():
+        assert write_error(folder) == errno.ENOSPC
+    (folder / "assignment.json.new").unlink()
+    with state.read_only():
+        assert write_error(folder) == errno.EROFS
+        assert (folder / "writer.lock").exists()
+    assert write_error(folder) is None
+
+
+def fault(which: Fault, seconds: float = 0.0) -> PlannedFault:
+    return PlannedFault(1, which, seconds, choice=0.0)
+
+
+def test_a_tenant_nests_cgroups_that_are_foreign_deep_many_and_oddly_named() -> None:
+    with RealCgroups() as kernel:
+        kubepods = kernel.mounts.cpuset / kernel.root
+        for path in ("podx", CONTAINER):
+            kernel.make(f"{kernel.root}/{path}")
+        tenant = Tenant(kubepods)
+        tenant.inject(fault(Fault.HOSTILE_CGROUPS))
+        container = kubepods / CONTAINER
+        foreign = (container / "foreign").stat()
+        assert (foreign.st_uid, foreign.st_mode & 0o777) == (65534, 0)
+        assert (container / "/".join("d" * DEPTH)).is_dir()
+        assert len(list(container.iterdir())) > MANY
+        assert tenant.made == {"Nested": DEPTH + MANY + 2}
+
+
+def test_a_storm_writes_files_that_say_nothing_of_cpusets(tmp_path: Path) -> None:
+    container = tmp_path / CONTAINER
+    container.mkdir(parents=True)
+    (container / "notify_on_release").write_text("1")
+    tenant = Tenant(tmp_path)
+    tenant.inject(fault(Fault.EVENT_STORM, seconds=-1.5))
+    assert tenant.made["IrrelevantWrites"] > 10
+    assert (container / "notify_on_release").read_text() == "0"
+
+
+def test_a_tenant_without_a_container_does_nothing(tmp_path: Path) -> None:
+    tenant = Tenant(tmp_path)
+    for which in (Fault.HOSTILE_CGROUPS, Fault.EVENT_STORM):
+        tenant.inject(fault(which))
+    assert not tenant.made
