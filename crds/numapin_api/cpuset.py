@@ -5,10 +5,6 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Final, Self
 
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, core_schema
-
 MAX_ID: Final = 8191
 """The highest id in a list. Source: the kernel's NR_CPUS is at most 8192 on any architecture."""
 
@@ -205,17 +201,20 @@ class _IdSet:
         raise ListFormatError(repr(value), "a text is expected")
 
     @classmethod
-    def __get_pydantic_core_schema__(
-        cls, source: type[Any], handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(
-            cls._validate, serialization=core_schema.plain_serializer_function_ser_schema(str)
-        )
+    def __get_pydantic_core_schema__(cls, source: type[Any], handler: Any) -> dict[str, Any]:
+        """How models check and write it: as text.
+
+        The dictionary is what functions of `pydantic_core.core_schema` would return. The standby
+        uses sets without models, and so without pydantic.
+        """
+        return {
+            "type": "function-plain",
+            "function": {"type": "no-info", "function": cls._validate},
+            "serialization": {"type": "function-plain", "function": str},
+        }
 
     @classmethod
-    def __get_pydantic_json_schema__(
-        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
+    def __get_pydantic_json_schema__(cls, schema: Any, handler: Any) -> dict[str, Any]:
         return {"type": "string", "pattern": LIST_PATTERN, "maxLength": LIST_LENGTH}
 
 

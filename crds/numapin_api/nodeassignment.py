@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field
 
-from numapin_api.conditions import Condition
+from numapin_api.condition_list import Condition
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.hardware.status import TopologyStatus
 from numapin_api.schema.cel_rules import rule, rules

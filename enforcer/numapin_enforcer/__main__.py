@@ -28,8 +28,9 @@ from numapin_enforcer.cgroups.mounts import NoCpusetError
 from numapin_enforcer.cgroups.naming import InvalidIdError
 from numapin_enforcer.hardware.discovery import DiscoveryError
 from numapin_enforcer.hardware.hotplug import Machine
-from numapin_enforcer.node.heartbeat import Heartbeat, keep_alive
-from numapin_enforcer.node.lock import LockLostError, NodeLock, wait_for_lock
+from numapin_enforcer.node.heartbeat import Heartbeat
+from numapin_enforcer.node.lock import NodeLock
+from numapin_enforcer.node.lock_keeper import LockLostError, keep_alive, wait_for_lock
 from numapin_enforcer.node.realtime import raise_priority
 from numapin_enforcer.release import ReleaseError, lock_for_release, release_all
 from numapin_enforcer.runtime.container_names import ContainerNames

@@ -171,7 +171,7 @@ class Agent:
             self._rest(pods, full_resync=full_resync)
             return reconciler.observe(full_resync=full_resync)
         done = reconciler.converge(goal, full_resync=full_resync)
-        spec = goal.spec if isinstance(goal, AssignmentGoal) else None
+        spec = accepted.spec if accepted and isinstance(goal, AssignmentGoal) else None
         self.background.update(spec, pods, done, full_resync=full_resync)
         for drift in done.drifts:
             self.reporter.drifted(drift)

@@ -5,8 +5,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
-from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
+from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.cgroups.apply import Failure, Outcome, apply, unblocked
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.naming import CgroupNaming
@@ -40,7 +40,7 @@ class Goal(Protocol):
 class AssignmentGoal:
     """A spec is in force. `names` maps container ids to names, as the runtime lists them."""
 
-    spec: NodeAssignmentSpec
+    spec: AssignedSpec
     topology: Topology
     names: Mapping[str, str]
 

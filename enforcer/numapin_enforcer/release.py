@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from numapin_daemon.clock import Clock
-from numapin_enforcer.assignment.local_copy import FILE_NAME
+from numapin_enforcer.assignment.copy_file import FILE_NAME
 from numapin_enforcer.cfs_quota.lifted import LiftedQuotas
 from numapin_enforcer.cgroups.apply import apply
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
@@ -15,7 +15,8 @@ from numapin_enforcer.cgroups.naming import Kind
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.cgroups.write import Quota
 from numapin_enforcer.hardware.hotplug import Machine
-from numapin_enforcer.node.lock import NodeLock, acquire_from_standby
+from numapin_enforcer.node.lock import NodeLock
+from numapin_enforcer.node.lock_keeper import acquire_from_standby
 from numapin_enforcer.reconciler import Reconciler, ReleaseGoal
 from numapin_enforcer.runtime.interface import (
     ContainerResources,

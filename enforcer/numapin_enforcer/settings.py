@@ -3,7 +3,6 @@
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -160,8 +159,9 @@ def parse_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> 
         SystemExit: `--help` and `--version` (0), or an option that makes no sense (2); the reason
             is on standard error.
     """
-    parser = OptionParser("numapin-enforcer", environment, description=_DESCRIPTION, epilog=_EPILOG)
-    parser.add_version(f"numapin-enforcer {version('numapin')}")
+    program = "numapin-enforcer"
+    parser = OptionParser(program, environment, description=_DESCRIPTION, epilog=_EPILOG)
+    parser.add_version(lambda: f"{program} {_version()}")
     parser.add_switch(
         "--release",
         "give every cgroup what its parent has, print what was done, and end; for uninstalling, "
@@ -184,16 +184,24 @@ def parse_standby_settings(
     Raises:
         SystemExit: as in `parse_settings`.
     """
+    program = "numapin-standby"
     parser = OptionParser(
-        "numapin-standby", environment, description=_STANDBY_DESCRIPTION, epilog=_STANDBY_EPILOG
+        program, environment, description=_STANDBY_DESCRIPTION, epilog=_STANDBY_EPILOG
     )
-    parser.add_version(f"numapin-standby {version('numapin')}")
+    parser.add_version(lambda: f"{program} {_version()}")
     parser.add(_NODE_NAME, group="the cluster")
     parser.add(*_HOST, group="the host")
     parser.add(_LOG_FORMAT, group="running")
     options = parser.parse(arguments)
     _need_node_name(parser, options)
     return NodeSettings(**options)
+
+
+def _version() -> str:
+    """Read when it is asked for: the modules that read metadata take 5 MiB of memory."""
+    from importlib.metadata import version  # noqa: PLC0415
+
+    return version("numapin")
 
 
 def _need_node_name(parser: OptionParser, options: Mapping[str, Any]) -> None:

@@ -10,7 +10,8 @@ from numapin_api.conditions import Obstacle, Reason
 from numapin_api.invalid import invalid_fields
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
-from numapin_enforcer.assignment.local_copy import Assignment, LocalCopy, LocalCopyError
+from numapin_enforcer.assignment.copy_file import LocalCopyError
+from numapin_enforcer.assignment.local_copy import Assignment, LocalCopy
 from numapin_enforcer.assignment.validation import find_problems
 
 MESSAGE_LIMIT = 4096

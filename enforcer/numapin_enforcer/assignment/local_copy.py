@@ -1,26 +1,17 @@
 """The last accepted assignment, saved on the node for restarts without the API server."""
 
 import asyncio
-import json
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar, Final
 
 from pydantic import ValidationError
 
 from numapin_api.conditions import Obstacle, Reason, internal_error
 from numapin_api.nodeassignment import NodeAssignmentSpec
-from numapin_daemon import atomic_file
 from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
-
-SCHEMA_VERSION: Final = 1
-FILE_NAME: Final = "assignment.json"
-
-MOST_BYTES: Final = 16 * 1024 * 1024
-"""An object of the API server has 1.5 MiB at most; indented, it takes a few times as much."""
+from numapin_enforcer.assignment.copy_file import CopyFile, LocalCopyError
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,30 +24,16 @@ class Assignment:
     spec: NodeAssignmentSpec
 
 
-class LocalCopyError(Exception):
-    """The copy cannot be used; nothing is enforced until the API server answers."""
-
-    reason: ClassVar[Reason] = Reason.INVALID_LOCAL_COPY
-
-    def __init__(self, path: Path, problem: str) -> None:
-        super().__init__(
-            f"the local copy {path} of the assignment is not used: {problem}; the next assignment "
-            "from the API server replaces it"
-        )
-        self.path, self.problem = path, problem
-
-
 class LocalCopy:
     """One file in a folder of the node, replaced as a whole."""
 
     def __init__(self, state_dir: Path, node_name: str) -> None:
-        self._path = state_dir / FILE_NAME
-        self._node_name = node_name
+        self._file = CopyFile(state_dir, node_name)
 
     @property
     def path(self) -> Path:
         """The file."""
-        return self._path
+        return self._file.path
 
     def write(self, assignment: Assignment) -> None:
         """Replace the copy; after a power cut there is the old one or the new one.
@@ -64,16 +41,14 @@ class LocalCopy:
         Raises:
             OSError: the file could not be written.
         """
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        content = {
-            "schemaVersion": SCHEMA_VERSION,
-            "node": assignment.node_name,
-            "uid": assignment.uid,
-            "generation": assignment.generation,
-            "spec": assignment.spec.to_wire(),
-        }
-        text = json.dumps(content | {"sha256": _checksum(content)}, indent=1)
-        atomic_file.replace(self._path, text.encode())
+        self._file.write(
+            {
+                "node": assignment.node_name,
+                "uid": assignment.uid,
+                "generation": assignment.generation,
+                "spec": assignment.spec.to_wire(),
+            }
+        )
 
     def read(self) -> Assignment | None:
         """The copy, or None if there is none.
@@ -81,51 +56,14 @@ class LocalCopy:
         Raises:
             LocalCopyError: it is damaged, or of another node or version of numapin.
         """
-        try:
-            text = atomic_file.read(self._path, most_bytes=MOST_BYTES)
-        except FileNotFoundError:
+        content = self._file.read()
+        if content is None:
             return None
-        except OSError as error:
-            raise LocalCopyError(self._path, error.strerror or str(error)) from error
-        try:
-            return self._parse(text)
-        except RecursionError as error:
-            raise LocalCopyError(self._path, "it is damaged (nested too deeply)") from error
-
-    def _parse(self, text: bytes) -> Assignment:
-        content = self._checked(text)
-        if lacking := {"node", "uid", "generation", "spec"} - content.keys():
-            problem = f"it is damaged (it lacks {', '.join(sorted(lacking))})"
-            raise LocalCopyError(self._path, problem)
-        if content["node"] != self._node_name:
-            problem = f"it is of node {content['node']!r}, and this node is {self._node_name!r}"
-            raise LocalCopyError(self._path, problem)
         try:
             spec = NodeAssignmentSpec.model_validate(content["spec"])
-        except ValidationError as error:
-            raise LocalCopyError(self._path, f"its spec is wrong: {error}") from error
-        return Assignment(self._node_name, content["uid"], content["generation"], spec)
-
-    def _checked(self, text: bytes) -> dict[str, Any]:
-        """The file's content, after a check of its version and checksum."""
-        try:
-            content = json.loads(text)
-        except ValueError as error:
-            raise LocalCopyError(self._path, f"it is damaged ({error})") from error
-        if not isinstance(content, dict):
-            raise LocalCopyError(self._path, "it is damaged (not an object)")
-        found = content.get("schemaVersion")
-        if found != SCHEMA_VERSION:
-            problem = f"it has schema version {found!r}, and this numapin reads {SCHEMA_VERSION}"
-            raise LocalCopyError(self._path, problem)
-        if content.pop("sha256", None) != _checksum(content):
-            raise LocalCopyError(self._path, "it is damaged (the checksum does not match)")
-        return content
-
-
-def _checksum(content: dict[str, Any]) -> str:
-    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return sha256(canonical.encode()).hexdigest()
+        except (ValidationError, RecursionError) as error:
+            raise LocalCopyError(self.path, f"its spec is wrong: {error}") from error
+        return Assignment(content["node"], content["uid"], content["generation"], spec)
 
 
 class LocalCopyWriter:

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from numapin_api.conditions import Reason
-from numapin_api.nodeassignment import CgroupStatus
 from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
 from numapin_enforcer.cgroups.file_access import is_folder
 from numapin_enforcer.cgroups.mounts import Mounts, find_mounts
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver, Kind
+from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.watch.inotify import CgroupWatch
 
@@ -78,13 +78,10 @@ class KubepodsFinder:
         """Why events may be missed; empty if none is missed."""
         return self.tree.watch.problem if self.tree is not None else ""
 
-    def status(self) -> CgroupStatus | None:
-        """The cgroup version and driver of this node; None until the tree is found."""
-        if self.tree is None:
-            return None
-        return CgroupStatus(
-            version=self._mounts.version.value, driver=self.tree.naming.driver.value
-        )
+    @property
+    def version(self) -> Version:
+        """The cgroup version of this node."""
+        return self._mounts.version
 
     def _build(self, naming: CgroupNaming) -> PodTree:
         files = Cgroupfs(self._mounts, naming.root, naming)

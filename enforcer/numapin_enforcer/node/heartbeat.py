@@ -1,20 +1,13 @@
 """Shows the standby that the enforcer's loop makes progress: a stamp in memory, beside the lock."""
 
-import logging
 import os
 import struct
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final, NoReturn
-
-from numapin_daemon.clock import Clock, SystemClock
-from numapin_enforcer.node.lock import NodeLock, keep_lock
-
-LOG: Final = logging.getLogger(__name__)
+from typing import Final
 
 FILE_NAME: Final = "heartbeat"
-
-BEAT_SECONDS: Final = 1.0
-"""How often the loop renews the stamp."""
 
 HUNG_SECONDS: Final = 4.0
 """A process that has the lock and an older stamp is stopped, or waits in the kernel."""
@@ -30,9 +23,11 @@ class Heartbeat:
     nothing is written, and nobody knows the age.
     """
 
-    def __init__(self, run_dir: Path | None, clock: Clock | None = None) -> None:
+    def __init__(
+        self, run_dir: Path | None, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         self._path = run_dir / FILE_NAME if run_dir is not None else None
-        self._clock = clock or SystemClock()
+        self._monotonic = monotonic
         self._file = -1
 
     def beat(self) -> None:
@@ -46,7 +41,7 @@ class Heartbeat:
         if self._file < 0:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
-        os.pwrite(self._file, _STAMP.pack(self._clock.monotonic()), 0)
+        os.pwrite(self._file, _STAMP.pack(self._monotonic()), 0)
 
     def age_seconds(self) -> float | None:
         """How long ago the last beat was; None if that is not known."""
@@ -60,29 +55,10 @@ class Heartbeat:
                 os.close(file)
         except (OSError, struct.error):
             return None
-        age = self._clock.monotonic() - at
+        age = self._monotonic() - at
         return age if age >= 0 else None  # a stamp of an earlier boot
 
     def is_stale(self) -> bool:
         """Whether the last beat was too long ago for a loop that makes progress."""
         age = self.age_seconds()
         return age is not None and age > HUNG_SECONDS
-
-
-async def keep_alive(heartbeat: Heartbeat, lock: NodeLock, clock: Clock | None = None) -> NoReturn:
-    """Beat while the event loop runs, and keep the lock.
-
-    Raises:
-        LockLostError: another enforcer has the lock.
-    """
-    clock, problem = clock or SystemClock(), ""
-    while True:
-        before, problem = problem, ""
-        try:
-            heartbeat.beat()
-        except OSError as error:
-            problem = str(error)
-            if problem != before:
-                LOG.warning("a standby cannot see whether this process hangs", extra={"why": error})
-        await keep_lock(lock, clock)
-        await clock.sleep(BEAT_SECONDS)

@@ -1,9 +1,7 @@
 """Which process writes cgroups on this node: the enforcer while it runs, else its standby."""
 
-import asyncio
 import errno
 import fcntl
-import logging
 import os
 import stat
 import threading
@@ -12,27 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from numapin_daemon.clock import Clock, SystemClock
-
-LOG: Final = logging.getLogger(__name__)
-
 FILE_NAME: Final = "writer.lock"
 
 _FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 """Without waiting for a writer, if the file is a FIFO."""
-
-POLL_SECONDS: Final = 0.002
-POLLS: Final = 1000
-"""How often to try to acquire the lock: a standby releases it within milliseconds."""
-
-
-class LockLostError(Exception):
-    """The lock's file was replaced, and another process has the lock of the new one."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(
-            f"{path} was deleted while this process had its lock, and another enforcer has it now"
-        )
 
 
 class NodeLock:
@@ -158,49 +139,3 @@ class LockWait:
                 self._error, self._failed = error, True
             self._done.set()
             return
-
-
-async def acquire_from_standby(lock: NodeLock, clock: Clock | None = None) -> bool:
-    """Acquire the lock once the standby releases it; False if an enforcer has it.
-
-    Raises:
-        FileNotFoundError: the file was never created.
-        OSError: the file cannot be opened.
-    """
-    clock = clock or SystemClock()
-    for _ in range(POLLS):
-        if lock.try_acquire():
-            return True
-        await clock.sleep(POLL_SECONDS)
-    return False
-
-
-async def wait_for_lock(lock: NodeLock, ended: asyncio.Event, clock: Clock | None = None) -> None:
-    """Return once no other enforcer runs on this node, or `ended` is set.
-
-    If the lock's file cannot be created, there is none, and no standby acts. A file that exists is
-    locked in a read-only folder as well.
-    """
-    try:
-        lock.create()
-        while not ended.is_set() and not await acquire_from_standby(lock, clock):
-            LOG.warning("another enforcer runs on this node", extra={"lock": lock.path})
-    except OSError as error:
-        LOG.warning("the node's lock cannot be taken", extra={"lock": lock.path, "error": error})
-
-
-async def keep_lock(lock: NodeLock, clock: Clock | None = None) -> None:
-    """Acquire the lock again if its file was deleted or replaced, by somebody who tidied up.
-
-    Raises:
-        LockLostError: another enforcer was faster.
-    """
-    if not lock.replaced():
-        return
-    LOG.warning("the node's lock was deleted, it is taken again", extra={"lock": lock.path})
-    try:
-        lock.create()
-        if not await acquire_from_standby(lock, clock):
-            raise LockLostError(lock.path)
-    except OSError as error:
-        LOG.warning("the node's lock cannot be taken", extra={"lock": lock.path, "error": error})

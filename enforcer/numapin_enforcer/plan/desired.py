@@ -7,8 +7,8 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.topology import Topology
+from numapin_enforcer.assignment.spec import AssignedContainer, AssignedSpec
 from numapin_enforcer.cgroups.naming import CgroupName, CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Cgroup, Tree
 
@@ -23,7 +23,7 @@ class Desired:
 
     cpus: CpuSet
     mems: MemSet
-    container: ContainerAssignment | None = None
+    container: AssignedContainer | None = None
     exclusive: bool = False
 
     @property
@@ -35,7 +35,7 @@ class Desired:
 
 
 def desire(
-    spec: NodeAssignmentSpec,
+    spec: AssignedSpec,
     tree: Tree,
     naming: CgroupNaming,
     names: Mapping[str, str],
@@ -137,16 +137,16 @@ class _Certainty(Enum):
 
 class _Identity(NamedTuple):
     certainty: _Certainty
-    container: ContainerAssignment | None
+    container: AssignedContainer | None
 
 
 class Rules:
     """What each kind of cgroup must have while one spec is in force."""
 
-    def __init__(self, spec: NodeAssignmentSpec, naming: CgroupNaming, topology: Topology) -> None:
+    def __init__(self, spec: AssignedSpec, naming: CgroupNaming, topology: Topology) -> None:
         """Args: as in `desire`."""
         self._naming, self._online, self._mems = naming, topology.online, topology.mems
-        self._pods: dict[str, dict[str, ContainerAssignment]] = {}
+        self._pods: dict[str, dict[str, AssignedContainer]] = {}
         for one in spec.containers:
             self._pods.setdefault(one.pod_uid, {})[one.container] = one
         self.shared = Desired(self._shared_cpus(spec), self._mems)
@@ -171,11 +171,11 @@ class Rules:
             desired[path] = found.desired(tree.cgroups[path], name, above)
         return desired
 
-    def listed(self, pod_uid: str) -> Mapping[str, ContainerAssignment]:
+    def listed(self, pod_uid: str) -> Mapping[str, AssignedContainer]:
         """The containers of a pod that the spec lists, by name."""
         return self._pods.get(pod_uid, {})
 
-    def assigned(self, one: ContainerAssignment) -> Desired:
+    def assigned(self, one: AssignedContainer) -> Desired:
         """The sets that the spec gives a container, without what is offline."""
         own = one.cpus & self._online
         return Desired(
@@ -190,11 +190,11 @@ class Rules:
         own = CpuSet.union(self.assigned(one).cpus for one in self.listed(pod_uid).values())
         return Desired(self.shared.cpus | own, self._mems)
 
-    def online(self, one: ContainerAssignment) -> CpuSet:
+    def online(self, one: AssignedContainer) -> CpuSet:
         """Those of a container's CPUs that are online."""
         return one.cpus & self._online
 
-    def _shared_cpus(self, spec: NodeAssignmentSpec) -> CpuSet:
+    def _shared_cpus(self, spec: AssignedSpec) -> CpuSet:
         """The online CPUs of the pool; if there is none, those not exclusive; at worst all."""
         pool = spec.pools.shared if spec.pools else CpuSet()
         return pool & self._online or self._online - spec.exclusive_cpus or self._online
@@ -257,8 +257,8 @@ class _Found:
         return _Identity(_Certainty.UNKNOWN, None)
 
     def _awaited(
-        self, pod_uid: str, listed: Iterable[ContainerAssignment]
-    ) -> ContainerAssignment | None:
+        self, pod_uid: str, listed: Iterable[AssignedContainer]
+    ) -> AssignedContainer | None:
         """The exclusive container that the only unnamed cgroup of a pod can be.
 
         None if several cgroups of the pod are unnamed or all are, if the unnamed containers have
@@ -267,7 +267,7 @@ class _Found:
         """
         if self._unnamed[pod_uid] != 1 or pod_uid not in self._pods_with_names:
             return None
-        named_cpus, unnamed = CpuSet(), dict[tuple[CpuSet, MemSet], ContainerAssignment]()
+        named_cpus, unnamed = CpuSet(), dict[tuple[CpuSet, MemSet], AssignedContainer]()
         for one in listed:
             assigned = self._rules.assigned(one)
             if not assigned.exclusive:

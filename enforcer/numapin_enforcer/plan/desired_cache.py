@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
+from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.desired import Desired, Rules, contain, kubepods, widened
@@ -14,7 +14,7 @@ from numapin_enforcer.plan.desired import Desired, Rules, contain, kubepods, wid
 class _Answer:
     """The desired sets, and what they were computed from."""
 
-    spec: NodeAssignmentSpec
+    spec: AssignedSpec
     topology: Topology
     names: Mapping[str, str]
     tree: Tree
@@ -36,7 +36,7 @@ class DesiredCache:
         return self._last.rules if self._last is not None else None
 
     def desired(
-        self, spec: NodeAssignmentSpec, tree: Tree, names: Mapping[str, str], topology: Topology
+        self, spec: AssignedSpec, tree: Tree, names: Mapping[str, str], topology: Topology
     ) -> Mapping[str, Desired]:
         """The sets that every cgroup of `tree` must have; the arguments are as in `desire`."""
         last = self._last

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import ContainerAssignment
+from numapin_enforcer.assignment.spec import AssignedContainer
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, parent
 from numapin_enforcer.plan.desired import Desired, exclusive_cpus
@@ -38,7 +38,7 @@ class Drift:
     path: str
     found: tuple[CpuSet, MemSet]
     meant: tuple[CpuSet, MemSet]
-    container: ContainerAssignment | None = None
+    container: AssignedContainer | None = None
     exclusive_cpus: CpuSet = CpuSet()
     is_exclusive: bool = False
 

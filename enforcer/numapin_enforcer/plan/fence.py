@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 
-from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
+from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version
 from numapin_enforcer.plan.desired import Desired, contain, desire
 
 
 def fence(
-    spec: NodeAssignmentSpec, tree: Tree, naming: CgroupNaming, topology: Topology
+    spec: AssignedSpec, tree: Tree, naming: CgroupNaming, topology: Topology
 ) -> dict[str, Desired]:
     """The sets with which no cgroup has CPUs that another pod has exclusively.
 
@@ -49,7 +49,7 @@ def fence(
 
 
 def fence_new(
-    spec: NodeAssignmentSpec, tree: Tree, naming: CgroupNaming, topology: Topology
+    spec: AssignedSpec, tree: Tree, naming: CgroupNaming, topology: Topology
 ) -> dict[str, Desired]:
     """As `fence`, but only for cgroups that nothing has set since they were created.
 

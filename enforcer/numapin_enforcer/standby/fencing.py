@@ -8,10 +8,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
-from numapin_daemon.clock import Clock, SystemClock
-from numapin_enforcer.assignment.local_copy import LocalCopy
+from numapin_enforcer.assignment.copy_file import CopyFile
+from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
 from numapin_enforcer.cgroups.tree import Tree
@@ -50,7 +49,7 @@ The common cause is a pod that its runtime is setting up at this moment.
 class FenceGoal:
     """No cgroup has exclusive CPUs of another pod, by the last accepted spec."""
 
-    spec: NodeAssignmentSpec
+    spec: AssignedSpec
     topology: Topology
 
     def desired(self, tree: Tree, cache: DesiredCache) -> Mapping[str, Desired]:
@@ -84,7 +83,7 @@ class Standby:
         self._settings = settings
         self._kubepods = KubepodsFinder(settings.cgroupfs, settings.cgroup_root)
         self._machine = Machine(settings.sysfs, settings.procfs)
-        self._saved = SavedSpec(LocalCopy(settings.state_dir, settings.node_name))
+        self._saved = SavedSpec(CopyFile(settings.state_dir, settings.node_name))
         self._lock = NodeLock(settings.state_dir)
         self._heartbeat = Heartbeat(settings.run_dir)
         self._unwatched = ""
@@ -154,7 +153,7 @@ class Standby:
             if problem:
                 LOG.warning("new pods are fenced late", extra={"why": problem})
 
-    def _spec_to_enforce(self) -> NodeAssignmentSpec | None:
+    def _spec_to_enforce(self) -> AssignedSpec | None:
         conflict = static_policy_conflict(self._settings.kubelet_state_dir)
         return None if conflict else self._saved.spec()
 
@@ -179,13 +178,16 @@ class Fencing:
     """The passes of one period in which the enforcer is away."""
 
     def __init__(
-        self, machine: Machine, clock: Clock | None = None, goal: type[FenceGoal] = FenceGoal
+        self,
+        machine: Machine,
+        monotonic: Callable[[], float] = time.monotonic,
+        goal: type[FenceGoal] = FenceGoal,
     ) -> None:
-        self._machine, self._clock, self._goal = machine, clock or SystemClock(), goal
+        self._machine, self._monotonic, self._goal = machine, monotonic, goal
         self._schedule = Schedule(RESYNC_SECONDS, RETRY_SECONDS)
         self._reconciler: Reconciler | None = None
 
-    def make_pass(self, pods: PodTree, spec: NodeAssignmentSpec) -> float:
+    def make_pass(self, pods: PodTree, spec: AssignedSpec) -> float:
         """Make one pass.
 
         Args:
@@ -198,7 +200,7 @@ class Fencing:
         if self._reconciler is None:
             self._reconciler = Reconciler(pods.files, pods.snapshot, pods.naming)
         self._machine.rescan()
-        began = self._clock.monotonic()
+        began = self._monotonic()
         full = self._schedule.resync_due(began)
         goal = self._goal(spec, self._machine.topology)
         try:
@@ -209,7 +211,7 @@ class Fencing:
         else:
             self._log(done)
             self._schedule.note_pass(began, resynced=full, complete=done.complete)
-        return self._schedule.wait_seconds(self._clock.monotonic())
+        return self._schedule.wait_seconds(self._monotonic())
 
     def forget(self) -> None:
         """Start again from nothing; the next pass may be of another tree."""
@@ -217,11 +219,11 @@ class Fencing:
 
     def rest_seconds(self, spent_seconds: float) -> float:
         """How long to rest after a pass that took so much CPU time, whatever happens."""
-        return self._schedule.rest_seconds(spent_seconds, self._clock.monotonic())
+        return self._schedule.rest_seconds(spent_seconds, self._monotonic())
 
     def vain_read_seconds(self, spent_seconds: float) -> float:
         """How long to read no events after a read in which none mattered."""
-        return self._schedule.vain_read_seconds(spent_seconds, self._clock.monotonic())
+        return self._schedule.vain_read_seconds(spent_seconds, self._monotonic())
 
     def _log(self, done: Converged) -> None:
         for write in done.made:

@@ -6,7 +6,8 @@ from typing import Final
 
 from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
+from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_enforcer.assignment.spec import AssignedContainer
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, contains, parent, related
 from numapin_enforcer.plan.desired import Desired
 
@@ -90,7 +91,7 @@ class Exclusivity:
             return Lack(_name(one), Reason.CPUS_WITHHELD, _why_withheld(self._tree, found, want))
         return self._shared(path, one)
 
-    def _shared(self, path: str, one: ContainerAssignment) -> Lack | None:
+    def _shared(self, path: str, one: AssignedContainer) -> Lack | None:
         rival = self._rivals.get(path)
         if rival is None:
             return None
@@ -158,5 +159,5 @@ def _why_withheld(tree: Tree, found: Cgroup, want: Desired) -> str:
     return f"{why}: another program sets it, or a cpuset partition has them"
 
 
-def _name(one: ContainerAssignment) -> str:
+def _name(one: AssignedContainer) -> str:
     return f"container {one.namespace}/{one.pod}/{one.container}"

@@ -8,7 +8,7 @@ from numapin_api.conditions import Obstacle, Reason
 from numapin_api.cpuset import CpuSet
 from numapin_api.hardware.compact import compact_topology
 from numapin_api.hardware.status import TopologyStatus
-from numapin_api.nodeassignment import NodeAssignmentStatus, RuntimeStatus
+from numapin_api.nodeassignment import CgroupStatus, NodeAssignmentStatus, RuntimeStatus
 from numapin_api.topology import Topology
 from numapin_client.events import WARNING, Event
 from numapin_daemon.probes import LoopHealth
@@ -188,9 +188,16 @@ class StatusReporter:
             topology=self._hardware[1],
             drift_count=self._drifts.total,
             drift_causes=self._drifts.causes,
-            cgroup=self.kubepods.status(),
+            cgroup=self._cgroup(),
             runtime=runtime,
         )
+
+    def _cgroup(self) -> CgroupStatus | None:
+        """The cgroup version and driver of this node; None until the tree is found."""
+        if self.kubepods.tree is None:
+            return None
+        driver = self.kubepods.tree.naming.driver.value
+        return CgroupStatus(version=self.kubepods.version.value, driver=driver)
 
     def _summary(self, kernel: Kernel, stale_cpus: Mapping[str, CpuSet]) -> Summary | None:
         """What the kernel has; None if it could not be read. Computed when something changed."""

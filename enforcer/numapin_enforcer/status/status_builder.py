@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from numapin_api.conditions import Condition, Obstacle, Reason, Verdict, merge
+from numapin_api.condition_list import Condition, merge
+from numapin_api.conditions import Obstacle, Reason, Verdict
 from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_api.quantity import plural
 from numapin_enforcer.status.conditions import judge

@@ -9,11 +9,11 @@ from typing import Final
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import (
-    ContainerAssignment,
     ContainerStatus,
     NodeAssignmentSpec,
     PoolsInForce,
 )
+from numapin_enforcer.assignment.spec import AssignedContainer
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.desired import Desired
@@ -34,7 +34,7 @@ class InForce:
     """
 
     path: str
-    container: ContainerAssignment
+    container: AssignedContainer
     cpus: CpuSet
     mems: MemSet
     lack: Lack | None

@@ -1,4 +1,5 @@
-from numapin_api.conditions import Condition, ConditionType, Reason, Verdict, find, merge
+from numapin_api.condition_list import Condition, find, merge
+from numapin_api.conditions import ConditionType, Reason, Verdict
 
 READY = Condition(
     type="Ready",

@@ -11,14 +11,15 @@ import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
-from numapin_enforcer.assignment.local_copy import FILE_NAME
+from numapin_enforcer.assignment.copy_file import FILE_NAME
 from numapin_enforcer.cfs_quota.lifted import LiftedQuotas
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.write import Quota, Write
-from numapin_enforcer.node.lock import POLL_SECONDS, POLLS, NodeLock
+from numapin_enforcer.node.lock import NodeLock
+from numapin_enforcer.node.lock_keeper import POLL_SECONDS, POLLS
 from numapin_enforcer.release import ReleaseError, lock_for_release, release_all
 from numapin_enforcer.runtime.interface import ContainerResources, CriRefusedError
 from numapin_enforcer.systemd.interface import (

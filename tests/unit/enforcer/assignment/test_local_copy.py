@@ -9,8 +9,9 @@ import pytest
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
-from numapin_enforcer.assignment import local_copy
-from numapin_enforcer.assignment.local_copy import Assignment, LocalCopy, LocalCopyError
+from numapin_enforcer.assignment import copy_file
+from numapin_enforcer.assignment.copy_file import LocalCopyError
+from numapin_enforcer.assignment.local_copy import Assignment, LocalCopy
 
 SPEC = NodeAssignmentSpec(
     pools=Pools(reserved=CpuSet.parse("0"), shared=CpuSet.parse("0-2")),
@@ -88,7 +89,7 @@ def test_an_invalid_spec_is_refused(copy: LocalCopy) -> None:
     content = json.loads(copy.path.read_text())
     content.pop("sha256")
     content["spec"]["mode"] = "Whatever"
-    content["sha256"] = local_copy._checksum(content)
+    content["sha256"] = copy_file._checksum(content)
     copy.path.write_text(json.dumps(content))
     with pytest.raises(LocalCopyError, match="its spec is wrong"):
         copy.read()
@@ -114,7 +115,7 @@ def test_an_incomplete_copy_is_refused(copy: LocalCopy, name: str) -> None:
     content = json.loads(copy.path.read_text())
     for one in ("sha256", name):
         content.pop(one)
-    content["sha256"] = local_copy._checksum(content)
+    content["sha256"] = copy_file._checksum(content)
     copy.path.write_text(json.dumps(content))
     with pytest.raises(LocalCopyError, match=f"it is damaged .it lacks {name}"):
         copy.read()

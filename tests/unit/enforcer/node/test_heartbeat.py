@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from numapin_enforcer.node.heartbeat import BEAT_SECONDS, HUNG_SECONDS, Heartbeat, keep_alive
+from numapin_enforcer.node.heartbeat import HUNG_SECONDS, Heartbeat
 from numapin_enforcer.node.lock import NodeLock
+from numapin_enforcer.node.lock_keeper import BEAT_SECONDS, keep_alive
 from support.fakes.manual_clock import ManualClock
 
 
@@ -19,11 +20,11 @@ def clock() -> ManualClock:
 async def test_a_loop_that_runs_is_not_stale_and_one_that_stops_is(
     tmp_path: Path, clock: ManualClock
 ) -> None:
-    seen = Heartbeat(tmp_path / "run", clock)
+    seen = Heartbeat(tmp_path / "run", clock.monotonic)
     assert seen.age_seconds() is None
     assert not seen.is_stale()
     beating = asyncio.create_task(
-        keep_alive(Heartbeat(tmp_path / "run", clock), NodeLock(tmp_path), clock)
+        keep_alive(Heartbeat(tmp_path / "run", clock.monotonic), NodeLock(tmp_path), clock)
     )
     for _ in range(10):
         await clock.advance(BEAT_SECONDS)
@@ -36,24 +37,24 @@ async def test_a_loop_that_runs_is_not_stale_and_one_that_stops_is(
 @pytest.mark.parametrize("content", [b"", b"1234567", b"\0" * 7])
 def test_a_damaged_stamp_says_nothing(tmp_path: Path, clock: ManualClock, content: bytes) -> None:
     (tmp_path / "heartbeat").write_bytes(content)
-    assert Heartbeat(tmp_path, clock).age_seconds() is None
+    assert Heartbeat(tmp_path, clock.monotonic).age_seconds() is None
 
 
 def test_a_stamp_of_an_earlier_boot_says_nothing(tmp_path: Path) -> None:
-    Heartbeat(tmp_path, ManualClock(start_seconds=5000.0)).beat()
-    assert not Heartbeat(tmp_path, ManualClock()).is_stale()
+    Heartbeat(tmp_path, ManualClock(start_seconds=5000.0).monotonic).beat()
+    assert not Heartbeat(tmp_path, ManualClock().monotonic).is_stale()
 
 
 def test_a_fifo_in_place_of_the_stamp_is_not_waited_for(tmp_path: Path, clock: ManualClock) -> None:
     os.mkfifo(tmp_path / "heartbeat")
-    assert Heartbeat(tmp_path, clock).age_seconds() is None
+    assert Heartbeat(tmp_path, clock.monotonic).age_seconds() is None
 
 
 async def test_a_stamp_that_cannot_be_written_is_logged_once(
     tmp_path: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").touch()
-    work = keep_alive(Heartbeat(tmp_path / "file", clock), NodeLock(tmp_path), clock)
+    work = keep_alive(Heartbeat(tmp_path / "file", clock.monotonic), NodeLock(tmp_path), clock)
     beating = asyncio.create_task(work)
     for _ in range(3):
         await clock.advance(BEAT_SECONDS)
@@ -62,6 +63,6 @@ async def test_a_stamp_that_cannot_be_written_is_logged_once(
 
 
 def test_without_a_folder_nothing_is_written_or_known(clock: ManualClock) -> None:
-    heartbeat = Heartbeat(None, clock)
+    heartbeat = Heartbeat(None, clock.monotonic)
     heartbeat.beat()
     assert not heartbeat.is_stale()

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from numapin_enforcer.node.lock import (
+from numapin_enforcer.node.lock import NodeLock
+from numapin_enforcer.node.lock_keeper import (
     POLL_SECONDS,
     POLLS,
     LockLostError,
-    NodeLock,
     acquire_from_standby,
     keep_lock,
     wait_for_lock,

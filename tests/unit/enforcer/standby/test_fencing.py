@@ -59,7 +59,7 @@ def pods(model: WatchedModel) -> Any:
 @pytest.fixture
 def fencing(clock: ManualClock) -> Fencing:
     machine = SimpleNamespace(topology=MACHINE, rescan=lambda: False)
-    return Fencing(cast("Any", machine), clock)
+    return Fencing(cast("Any", machine), clock.monotonic)
 
 
 def cpus(model: WatchedModel, path: str) -> str:

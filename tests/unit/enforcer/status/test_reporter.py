@@ -85,7 +85,7 @@ class World:
             tree=SimpleNamespace(naming=NAMING),
             problem="",
             watch_problem="",
-            status=lambda: CgroupStatus(version=2, driver="cgroupfs"),
+            version=Version.V2,
         )
         self.health = LoopHealth(60, ManualClock())
         self.reporter = StatusReporter(
