@@ -5,16 +5,24 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from threading import Thread
 from typing import Final
-
-from aiohttp import web
 
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.options import Address
 
 NO_PASSES: Final = "first pass"
 """What is missing on /readyz until a loop's first pass has ended."""
+
+REQUEST_SECONDS: Final = 5.0
+"""How long a request and its answer may take; the kubelet waits for less."""
+
+MOST_BYTES: Final = 8192
+"""The longest head of a request."""
+
+MOST_CONNECTIONS: Final = 64
+"""Each takes a file of the process. One more closes the oldest, so that a probe is answered."""
 
 
 class AddressError(Exception):
@@ -112,33 +120,81 @@ async def _serve(
     health: Health, address: Address, bound: "Future[Address]", end: "Future[None]"
 ) -> None:
     """Serve until `end` is set; `bound` gets the address, or why it cannot be used."""
-    runner = web.AppRunner(_pages(health), access_log=None, shutdown_timeout=1)
-    await runner.setup()
+    connections = _Connections(health)
+    host, port = address.host or None, address.port
     try:
-        await web.TCPSite(runner, address.host or None, address.port).start()
+        server = await asyncio.start_server(connections.serve, host, port, limit=MOST_BYTES)
     except OSError as error:
         bound.set_exception(AddressError(address, error))
+        return
+    bound.set_result(Address(address.host, server.sockets[0].getsockname()[1]))
+    await asyncio.wrap_future(end)
+    server.close()
+
+
+class _Connections:
+    """Answers one request on each connection, and closes it.
+
+    Without a web framework: it would take 2 MiB of memory of each node.
+    """
+
+    def __init__(self, health: Health) -> None:
+        self._health = health
+        self._open: dict[asyncio.StreamWriter, None] = {}
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer, unless the client is too slow, or many others come meanwhile."""
+        if len(self._open) >= MOST_CONNECTIONS:
+            oldest = next(iter(self._open))
+            del self._open[oldest]
+            oldest.transport.abort()
+        self._open[writer] = None
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS):
+                head = await reader.readuntil(b"\r\n\r\n")
+                writer.write(_response(head, self._health))
+                await writer.drain()
+        except (TimeoutError, EOFError, asyncio.LimitOverrunError, ConnectionError):
+            pass  # the client reads nothing then
+        finally:
+            self._open.pop(writer, None)
+            writer.close()
+
+
+def _response(head: bytes, health: Health) -> bytes:
+    """The whole answer to a request whose head is given. Source: RFC 9112."""
+    method, _, rest = head.partition(b" ")
+    target = rest.partition(b" ")[0].partition(b"?")[0]
+    if method not in {b"GET", b"HEAD"}:
+        status, text = HTTPStatus.METHOD_NOT_ALLOWED, "only GET\n"
+    elif page := _PAGES.get(target):
+        is_good, text = page(health)
+        status = HTTPStatus.OK if is_good else HTTPStatus.SERVICE_UNAVAILABLE
     else:
-        bound.set_result(Address(address.host, runner.addresses[0][1]))
-        await asyncio.wrap_future(end)
-    finally:
-        await runner.cleanup()
+        status, text = HTTPStatus.NOT_FOUND, f"there are {' and '.join(_NAMES)}\n"
+    body = text.encode(errors="replace")
+    lines = (
+        f"HTTP/1.1 {status.value} {status.phrase}",
+        "Content-Type: text/plain; charset=utf-8",
+        f"Content-Length: {len(body)}",
+        "Connection: close",
+        *(("Allow: GET, HEAD",) if status is HTTPStatus.METHOD_NOT_ALLOWED else ()),
+    )
+    start = "".join(f"{line}\r\n" for line in lines).encode() + b"\r\n"
+    return start if method == b"HEAD" else start + body
 
 
-def _pages(health: Health) -> web.Application:
-    async def healthz(_: web.Request) -> web.Response:
-        if problem := health.fatal():
-            return web.Response(status=503, text=f"{problem}\n")
-        return web.Response(text="ok\n")
+def _healthz(health: Health) -> tuple[bool, str]:
+    problem = health.fatal()
+    return not problem, f"{problem or 'ok'}\n"
 
-    async def readyz(_: web.Request) -> web.Response:
-        missing, role = health.missing(), health.role()
-        if not missing:
-            return web.Response(text=f"ok: {role}\n" if role else "ok\n")
-        lines = (f"{what}: {why}\n" for what, why in sorted(missing.items()))
-        return web.Response(status=503, text="".join(lines))
 
-    pages = web.Application()
-    pages.router.add_get("/healthz", healthz)
-    pages.router.add_get("/readyz", readyz)
-    return pages
+def _readyz(health: Health) -> tuple[bool, str]:
+    missing, role = health.missing(), health.role()
+    if not missing:
+        return True, f"ok: {role}\n" if role else "ok\n"
+    return False, "".join(f"{what}: {why}\n" for what, why in sorted(missing.items()))
+
+
+_PAGES: Final = {b"/healthz": _healthz, b"/readyz": _readyz}
+_NAMES: Final = [page.decode() for page in _PAGES]

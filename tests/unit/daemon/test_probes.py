@@ -1,6 +1,8 @@
 """The probe pages over real HTTP on a free port of the loopback."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, closing, suppress
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -8,7 +10,14 @@ import pytest
 from aiohttp import ClientSession
 
 from numapin_daemon.options import Address
-from numapin_daemon.probes import AddressError, Health, LoopHealth, serve_probes
+from numapin_daemon.probes import (
+    MOST_BYTES,
+    MOST_CONNECTIONS,
+    AddressError,
+    Health,
+    LoopHealth,
+    serve_probes,
+)
 from support.fakes.manual_clock import ManualClock
 
 ANY_PORT = Address("127.0.0.1", 0)
@@ -72,6 +81,67 @@ async def test_an_empty_host_is_every_address() -> None:
     async with serve_probes(Health(dict), Address("", free.port)) as address:
         assert address == Address("", free.port)
         assert await get(free, "/healthz") == (200, "ok\n")
+
+
+async def exchange(address: Address, request: bytes) -> bytes:
+    """All that is answered before the connection is closed."""
+    reader, writer = await asyncio.open_connection(address.host, address.port)
+    writer.write(request)
+    with closing(writer):
+        return await reader.read()
+
+
+@pytest.mark.parametrize(
+    ("request_line", "answer"),
+    [
+        (b"GET /healthz?verbose HTTP/1.0", b"200 OK"),
+        (b"HEAD /healthz HTTP/1.1", b"200 OK"),
+        (b"GET / HTTP/1.1", b"404 Not Found"),
+        (b"GET /healthz/x HTTP/1.1", b"404 Not Found"),
+        (b"POST /healthz HTTP/1.1", b"405 Method Not Allowed"),
+        (b"", b"405 Method Not Allowed"),
+        (b"\xff\x00 \xff", b"405 Method Not Allowed"),
+    ],
+    ids=repr,
+)
+async def test_any_request_is_answered(request_line: bytes, answer: bytes) -> None:
+    async with serve_probes(Health(dict), ANY_PORT) as address:
+        found = await exchange(address, request_line + b"\r\nHost: x\r\n\r\n")
+    assert found.startswith(b"HTTP/1.1 " + answer + b"\r\n")
+    body = found.partition(b"\r\n\r\n")[2]
+    assert bool(body) is not request_line.startswith(b"HEAD")
+
+
+@pytest.mark.parametrize(
+    "request_head", [b"x" * 2 * MOST_BYTES, b"GET /healthz"], ids=["endless", "cut"]
+)
+async def test_what_is_no_request_ends_its_connection_alone(request_head: bytes) -> None:
+    async with serve_probes(Health(dict), ANY_PORT) as address:
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        writer.write(request_head)
+        writer.write_eof()
+        with suppress(ConnectionError):  # closed with unread bytes
+            assert await reader.read() == b""
+        writer.close()
+        assert await get(address, "/healthz") == (200, "ok\n")
+
+
+async def test_a_probe_is_answered_whatever_others_keep_open() -> None:
+    """Connections are files of the process, and any local user can open some."""
+    async with serve_probes(Health(dict), ANY_PORT) as address, AsyncExitStack() as stack:
+        readers = []
+        for _ in range(MOST_CONNECTIONS):
+            reader, writer = await asyncio.open_connection(address.host, address.port)
+            stack.callback(writer.close)
+            readers.append(reader)
+        assert await get(address, "/healthz") == (200, "ok\n")
+        with suppress(ConnectionError):  # the oldest one was closed
+            assert await readers[0].read() == b""
+
+
+async def test_a_text_that_is_not_unicode_is_answered() -> None:
+    health = Health(lambda: {"cgroups": "\udcff"})
+    assert await ask(health, "/readyz") == (503, "cgroups: ?\n")
 
 
 @pytest.fixture
