@@ -213,7 +213,8 @@ class ContainerStatus(WireModel):
     )
     exclusive: bool = Field(
         default=False,
-        description="True once all other containers have left these CPUs.",
+        description="True if, by the kernel's answer, the container has processes and all its "
+        "CPUs, and no cgroup of another container has any of them.",
     )
 
 
@@ -263,6 +264,19 @@ class NodeAssignmentStatus(WireModel):
     )
     cgroup: CgroupStatus | None = Field(default=None, description="The cgroup version and driver.")
     runtime: RuntimeStatus | None = Field(default=None, description="The container runtime.")
+    boot_id: str | None = Field(
+        default=None,
+        alias="bootID",
+        description="The boot that this status is from, as status.nodeInfo.bootID of the Node.",
+        max_length=64,
+    )
+    last_pass_time: str | None = Field(
+        default=None,
+        description="When the enforcer last checked every cgroup; written with any other change, "
+        "and every 5 minutes. An older time means that the enforcer does not run or not report.",
+        max_length=64,
+        json_schema_extra={"format": "date-time"},
+    )
     conditions: tuple[Condition, ...] = Field(
         default=(),
         description="The conditions Ready, Reconciling and Stalled.",

@@ -28,6 +28,7 @@ from numapin_enforcer.cgroups.mounts import NoCpusetError
 from numapin_enforcer.cgroups.naming import InvalidIdError
 from numapin_enforcer.hardware.discovery import DiscoveryError
 from numapin_enforcer.hardware.hotplug import Machine
+from numapin_enforcer.node.boot_id import read_boot_id
 from numapin_enforcer.node.heartbeat import Heartbeat
 from numapin_enforcer.node.lock import NodeLock
 from numapin_enforcer.node.lock_keeper import LockLostError, keep_alive, wait_for_lock
@@ -159,6 +160,7 @@ def _build_agent(
         publisher=publisher,
         events=EventPoster(api, settings.node_name),
         health=LoopHealth(stale_after_seconds=3 * settings.resync_seconds + 20),
+        boot_id=read_boot_id(settings.procfs),
     )
     return Agent(
         assignments=reporter.assignments,

@@ -131,8 +131,8 @@ class Agent:
             self._schedule.note_unreadable()
         else:
             self._schedule.note_pass(began_seconds, resynced=full, complete=done.complete)
-        failed_passes = self._schedule.failed_passes
-        result = PassResult(self._conflict, unreadable, done.failures, failed_passes)
+        failed_passes, resynced = self._schedule.failed_passes, full and unreadable is None
+        result = PassResult(self._conflict, unreadable, done.failures, failed_passes, resynced)
         background = self.background.report(failed_passes)
         self.reporter.report(result, Kernel(done.tree, done.desired), background)
 

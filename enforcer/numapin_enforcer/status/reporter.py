@@ -46,12 +46,14 @@ class PassResult:
         unreadable: set if the cgroups could not be read.
         failures: the writes that the kernel refused.
         failed_passes: how many passes failed in a row.
+        resynced: whether every cgroup was read.
     """
 
     conflict: str
     unreadable: Obstacle | None
     failures: Sequence[Failure]
     failed_passes: int
+    resynced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ class StatusReporter:
     publisher: Publisher
     events: EventPoster
     health: LoopHealth
+    boot_id: str | None = None
     _drifts: DriftCount = field(default_factory=DriftCount, init=False)
     _hardware: tuple[Topology, TopologyStatus] | None = field(default=None, init=False)
     _summarized: tuple[tuple[object, ...], Summary] | None = field(default=None, init=False)
@@ -117,6 +120,8 @@ class StatusReporter:
         report = build_report(self._scene(result, kernel, background))
         if not background.finishes_soon:
             self.publisher.publish(report)
+        if result.resynced:
+            self.publisher.passed()
         problems = {
             "API server": self.assignments.problem,
             "cgroups": self.kubepods.problem,
@@ -190,6 +195,7 @@ class StatusReporter:
             drift_causes=self._drifts.causes,
             cgroup=self._cgroup(),
             runtime=runtime,
+            boot_id=self.boot_id,
         )
 
     def _cgroup(self) -> CgroupStatus | None:

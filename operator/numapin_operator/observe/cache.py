@@ -155,10 +155,11 @@ class ClusterState:
     def put_assignment_view(self, state: AssignmentView) -> None:
         """Take in a decoded assignment, unless it is not newer than what is known.
 
-        A container that no longer runs is urgent: a pod may wait for its CPUs.
+        A container that no longer runs is urgent: a pod may wait for its CPUs. A change of nothing
+        that decisions use wakes no node.
         """
         before = self.assignments.get(state.name)
-        if self.assignments.put(state):
+        if self.assignments.put(state) and not (before and state.decides_like(before)):
             ended = before is not None and set(before.status.running) - set(state.status.running)
             self.wake(state.name, urgent=bool(ended))
 

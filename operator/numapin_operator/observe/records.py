@@ -4,7 +4,7 @@ Does no I/O.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from sys import intern
 from typing import Any, Final
 
@@ -149,6 +149,13 @@ class AssignmentView:
     def topology(self) -> Topology | None:
         """The node's hardware, once its enforcer has reported it."""
         return self.hardware.topology if self.hardware else None
+
+    def decides_like(self, other: "AssignmentView") -> bool:
+        """Whether both lead to the same decision: they differ in version and metadata at most.
+
+        An enforcer writes the time of its last pass every few minutes.
+        """
+        return other == replace(self, version=other.version, metadata=other.metadata)
 
     @classmethod
     def decode(

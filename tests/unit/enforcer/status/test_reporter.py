@@ -77,6 +77,7 @@ class World:
         self.acceptance = Acceptance("n")
         self.acceptance.offer(BODY, MACHINE)
         self.published: list[Report] = []
+        self.passed: list[bool] = []
         self.drifts: list[tuple[Drift, Any]] = []
         self.posted: list[tuple[Any, Any]] = []
         self.assignments = SimpleNamespace(body=BODY, problem="")
@@ -94,7 +95,14 @@ class World:
             local_copy=cast("Any", self.copy),
             kubepods=cast("Any", self.kubepods),
             machine=cast("Any", SimpleNamespace(topology=MACHINE)),
-            publisher=cast("Any", SimpleNamespace(publish=self.published.append, problem="")),
+            publisher=cast(
+                "Any",
+                SimpleNamespace(
+                    publish=self.published.append,
+                    passed=lambda: self.passed.append(True),
+                    problem="",
+                ),
+            ),
             events=cast(
                 "Any",
                 SimpleNamespace(
@@ -103,6 +111,7 @@ class World:
                 ),
             ),
             health=self.health,
+            boot_id="boot-1",
         )
 
     def report(
@@ -138,6 +147,13 @@ def test_a_pass_is_published_with_what_the_kernel_has(world: World) -> None:
     assert content.observed_generation == 1
     assert content.cgroup == CgroupStatus(version=2, driver="cgroupfs")
     assert world.missing == {}
+
+
+def test_a_status_says_which_boot_it_is_from_and_when_all_was_checked(world: World) -> None:
+    world.report()
+    assert (world.published[-1].content.boot_id, world.passed) == ("boot-1", [])
+    world.report(PassResult("", None, (), 0, resynced=True))
+    assert world.passed == [True]
 
 
 def test_an_unreadable_tree_leaves_the_reported_containers(world: World) -> None:

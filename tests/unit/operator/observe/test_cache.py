@@ -72,6 +72,21 @@ def test_a_kubelets_heartbeat_wakes_no_node() -> None:
     assert world.woken_since() == (["one"], [])
 
 
+def test_an_enforcers_heartbeat_wakes_no_node() -> None:
+    """Every enforcer writes the time of its last pass every few minutes."""
+    world, status = World(), enforcer_status(1)
+    first = assignment_view({}, status)
+    world.state.put_assignment_view(first)
+    assert world.woken_since() == ([first.name], [])
+    later = replace(first, version=first.version + 1, metadata={"resourceVersion": "9"})
+    world.state.put_assignment_view(later)
+    assert world.woken_since() == ([], [])
+    assert world.state.assignments.get(first.name) is later
+    observed = assignment_view({}, enforcer_status(2))
+    world.state.put_assignment_view(replace(observed, version=later.version + 1))
+    assert world.woken_since() == ([first.name], [])
+
+
 def test_a_policy_wakes_the_nodes_that_it_governs_or_governed() -> None:
     world = World()
     for name in ("one", "two", "three"):
