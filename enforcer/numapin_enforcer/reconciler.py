@@ -18,7 +18,7 @@ from numapin_enforcer.plan.desired_cache import DesiredCache
 from numapin_enforcer.plan.drift import Drift, DriftDetector
 from numapin_enforcer.plan.involved import Settled, involved
 from numapin_enforcer.plan.new_cgroups import NewCgroupFence
-from numapin_enforcer.plan.writes import Plan, plan
+from numapin_enforcer.plan.writes import NOTHING_HELD, Held, Plan, plan
 
 MOST_ROUNDS: Final = 8
 """How often `converge` plans again at most while others keep changing the tree."""
@@ -31,8 +31,8 @@ class Goal(Protocol):
         """The cpusets that each cgroup of `tree` must have."""
         ...
 
-    def plan(self, tree: Tree, desired: Mapping[str, Desired]) -> Plan:
-        """The writes that are left to do; none once the goal is reached."""
+    def plan(self, tree: Tree, desired: Mapping[str, Desired], held: Held) -> Plan:
+        """The writes that are left to do; none once the goal is reached. `held`: see `plan`."""
         ...
 
 
@@ -48,9 +48,9 @@ class AssignmentGoal:
         """What the spec says for each cgroup."""
         return cache.desired(self.spec, tree, self.names, self.topology)
 
-    def plan(self, tree: Tree, desired: Mapping[str, Desired]) -> Plan:
+    def plan(self, tree: Tree, desired: Mapping[str, Desired], held: Held) -> Plan:
         """Every difference is written."""
-        return plan(tree, desired)
+        return plan(tree, desired, held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,9 @@ class ReleaseGoal:
         """All that the kubelet's own cgroup has."""
         return release(tree, self.topology)
 
-    def plan(self, tree: Tree, desired: Mapping[str, Desired]) -> Plan:
+    def plan(self, tree: Tree, desired: Mapping[str, Desired], held: Held) -> Plan:
         """Every difference is written."""
-        return plan(tree, desired)
+        return plan(tree, desired, held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +104,8 @@ class Reconciler:
         """The last pass, if it left nothing to do; without the writes that it made."""
         self._settled: Settled | None = None
         """What was complete and needed no write when it was planned for last."""
+        self._held: Held = NOTHING_HELD
+        """What exclusive containers had after the last pass."""
         self._new_cgroups: NewCgroupFence | None = None
         """Set while every cgroup has the CPUs that an assignment gives it."""
 
@@ -123,6 +125,7 @@ class Reconciler:
         if self._steady is not None and self._steady[0] == goal and self._steady[1].tree == tree:
             return self._steady[1]
         done = self._rounds(goal, tree)
+        self._held = _held(done)
         idle = done.complete and not (done.failures or done.moves or done.drifts)
         self._steady = (goal, replace(done, made=())) if idle and done.tree is not None else None
         return done
@@ -160,7 +163,7 @@ class Reconciler:
             desired = goal.desired(tree, self._cache)
             drifts += self._drifts.detect(tree, desired)
             part = self._involved(tree, desired)
-            steps = goal.plan(part, desired)
+            steps = goal.plan(part, desired, self._held)
             self._note(goal, steps, (tree, desired), is_complete=_is_complete(part, desired))
             outcome = apply(steps.quick, self._files)
             made += outcome.made
@@ -195,6 +198,17 @@ class Reconciler:
     def _forget(self) -> None:
         self._drifts.forget()
         self._steady = self._settled = self._new_cgroups = None
+        self._held = NOTHING_HELD
+
+
+def _held(done: Converged) -> Held:
+    """The CPUs of each exclusive container that has exactly its own."""
+    cgroups = done.tree.cgroups if done.tree is not None else {}
+    return {
+        path: one.cpus
+        for path, one in done.desired.items()
+        if one.exclusive and cgroups[path].effective_cpus == one.cpus
+    }
 
 
 def _is_complete(part: Tree, desired: Mapping[str, Desired]) -> bool:

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.tree import Tree, Version, contains
@@ -27,7 +29,13 @@ class Plan:
         return tuple(write for write in self.writes if write.may_block)
 
 
-def plan(tree: Tree, wanted: Mapping[str, Desired]) -> Plan:
+Held = Mapping[str, CpuSet]
+"""Cgroups of exclusive containers, with the CPUs that were theirs alone after the last pass."""
+
+NOTHING_HELD: Final[Held] = MappingProxyType({})
+
+
+def plan(tree: Tree, wanted: Mapping[str, Desired], held: Held = NOTHING_HELD) -> Plan:
     """The writes that take every cgroup of `tree` to its desired set.
 
     After each single write, and also if any of them fails: a container keeps its exclusive CPUs to
@@ -37,17 +45,18 @@ def plan(tree: Tree, wanted: Mapping[str, Desired]) -> Plan:
     Args:
         tree: the cgroups as read, or the part of them that is `involved`.
         wanted: an entry for each cgroup as read, parents containing their children.
+        held: CPUs that still count as exclusive, although others may have entered them.
     """
     gaining, leaving = _plan_mems(tree, wanted)
-    return Plan((*gaining, *_plan_cpus(tree, wanted), *leaving))
+    return Plan((*gaining, *_plan_cpus(tree, wanted, held), *leaving))
 
 
-def _plan_cpus(tree: Tree, wanted: Mapping[str, Desired]) -> list[Write]:
+def _plan_cpus(tree: Tree, wanted: Mapping[str, Desired], held: Held) -> list[Write]:
     """Narrow, grant, widen: each a move from one labelling of the tree to the next."""
     asked = {path: one.cpus.mask for path, one in tree.cgroups.items()}
     effective = {path: one.effective_cpus.mask for path, one in tree.cgroups.items()}
     ledger = Ledger(tree, asked, effective)
-    stages = _Stages(tree, wanted, ledger.effective)
+    stages = _Stages(tree, wanted, ledger.effective, held)
     writes: list[Write] = []
     for step, stage in stages.ordered():
         gaining, leaving = ledger.move(stages.labels(stage))
@@ -86,9 +95,13 @@ class _Stages:
     """The sets of the whole tree after each stage; each starts from the sets before it."""
 
     def __init__(
-        self, tree: Tree, wanted: Mapping[str, Desired], effective: Mapping[str, int]
+        self,
+        tree: Tree,
+        wanted: Mapping[str, Desired],
+        effective: Mapping[str, int],
+        held: Held,
     ) -> None:
-        self._tree, self._effective = tree, effective
+        self._tree, self._effective, self._held = tree, effective, held
         self._paths = tuple(tree.cgroups)
         self._wanted = {path: wanted[path].cpus.mask for path in self._paths}
         self._exclusive = {path: wanted[path].exclusive_container for path in self._paths}
@@ -148,7 +161,7 @@ class _Stages:
         moving = [path for path in without_kept if self._effective[path]]
         alone = self._alone() if moving else {}
         taken = 0
-        for mask in alone.values():
+        for mask in (*alone.values(), *self._still_held().values()):
             taken |= mask
         for path in moving:
             parent, container = self._tree.parents[path], self._exclusive[path]
@@ -164,7 +177,11 @@ class _Stages:
         return interim
 
     def _alone(self) -> dict[str, int]:
-        """The CPUs of each exclusive container that only its cgroups and their ancestors have."""
+        """The CPUs of each exclusive container that only its cgroups and their ancestors have.
+
+        CPUs that it held count as well, so that no other is parked beside an intruder.
+        """
+        still_held = self._still_held()
         families: dict[str, set[str]] = {}
         for path, container in self._exclusive.items():
             if container:
@@ -177,8 +194,17 @@ class _Stages:
             for path in self._paths:
                 if path != self._tree.root and not any(contains(path, one) for one in family):
                     mine &= ~self._effective[path]
+            for path in family & still_held.keys():
+                mine |= still_held[path]
             alone[container] = mine
         return alone
+
+    def _still_held(self) -> dict[str, int]:
+        return {
+            path: self._effective[path] & cpus.mask
+            for path, cpus in self._held.items()
+            if path in self._effective
+        }
 
 
 def _plan_mems(tree: Tree, wanted: Mapping[str, Desired]) -> tuple[list[Write], list[Write]]:

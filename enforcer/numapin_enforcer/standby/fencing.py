@@ -21,7 +21,7 @@ from numapin_enforcer.node.lock import LockWait, NodeLock
 from numapin_enforcer.plan.desired import Desired
 from numapin_enforcer.plan.desired_cache import DesiredCache
 from numapin_enforcer.plan.fence import breached, fence, fence_new
-from numapin_enforcer.plan.writes import Plan, plan
+from numapin_enforcer.plan.writes import Held, Plan, plan
 from numapin_enforcer.reconciler import Converged, Reconciler
 from numapin_enforcer.schedule import Schedule
 from numapin_enforcer.settings import NodeSettings
@@ -56,9 +56,9 @@ class FenceGoal:
         """What each cgroup has, without exclusive CPUs of other pods."""
         return fence(self.spec, tree, cache.naming, self.topology)
 
-    def plan(self, tree: Tree, desired: Mapping[str, Desired]) -> Plan:
+    def plan(self, tree: Tree, desired: Mapping[str, Desired], held: Held) -> Plan:
         """Nothing is written unless a cgroup has CPUs that it must not use."""
-        return plan(tree, desired) if breached(tree, desired) else Plan(())
+        return plan(tree, desired, held) if breached(tree, desired) else Plan(())
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,58 @@
+"""The kernel model below a parent that may have fewer CPUs; it remembers what was read of it."""
+
+import errno
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_enforcer.cgroups.errors import CgroupVanishedError
+from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, parent
+from support.fakes.kernel import Group
+from support.fakes.watched_kernel import WatchedModel
+
+
+class Kernel(WatchedModel):
+    """Every write is judged by the whole tree, so reading it again must cost nothing."""
+
+    _outer: CpuSet | None = None
+    _tree: Tree | None = None
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether what is written may silently have another effect."""
+        return self._outer is not None
+
+    def restrict(self, outer: CpuSet) -> None:
+        """A parent of kubepods has only these CPUs on v2; an empty set lifts that."""
+        self._outer, self._tree = outer or None, None
+
+    def make(self, path: str) -> None:
+        """As runc and the kubelet do: on v1 with the sets of the parent."""
+        super().make(path)
+        self._tree = None
+        if self.version is Version.V1:
+            above = self.groups[parent(path)]
+            self.groups[path] = Group(above.cpus, above.mems)
+
+    def vanish(self, path: str) -> None:
+        super().vanish(path)
+        self._tree = None
+
+    def read(self) -> Tree:
+        if self._tree is None:
+            self._tree = super().read()
+        return self._tree
+
+    def read_one(self, path: str) -> Cgroup:
+        found = self.read().cgroups
+        if path not in found:
+            raise CgroupVanishedError(path, None, errno.ENOENT, "gone")
+        return found[path]
+
+    def _replace(self, path: str, trial: Group) -> None:
+        super()._replace(path, trial)
+        self._tree = None
+
+    def _effective(self, group: Group, above: Cgroup | None) -> tuple[CpuSet, MemSet]:
+        if above is not None or self._outer is None or self.version is Version.V1:
+            return super()._effective(group, above)
+        outer = self._outer & self.online or self.online
+        return group.cpus & outer or outer, group.mems & self.mems or self.mems

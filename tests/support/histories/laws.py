@@ -1,0 +1,213 @@
+"""What must hold after every single write, stated apart from the planner (`plan/` is not used).
+
+I1: a CPU that was reported exclusive to a container, and that it still has, is given to no other
+cgroup by a write of ours, as long as the spec has the container exclusive. If others have put
+themselves on that CPU and the spec takes it from the container, only other exclusive containers
+count: a moving one is never parked there. I2: no write is
+empty or names an offline CPU or a NUMA node without memory. I3: on v2 what is written is effective.
+I4: a restart writes nothing once all is in force. I5: what is reported exclusive is so by the
+kernel. The standby grants no container an exclusive CPU, and moves none that is on its own.
+
+Not judged are cgroups that others have made or written since the last look: nothing of ours can
+have made them safe yet.
+"""
+
+from collections.abc import Collection, Mapping
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.topology import Topology
+from numapin_enforcer.cgroups.tree import Tree, Version, contains, related
+from numapin_enforcer.cgroups.write import Write
+from support.histories.actions import container_of
+from support.histories.kernel import Kernel
+
+Key = tuple[str, str]
+"""Pod and name of a container."""
+
+
+class BrokenLawError(AssertionError):
+    """A law does not hold; `law` is its name."""
+
+    def __init__(self, law: str, what: str) -> None:
+        super().__init__(f"{law}: {what}")
+        self.law = law
+
+
+class Laws:
+    """Judges writes to one kernel by what was reported and by the spec."""
+
+    def __init__(self, kernel: Kernel, topology: Topology) -> None:
+        self._kernel, self._topology = kernel, topology
+        self._spec: NodeAssignmentSpec | None = None
+        self._owned: dict[Key, CpuSet] = {}
+        self._keys: dict[str, Key] = {}
+        self._named: frozenset[str] = frozenset()
+        self._told: dict[str, CpuSet] = {}
+        self._unseen: set[str] = set()
+        self._unannounced: set[str] = set()
+        self._intruded: set[tuple[str, int]] = set()
+        """Reported cgroups, and CPUs of theirs that others had when the pass began."""
+        self._is_disturbed = self._is_standby = False
+        self._shared: set[tuple[str, str, int]] = set()
+        self._had: dict[str, CpuSet] = {}
+        self.expect_no_write = False
+        """Set when all is in force and nothing may be written (I4)."""
+
+    def accept(self, spec: NodeAssignmentSpec) -> None:
+        """From now on the enforcer works towards `spec`."""
+        self._spec = spec
+        self._owned = {
+            (one.pod_uid, one.container): one.cpus for one in spec.containers if one.exclusive
+        }
+
+    def disturb(self, path: str) -> None:
+        """Others have made or written a cgroup: it and its descendants are not judged yet."""
+        self._unseen.add(path)
+        self._is_disturbed = True
+
+    def restrict(self) -> None:
+        """All may have other CPUs than before, and no event says so."""
+        self._unannounced.add(self._kernel.root)
+        self.disturb(self._kernel.root)
+
+    def begin(
+        self,
+        cgroups: Mapping[str, str],
+        named: Collection[str],
+        *,
+        standby: bool = False,
+        keep_unseen: bool = False,
+        partial: bool = False,
+    ) -> None:
+        """A pass of ours begins, which sees all that others did before.
+
+        Args:
+            cgroups: those that exist, by short name.
+            named: the paths of those that the runtime has named. An unnamed one that the spec
+                moves is not known to be the exclusive container any more.
+            standby: it is the standby's.
+            keep_unseen: it reads nothing.
+            partial: it reads only the cgroups that events have named.
+        """
+        self._keys = {path: container_of(short) for short, path in cgroups.items()}
+        self._named = frozenset(named)
+        if not keep_unseen:
+            self._unannounced = self._unannounced if partial else set()
+            self._unseen = set(self._unannounced)
+        self._is_standby = standby
+        self._is_disturbed = self._kernel.is_restricted
+        tree = self._kernel.read()
+        self._intruded = {
+            (path, cpu)
+            for path, cpus in self._told.items()
+            for other in tree.cgroups.values()
+            for cpu in (other.effective_cpus & cpus if not related(path, other.path) else ())
+        }
+
+    def tell(self, told: Mapping[str, CpuSet]) -> None:
+        """The status reports these cgroups exclusive on these CPUs."""
+        self._told = dict(told)
+        tree = self._kernel.read()
+        for path, cpus in told.items():
+            if path not in tree.cgroups:
+                continue
+            has = tree.cgroups[path].effective_cpus
+            if has != cpus and not self._is_unseen(path):
+                raise BrokenLawError("I5", f"{path} is reported exclusive on {cpus} and has {has}")
+        if shared := self._sharing(tree):
+            raise BrokenLawError("I5", f"reported exclusive and shared: {sorted(shared)[:3]}")
+
+    def before(self, write: Write) -> None:
+        """Judge what is to be written, and note what is shared already."""
+        if self.expect_no_write:
+            raise BrokenLawError("I4", f"written after a restart: {write}")
+        value, topology = write.value, self._topology
+        if isinstance(value, CpuSet) and not (value and value <= topology.online):
+            raise BrokenLawError("I2", str(write))
+        if isinstance(value, MemSet) and not (value and value <= topology.mems):
+            raise BrokenLawError("I2", str(write))
+        tree = self._kernel.read()
+        self._shared = self._sharing(tree)
+        self._had = {path: one.effective_cpus for path, one in tree.cgroups.items()}
+
+    def after(self, write: Write) -> None:
+        """Judge the tree after one write. A container that has left a CPU does not keep it."""
+        tree = self._kernel.read()
+        if new := self._sharing(tree) - self._shared:
+            raise BrokenLawError("I1", f"{write} made shared: {sorted(new)[:3]}; {self._told}")
+        self._told = {
+            path: cpus & tree.cgroups[path].effective_cpus
+            for path, cpus in self._told.items()
+            if path in tree.cgroups
+        }
+        if self._is_standby:
+            self._check_standby(tree, write)
+        if self._is_disturbed or self._kernel.version is Version.V1:
+            return
+        found = tree.cgroups[write.path]
+        if isinstance(write.value, CpuSet) and found.effective_cpus != write.value:
+            raise BrokenLawError("I3", f"{write} has the effect {found.effective_cpus}")
+        if isinstance(write.value, MemSet) and found.effective_mems != write.value:
+            raise BrokenLawError("I3", f"{write} has the effect {found.effective_mems}")
+
+    def check_end(self, cgroups: Mapping[str, str]) -> None:
+        """Every owner has its CPUs, and no cgroup that is not related to it has any of them."""
+        tree = self._kernel.read()
+        owners: dict[Key, list[str]] = {}
+        for short, path in cgroups.items():
+            if container_of(short) in self._owned and short.count("/") == 1:
+                owners.setdefault(container_of(short), []).append(path)
+        for key, paths in owners.items():
+            for path in paths:
+                if tree.cgroups[path].effective_cpus != self._owned[key]:
+                    has = tree.cgroups[path].effective_cpus
+                    raise BrokenLawError("end", f"{path} has {has} instead of {self._owned[key]}")
+            for path, one in tree.cgroups.items():
+                both = one.effective_cpus & self._owned[key]
+                if both and not any(related(path, owner) for owner in paths):
+                    raise BrokenLawError("end", f"{path} has {both} of {key}")
+
+    def _sharing(self, tree: Tree) -> set[tuple[str, str, int]]:
+        """Reported cgroup, other cgroup and CPU, wherever one that is still exclusive is shared."""
+        found: set[tuple[str, str, int]] = set()
+        for path, cpus in self._told.items():
+            key = self._keys.get(path)
+            if path not in tree.cgroups or key not in self._owned:
+                continue
+            held = cpus & tree.cgroups[path].effective_cpus
+            for other, one in tree.cgroups.items():
+                both = one.effective_cpus & held
+                if not both or related(path, other):
+                    continue
+                if self._is_unseen(other) or self._key(other) == key:
+                    continue
+                found.update((path, other, cpu) for cpu in both if self._counts(path, other, cpu))
+        return found
+
+    def _counts(self, path: str, other: str, cpu: int) -> bool:
+        """Whether a reported cgroup must not share a CPU that it still has."""
+        if cpu in self._owned[self._keys[path]]:
+            return True
+        moves = path in self._named
+        is_parked = self._key(other) in self._owned
+        return moves and (is_parked or (path, cpu) not in self._intruded)
+
+    def _check_standby(self, tree: Tree, write: Write) -> None:
+        if self._is_disturbed:
+            return
+        exclusive = CpuSet.union(self._owned.values())
+        for path, key in self._keys.items():
+            if not key[0] or path not in tree.cgroups or path not in self._had:
+                continue
+            has, had = tree.cgroups[path].effective_cpus, self._had[path]
+            if (has - had) & exclusive:
+                raise BrokenLawError("standby", f"{write} grants {path} {has - had}")
+            if self._owned.get(key) == had != has:
+                raise BrokenLawError("standby", f"{write} moves {path} from {had} to {has}")
+
+    def _key(self, path: str) -> Key:
+        return self._keys.get(path, ("", ""))
+
+    def _is_unseen(self, path: str) -> bool:
+        return any(contains(one, path) for one in self._unseen)

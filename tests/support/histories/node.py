@@ -1,0 +1,251 @@
+"""Plays a history with the real reconciler and fence on the kernel model, judging each write."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
+from numapin_enforcer.cgroups.apply import apply
+from numapin_enforcer.cgroups.errors import CgroupError, error_of
+from numapin_enforcer.cgroups.tree import Version, contains
+from numapin_enforcer.cgroups.tree_cache import TreeCache
+from numapin_enforcer.cgroups.watch.inotify import Changes
+from numapin_enforcer.cgroups.write import Step, Write
+from numapin_enforcer.reconciler import AssignmentGoal, Converged, Reconciler
+from numapin_enforcer.standby.fencing import FenceGoal, NewCgroupsGoal
+from numapin_enforcer.status.summary import summarize
+from support.fakes.watched_kernel import ModelWatch
+from support.histories.actions import (
+    SANDBOX,
+    Action,
+    Assign,
+    End,
+    Enter,
+    Fault,
+    FenceNew,
+    History,
+    Make,
+    Meanwhile,
+    Name,
+    Outside,
+    Overwrite,
+    Pass,
+    Paths,
+    Restart,
+    Restrict,
+    StandbyPass,
+    container_of,
+)
+from support.histories.kernel import Kernel
+from support.histories.laws import Laws
+
+FaultsOf = Callable[[str, int], Iterable[Fault]]
+"""The faults at the write number `nth` (from 0) of a pass to a cgroup."""
+
+
+class _NoEvents:
+    """The standby's watch: the events of the model are for the enforcer."""
+
+    def read(self) -> Changes:
+        return Changes((), (), (), overflowed=False)
+
+    def cover(self, paths: Iterable[str]) -> None:
+        """Nothing to do."""
+
+
+class Node:
+    """One node while a history is played on it."""
+
+    def __init__(self, history: History) -> None:
+        self.history, self.paths = history, Paths(history.driver)
+        online, mems = CpuSet(range(history.cpus)), MemSet(range(history.numa_nodes))
+        cpus = tuple(Cpu(cpu, cpu, 0, NO_CACHE, cpu % history.numa_nodes) for cpu in online)
+        self.topology = Topology(cpus, tuple(NumaNode(node, 1 << 30) for node in mems))
+        root = self.paths.path("")
+        self.kernel = Kernel(Version(history.version), online, mems, root)
+        self.kernel.before_write, self.kernel.after_write = self._before, self._after
+        self.cgroups: dict[str, str] = {}
+        """The short names of the cgroups that were made and still exist, with their paths."""
+        self.names: dict[str, str] = {}
+        self.assign: Assign | None = None
+        self._saved: Assign | None = None
+        """What the standby follows: saved after the first pass that the enforcer made for it."""
+        self.laws = Laws(self.kernel, self.topology)
+        self._is_ours = False
+        self._faults_of: FaultsOf = _no_faults
+        self._counts: Counter[str] = Counter()
+        self._is_new = True
+        """Its first pass follows the saved spec and knows no names: nothing has answered yet."""
+        self._restart()
+        for one in ("burstable", "besteffort"):
+            self.play(Make(one))
+
+    def play(self, action: Action, faults_of: FaultsOf | None = None) -> None:
+        """Do one action; one that is impossible now is left out.
+
+        Args:
+            action: what happens.
+            faults_of: asked instead of the faults in `action`.
+
+        Raises:
+            BrokenLawError: a write of ours, or what it led to, breaks a law.
+        """
+        if isinstance(action, Assign):
+            self.assign = action
+            self.laws.accept(action.spec())
+        elif isinstance(action, Restart):
+            self._restart()
+        elif not isinstance(action, Pass | FenceNew | StandbyPass):
+            self._outside(action)
+        elif self.assign is not None:
+            self._faults_of = faults_of or _planned(action.faults)
+            self._counts.clear()
+            self._is_ours = True
+            try:
+                self._ours(action, self.assign)
+            finally:
+                self._is_ours = False
+
+    def end(self) -> None:
+        """Nothing is disturbed any more: two passes reach the spec, and a restart changes nothing.
+
+        Raises:
+            BrokenLawError: they do not.
+        """
+        self.play(Restrict(""))
+        for short in self.cgroups:
+            self.play(Name(short))
+        self.play(Pass())
+        self.play(Pass())
+        if self.assign is not None:
+            self.laws.check_end(self.cgroups)
+            self.laws.expect_no_write = True
+            self.play(Restart())
+            self.play(Pass())
+
+    def _ours(self, action: Pass | FenceNew | StandbyPass, assign: Assign) -> None:
+        spec = assign.spec()
+        if isinstance(action, StandbyPass):
+            if self._saved is None:
+                return
+            spec = self._saved.spec()
+            self.laws.begin(self.cgroups, self._named(), standby=True)
+            goal = NewCgroupsGoal if action.hung else FenceGoal
+            cache = TreeCache(self.kernel, _NoEvents())
+            standby = Reconciler(self.kernel, cache, self.paths.naming)
+            standby.converge(goal(spec, self.topology), full_resync=True)
+            if not action.hung:
+                self._restart()
+        elif isinstance(action, FenceNew):
+            self.laws.begin(self.cgroups, self._named(), keep_unseen=True)
+            new = sorted(self.kernel.appeared)
+            self.reconciler.fence_new(new, self.names)
+        else:
+            self.laws.begin(self.cgroups, self._named(), partial=not action.full_resync)
+            if self._is_new and self._saved is not None and self._saved != assign:
+                self._converge(self._saved, {}, full_resync=True)
+            self._is_new = False
+            self._converge(assign, dict(self.names), full_resync=action.full_resync)
+            self._saved = assign
+
+    def _converge(self, assign: Assign, names: dict[str, str], *, full_resync: bool) -> None:
+        goal = AssignmentGoal(assign.spec(), self.topology, names)
+        done = self.reconciler.converge(goal, full_resync=full_resync)
+        apply(done.moves, self.kernel)
+        self._tell(assign, done)
+
+    def _tell(self, assign: Assign, done: Converged) -> None:
+        """Report what is exclusive, as the status does."""
+        if done.tree is None:
+            return
+        status = summarize(assign.spec(), done.tree, done.desired, self.paths.naming)
+        told = {
+            (one.pod_uid, one.container): one.cpus for one in status.containers if one.exclusive
+        }
+        owners = {path for path, one in done.desired.items() if one.exclusive}
+        self.laws.tell(
+            {
+                path: told[container_of(short)]
+                for short, path in self.cgroups.items()
+                if container_of(short) in told and short.count("/") == 1 and path in owners
+            }
+        )
+
+    def _named(self) -> list[str]:
+        return [
+            path
+            for short, path in self.cgroups.items()
+            if short.count("/") == 1 and self.paths.container_id(short) in self.names
+        ]
+
+    def _restart(self) -> None:
+        cache = TreeCache(self.kernel, ModelWatch(self.kernel))
+        self.reconciler = Reconciler(self.kernel, cache, self.paths.naming)
+        self._is_new = True
+
+    def _outside(self, action: Outside) -> None:
+        was_ours, self._is_ours = self._is_ours, False
+        try:
+            self._do(action)
+        except CgroupError:
+            pass
+        finally:
+            self._is_ours = was_ours
+
+    def _do(self, action: Outside) -> None:
+        if isinstance(action, Restrict):
+            self.kernel.restrict(CpuSet.parse(action.cpus))
+            self.laws.restrict()
+            return
+        path = self.paths.path(action.cgroup)
+        if isinstance(action, Make):
+            self.kernel.make(path)
+            self.cgroups[action.cgroup] = path
+            self.laws.disturb(path)
+        elif isinstance(action, Enter):
+            self.kernel.enter(path)
+        elif isinstance(action, End):
+            self.kernel.vanish(path)
+            self.cgroups = {
+                short: one for short, one in self.cgroups.items() if not contains(path, one)
+            }
+        elif isinstance(action, Name):
+            if path in self.kernel.groups and action.cgroup.count("/") == 1:
+                name = container_of(action.cgroup)[1]
+                listed = "" if name == SANDBOX else name
+                self.names = {**self.names, self.paths.container_id(action.cgroup): listed}
+        else:
+            self._overwrite(path, action)
+
+    def _overwrite(self, path: str, action: Overwrite) -> None:
+        for value in (CpuSet.parse(action.cpus), MemSet.parse(action.mems)):
+            if value:
+                self.kernel.write(Write(path, value, Step.PREPARE))
+                self.laws.disturb(path)
+
+    def _before(self, write: Write) -> None:
+        if not self._is_ours:
+            return
+        short = self.paths.short(write.path)
+        nth, refusal = self._counts[short], 0
+        self._counts[short] += 1
+        for fault in self._faults_of(short, nth):
+            if isinstance(fault, Meanwhile):
+                self._outside(fault.action)
+            else:
+                refusal = fault.errno
+        self.laws.before(write)
+        if refusal:
+            raise error_of(write.path, str(write.value), OSError(refusal, "injected"))
+
+    def _after(self, write: Write) -> None:
+        if self._is_ours:
+            self.laws.after(write)
+
+
+def _planned(faults: tuple[Fault, ...]) -> FaultsOf:
+    return lambda short, nth: [one for one in faults if (one.cgroup, one.nth) == (short, nth)]
+
+
+def _no_faults(short: str, nth: int) -> Iterable[Fault]:
+    return ()
