@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format schema proto system test demo lab bench scale hostile figures
+.PHONY: help setup check format schema proto system test demo lab bench scale hostile histories figures
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,7 @@ check: setup  ## ruff, mypy --strict, import-linter
 	$(BIN)/mypy crds daemon client operator enforcer cli lab tests benchmarks/enforcing
 	$(BIN)/mypy benchmarks/scale
 	$(BIN)/mypy benchmarks/hostile
+	$(BIN)/mypy benchmarks/histories
 	$(BIN)/lint-imports
 
 format: setup  ## let ruff rewrite the sources
@@ -51,10 +52,10 @@ demo: setup system  ## run the example policy and pods on a real one-node Kubern
 lab: setup system  ## bring up a real one-node Kubernetes in .lab (docs/lab.md: status, down)
 	$(BIN)/python -m numapin_lab up
 
-# What runs by itself; pod_server.py and pictures.py are parts of others, and hostile measures nothing.
+# What runs by itself; pod_server.py and pictures.py are parts of others, and hostile and histories measure nothing.
 ONLY := *
 SCRIPTS := $(wildcard $(foreach name,$(ONLY),benchmarks/$(name).py benchmarks/$(name)/run.py))
-BENCHMARKS := $(filter-out benchmarks/pod_server.py benchmarks/pictures.py benchmarks/hostile/run.py,$(SCRIPTS))
+BENCHMARKS := $(filter-out benchmarks/pod_server.py benchmarks/pictures.py benchmarks/hostile/run.py benchmarks/histories/run.py,$(SCRIPTS))
 
 bench: setup system  ## run all benchmarks (ONLY="enforcing placement": only these)
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done
@@ -66,6 +67,9 @@ scale: setup system  ## measure the operator with 500 to 5,000 nodes (an hour, 1
 
 hostile: setup system  ## an hour of random valid and hostile objects against the operator
 	$(BIN)/python benchmarks/hostile/run.py --minutes 60
+
+histories: setup  ## search random histories for a write that breaks an invariant (COUNT=10000 of each kind)
+	$(BIN)/python benchmarks/histories/run.py --count $(or $(COUNT),10000) $(if $(FROM),--from $(FROM))
 
 figures: setup system  ## measure enforcing on this machine, and draw the pictures in docs
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
