@@ -101,7 +101,10 @@ class Agent:
 
     def _wait_seconds(self) -> float:
         seconds = self._schedule.wait_seconds(self.clock.monotonic())
-        return min(seconds, SEARCH_SECONDS) if self.kubepods.tree is None else seconds
+        if self.kubepods.tree is None:
+            return min(seconds, SEARCH_SECONDS)
+        recheck_seconds = self.reporter.recheck_seconds
+        return seconds if recheck_seconds is None else min(seconds, recheck_seconds)
 
     def _supervised_pass(self) -> None:
         """One pass. After an unexpected error the next one starts from nothing, as a restart would.

@@ -2,14 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.assignment.spec import AssignedContainer
-from numapin_enforcer.cgroups.errors import CgroupError
+from numapin_enforcer.cgroups.processes import has_processes
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, parent
 from numapin_enforcer.plan.desired import Desired, exclusive_cpus
 
@@ -100,7 +99,7 @@ class DriftDetector:
                 self._in_force[path] = (meant, cgroup)
             elif known is not None and known[0] == meant and path != tree.root:
                 changed.add(path)
-                if parent(path) not in changed and self._inhabited(tree, path):
+                if parent(path) not in changed and has_processes(tree, path, self._has_tasks):
                     exclusive = exclusive_cpus(desired.values())
                     is_exclusive = bool(meant.exclusive_container)
                     one = Drift(path, found, sets, meant.container, exclusive, is_exclusive)
@@ -110,12 +109,6 @@ class DriftDetector:
     def forget(self) -> None:
         """Start again: no cgroup is known to have had its desired set."""
         self._in_force = {}
-
-    def _inhabited(self, tree: Tree, path: str) -> bool:
-        with suppress(CgroupError):  # gone, or not readable
-            if self._has_tasks(path):
-                return True
-        return any(self._inhabited(tree, child) for child in tree.children.get(path, ()))
 
 
 @dataclass(slots=True)

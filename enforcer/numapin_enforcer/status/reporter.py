@@ -11,6 +11,7 @@ from numapin_api.hardware.status import TopologyStatus
 from numapin_api.nodeassignment import CgroupStatus, NodeAssignmentStatus, RuntimeStatus
 from numapin_api.topology import Topology
 from numapin_client.events import WARNING, Event
+from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.probes import LoopHealth
 from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.assignment.local_copy import LocalCopyWriter
@@ -29,6 +30,7 @@ from numapin_enforcer.status.conditions import (
 )
 from numapin_enforcer.status.events import EventPoster
 from numapin_enforcer.status.exclusivity import Evidence
+from numapin_enforcer.status.population import Population
 from numapin_enforcer.status.publisher import Publisher
 from numapin_enforcer.status.readiness import missing
 from numapin_enforcer.status.status_builder import Report, Scene, build_report
@@ -98,9 +100,16 @@ class StatusReporter:
     events: EventPoster
     health: LoopHealth
     boot_id: str | None = None
+    clock: Clock = field(default_factory=SystemClock)
     _drifts: DriftCount = field(default_factory=DriftCount, init=False)
     _hardware: tuple[Topology, TopologyStatus] | None = field(default=None, init=False)
     _summarized: tuple[tuple[object, ...], Summary] | None = field(default=None, init=False)
+    _population: Population = field(default_factory=Population, init=False)
+
+    @property
+    def recheck_seconds(self) -> float | None:
+        """When to report again although no event comes; None if that is not needed."""
+        return self._population.recheck_seconds
 
     def resume(self, body: Body) -> None:
         """Go on counting drifts from the status that the API server has."""
@@ -140,7 +149,7 @@ class StatusReporter:
 
     def _scene(self, result: PassResult, kernel: Kernel, background: BackgroundReport) -> Scene:
         accepted = self.acceptance.accepted
-        summary = self._summary(kernel, background.stale_cpus)
+        summary = self._summary(kernel, background.stale_cpus, resynced=result.resynced)
         stalled, working = cgroup_obstacles(result.failures, result.failed_passes)
         lacks = lack_obstacles(summary.lacks if summary else (), result.failed_passes)
         return Scene(
@@ -205,14 +214,23 @@ class StatusReporter:
         driver = self.kubepods.tree.naming.driver.value
         return CgroupStatus(version=self.kubepods.version.value, driver=driver)
 
-    def _summary(self, kernel: Kernel, stale_cpus: Mapping[str, CpuSet]) -> Summary | None:
+    def _summary(
+        self, kernel: Kernel, stale_cpus: Mapping[str, CpuSet], *, resynced: bool
+    ) -> Summary | None:
         """What the kernel has; None if it could not be read. Computed when something changed."""
         pods, accepted = self.kubepods.tree, self.acceptance.accepted
         if kernel.tree is None or pods is None:
+            self._population.forget()
             return None
         if accepted is None:
             return Summary()
-        evidence = Evidence(self.local_copy.restart_spec, stale_cpus)
+        now_seconds, population = self.clock.monotonic(), self._population
+        population.update(
+            kernel.tree, kernel.desired, pods.files.has_tasks, now_seconds, resynced=resynced
+        )
+        evidence = Evidence(
+            self.local_copy.restart_spec, stale_cpus, population.starting, population.deserted
+        )
         arguments = (accepted.spec, kernel.tree, kernel.desired, pods.naming, evidence)
         if self._summarized is None or self._summarized[0] != arguments:
             self._summarized = (arguments, summarize(*arguments))

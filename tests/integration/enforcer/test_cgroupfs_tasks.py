@@ -1,4 +1,4 @@
-"""Processes that set their own affinity, when their cgroup loses those CPUs."""
+"""Where processes run: by their own affinity, and in which cgroup of their pod."""
 
 import os
 from collections.abc import Iterator
@@ -6,7 +6,18 @@ from collections.abc import Iterator
 import pytest
 
 from numapin_api.cpuset import CpuSet
+from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
+from numapin_enforcer.cgroups.apply import apply
+from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
+from numapin_enforcer.cgroups.naming import Qos
+from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Step, Write
+from numapin_enforcer.hardware.discovery import discover
+from numapin_enforcer.plan.desired import desire
+from numapin_enforcer.plan.writes import plan
+from numapin_enforcer.status.exclusivity import Evidence
+from numapin_enforcer.status.population import STARTING_SECONDS, Population
+from numapin_enforcer.status.summary import summarize
 from support.real.cgroups import RealCgroups, memory_nodes, online_cpus
 
 
@@ -31,3 +42,34 @@ def test_no_process_stays_on_an_exclusive_cpu_by_setting_its_affinity(real: Real
     with pytest.raises(OSError, match="Invalid argument"):
         os.sched_setaffinity(pid, taken)
     assert os.sched_getaffinity(pid) == set(left)
+
+
+def test_a_container_whose_processes_are_in_the_sandboxs_cgroup_is_not_exclusive(
+    real: RealCgroups,
+) -> None:
+    """As gVisor does: its containers' cgroups have the right sets and stay empty."""
+    taken, pod = CpuSet([max(online_cpus())]), real.naming.pod_path(Qos.GUARANTEED, "uid")
+    container, sandbox = f"{pod}/{'a' * 64}", f"{pod}/{'f' * 64}"
+    for path in (pod, container, sandbox):
+        real.make(path)
+        if real.version is Version.V1:
+            real.write(Write(path, online_cpus(), Step.PREPARE))
+            real.write(Write(path, memory_nodes(), Step.PREPARE))
+    real.enter(sandbox)
+    one = ContainerAssignment(
+        pod_uid="uid", namespace="d", pod="p", container="main", cpus=taken, exclusive=True
+    )
+    pool = online_cpus() - taken
+    spec = NodeAssignmentSpec(pools=Pools(reserved=pool, shared=pool), containers=(one,))
+    files, population = Cgroupfs(real.mounts, real.root), Population()
+    wanted = desire(spec, real.read(), real.naming, {"a" * 64: "main", "f" * 64: ""}, discover())
+    assert apply(plan(real.read(), wanted).writes, files).complete
+    for now_seconds in (0.0, STARTING_SECONDS):
+        population.update(real.read(), wanted, files.has_tasks, now_seconds, resynced=True)
+    evidence = Evidence(deserted=population.deserted)
+    summary = summarize(spec, real.read(), wanted, real.naming, evidence)
+    assert [(found.cpus, found.exclusive) for found in summary.containers] == [(taken, False)]
+    assert [lack.reason for lack in summary.lacks] == ["ProcessesElsewhere"]
+    real.enter(container)
+    population.update(real.read(), wanted, files.has_tasks, STARTING_SECONDS, resynced=True)
+    assert (population.starting, population.deserted) == (frozenset(), frozenset())

@@ -119,7 +119,9 @@ class World:
             health=SimpleNamespace(outdated=""),
             report=lambda result, *_: self.results.append(result),
             failed=self.failures.append,
+            recheck_seconds=None,
         )
+        self.reporter = reporter
         machine = SimpleNamespace(topology=MACHINE, rescan=lambda: False)
         self.agent = Agent(
             cast("Any", self.assignments),
@@ -181,6 +183,16 @@ async def test_a_pass_comes_with_each_event_and_each_resync(world: World) -> Non
     assert len(world.results) == 2
     await world.clock.advance(0.2)
     assert len(world.results) == 3
+
+
+async def test_a_pass_comes_when_the_report_must_be_checked_again(world: World) -> None:
+    world.reporter.recheck_seconds = 0.02
+    world.wake.set()
+    await world.clock.run_tasks()
+    passes = len(world.results)
+    world.reporter.recheck_seconds = None
+    await world.clock.advance(0.02)
+    assert len(world.results) == passes + 1
 
 
 async def test_missing_cgroups_are_searched_for(world: World) -> None:

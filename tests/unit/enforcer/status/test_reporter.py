@@ -20,6 +20,7 @@ from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.plan.desired import desire
 from numapin_enforcer.plan.drift import Drift
 from numapin_enforcer.status.conditions import PASSES_TO_STALL
+from numapin_enforcer.status.population import RECHECK_SECONDS, STARTING_SECONDS
 from numapin_enforcer.status.reporter import BackgroundReport, Kernel, PassResult, StatusReporter
 from numapin_enforcer.status.status_builder import Report
 from support.fakes.manual_clock import ManualClock
@@ -76,6 +77,8 @@ class World:
     def __init__(self) -> None:
         self.acceptance = Acceptance("n")
         self.acceptance.offer(BODY, MACHINE)
+        self.empty: set[str] = set()
+        self.clock = ManualClock()
         self.published: list[Report] = []
         self.passed: list[bool] = []
         self.drifts: list[tuple[Drift, Any]] = []
@@ -83,12 +86,14 @@ class World:
         self.assignments = SimpleNamespace(body=BODY, problem="")
         self.copy = SimpleNamespace(problem="", restart_spec=None, obstacles=lambda: ())
         self.kubepods = SimpleNamespace(
-            tree=SimpleNamespace(naming=NAMING),
+            tree=SimpleNamespace(
+                naming=NAMING, files=SimpleNamespace(has_tasks=lambda path: path not in self.empty)
+            ),
             problem="",
             watch_problem="",
             version=Version.V2,
         )
-        self.health = LoopHealth(60, ManualClock())
+        self.health = LoopHealth(60, self.clock)
         self.reporter = StatusReporter(
             assignments=cast("Any", self.assignments),
             acceptance=self.acceptance,
@@ -112,6 +117,7 @@ class World:
             ),
             health=self.health,
             boot_id="boot-1",
+            clock=self.clock,
         )
 
     def report(
@@ -160,6 +166,31 @@ def test_an_unreadable_tree_leaves_the_reported_containers(world: World) -> None
     result = PassResult("", Obstacle("CgroupsUnreadable", "no"), (), 1)
     assert world.report(result, tree=None) == ("CgroupsUnreadable", "no")
     assert world.published[-1].blind
+
+
+def test_a_container_is_listed_and_exclusive_once_it_has_a_process(world: World) -> None:
+    """The enforcer fences a cgroup before its first process; the node stays Ready meanwhile."""
+    world.empty = {CONTAINER}
+    assert world.report()[0] == "Enforced"
+    assert world.exclusive == []
+    assert world.reporter.recheck_seconds == RECHECK_SECONDS
+    world.empty = set()
+    world.clock.stand_still(RECHECK_SECONDS)
+    assert (world.report()[0], world.exclusive) == ("Enforced", [True])
+    assert world.reporter.recheck_seconds is None
+
+
+def test_a_container_whose_processes_are_elsewhere_is_named(world: World) -> None:
+    """By design with gVisor, and on v1 after the last CPU of a container was offline."""
+    world.report()
+    world.empty = {CONTAINER}
+    assert (world.report()[0], world.exclusive) == ("Enforced", [True])
+    resynced = PassResult("", None, (), 0, resynced=True)
+    assert (world.report(resynced)[0], world.exclusive) == ("Enforced", [])
+    world.clock.stand_still(STARTING_SECONDS)
+    reason, message = world.report()
+    assert (reason, world.exclusive) == ("ProcessesElsewhere", [False])
+    assert "container d/p/c has no process in its cgroup" in message
 
 
 def test_nothing_is_published_while_an_update_ends_soon(world: World) -> None:
