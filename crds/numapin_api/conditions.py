@@ -97,6 +97,10 @@ class Reason(StrEnum):
     )
     CGROUPS_READ_ONLY = "CgroupsReadOnly", "The enforcer may not write to the cgroup file system."
     CGROUP_WRITE_FAILED = "CgroupWriteFailed", "The kernel rejected a write to a cgroup."
+    CONTAINER_UNKNOWN = (
+        "ContainerUnknown",
+        "The container runtime does not list a container that runs on the node.",
+    )
     CPUS_WITHHELD = (
         "CPUsWithheld",
         "The kernel gives a cgroup other CPUs than were written to it.",
@@ -155,6 +159,10 @@ class Reason(StrEnum):
     )
 
     # Events about a NodeAssignment.
+    CGROUP_DRIVER_CHANGED = (
+        "CgroupDriverChanged",
+        "The kubelet uses another cgroup driver than before; its new cgroups are enforced.",
+    )
     CPUSET_DRIFT = "CpusetDrift", "A cpuset was changed by someone else and has been reverted."
 
 

@@ -145,6 +145,9 @@ class Agent:
         if full_resync:
             self._conflict = static_policy_conflict(self.kubelet_state_dir)
             self.reporter.health.outdated = checkpoint_replaced(self.kubelet_state_dir)
+            if self.kubepods.moved():
+                self._close_host()
+                self.reporter.driver_changed()
 
     def _accept(self) -> None:
         """Accept or refuse what the API server has now."""

@@ -19,6 +19,7 @@ from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.interface import RuntimeVersion
 from numapin_enforcer.runtime.previous_updates import PreviousUpdates
 from numapin_enforcer.runtime.resources_to_send import find_containers, resources_to_send
+from numapin_enforcer.runtime.unlisted import unlisted_obstacles
 from numapin_enforcer.runtime.updater import QUOTA_LIFTED, RuntimeUpdater
 from numapin_enforcer.status.conditions import cgroup_obstacles, moving, stale_in_runtime
 from numapin_enforcer.status.reporter import BackgroundReport
@@ -42,6 +43,7 @@ class BackgroundUpdates:
     previous: PreviousUpdates
     _runtime_stale: Mapping[str, CpuSet] = field(default_factory=dict, init=False)
     _unnamed: frozenset[str] = field(default=frozenset(), init=False)
+    _unlisted: tuple[Obstacle, ...] = field(default=(), init=False)
 
     def update(
         self,
@@ -60,6 +62,7 @@ class BackgroundUpdates:
         self.memory.want(done.moves, pods.files)
         found = dict(find_containers(done.tree, pods.naming))
         self._request_names(spec, found)
+        self._find_unlisted(spec, pods, done.tree, found)
         self._update_runtime(done, done.tree, found)
         self._runtime_stale = {
             **{found[id_][0]: cpus for id_, cpus in self.runtime.stale_cpus.items()},
@@ -108,6 +111,7 @@ class BackgroundUpdates:
     def _stalled(self, failed_passes: int) -> Iterator[Obstacle]:
         yield from cgroup_obstacles(self.memory.failures, failed_passes)[0]
         yield from self.names.obstacles()
+        yield from self._unlisted
 
     def _working(self, failed_passes: int) -> Iterator[Obstacle]:
         yield from cgroup_obstacles(self.memory.failures, failed_passes)[1]
@@ -150,6 +154,25 @@ class BackgroundUpdates:
         assigned = {one.pod_uid for one in spec.containers} if spec is not None else set()
         needed = {id_ for id_, (_, uid) in found.items() if uid in assigned}
         self._unnamed = self.names.need(needed | set(self.previous.ids))
+
+    def _find_unlisted(
+        self,
+        spec: NodeAssignmentSpec | None,
+        pods: PodTree,
+        tree: Tree,
+        found: Mapping[str, tuple[str, str]],
+    ) -> None:
+        known, unlisted = self.names.known, self.names.long_unlisted & found.keys()
+        if not unlisted:
+            self._unlisted = ()
+            return
+        self._unlisted = unlisted_obstacles(
+            spec,
+            tree,
+            {id_: found[id_] for id_ in unlisted},
+            {(uid, known[id_]) for id_, (_, uid) in found.items() if id_ in known},
+            pods.files.has_tasks,
+        )
 
     def _update_runtime(
         self, done: Converged, tree: Tree, found: Mapping[str, tuple[str, str]]

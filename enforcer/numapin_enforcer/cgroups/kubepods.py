@@ -1,10 +1,12 @@
 """Finds the kubelet's cgroups: the mounts, the kubepods tree in them, and its watch."""
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 from numapin_api.conditions import Reason
 from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
+from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.file_access import is_folder
 from numapin_enforcer.cgroups.mounts import Mounts, find_mounts
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver, Kind
@@ -67,6 +69,16 @@ class KubepodsFinder:
             self.tree, self.problem = self._build(naming), ""
         return self.tree
 
+    def moved(self) -> bool:
+        """Whether the kubelet uses its other tree by now, because its driver was changed."""
+        if self.tree is None:
+            return False
+        try:
+            found = find_naming(self._mounts, self._cgroup_root)
+        except NoKubepodsError:
+            return False
+        return found.driver is not self.tree.naming.driver
+
     def close(self) -> None:
         """Stop watching; the next `open` searches again."""
         if self.tree is not None:
@@ -92,7 +104,8 @@ class KubepodsFinder:
 def find_naming(mounts: Mounts, cgroup_root: str = "/") -> CgroupNaming:
     """How the kubelet's cgroups are named on this node: by the driver whose tree exists.
 
-    If both trees exist, because the driver was changed, the one with more pods is chosen.
+    If both trees exist, because the driver was changed, the one with more containers is chosen, or
+    else the one with more pods.
 
     Raises:
         NoKubepodsError: neither tree exists.
@@ -102,9 +115,14 @@ def find_naming(mounts: Mounts, cgroup_root: str = "/") -> CgroupNaming:
     found = [naming for naming in namings if is_folder(mounts.cpuset / naming.root)]
     if not found:
         raise NoKubepodsError(tuple(mounts.cpuset / naming.root for naming in namings))
-    return max(found, key=lambda naming: _pods(mounts, naming))
+    return found[0] if len(found) == 1 else max(found, key=lambda naming: _use(mounts, naming))
 
 
-def _pods(mounts: Mounts, naming: CgroupNaming) -> int:
-    paths = Cgroupfs(mounts, naming.root, naming).read().cgroups
-    return sum(naming.parse(path).kind is Kind.POD for path in paths)
+def _use(mounts: Mounts, naming: CgroupNaming) -> tuple[int, int]:
+    """How many containers and pods a tree has; none if it cannot be read."""
+    try:
+        paths = Cgroupfs(mounts, naming.root, naming).read().cgroups
+    except CgroupError:
+        return (0, 0)
+    kinds = Counter(naming.parse(path).kind for path in paths)
+    return kinds[Kind.CONTAINER], kinds[Kind.POD]

@@ -28,6 +28,9 @@ MAX_PAUSE_SECONDS: Final = 5.0
 AGE_SHARE: Final = 20
 """An id that is not listed is asked for again after this fraction of its waiting time so far."""
 
+LISTED_WITHIN_SECONDS: Final = 5.0
+"""How long a container may run before the runtime lists it; CRI-O needs some 0.1 s."""
+
 
 class _StreamEndedError(CriError):
     """The stream of events ended without an error; it must be opened again."""
@@ -71,6 +74,14 @@ class ContainerNames:
     def unlisted(self) -> frozenset[str]:
         """The needed containers that the runtime did not list when it answered last."""
         return frozenset(self._unlisted)
+
+    @property
+    def long_unlisted(self) -> frozenset[str]:
+        """The needed containers that a runtime which answers does not list for some seconds."""
+        if self.problem is not None:
+            return frozenset()
+        listed_by = self._clock.monotonic() - LISTED_WITHIN_SECONDS
+        return frozenset(id_ for id_, at in self._unlisted.items() if at <= listed_by)
 
     def obstacles(self) -> tuple[Obstacle, ...]:
         """What keeps names from being known."""

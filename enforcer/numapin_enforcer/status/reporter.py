@@ -1,8 +1,9 @@
 """Reports each pass: in the status, by Events, to the probes."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from numapin_api.conditions import Obstacle, Reason
 from numapin_api.cpuset import CpuSet
@@ -35,6 +36,8 @@ from numapin_enforcer.status.publisher import Publisher
 from numapin_enforcer.status.readiness import missing
 from numapin_enforcer.status.status_builder import Report, Scene, build_report
 from numapin_enforcer.status.summary import Summary, summarize
+
+LOG: Final = logging.getLogger(__name__)
 
 Body = Mapping[str, Any]
 
@@ -123,6 +126,13 @@ class StatusReporter:
     def ignored_copy(self, problem: Obstacle, body: Body) -> None:
         """Post an Event: the local copy was not usable."""
         self.events.post(Event(WARNING, problem.reason, "Ignore", problem.message), body)
+
+    def driver_changed(self) -> None:
+        """Log and post an Event: the kubelet's cgroups are in another tree than before."""
+        note = "the kubelet's cgroup driver was changed: its other tree of cgroups is enforced now"
+        LOG.warning(note)
+        event = Event(WARNING, Reason.CGROUP_DRIVER_CHANGED, "Move", note)
+        self.events.post(event, self.assignments.body)
 
     def report(self, result: PassResult, kernel: Kernel, background: BackgroundReport) -> None:
         """A pass has ended: publish the status, unless it changes in a moment."""

@@ -1,144 +1,18 @@
 """What a pass reports: the status, Events and the probes."""
 
 import errno
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 
 from numapin_api.conditions import Obstacle
-from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import CgroupStatus
-from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
-from numapin_daemon.probes import LoopHealth
-from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
-from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
-from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
 from numapin_enforcer.cgroups.write import Step, Write
-from numapin_enforcer.plan.desired import desire
 from numapin_enforcer.plan.drift import Drift
-from numapin_enforcer.status.conditions import PASSES_TO_STALL
-from numapin_enforcer.status.population import RECHECK_SECONDS, STARTING_SECONDS
-from numapin_enforcer.status.reporter import BackgroundReport, Kernel, PassResult, StatusReporter
-from numapin_enforcer.status.status_builder import Report
-from support.fakes.manual_clock import ManualClock
-
-ID = "a" * 64
-ROOT, POD = "kubepods", "kubepods/pod1"
-CONTAINER = f"{POD}/{ID}"
-NAMING, MEMS = CgroupNaming(Driver.CGROUPFS), MemSet((0,))
-MACHINE = Topology(
-    cpus=tuple(Cpu(cpu, cpu, 0, NO_CACHE, 0) for cpu in range(4)),
-    numa_nodes=(NumaNode(0, 1 << 30),),
-)
-CONTAINERS = [
-    {
-        "podUID": "1",
-        "namespace": "d",
-        "pod": "p",
-        "container": "c",
-        "cpus": "3",
-        "exclusive": True,
-    }
-]
-BODY: dict[str, Any] = {
-    "metadata": {"name": "n", "uid": "u1", "generation": 1},
-    "spec": {"pools": {"reserved": "0", "shared": "0-2"}, "containers": CONTAINERS},
-    "status": {"driftCount": 7},
-}
-FINE = PassResult(conflict="", unreadable=None, failures=(), failed_passes=0)
-
-
-def background(**more: Any) -> BackgroundReport:
-    nothing: dict[str, Any] = {
-        "runtime": None,
-        "stale_cpus": {},
-        "stalled": (),
-        "working": (),
-        "note": "",
-        "finishes_soon": False,
-    }
-    return BackgroundReport(**nothing | more)
-
-
-def cgroup(path: str, cpus: str) -> Cgroup:
-    found = CpuSet.parse(cpus)
-    return Cgroup(path, found, MEMS, found, MEMS)
-
-
-TREE = tree_of(Version.V2, ROOT, [cgroup(ROOT, "0-3"), cgroup(POD, "0-3"), cgroup(CONTAINER, "3")])
-
-
-class World:
-    """A reporter whose node accepted an assignment of CPU 3."""
-
-    def __init__(self) -> None:
-        self.acceptance = Acceptance("n")
-        self.acceptance.offer(BODY, MACHINE)
-        self.empty: set[str] = set()
-        self.clock = ManualClock()
-        self.published: list[Report] = []
-        self.passed: list[bool] = []
-        self.drifts: list[tuple[Drift, Any]] = []
-        self.posted: list[tuple[Any, Any]] = []
-        self.assignments = SimpleNamespace(body=BODY, problem="")
-        self.copy = SimpleNamespace(problem="", restart_spec=None, obstacles=lambda: ())
-        self.kubepods = SimpleNamespace(
-            tree=SimpleNamespace(
-                naming=NAMING, files=SimpleNamespace(has_tasks=lambda path: path not in self.empty)
-            ),
-            problem="",
-            watch_problem="",
-            version=Version.V2,
-        )
-        self.health = LoopHealth(60, self.clock)
-        self.reporter = StatusReporter(
-            assignments=cast("Any", self.assignments),
-            acceptance=self.acceptance,
-            local_copy=cast("Any", self.copy),
-            kubepods=cast("Any", self.kubepods),
-            machine=cast("Any", SimpleNamespace(topology=MACHINE)),
-            publisher=cast(
-                "Any",
-                SimpleNamespace(
-                    publish=self.published.append,
-                    passed=lambda: self.passed.append(True),
-                    problem="",
-                ),
-            ),
-            events=cast(
-                "Any",
-                SimpleNamespace(
-                    drifted=lambda *one: self.drifts.append(one),
-                    post=lambda *one: self.posted.append(one),
-                ),
-            ),
-            health=self.health,
-            boot_id="boot-1",
-            clock=self.clock,
-        )
-
-    def report(
-        self, result: PassResult = FINE, tree: Tree | None = TREE, **more: Any
-    ) -> tuple[str, str]:
-        """Report a pass; returns reason and message of Ready."""
-        accepted = self.acceptance.accepted
-        assert accepted is not None
-        names = {ID: "c"}
-        desired = desire(accepted.spec, tree, NAMING, names, MACHINE) if tree else {}
-        self.reporter.report(result, Kernel(tree, desired), background(**more))
-        ready = next(one for one in self.published[-1].verdicts if one.type == "Ready")
-        return ready.reason, ready.message
-
-    @property
-    def missing(self) -> dict[str, str]:
-        return dict(self.health.health().missing())
-
-    @property
-    def exclusive(self) -> list[bool]:
-        return [one.exclusive for one in self.published[-1].content.containers]
+from numapin_enforcer.status.reporter import PassResult
+from support.fakes.reporter_world import BODY, MEMS, POD, World
 
 
 @pytest.fixture
@@ -168,53 +42,10 @@ def test_an_unreadable_tree_leaves_the_reported_containers(world: World) -> None
     assert world.published[-1].blind
 
 
-def test_a_container_is_listed_and_exclusive_once_it_has_a_process(world: World) -> None:
-    """The enforcer fences a cgroup before its first process; the node stays Ready meanwhile."""
-    world.empty = {CONTAINER}
-    assert world.report()[0] == "Enforced"
-    assert world.exclusive == []
-    assert world.reporter.recheck_seconds == RECHECK_SECONDS
-    world.empty = set()
-    world.clock.stand_still(RECHECK_SECONDS)
-    assert (world.report()[0], world.exclusive) == ("Enforced", [True])
-    assert world.reporter.recheck_seconds is None
-
-
-def test_a_container_whose_processes_are_elsewhere_is_named(world: World) -> None:
-    """By design with gVisor, and on v1 after the last CPU of a container was offline."""
-    world.report()
-    world.empty = {CONTAINER}
-    assert (world.report()[0], world.exclusive) == ("Enforced", [True])
-    resynced = PassResult("", None, (), 0, resynced=True)
-    assert (world.report(resynced)[0], world.exclusive) == ("Enforced", [])
-    world.clock.stand_still(STARTING_SECONDS)
-    reason, message = world.report()
-    assert (reason, world.exclusive) == ("ProcessesElsewhere", [False])
-    assert "container d/p/c has no process in its cgroup" in message
-
-
 def test_nothing_is_published_while_an_update_ends_soon(world: World) -> None:
     world.report()
     world.report(finishes_soon=True)
     assert len(world.published) == 1
-
-
-def test_a_container_is_not_exclusive_while_others_may_get_its_cpus(world: World) -> None:
-    other = f"{ROOT}/pod2"
-    tree = tree_of(Version.V2, ROOT, [*TREE.cgroups.values(), cgroup(other, "0-2")])
-    world.report(tree=tree, stale_cpus={other: CpuSet((3,))})
-    assert world.exclusive == [False]
-
-
-def test_a_container_is_not_exclusive_until_the_assignment_is_saved(world: World) -> None:
-    accepted = world.acceptance.accepted
-    assert accepted is not None
-    world.copy.restart_spec = accepted.spec.model_copy(update={"containers": ()})
-    assert world.report()[0] == "Applying"
-    assert world.exclusive == [False]
-    world.copy.restart_spec = None
-    assert world.report()[0] == "Enforced"
-    assert world.exclusive == [True]
 
 
 def test_a_conflict_is_reported_before_all_else(world: World) -> None:
@@ -249,41 +80,6 @@ def test_a_problem_keeps_the_enforcer_from_being_ready(world: World, part: str, 
     assert world.missing == {name: "away"}
 
 
-def test_a_node_whose_cgroups_are_not_found_is_stalled_if_anything_is_enforced(
-    world: World,
-) -> None:
-    world.kubepods.problem, world.kubepods.tree = "found neither", None
-    assert world.report(tree=None) == ("KubepodsNotFound", "found neither")
-    assert world.missing == {
-        "cgroups": "found neither",
-        "enforcement": "KubepodsNotFound: found neither",
-    }
-    released = {**BODY, "spec": {"mode": "None"}, "metadata": BODY["metadata"] | {"generation": 2}}
-    world.acceptance.offer(released, MACHINE)
-    assert world.report(tree=None)[0] == "Enforced"
-
-
-def test_a_set_that_the_kernel_does_not_grant_names_the_container(world: World) -> None:
-    """A parent is restricted, or a foreign partition has the CPUs: v2 accepts the write."""
-    tree = tree_of(Version.V2, ROOT, [cgroup(path, "0-2") for path in TREE.cgroups])
-    reason, message = world.report(tree=tree)
-    assert reason == "CPUsWithheld"
-    assert "container d/p/c has CPU 0-2 instead of 3" in message
-    assert "cgroup kubepods only 0-2" in message
-    world.report(PassResult("", None, (), PASSES_TO_STALL), tree=tree)
-    assert world.missing["enforcement"].startswith("CPUsWithheld")
-    assert [one.type for one in world.published[-1].verdicts if one.holds] == ["Stalled"]
-
-
-def test_a_shared_cgroup_with_other_cpus_is_not_ready(world: World) -> None:
-    wide = tree_of(Version.V2, ROOT, [*TREE.cgroups.values(), cgroup(f"{ROOT}/podx", "0-1")])
-    reason, message = world.report(tree=wide)
-    assert (reason, f"cgroup {ROOT}/podx has CPU 0-1 instead of 0-2" in message) == (
-        "CPUsWithheld",
-        True,
-    )
-
-
 def test_a_stalled_node_is_not_ready(world: World) -> None:
     world.report(stalled=(Obstacle("Stuck", "help"),))
     assert world.missing == {"enforcement": "Stuck: help"}
@@ -302,6 +98,12 @@ def test_an_ignored_local_copy_gets_an_event(world: World) -> None:
     world.reporter.ignored_copy(Obstacle("InvalidLocalCopy", "damaged"), BODY)
     ((event, regarding),) = world.posted
     assert (event.reason, event.note, regarding) == ("InvalidLocalCopy", "damaged", BODY)
+
+
+def test_a_changed_cgroup_driver_gets_an_event(world: World) -> None:
+    world.reporter.driver_changed()
+    ((event, regarding),) = world.posted
+    assert (event.reason, regarding) == ("CgroupDriverChanged", BODY)
 
 
 def test_a_failed_pass_changes_only_generation_and_conditions(world: World) -> None:

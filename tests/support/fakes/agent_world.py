@@ -1,0 +1,142 @@
+"""An agent on a manual clock, its fakes and a model of the kernel."""
+
+import asyncio
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
+from numapin_enforcer.agent import Agent
+from numapin_enforcer.assignment.acceptance import Acceptance
+from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
+from numapin_enforcer.cgroups.tree import Version
+from numapin_enforcer.cgroups.tree_cache import TreeCache
+from support.fakes.manual_clock import ManualClock
+from support.fakes.watched_kernel import ModelWatch, WatchedModel
+
+MACHINE = Topology(
+    cpus=tuple(Cpu(cpu, cpu, 0, NO_CACHE, 0) for cpu in range(4)),
+    numa_nodes=(NumaNode(0, 1 << 30),),
+)
+POD, CONTAINER = "kubepods/podexclusive", f"kubepods/podexclusive/{'a' * 64}"
+BODY: dict[str, Any] = {
+    "metadata": {"name": "n", "uid": "u1", "generation": 1},
+    "spec": {
+        "pools": {"reserved": "0", "shared": "0-2"},
+        "containers": [
+            {
+                "podUID": "exclusive",
+                "namespace": "d",
+                "pod": "p",
+                "container": "c",
+                "cpus": "3",
+                "exclusive": True,
+            }
+        ],
+    },
+}
+
+
+class Events:
+    """The watch's descriptor: readable from the first event on, as if they never ended."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor, self.reads, self.matter = descriptor, 0, True
+        self.appeared: tuple[str, ...] = ()
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def begin(self) -> None:
+        os.eventfd_write(self._descriptor, 1)
+
+    def collect(self) -> bool:
+        self.reads += 1
+        return self.matter
+
+
+class KubepodsFinder:
+    """The kubelet's cgroups, which exist while `is_there` is set."""
+
+    def __init__(self, model: WatchedModel, watch: Events) -> None:
+        snapshot = TreeCache(model, ModelWatch(model))
+        self._tree = SimpleNamespace(
+            naming=CgroupNaming(Driver.CGROUPFS), files=model, snapshot=snapshot, watch=watch
+        )
+        self.is_there, self.has_moved, self.tree = True, False, cast("Any", None)
+        self.opened = 0
+
+    def open(self) -> Any:
+        self.opened += 1
+        self.tree = self._tree if self.is_there else None
+        return self.tree
+
+    def close(self) -> None:
+        self.tree = None
+
+    def moved(self) -> bool:
+        found, self.has_moved = self.has_moved, False
+        return found
+
+
+class Background:
+    """Names the one container; remembers the specs that it was updated for."""
+
+    def __init__(self) -> None:
+        self.names = SimpleNamespace(known={"a" * 64: "c"})
+        self.names_complete = True
+        self.specs: list[Any] = []
+        self.calls: list[str] = []
+
+    def update(self, spec: Any, _pods: Any, _done: Any, *, full_resync: bool) -> None:
+        self.specs.append(spec)
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_, **__: self.calls.append(name)
+
+
+class World:
+    """An agent, its fakes and a model of the kernel."""
+
+    def __init__(self, descriptor: int, folder: Path) -> None:
+        self.model = WatchedModel(Version.V2, CpuSet(range(4)), MemSet((0,)))
+        for path in (POD, CONTAINER):
+            self.model.make(path)
+        self.model.enter(CONTAINER)
+        self.events, self.background = Events(descriptor), Background()
+        self.kubepods = KubepodsFinder(self.model, self.events)
+        self.assignments = SimpleNamespace(body=BODY, gone=False)
+        self.saved: list[Any] = []
+        self.results: list[Any] = []
+        self.failures: list[Any] = []
+        self.driver_changes: list[bool] = []
+        self.clock, self.wake = ManualClock(), asyncio.Event()
+        reporter = SimpleNamespace(
+            resume=lambda _: None,
+            health=SimpleNamespace(outdated=""),
+            report=lambda result, *_: self.results.append(result),
+            failed=self.failures.append,
+            recheck_seconds=None,
+            driver_changed=lambda: self.driver_changes.append(True),
+        )
+        self.reporter = reporter
+        machine = SimpleNamespace(topology=MACHINE, rescan=lambda: False)
+        self.agent = Agent(
+            cast("Any", self.assignments),
+            Acceptance("n"),
+            cast("Any", SimpleNamespace(want=self.saved.append)),
+            cast("Any", machine),
+            cast("Any", self.kubepods),
+            cast("Any", self.background),
+            cast("Any", reporter),
+            self.wake,
+            folder,
+            10.0,
+            self.clock,
+        )
+
+    @property
+    def cpus(self) -> str:
+        return str(self.model.read().cgroups[CONTAINER].effective_cpus)

@@ -1,0 +1,93 @@
+"""What a pass reports of containers that are not exclusive."""
+
+import pytest
+
+from numapin_api.cpuset import CpuSet
+from numapin_enforcer.cgroups.tree import Version, tree_of
+from numapin_enforcer.status.conditions import PASSES_TO_STALL
+from numapin_enforcer.status.population import RECHECK_SECONDS, STARTING_SECONDS
+from numapin_enforcer.status.reporter import PassResult
+from support.fakes.reporter_world import BODY, CONTAINER, MACHINE, ROOT, TREE, World, cgroup
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_container_is_listed_and_exclusive_once_it_has_a_process(world: World) -> None:
+    """The enforcer fences a cgroup before its first process; the node stays Ready meanwhile."""
+    world.empty = {CONTAINER}
+    assert world.report()[0] == "Enforced"
+    assert world.exclusive == []
+    assert world.reporter.recheck_seconds == RECHECK_SECONDS
+    world.empty = set()
+    world.clock.stand_still(RECHECK_SECONDS)
+    assert (world.report()[0], world.exclusive) == ("Enforced", [True])
+    assert world.reporter.recheck_seconds is None
+
+
+def test_a_container_whose_processes_are_elsewhere_is_named(world: World) -> None:
+    """By design with gVisor, and on v1 after the last CPU of a container was offline."""
+    world.report()
+    world.empty = {CONTAINER}
+    assert (world.report()[0], world.exclusive) == ("Enforced", [True])
+    resynced = PassResult("", None, (), 0, resynced=True)
+    assert (world.report(resynced)[0], world.exclusive) == ("Enforced", [])
+    world.clock.stand_still(STARTING_SECONDS)
+    reason, message = world.report()
+    assert (reason, world.exclusive) == ("ProcessesElsewhere", [False])
+    assert "container d/p/c has no process in its cgroup" in message
+
+
+def test_a_container_is_not_exclusive_while_others_may_get_its_cpus(world: World) -> None:
+    other = f"{ROOT}/pod2"
+    tree = tree_of(Version.V2, ROOT, [*TREE.cgroups.values(), cgroup(other, "0-2")])
+    world.report(tree=tree, stale_cpus={other: CpuSet((3,))})
+    assert world.exclusive == [False]
+
+
+def test_a_container_is_not_exclusive_until_the_assignment_is_saved(world: World) -> None:
+    accepted = world.acceptance.accepted
+    assert accepted is not None
+    world.copy.restart_spec = accepted.spec.model_copy(update={"containers": ()})
+    assert world.report()[0] == "Applying"
+    assert world.exclusive == [False]
+    world.copy.restart_spec = None
+    assert world.report()[0] == "Enforced"
+    assert world.exclusive == [True]
+
+
+def test_a_node_whose_cgroups_are_not_found_is_stalled_if_anything_is_enforced(
+    world: World,
+) -> None:
+    world.kubepods.problem, world.kubepods.tree = "found neither", None
+    assert world.report(tree=None) == ("KubepodsNotFound", "found neither")
+    assert world.missing == {
+        "cgroups": "found neither",
+        "enforcement": "KubepodsNotFound: found neither",
+    }
+    released = {**BODY, "spec": {"mode": "None"}, "metadata": BODY["metadata"] | {"generation": 2}}
+    world.acceptance.offer(released, MACHINE)
+    assert world.report(tree=None)[0] == "Enforced"
+
+
+def test_a_set_that_the_kernel_does_not_grant_names_the_container(world: World) -> None:
+    """A parent is restricted, or a foreign partition has the CPUs: v2 accepts the write."""
+    tree = tree_of(Version.V2, ROOT, [cgroup(path, "0-2") for path in TREE.cgroups])
+    reason, message = world.report(tree=tree)
+    assert reason == "CPUsWithheld"
+    assert "container d/p/c has CPU 0-2 instead of 3" in message
+    assert "cgroup kubepods only 0-2" in message
+    world.report(PassResult("", None, (), PASSES_TO_STALL), tree=tree)
+    assert world.missing["enforcement"].startswith("CPUsWithheld")
+    assert [one.type for one in world.published[-1].verdicts if one.holds] == ["Stalled"]
+
+
+def test_a_shared_cgroup_with_other_cpus_is_not_ready(world: World) -> None:
+    wide = tree_of(Version.V2, ROOT, [*TREE.cgroups.values(), cgroup(f"{ROOT}/podx", "0-1")])
+    reason, message = world.report(tree=wide)
+    assert (reason, f"cgroup {ROOT}/podx has CPU 0-1 instead of 0-2" in message) == (
+        "CPUsWithheld",
+        True,
+    )
