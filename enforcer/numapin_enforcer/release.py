@@ -24,6 +24,7 @@ from numapin_enforcer.runtime.interface import (
     CriError,
     CriNotFoundError,
 )
+from numapin_enforcer.status.exclusivity import withheld
 from numapin_enforcer.systemd.interface import (
     ServiceManager,
     SliceSets,
@@ -92,6 +93,8 @@ def _release(machine: Machine, pods: PodTree) -> list[str]:
     done = reconciler.converge(ReleaseGoal(machine.topology), full_resync=True)
     moved = apply(done.moves, pods.files)
     left = [str(failure.error) for failure in (*done.failures, *moved.failed)]
+    if done.tree is not None and not (left or done.complete):
+        left += [str(lack) for lack in withheld(done.tree, done.desired)]
     return left if done.stable else [*left, "cgroups kept changing while they were released"]
 
 

@@ -1,6 +1,7 @@
-"""The part of a spec that cgroups are planned from. Does no I/O.
+"""The part of a spec that cgroups are planned from.
 
 The enforcer plans from the API's models, the standby from plain values: models cost it memory.
+Does no I/O.
 """
 
 from collections.abc import Sequence
