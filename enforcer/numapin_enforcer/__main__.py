@@ -35,6 +35,7 @@ from numapin_enforcer.node.lock_keeper import LockLostError, keep_alive, wait_fo
 from numapin_enforcer.node.realtime import raise_priority
 from numapin_enforcer.release import ReleaseError, lock_for_release, release_all
 from numapin_enforcer.runtime.container_names import ContainerNames
+from numapin_enforcer.runtime.outside_containers import OutsideContainers
 from numapin_enforcer.runtime.previous_updates import PreviousUpdates
 from numapin_enforcer.runtime.updater import RuntimeUpdater
 from numapin_enforcer.settings import Settings, parse_settings
@@ -125,6 +126,7 @@ def _tasks(agent: Agent, resync_seconds: float) -> dict[str, Coroutine[Any, Any,
         "runtime-events": background.names.listen(),
         "runtime-probe": background.names.probe(resync_seconds),
         "runtime-updates": background.runtime.run(),
+        "outside-containers": background.outside.run(),
         "cfs-quota": background.cfs_quota.run(),
         "memory": background.memory.run(),
         "slices": background.slices.run(),
@@ -187,6 +189,7 @@ def _build_background(
         cfs_quota=CfsQuotaUpdater(settings.state_dir, wake),
         memory=MemoryMover(wake),
         previous=PreviousUpdates(kept.spec if kept is not None else None),
+        outside=OutsideContainers(runtime, wake),
     )
 
 

@@ -17,6 +17,7 @@ from numapin_enforcer.plan.drift import Drift
 from numapin_enforcer.reconciler import Converged
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.interface import RuntimeVersion
+from numapin_enforcer.runtime.outside_containers import OutsideContainers
 from numapin_enforcer.runtime.previous_updates import PreviousUpdates
 from numapin_enforcer.runtime.resources_to_send import find_containers, resources_to_send
 from numapin_enforcer.runtime.unlisted import unlisted_obstacles
@@ -41,6 +42,7 @@ class BackgroundUpdates:
     cfs_quota: CfsQuotaUpdater
     memory: MemoryMover
     previous: PreviousUpdates
+    outside: OutsideContainers
     _runtime_stale: Mapping[str, CpuSet] = field(default_factory=dict, init=False)
     _unnamed: frozenset[str] = field(default=frozenset(), init=False)
     _unlisted: tuple[Obstacle, ...] = field(default=(), init=False)
@@ -70,6 +72,8 @@ class BackgroundUpdates:
         }
         if spec is not None:
             self.slices.want(slice_sets(done.desired, done.tree, pods.naming))
+        is_exclusive = spec is not None and bool(spec.exclusive_cpus)
+        self.outside.locate(found.keys(), pods.outside, needed=is_exclusive, resynced=full_resync)
         if full_resync:
             self.names.forget_except(found.keys())
 
@@ -104,8 +108,9 @@ class BackgroundUpdates:
             stale_cpus={**self.slices.stale_cpus, **self._runtime_stale},
             stalled=tuple(self._stalled(failed_passes)),
             working=tuple(self._working(failed_passes)),
-            note=self.slices.note,
+            note="; ".join(filter(None, (self.slices.note, self.outside.note))),
             finishes_soon=self.slices.finishes_soon or self.memory.finishes_soon,
+            outside=self.outside.found,
         )
 
     def _stalled(self, failed_passes: int) -> Iterator[Obstacle]:

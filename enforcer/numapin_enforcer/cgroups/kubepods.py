@@ -1,6 +1,7 @@
 """Finds the kubelet's cgroups: the mounts, the kubepods tree in them, and its watch."""
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.file_access import is_folder
 from numapin_enforcer.cgroups.mounts import Mounts, find_mounts
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver, Kind
+from numapin_enforcer.cgroups.outside import OutsideCgroup, find_outside
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.watch.inotify import CgroupWatch
@@ -36,6 +38,11 @@ class PodTree:
     files: Cgroupfs
     watch: CgroupWatch
     snapshot: TreeCache
+    mounts: Mounts
+
+    def outside(self, ids: Collection[str]) -> dict[str, OutsideCgroup]:
+        """The cgroups that these containers have elsewhere, by container id."""
+        return find_outside(self.mounts, self.naming.root, ids)
 
 
 class KubepodsFinder:
@@ -98,7 +105,7 @@ class KubepodsFinder:
     def _build(self, naming: CgroupNaming) -> PodTree:
         files = Cgroupfs(self._mounts, naming.root, naming)
         watch = CgroupWatch(self._mounts.cpuset, naming.root, naming)
-        return PodTree(naming, files, watch, TreeCache(files, watch))
+        return PodTree(naming, files, watch, TreeCache(files, watch), self._mounts)
 
 
 def find_naming(mounts: Mounts, cgroup_root: str = "/") -> CgroupNaming:

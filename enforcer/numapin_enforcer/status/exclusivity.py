@@ -8,6 +8,7 @@ from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_enforcer.assignment.spec import AssignedContainer
+from numapin_enforcer.cgroups.outside import OutsideCgroup
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, contains, parent, related
 from numapin_enforcer.plan.desired import Desired
 
@@ -42,12 +43,14 @@ class Evidence:
         starting: cgroups of exclusive containers without a process since a moment ago: they start,
             or have just ended.
         deserted: the same, since longer.
+        outside: cgroups of containers outside of the kubelet's tree.
     """
 
     restart_spec: NodeAssignmentSpec | None = None
     stale_cpus: Mapping[str, CpuSet] = field(default_factory=dict)
     starting: frozenset[str] = frozenset()
     deserted: frozenset[str] = frozenset()
+    outside: tuple[OutsideCgroup, ...] = ()
 
 
 NO_EVIDENCE: Final = Evidence()
@@ -95,6 +98,12 @@ class Exclusivity:
         rival = self._rivals.get(path)
         if rival is None:
             return None
+        if rival.path not in self._wanted:
+            why = (
+                f"shares CPU {rival.cpus} with the container in cgroup {rival.path}, which is "
+                "outside of the kubelet's cgroups: end it, or give it other CPUs"
+            )
+            return Lack(_name(one), Reason.CPUS_SHARED, why, needs_help=True)
         other = self._wanted[rival.path].container
         who = _name(other) if other else f"cgroup {rival.path}"
         if rival.later:
@@ -105,12 +114,8 @@ class Exclusivity:
 
     def _find_rivals(self) -> dict[str, _Rival]:
         """The first rival of each exclusive container; its own tree and ancestors are none."""
-        owners: dict[int, list[str]] = {}
-        for path, want in self._wanted.items():
-            if want.exclusive and self._is_whole(path):
-                for cpu in want.cpus:
-                    owners.setdefault(cpu, []).append(path)
-        exclusive_cpus, rivals = CpuSet(owners), dict[str, _Rival]()
+        owners, rivals = self._owners(), dict[str, _Rival]()
+        exclusive_cpus = CpuSet(owners)
         for path, found in self._tree.cgroups.items():
             stale = self._evidence.stale_cpus.get(path, CpuSet())
             for cpu in (found.effective_cpus | stale) & exclusive_cpus:
@@ -120,7 +125,20 @@ class Exclusivity:
                         cpus = self._wanted[owner].cpus
                         now = found.effective_cpus & cpus
                         rivals[owner] = _Rival(path, now or stale & cpus, later=not now)
+        for other in self._evidence.outside:
+            for owner in {owner for cpu in other.cpus & exclusive_cpus for owner in owners[cpu]}:
+                cpus = self._wanted[owner].cpus & other.cpus
+                rivals.setdefault(owner, _Rival(other.path, cpus, later=False))
         return rivals
+
+    def _owners(self) -> dict[int, list[str]]:
+        """Each exclusive CPU, with the cgroups of the containers that must have it."""
+        owners: dict[int, list[str]] = {}
+        for path, want in self._wanted.items():
+            if want.exclusive and self._is_whole(path):
+                for cpu in want.cpus:
+                    owners.setdefault(cpu, []).append(path)
+        return owners
 
     def _is_whole(self, path: str) -> bool:
         """Whether it is a container's own cgroup, not one inside it."""

@@ -19,6 +19,7 @@ from numapin_enforcer.assignment.local_copy import LocalCopyWriter
 from numapin_enforcer.assignment.watch import AssignmentWatch
 from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder
+from numapin_enforcer.cgroups.outside import OutsideCgroup
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.plan.desired import Desired
@@ -79,6 +80,7 @@ class BackgroundReport:
         stalled: what a person must repair, the worst first.
         working: what is not finished yet, or is retried.
         note: what the status of a healthy node says besides.
+        outside: cgroups of containers outside of the kubelet's tree.
         finishes_soon: something ends in a moment, and changes the status.
     """
 
@@ -88,6 +90,7 @@ class BackgroundReport:
     working: Sequence[Obstacle]
     note: str
     finishes_soon: bool
+    outside: tuple[OutsideCgroup, ...] = ()
 
 
 @dataclass(eq=False)
@@ -159,7 +162,7 @@ class StatusReporter:
 
     def _scene(self, result: PassResult, kernel: Kernel, background: BackgroundReport) -> Scene:
         accepted = self.acceptance.accepted
-        summary = self._summary(kernel, background.stale_cpus, resynced=result.resynced)
+        summary = self._summary(kernel, background, resynced=result.resynced)
         stalled, working = cgroup_obstacles(result.failures, result.failed_passes)
         lacks = lack_obstacles(summary.lacks if summary else (), result.failed_passes)
         return Scene(
@@ -225,7 +228,7 @@ class StatusReporter:
         return CgroupStatus(version=self.kubepods.version.value, driver=driver)
 
     def _summary(
-        self, kernel: Kernel, stale_cpus: Mapping[str, CpuSet], *, resynced: bool
+        self, kernel: Kernel, background: BackgroundReport, *, resynced: bool
     ) -> Summary | None:
         """What the kernel has; None if it could not be read. Computed when something changed."""
         pods, accepted = self.kubepods.tree, self.acceptance.accepted
@@ -239,7 +242,11 @@ class StatusReporter:
             kernel.tree, kernel.desired, pods.files.has_tasks, now_seconds, resynced=resynced
         )
         evidence = Evidence(
-            self.local_copy.restart_spec, stale_cpus, population.starting, population.deserted
+            self.local_copy.restart_spec,
+            background.stale_cpus,
+            population.starting,
+            population.deserted,
+            background.outside,
         )
         arguments = (accepted.spec, kernel.tree, kernel.desired, pods.naming, evidence)
         if self._summarized is None or self._summarized[0] != arguments:

@@ -1,6 +1,7 @@
 """Where processes run: by their own affinity, and in which cgroup of their pod."""
 
 import os
+import secrets
 from collections.abc import Iterator
 
 import pytest
@@ -10,7 +11,8 @@ from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, 
 from numapin_enforcer.cgroups.apply import apply
 from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
 from numapin_enforcer.cgroups.naming import Qos
-from numapin_enforcer.cgroups.tree import Version
+from numapin_enforcer.cgroups.outside import OutsideCgroup, find_outside
+from numapin_enforcer.cgroups.tree import Version, parent
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.hardware.discovery import discover
 from numapin_enforcer.plan.desired import desire
@@ -73,3 +75,20 @@ def test_a_container_whose_processes_are_in_the_sandboxs_cgroup_is_not_exclusive
     real.enter(container)
     population.update(real.read(), wanted, files.has_tasks, STARTING_SECONDS, resynced=True)
     assert (population.starting, population.deserted) == (frozenset(), frozenset())
+
+
+def test_a_container_outside_of_the_kubelets_cgroups_is_found(real: RealCgroups) -> None:
+    """As `crictl runp` makes it without a cgroup parent: `/k8s.io/<id>`."""
+    id_ = secrets.token_hex(32)
+    path = f"{parent(real.root)}/{id_}"
+    real.make(path)
+    try:
+        if real.version is Version.V1:
+            (real.mounts.cpuset / path / "cpuset.cpus").write_text("0")
+            expected = CpuSet([0])
+        else:
+            expected = online_cpus()
+        found = find_outside(real.mounts, real.root, {id_})
+        assert found == {id_: OutsideCgroup(path, expected)}
+    finally:
+        real.remove(path)

@@ -1,7 +1,7 @@
 """A node for the background updates: models of kernel, runtime and systemd, and their updaters."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -13,11 +13,13 @@ from numapin_enforcer.background import BackgroundUpdates
 from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
 from numapin_enforcer.cgroups.memory_mover import MemoryMover
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
+from numapin_enforcer.cgroups.outside import OutsideCgroup
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.write import Quota, Step, Write
 from numapin_enforcer.reconciler import AssignmentGoal, Converged, Reconciler, ReleaseGoal
 from numapin_enforcer.runtime.container_names import ContainerNames
+from numapin_enforcer.runtime.outside_containers import OutsideContainers
 from numapin_enforcer.runtime.previous_updates import PreviousUpdates
 from numapin_enforcer.runtime.updater import RuntimeUpdater
 from numapin_enforcer.systemd.updater import SliceUpdater
@@ -70,9 +72,13 @@ class Node:
         self.model.groups[CONTAINER].quota = LIMIT
         self.runtime, self.systemd, self.clock = runtime, FakeSystemd(BURSTABLE), ManualClock()
         runtime.has(ID, "c")
+        self.elsewhere: dict[str, OutsideCgroup] = {}
+        """Container id to its cgroup outside of the kubelet's tree."""
         naming = CgroupNaming(Driver.SYSTEMD)
         snapshot = TreeCache(self.model, ModelWatch(self.model))
-        self.pods: Any = SimpleNamespace(naming=naming, files=self.model, snapshot=snapshot)
+        self.pods: Any = SimpleNamespace(
+            naming=naming, files=self.model, snapshot=snapshot, outside=self.find_outside
+        )
         self.reconciler = Reconciler(self.model, snapshot, naming)
         self.background = BackgroundUpdates(
             names=ContainerNames(runtime, wake, self.clock),
@@ -81,6 +87,7 @@ class Node:
             cfs_quota=CfsQuotaUpdater(folder, wake, self.clock),
             memory=MemoryMover(wake, self.clock),
             previous=PreviousUpdates(previous),
+            outside=OutsideContainers(runtime, wake, self.clock),
         )
 
     def start(self, start: Callable[[Awaitable[None]], None]) -> None:
@@ -90,8 +97,12 @@ class Node:
             self.background.slices.run(),
             self.background.cfs_quota.run(),
             self.background.memory.run(),
+            self.background.outside.run(),
         ):
             start(task)
+
+    def find_outside(self, ids: Collection[str]) -> dict[str, OutsideCgroup]:
+        return {id_: one for id_, one in self.elsewhere.items() if id_ in ids}
 
     async def make_pass(self, spec: NodeAssignmentSpec | None, *, full: bool = False) -> Converged:
         """Enforce `spec`, or (None) release everything; let the background tasks run."""

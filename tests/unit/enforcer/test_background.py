@@ -12,6 +12,7 @@ from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cfs_quota.updater import UNLIMITED_US
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
+from numapin_enforcer.cgroups.outside import OutsideCgroup
 from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.runtime.container_names import LISTED_WITHIN_SECONDS
 from numapin_enforcer.runtime.interface import (
@@ -77,6 +78,14 @@ async def test_a_runtime_that_does_not_know_a_running_container_is_reported(node
     await node.clock.advance(LISTED_WITHIN_SECONDS)
     await node.make_pass(CPU_3)
     assert node.reasons() == ([], [])
+
+
+async def test_containers_outside_of_the_kubelets_cgroups_are_reported(node: Node) -> None:
+    stray, cgroup = "e" * 64, OutsideCgroup(f"k8s.io/{'e' * 64}", ALL)
+    node.runtime.has(stray, "stray")
+    node.elsewhere[stray] = cgroup
+    await node.enforce(CPU_3)
+    assert node.background.report(0).outside == (cgroup,)
 
 
 async def test_the_runtime_is_sent_exclusive_cpus_after_the_kernel(node: Node) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet
+from numapin_enforcer.cgroups.outside import OutsideCgroup
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.desired import desire
 from numapin_enforcer.status.exclusivity import NO_EVIDENCE, Evidence
@@ -118,3 +119,13 @@ def test_cpus_that_the_runtime_may_still_write_elsewhere_are_named() -> None:
     ((reason, text),) = said(summary)
     assert (reason, "CPU 7" in text) == ("Applying", True)
     assert reported(summary) == {"exclusive": False}
+
+
+def test_a_container_outside_of_the_kubelets_cgroups_counts_as_another() -> None:
+    outside = (OutsideCgroup("k8s.io/f", CpuSet([0, 6])), OutsideCgroup("k8s.io/e", CpuSet([0])))
+    summary = summary_of(evidence=Evidence(outside=outside))
+    ((reason, text),) = said(summary)
+    assert (reason, reported(summary)) == ("CPUsShared", {"exclusive": False})
+    assert "shares CPU 6 with the container in cgroup k8s.io/f" in text
+    assert summary.lacks[0].needs_help
+    assert not summary_of(evidence=Evidence(outside=outside[1:])).lacks

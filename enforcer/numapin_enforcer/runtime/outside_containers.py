@@ -1,0 +1,101 @@
+"""Containers that the runtime runs outside of the kubelet's cgroups, looked for once a minute."""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+from numapin_api.quantity import plural
+from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.worker import Worker
+from numapin_enforcer.cgroups.outside import OutsideCgroup
+from numapin_enforcer.runtime.interface import ContainerRuntime, ContainerState, CriError
+from numapin_enforcer.runtime.unlisted import SHORT_ID
+
+LIST_SECONDS: Final = 60.0
+"""How often all containers are listed: a long list costs the loop some milliseconds."""
+
+
+class OutsideContainers:
+    """Which running containers have a cgroup elsewhere, and which have none that is seen."""
+
+    def __init__(
+        self, runtime: ContainerRuntime, wake: asyncio.Event, clock: Clock | None = None
+    ) -> None:
+        """Args: `wake` is set after the first list."""
+        self._runtime, self._wake = runtime, wake
+        self._listed: frozenset[str] | None = None
+        """The running containers of the newest list; None before the first."""
+        self._judged: frozenset[str] | None = None
+        """The list that `_missing` is from."""
+        self._missing: frozenset[str] = frozenset()
+        self._unseen: frozenset[str] = frozenset()
+        self._needed = False
+        self.found: tuple[OutsideCgroup, ...] = ()
+        """The cgroups outside of the kubelet's that have a container, as found last."""
+        self._worker = Worker(
+            "outside-containers",
+            self._list,
+            expected=(CriError,),
+            failure="",
+            clock=clock or SystemClock(),
+        )
+
+    @property
+    def note(self) -> str:
+        """Which containers may use any CPU for all that is known; empty if there are none."""
+        if not self._needed or not self._unseen:
+            return ""
+        shown = ", ".join(id_[:SHORT_ID] for id_ in sorted(self._unseen)[:3])
+        return (
+            f"the runtime lists {plural(len(self._unseen), 'container')} without a known cgroup "
+            f"({shown}), which may use exclusive CPUs"
+        )
+
+    async def run(self) -> None:
+        """List containers while that is needed, until cancelled."""
+        await self._worker.run()
+
+    def locate(
+        self,
+        inside: Collection[str],
+        find: Callable[[Collection[str]], Mapping[str, OutsideCgroup]],
+        *,
+        needed: bool,
+        resynced: bool,
+    ) -> None:
+        """Search for the listed containers that are not inside.
+
+        A container may end, or start, between the list and this call. Only one that is missing
+        after two lists counts as having no cgroup.
+
+        Args:
+            inside: ids of the containers in the kubelet's cgroups.
+            find: finds the cgroups of containers elsewhere.
+            needed: whether any container has exclusive CPUs.
+            resynced: whether the kubelet's cgroups were all read.
+        """
+        if needed and not self._needed:
+            self._worker.request()
+        self._needed = needed
+        is_new = self._listed is not self._judged
+        if not needed or self._listed is None or not (resynced or is_new):
+            self.found = self.found if needed else ()
+            return
+        candidates = self._listed.difference(inside)
+        found = find(candidates) if candidates else {}
+        self.found = tuple(found[id_] for id_ in sorted(found))
+        if is_new:
+            missing = candidates.difference(found)
+            self._unseen, self._missing = missing & self._missing, missing
+            self._judged = self._listed
+
+    async def _list(self) -> float | None:
+        if not self._needed:
+            return None
+        is_first = self._listed is None
+        containers = await self._runtime.containers()
+        running = ContainerState.RUNNING
+        self._listed = frozenset(one.id for one in containers if one.state is running)
+        if is_first:
+            self._wake.set()
+        return LIST_SECONDS
