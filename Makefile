@@ -24,6 +24,7 @@ check: setup  ## ruff, mypy --strict, import-linter
 	$(BIN)/mypy benchmarks/scale
 	$(BIN)/mypy benchmarks/hostile
 	$(BIN)/mypy benchmarks/histories
+	$(BIN)/mypy benchmarks/histories
 	$(BIN)/lint-imports
 
 format: setup  ## let ruff rewrite the sources
