@@ -1,6 +1,7 @@
 """Background updates after each pass: container names, runtime, systemd, CFS limits, memory."""
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -15,11 +16,12 @@ from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.drift import Drift
 from numapin_enforcer.reconciler import Converged
+from numapin_enforcer.runtime.container_index import ContainerIndex
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.interface import RuntimeVersion
 from numapin_enforcer.runtime.outside_containers import OutsideContainers
 from numapin_enforcer.runtime.previous_updates import PreviousUpdates
-from numapin_enforcer.runtime.resources_to_send import find_containers, resources_to_send
+from numapin_enforcer.runtime.resources_to_send import resources_to_send
 from numapin_enforcer.runtime.unlisted import unlisted_obstacles
 from numapin_enforcer.runtime.updater import QUOTA_LIFTED, RuntimeUpdater
 from numapin_enforcer.status.conditions import cgroup_obstacles, moving, stale_in_runtime
@@ -46,6 +48,7 @@ class BackgroundUpdates:
     _runtime_stale: Mapping[str, CpuSet] = field(default_factory=dict, init=False)
     _unnamed: frozenset[str] = field(default=frozenset(), init=False)
     _unlisted: tuple[Obstacle, ...] = field(default=(), init=False)
+    _index: ContainerIndex | None = field(default=None, init=False)
 
     def update(
         self,
@@ -62,20 +65,23 @@ class BackgroundUpdates:
         if done.tree is None:
             return
         self.memory.want(done.moves, pods.files)
-        found = dict(find_containers(done.tree, pods.naming))
-        self._request_names(spec, found)
-        self._find_unlisted(spec, pods, done.tree, found)
-        self._update_runtime(done, done.tree, found)
+        index = self._containers(done.tree, pods.naming)
+        assigned = index.of_pods({one.pod_uid for one in spec.containers} if spec else ())
+        self._request_names(assigned, index.found)
+        self._find_unlisted(spec, pods, done.tree, index.found)
+        self._update_runtime(done, index, assigned)
         self._runtime_stale = {
-            **{found[id_][0]: cpus for id_, cpus in self.runtime.stale_cpus.items()},
+            **{index.found[id_][0]: cpus for id_, cpus in self.runtime.stale_cpus.items()},
             **self.previous.unnamed(spec, self.names.known),
         }
         if spec is not None:
             self.slices.want(slice_sets(done.desired, done.tree, pods.naming))
         is_exclusive = spec is not None and bool(spec.exclusive_cpus)
-        self.outside.locate(found.keys(), pods.outside, needed=is_exclusive, resynced=full_resync)
+        self.outside.locate(
+            index.found.keys(), pods.outside, needed=is_exclusive, resynced=full_resync
+        )
         if full_resync:
-            self.names.forget_except(found.keys())
+            self.names.forget_except(index.found.keys())
 
     def clear_slices(self, tree: Tree, naming: CgroupNaming) -> None:
         """Have systemd forget the sets of the kubelet's slices, since all cgroups are released."""
@@ -151,14 +157,18 @@ class BackgroundUpdates:
         if parsed.kind is Kind.CONTAINER:
             self.runtime.note_external_change(parsed.container_id, drift.found[0])
 
+    def _containers(self, tree: Tree, naming: CgroupNaming) -> ContainerIndex:
+        if self._index is None or self._index.naming is not naming:
+            self._index = ContainerIndex(naming)
+        self._index.update(tree)
+        return self._index
+
     def _request_names(
-        self, spec: NodeAssignmentSpec | None, found: Mapping[str, tuple[str, str]]
+        self, assigned: AbstractSet[str], found: Mapping[str, tuple[str, str]]
     ) -> None:
         done = self.runtime.sent_ids | self.names.unlisted
         self.previous.update(found, self.names.known, done)
-        assigned = {one.pod_uid for one in spec.containers} if spec is not None else set()
-        needed = {id_ for id_, (_, uid) in found.items() if uid in assigned}
-        self._unnamed = self.names.need(needed | set(self.previous.ids))
+        self._unnamed = self.names.need(assigned | set(self.previous.ids))
 
     def _find_unlisted(
         self,
@@ -180,21 +190,25 @@ class BackgroundUpdates:
         )
 
     def _update_runtime(
-        self, done: Converged, tree: Tree, found: Mapping[str, tuple[str, str]]
+        self, done: Converged, index: ContainerIndex, assigned: AbstractSet[str]
     ) -> None:
-        """Send the runtime what each container has; an unnamed one may be an exclusive one."""
+        """Send the runtime what each container has; an unnamed one may be an exclusive one.
+
+        All other containers than those that are `assigned`, or were updated, have the shared pool.
+        """
+        assert done.tree is not None
         previous, resources = self.previous.resources(self.names.known), {}
         updated, lifted = self.runtime.sent_ids | previous.keys(), self.cfs_quota.runtime_may_lack
-        for id_, (path, _) in found.items():
-            if id_ in self._unnamed:
-                continue
+        of_lifted = {index.naming.parse(path).container_id for path in lifted}
+        for id_ in sorted((assigned | updated | of_lifted) & index.found.keys() - self._unnamed):
+            path, _ = index.found[id_]
             was_changed = id_ in updated or path in lifted
             if not (was_changed or (path in done.desired and done.desired[path].exclusive)):
                 continue
             sent = self.runtime.sent(id_) or previous.get(id_)
             if sent is None and path in lifted:
                 sent = QUOTA_LIFTED
-            update = resources_to_send(done.desired, tree, path, sent)
+            update = resources_to_send(done.desired, done.tree, path, sent)
             if update is not None and (update.are_new or id_ not in previous):
                 quota_us = self.cfs_quota.runtime_quota_us(path, sent.quota_us if sent else 0)
                 resources[id_] = replace(update.resources, quota_us=quota_us)

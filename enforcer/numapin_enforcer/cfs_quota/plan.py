@@ -34,7 +34,8 @@ def cgroups_without_limit(desired: Mapping[str, Desired], naming: CgroupNaming) 
     """
     found: dict[str, None] = {}
     for path, want in desired.items():
-        if want.exclusive_container and naming.parse(path).kind is Kind.CONTAINER:
+        is_exclusive = want.exclusive and bool(want.exclusive_container)
+        if is_exclusive and naming.parse(path).kind is Kind.CONTAINER:
             found[parent(path)] = None
             found[path] = None
     return tuple(sorted(found))

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
+from itertools import compress
+from operator import is_not
 from typing import Protocol
 
 from numapin_api.cpuset import CpuSet, MemSet
@@ -78,12 +80,17 @@ class Tree:
     ) -> "Tree":
         """This tree with `found` in it; None stands for a cgroup that is gone, with descendants.
 
-        A cgroup whose parent is not in the tree is left out. A cgroup without a difference stays
-        the same object, and so does the tree.
+        A cgroup whose parent is not in the tree is left out. What has no difference stays the same
+        object: a cgroup, the tree, and `parents` and `children` if no cgroup came or went.
         """
         news = {path: one for path, one in found.items() if self.cgroups.get(path) != one}
         if not news and unread == self.unread:
             return self
+        if all(one and path in self.cgroups for path, one in news.items()):
+            kept = {path: one for path, one in news.items() if one is not None}
+            changed = Tree(self.version, self.root, {**self.cgroups, **kept}, unread)
+            changed.__dict__.update(parents=self.parents, children=self.children)
+            return changed
         cgroups, parents, children = dict(self.cgroups), dict(self.parents), dict(self.children)
         for path, one in sorted(news.items()):  # parents first
             above = parent(path)
@@ -108,6 +115,14 @@ class Tree:
             yield path
             for child in self.children[path]:
                 yield from self._subtree(child)
+
+
+def differing(now: Mapping[str, object], before: Mapping[str, object]) -> list[str]:
+    """The keys of `now` whose value is another object than in `before`, in the order of `now`.
+
+    Every pass asks this of all cgroups, so no Python code runs for each of them.
+    """
+    return list(compress(now, map(is_not, map(before.get, now), now.values())))
 
 
 def parent(path: str) -> str:

@@ -1,12 +1,12 @@
 """The desired sets, computed again only for the pods that changed. Does no I/O."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from numapin_api.topology import Topology
 from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
-from numapin_enforcer.cgroups.tree import Tree
+from numapin_enforcer.cgroups.tree import Tree, differing, parent
 from numapin_enforcer.plan.desired import Desired, Rules, contain, kubepods, widened
 
 
@@ -55,35 +55,46 @@ class DesiredCache:
     def _changed_pods(
         self, last: _Answer, tree: Tree, names: Mapping[str, str]
     ) -> frozenset[str] | None:
-        """The UIDs of pods with a changed cgroup or name; None if other cgroups changed as well."""
+        """Pods with a changed cgroup or name, gone ones too; None if other cgroups changed too."""
         if (last.tree.root, last.tree.version) != (tree.root, tree.version):
             return None
         before, now = last.tree.cgroups, tree.cgroups
-        changed = [path for path, one in now.items() if before.get(path) is not one]
-        if len(before) + len(changed) > len(now):
+        changed = differing(now, before)
+        if tree.parents is not last.tree.parents:
             changed += before.keys() - now.keys()
-        uids = {self.naming.parse(path).pod_uid for path in changed if path != tree.root}
+        pods = {self._pod(path) for path in changed if path != tree.root}
         if names is not last.names:
-            uids |= {
-                one.pod_uid
-                for one in map(self.naming.parse, now)
-                if names.get(one.container_id) != last.names.get(one.container_id)
+            pods |= {
+                self._pod(path)
+                for path in now
+                if (id_ := self.naming.parse(path).container_id)
+                and names.get(id_) != last.names.get(id_)
             }
-        return None if "" in uids else frozenset(uids)
+        return None if "" in pods else frozenset(pods)
+
+    def _pod(self, path: str) -> str:
+        """The cgroup of the pod that a cgroup belongs to; empty if it belongs to none."""
+        found = ""
+        while self.naming.parse(path).pod_uid:
+            found, path = path, parent(path)
+        return found
 
     def _renewed(
-        self, last: _Answer, tree: Tree, names: Mapping[str, str], uids: frozenset[str]
+        self, last: _Answer, tree: Tree, names: Mapping[str, str], pods: frozenset[str]
     ) -> Mapping[str, Desired]:
         """The last answer with the cgroups of these pods, and their ancestors, computed again."""
-        if last.tree is tree and not uids:
+        if last.tree is tree and not pods:
             return last.desired
-        desired = {path: one for path, one in last.desired.items() if path in tree.cgroups}
-        paths = [path for path in tree.parents if self.naming.parse(path).pod_uid in uids]
+        desired = dict(last.desired)
+        if tree.parents is not last.tree.parents:
+            for path in last.desired.keys() - tree.cgroups.keys():
+                del desired[path]
+        paths = [path for pod in pods for path in _subtree(tree, pod)]
         raw = last.rules.desired(tree, names, paths)
         fresh: dict[str, Desired] = {}
         for path in reversed(paths):
             fresh[path] = widened(raw[path], (fresh[one] for one in tree.children[path]))
-        for path in paths:  # parents first, as in the tree
+        for path in paths:  # parents first
             _put(desired, path, fresh[path])
         top = tree.children[tree.root]
         for path in top:
@@ -93,6 +104,14 @@ class DesiredCache:
         below = (desired[path] for path in top)
         _put(desired, tree.root, kubepods(tree, below, last.topology))
         return desired
+
+
+def _subtree(tree: Tree, path: str) -> Iterator[str]:
+    """A cgroup and its descendants, parents first; nothing if it is gone."""
+    if path in tree.cgroups:
+        yield path
+        for child in tree.children[path]:
+            yield from _subtree(tree, child)
 
 
 def _put(desired: dict[str, Desired], path: str, one: Desired) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.assignment.spec import AssignedContainer
 from numapin_enforcer.cgroups.processes import has_processes
-from numapin_enforcer.cgroups.tree import Cgroup, Tree, parent
+from numapin_enforcer.cgroups.tree import Cgroup, Tree, differing, parent
 from numapin_enforcer.plan.desired import Desired, exclusive_cpus
 
 
@@ -77,7 +77,9 @@ class DriftDetector:
         It may raise `CgroupError`.
         """
         self._has_tasks = has_tasks
-        self._in_force: dict[str, tuple[Desired, Cgroup]] = {}
+        self._in_force: dict[str, Desired] = {}
+        """What cgroups had to have at the last call, and had."""
+        self._seen: tuple[Mapping[str, Cgroup], Mapping[str, Desired]] = ({}, {})
 
     def detect(self, tree: Tree, desired: Mapping[str, Desired]) -> list[Drift]:
         """Cgroups that had their desired set at the last call, must still have it, and do not.
@@ -85,19 +87,15 @@ class DriftDetector:
         A change that only follows from a parent's is left out. So is one of a cgroup without
         processes: the runtime may still be setting it up.
         """
-        before, self._in_force = self._in_force, {}
         changed: set[str] = set()
         drifts: list[Drift] = []
-        for path, meant in desired.items():
-            cgroup, known = tree.cgroups[path], before.get(path)
-            if known is not None and known[0] is meant and known[1] is cgroup:
-                self._in_force[path] = known
-                continue
+        for path in self._to_judge(tree, desired):
+            meant, cgroup, known = desired[path], tree.cgroups[path], self._in_force.pop(path, None)
             found = (cgroup.effective_cpus, cgroup.effective_mems)
             sets = (meant.cpus, meant.mems)
             if found == sets:
-                self._in_force[path] = (meant, cgroup)
-            elif known is not None and known[0] == meant and path != tree.root:
+                self._in_force[path] = meant
+            elif known == meant and path != tree.root:
                 changed.add(path)
                 if parent(path) not in changed and has_processes(tree, path, self._has_tasks):
                     exclusive = exclusive_cpus(desired.values())
@@ -108,7 +106,15 @@ class DriftDetector:
 
     def forget(self) -> None:
         """Start again: no cgroup is known to have had its desired set."""
-        self._in_force = {}
+        self._in_force, self._seen = {}, ({}, {})
+
+    def _to_judge(self, tree: Tree, desired: Mapping[str, Desired]) -> list[str]:
+        """Cgroups that differ from the last call in what they have or must have; parents first."""
+        (cgroups, wanted), self._seen = self._seen, (tree.cgroups, desired)
+        for path in self._in_force.keys() - desired.keys():
+            del self._in_force[path]
+        changed = {*differing(tree.cgroups, cgroups), *differing(desired, wanted)}
+        return [path for path in desired if path in changed] if changed else []
 
 
 @dataclass(slots=True)

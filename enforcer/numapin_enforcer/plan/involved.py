@@ -1,8 +1,8 @@
 """Which part of a tree a plan needs to look at. Does no I/O."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from numapin_enforcer.cgroups.tree import Tree
+from numapin_enforcer.cgroups.tree import Tree, differing
 from numapin_enforcer.plan.desired import Desired
 
 Settled = tuple[Tree, Mapping[str, Desired]]
@@ -19,21 +19,19 @@ def involved(tree: Tree, wanted: Mapping[str, Desired], settled: Settled) -> Tre
     before, had = settled
     if before.root != tree.root or before.version != tree.version:
         return tree
-    differing: list[str] = []
-    for path, one in tree.cgroups.items():
-        want = wanted[path]
-        if before.cgroups.get(path) is not one or had.get(path) is not want:
-            if path == tree.root or want.exclusive or _was_exclusive(path, had):
-                return tree
-            differing.append(path)
-    return _part(tree, differing)
+    changed = {*differing(tree.cgroups, before.cgroups), *differing(wanted, had)}
+    changed &= tree.cgroups.keys()
+    for path in changed:
+        if path == tree.root or wanted[path].exclusive or _was_exclusive(path, had):
+            return tree
+    return _part(tree, changed)
 
 
 def _was_exclusive(path: str, had: Mapping[str, Desired]) -> bool:
     return path in had and had[path].exclusive
 
 
-def _part(tree: Tree, paths: list[str]) -> Tree:
+def _part(tree: Tree, paths: Iterable[str]) -> Tree:
     """The tree of these cgroups with their descendants and ancestors, in the order of `tree`."""
     kept = {tree.root}
     for path in paths:

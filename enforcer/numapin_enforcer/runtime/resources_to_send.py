@@ -1,21 +1,12 @@
 """Which resources the runtime must have for a container, by what is desired and was sent before."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from numapin_api.cpuset import MemSet
-from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.desired import Desired
 from numapin_enforcer.runtime.interface import ContainerResources
-
-
-def find_containers(tree: Tree, naming: CgroupNaming) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Container id (or sandbox id) to its cgroup's path and its pod's UID."""
-    for path in tree.cgroups:
-        parsed = naming.parse(path)
-        if parsed.kind is Kind.CONTAINER:
-            yield parsed.container_id, (path, parsed.pod_uid)
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,9 +115,12 @@ class Exclusivity:
     def _find_rivals(self) -> dict[str, _Rival]:
         """The first rival of each exclusive container; its own tree and ancestors are none."""
         owners, rivals = self._owners(), dict[str, _Rival]()
-        exclusive_cpus = CpuSet(owners)
+        exclusive_cpus, stale_cpus = CpuSet(owners), self._evidence.stale_cpus
+        exclusive = exclusive_cpus.mask
         for path, found in self._tree.cgroups.items():
-            stale = self._evidence.stale_cpus.get(path, CpuSet())
+            if path not in stale_cpus and not found.effective_cpus.mask & exclusive:
+                continue
+            stale = stale_cpus.get(path, CpuSet())
             for cpu in (found.effective_cpus | stale) & exclusive_cpus:
                 for owner in owners[cpu]:
                     known = rivals.get(owner)

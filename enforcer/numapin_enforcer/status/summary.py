@@ -152,11 +152,12 @@ def _shared(
     tree: Tree, desired: Mapping[str, Desired], naming: CgroupNaming, exclusive: CpuSet
 ) -> CpuSet:
     """The CPUs of all cgroups but those on exclusive CPUs."""
-    return CpuSet.union(
-        cgroup.effective_cpus
-        for path, cgroup in tree.cgroups.items()
-        if not desired[path].cpus <= exclusive and naming.parse(path).kind in LEAVES
-    )
+    shared = 0
+    for path, cgroup in tree.cgroups.items():
+        more = cgroup.effective_cpus.mask & ~shared
+        if more and not desired[path].cpus <= exclusive and naming.parse(path).kind in LEAVES:
+            shared |= more
+    return CpuSet.from_mask(shared)
 
 
 def _pools(

@@ -4,13 +4,11 @@ import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
-from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Cgroup, Version, tree_of
 from numapin_enforcer.plan.desired import Desired
 from numapin_enforcer.runtime.interface import ContainerResources
 from numapin_enforcer.runtime.resources_to_send import (
     ResourcesToSend,
-    find_containers,
     resources_to_send,
 )
 
@@ -78,11 +76,3 @@ def test_what_is_sent(expected: ResourcesToSend | None, found: ResourcesToSend |
 def test_nothing_is_sent_for_a_cgroup_without_desired_cpus() -> None:
     tree = tree_of(Version.V1, ROOT, [Cgroup(ROOT, ONE, BOTH, ONE, BOTH)])
     assert resources_to_send({}, tree, ROOT, OLD) is None
-
-
-def test_containers_are_found_by_their_ids() -> None:
-    tree = tree_of(
-        Version.V1, ROOT, [Cgroup(path, ONE, BOTH, ONE, BOTH) for path in (ROOT, POD, A, B)]
-    )
-    found = dict(find_containers(tree, CgroupNaming(Driver.CGROUPFS)))
-    assert found == {"a" * 64: (A, "1"), "b" * 64: (B, "1")}
