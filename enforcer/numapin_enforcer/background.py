@@ -14,7 +14,7 @@ from numapin_enforcer.cgroups.kubepods import PodTree
 from numapin_enforcer.cgroups.memory_mover import MemoryMover
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Tree
-from numapin_enforcer.plan.drift import Drift
+from numapin_enforcer.plan.drift import Cause, Drift
 from numapin_enforcer.reconciler import Converged
 from numapin_enforcer.runtime.container_index import ContainerIndex
 from numapin_enforcer.runtime.container_names import ContainerNames
@@ -23,7 +23,7 @@ from numapin_enforcer.runtime.outside_containers import OutsideContainers
 from numapin_enforcer.runtime.previous_updates import PreviousUpdates
 from numapin_enforcer.runtime.resources_to_send import resources_to_send
 from numapin_enforcer.runtime.unlisted import unlisted_obstacles
-from numapin_enforcer.runtime.updater import QUOTA_LIFTED, RuntimeUpdater
+from numapin_enforcer.runtime.updater import NO_CHANGE, QUOTA_LIFTED, RuntimeUpdater
 from numapin_enforcer.status.conditions import cgroup_obstacles, moving, stale_in_runtime
 from numapin_enforcer.status.reporter import BackgroundReport
 from numapin_enforcer.systemd.interface import SliceSets
@@ -49,6 +49,9 @@ class BackgroundUpdates:
     _unnamed: frozenset[str] = field(default=frozenset(), init=False)
     _unlisted: tuple[Obstacle, ...] = field(default=(), init=False)
     _index: ContainerIndex | None = field(default=None, init=False)
+    _intruders: set[str] = field(default_factory=set, init=False)
+    """Shared containers that were found on exclusive CPUs: the runtime may remember a set for them,
+    from a kubelet that had the static policy before."""
 
     def update(
         self,
@@ -66,6 +69,7 @@ class BackgroundUpdates:
             return
         self.memory.want(done.moves, pods.files)
         index = self._containers(done.tree, pods.naming)
+        self._intruders &= index.found.keys()
         assigned = index.of_pods({one.pod_uid for one in spec.containers} if spec else ())
         self._request_names(assigned, index.found)
         self._find_unlisted(spec, pods, done.tree, index.found)
@@ -151,11 +155,18 @@ class BackgroundUpdates:
         self.cfs_quota.want(unlimited, pods.files, root, others=others, full_resync=full_resync)
 
     def _note_drift(self, drift: Drift, naming: CgroupNaming) -> None:
-        """Send the set again: systemd or the runtime may have made the change."""
+        """Send the set again: systemd or the runtime may have made the change.
+
+        A shared container is sent its set once: a process inside may cause such changes at will.
+        """
         self.slices.note_external_change(drift.path)
         parsed = naming.parse(drift.path)
-        if parsed.kind is Kind.CONTAINER:
+        if parsed.kind is not Kind.CONTAINER or parsed.container_id in self._intruders:
+            return
+        if parsed.container_id in self.runtime.sent_ids:
             self.runtime.note_external_change(parsed.container_id, drift.found[0])
+        elif drift.cause is Cause.INTRUSION:
+            self._intruders.add(parsed.container_id)
 
     def _containers(self, tree: Tree, naming: CgroupNaming) -> ContainerIndex:
         if self._index is None or self._index.naming is not naming:
@@ -200,14 +211,17 @@ class BackgroundUpdates:
         previous, resources = self.previous.resources(self.names.known), {}
         updated, lifted = self.runtime.sent_ids | previous.keys(), self.cfs_quota.runtime_may_lack
         of_lifted = {index.naming.parse(path).container_id for path in lifted}
-        for id_ in sorted((assigned | updated | of_lifted) & index.found.keys() - self._unnamed):
+        others = of_lifted | self._intruders
+        for id_ in sorted((assigned | updated | others) & index.found.keys() - self._unnamed):
             path, _ = index.found[id_]
-            was_changed = id_ in updated or path in lifted
+            was_changed = id_ in updated or path in lifted or id_ in self._intruders
             if not (was_changed or (path in done.desired and done.desired[path].exclusive)):
                 continue
             sent = self.runtime.sent(id_) or previous.get(id_)
             if sent is None and path in lifted:
                 sent = QUOTA_LIFTED
+            elif sent is None and id_ in self._intruders:
+                sent = NO_CHANGE
             update = resources_to_send(done.desired, done.tree, path, sent)
             if update is not None and (update.are_new or id_ not in previous):
                 quota_us = self.cfs_quota.runtime_quota_us(path, sent.quota_us if sent else 0)

@@ -33,6 +33,9 @@ start is acknowledged, and lost."""
 QUOTA_LIFTED: Final = ContainerResources(CpuSet(), quota_us=UNLIMITED_QUOTA)
 """What the runtime may have from an earlier process of ours: no CFS limit."""
 
+NO_CHANGE: Final = ContainerResources(CpuSet())
+"""What this process sent for a container that the runtime may have a set for from others."""
+
 NOTHING: Final[Mapping[str, ContainerResources]] = MappingProxyType({})
 
 

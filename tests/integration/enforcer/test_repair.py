@@ -118,6 +118,23 @@ async def test_an_update_of_a_shared_container_leaves_it_in_the_pool(
     assert await kubelet.remembered(other) == ""
 
 
+async def test_a_set_that_a_static_kubelet_left_in_the_runtime_returns_once(
+    node: Node, kubelet: Kubelet, exclusive: tuple[Pod, str]
+) -> None:
+    """The kubelet sent one for each shared container, before its policy became none."""
+    pod, _ = exclusive
+    other = await kubelet.run(pod, "sidecar")
+    cgroup = f"{pod.cgroup}/{other}"
+    await eventually(lambda: cpus_of(cgroup) == "0")
+    await kubelet.update(other, pb.LinuxContainerResources(cpuset_cpus="0-1"))
+    await eventually(lambda: cpus_of(cgroup) == "0", "the repair")
+    await eventually(lambda: node.status["driftCauses"] == {"Intrusion": 1}, "the count")
+    await kubelet.until_remembered(other, "0")
+    with sampled(cgroup) as seen:
+        await kubelet.update(other, pb.LinuxContainerResources(cpu_shares=512))
+    assert seen == {"0"}
+
+
 async def test_the_runtimes_record_does_not_move_a_former_exclusive_container_back(
     node: Node, kubelet: Kubelet, exclusive: tuple[Pod, str]
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from numapin_api.topology import Topology
 from numapin_enforcer.hardware.discovery import discover
+from support.fakes.background_node import Node
 from support.fakes.runtime import FakeRuntime
 
 CPU = "sys/devices/system/cpu"
@@ -103,3 +104,16 @@ async def start() -> AsyncIterator[Callable[[Awaitable[None]], None]]:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@pytest.fixture
+async def node(
+    tmp_path: Path,
+    runtime: FakeRuntime,
+    wake: asyncio.Event,
+    start: Callable[[Awaitable[None]], None],
+) -> Node:
+    """A node whose background updates run beside the test."""
+    made = Node(tmp_path, runtime, wake)
+    made.start(start)
+    return made

@@ -12,9 +12,7 @@ from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cfs_quota.updater import UNLIMITED_US
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
-from numapin_enforcer.cgroups.outside import OutsideCgroup
 from numapin_enforcer.cgroups.write import Write
-from numapin_enforcer.runtime.container_names import LISTED_WITHIN_SECONDS
 from numapin_enforcer.runtime.interface import (
     ContainerResources,
     CriUnavailableError,
@@ -39,18 +37,6 @@ from support.fakes.background_node import (
 from support.fakes.runtime import FakeRuntime
 
 
-@pytest.fixture
-async def node(
-    tmp_path: Path,
-    runtime: FakeRuntime,
-    wake: asyncio.Event,
-    start: Callable[[Awaitable[None]], None],
-) -> Node:
-    made = Node(tmp_path, runtime, wake)
-    made.start(start)
-    return made
-
-
 async def test_the_runtime_is_asked_for_the_names_of_assigned_pods(node: Node) -> None:
     complete: list[bool] = []
     for _ in range(2):
@@ -58,34 +44,6 @@ async def test_the_runtime_is_asked_for_the_names_of_assigned_pods(node: Node) -
         complete.append(node.background.names_complete)
     assert complete == [False, True]
     assert node.background.names.known == {ID: "c"}
-
-
-async def test_a_runtime_that_does_not_know_a_running_container_is_reported(node: Node) -> None:
-    """CRI-O or cri-dockerd beside containerd: another runtime answers on the socket."""
-    del node.runtime.known[ID]
-    await node.enforce(CPU_3)
-    assert node.reasons() == ([], [])
-    await node.clock.advance(LISTED_WITHIN_SECONDS)
-    await node.make_pass(CPU_3)
-    (obstacle,) = node.background.report(0).stalled
-    assert obstacle.reason == "ContainerUnknown"
-    assert f"({ID[:13]} of pod d/p is one)" in obstacle.message
-    node.model.leave(CONTAINER)
-    await node.make_pass(CPU_3)
-    assert node.reasons() == ([], [])
-    node.model.enter(CONTAINER)
-    node.runtime.has(ID, "c")
-    await node.clock.advance(LISTED_WITHIN_SECONDS)
-    await node.make_pass(CPU_3)
-    assert node.reasons() == ([], [])
-
-
-async def test_containers_outside_of_the_kubelets_cgroups_are_reported(node: Node) -> None:
-    stray, cgroup = "e" * 64, OutsideCgroup(f"k8s.io/{'e' * 64}", ALL)
-    node.runtime.has(stray, "stray")
-    node.elsewhere[stray] = cgroup
-    await node.enforce(CPU_3)
-    assert node.background.report(0).outside == (cgroup,)
 
 
 async def test_the_runtime_is_sent_exclusive_cpus_after_the_kernel(node: Node) -> None:
