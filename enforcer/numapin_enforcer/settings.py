@@ -32,7 +32,7 @@ runs again."""
 _STANDBY_EPILOG: Final = """\
 Every option can be set in the environment instead: NUMAPIN_ and its name in capitals, such as
 NUMAPIN_STATE_DIR; the node's name also as NODE_NAME. An option on the command line wins. The
-options must be the same as the enforcer's."""
+other options must be the same as the enforcer's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +48,13 @@ class NodeSettings:
     run_dir: Path | None
     kubelet_state_dir: Path
     log_format: Literal["text", "json"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandbySettings(NodeSettings):
+    """The settings of the standby."""
+
+    ready_file: Path | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +150,13 @@ _RUNNING: Final = (
         metavar="SECONDS",
     ),
 )
+_READY_FILE: Final = Option(
+    "--ready-file",
+    None,
+    "a file that exists while this process stands by or fences, for a readiness probe",
+    type=Path,
+    metavar="FILE",
+)
 _LOG_FORMAT: Final = Option(
     "--log-format",
     "text",
@@ -178,7 +192,7 @@ def parse_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> 
 
 def parse_standby_settings(
     arguments: Sequence[str], environment: Mapping[str, str]
-) -> NodeSettings:
+) -> StandbySettings:
     """Read the standby's command line and environment.
 
     Raises:
@@ -191,10 +205,10 @@ def parse_standby_settings(
     parser.add_version(lambda: f"{program} {_version()}")
     parser.add(_NODE_NAME, group="the cluster")
     parser.add(*_HOST, group="the host")
-    parser.add(_LOG_FORMAT, group="running")
+    parser.add(_READY_FILE, _LOG_FORMAT, group="running")
     options = parser.parse(arguments)
     _need_node_name(parser, options)
-    return NodeSettings(**options)
+    return StandbySettings(**options)
 
 
 def _version() -> str:

@@ -36,10 +36,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     signal.signal(signal.SIGALRM, partial(_check, settings.kubelet_state_dir))
     signal.setitimer(signal.ITIMER_REAL, OUTDATED_SECONDS, OUTDATED_SECONDS)
     raise_priority()
+    ready = settings.ready_file
     try:
-        Standby(settings).run()
+        _remove(ready)  # of a process that was killed
+        standby = Standby(settings)
+        if ready is not None:
+            ready.touch()
+        standby.run()
     except _EXPECTED as error:
         sys.exit(f"numapin-standby: {error}")
+    finally:
+        _remove(ready)
+
+
+def _remove(ready_file: Path | None) -> None:
+    if ready_file is not None:
+        ready_file.unlink(missing_ok=True)
 
 
 def _end(*_: object) -> None:

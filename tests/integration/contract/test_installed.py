@@ -155,6 +155,34 @@ def test_an_enforcer_whose_token_names_no_node_writes_nothing(
         _patch_status(installed, assignment, nameless)
 
 
+def test_an_enforcer_of_another_namespace_writes_its_own_status_only(
+    installed: Kubectl, assignment: str
+) -> None:
+    """An overlay may rename the namespace and the accounts; the admission policy still matches."""
+    for name in ("elsewhere", "numapin-enforcer-of-operators"):
+        installed("create", "namespace", name)
+        account, operator = "my-numapin-enforcer-2", "my-operator"
+        try:
+            for one in (account, operator):
+                user = f"system:serviceaccount:{name}:{one}"
+                installed("create", "serviceaccount", one, f"--namespace={name}")
+                installed(
+                    "create",
+                    "clusterrolebinding",
+                    one,
+                    "--clusterrole=cluster-admin",
+                    f"--user={user}",
+                )
+            token = installed("create", "token", account, f"--namespace={name}").strip()
+            with pytest.raises(LabError, match="this token names no node"):
+                _patch_status(installed, assignment, f"--token={token}")
+            token = installed("create", "token", operator, f"--namespace={name}").strip()
+            _patch_status(installed, assignment, f"--token={token}")
+        finally:
+            installed("delete", "clusterrolebinding", account, operator, "--ignore-not-found")
+            installed("delete", "namespace", name, "--wait=false")
+
+
 def test_the_operator_decides_and_cannot_reach_further(installed: Kubectl, assignment: str) -> None:
     operator = f"--token={_token(installed, OPERATOR_SERVICE_ACCOUNT)}"
     body = installed.get("na", assignment)

@@ -1,6 +1,6 @@
 """The manifests start our programs with flags that these programs have."""
 
-import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from numapin_api import names
+from numapin_enforcer.node.kubelet_checkpoint import STATE_FILE
 from numapin_enforcer.settings import parse_settings as parse_enforcer
 from numapin_enforcer.settings import parse_standby_settings
 from numapin_lab.controlplane.kubectl import Kubectl
@@ -16,22 +17,48 @@ from numapin_operator.settings import parse_settings as parse_operator
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.fixture(scope="module", params=["default", "crio"])
-def rendered(
-    installed: Kubectl, request: pytest.FixtureRequest
-) -> dict[tuple[str, str], dict[str, Any]]:
+OVERLAYS = ROOT / "manifests" / "overlays"
+
+KUBELET = "/var/lib/kubelet"
+SNAP = "/var/snap/microk8s/common"
+
+LAYOUTS = {
+    "default": ("/run/containerd/containerd.sock", KUBELET),
+    "crio": ("/run/crio/crio.sock", KUBELET),
+    "k0s": ("/run/k0s/containerd.sock", "/var/lib/k0s/kubelet"),
+    "k3s": ("/run/k3s/containerd/containerd.sock", KUBELET),
+    "kind": ("/run/containerd/containerd.sock", KUBELET),
+    "microk8s": (f"{SNAP}/run/containerd.sock", f"{SNAP}/var/lib/kubelet"),
+}
+"""Where the socket of the container runtime and the kubelet's root folder are on the host."""
+
+Rendered = dict[tuple[str, str], dict[str, Any]]
+
+
+def render(kubectl: Kubectl, overlay: Path) -> Rendered:
     """What `kubectl apply -k` applies, by kind and name."""
-    text = installed("kustomize", str(ROOT / "manifests" / "overlays" / request.param))
+    text = kubectl("kustomize", str(overlay))
     return {(one["kind"], one["metadata"]["name"]): one for one in yaml.safe_load_all(text) if one}
 
 
-def _container(rendered: dict[tuple[str, str], dict[str, Any]], kind: str, name: str) -> Any:
+@pytest.fixture(scope="module", params=LAYOUTS)
+def overlay(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.fixture(scope="module")
+def rendered(installed: Kubectl, overlay: str) -> Rendered:
+    return render(installed, OVERLAYS / overlay)
+
+
+def _container(rendered: Rendered, kind: str, name: str) -> Any:
     (container,) = rendered[kind, name]["spec"]["template"]["spec"]["containers"]
     return container
 
 
 def test_the_programs_take_the_flags_they_are_given(
-    rendered: dict[tuple[str, str], dict[str, Any]],
+    rendered: Rendered,
 ) -> None:
     operator = _container(rendered, "Deployment", "numapin-operator")
     given = [one.replace("$(POD_NAMESPACE)", names.NAMESPACE) for one in operator["args"]]
@@ -48,7 +75,7 @@ def test_the_programs_take_the_flags_they_are_given(
 
 
 def test_the_standby_reads_the_enforcers_local_copy(
-    rendered: dict[tuple[str, str], dict[str, Any]],
+    rendered: Rendered,
 ) -> None:
     both = ("numapin-enforcer", "numapin-standby")
     pods = [rendered["DaemonSet", name]["spec"]["template"]["spec"] for name in both]
@@ -57,7 +84,7 @@ def test_the_standby_reads_the_enforcers_local_copy(
     settings = parse_standby_settings(standby["args"], {"NODE_NAME": "n"})
     assert parse_enforcer(enforcer["args"], {"NODE_NAME": "n"}).state_dir == settings.state_dir
     assert standby["image"] == enforcer["image"]
-    assert mounts[1].keys() == {"cgroup", "state", "run", "cpu-manager-state"}
+    assert mounts[1].keys() == {"cgroup", "state", "run", "cpu-manager-state", "tmp"}
     for volume in pods[1]["volumes"]:
         assert volume in pods[0]["volumes"]
     assert mounts[1]["state"]["mountPath"] == str(settings.state_dir)
@@ -66,8 +93,84 @@ def test_the_standby_reads_the_enforcers_local_copy(
     assert not pods[1]["automountServiceAccountToken"]
 
 
+def test_the_programs_find_what_the_host_has(overlay: str, rendered: Rendered) -> None:
+    """Each option that names a file of the host is mounted from where that host has it."""
+    socket, kubelet = LAYOUTS[overlay]
+    given = _container(rendered, "DaemonSet", "numapin-enforcer")["args"]
+    enforcer = parse_enforcer(given, {"NODE_NAME": "n"})
+    given = _container(rendered, "DaemonSet", "numapin-standby")["args"]
+    standby = parse_standby_settings(given, {"NODE_NAME": "n"})
+    assert enforcer.cri_socket is not None
+    assert _on_host(rendered, "numapin-enforcer", enforcer.cri_socket) == socket
+    for name, settings in (("numapin-enforcer", enforcer), ("numapin-standby", standby)):
+        checkpoint = settings.kubelet_state_dir / STATE_FILE
+        assert _on_host(rendered, name, checkpoint) == f"{kubelet}/{STATE_FILE}"
+        assert _on_host(rendered, name, settings.cgroupfs) == "/sys/fs/cgroup"
+        assert settings.cgroup_root == ("/kubelet" if overlay == "kind" else "/")
+
+
+def _on_host(rendered: Rendered, daemon_set: str, path: Path) -> str:
+    """Where a file of a container is on the host."""
+    pod = rendered["DaemonSet", daemon_set]["spec"]["template"]["spec"]
+    volumes = {one["name"]: one.get("hostPath", {}).get("path") for one in pod["volumes"]}
+    (container,) = pod["containers"]
+    (mount,) = (one for one in container["volumeMounts"] if path.is_relative_to(one["mountPath"]))
+    return str(Path(volumes[mount["name"]]) / path.relative_to(mount["mountPath"]))
+
+
+def test_an_upgrade_leaves_no_node_without_a_standby(rendered: Rendered) -> None:
+    """The last one is deleted when the next one says that it stands by."""
+    spec = rendered["DaemonSet", "numapin-standby"]["spec"]
+    strategy = spec["updateStrategy"]["rollingUpdate"]
+    assert strategy["maxUnavailable"] == 0
+    assert strategy["maxSurge"] == "10%"
+    container = _container(rendered, "DaemonSet", "numapin-standby")
+    settings = parse_standby_settings(container["args"], {"NODE_NAME": "n"})
+    assert settings.ready_file is not None
+    assert " ".join(container["readinessProbe"]["exec"]["command"]) == "test -e /tmp/ready"
+    assert str(settings.ready_file) == "/tmp/ready"
+    (mount,) = (one for one in container["volumeMounts"] if one["mountPath"] == "/tmp")
+    assert not mount.get("readOnly")
+    volumes = spec["template"]["spec"]["volumes"]
+    assert {"name": mount["name"], "emptyDir": {}} in volumes, "of each pod's own"
+
+
+@pytest.mark.parametrize("overlay", ["default", "k3s", "crio"], scope="module")
+def test_selinux_lets_both_programs_reach_the_host(
+    installed: Kubectl, overlay: str, tmp_path: Path
+) -> None:
+    component = "" if overlay == "crio" else f"components: [{_seen_from(tmp_path, SELINUX)}]\n"
+    rendered = render(installed, _overlay_of(tmp_path, OVERLAYS / overlay, component))
+    for name in ("numapin-enforcer", "numapin-standby"):
+        pod = rendered["DaemonSet", name]["spec"]["template"]["spec"]
+        assert pod["securityContext"]["seLinuxOptions"] == {"type": "spc_t"}
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    operator = rendered["Deployment", "numapin-operator"]["spec"]["template"]["spec"]
+    assert "seLinuxOptions" not in operator["securityContext"]
+
+
+SELINUX = ROOT / "manifests" / "components" / "selinux"
+
+
+def _overlay_of(folder: Path, base: Path, more: str) -> Path:
+    """An overlay that an administrator writes."""
+    text = f"resources: [{_seen_from(folder, base)}]\n{more}"
+    (folder / "kustomization.yaml").write_text(text)
+    return folder
+
+
+def _seen_from(folder: Path, other: Path) -> str:
+    return os.path.relpath(other, folder)
+
+
+def test_another_namespace_changes_everything(installed: Kubectl, tmp_path: Path) -> None:
+    overlay = _overlay_of(tmp_path, OVERLAYS / "default", "namespace: elsewhere\n")
+    text = installed("kustomize", str(overlay))
+    assert names.NAMESPACE not in text
+
+
 def test_the_names_are_those_of_the_contract(
-    rendered: dict[tuple[str, str], dict[str, Any]],
+    rendered: Rendered,
 ) -> None:
     for account in (names.OPERATOR_SERVICE_ACCOUNT, names.ENFORCER_SERVICE_ACCOUNT):
         assert rendered["ServiceAccount", account]["metadata"]["namespace"] == names.NAMESPACE
@@ -76,12 +179,12 @@ def test_the_names_are_those_of_the_contract(
     )
     assert leases["resourceNames"] == [names.LEADER_LEASE]
     policy = rendered["ValidatingAdmissionPolicy", "numapin-enforcer-own-node"]
-    account = f"system:serviceaccount:{names.NAMESPACE}:{names.ENFORCER_SERVICE_ACCOUNT}"
-    assert account in json.dumps(policy["spec"]["matchConditions"])
+    account = f'contains("{names.ENFORCER_SERVICE_ACCOUNT}")'
+    assert account in policy["spec"]["matchConditions"][0]["expression"]
 
 
 def test_one_operator_stays_when_nodes_are_drained(
-    rendered: dict[tuple[str, str], dict[str, Any]],
+    rendered: Rendered,
 ) -> None:
     deployment = rendered["Deployment", "numapin-operator"]["spec"]
     budget = rendered["PodDisruptionBudget", "numapin-operator"]["spec"]
@@ -96,19 +199,20 @@ def test_one_operator_stays_when_nodes_are_drained(
 
 
 def test_probes_wait_longer_than_a_second(
-    rendered: dict[tuple[str, str], dict[str, Any]],
+    rendered: Rendered,
 ) -> None:
     """A busy machine may need that long, and a restart would not help it."""
     operator = _container(rendered, "Deployment", "numapin-operator")
     enforcer = _container(rendered, "DaemonSet", "numapin-enforcer")
     assert "startupProbe" in operator
-    for container in (operator, enforcer):
+    standby = _container(rendered, "DaemonSet", "numapin-standby")
+    for container in (operator, enforcer, standby):
         probes = [value for name, value in container.items() if name.endswith("Probe")]
-        assert len(probes) >= 2
+        assert probes
         assert all(probe["timeoutSeconds"] >= 5 for probe in probes)
 
 
-def test_nothing_is_privileged(rendered: dict[tuple[str, str], dict[str, Any]]) -> None:
+def test_nothing_is_privileged(rendered: Rendered) -> None:
     allowed = {
         ("Deployment", "numapin-operator"): [],
         ("DaemonSet", "numapin-enforcer"): ["DAC_OVERRIDE", "SYS_NICE"],

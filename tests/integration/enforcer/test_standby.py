@@ -117,6 +117,26 @@ async def test_a_standby_that_starts_after_the_enforcer_died_still_fences(
     assert cpus_of(exclusive[1]) == "1"
 
 
+async def test_a_node_is_fenced_at_each_moment_while_both_are_upgraded(
+    node: Node, kubelet: Kubelet, exclusive: tuple[Pod, str], tmp_path: Path
+) -> None:
+    """The last standby is deleted when the next one is ready; the enforcer at any time."""
+    old, new = tmp_path / "old-ready", tmp_path / "new-ready"
+    new.touch()  # left by a process that was killed
+    last = await node.stand_by(**{"ready-file": str(old)})
+    await eventually(old.exists)
+    await node.stop(signal.SIGKILL)
+    await standing_in(node)
+    following = await node.stand_by(**{"ready-file": str(new)})
+    await eventually(new.exists)
+    await end(last, signal.SIGKILL)
+    pod = await kubelet.run_pod("new")
+    assert await first_words(kubelet, pod) == "0"
+    assert cpus_of(exclusive[1]) == "1"
+    assert await end(following) == 0
+    assert not new.exists()
+
+
 async def test_cpusets_widened_by_others_are_narrowed_again(
     node: Node, kubelet: Kubelet, exclusive: tuple[Pod, str]
 ) -> None:
