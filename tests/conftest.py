@@ -18,6 +18,7 @@ from numapin_lab.processes.ports import choose
 from numapin_lab.vm.kernel import provide_kernel
 from numapin_lab.vm.machine import QEMU, QEMU_REMEDY, VirtualMachine
 from numapin_lab.vm.snapshot import provide_snapshot
+from support.real.audit import audit_flags
 from support.real.containerd import private_runtime
 
 # Where the control plane is that runs outside the virtual machine: folder and port.
@@ -58,14 +59,15 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
     """A real etcd and kube-apiserver with nothing in them but the `default` service account.
 
     `.server`, `.ca`, `.admin_token`, `.kubeconfig`, `.ports` say how to reach it; `.kubectl(...)`
-    and `.api` act as its administrator.
+    and `.api` act as its administrator. support.real.audit reads what our programs asked.
     """
     programs = {name: found.path for name, found in provide(CONTROL_PLANE).items()}
     if OUTSIDE in os.environ:
         yield _outside(programs, *os.environ[OUTSIDE].split())
         return
     folder = tmp_path_factory.mktemp("control-plane")
-    plane = ControlPlane(folder, ControlPlanePorts(*choose(3)), programs)
+    ports = ControlPlanePorts(*choose(3))
+    plane = ControlPlane(folder, ports, programs, flags=audit_flags(folder))
     try:
         plane.start()
         yield plane

@@ -3,6 +3,7 @@
 import json
 import secrets
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.names import ENFORCER_SERVICE_ACCOUNT, NAMESPACE, OPERATOR_SERVICE_ACCOUNT
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_lab.controlplane.kubectl import Kubectl
+from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.errors import LabError
 
 ROOT = Path(__file__).parents[3]
@@ -32,6 +34,7 @@ SPEC = {
 STATUS = {
     "pools": {"reserved": "0", "shared": "0-1", "exclusive": "2-3"},
     "driftCount": 7,
+    "lastPassTime": "2026-01-01T00:00:00Z",
     "cgroup": {"version": 2, "driver": "systemd"},
     "runtime": {"name": "containerd", "version": "2.1"},
     "conditions": [
@@ -75,16 +78,24 @@ def _patch_status(kubectl: Kubectl, name: str, *who: str) -> str:
     return kubectl("patch", "na", name, "--subresource=status", "--type=merge", "-p", patch, *who)
 
 
+def _report(plane: ControlPlane, name: str, token: str) -> None:
+    """Write a status as an enforcer does; kubectl would read it first."""
+    kind = {"apiVersion": "numapin.io/v1alpha1", "kind": "NodeAssignment"}
+    path = f"/apis/numapin.io/v1alpha1/nodeassignments/{name}/status?fieldManager=t&force=true"
+    body = {**kind, "metadata": {"name": name}, "status": STATUS}
+    replace(plane.api, token=token).request("PATCH", path, body)
+
+
 def test_get_nodeassignments_shows_policy_mode_and_counts(
     installed: Kubectl, assignment: str
 ) -> None:
     _patch_status(installed, assignment)
     head, row = installed("get", "na", assignment).splitlines()
-    columns = "NAME POLICY MODE EXCLUSIVE SHARED RESERVED DRIFT READY AGE"
+    columns = "NAME POLICY MODE EXCLUSIVE SHARED RESERVED DRIFT READY LAST PASS AGE"
     assert " ".join(head.split()) == columns
-    assert row.split()[:-1] == [assignment, "fast", "Static", "2-3", "0-1", "0", "7", "True"]
+    assert row.split()[:-2] == [assignment, "fast", "Static", "2-3", "0-1", "0", "7", "True"]
     wide = installed("get", "na", assignment, "-o", "wide").splitlines()[1]
-    assert wide.split()[9:] == ["2", "systemd", "containerd", "2.1", "as", "it", "should", "be"]
+    assert wide.split()[10:] == ["2", "systemd", "containerd", "2.1", "as", "it", "should", "be"]
 
 
 def test_what_the_server_stores_reads_back_as_the_models(
@@ -121,19 +132,22 @@ def _token(kubectl: Kubectl, account: str, *bound: str) -> str:
     return kubectl("create", "token", account, f"--namespace={NAMESPACE}", *bound).strip()
 
 
-def test_an_enforcer_writes_its_own_status_only(installed: Kubectl, assignment: str) -> None:
+def test_an_enforcer_writes_its_own_status_only(
+    control_plane: ControlPlane, installed: Kubectl, assignment: str
+) -> None:
     node = installed.get("node", assignment)["metadata"]["uid"]
     bound = (
         f"--bound-object-name={assignment}",
         "--bound-object-kind=Node",
         f"--bound-object-uid={node}",
     )
-    mine = f"--token={_token(installed, ENFORCER_SERVICE_ACCOUNT, *bound)}"
-    _patch_status(installed, assignment, mine)
+    token = _token(installed, ENFORCER_SERVICE_ACCOUNT, *bound)
+    mine = f"--token={token}"
+    _report(control_plane, assignment, token)
     installed("create", "-f", "-", text=_manifest("another", "NodeAssignment", SPEC))
     try:
         with pytest.raises(LabError, match=f"{assignment} may not write the status of .*another"):
-            _patch_status(installed, "another", mine)
+            _report(control_plane, "another", token)
     finally:
         installed("delete", "na", "another")
     for attempt in (
@@ -148,11 +162,11 @@ def test_an_enforcer_writes_its_own_status_only(installed: Kubectl, assignment: 
 
 
 def test_an_enforcer_whose_token_names_no_node_writes_nothing(
-    installed: Kubectl, assignment: str
+    control_plane: ControlPlane, installed: Kubectl, assignment: str
 ) -> None:
-    nameless = f"--token={_token(installed, ENFORCER_SERVICE_ACCOUNT)}"
+    nameless = _token(installed, ENFORCER_SERVICE_ACCOUNT)
     with pytest.raises(LabError, match="this token names no node"):
-        _patch_status(installed, assignment, nameless)
+        _report(control_plane, assignment, nameless)
 
 
 def test_an_enforcer_of_another_namespace_writes_its_own_status_only(

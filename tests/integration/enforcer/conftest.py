@@ -6,31 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from numapin_lab.controlplane.api import AnswerError
+from numapin_api.names import ENFORCER_SERVICE_ACCOUNT, NAMESPACE
+from numapin_lab.controlplane.installation import install
 from numapin_lab.controlplane.servers import ControlPlane
+from numapin_lab.controlplane.service_accounts import ServiceAccount, log_in
 from numapin_lab.node.containerd import Runtime
-from numapin_lab.processes.daemons import wait_until
 from numapin_lab.processes.ports import choose
-from support.real.enforcer_node import PATH, Node, assigned, spec
+from support.real.enforcer_node import Node, assigned, spec
 from support.real.played_kubelet import Kubelet, Pod
 from support.real.waiting import eventually
 
-CRDS = Path(__file__).parents[3] / "crds"
-SERVED_SECONDS = 120
+NODE = {"apiVersion": "v1", "kind": "Node"}
 
 
 @pytest.fixture(scope="session")
 def contract(control_plane: ControlPlane) -> ControlPlane:
-    """The API server with our CRDs installed."""
-    control_plane.kubectl("apply", "--server-side", "-k", str(CRDS))
-
-    def served() -> bool:
-        try:
-            return control_plane.api.exists(PATH)
-        except AnswerError:  # "storage is (re)initializing"
-            return False
-
-    wait_until(served, "our kinds", SERVED_SECONDS)
+    """The API server with all of numapin but its pods."""
+    install(control_plane)
     return control_plane
 
 
@@ -48,10 +40,12 @@ async def kubelet(containerd: Runtime, tmp_path: Path) -> AsyncIterator[Kubelet]
 
 @pytest.fixture
 async def node(contract: ControlPlane, kubelet: Kubelet, tmp_path: Path) -> AsyncIterator[Node]:
-    """The node; its enforcer is not started yet."""
+    """The node; its enforcer is not started yet, and will have the rights of its role only."""
     name = f"node-{secrets.token_hex(4)}"
+    contract.api.create("/api/v1/nodes", NODE | {"metadata": {"name": name}})
+    account = ServiceAccount(NAMESPACE, ENFORCER_SERVICE_ACCOUNT, name)
     options = {
-        "kubeconfig": str(contract.kubeconfig),
+        "kubeconfig": str(log_in(contract, account, tmp_path / "login")),
         "cri-socket": str(kubelet.runtime.socket),
         "cgroup-root": kubelet.root,
         "state-dir": str(tmp_path / "state"),

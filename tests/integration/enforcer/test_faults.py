@@ -232,7 +232,10 @@ async def test_a_kubeconfig_that_the_api_server_rejects_is_reported(
     _, cgroup = exclusive
     await node.stop()
     write_cpus(cgroup, "0-1")
-    await node.start(kubeconfig=_edited(node, tmp_path, node.api.token, "somebody-else"))
+    (tmp_path / "wrong-token").write_text("somebody-else")
+    token = str(tmp_path / "login" / "token")
+    wrong = _edited(node, tmp_path, token, str(tmp_path / "wrong-token"))
+    await node.start(kubeconfig=wrong)
     await eventually(lambda: cpus_of(cgroup) == "1")
     await eventually(lambda: "401" in node.probe("readyz")[1])
 

@@ -1,42 +1,57 @@
 """A real API server with numapin installed, and the operator as a process of its own."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from numapin_client.client import connect
 from numapin_client.login.kubeconfig import kubeconfig_login
-from numapin_lab.controlplane.servers import ControlPlane
+from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
+from numapin_lab.processes.ports import choose
 from numapin_operator.api_server import ApiCluster
 from support.real.operator_world import OperatorProcess, RealWorld
 
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.fixture(scope="session")
-def installed_plane(control_plane: ControlPlane) -> ControlPlane:
-    """The control plane with the manifests that users apply."""
-    kubectl = control_plane.kubectl
+def installed(plane: ControlPlane) -> ControlPlane:
+    """A control plane with the manifests that users apply."""
+    kubectl = plane.kubectl
     kubectl("apply", "--server-side", "-k", str(ROOT / "manifests" / "overlays" / "default"))
-    kubectl(
-        "wait",
-        "--for=condition=Established",
-        "crd",
-        "-l",
-        "app.kubernetes.io/name=numapin",
-        "--timeout=120s",
-    )
+    ours = ("-l", "app.kubernetes.io/name=numapin")
+    kubectl("wait", "--for=condition=Established", "crd", *ours, "--timeout=120s")
     # It retries while the API server still prepares to store them.
     kubectl("get", "nodeassignments,cpupolicies")
-    return control_plane
+    return plane
 
 
-@pytest.fixture
-async def world(installed_plane: ControlPlane, tmp_path: Path) -> AsyncIterator[RealWorld]:
-    """Users, kubelets and enforcers."""
-    async with connect(kubeconfig_login(str(installed_plane.kubeconfig))) as admin:
-        made = RealWorld(installed_plane, tmp_path, admin)
+@pytest.fixture(scope="session")
+def installed_plane(control_plane: ControlPlane) -> ControlPlane:
+    """The control plane of all tests with numapin on it."""
+    return installed(control_plane)
+
+
+@pytest.fixture(scope="module")
+def breakable_plane(
+    control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """One of a module's own, which its tests may stop and restore."""
+    folder = tmp_path_factory.mktemp("breakable")
+    plane = ControlPlane(folder, ControlPlanePorts(*choose(3)), control_plane.programs)
+    try:
+        plane.start()
+        yield installed(plane)
+    finally:
+        plane.stop()
+
+
+@asynccontextmanager
+async def world_on(plane: ControlPlane, folder: Path) -> AsyncIterator[RealWorld]:
+    """Users, kubelets and enforcers on a control plane."""
+    async with connect(kubeconfig_login(str(plane.kubeconfig))) as admin:
+        made = RealWorld(plane, folder, admin)
         login = kubeconfig_login(str(made.operator_kubeconfig))
         api = await made.stack.enter_async_context(connect(login))
         made.cluster = ApiCluster(api, "test")
@@ -44,6 +59,22 @@ async def world(installed_plane: ControlPlane, tmp_path: Path) -> AsyncIterator[
             yield made
         finally:
             await made.clear()
+
+
+@pytest.fixture
+async def world(installed_plane: ControlPlane, tmp_path: Path) -> AsyncIterator[RealWorld]:
+    """Users, kubelets and enforcers."""
+    async with world_on(installed_plane, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def breakable_world(
+    breakable_plane: ControlPlane, tmp_path: Path
+) -> AsyncIterator[RealWorld]:
+    """The same on a control plane that the test may stop and restore."""
+    async with world_on(breakable_plane, tmp_path) as made:
+        yield made
 
 
 @pytest.fixture

@@ -7,35 +7,24 @@ import shutil
 import signal
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from numapin_client.client import connect
-from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import NODE_ASSIGNMENTS, Key, Resource
-from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
-from numapin_lab.processes.daemons import kill
-from numapin_lab.processes.ports import choose
+from numapin_lab.controlplane.servers import ControlPlane
+from numapin_lab.processes.daemons import Daemon, kill
 from support.real.operator_world import OperatorProcess, RealWorld, until
-
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
-def own_plane(control_plane: ControlPlane, tmp_path: Path) -> Iterator[ControlPlane]:
-    """A control plane that the test may break."""
-    plane = ControlPlane(tmp_path / "plane", ControlPlanePorts(*choose(3)), control_plane.programs)
-    try:
-        plane.start()
-        overlay = ROOT / "manifests" / "overlays" / "default"
-        plane.kubectl("apply", "--server-side", "-k", str(overlay))
-        plane.kubectl("wait", "--for=condition=Established", "crd", "--all")
-        plane.kubectl("get", "nodeassignments,cpupolicies")
-        yield plane
-    finally:
-        plane.stop()
+async def operator(breakable_world: RealWorld, tmp_path: Path) -> AsyncIterator[OperatorProcess]:
+    process = OperatorProcess(breakable_world.operator_kubeconfig, tmp_path, hasty=True)
+    await process.start()
+    yield process
+    assert await process.stop() == 0, process.log.read_text()[-4000:]
 
 
 def restart(plane: ControlPlane) -> None:
@@ -44,6 +33,18 @@ def restart(plane: ControlPlane) -> None:
     assert apiserver is not None
     kill(apiserver)
     plane.start()
+
+
+@contextmanager
+def paused(daemon: Daemon) -> Iterator[None]:
+    """Stop a program for the moment: its files are then as after a kill."""
+    pid = daemon.pid()
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 def forget_history(plane: ControlPlane) -> None:
@@ -60,18 +61,11 @@ def ask_etcd(plane: ControlPlane, what: str, body: dict[str, object]) -> Any:
         return json.load(answer)
 
 
-@pytest.fixture
-async def world(own_plane: ControlPlane, tmp_path: Path) -> AsyncIterator[RealWorld]:
-    async with connect(kubeconfig_login(str(own_plane.kubeconfig))) as admin:
-        made = RealWorld(own_plane, tmp_path, admin)
-        yield made
-        await made.stack.aclose()
-
-
 async def test_a_deletion_while_history_was_lost_is_noticed(
-    world: RealWorld, operator: OperatorProcess
+    breakable_world: RealWorld, operator: OperatorProcess
 ) -> None:
     """kopf never reports it: its watch is refused with 410, and it lists what is left."""
+    world = breakable_world
     kept, bereft = (await world.add_node("kept")).name, (await world.add_node("bereft")).name
     await world.put_policy({"reserved": {"count": 2}}, "policy")
     for node in (kept, bereft):
@@ -108,9 +102,10 @@ LOST_WRITES = 300
 
 
 async def test_an_etcd_restored_from_a_backup_is_noticed(
-    world: RealWorld, operator: OperatorProcess
+    breakable_world: RealWorld, operator: OperatorProcess
 ) -> None:
     """Versions start again below those that were seen, and so do those of each later edit."""
+    world = breakable_world
     data, backup = world.plane.etcd.folder / "data", world.folder / "backup"
     node = (await world.add_node("node")).name
     await world.put_policy({"reserved": {"count": 2}}, "policy")
@@ -121,9 +116,8 @@ async def test_an_etcd_restored_from_a_backup_is_noticed(
         return bool(((await world.spec(node)).get("pools") or {}).get("reserved") == cpus)
 
     await until(lambda: reserves("0-1"), operator.log)
-    await asyncio.to_thread(world.plane.stop)
-    shutil.copytree(data, backup)
-    await asyncio.to_thread(world.plane.start)
+    with paused(world.plane.etcd):
+        await asyncio.to_thread(shutil.copytree, data, backup)
     for number in range(LOST_WRITES):
         body = {"metadata": {"name": f"m{number}", "namespace": "default"}}
         await world.admin.create(CONFIG_MAPS, body)

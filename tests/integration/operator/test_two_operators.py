@@ -38,7 +38,8 @@ async def test_the_other_operator_takes_over_when_the_leader_ends(
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
     first, second = (
-        OperatorProcess(world.operator_kubeconfig, tmp_path / name) for name in ("first", "second")
+        OperatorProcess(world.operator_kubeconfig, tmp_path / name, hasty=True)
+        for name in ("first", "second")
     )
     try:
         await first.start("--leader-elect")
@@ -67,11 +68,11 @@ async def test_a_new_leader_whose_watches_are_late_takes_nothing_for_gone(
     """A node and a pod that it has not seen: their predecessor's assignment stays as it is."""
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
-    first = OperatorProcess(world.operator_kubeconfig, tmp_path / "first")
+    first = OperatorProcess(world.operator_kubeconfig, tmp_path / "first", hasty=True)
     async with holding_proxy(kubeconfig_login(str(world.operator_kubeconfig))) as proxy:
         kubeconfig = tmp_path / "second" / "kubeconfig"
         kubeconfig.write_text(KUBECONFIG.replace("URL", proxy.url))
-        second = OperatorProcess(kubeconfig, tmp_path / "second")
+        second = OperatorProcess(kubeconfig, tmp_path / "second", hasty=True)
         try:
             await first.start("--leader-elect")
             await until(lambda: leads(first), first.log)

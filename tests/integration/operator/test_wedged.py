@@ -31,7 +31,7 @@ async def test_every_wedged_watch_is_named_by_the_readiness_probe(
         through = tmp_path / "through"
         text = world.operator_kubeconfig.read_text()
         through.write_text(text.replace(f":{ports.apiserver}", f":{wire.port}"))
-        operator = OperatorProcess(through, tmp_path)
+        operator = OperatorProcess(through, tmp_path, hasty=True)
         await operator.start(f"--health-address=127.0.0.1:{health_port}")
         try:
 

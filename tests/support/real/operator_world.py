@@ -35,6 +35,8 @@ from support.fakes.cluster_contract import FOREIGN_OWNER
 from support.real.waiting import PATIENCE_SECONDS, eventually
 from support.values.operator import enforcer_status, pod_body
 
+HASTY = Path(__file__).with_name("hasty_operator.py")
+
 BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", namespaced=True)
 
 
@@ -207,10 +209,14 @@ class RealWorld:
 
 
 class OperatorProcess:
-    """`python -m numapin_operator`, logged in as the operator's service account."""
+    """`python -m numapin_operator`, logged in as the operator's service account.
 
-    def __init__(self, kubeconfig: Path, folder: Path) -> None:
+    A hasty one has shorter waits; see support.real.hasty_operator.
+    """
+
+    def __init__(self, kubeconfig: Path, folder: Path, *, hasty: bool = False) -> None:
         self.kubeconfig, self.log = kubeconfig, folder / "operator.log"
+        self._program = (str(HASTY),) if hasty else ("-m", "numapin_operator")
         self._process: asyncio.subprocess.Process | None = None
 
     @property
@@ -225,8 +231,7 @@ class OperatorProcess:
             seen = self.log.stat().st_size
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
-                "-m",
-                "numapin_operator",
+                *self._program,
                 f"--kubeconfig={self.kubeconfig}",
                 "--no-leader-elect",
                 "--health-address=127.0.0.1:0",
