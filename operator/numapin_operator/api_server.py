@@ -1,9 +1,7 @@
 """What the operator reads and writes: a Protocol, and its implementation by the API server."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol
 
 from numapin_api import names
 from numapin_api.nodeassignment import NodeAssignmentSpec
@@ -16,27 +14,18 @@ from numapin_client.resources import (
     NODE_ASSIGNMENTS,
     NODES,
     PODS,
-    Json,
     Key,
-    Resource,
 )
 from numapin_daemon.slices import Slices
-from numapin_operator.observe.history import Versions
 from numapin_operator.observe.informers import decode_pod
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
-from numapin_operator.observe.versioned_cache import Listed, Versioned
+from numapin_operator.observe.versioned_cache import Listed
 from numapin_operator.placement import PodView
-
-T = TypeVar("T", bound=Versioned)
-
-Assignments = Mapping[str, AssignmentView]
-NO_ASSIGNMENTS: Final[Assignments] = MappingProxyType({})
 
 LIST_ATTEMPTS: Final = 5
 
 LIST_CHUNK: Final = 50
-"""Objects in one answer to a list: a NodeAssignment has 10 to 15 kB, and an answer is parsed in one
-step of the event loop."""
+"""Objects in one answer to a list: an answer is parsed in one step of the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +50,8 @@ class Cluster(Protocol):
     async def list_policies(self) -> Listed[PolicyView]:
         """All CpuPolicies."""
 
-    async def list_assignments(self, known: Assignments = NO_ASSIGNMENTS) -> Listed[AssignmentView]:
-        """All NodeAssignments; those that are still as in `known` are not decoded again."""
-
-    async def read_versions(self) -> Versions:
-        """The versions that lists would show now; older ones mean that etcd was restored."""
+    async def read_policies_version(self) -> int:
+        """The version that a list would show now; an older one means that etcd was restored."""
 
     async def read_assignment(
         self, name: str, before: AssignmentView | None = None
@@ -115,25 +101,18 @@ class ApiCluster:
         self._reporter = Reporter(f"{names.GROUP}/{names.OPERATOR_FIELD_MANAGER}", instance)
 
     async def list_policies(self) -> Listed[PolicyView]:
-        """All CpuPolicies, as of now."""
-        return await self._list(CPU_POLICIES, PolicyView.decode)
+        """All CpuPolicies, as of now; a list that expires midway is started again."""
+        for attempt in range(1, LIST_ATTEMPTS + 1):
+            try:
+                return await self._list_policies_once()
+            except GoneError:
+                if attempt == LIST_ATTEMPTS:
+                    raise
+        raise AssertionError("unreachable: the last attempt returns or raises")
 
-    async def list_assignments(self, known: Assignments = NO_ASSIGNMENTS) -> Listed[AssignmentView]:
-        """All NodeAssignments, as of now."""
-        decoded: dict[str, AssignmentView] = {}
-
-        def decode(body: Json) -> AssignmentView:
-            name = body["metadata"]["name"]
-            decoded[name] = AssignmentView.decode(body, decoded.get(name) or known.get(name))
-            return decoded[name]
-
-        return await self._list(NODE_ASSIGNMENTS, decode)
-
-    async def read_versions(self) -> Versions:
-        """The versions that lists would show now, by the shortest lists."""
-        policies = await self._api.list_chunk(Source(CPU_POLICIES), limit=1)
-        assignments = await self._api.list_chunk(Source(NODE_ASSIGNMENTS), limit=1)
-        return Versions(int(policies.resource_version), int(assignments.resource_version))
+    async def read_policies_version(self) -> int:
+        """The version that a list would show now, by the shortest list."""
+        return int((await self._api.list_chunk(Source(CPU_POLICIES), limit=1)).resource_version)
 
     async def read_assignment(
         self, name: str, before: AssignmentView | None = None
@@ -210,23 +189,13 @@ class ApiCluster:
         }
         await self._api.create(PODS, body, "eviction")
 
-    async def _list(self, resource: Resource, decode: Callable[[Json], T]) -> Listed[T]:
-        """Read a whole list in chunks; a list that expires midway is started again."""
-        for attempt in range(1, LIST_ATTEMPTS + 1):
-            try:
-                return await self._list_once(resource, decode)
-            except GoneError:
-                if attempt == LIST_ATTEMPTS:
-                    raise
-        raise AssertionError("unreachable: the last attempt returns or raises")
-
-    async def _list_once(self, resource: Resource, decode: Callable[[Json], T]) -> Listed[T]:
-        states: list[T] = []
+    async def _list_policies_once(self) -> Listed[PolicyView]:
+        states: list[PolicyView] = []
         token, slices = "", Slices()
         while True:
-            chunk = await self._api.list_chunk(Source(resource), token, LIST_CHUNK)
+            chunk = await self._api.list_chunk(Source(CPU_POLICIES), token, LIST_CHUNK)
             for item in chunk.items:
-                states.append(decode(item))
+                states.append(PolicyView.decode(item))
                 await slices.rest()
             if not (token := chunk.next):
                 return Listed(tuple(states), int(chunk.resource_version))

@@ -13,7 +13,6 @@ from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.loop_lag import LoopLag
 from numapin_daemon.probes import Health
-from numapin_daemon.slices import Slices
 from numapin_operator.api_server import Cluster
 from numapin_operator.leadership import Leadership
 from numapin_operator.missing_rights import MissingRights
@@ -23,10 +22,10 @@ from numapin_operator.nodes.refusal_events import RefusalEvents
 from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.contact import Outage, describe_outages
-from numapin_operator.observe.history import HistoryCheck, Versions
+from numapin_operator.observe.history import HistoryCheck
 from numapin_operator.observe.inbox import Inbox
 from numapin_operator.observe.informers import build_informers
-from numapin_operator.observe.kopf_source import EventHandlers, KindHandlers, KopfSource
+from numapin_operator.observe.kopf_source import EventHandlers, KopfSource
 from numapin_operator.observe.list_comparison import ListComparison
 from numapin_operator.policies.status_writer import StatusWriter
 
@@ -37,6 +36,8 @@ WORKERS: Final = 16
 """Nodes planned and written at the same time."""
 
 BEHIND: Final = "nothing is written until this is as new as the beginning of the lead"
+
+POLICIES: Final = "policies"
 
 _log = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ class Application:
             api: an open client, for the informers; its writes show which rights are missing.
             cluster: what is listed and written.
             leadership: when this operator may write.
-            login: how the source of policies and assignments logs in to the API server.
+            login: how the source of policies logs in to the API server.
             clock: measures how long something has been wrong; the machine's by default.
         """
         self._cluster, self._leadership, self._clock = cluster, leadership, clock or SystemClock()
@@ -74,10 +75,14 @@ class Application:
         self._outputs = Outputs(statuses, events, evictor)
         self._controller = Controller(cluster, self._state, self._queue, self._outputs)
         self._informers = build_informers(api, self._state)
-        self._lists = ListComparison(self._compare_lists)
+        self._lists = ListComparison(self._compare_policies)
         self._inbox = Inbox()
         self._source = KopfSource(login, self._event_handlers())
-        self._history = HistoryCheck(self._seen, cluster.read_versions, self._source.list_again)
+        self._history = HistoryCheck(
+            lambda: self._state.policies.newest,
+            cluster.read_policies_version,
+            self._source.list_again,
+        )
 
     def health(self) -> Health:
         """What the probes answer."""
@@ -91,8 +96,8 @@ class Application:
         parts["loop lag"] = self._lag.run()
         parts["list comparison"] = self._lists.run()
         parts["history check"] = self._history.run()
-        parts["policies and assignments"] = self._follow_events()
-        parts["events of policies and assignments"] = self._inbox.run()
+        parts[POLICIES] = self._follow_policies()
+        parts["events of policies"] = self._inbox.run()
         parts["working"] = self._work()
         return parts
 
@@ -109,10 +114,8 @@ class Application:
     def _event_handlers(self) -> EventHandlers:
         state, put = self._state, self._inbox.put
         return EventHandlers(
-            policy=KindHandlers(partial(put, state.put_policy), partial(put, state.drop_policy)),
-            assignment=KindHandlers(
-                partial(put, state.put_assignment), partial(put, state.drop_assignment)
-            ),
+            put=partial(put, state.put_policy),
+            drop=partial(put, state.drop_policy),
             listed=self._lists.request,
             connected=self._connected,
         )
@@ -120,27 +123,16 @@ class Application:
     def _connected(self) -> None:
         self._history.request()
 
-    def _seen(self) -> Versions:
-        return Versions(self._state.policies.newest, self._state.assignments.newest)
-
-    async def _compare_lists(self) -> None:
-        """List both kinds; a list that is older than what was seen before replaces it."""
-        state, seen = self._state, self._seen()
-        assignments = await self._cluster.list_assignments(state.assignments)
-        if older := assignments.version < seen.assignments:
-            # Generations and versions repeat themselves, so nothing that was decoded is of use.
-            assignments = await self._cluster.list_assignments()
+    async def _compare_policies(self) -> None:
+        """List the policies; a list that is older than what was seen before replaces it."""
+        state, seen = self._state, self._state.policies.newest
         policies = await self._cluster.list_policies()
-        if not older:
-            slices = Slices(self._clock)
-            for one in assignments.states:
-                state.put_assignment_view(one)
-                await slices.rest()
-        state.replace_assignments(assignments, start_over=older)
-        state.replace_policies(policies, start_over=policies.version < seen.policies)
+        if policies.version < seen:
+            state.policies.start_over()
+        state.replace_policies(policies)
 
-    async def _follow_events(self) -> None:
-        """Start the source once both kinds are known to be served."""
+    async def _follow_policies(self) -> None:
+        """Start the source once policies are known to be served."""
         await self._lists.done.wait()
         await self._source.run()
 
@@ -174,9 +166,7 @@ class Application:
         parts = {name: informer.catch_up for name, informer in self._informers.items()}
         try:
             async with asyncio.TaskGroup() as tasks:
-                for name, part in (
-                    parts | {"policies and assignments": self._compare_lists}
-                ).items():
+                for name, part in (parts | {POLICIES: self._compare_policies}).items():
                     self._behind.add(name)
                     tasks.create_task(self._until_done(name, part), name=f"catch up on {name}")
         finally:
@@ -205,9 +195,9 @@ class Application:
             elif informer.behind_since is not None:
                 outages[name] = Outage(informer.behind_since, why)
         if not self._lists.done.is_set():
-            missing["policies and assignments"] = "not listed yet"
+            missing[POLICIES] = "not listed yet"
         elif self._lists.outage is not None:
-            outages["lists of policies and assignments"] = self._lists.outage
+            outages["lists of policies"] = self._lists.outage
         missing |= dict.fromkeys(tuple(self._behind), BEHIND) | self._rights.describe()
         if self._leadership.election is not None:
             missing |= self._leadership.election.health().missing()

@@ -16,7 +16,8 @@ from numapin_operator.nodes.refusal_events import RefusalEvents
 from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.parser import parse_pod
-from numapin_operator.observe.records import NodeView
+from numapin_operator.observe.records import AssignmentView, NodeView
+from numapin_operator.observe.versioned_cache import Listed
 from numapin_operator.policies.status_writer import StatusWriter
 from support.fakes.cluster import FakeCluster
 from support.fakes.manual_clock import ManualClock
@@ -98,7 +99,8 @@ class Story:
 
     async def _see(self) -> None:
         self.state.replace_policies(await self.cluster.list_policies())
-        self.state.replace_assignments(await self.cluster.list_assignments())
+        seen = [AssignmentView.decode(body) for body in self.cluster.assignments.values()]
+        self.state.replace_assignments(Listed(tuple(seen), 10**9))
 
     def _enforce(self) -> None:
         """Report the spec as enforced."""

@@ -210,7 +210,7 @@ class Controller:
 
     async def _read_again(self, name: str) -> None:
         """Read the assignment: our watch is behind, or another operator wrote it."""
-        fresh = await self._cluster.read_assignment(name, self._state.assignments.get(name))
+        fresh = await self._cluster.read_assignment(name, self._state.assignments.known(name))
         cached = self._state.assignments.get(name)
         if fresh is not None:
             if cached is not None and cached.uid != fresh.uid:

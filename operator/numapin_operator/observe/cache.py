@@ -140,20 +140,13 @@ class ClusterState:
         before = dict(self.policies)
         self._policies_changed(before, self.policies.drop(*_name_and_version(body)))
 
-    def replace_policies(self, listed: Listed[PolicyView], *, start_over: bool = False) -> None:
-        """Take in a list of all policies; `start_over` as in `VersionedCache`."""
-        before, cache = dict(self.policies), self.policies
-        take_in = cache.start_over if start_over else cache.replace
-        self._policies_changed(before, take_in(listed))
+    def replace_policies(self, listed: Listed[PolicyView]) -> None:
+        """Take in a list of all policies."""
+        before = dict(self.policies)
+        self._policies_changed(before, self.policies.replace(listed))
 
-    def put_assignment(self, body: Json) -> None:
-        """Take in an assignment; a late state of it changes nothing."""
-        name, version = _name_and_version(body)
-        if self.assignments.is_newer(name, version):
-            self.put_assignment_view(AssignmentView.decode(body, self.assignments.get(name)))
-
-    def put_assignment_view(self, state: AssignmentView) -> None:
-        """Take in a decoded assignment, unless it is not newer than what is known.
+    def put_assignment(self, state: AssignmentView) -> None:
+        """Take in an assignment, unless it is not newer than what is known.
 
         A container that no longer runs is urgent: a pod may wait for its CPUs. A change of nothing
         that decisions use wakes no node.
@@ -163,17 +156,14 @@ class ClusterState:
             ended = before is not None and set(before.status.running) - set(state.status.running)
             self.wake(state.name, urgent=bool(ended))
 
-    def drop_assignment(self, body: Json) -> None:
-        """Take in that an assignment was deleted; `body` is its last state."""
-        for name in self.assignments.drop(*_name_and_version(body)):
-            self.wake(name)
+    def drop_assignment(self, name: str, version: int) -> None:
+        """Take in that an assignment was deleted by this version."""
+        for dropped in self.assignments.drop(name, version):
+            self.wake(dropped)
 
-    def replace_assignments(
-        self, listed: Listed[AssignmentView], *, start_over: bool = False
-    ) -> None:
-        """Take in a list of all assignments; `start_over` as in `VersionedCache`."""
-        cache = self.assignments
-        for name in cache.start_over(listed) if start_over else cache.replace(listed):
+    def replace_assignments(self, listed: Listed[AssignmentView]) -> None:
+        """Take in a list of all assignments."""
+        for name in self.assignments.replace(listed):
             self.wake(name)
 
     def _policies_changed(self, before: Mapping[str, PolicyView], names: Iterable[str]) -> None:

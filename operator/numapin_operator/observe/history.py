@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from numapin_client.errors import ClientError
 from numapin_daemon.clock import Clock, SystemClock
@@ -11,40 +10,26 @@ from numapin_daemon.worker import Worker
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Versions:
-    """The newest resourceVersions of both kinds."""
-
-    policies: int
-    assignments: int
-
-    def older_than(self, others: "Versions") -> bool:
-        """Whether one of them is older.
-
-        Source: KEP-5504 (versions of one resource may be compared).
-        """
-        return self.policies < others.policies or self.assignments < others.assignments
-
-
 class HistoryCheck:
-    """Compares the server's versions with those that were seen, on request.
+    """Compares the server's version of one kind with the one that was seen, on request.
 
-    A watch from a version that the server has not reached yet delivers nothing up to there, and the
-    caches take older versions for late ones. So such a server must be noticed here.
+    A watch from a version that the server has not reached yet delivers nothing up to there, and a
+    cache takes older versions for late ones. An informer notices such a server by itself; for what
+    comes through kopf, it is noticed here.
     """
 
     def __init__(
         self,
-        seen: Callable[[], Versions],
-        read: Callable[[], Awaitable[Versions]],
+        seen: Callable[[], int],
+        read: Callable[[], Awaitable[int]],
         returned: Callable[[], object],
         clock: Clock | None = None,
     ) -> None:
         """Check nothing yet.
 
         Args:
-            seen: the newest versions that have been taken in.
-            read: what lists would show now, from etcd; may raise ClientError.
+            seen: the newest resourceVersion that has been taken in.
+            read: the one that a list would show now, from etcd; may raise ClientError.
             returned: called when the server has returned to an older state.
             clock: the machine's clock by default.
         """
@@ -68,9 +53,9 @@ class HistoryCheck:
     async def _check(self) -> None:
         seen = self._seen()  # before the server is asked: it may go on meanwhile
         now = await self._read()
-        if now.older_than(seen):
+        if now < seen:  # Source: KEP-5504 (versions of one resource may be compared)
             _log.warning(
                 "the API server returned to an older state, listing again",
-                extra={"ours": str(seen), "theirs": str(now)},
+                extra={"ours": seen, "theirs": now},
             )
             self._returned()

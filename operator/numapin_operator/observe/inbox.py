@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 class Inbox:
     """Events in the order in which they came.
 
-    kopf reports every object again after it has listed them; decoding thousands of them in one step
+    kopf reports every policy again after it has listed them; decoding thousands of them in one step
     would keep the loop from everything else.
     """
 

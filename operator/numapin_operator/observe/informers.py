@@ -1,17 +1,19 @@
-"""Pods, Nodes and Namespaces: what is watched of them, and how they get into the cache."""
+"""What is watched by informers, and how that gets into the cache: all but the policies."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from numapin_client.client import ApiClient, Source
 from numapin_client.informer import Informer
-from numapin_client.informer_settings import InformerTiming
-from numapin_client.resources import NAMESPACES, NODES, PODS, Json
+from numapin_client.informer_settings import Hooks, InformerTiming
+from numapin_client.resources import NAMESPACES, NODE_ASSIGNMENTS, NODES, PODS, Json
 from numapin_client.store import Change
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.parser import parse_pod, unusable_pod
-from numapin_operator.observe.records import NodeView, slim_labels
+from numapin_operator.observe.records import AssignmentView, NodeView, slim_labels
+from numapin_operator.observe.versioned_cache import Listed
 from numapin_operator.placement import PodFormatError, PodView
 
 LIVE_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
@@ -23,6 +25,9 @@ TIMING: Final = InformerTiming(session_seconds=(25.0, 40.0), grace_seconds=10.0)
 The API server sends a bookmark 2 s before it ends a watch, and the next one starts there.
 Source: apiserver `cacheWatcher.nextBookmarkTime`.
 """
+
+ASSIGNMENT_TIMING: Final = replace(TIMING, chunk_limit=50)
+"""A NodeAssignment has 10 to 15 kB, and a chunk is parsed in one step of the event loop."""
 
 T = TypeVar("T")
 
@@ -40,7 +45,34 @@ def build_informers(api: ApiClient, state: ClusterState) -> dict[str, Informer[A
         "namespaces": Informer(
             api, Source(NAMESPACES), _decode_labels, _one_by_one(_namespace_changed, state), TIMING
         ),
+        "nodeassignments": _assignments(api, state),
     }
+
+
+def _assignments(api: ApiClient, state: ClusterState) -> Informer[AssignmentView]:
+    """NodeAssignments, which also come as answers to our own writes: the newest state counts."""
+    cache = state.assignments
+
+    def decode(body: Json) -> AssignmentView:
+        metadata = body["metadata"]
+        known = cache.known(metadata["name"])
+        if known is not None and known.version >= int(metadata["resourceVersion"]):
+            return known  # decoding what is late would cost time for nothing
+        return AssignmentView.decode(body, known)
+
+    informer = Informer(
+        api,
+        Source(NODE_ASSIGNMENTS),
+        decode,
+        _one_by_one(_assignment_changed, state),
+        ASSIGNMENT_TIMING,
+    )
+
+    def listed(version: str) -> None:
+        state.replace_assignments(Listed(tuple(informer.items.values()), int(version)))
+
+    informer.hooks = Hooks(lambda: cache.newest, cache.start_over, listed)
+    return informer
 
 
 def decode_pod(body: Json) -> PodView:
@@ -87,6 +119,13 @@ def _node_changed(state: ClusterState, change: Change[NodeView]) -> None:
         state.drop_node(change.key.name)
     else:
         state.put_node(change.new)
+
+
+def _assignment_changed(state: ClusterState, change: Change[AssignmentView]) -> None:
+    if change.new is None:
+        state.drop_assignment(change.key.name, int(change.version))
+    else:
+        state.put_assignment(change.new)
 
 
 def _namespace_changed(state: ClusterState, change: Change[Mapping[str, str]]) -> None:

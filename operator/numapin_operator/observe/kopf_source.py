@@ -1,4 +1,4 @@
-"""Events of CpuPolicies and NodeAssignments from kopf; no other module touches kopf.
+"""Events of CpuPolicies from kopf; no other module touches kopf.
 
 kopf runs in a thread with an event loop of its own, because its end cancels every task of its loop.
 It is used for its events alone: it remembers nothing in objects and never writes to them.
@@ -21,7 +21,7 @@ import kopf
 from numapin_api import names
 from numapin_client.library_session import Observer, open_session
 from numapin_client.login.credentials import Login
-from numapin_client.resources import CPU_POLICIES, NODE_ASSIGNMENTS
+from numapin_client.resources import CPU_POLICIES
 from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_operator.observe.contact import WatchContact, describe_outages
@@ -36,10 +36,6 @@ LIST_CHUNK: Final = 50
 """Objects in one answer to kopf's lists: no other thread runs while an answer is parsed."""
 
 STOP_SECONDS: Final = 2.0
-
-_COLLECTIONS: Final = {
-    kind.collection_path(): kind.plural for kind in (CPU_POLICIES, NODE_ASSIGNMENTS)
-}
 
 _log = logging.getLogger(__name__)
 
@@ -57,26 +53,18 @@ def _ignore() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class KindHandlers:
-    """What is called with an object of one kind: when it exists, and when it was deleted."""
-
-    put: ObjectHandler
-    drop: ObjectHandler
-
-
-@dataclass(frozen=True, slots=True)
 class EventHandlers:
     """What is called for each event, always in the operator's own event loop.
 
     Attributes:
-        policy: for CpuPolicies.
-        assignment: for NodeAssignments.
-        listed: kopf has listed one of both kinds, at its start or because its watch expired.
-        connected: a watch of one of both kinds has been accepted.
+        put: with a policy that exists.
+        drop: with the last state of a policy that was deleted.
+        listed: kopf has listed the policies, at its start or because its watch expired.
+        connected: the watch has been accepted.
     """
 
-    policy: KindHandlers
-    assignment: KindHandlers
+    put: ObjectHandler
+    drop: ObjectHandler
     listed: Callable[[], object]
     connected: Callable[[], object] = _ignore
 
@@ -99,15 +87,15 @@ class KopfSource:
         self._login, self._handlers = login, handlers
         self._clock = clock or SystemClock()
         self.problem: BaseException | None = None
-        self._contact = WatchContact(_COLLECTIONS.values(), self._clock)
+        self._contact = WatchContact((CPU_POLICIES.plural,), self._clock)
         self._stop: Future[None] = Future()
 
     async def run(self) -> NoReturn:
         """Run kopf until cancelled.
 
-        Both kinds must be served by now: kopf does not notice a CRD that is installed later. It
-        ends when it gets an answer that it does not expect, such as an error amid a watch. It
-        lists everything when it starts, so its absence costs only time.
+        Policies must be served by now: kopf does not notice a CRD that is installed later. It ends
+        when it gets an answer that it does not expect, such as an error amid a watch. It lists
+        everything when it starts, so its absence costs only time.
         """
         registry = build_registry(
             self._login, self._handlers, self._contact, asyncio.get_running_loop()
@@ -146,7 +134,7 @@ def build_registry(
     contact: WatchContact,
     loop: asyncio.AbstractEventLoop,
 ) -> kopf.OperatorRegistry:
-    """A fresh registry with handlers for both kinds; `handlers` are called in `loop`."""
+    """A fresh registry with a handler for policies; `handlers` are called in `loop`."""
     registry = kopf.OperatorRegistry()
     observe = _request_observer(handlers, contact, loop)
 
@@ -155,12 +143,9 @@ def build_registry(
         return kopf.AiohttpSession(server=login.server, aiohttp_session=session)
 
     kopf.on.login(registry=registry, id="log-in")(log_in)
-    for plural, kind in (
-        (names.CPU_POLICY_PLURAL, handlers.policy),
-        (names.NODE_ASSIGNMENT_PLURAL, handlers.assignment),
-    ):
-        on_event = kopf.on.event(names.GROUP, names.VERSION, plural, registry=registry, id=plural)
-        on_event(_event_handler(kind, loop))
+    plural = names.CPU_POLICY_PLURAL
+    on_event = kopf.on.event(names.GROUP, names.VERSION, plural, registry=registry, id=plural)
+    on_event(_event_handler(handlers, loop))
     return registry
 
 
@@ -170,23 +155,22 @@ def _request_observer(
     """What takes in kopf's requests, in kopf's thread."""
 
     def observe(path: str, query: Mapping[str, str], problem: str | None) -> None:
-        kind = _COLLECTIONS.get(path)
-        if kind is None:
+        if path != CPU_POLICIES.collection_path():
             return
         is_watch = "watch" in query
         if problem or is_watch:
-            contact.report(kind, problem or "")
+            contact.report(CPU_POLICIES.plural, problem or "")
         if not problem:
             loop.call_soon_threadsafe(handlers.connected if is_watch else handlers.listed)
 
     return observe
 
 
-def _event_handler(kind: KindHandlers, loop: asyncio.AbstractEventLoop) -> Callable[..., Any]:
-    """What takes in kopf's events of one kind, in kopf's thread."""
+def _event_handler(handlers: EventHandlers, loop: asyncio.AbstractEventLoop) -> Callable[..., Any]:
+    """What takes in kopf's events, in kopf's thread."""
 
     async def handle(event: kopf.RawEvent, **_: Any) -> None:
-        handler = kind.drop if event["type"] == "DELETED" else kind.put
+        handler = handlers.drop if event["type"] == "DELETED" else handlers.put
         loop.call_soon_threadsafe(handler, event["object"])
 
     return handle

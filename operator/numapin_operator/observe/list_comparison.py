@@ -1,4 +1,4 @@
-"""When the caches of policies and assignments are compared with whole lists."""
+"""When the cache of policies is compared with a whole list."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 class ListComparison:
-    """Compares the caches with whole lists, once at the start and then on request.
+    """Compares the cache with a whole list, once at the start and then on request.
 
     Attributes:
         done: set once the first comparison has succeeded, and never cleared.
@@ -27,7 +27,7 @@ class ListComparison:
         """Compare nothing yet.
 
         Args:
-            compare: lists both kinds and puts the lists into the caches; may raise ClientError.
+            compare: lists the policies and puts the list into the cache; may raise ClientError.
             clock: the machine's clock by default.
         """
         self._compare = compare
@@ -56,9 +56,7 @@ class ListComparison:
             await self._compare()
         except ClientError as error:
             remedy = NO_CRDS if isinstance(error, NotFoundError) else ""
-            _log.warning(
-                "cannot list policies and assignments", extra={"error": f"{error}{remedy}"}
-            )
+            _log.warning("cannot list policies", extra={"error": f"{error}{remedy}"})
             since = self.outage.since if self.outage else self._clock.monotonic()
             self.outage = Outage(since, str(error))
             raise

@@ -1,8 +1,7 @@
 """The objects of one kind by name in their newest versions.
 
-kopf does not say when its first list is complete, and it never reports what was deleted while its
-watch was interrupted. So its events and the answers to our own writes go into a cache in which the
-newest version wins, and `list_comparison` compares that with whole lists. Does no I/O.
+What a watch delivers and the answers to our own writes overtake each other: the newest version
+wins. A whole list shows what was deleted while no watch said so. Does no I/O.
 """
 
 from collections.abc import Iterator, Mapping
@@ -51,6 +50,7 @@ class VersionedCache(Mapping[str, T], Generic[T]):
         self.newest = 0
         self._objects: dict[str, T] = {}
         self._deleted: dict[str, int] = {}
+        self._doubtful: set[str] = set()
 
     def __getitem__(self, name: str) -> T:
         return self._objects[name]
@@ -61,8 +61,14 @@ class VersionedCache(Mapping[str, T], Generic[T]):
     def __len__(self) -> int:
         return len(self._objects)
 
+    def known(self, name: str) -> T | None:
+        """The object, unless it may be of a history that the server has lost."""
+        return None if name in self._doubtful else self._objects.get(name)
+
     def is_newer(self, name: str, version: int) -> bool:
         """Whether that version is newer than the object in the cache, or than its deletion."""
+        if name in self._doubtful:
+            return True
         present = self._objects.get(name)
         known = max(present.version if present is not None else -1, self._deleted.get(name, -1))
         return version > known
@@ -73,6 +79,7 @@ class VersionedCache(Mapping[str, T], Generic[T]):
             return set()
         self.newest = max(self.newest, state.version)
         self._deleted.pop(state.name, None)
+        self._doubtful.discard(state.name)
         self._objects[state.name] = state
         return {state.name}
 
@@ -84,9 +91,10 @@ class VersionedCache(Mapping[str, T], Generic[T]):
             if len(self._deleted) > REMEMBERED_DELETIONS:
                 del self._deleted[next(iter(self._deleted))]
         present = self._objects.get(name)
-        if present is None or present.version > version:
+        if present is None or (present.version > version and name not in self._doubtful):
             return set()
         del self._objects[name]
+        self._doubtful.discard(name)
         return {name}
 
     def replace(self, listed: Listed[T]) -> set[str]:
@@ -101,10 +109,11 @@ class VersionedCache(Mapping[str, T], Generic[T]):
             changed |= self.put(state)
         return changed
 
-    def start_over(self, listed: Listed[T]) -> set[str]:
-        """Take in a list of a server that has returned to an older state: only that list counts."""
-        before = set(self._objects)
-        self._objects = {state.name: state for state in listed.states}
+    def start_over(self) -> None:
+        """The server has returned to an older state: what comes next counts, however old it is.
+
+        Until then the objects stay, so that none of them seems to be absent.
+        """
+        self._doubtful = set(self._objects)
         self._deleted.clear()
-        self.newest = listed.version
-        return before | self._objects.keys()
+        self.newest = 0

@@ -1,8 +1,7 @@
 """The API server as the operator uses it, in memory; refuses what the real one refuses."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import count
-from types import MappingProxyType
 from typing import Any
 
 from numapin_api.nodeassignment import NodeAssignmentSpec
@@ -16,7 +15,6 @@ from numapin_client.errors import (
 )
 from numapin_client.resources import Key
 from numapin_operator.api_server import PodEvent
-from numapin_operator.observe.history import Versions
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
 from numapin_operator.observe.versioned_cache import Listed
 from numapin_operator.placement import PodView
@@ -84,18 +82,9 @@ class FakeCluster:
         states = tuple(PolicyView.decode(body) for body in self.policies.values())
         return Listed(states, int(self._next()))
 
-    async def list_assignments(
-        self, known: Mapping[str, AssignmentView] = MappingProxyType({})
-    ) -> Listed[AssignmentView]:
+    async def read_policies_version(self) -> int:
         self._fail()
-        bodies = self.assignments.items()
-        states = tuple(AssignmentView.decode(body, known.get(name)) for name, body in bodies)
-        return Listed(states, int(self._next()))
-
-    async def read_versions(self) -> Versions:
-        self._fail()
-        now = int(self._next())
-        return Versions(now, now)
+        return int(self._next())
 
     async def read_assignment(
         self, name: str, before: AssignmentView | None = None

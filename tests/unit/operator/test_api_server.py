@@ -6,13 +6,13 @@ from functools import partial
 import pytest
 
 from numapin_client.client import connect
-from numapin_client.resources import NODE_ASSIGNMENTS
+from numapin_client.resources import CPU_POLICIES
 from numapin_daemon.slices import Slices
 from numapin_operator import api_server
 from numapin_operator.api_server import LIST_CHUNK, ApiCluster, PodEvent
 from support.fakes.apiserver import FakeApiServer
 from support.real.waiting import running
-from support.values.operator import enforcer_status
+from support.values.operator import policy_body
 
 
 async def test_an_event_about_a_pod_has_the_action_that_failed() -> None:
@@ -35,7 +35,6 @@ async def test_an_event_about_a_pod_has_the_action_that_failed() -> None:
 async def test_other_tasks_get_turns_while_a_list_is_decoded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Also while one chunk is decoded: a NodeAssignment with a new topology takes milliseconds."""
     monkeypatch.setattr(api_server, "Slices", partial(Slices, slice_seconds=0.0))
     turns: list[int] = [0]
 
@@ -46,9 +45,8 @@ async def test_other_tasks_get_turns_while_a_list_is_decoded(
 
     async with FakeApiServer() as server, connect(server.login) as api:
         for number in range(LIST_CHUNK + 10):
-            body = {"metadata": {"name": f"node-{number}"}, "status": enforcer_status(1)}
-            server.put(NODE_ASSIGNMENTS, body)
+            server.put(CPU_POLICIES, policy_body(f"policy-{number}"))
         async with running(count()):
-            listed = await ApiCluster(api, "replica-1").list_assignments()
+            listed = await ApiCluster(api, "replica-1").list_policies()
     assert len(listed.states) == LIST_CHUNK + 10
     assert turns[0] >= len(listed.states)

@@ -1,25 +1,18 @@
 """What the operator's probes say, and how its parts are wired together."""
 
 import math
-from functools import partial
 
-import pytest
-
-from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_client.client import ApiClient
 from numapin_client.connection import Connection
 from numapin_client.login.credentials import Login
 from numapin_daemon.probes import LoopHealth
-from numapin_daemon.slices import Slices
-from numapin_operator import application as module
 from numapin_operator.application import STALLED_SECONDS, Application
 from numapin_operator.leadership import Leadership
 from support.fakes.cluster import FakeCluster
 from support.fakes.manual_clock import ManualClock
 from support.real.waiting import running
-from support.values.operator import node_view
 
-KINDS = {"pods", "nodes", "namespaces"}
+KINDS = {"pods", "nodes", "namespaces", "nodeassignments"}
 
 
 def make(clock: ManualClock, leadership: Leadership | None = None) -> Application:
@@ -30,7 +23,7 @@ def make(clock: ManualClock, leadership: Leadership | None = None) -> Applicatio
 
 async def test_it_is_not_ready_before_everything_was_listed() -> None:
     missing = make(ManualClock()).health().missing()
-    assert missing.keys() == KINDS | {"policies and assignments"}
+    assert missing.keys() == KINDS | {"policies"}
     assert missing["pods"] == "not listed yet: no watch yet"
 
 
@@ -84,22 +77,3 @@ async def test_nothing_is_urgent_before_this_operator_leads() -> None:
     application._leadership.extend(math.inf)
     application._wake("a new pod", urgent=True)
     assert await queue.take() == "a new pod"
-
-
-async def test_a_list_of_assignments_is_taken_in_in_slices(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(module, "Slices", partial(Slices, slice_seconds=0.0))
-    clock = ManualClock()
-    application = make(clock)
-    for number in range(100):
-        await application._cluster.create_assignment(node_view(f"n-{number}"), NodeAssignmentSpec())
-    seen: set[int] = set()
-
-    def all_seen() -> bool:
-        seen.add(len(application._state.assignments))
-        return 100 in seen
-
-    async with running(application._compare_lists()):
-        await clock.until(all_seen)
-    assert len(seen) > 10

@@ -11,6 +11,7 @@ from numapin_operator.nodes.refusal_events import RefusalEvents
 from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.informers import decode_pod
+from numapin_operator.observe.records import AssignmentView
 from numapin_operator.policies.status_writer import StatusWriter
 from support.fakes.cluster import FakeCluster
 from support.fakes.manual_clock import ManualClock
@@ -37,7 +38,8 @@ class OneNode:
         self.state.put_policy(self.cluster.put_policy("policy", fields))
         self.state.put_node(node_view())
         await self.controller.reconcile("node-1")
-        self.state.put_assignment(self.cluster.put_status("node-1", enforcer_status(1)))
+        reported = self.cluster.put_status("node-1", enforcer_status(1))
+        self.state.put_assignment(AssignmentView.decode(reported))
         for body in pods:
             self.state.put_pod(Key(body["metadata"]["name"], "default"), decode_pod(body))
         await self.controller.reconcile("node-1")

@@ -1,10 +1,10 @@
 """Which nodes and policies each change wakes."""
 
 from dataclasses import replace
-from typing import Any
 
 from numapin_client.resources import Key
 from numapin_operator.observe.cache import ClusterState
+from numapin_operator.observe.records import AssignmentView
 from numapin_operator.observe.versioned_cache import Listed
 from support.values.operator import (
     assignment_view,
@@ -76,14 +76,14 @@ def test_an_enforcers_heartbeat_wakes_no_node() -> None:
     """Every enforcer writes the time of its last pass every few minutes."""
     world, status = World(), enforcer_status(1)
     first = assignment_view({}, status)
-    world.state.put_assignment_view(first)
+    world.state.put_assignment(first)
     assert world.woken_since() == ([first.name], [])
     later = replace(first, version=first.version + 1, metadata={"resourceVersion": "9"})
-    world.state.put_assignment_view(later)
+    world.state.put_assignment(later)
     assert world.woken_since() == ([], [])
     assert world.state.assignments.get(first.name) is later
     observed = assignment_view({}, enforcer_status(2))
-    world.state.put_assignment_view(replace(observed, version=later.version + 1))
+    world.state.put_assignment(replace(observed, version=later.version + 1))
     assert world.woken_since() == ([first.name], [])
 
 
@@ -149,7 +149,7 @@ def test_a_list_wakes_the_nodes_of_what_was_deleted_and_edited_meanwhile() -> No
 def test_new_and_ending_pods_and_free_cpus_are_urgent() -> None:
     world, key = World(), Key("a", "default")
     world.state.put_node(node_view("one"))
-    world.state.put_assignment(assignment_body(1, "x", "y"))
+    world.state.put_assignment(reported(1, "x", "y"))
     assert world.urgent == []
     pod = pod_view("a", node="one")
     for changed, urgent in (
@@ -165,15 +165,16 @@ def test_new_and_ending_pods_and_free_cpus_are_urgent() -> None:
     world.state.drop_pod(key, "one")
     assert world.urgent == ["one"]
     world.woken_since()
-    world.state.put_assignment(assignment_body(2, "x", "y", "z"))
+    world.state.put_assignment(reported(2, "x", "y", "z"))
     assert (world.woken, world.urgent) == (["one"], [])
-    world.state.put_assignment(assignment_body(3, "y", "z"))
+    world.state.put_assignment(reported(3, "y", "z"))
     assert world.urgent == ["one"]
 
 
-def assignment_body(version: int, *running: str) -> dict[str, Any]:
+def reported(version: int, *running: str) -> AssignmentView:
     metadata = {"name": "one", "uid": "uid-one", "resourceVersion": str(version)}
-    return {"metadata": metadata, "status": enforcer_status(1, running=running)}
+    body = {"metadata": metadata, "status": enforcer_status(1, running=running)}
+    return AssignmentView.decode(body)
 
 
 def test_a_new_node_changes_the_statuses_of_the_policies_that_select_it() -> None:

@@ -2,7 +2,7 @@
 
 from numapin_client.errors import ConnectionFailedError
 from numapin_operator.observe.cache import ClusterState
-from numapin_operator.observe.history import HistoryCheck, Versions
+from numapin_operator.observe.history import HistoryCheck
 from numapin_operator.observe.versioned_cache import Listed
 from support.fakes.manual_clock import ManualClock
 from support.real.waiting import running
@@ -11,20 +11,20 @@ from support.values.operator import assignment_view, node_view, policy_body, pol
 
 async def test_only_an_older_server_is_reported() -> None:
     clock, returned = ManualClock(), []
-    answers: list[Versions | Exception] = [
-        Versions(10, 10),
-        Versions(12, 10),
+    answers: list[int | Exception] = [
+        10,
+        12,
         ConnectionFailedError("GET", "refused"),
-        Versions(9, 10),
+        9,
     ]
 
-    async def read() -> Versions:
+    async def read() -> int:
         answer = answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    check = HistoryCheck(lambda: Versions(10, 10), read, lambda: returned.append(1), clock)
+    check = HistoryCheck(lambda: 10, read, lambda: returned.append(1), clock)
     async with running(check.run()):
         for _ in range(3):
             check.request()
@@ -47,8 +47,11 @@ def test_a_restored_server_replaces_what_was_seen() -> None:
 
     old = policy_view("policy", {"reserved": {"count": 4}}, version=10)
     restored = policy_view("restored", {}, version=11)
-    state.replace_policies(Listed((old, restored), 12), start_over=True)
-    state.replace_assignments(Listed((), 12), start_over=True)
+    state.policies.start_over()
+    state.assignments.start_over()
+    assert "node-1" in state.assignments, "nothing is absent while the list is read"
+    state.replace_policies(Listed((old, restored), 12))
+    state.replace_assignments(Listed((), 12))
     assert dict(state.policies) == {"policy": old, "restored": restored}
     assert dict(state.assignments) == {}
     assert set(woken) == {"node-1"}

@@ -12,7 +12,6 @@ from numapin_daemon.clock import Clock
 from numapin_operator.observe.kopf_source import (
     EndlessBackoffs,
     EventHandlers,
-    KindHandlers,
     KopfSource,
     build_settings,
 )
@@ -37,7 +36,7 @@ class Token:
 
 
 class Server:
-    """Answers as an API server that serves our two kinds, and accepts one token."""
+    """Answers as an API server that serves policies, and accepts one token."""
 
     def __init__(self) -> None:
         self.accepts, self.unwell = "old", False
@@ -70,17 +69,14 @@ class Server:
         return response
 
     def body(self, path: str) -> dict[str, Any]:
-        kinds = {"cpupolicies": "CpuPolicy", "nodeassignments": "NodeAssignment"}
-        plural = path.rpartition("/")[2]
-        if plural in kinds:
-            items = self.items if plural == "cpupolicies" else []
-            return {"metadata": {"resourceVersion": "5"}, "items": items}
+        if path == COLLECTION:
+            return {"metadata": {"resourceVersion": "5"}, "items": self.items}
         if path == "/apis":
             version = {"groupVersion": "numapin.io/v1alpha1", "version": "v1alpha1"}
             group = {"name": "numapin.io", "versions": [version], "preferredVersion": version}
             return {"groups": [group]}
         if path == "/apis/numapin.io/v1alpha1":
-            return {"resources": [discovered(*one) for one in kinds.items()]}
+            return {"resources": [discovered("cpupolicies", "CpuPolicy")]}
         if path == "/api/v1":
             return {"resources": [discovered("namespaces", "Namespace")]}
         return {"versions": ["v1"]}
@@ -121,9 +117,8 @@ class Operator:
         self.lists = 0
         self._loop = asyncio.get_running_loop()
         login = Login(server=server.url, origin="a test", credentials=(self.token,))
-        kind = KindHandlers(put=self._put, drop=self._drop)
         self.connections = 0
-        handlers = EventHandlers(kind, kind, self._listed, self._connected)
+        handlers = EventHandlers(self._put, self._drop, self._listed, self._connected)
         self.source = KopfSource(login, handlers, clock)
 
     def _put(self, body: Any) -> None:
@@ -147,7 +142,7 @@ async def test_lists_and_events_arrive(server: Server) -> None:
     server.items = [policy_body("a", version=3)]
     operator = Operator(server)
     async with running(operator.source.run()):
-        await eventually(lambda: len(server.streams) == 2)
+        await eventually(lambda: len(server.streams) == 1)
         for stream in server.streams:
             stream.put_nowait(
                 b'{"type":"DELETED","object":{"metadata":'
@@ -155,7 +150,7 @@ async def test_lists_and_events_arrive(server: Server) -> None:
             )
         await eventually(lambda: ("a", True) in operator.events)
     assert ("a", False) in operator.events
-    assert operator.lists == 2, "the lists of both kinds, no watches, no other kinds"
+    assert operator.lists == 1, "the list of policies, no watches, no other kinds"
 
 
 async def test_it_lists_again_when_history_is_lost(
@@ -163,10 +158,10 @@ async def test_it_lists_again_when_history_is_lost(
 ) -> None:
     operator = Operator(server)
     async with running(operator.source.run()):
-        await eventually(lambda: len(server.streams) == 2)
+        await eventually(lambda: len(server.streams) == 1)
         for stream in list(server.streams):
             stream.put_nowait(b'{"type":"ERROR","object":{"kind":"Status","code":410}}\n')
-        await eventually(lambda: operator.lists == 4)
+        await eventually(lambda: operator.lists == 2)
     assert "kopf ended" not in caplog.text
 
 
@@ -181,7 +176,6 @@ async def test_it_never_writes(server: Server) -> None:
         "/api/v1",
         "/apis/numapin.io/v1alpha1",
         COLLECTION,
-        COLLECTION.replace("cpupolicies", "nodeassignments"),
     }
 
 
@@ -191,7 +185,7 @@ async def test_a_token_that_was_replaced_is_read_again(
     operator = Operator(server)
     server.accepts = operator.token.present = "new"
     async with running(operator.source.run()):
-        await eventually(lambda: len(server.streams) == 2)
+        await eventually(lambda: len(server.streams) == 1)
     assert "kopf ended" not in caplog.text
 
 
@@ -203,7 +197,7 @@ async def test_it_is_started_again_when_it_ends(server: Server) -> None:
         await eventually(lambda: operator.source.problem is not None)
         assert "410" in operator.source.missing()["kopf"]
         server.unwell = False
-        await eventually(lambda: len(server.streams) == 2)
+        await eventually(lambda: len(server.streams) == 1)
         assert operator.source.missing() == {}
 
 
@@ -212,7 +206,7 @@ async def test_a_watch_that_is_forbidden_is_reported_after_a_while(server: Serve
     clock = ManualClock()
     operator = Operator(server, clock)
     async with running(operator.source.run()):
-        await eventually(lambda: operator.connections == 2)
+        await eventually(lambda: operator.connections == 1)
         await clock.advance(60)
         assert operator.source.missing() == {}
         server.watch_status = 503
@@ -221,9 +215,9 @@ async def test_a_watch_that_is_forbidden_is_reported_after_a_while(server: Serve
         await eventually(lambda: server.refused >= 2)
         assert operator.source.missing() == {}
         await clock.advance(12)
-        assert operator.source.missing() == dict.fromkeys(
-            ("cpupolicies", "nodeassignments"), "out of date for 12 s: 503 Service Unavailable"
-        )
+        assert operator.source.missing() == {
+            "cpupolicies": "out of date for 12 s: 503 Service Unavailable"
+        }
         server.watch_status = 0
         await eventually(lambda: not operator.source.missing())
 
@@ -231,9 +225,9 @@ async def test_a_watch_that_is_forbidden_is_reported_after_a_while(server: Serve
 async def test_it_lists_again_on_request(server: Server) -> None:
     operator = Operator(server)
     async with running(operator.source.run()):
-        await eventually(lambda: operator.connections == 2)
+        await eventually(lambda: operator.connections == 1)
         operator.source.list_again()
-        await eventually(lambda: operator.lists == 4)
+        await eventually(lambda: operator.lists == 2)
 
 
 def test_watches_end_soon_and_are_given_up_when_silent() -> None:
