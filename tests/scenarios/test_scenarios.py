@@ -99,8 +99,9 @@ class Story:
 
     async def _see(self) -> None:
         self.state.replace_policies(await self.cluster.list_policies())
+        now = await self.cluster.read_policies_version()
         seen = [AssignmentView.decode(body) for body in self.cluster.assignments.values()]
-        self.state.replace_assignments(Listed(tuple(seen), 10**9))
+        self.state.replace_assignments(Listed(tuple(seen), now))
 
     def _enforce(self) -> None:
         """Report the spec as enforced."""

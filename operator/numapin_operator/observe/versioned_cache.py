@@ -51,6 +51,7 @@ class VersionedCache(Mapping[str, T], Generic[T]):
         self._objects: dict[str, T] = {}
         self._deleted: dict[str, int] = {}
         self._doubtful: set[str] = set()
+        self._listed = -1  # what is older, and absent, was deleted before the last whole list
 
     def __getitem__(self, name: str) -> T:
         return self._objects[name]
@@ -70,8 +71,8 @@ class VersionedCache(Mapping[str, T], Generic[T]):
         if name in self._doubtful:
             return True
         present = self._objects.get(name)
-        known = max(present.version if present is not None else -1, self._deleted.get(name, -1))
-        return version > known
+        known = present.version if present is not None else self._listed
+        return version > max(known, self._deleted.get(name, -1))
 
     def put(self, state: T) -> set[str]:
         """Take in a state of an object, unless it is not newer than what is known."""
@@ -107,6 +108,7 @@ class VersionedCache(Mapping[str, T], Generic[T]):
             changed |= self.drop(name, listed.version)
         for state in states.values():
             changed |= self.put(state)
+        self._listed = listed.version
         return changed
 
     def start_over(self) -> None:
@@ -116,4 +118,4 @@ class VersionedCache(Mapping[str, T], Generic[T]):
         """
         self._doubtful = set(self._objects)
         self._deleted.clear()
-        self.newest = 0
+        self.newest, self._listed = 0, -1

@@ -37,10 +37,11 @@ class Operator:
 
     def observe(self) -> None:
         """Take in everything in the API server, as a list does."""
+        now = int(self.cluster._next())
         policies = [PolicyView.decode(body) for body in self.cluster.policies.values()]
-        self.state.replace_policies(Listed(tuple(policies), 10**9))
+        self.state.replace_policies(Listed(tuple(policies), now))
         seen = [AssignmentView.decode(body) for body in self.cluster.assignments.values()]
-        self.state.replace_assignments(Listed(tuple(seen), 10**9))
+        self.state.replace_assignments(Listed(tuple(seen), now))
 
     def add_pod(self, name: str, cpu: str = "2") -> None:
         self.state.put_pod(Key(name, "default"), pod_view(name, cpu))

@@ -20,7 +20,7 @@ from numapin_operator.observe import informers
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.informers import build_informers
 from numapin_operator.observe.records import AssignmentView
-from support.fakes.apiserver import FakeApiServer
+from support.fakes.apiserver import FakeApiServer, Watcher
 from support.real.waiting import eventually, running
 from support.values.informers import in_sync
 
@@ -42,6 +42,8 @@ class World:
         self.state = ClusterState(lambda name, urgent=False: self.woken.append(name))
         self.informer: Informer[Any] = build_informers(api, self.state)["nodeassignments"]
         self.answers: list[AssignmentView] = []
+        self.cut_off: list[Watcher] = []
+        self.back_up()
 
     def put(self, name: str) -> Json:
         """Write it as another client does."""
@@ -61,17 +63,25 @@ class World:
         if (NODE_ASSIGNMENTS.collection_path(), "", name) in self.server.objects:
             self.server.remove(NODE_ASSIGNMENTS, name)
 
-    def restore(self, name: str) -> None:
-        """Come back with the etcd of a backup: one object of it is as it was, at that version."""
+    def back_up(self) -> None:
+        self.backup = dict(self.server.objects), self.server.version
+
+    def restore(self) -> None:
+        """Come back with the etcd of the backup."""
         self.server.cut()
-        kept = {place: body for place, body in self.server.objects.items() if place[2] == name}
-        self.server.version = max(
-            [int(body["metadata"]["resourceVersion"]) for body in kept.values()] or [1]
-        )
-        self.server.oldest = 0
+        self.cut_off = list(self.server.watchers)
+        objects, self.server.version = self.backup
+        self.server.objects, self.server.oldest = dict(objects), self.server.version
         self.server.history.clear()
         self.server.snapshots.clear()
-        self.server.objects = kept
+
+    def watches(self) -> bool:
+        """Whether a watch is open; a server is not replaced between a list and its watch."""
+        return bool(self.server.watchers) and self.agrees()
+
+    def watches_again(self) -> bool:
+        """Whether the informer has noticed, before the versions pass those that it has seen."""
+        return any(one not in self.cut_off for one in self.server.watchers) and self.agrees()
 
     def agrees(self) -> bool:
         found = {name: (one.uid, one.version) for name, one in self.state.assignments.items()}
@@ -153,11 +163,10 @@ async def test_a_deletion_does_not_drop_what_was_created_since(world: World) -> 
 async def test_a_write_that_a_restored_server_has_lost_is_forgotten(world: World) -> None:
     """Else each later write would be refused, until the server's versions pass the lost one."""
     world.server.cut()
-    before = world.server.objects.copy(), world.server.version
+    world.back_up()
     world.write("a")
     world.answer()
-    world.server.objects, world.server.version = before
-    world.server.history.clear()
+    world.restore()
     await eventually(world.agrees)
     world.put("a")
     await eventually(world.agrees)
@@ -173,7 +182,8 @@ STEPS: dict[str, Step] = {
     "end": lambda world, _: world.server.send(None),
     "forget": lambda world, _: world.server.forget_history(),
     "gone as status": lambda world, _: setattr(world.server, "gone_as_event", False),
-    "restore": World.restore,
+    "back up": lambda world, _: world.back_up(),
+    "restore": lambda world, _: world.restore(),
 }
 PAUSES = st.sampled_from([0.0, 0.0, 0.001, 0.01])
 STEP = st.tuples(st.sampled_from(sorted(STEPS)), st.sampled_from("abcd"), PAUSES)
@@ -192,9 +202,10 @@ async def _live_through(steps: list[tuple[str, str, float]]) -> None:
             for step, name, pause_seconds in steps:
                 if step == "restore":
                     world.answer()  # what an old server answers does not come after a new one
+                    await eventually(world.watches)
                 STEPS[step](world, name)
                 if step == "restore":
-                    await eventually(world.agrees)  # before its versions pass those that were seen
+                    await eventually(world.watches_again)
                 await asyncio.sleep(pause_seconds)
             world.answer()
             await eventually(world.agrees)

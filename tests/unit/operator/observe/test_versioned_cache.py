@@ -79,3 +79,13 @@ def test_the_order_of_events_never_matters(history: list[tuple[str, bool]], rand
         else:
             cache.put(thing)
     assert dict(cache) == expected
+
+
+def test_what_is_older_than_a_list_that_lacks_it_stays_deleted() -> None:
+    """The answer to a write may come after a list that was read later."""
+    cache: VersionedCache[Thing] = VersionedCache()
+    cache.replace(Listed((Thing("kept", 3),), 10))
+    assert cache.put(Thing("a", 9)) == set()
+    assert cache.put(Thing("kept", 4)) == {"kept"}
+    cache.start_over()
+    assert cache.put(Thing("a", 2)) == {"a"}
