@@ -121,6 +121,7 @@ class BackgroundUpdates:
             note="; ".join(filter(None, (self.slices.note, self.outside.note))),
             finishes_soon=self.slices.finishes_soon or self.memory.finishes_soon,
             outside=self.outside.found,
+            running=self.outside.running,
         )
 
     def _stalled(self, failed_passes: int) -> Iterator[Obstacle]:

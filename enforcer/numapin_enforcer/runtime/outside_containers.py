@@ -41,6 +41,11 @@ class OutsideContainers:
         )
 
     @property
+    def running(self) -> frozenset[str]:
+        """Ids of the containers that run, by the newest list; empty before the first."""
+        return self._listed or frozenset()
+
+    @property
     def note(self) -> str:
         """Which containers may use any CPU for all that is known; empty if there are none."""
         if not self._needed or not self._unseen:

@@ -40,9 +40,9 @@ class Evidence:
         restart_spec: the spec that a restart would load now; None once `spec` is on disk. A
             container must be exclusive in both.
         stale_cpus: cgroup to CPUs that the runtime or systemd may still write there at any moment.
-        starting: cgroups of exclusive containers without a process since a moment ago: they start,
-            or have just ended.
-        deserted: the same, since longer.
+        starting: cgroups of exclusive containers without a process: they start or have ended. CRI-O
+            may keep the cgroup of a container that ended.
+        deserted: those of containers that run by the runtime's word, and have no process for long.
         outside: cgroups of containers outside of the kubelet's tree.
     """
 

@@ -81,6 +81,7 @@ class BackgroundReport:
         working: what is not finished yet, or is retried.
         note: what the status of a healthy node says besides.
         outside: cgroups of containers outside of the kubelet's tree.
+        running: ids of the containers that run, as the runtime listed them a minute ago at most.
         finishes_soon: something ends in a moment, and changes the status.
     """
 
@@ -91,6 +92,7 @@ class BackgroundReport:
     note: str
     finishes_soon: bool
     outside: tuple[OutsideCgroup, ...] = ()
+    running: frozenset[str] = frozenset()
 
 
 @dataclass(eq=False)
@@ -241,11 +243,16 @@ class StatusReporter:
         population.update(
             kernel.tree, kernel.desired, pods.files.has_tasks, now_seconds, resynced=resynced
         )
+        deserted = frozenset(
+            path
+            for path in population.deserted
+            if pods.naming.parse(path).container_id in background.running
+        )
         evidence = Evidence(
             self.local_copy.restart_spec,
             background.stale_cpus,
-            population.starting,
-            population.deserted,
+            (population.starting | population.deserted) - deserted,
+            deserted,
             background.outside,
         )
         arguments = (accepted.spec, kernel.tree, kernel.desired, pods.naming, evidence)

@@ -43,7 +43,9 @@ async def test_containers_outside_of_the_kubelets_cgroups_are_reported(node: Nod
     node.runtime.has(stray, "stray")
     node.elsewhere[stray] = cgroup
     await node.enforce(CPU_3)
-    assert node.background.report(0).outside == (cgroup,)
+    report = node.background.report(0)
+    assert report.outside == (cgroup,)
+    assert report.running == {ID, stray}
 
 
 async def test_a_shared_container_on_exclusive_cpus_is_sent_to_the_runtime_once(

@@ -7,7 +7,7 @@ from numapin_enforcer.cgroups.tree import Version, tree_of
 from numapin_enforcer.status.conditions import PASSES_TO_STALL
 from numapin_enforcer.status.population import RECHECK_SECONDS, STARTING_SECONDS
 from numapin_enforcer.status.reporter import PassResult
-from support.fakes.reporter_world import BODY, CONTAINER, MACHINE, ROOT, TREE, World, cgroup
+from support.fakes.reporter_world import BODY, CONTAINER, ID, MACHINE, ROOT, TREE, World, cgroup
 
 
 @pytest.fixture
@@ -35,7 +35,8 @@ def test_a_container_whose_processes_are_elsewhere_is_named(world: World) -> Non
     resynced = PassResult("", None, (), 0, resynced=True)
     assert (world.report(resynced)[0], world.exclusive) == ("Enforced", [])
     world.clock.stand_still(STARTING_SECONDS)
-    reason, message = world.report()
+    assert (world.report()[0], world.exclusive) == ("Enforced", []), "the container has ended"
+    reason, message = world.report(running=frozenset({ID}))
     assert (reason, world.exclusive) == ("ProcessesElsewhere", [False])
     assert "container d/p/c has no process in its cgroup" in message
 
