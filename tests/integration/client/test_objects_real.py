@@ -1,6 +1,7 @@
 """Reading and writing objects of a real API server."""
 
 import dataclasses
+import secrets
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from numapin_client.resources import (
     CPU_POLICIES,
     EVENTS,
     LEASES,
+    NAMESPACES,
     NODES,
     PODS,
     Json,
@@ -101,8 +103,25 @@ async def test_a_service_account_has_no_right_beyond_its_roles(
     text = control_plane.kubeconfig.read_text()
     limited.write_text(text.replace(control_plane.admin_token, token))
     async with connect(kubeconfig_login(str(limited))) as client:
-        with pytest.raises(errors.ForbiddenError, match="nobody"):
+        with pytest.raises(errors.ForbiddenError, match="nobody") as refused:
             await client.list_chunk(Source(NODES), limit=0)
+        assert refused.value.lacks_right
+        pod = _pod(namespace)
+        for write in (client.create(PODS, pod), client.create(PODS, pod, "eviction")):
+            with pytest.raises(errors.ForbiddenError, match="cannot create resource") as refused:
+                await write
+            assert refused.value.lacks_right
+
+
+async def test_a_refusal_in_a_namespace_that_is_deleted_is_no_missing_right(
+    control_plane: ControlPlane, client: ApiClient
+) -> None:
+    name = f"ends-{secrets.token_hex(4)}"
+    await client.create(NAMESPACES, {"metadata": {"name": name}})
+    control_plane.kubectl("delete", "namespace", name, "--wait=false")
+    with pytest.raises(errors.ForbiddenError, match="being terminated") as refused:
+        await client.create(PODS, _pod(name))
+    assert not refused.value.lacks_right
 
 
 async def test_an_event_with_a_long_note_is_accepted(client: ApiClient, namespace: str) -> None:

@@ -117,7 +117,7 @@ async def test_a_standby_that_starts_after_the_enforcer_died_still_fences(
     assert cpus_of(exclusive[1]) == "1"
 
 
-async def test_a_node_is_fenced_at_each_moment_while_both_are_upgraded(
+async def test_one_standby_is_there_at_each_moment_of_an_upgrade_of_both(
     node: Node, kubelet: Kubelet, exclusive: tuple[Pod, str], tmp_path: Path
 ) -> None:
     """The last standby is deleted when the next one is ready; the enforcer at any time."""
