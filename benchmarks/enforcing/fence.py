@@ -23,7 +23,8 @@ from numapin_enforcer.cgroups.naming import CgroupNaming, Qos
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.hardware.discovery import discover
-from numapin_enforcer.plan.desired import Desired, desire, release
+from numapin_enforcer.plan.containment import Desired
+from numapin_enforcer.plan.desired import desire, release
 from numapin_enforcer.plan.writes import plan
 from numapin_lab.errors import LabError
 from numapin_lab.measurement.figures import Figure

@@ -15,6 +15,7 @@ from numapin_enforcer.assignment.watch import AssignmentWatch
 from numapin_enforcer.background import BackgroundUpdates
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
+from numapin_enforcer.cgroups.patient_files import PatientFiles
 from numapin_enforcer.cgroups.watch.event_reader import EventReader
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.kubelet_checkpoint import checkpoint_replaced, static_policy_conflict
@@ -197,8 +198,10 @@ class Agent:
         if self._conflict or accepted is None:
             return None
         if self.acceptance.enforces:
-            return AssignmentGoal(accepted.spec, topology, self.background.names.known)
-        return ReleaseGoal(topology) if self._holding else None
+            names, found = self.background.names.known, self.background.memory.found_mems
+            return AssignmentGoal(accepted.spec, topology, names, found)
+        found = self.background.memory.found_mems
+        return ReleaseGoal(topology, found) if self._holding else None
 
     def _rest(self, pods: PodTree, *, full_resync: bool) -> None:
         """Enforce nothing; restore CFS limits unless that is the kubelet's business."""
@@ -229,5 +232,6 @@ class Agent:
 
     def _reconciler_of(self, pods: PodTree) -> Reconciler:
         if self._reconciler is None:
-            self._reconciler = Reconciler(pods.files, pods.snapshot, pods.naming)
+            files = PatientFiles(pods.files, self.background.memory.gate)
+            self._reconciler = Reconciler(files, pods.snapshot, pods.naming)
         return self._reconciler

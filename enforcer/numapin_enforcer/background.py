@@ -14,6 +14,7 @@ from numapin_enforcer.cgroups.kubepods import PodTree
 from numapin_enforcer.cgroups.memory_mover import MemoryMover
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Tree
+from numapin_enforcer.plan.containment import restored_mems
 from numapin_enforcer.plan.drift import Cause, Drift
 from numapin_enforcer.reconciler import Converged
 from numapin_enforcer.runtime.container_index import ContainerIndex
@@ -68,6 +69,7 @@ class BackgroundUpdates:
         if done.tree is None:
             return
         self.memory.want(done.moves, pods.files)
+        self.memory.forget(restored_mems(done.tree, done.desired, self.memory.found_mems))
         index = self._containers(done.tree, pods.naming)
         self._intruders &= index.found.keys()
         assigned = index.of_pods({one.pod_uid for one in spec.containers} if spec else ())

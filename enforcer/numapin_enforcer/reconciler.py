@@ -13,7 +13,8 @@ from numapin_enforcer.cgroups.naming import CgroupNaming
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.cgroups.tree_cache import CgroupFiles, TreeCache
 from numapin_enforcer.cgroups.write import Write
-from numapin_enforcer.plan.desired import Desired, release
+from numapin_enforcer.plan.containment import Desired, FoundMems
+from numapin_enforcer.plan.desired import release
 from numapin_enforcer.plan.desired_cache import DesiredCache
 from numapin_enforcer.plan.drift import Drift, DriftDetector
 from numapin_enforcer.plan.involved import Settled, involved
@@ -43,10 +44,11 @@ class AssignmentGoal:
     spec: AssignedSpec
     topology: Topology
     names: Mapping[str, str]
+    found_mems: FoundMems = field(default_factory=dict)
 
     def desired(self, tree: Tree, cache: DesiredCache) -> Mapping[str, Desired]:
         """What the spec says for each cgroup."""
-        return cache.desired(self.spec, tree, self.names, self.topology)
+        return cache.desired(self.spec, tree, self.names, self.topology, self.found_mems)
 
     def plan(self, tree: Tree, desired: Mapping[str, Desired], held: Held) -> Plan:
         """Every difference is written."""
@@ -55,13 +57,14 @@ class AssignmentGoal:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseGoal:
-    """Every cgroup has what its parent has."""
+    """Every cgroup has the CPUs of kubepods, and the NUMA nodes that it had before."""
 
     topology: Topology
+    found_mems: FoundMems = field(default_factory=dict)
 
     def desired(self, tree: Tree, cache: DesiredCache) -> Mapping[str, Desired]:  # noqa: ARG002
-        """All that the kubelet's own cgroup has."""
-        return release(tree, self.topology)
+        """What was found, as far as it is known."""
+        return release(tree, self.topology, self.found_mems)
 
     def plan(self, tree: Tree, desired: Mapping[str, Desired], held: Held) -> Plan:
         """Every difference is written."""

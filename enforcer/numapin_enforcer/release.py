@@ -11,6 +11,7 @@ from numapin_enforcer.assignment.copy_file import FILE_NAME
 from numapin_enforcer.cfs_quota.lifted import LiftedQuotas
 from numapin_enforcer.cgroups.apply import apply
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
+from numapin_enforcer.cgroups.memory_binding import FoundMems
 from numapin_enforcer.cgroups.naming import Kind
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.cgroups.write import Quota
@@ -73,7 +74,8 @@ async def release_all(
         LOG.info("there is nothing to release", extra={"why": kubepods.problem})
         return
     before = pods.files.read()
-    left = _release(machine, pods)
+    found = FoundMems(state_dir)
+    left = _release(machine, pods, found)
     quotas = LiftedQuotas(pods.files, pods.naming.root, state_dir)
     lifted = quotas.lifted
     left += [str(failure.error) for failure in quotas.update(()).failed]
@@ -87,14 +89,17 @@ async def release_all(
     LOG.info("everything was released", extra={"cgroups": len(released)})
 
 
-def _release(machine: Machine, pods: PodTree) -> list[str]:
-    """Give every cgroup what its parent has; returns what could not be done."""
+def _release(machine: Machine, pods: PodTree, found: FoundMems) -> list[str]:
+    """Give every cgroup the CPUs of kubepods and its earlier NUMA nodes; returns what is left."""
     reconciler = Reconciler(pods.files, pods.snapshot, pods.naming)
-    done = reconciler.converge(ReleaseGoal(machine.topology), full_resync=True)
+    done = reconciler.converge(ReleaseGoal(machine.topology, found.mems), full_resync=True)
     moved = apply(done.moves, pods.files)
     left = [str(failure.error) for failure in (*done.failures, *moved.failed)]
     if done.tree is not None and not (left or done.complete):
         left += [str(lack) for lack in withheld(done.tree, done.desired)]
+    if not left:
+        with suppress(OSError):  # restoring it again changes nothing
+            found.drop(found.mems.keys())
     return left if done.stable else [*left, "cgroups kept changing while they were released"]
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import parent
 from numapin_enforcer.cgroups.write import Quota, Step, Write
-from numapin_enforcer.plan.desired import Desired
+from numapin_enforcer.plan.containment import Desired
 
 NO_OTHERS: Final[Mapping[str, bool]] = MappingProxyType({})
 

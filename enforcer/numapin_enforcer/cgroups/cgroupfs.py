@@ -113,6 +113,14 @@ class Cgroupfs:
         """
         return bool(read_file(f"{self._folder(path)}/cgroup.procs"))
 
+    def read_numa_stat(self, path: str) -> str:
+        """The text of `memory.numa_stat`; empty if there is none."""
+        self._check(path)
+        if self._mounts.memory is not None:
+            with suppress(CgroupError):
+                return read_file(f"{self._mounts.memory}/{path}/memory.numa_stat")
+        return ""
+
     def read_quota(self, path: str) -> Quota | None:
         """The CFS limit of a cgroup; None if there is no cpu controller.
 

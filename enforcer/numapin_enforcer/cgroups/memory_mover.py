@@ -3,16 +3,19 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from numapin_api.conditions import Obstacle, internal_error
+from numapin_api.cpuset import MemSet
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
 from numapin_enforcer.cgroups.apply import Failure, Outcome, apply
-from numapin_enforcer.cgroups.tree import CgroupTree
+from numapin_enforcer.cgroups.memory_binding import BindingTree, FoundMems, MemoryFiles
+from numapin_enforcer.cgroups.patient_files import MoveGate
 from numapin_enforcer.cgroups.write import Value, Write
 
 LOG: Final = logging.getLogger(__name__)
@@ -69,12 +72,27 @@ class _Batch:
 class MemoryMover:
     """Moves memory pages in a thread. What is wanted later replaces what is left of a batch."""
 
-    def __init__(self, wake: asyncio.Event, clock: Clock | None = None) -> None:
-        """Args: `wake` is set when `slow`, `failures` or the obstacles have changed."""
+    def __init__(
+        self,
+        wake: asyncio.Event,
+        found: FoundMems,
+        clock: Clock | None = None,
+        sysfs: Path = Path("/sys"),
+    ) -> None:
+        """Make ready to move.
+
+        Args:
+            wake: set when `slow`, `failures`, `found_mems` or the obstacles have changed.
+            found: what cgroups had before they were bound.
+            clock: the time.
+            sysfs: says how much memory each NUMA node has free.
+        """
         self._wake, self._clock = wake, clock or SystemClock()
+        self._found, self._sysfs, self.gate = found, sysfs, MoveGate()
+        self._restored: frozenset[str] = frozenset()
         self._wanted: _Wanted = frozenset()
         self._batch: _Batch | None = None
-        self._tree: CgroupTree | None = None
+        self._tree: MemoryFiles | None = None
         self._not_before_seconds = self._patient_until_seconds = 0.0
         self._is_slow = False
         self.failures: tuple[Failure, ...] = ()
@@ -97,7 +115,18 @@ class MemoryMover:
         problem = self._worker.problem
         return (internal_error("moving memory", problem),) if problem is not None else ()
 
-    def want(self, writes: tuple[Write, ...], tree: CgroupTree) -> None:
+    @property
+    def found_mems(self) -> Mapping[str, MemSet]:
+        """What bound cgroups had before, by path; an empty set is "as the parent"."""
+        return self._found.mems
+
+    def forget(self, restored: frozenset[str]) -> None:
+        """Cgroups of `found_mems` that are gone, or have again what they had; returns at once."""
+        self._restored = restored & self._found.mems.keys()
+        if self._restored:
+            self._worker.request()
+
+    def want(self, writes: tuple[Write, ...], tree: MemoryFiles) -> None:
         """Start moving, unless a batch is under way or failed a moment ago; returns at once.
 
         Writes of the batch under way that are not among `writes` are skipped.
@@ -119,6 +148,9 @@ class MemoryMover:
         await self._worker.run()
 
     async def _move(self) -> None:
+        if self._restored:
+            with suppress(OSError):  # restoring them again changes nothing
+                await asyncio.to_thread(self._found.drop, self._restored)
         if self._batch is None or self._tree is None:
             return
         try:
@@ -129,7 +161,8 @@ class MemoryMover:
             self._not_before_seconds = self._clock.monotonic() + RETRY_SECONDS
         self._wake.set()
 
-    async def _apply(self, batch: _Batch, tree: CgroupTree) -> Outcome:
+    async def _apply(self, batch: _Batch, files: MemoryFiles) -> Outcome:
+        tree = BindingTree(files, self._found, self.gate, self._sysfs)
         moving, ended = _in_thread(lambda: apply(batch.due(), tree)), asyncio.Event()
         moving.add_done_callback(lambda _: ended.set())
         if not await self._clock.wait(ended, PATIENCE_SECONDS):

@@ -23,14 +23,16 @@ class NoCpusetError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Mounts:
-    """Where the controllers are mounted; on v2 both are the same folder.
+    """Where the controllers are mounted; on v2 all are the same folder.
 
-    `cpu` is None if there is no cpu controller: then there are no quotas.
+    `cpu` is None if there is no cpu controller: then there are no quotas. Without `memory` nothing
+    is known of where memory is.
     """
 
     version: Version
     cpuset: Path
     cpu: Path | None
+    memory: Path | None = None
 
 
 def find_mounts(folder: Path) -> Mounts:
@@ -41,11 +43,13 @@ def find_mounts(folder: Path) -> Mounts:
     """
     for unified in (folder, folder / "unified"):
         if "cpuset" in _controllers(unified):
-            return Mounts(Version.V2, unified, unified)
+            return Mounts(Version.V2, unified, unified, unified)
     cpuset = _find_v1_mount(folder, "cpuset", "cpuset.cpus")
     if cpuset is None:
         raise NoCpusetError(folder)
-    return Mounts(Version.V1, cpuset, _find_v1_mount(folder, "cpu", "cpu.shares"))
+    cpu = _find_v1_mount(folder, "cpu", "cpu.shares")
+    memory = _find_v1_mount(folder, "memory", "memory.usage_in_bytes")
+    return Mounts(Version.V1, cpuset, cpu, memory)
 
 
 def _controllers(folder: Path) -> list[str]:

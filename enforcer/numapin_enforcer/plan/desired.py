@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -11,27 +10,14 @@ from numapin_api.topology import Topology
 from numapin_enforcer.assignment.spec import AssignedContainer, AssignedSpec
 from numapin_enforcer.cgroups.naming import CgroupName, CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Cgroup, Tree
-
-
-@dataclass(frozen=True, slots=True)
-class Desired:
-    """The sets that one cgroup must have; neither is empty.
-
-    `container` is the container of the spec that the cgroup belongs to. `exclusive` means that no
-    cgroup of another container may have its CPUs.
-    """
-
-    cpus: CpuSet
-    mems: MemSet
-    container: AssignedContainer | None = None
-    exclusive: bool = False
-
-    @property
-    def exclusive_container(self) -> str:
-        """The container that has `cpus` exclusively, or empty."""
-        if self.container is None or not self.exclusive:
-            return ""
-        return f"{self.container.pod_uid}/{self.container.container}"
+from numapin_enforcer.plan.containment import (
+    NONE_BOUND,
+    Desired,
+    FoundMems,
+    contain,
+    kubepods,
+    left_mems,
+)
 
 
 def desire(
@@ -46,6 +32,10 @@ def desire(
     Sandboxes and containers that the spec does not list get the shared pool. Pods and QoS classes
     get the shared pool and the exclusive CPUs of their descendants. The kubepods cgroup stays as it
     is if it contains all that. CPUs and NUMA nodes that are offline are left out.
+
+    NUMA nodes are those of the spec for a container that it binds. Every other cgroup keeps what it
+    has, and an empty set becomes that of the parent, as runc does it. Parents of bound containers
+    gain what these need.
 
     A cgroup whose container is not named yet gets the shared pool, with two exceptions:
 
@@ -74,52 +64,20 @@ def exclusive_cpus(wanted: Iterable[Desired]) -> CpuSet:
     return CpuSet.union(one.cpus for one in wanted if one.exclusive and one.container)
 
 
-def release(tree: Tree, topology: Topology) -> dict[str, Desired]:
-    """The sets of every cgroup once numapin enforces nothing: all that kubepods has.
+def release(
+    tree: Tree, topology: Topology, found_mems: FoundMems = NONE_BOUND
+) -> dict[str, Desired]:
+    """The sets of every cgroup once numapin enforces nothing: all CPUs that kubepods has.
 
-    They are written once. Sets that others write later stay.
+    NUMA nodes are restored to `found_mems`. The sets are written once. Sets that others write later
+    stay.
     """
-    return contain(
-        tree, dict.fromkeys(list(tree.cgroups)[1:], _everything(tree, topology)), topology
-    )
-
-
-def contain(tree: Tree, wanted: Mapping[str, Desired], topology: Topology) -> dict[str, Desired]:
-    """`wanted`, each parent widened to contain its children, and kubepods as it is or wider."""
-    result: dict[str, Desired] = {}
-    for path in reversed(tuple(tree.parents)):
-        result[path] = widened(wanted[path], (result[child] for child in tree.children[path]))
-    children = [result[child] for child in tree.children[tree.root]]
-    return {
-        tree.root: kubepods(tree, children, topology),
-        **{path: result[path] for path in wanted},
+    everything = kubepods(tree, (), topology)
+    wanted = {
+        path: Desired(everything.cpus, left_mems(tree, path, found_mems) or everything.mems)
+        for path in tree.parents
     }
-
-
-def widened(wanted: Desired, children: Iterable[Desired]) -> Desired:
-    """`wanted`, and all that the cgroup's children must have."""
-    cpus, mems = wanted.cpus.mask, wanted.mems.mask
-    for one in children:
-        cpus |= one.cpus.mask
-        mems |= one.mems.mask
-    if (cpus, mems) == (wanted.cpus.mask, wanted.mems.mask):
-        return wanted
-    sets = (CpuSet.from_mask(cpus), MemSet.from_mask(mems))
-    return Desired(*sets, wanted.container, wanted.exclusive)
-
-
-def kubepods(tree: Tree, children: Iterable[Desired], topology: Topology) -> Desired:
-    """The root: as it is if it contains what its descendants need, else all that is online."""
-    below = CpuSet.union(one.cpus for one in children)
-    found = tree.cgroups[tree.root]
-    cpus = found.effective_cpus & topology.online
-    mems = found.effective_mems & topology.mems
-    enough = bool(cpus) and below <= cpus and mems == topology.mems
-    return Desired(cpus, mems) if enough else Desired(topology.online, topology.mems)
-
-
-def _everything(tree: Tree, topology: Topology) -> Desired:
-    return kubepods(tree, (), topology)
+    return contain(tree, wanted, topology)
 
 
 class _Certainty(Enum):
@@ -143,14 +101,22 @@ class _Identity(NamedTuple):
 class Rules:
     """What each kind of cgroup must have while one spec is in force."""
 
-    def __init__(self, spec: AssignedSpec, naming: CgroupNaming, topology: Topology) -> None:
-        """Args: as in `desire`."""
+    def __init__(
+        self,
+        spec: AssignedSpec,
+        naming: CgroupNaming,
+        topology: Topology,
+        found_mems: FoundMems = NONE_BOUND,
+    ) -> None:
+        """Args: as in `desire`; `found_mems` is restored where `spec` binds no longer."""
         self._naming, self._online, self._mems = naming, topology.online, topology.mems
+        self.found_mems = found_mems
         self._pods: dict[str, dict[str, AssignedContainer]] = {}
         for one in spec.containers:
             self._pods.setdefault(one.pod_uid, {})[one.container] = one
-        self.shared = Desired(self._shared_cpus(spec), self._mems)
-        """What every cgroup has that is not of a container in the spec."""
+        self.shared = Desired(self._shared_cpus(spec), MemSet())
+        """What every cgroup has that is not of a container in the spec; empty NUMA nodes stay."""
+        self._shared_on: dict[int, Desired] = {}
 
     def desired(
         self, tree: Tree, names: Mapping[str, str], paths: Iterable[str]
@@ -168,7 +134,8 @@ class Rules:
         desired: dict[str, Desired] = {}
         for path, name in parsed.items():
             above = desired.get(tree.parents[path])
-            desired[path] = found.desired(tree.cgroups[path], name, above)
+            one = found.desired(tree.cgroups[path], name, above)
+            desired[path] = one if one.mems else self._on_left_mems(one, tree, path)
         return desired
 
     def listed(self, pod_uid: str) -> Mapping[str, AssignedContainer]:
@@ -180,7 +147,7 @@ class Rules:
         own = one.cpus & self._online
         return Desired(
             own or self.shared.cpus,
-            one.mems & self._mems or self._mems,
+            one.mems & self._mems,
             one,
             exclusive=one.exclusive and bool(own) and own.isdisjoint(self.shared.cpus),
         )
@@ -188,7 +155,16 @@ class Rules:
     def pod(self, pod_uid: str) -> Desired:
         """A pod has its containers' CPUs before they exist: runc cannot create them otherwise."""
         own = CpuSet.union(self.assigned(one).cpus for one in self.listed(pod_uid).values())
-        return Desired(self.shared.cpus | own, self._mems)
+        return Desired(self.shared.cpus | own, MemSet())
+
+    def _on_left_mems(self, one: Desired, tree: Tree, path: str) -> Desired:
+        mems = left_mems(tree, path, self.found_mems) or self._mems
+        if one is not self.shared:
+            return Desired(one.cpus, mems, one.container, one.exclusive)
+        shared = self._shared_on.get(mems.mask)
+        if shared is None:
+            shared = self._shared_on[mems.mask] = Desired(one.cpus, mems)
+        return shared
 
     def online(self, one: AssignedContainer) -> CpuSet:
         """Those of a container's CPUs that are online."""

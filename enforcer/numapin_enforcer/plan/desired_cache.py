@@ -7,7 +7,15 @@ from numapin_api.topology import Topology
 from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Tree, differing, parent
-from numapin_enforcer.plan.desired import Desired, Rules, contain, kubepods, widened
+from numapin_enforcer.plan.containment import (
+    NONE_BOUND,
+    Desired,
+    FoundMems,
+    contain,
+    kubepods,
+    widened,
+)
+from numapin_enforcer.plan.desired import Rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +44,19 @@ class DesiredCache:
         return self._last.rules if self._last is not None else None
 
     def desired(
-        self, spec: AssignedSpec, tree: Tree, names: Mapping[str, str], topology: Topology
+        self,
+        spec: AssignedSpec,
+        tree: Tree,
+        names: Mapping[str, str],
+        topology: Topology,
+        found_mems: FoundMems = NONE_BOUND,
     ) -> Mapping[str, Desired]:
         """The sets that every cgroup of `tree` must have; the arguments are as in `desire`."""
         last = self._last
         desired: Mapping[str, Desired]
-        if last is None or (last.spec, last.topology) != (spec, topology):
-            rules, pods = Rules(spec, self.naming, topology), None
+        given = (spec, topology, found_mems)
+        if last is None or (last.spec, last.topology, last.rules.found_mems) != given:
+            rules, pods = Rules(spec, self.naming, topology, found_mems), None
         else:
             rules, pods = last.rules, self._changed_pods(last, tree, names)
         if last is None or pods is None:
@@ -97,10 +111,10 @@ class DesiredCache:
         for path in paths:  # parents first
             _put(desired, path, fresh[path])
         top = tree.children[tree.root]
-        for path in top:
-            if self.naming.parse(path).kind is Kind.QOS:
-                children = (desired[one] for one in tree.children[path])
-                _put(desired, path, widened(last.rules.shared, children))
+        classes = [path for path in top if self.naming.parse(path).kind is Kind.QOS]
+        for path, one in last.rules.desired(tree, names, classes).items():
+            children = (desired[child] for child in tree.children[path])
+            _put(desired, path, widened(one, children))
         below = (desired[path] for path in top)
         _put(desired, tree.root, kubepods(tree, below, last.topology))
         return desired

@@ -10,7 +10,8 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.assignment.spec import AssignedContainer
 from numapin_enforcer.cgroups.processes import has_processes
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, differing, parent
-from numapin_enforcer.plan.desired import Desired, exclusive_cpus
+from numapin_enforcer.plan.containment import Desired
+from numapin_enforcer.plan.desired import exclusive_cpus
 
 
 class Cause(StrEnum):

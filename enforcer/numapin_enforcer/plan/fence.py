@@ -6,7 +6,8 @@ from numapin_api.topology import Topology
 from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version
-from numapin_enforcer.plan.desired import Desired, contain, desire
+from numapin_enforcer.plan.containment import Desired, contain
+from numapin_enforcer.plan.desired import desire
 
 
 def fence(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from numapin_enforcer.cgroups.tree import Tree, differing
-from numapin_enforcer.plan.desired import Desired
+from numapin_enforcer.plan.containment import Desired
 
 Settled = tuple[Tree, Mapping[str, Desired]]
 """A tree that needed no write, and what its cgroups had to have."""

@@ -49,12 +49,15 @@ class Ledger:
     has all that its parent has. Source: Documentation/admin-guide/cgroup-v2.rst, "Cpuset".
     """
 
-    def __init__(self, tree: Tree, asked: Masks, effective: Masks) -> None:
+    def __init__(
+        self, tree: Tree, asked: Masks, effective: Masks, limit: int | None = None
+    ) -> None:
+        """Args: beyond `limit` no cgroup may ask for anything; by default, what the root has."""
         self._tree = tree
         self._inherits = tree.version is Version.V2
         self._asked = dict(asked)
         self.effective = dict(effective)
-        self._limit = self.effective[tree.root]
+        self._limit = self.effective[tree.root] if limit is None else limit
 
     def move(self, target: Masks) -> tuple[list[Change], list[Change]]:
         """Take every cgroup to its `target`; parents contain their children at every instant.

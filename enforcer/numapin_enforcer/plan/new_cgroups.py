@@ -6,7 +6,8 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, parent
 from numapin_enforcer.cgroups.write import Step, Write
-from numapin_enforcer.plan.desired import Desired, Rules
+from numapin_enforcer.plan.containment import Desired
+from numapin_enforcer.plan.desired import Rules
 
 
 class NewCgroupFence:

@@ -8,7 +8,8 @@ from typing import Final
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.tree import Tree, Version, contains
 from numapin_enforcer.cgroups.write import Inherited, Step, Write
-from numapin_enforcer.plan.desired import Desired, exclusive_cpus
+from numapin_enforcer.plan.containment import Desired
+from numapin_enforcer.plan.desired import exclusive_cpus
 from numapin_enforcer.plan.mask_changes import Change, Effect, Ledger
 
 
@@ -213,7 +214,10 @@ def _plan_mems(tree: Tree, wanted: Mapping[str, Desired]) -> tuple[list[Write], 
     effective = {path: one.effective_mems.mask for path, one in tree.cgroups.items()}
     target = {path: wanted[path].mems.mask for path in tree.cgroups}
     target[tree.root] |= effective[tree.root]
-    gaining, leaving = Ledger(tree, asked, effective).move(target)
+    limit = effective[tree.root]
+    for mask in asked.values():
+        limit |= mask  # what a cgroup asks for and does not get is not ours to take back
+    gaining, leaving = Ledger(tree, asked, effective, limit).move(target)
     quick = [_mem_write(one, Step.PREPARE) for one in gaining]
     slow: list[Write] = []
     for one in leaving:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from numapin_api.cpuset import MemSet
 from numapin_enforcer.cgroups.tree import Tree
-from numapin_enforcer.plan.desired import Desired
+from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.runtime.interface import ContainerResources
 
 

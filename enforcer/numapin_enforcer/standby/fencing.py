@@ -18,7 +18,7 @@ from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.heartbeat import Heartbeat
 from numapin_enforcer.node.kubelet_checkpoint import static_policy_conflict
 from numapin_enforcer.node.lock import LockWait, NodeLock
-from numapin_enforcer.plan.desired import Desired
+from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.desired_cache import DesiredCache
 from numapin_enforcer.plan.fence import breached, fence, fence_new
 from numapin_enforcer.plan.writes import Held, Plan, plan

@@ -10,7 +10,7 @@ from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_enforcer.assignment.spec import AssignedContainer
 from numapin_enforcer.cgroups.outside import OutsideCgroup
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, contains, parent, related
-from numapin_enforcer.plan.desired import Desired
+from numapin_enforcer.plan.containment import Desired
 
 
 @dataclass(frozen=True, slots=True)

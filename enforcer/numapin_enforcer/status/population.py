@@ -8,7 +8,7 @@ from typing import Final
 
 from numapin_enforcer.cgroups.processes import has_processes
 from numapin_enforcer.cgroups.tree import Cgroup, Tree
-from numapin_enforcer.plan.desired import Desired
+from numapin_enforcer.plan.containment import Desired
 
 STARTING_SECONDS: Final = 3.0
 """How long a cgroup may be without processes before its container counts as deserted.

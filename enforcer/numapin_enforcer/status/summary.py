@@ -16,7 +16,7 @@ from numapin_api.nodeassignment import (
 from numapin_enforcer.assignment.spec import AssignedContainer
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Tree
-from numapin_enforcer.plan.desired import Desired
+from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.status.exclusivity import (
     NO_EVIDENCE,
     Evidence,

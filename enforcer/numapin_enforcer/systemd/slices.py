@@ -15,7 +15,7 @@ from typing import Final
 
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver, Qos
 from numapin_enforcer.cgroups.tree import Tree, Version
-from numapin_enforcer.plan.desired import Desired
+from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.systemd.interface import SliceSets
 
 _NESTED_CLASSES: Final = (Qos.BURSTABLE, Qos.BEST_EFFORT)

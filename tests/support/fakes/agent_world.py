@@ -11,6 +11,7 @@ from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_enforcer.agent import Agent
 from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
+from numapin_enforcer.cgroups.patient_files import MoveGate
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.tree_cache import TreeCache
 from support.fakes.manual_clock import ManualClock
@@ -86,6 +87,7 @@ class Background:
 
     def __init__(self) -> None:
         self.names = SimpleNamespace(known={"a" * 64: "c"})
+        self.memory = SimpleNamespace(gate=MoveGate(), found_mems={})
         self.names_complete = True
         self.specs: list[Any] = []
         self.calls: list[str] = []

@@ -189,6 +189,8 @@ class Laws:
         """Whether a reported cgroup must not share a CPU that it still has."""
         if cpu in self._owned[self._keys[path]]:
             return True
+        if self._kernel.is_restricted:  # what is written of other CPUs can have any effect
+            return False
         moves = path in self._named
         is_parked = self._key(other) in self._owned
         return moves and (is_parked or (path, cpu) not in self._intruded)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
-from numapin_enforcer.cgroups.tree import CgroupTree, Tree, parent, related
+from numapin_enforcer.cgroups.tree import CgroupTree, Tree, contains, parent, related
 from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.status.summary import in_force
 from support.fakes.kernel import KernelModel
@@ -86,6 +86,17 @@ def assert_reported(
     assert {one.path: one.cpus for one in in_force(tree, wanted) if one.exclusive} == exclusive
 
 
+def assert_mems_stayed(world: World, spec: NodeAssignmentSpec, before: Tree, after: Tree) -> None:
+    """Only containers that the spec binds lose NUMA nodes; only their ancestors gain any."""
+    bound = {world.path_of(one) for one in spec.containers if one.mems & world.topology.mems}
+    for path, one in before.cgroups.items():
+        if any(contains(container, path) for container in bound) or not one.effective_mems:
+            continue
+        has = after.cgroups[path].effective_mems
+        is_ancestor = any(contains(path, container) for container in bound)
+        assert one.effective_mems <= has if is_ancestor else one.effective_mems == has, path
+
+
 class _Goal:
     """The sets that each cgroup must have at the end."""
 
@@ -98,23 +109,25 @@ class _Goal:
 
     def check(self, tree: Tree, path: str) -> None:
         found = tree.cgroups[path]
+        assert found.effective_mems, path
         if path == self._root:
-            assert found.effective_mems == self._all_mems
-        elif parent(path) in self._nesting or parent(parent(path)) in self._nesting:
+            return
+        if parent(path) in self._nesting or parent(parent(path)) in self._nesting:
             self._check_nested(tree, path)
         elif path in self._listed:
-            assert (found.effective_cpus, found.effective_mems) == self.given(path), path
+            cpus, mems = self.given(path)
+            assert found.effective_cpus == cpus, path
+            assert found.effective_mems == (mems or found.effective_mems), path
         elif any(parent(other) == path for other in tree.cgroups):
             assert found.effective_cpus == self._around(tree, path), path
-            assert found.effective_mems == self._all_mems, path
         else:
             own = self._exclusive_below(path)
             assert found.effective_cpus == self._pool | own, path
-            assert found.effective_mems == self._all_mems, path
 
     def given(self, path: str) -> tuple[CpuSet, MemSet]:
+        """The CPUs of a listed container, and the NUMA nodes it is bound to, if it is bound."""
         one = self._listed[path]
-        return one.cpus & self._online or self._pool, one.mems & self._all_mems or self._all_mems
+        return one.cpus & self._online or self._pool, one.mems & self._all_mems
 
     def _check_nested(self, tree: Tree, path: str) -> None:
         """A cgroup inside a container has a part of the container's sets, and not an empty one."""

@@ -10,7 +10,8 @@ from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, 
 from numapin_api.topology import Cpu, NumaNode, Topology
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver, Qos
 from numapin_enforcer.cgroups.tree import Tree, Version, parent
-from numapin_enforcer.plan.desired import Desired, desire
+from numapin_enforcer.plan.containment import Desired
+from numapin_enforcer.plan.desired import desire
 from support.fakes.kernel import Group, KernelModel
 
 NAMING = CgroupNaming(Driver.CGROUPFS)

@@ -7,7 +7,7 @@ from numapin_api.nodeassignment import ContainerAssignment
 from numapin_enforcer.cfs_quota.plan import cgroups_without_limit, other_containers, plan_quotas
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.write import Quota
-from numapin_enforcer.plan.desired import Desired
+from numapin_enforcer.plan.containment import Desired
 
 POD, EXCLUSIVE = "kubepods/pod1", "kubepods/pod1/" + "a" * 64
 SIDECAR = f"{POD}/{'b' * 64}"

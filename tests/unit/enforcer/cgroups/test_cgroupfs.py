@@ -67,7 +67,8 @@ def test_the_controllers_are_found(
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     found = find_mounts(tmp_path)
-    assert found == Mounts(version, tmp_path / cpuset, tmp_path / cpu if cpu else None)
+    memory = tmp_path / cpuset if version is Version.V2 else None
+    assert found == Mounts(version, tmp_path / cpuset, tmp_path / cpu if cpu else None, memory)
 
 
 @pytest.mark.parametrize("name", ["nothing", "cgroup.controllers", "cpuset"])

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from numapin_api.conditions import Reason
-from numapin_api.cpuset import MemSet
+from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
+from numapin_enforcer.cgroups.memory_binding import FoundMems
 from numapin_enforcer.cgroups.memory_mover import PATIENCE_SECONDS, MemoryMover
-from numapin_enforcer.cgroups.tree import Tree
+from numapin_enforcer.cgroups.tree import Cgroup, Tree
 from numapin_enforcer.cgroups.write import Step, Write
 from support.fakes.manual_clock import ManualClock
 
@@ -33,6 +34,16 @@ class SlowTree:
     def read(self) -> Tree:
         raise AssertionError("the mover does not read")
 
+    def read_one(self, path: str) -> Cgroup:
+        every = CpuSet(range(2)), MemSet((0, 1))
+        return Cgroup(path, *every, *every)
+
+    def has_tasks(self, path: str) -> bool:
+        raise AssertionError("the mover does not look for tasks")
+
+    def read_numa_stat(self, path: str) -> str:
+        return ""
+
     def write(self, write: Write) -> None:
         while not self.may_go_on.is_set() and not self.pass_one.acquire(timeout=0.01):
             pass
@@ -47,8 +58,10 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-async def mover(wake: asyncio.Event, clock: ManualClock) -> AsyncIterator[MemoryMover]:
-    made = MemoryMover(wake, clock)
+async def mover(
+    wake: asyncio.Event, clock: ManualClock, tmp_path: Path
+) -> AsyncIterator[MemoryMover]:
+    made = MemoryMover(wake, FoundMems(tmp_path), clock)
     task = asyncio.create_task(made.run())
     yield made
     task.cancel()
@@ -142,11 +155,13 @@ async def test_nothing_more_is_moved_once_no_write_is_wanted(
     assert tree.written == [on("a")]
 
 
-def test_the_process_ends_while_a_move_hangs() -> None:
+def test_the_process_ends_while_a_move_hangs(tmp_path: Path) -> None:
     """In a process of its own: the interpreter must not wait for the thread either."""
     script = """
-import asyncio, threading
+import asyncio, sys, threading
+from pathlib import Path
 from test_memory_mover import MOVE, SlowTree
+from numapin_enforcer.cgroups.memory_binding import FoundMems
 from numapin_enforcer.cgroups.memory_mover import MemoryMover
 
 class Stuck(SlowTree):
@@ -155,7 +170,7 @@ class Stuck(SlowTree):
         threading.Event().wait()
 
 async def main():
-    mover = MemoryMover(asyncio.Event())
+    mover = MemoryMover(asyncio.Event(), FoundMems(Path(sys.argv[1])))
     async with asyncio.TaskGroup() as group:
         task = group.create_task(mover.run())
         mover.want((MOVE,), Stuck())
@@ -168,7 +183,7 @@ print("ended")
 """
     path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     ended = subprocess.run(
-        [sys.executable, "-c", script],
+        [sys.executable, "-c", script, str(tmp_path)],
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,

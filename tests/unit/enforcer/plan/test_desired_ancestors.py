@@ -4,7 +4,8 @@ import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
-from numapin_enforcer.plan.desired import Desired, contain, exclusive_cpus, release
+from numapin_enforcer.plan.containment import Desired, contain
+from numapin_enforcer.plan.desired import exclusive_cpus, release
 from support.values.specs_and_trees import assigned, machine, tree
 
 
@@ -47,25 +48,27 @@ def test_ancestors_contain_the_desired_sets_of_their_descendants() -> None:
     [
         ("0-5", "0-1", "", ("0-5", "0-1")),
         ("0-5", "0-1", "5", ("0-4", "0-1")),
-        ("0-5", "0", "", ("0-7", "0-1")),
+        ("0-5", "0", "", ("0-5", "0")),
+        ("0-5", "1", "", ("0-5", "0-1")),
         ("", "0-1", "", ("0-7", "0-1")),
         ("7", "0-1", "7", ("0-6", "0-1")),
         ("2-5", "0-1", "", ("0-7", "0-1")),
         ("1-5", "0-1", "", ("1-5", "0-1")),
-        ("0-5", "0-2", "", ("0-5", "0-1")),
+        ("0-5", "0-2", "", ("0-5", "0-2")),
     ],
     ids=[
         "as found",
         "without offline CPUs",
-        "no memory",
+        "narrowed to some NUMA nodes",
+        "without a NUMA node that a container is bound to",
         "just created",
         "all offline",
         "too narrow",
         "wide enough without the first CPU",
-        "without a NUMA node that has no memory",
+        "with the NUMA node of a device",
     ],
 )
-def test_kubepods_is_unchanged_or_gets_every_cpu_and_numa_node(
+def test_kubepods_is_unchanged_or_gets_every_cpu_and_the_numa_nodes_below(
     cpus: str, mems: str, offline: str, root: tuple[str, str]
 ) -> None:
     found = chain(cpus, mems)

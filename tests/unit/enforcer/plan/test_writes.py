@@ -8,7 +8,7 @@ import pytest
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
-from numapin_enforcer.plan.desired import Desired
+from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.writes import Plan, plan
 
 BOTH = MemSet([0, 1])

@@ -11,7 +11,13 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.topology import Topology
 from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.plan.writes import plan
-from support.values.kernel_laws import Watch, alone, assert_reached, held_now
+from support.values.kernel_laws import (
+    Watch,
+    alone,
+    assert_mems_stayed,
+    assert_reached,
+    held_now,
+)
 from support.values.kernel_passes import (
     copy_of,
     enforce,
@@ -53,9 +59,11 @@ def test_any_tree_reaches_any_spec_in_one_pass_and_a_second_writes_nothing(
 ) -> None:
     model, spec = data.draw(scattered(world)), data.draw(specs(world))
     Watch(world, model, holders(world, model, spec))
+    before = model.read()
     outcome = enforce(world, model, spec)
     assert outcome.complete, outcome
     assert_reached(world, spec, model.read())
+    assert_mems_stayed(world, spec, before, model.read())
     tree = model.read()
     assert plan(tree, world.desired(spec, tree)).writes == ()
 

@@ -3,7 +3,7 @@ import pytest
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
-from numapin_enforcer.plan.desired import Desired
+from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.status.exclusivity import Evidence
 from numapin_enforcer.status.summary import in_force
 

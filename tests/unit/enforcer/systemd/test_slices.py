@@ -5,7 +5,7 @@ import pytest
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version
-from numapin_enforcer.plan.desired import Desired
+from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.systemd.interface import SliceSets
 from numapin_enforcer.systemd.slices import qos_slices, slice_sets, unit_name
 

@@ -1,0 +1,130 @@
+"""Binds cgroups to NUMA nodes: what they had before is saved first, and their memory must fit."""
+
+import json
+import logging
+import resource
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Protocol
+
+from numapin_api.cpuset import MemSet
+from numapin_daemon import atomic_file
+from numapin_enforcer.cgroups.errors import CgroupError, error_of
+from numapin_enforcer.cgroups.memory_use import check_fits, parse_free, parse_numa_stat
+from numapin_enforcer.cgroups.patient_files import MoveGate
+from numapin_enforcer.cgroups.tree import Tree
+from numapin_enforcer.cgroups.tree_cache import CgroupFiles
+from numapin_enforcer.cgroups.write import Write
+
+LOG: Final = logging.getLogger(__name__)
+
+FILE_NAME: Final = "mems.json"
+
+MOST_BYTES: Final = 16 * 1024 * 1024
+"""Far more than the NUMA nodes of all containers of a node take."""
+
+
+class MemoryFiles(CgroupFiles, Protocol):
+    """A cgroup tree that says where memory is."""
+
+    def read_numa_stat(self, path: str) -> str:
+        """The text of `memory.numa_stat`; empty if there is none."""
+        ...
+
+
+class FoundMems:
+    """What cgroups asked for before they were bound; each is on disk before it is bound."""
+
+    def __init__(self, state_dir: Path) -> None:
+        """Read what earlier processes have saved."""
+        self._path = state_dir / FILE_NAME
+        self.mems: Mapping[str, MemSet] = _read(self._path)
+        """By cgroup; an empty set is "as the parent"."""
+
+    def add(self, path: str, mems: MemSet) -> None:
+        """Save what a cgroup asks for now; what was saved first stays.
+
+        Raises:
+            OSError: it could not be saved.
+        """
+        if path not in self.mems:
+            self._save({**self.mems, path: mems})
+
+    def drop(self, paths: Collection[str]) -> None:
+        """Forget cgroups that are gone, or have been restored.
+
+        Raises:
+            OSError: the file could not be written; nothing was forgotten.
+        """
+        kept = {path: mems for path, mems in self.mems.items() if path not in paths}
+        if kept != self.mems:
+            self._save(kept)
+
+    def _save(self, mems: Mapping[str, MemSet]) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        content = {path: str(one) for path, one in mems.items()}
+        atomic_file.replace(self._path, json.dumps(content).encode())
+        self.mems = dict(mems)
+
+
+class BindingTree:
+    """Makes the writes of one batch of memory moves."""
+
+    def __init__(
+        self, files: MemoryFiles, found: FoundMems, gate: MoveGate, sysfs: Path = Path("/sys")
+    ) -> None:
+        """Args: `sysfs` says how much memory each NUMA node has free."""
+        self._files, self._found, self._gate, self._sysfs = files, found, gate, sysfs
+
+    def read(self) -> Tree:
+        """See `CgroupTree`."""
+        return self._files.read()
+
+    def write(self, write: Write) -> None:
+        """Make one write; see `CgroupTree`.
+
+        Raises:
+            NotEnoughMemoryError: what the cgroup has on other NUMA nodes does not fit there.
+            CgroupError: what it asks for now could not be saved; then it is not bound.
+        """
+        if isinstance(write.value, MemSet):
+            use = parse_numa_stat(self._files.read_numa_stat(write.path), resource.getpagesize())
+            check_fits(write.path, write.value, use, self._free(write.value))
+            self._save(write)
+        with self._gate.moving():
+            self._files.write(write)
+
+    def _save(self, write: Write) -> None:
+        if write.path not in self._found.mems:
+            try:
+                self._found.add(write.path, self._files.read_one(write.path).mems)
+            except OSError as error:
+                raise _not_saved(write, error) from error
+
+    def _free(self, mems: MemSet) -> dict[int, int]:
+        free: dict[int, int] = {}
+        for node in mems:
+            with suppress(OSError):
+                path = self._sysfs / f"devices/system/node/node{node}/meminfo"
+                free[node] = parse_free(path.read_text())
+        return free
+
+
+def _not_saved(write: Write, error: OSError) -> CgroupError:
+    cause = error_of(write.path, None, error).meaning
+    meaning = f"not done: what it had before could not be saved in the state folder: {cause}"
+    return CgroupError(write.path, str(write.value), error.errno or 0, meaning)
+
+
+def _read(path: Path) -> dict[str, MemSet]:
+    """What is saved; none, and a log line, if the file is damaged."""
+    try:
+        content = json.loads(atomic_file.read(path, most_bytes=MOST_BYTES))
+        return {str(one): MemSet.parse(mems) for one, mems in content.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        extra = {"file": path, "error": error}
+        LOG.warning("cannot read which NUMA nodes containers had; they stay bound", extra=extra)
+        return {}
