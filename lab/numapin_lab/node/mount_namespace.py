@@ -7,8 +7,10 @@ wants, so that it writes none. Every mount they create stays in the namespace, a
 the last process and the file of the namespace are gone.
 """
 
+import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -94,7 +96,21 @@ class MountNamespace:
         _run("mount", "--bind", str(self.run), str(self.run))
         _run("mount", "--make-private", str(self.run))
         options = (f"--mount={self.file}", "--propagation=slave")
-        _run("unshare", *options, "sh", "-c", SCRIPT, "sh", str(self.covers))
+        _run_on_some_cpu("unshare", *options, "sh", "-c", SCRIPT, "sh", str(self.covers))
+
+
+def _run_on_some_cpu(*command: str) -> None:
+    """Run a command that mounts a mount namespace; on each CPU in turn until one succeeds.
+
+    The kernel refuses to mount a namespace that is older than the present one (mnt_ns_loop in
+    fs/namespace.c). It compares numbers, which each CPU takes from a range of its own (seen on
+    Linux 6.18): within a mount namespace, a new one can look older on another CPU.
+    """
+    *others, last = sorted(os.sched_getaffinity(0))
+    for cpu in others:
+        with suppress(LabError):
+            return _run("taskset", "--cpu-list", str(cpu), *command)
+    return _run("taskset", "--cpu-list", str(last), *command)
 
 
 def _run(*command: str) -> None:
