@@ -213,8 +213,9 @@ class ContainerStatus(WireModel):
     )
     exclusive: bool = Field(
         default=False,
-        description="True if, by the kernel's answer, the container has processes and all its "
-        "CPUs, and no cgroup of another container has any of them.",
+        description="True if, by the kernel's answer, processes run in its cgroup, it has all its "
+        "CPUs, and no cgroup of another pod or container has any of them, nor has a container "
+        "outside of the kubelet's cgroups that the runtime lists.",
     )
 
 

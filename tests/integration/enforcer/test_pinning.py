@@ -1,12 +1,15 @@
 """The enforcer on a real kernel, containerd and API server: on which CPUs containers run."""
 
 import uuid
+from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 
+from numapin_enforcer.node.boot_id import read_boot_id
 from numapin_lab.node.cgroups import MOUNTS, hierarchies
 from support.real.enforcer_node import Node, assigned, spec
 from support.real.played_kubelet import FIRST_ACT, VERSION, Kubelet, cpus_of, make_cgroup
-from support.real.waiting import eventually
+from support.real.waiting import PATIENCE_SECONDS, eventually
 
 
 async def test_a_running_container_gets_its_cpu_and_all_others_leave_it(
@@ -134,3 +137,6 @@ async def test_a_node_without_pods_is_ready(node: Node, kubelet: Kubelet) -> Non
     await eventually(lambda: node.probe("readyz") == (200, "ok\n"))
     assert status["containers"] == []
     assert node.condition("Stalled") == ("False", "NotStalled", "")
+    assert status["bootID"] == read_boot_id(Path("/proc"))
+    age = datetime.now(UTC) - datetime.fromisoformat(status["lastPassTime"])
+    assert age < timedelta(seconds=PATIENCE_SECONDS)
