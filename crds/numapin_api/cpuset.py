@@ -57,9 +57,10 @@ _parse_short = lru_cache(maxsize=2048)(_parse_mask)
 class _IdSet:
     """A frozen set of small integers, stored as a bit mask; the two kinds of ids do not mix."""
 
-    __slots__ = ("_mask",)
+    __slots__ = ("mask",)
 
-    _mask: int
+    mask: int
+    """The set as a bit mask: bit N is set when N is a member. Plain, as loops over sets read it."""
 
     def __init__(self, ids: Iterable[int] = ()) -> None:
         mask = 0
@@ -67,7 +68,7 @@ class _IdSet:
             if not 0 <= one <= MAX_ID:
                 raise ListFormatError(str(one), f"ids go from 0 to {MAX_ID}")
             mask |= 1 << one
-        object.__setattr__(self, "_mask", mask)
+        object.__setattr__(self, "mask", mask)
 
     @classmethod
     def from_mask(cls, mask: int) -> Self:
@@ -75,7 +76,7 @@ class _IdSet:
         if mask < 0:
             raise ValueError(f"a mask is not negative: {mask}")
         made = cls.__new__(cls)
-        object.__setattr__(made, "_mask", mask)
+        object.__setattr__(made, "mask", mask)
         return made
 
     @classmethod
@@ -108,53 +109,48 @@ class _IdSet:
             masks[group] = masks.get(group, 0) | 1 << member
         return {group: cls.from_mask(mask) for group, mask in sorted(masks.items())}
 
-    @property
-    def mask(self) -> int:
-        """The set as a bit mask: bit N is set when N is a member."""
-        return self._mask
-
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is frozen")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (type(self).from_mask, (self._mask,))
+        return (type(self).from_mask, (self.mask,))
 
     def __iter__(self) -> Iterator[int]:
-        mask = self._mask
+        mask = self.mask
         while mask:
             low = mask & -mask
             yield low.bit_length() - 1
             mask ^= low
 
     def __len__(self) -> int:
-        return self._mask.bit_count()
+        return self.mask.bit_count()
 
     def __bool__(self) -> bool:
-        return self._mask != 0
+        return self.mask != 0
 
     def __contains__(self, one: object) -> bool:
-        return isinstance(one, int) and one >= 0 and bool(self._mask >> one & 1)
+        return isinstance(one, int) and one >= 0 and bool(self.mask >> one & 1)
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and other._mask == self._mask
+        return type(other) is type(self) and other.mask == self.mask
 
     def __hash__(self) -> int:
-        return hash((type(self).__name__, self._mask))
+        return hash((type(self).__name__, self.mask))
 
     def __or__(self, other: Self) -> Self:
-        return self.from_mask(self._mask | self._same(other))
+        return self.from_mask(self.mask | self._same(other))
 
     def __and__(self, other: Self) -> Self:
-        return self.from_mask(self._mask & self._same(other))
+        return self.from_mask(self.mask & self._same(other))
 
     def __sub__(self, other: Self) -> Self:
-        return self.from_mask(self._mask & ~self._same(other))
+        return self.from_mask(self.mask & ~self._same(other))
 
     def __xor__(self, other: Self) -> Self:
-        return self.from_mask(self._mask ^ self._same(other))
+        return self.from_mask(self.mask ^ self._same(other))
 
     def __le__(self, other: Self) -> bool:
-        return not self._mask & ~self._same(other)
+        return not self.mask & ~self._same(other)
 
     def __lt__(self, other: Self) -> bool:
         return self <= other and self != other
@@ -167,16 +163,16 @@ class _IdSet:
 
     def isdisjoint(self, other: Self) -> bool:
         """Whether the two sets have no member in common."""
-        return not self._mask & self._same(other)
+        return not self.mask & self._same(other)
 
     def _same(self, other: Self) -> int:
         if type(other) is not type(self):
             raise TypeError(f"{type(self).__name__} does not mix with {type(other).__name__}")
-        return other._mask
+        return other.mask
 
     def __str__(self) -> str:
         parts: list[str] = []
-        mask, base = self._mask, 0
+        mask, base = self.mask, 0
         while mask:
             skip = (mask & -mask).bit_length() - 1
             mask >>= skip

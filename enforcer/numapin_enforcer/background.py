@@ -1,6 +1,6 @@
 """Background updates after each pass: container names, runtime, systemd, CFS limits, memory."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -63,16 +63,17 @@ class BackgroundUpdates:
         full_resync: bool,
     ) -> None:
         """Start what a pass requires that enforced `spec`, or (None) released every cgroup."""
-        self._update_quotas(spec, pods, done, full_resync=full_resync)
+        index = self._containers(done.tree, pods.naming)
+        assigned = index.of_pods({one.pod_uid for one in spec.containers} if spec else ())
+        paths = [index.found[id_][0] for id_ in sorted(assigned)]
+        self._update_quotas(spec, pods, done, paths, full_resync=full_resync)
         for drift in done.drifts:
             self._note_drift(drift, pods.naming)
         if done.tree is None:
             return
         self.memory.want(done.moves, pods.files)
         self.memory.forget(restored_mems(done.tree, done.desired, self.memory.found_mems))
-        index = self._containers(done.tree, pods.naming)
         self._intruders &= index.found.keys()
-        assigned = index.of_pods({one.pod_uid for one in spec.containers} if spec else ())
         self._request_names(assigned, index.found)
         self._find_unlisted(spec, pods, done.tree, index.found)
         self._update_runtime(done, index, assigned)
@@ -145,6 +146,7 @@ class BackgroundUpdates:
         spec: NodeAssignmentSpec | None,
         pods: PodTree,
         done: Converged,
+        assigned: Iterable[str],
         *,
         full_resync: bool,
     ) -> None:
@@ -153,7 +155,7 @@ class BackgroundUpdates:
         if spec is not None and spec.cpu_quota == "Unlimited":
             unlimited = cgroups_without_limit(done.desired, pods.naming)
             known = self.names.known
-            others = other_containers(done.desired, unlimited, pods.naming, known)
+            others = other_containers(assigned, unlimited, pods.naming, known)
         root = pods.naming.root
         self.cfs_quota.want(unlimited, pods.files, root, others=others, full_resync=full_resync)
 
@@ -171,10 +173,11 @@ class BackgroundUpdates:
         elif drift.cause is Cause.INTRUSION:
             self._intruders.add(parsed.container_id)
 
-    def _containers(self, tree: Tree, naming: CgroupNaming) -> ContainerIndex:
+    def _containers(self, tree: Tree | None, naming: CgroupNaming) -> ContainerIndex:
         if self._index is None or self._index.naming is not naming:
             self._index = ContainerIndex(naming)
-        self._index.update(tree)
+        if tree is not None:
+            self._index.update(tree)
         return self._index
 
     def _request_names(

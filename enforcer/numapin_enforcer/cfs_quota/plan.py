@@ -42,7 +42,7 @@ def cgroups_without_limit(desired: Mapping[str, Desired], naming: CgroupNaming) 
 
 
 def other_containers(
-    desired: Iterable[str],
+    paths: Iterable[str],
     unlimited: Collection[str],
     naming: CgroupNaming,
     names: Mapping[str, str],
@@ -50,14 +50,14 @@ def other_containers(
     """The containers beside exclusive ones; whether each is known to be no sandbox.
 
     Args:
-        desired: all cgroups.
+        paths: cgroups, among them all containers of pods with exclusive ones.
         unlimited: exclusive containers and their pods.
         naming: how to read the paths.
         names: container id to container name; a sandbox's is empty.
     """
     found: dict[str, bool] = {}
     exclusive = set(unlimited)
-    for path in desired if exclusive else ():
+    for path in paths if exclusive else ():
         if parent(path) not in exclusive or path in exclusive:
             continue
         parsed = naming.parse(path)

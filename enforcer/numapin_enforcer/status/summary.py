@@ -144,8 +144,17 @@ def _unsaved(
 
 def _running(spec: NodeAssignmentSpec, tree: Tree, naming: CgroupNaming) -> Iterator[str]:
     assigned = {one.pod_uid for one in spec.containers}
-    parsed = (naming.parse(path) for path in tree.cgroups)
-    yield from sorted({one.pod_uid for one in parsed if one.kind is Kind.CONTAINER} & assigned)
+    top = tree.children[tree.root]
+    classes = [path for path in top if naming.parse(path).kind is Kind.QOS]
+    pods = (*top, *(path for each in classes for path in tree.children[each]))
+    yield from sorted(
+        {
+            uid
+            for path in pods
+            if (uid := naming.parse(path).pod_uid) in assigned
+            and any(naming.parse(one).kind is Kind.CONTAINER for one in tree.children[path])
+        }
+    )
 
 
 def _shared(

@@ -46,6 +46,7 @@ class Events:
     def __init__(self, descriptor: int) -> None:
         self._descriptor, self.reads, self.matter = descriptor, 0, True
         self.appeared: tuple[str, ...] = ()
+        self.was_empty = False
 
     def fileno(self) -> int:
         return self._descriptor

@@ -12,6 +12,11 @@ class EventSource(Protocol):
         """The descriptor that is readable while events are queued."""
         ...
 
+    @property
+    def was_empty(self) -> bool:
+        """Whether the last `collect` found no event at all."""
+        ...
+
     def collect(self) -> bool:
         """Take events off the queue; returns whether any of them matters."""
         ...
@@ -69,14 +74,16 @@ class EventReader:
         self._on_news, self._rest_seconds = on_news, rest_seconds
         self._descriptor = watch.fileno()
         self._timer: Timer | None = None
+        self._listens = False
 
     def listen(self) -> None:
         """Call `on_news` at the next event that matters, also if it is queued already."""
+        self._listens = True
         self._loop.add_reader(self._descriptor, self._read)
 
     def pause(self) -> None:
         """Read nothing and wake for nothing; events stay in the queue."""
-        self._loop.remove_reader(self._descriptor)
+        self._stop_listening()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -88,6 +95,16 @@ class EventReader:
         if is_news:
             self.pause()
             self._on_news(spent_seconds)
+        elif self._watch.was_empty:
+            self.listen()
         elif rest_seconds := self._rest_seconds(spent_seconds):
-            self.pause()
-            self._timer = self._loop.call_later(rest_seconds, self.listen)
+            # In a lasting stream the timer alone leads to the next read: that costs half as much.
+            self._stop_listening()
+            self._timer = self._loop.call_later(rest_seconds, self._read)
+        elif not self._listens:
+            self.listen()
+
+    def _stop_listening(self) -> None:
+        if self._listens:
+            self._loop.remove_reader(self._descriptor)
+            self._listens = False

@@ -4,8 +4,7 @@ import ctypes
 import errno
 import os
 import select
-import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.file_access import list_folders
 from numapin_enforcer.cgroups.naming import CgroupNaming
 from numapin_enforcer.cgroups.nesting import NestingLimits
+from numapin_enforcer.cgroups.watch.raw_events import EventMask, parse_events
 
 WATCHED_FILES: Final = frozenset(
     {"cpuset.cpus", "cpuset.mems", "cpuset.cpus.partition", "cpu.max", "cpu.cfs_quota_us"}
@@ -36,28 +36,19 @@ _WATCHED_NAMES: Final = frozenset(map(os.fsencode, WATCHED_FILES))
 _TOLERATED: Final = frozenset({errno.ENOSPC, errno.EACCES, errno.ENAMETOOLONG})
 """A folder that cannot be watched for one of these is only rescanned."""
 
-_HEADER: Final = struct.Struct("iIII")
 _READ_BYTES: Final = 64 * 1024
 MOST_READS: Final = 32
 """At most so many reads in one call. They hold more than a full queue has by default
 (fs.inotify.max_queued_events, 16384); what is queued after that is left for the next call."""
 
 
-class _Mask:
-    """Event bits. Source: linux/inotify.h."""
-
-    MODIFY: Final = 0x2
-    MOVED_FROM: Final = 0x40
-    MOVED_TO: Final = 0x80
-    CREATE: Final = 0x100
-    DELETE: Final = 0x200
-    Q_OVERFLOW: Final = 0x4000
-    ONLYDIR: Final = 0x1000000
-    ISDIR: Final = 0x40000000
-
-
 _WANTED: Final = (
-    _Mask.MODIFY | _Mask.CREATE | _Mask.DELETE | _Mask.MOVED_FROM | _Mask.MOVED_TO | _Mask.ONLYDIR
+    EventMask.MODIFY
+    | EventMask.CREATE
+    | EventMask.DELETE
+    | EventMask.MOVED_FROM
+    | EventMask.MOVED_TO
+    | EventMask.ONLYDIR
 )
 
 
@@ -115,6 +106,8 @@ class CgroupWatch:
         self._descriptor = -1
         self._readable = select.epoll()
         """Readable when the inotify instance is, which may be created later."""
+        self.was_empty = True
+        """Whether the last `collect` found no event at all."""
         self.problem = ""
         """Why some folders are not watched; empty if all are."""
         if self._open():
@@ -160,16 +153,20 @@ class CgroupWatch:
         Returns:
             Whether the next `read` has something to report.
         """
+        self.was_empty = True
         if self._descriptor < 0:
             return False
         try:
             for _ in range(most_reads):
-                self._take(os.read(self._descriptor, _READ_BYTES))
+                data = os.read(self._descriptor, _READ_BYTES)
+                self.was_empty = False
+                self._take(data)
         except BlockingIOError:
             pass
         except (OSError, CgroupError):
             # The rest of what was read is lost. `read` lists the tree, and meets a lasting error.
             self._batch.overflowed = True
+            self.was_empty = False
         return bool(self._batch)
 
     @property
@@ -201,13 +198,13 @@ class CgroupWatch:
         return True
 
     def _take(self, data: bytes) -> None:
-        for watch, mask, name in _parse(data):
-            if mask & _Mask.ISDIR:
+        for watch, mask, name in parse_events(data):
+            if mask & EventMask.ISDIR:
                 self._note_folder(watch, mask, os.fsdecode(name))
-            elif mask & _Mask.MODIFY:
+            elif mask & EventMask.MODIFY:
                 if name in _WATCHED_NAMES:
                     self._note_write(watch)
-            elif mask & _Mask.Q_OVERFLOW:
+            elif mask & EventMask.Q_OVERFLOW:
                 self._batch.overflowed = True
 
     def _note_write(self, watch: int) -> None:
@@ -223,7 +220,7 @@ class CgroupWatch:
         if above == self._parent and folder != self._root:
             return
         batch.overflowed |= folder == self._root
-        if mask & (_Mask.CREATE | _Mask.MOVED_TO):
+        if mask & (EventMask.CREATE | EventMask.MOVED_TO):
             self._add_tree(folder, batch)
         elif folder in self._watches or not self._limits.is_nested(folder):
             self._drop(folder)
@@ -287,12 +284,3 @@ class CgroupWatch:
             hint = _HINTS.get(number, "")
             raise OSError(number, f"inotify: {os.strerror(number)}{hint}")
         return answer
-
-
-def _parse(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    offset = 0
-    while offset < len(data):
-        watch, mask, _cookie, length = _HEADER.unpack_from(data, offset)
-        offset += _HEADER.size
-        yield watch, mask, data[offset : offset + length].rstrip(b"\0")
-        offset += length

@@ -18,12 +18,14 @@ class Source:
     def __init__(self) -> None:
         self.queued: list[bool] = []
         self.reads = 0
+        self.was_empty = True
 
     def fileno(self) -> int:
         return DESCRIPTOR
 
     def collect(self) -> bool:
         self.reads += 1
+        self.was_empty = not self.queued
         found, self.queued = any(self.queued), []
         return found
 
@@ -139,6 +141,18 @@ def test_an_event_that_matters_is_found_in_such_a_storm(world: World) -> None:
     world.event(matters=True)
     assert world.news == 0
     world.loop.wait(1 / READS_PER_SECOND + 1e-6)
+    assert world.news == 1
+
+
+def test_after_such_a_storm_nothing_is_read_until_the_next_event(world: World) -> None:
+    for _ in range(1_000):
+        world.event(matters=False)
+    for _ in range(10):
+        world.loop.wait(1.0)
+    reads = world.source.reads
+    world.loop.wait(1.0)
+    assert world.source.reads == reads
+    world.event(matters=True)
     assert world.news == 1
 
 
