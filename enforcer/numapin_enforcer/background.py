@@ -125,6 +125,7 @@ class BackgroundUpdates:
             finishes_soon=self.slices.finishes_soon or self.memory.finishes_soon,
             outside=self.outside.found,
             running=self.outside.running,
+            strays=self.outside.strays,
         )
 
     def _stalled(self, failed_passes: int) -> Iterator[Obstacle]:

@@ -38,6 +38,9 @@ _DAMAGED: Final = (AssertionError, DecodeError, LookupError, NotImplementedError
 """What grpclib and protobuf raise for an answer that cannot be read: one without a message, with a
 short one, without `:status`, compressed, or not of its type."""
 
+_POD_UID: Final = "io.kubernetes.pod.uid"
+"""The kubelet's label of each container. Source: kubelet pkg/types/labels.go."""
+
 _STATES: Final = {
     pb.CONTAINER_CREATED: ContainerState.CREATED,
     pb.CONTAINER_RUNNING: ContainerState.RUNNING,
@@ -149,7 +152,7 @@ class CriClient:
 
 def _container(one: pb.Container | pb.ContainerStatus) -> RuntimeContainer:
     state = _STATES.get(one.state, ContainerState.UNKNOWN)
-    return RuntimeContainer(one.id, one.metadata.name, state)
+    return RuntimeContainer(one.id, one.metadata.name, state, one.labels.get(_POD_UID, ""))
 
 
 def find_socket(candidates: tuple[Path, ...] = SOCKETS) -> Path:

@@ -69,12 +69,14 @@ class ContainerState(StrEnum):
 class RuntimeContainer:
     """One container that the runtime lists.
 
-    containerd lists it before its cgroup appears, CRI-O only after runc has created it.
+    containerd lists it before its cgroup appears, CRI-O after runc has created it. `pod_uid` is
+    empty for a container that the kubelet did not create.
     """
 
     id: str
     name: str
     state: ContainerState
+    pod_uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)

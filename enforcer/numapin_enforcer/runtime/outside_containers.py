@@ -14,6 +14,9 @@ from numapin_enforcer.runtime.unlisted import SHORT_ID
 LIST_SECONDS: Final = 60.0
 """How often all containers are listed: a long list costs the loop some milliseconds."""
 
+PodContainer = tuple[str, str]
+"""The UID of a pod and the name of a container; the UID is empty if it is not the kubelet's."""
+
 
 class OutsideContainers:
     """Which running containers have a cgroup elsewhere, and which have none that is seen."""
@@ -23,15 +26,17 @@ class OutsideContainers:
     ) -> None:
         """Args: `wake` is set after the first list."""
         self._runtime, self._wake = runtime, wake
-        self._listed: frozenset[str] | None = None
-        """The running containers of the newest list; None before the first."""
-        self._judged: frozenset[str] | None = None
+        self._listed: Mapping[str, PodContainer] | None = None
+        """The running containers of the newest list, by id; None before the first."""
+        self._judged: Mapping[str, PodContainer] | None = None
         """The list that `_missing` is from."""
         self._missing: frozenset[str] = frozenset()
         self._unseen: frozenset[str] = frozenset()
         self._needed = False
         self.found: tuple[OutsideCgroup, ...] = ()
         """The cgroups outside of the kubelet's that have a container, as found last."""
+        self.strays: frozenset[PodContainer] = frozenset()
+        """The kubelet's containers among them, and those without a known cgroup."""
         self._worker = Worker(
             "outside-containers",
             self._list,
@@ -43,7 +48,7 @@ class OutsideContainers:
     @property
     def running(self) -> frozenset[str]:
         """Ids of the containers that run, by the newest list; empty before the first."""
-        return self._listed or frozenset()
+        return frozenset(self._listed or ())
 
     @property
     def note(self) -> str:
@@ -84,15 +89,18 @@ class OutsideContainers:
         self._needed = needed
         is_new = self._listed is not self._judged
         if not needed or self._listed is None or not (resynced or is_new):
-            self.found = self.found if needed else ()
+            if not needed:
+                self.found, self.strays = (), frozenset()
             return
-        candidates = self._listed.difference(inside)
+        candidates = self._listed.keys() - set(inside)
         found = find(candidates) if candidates else {}
         self.found = tuple(found[id_] for id_ in sorted(found))
         if is_new:
-            missing = candidates.difference(found)
+            missing = frozenset(candidates.difference(found))
             self._unseen, self._missing = missing & self._missing, missing
             self._judged = self._listed
+        strays = (self._listed[id_] for id_ in found.keys() | self._unseen)
+        self.strays = frozenset(one for one in strays if one[0])
 
     async def _list(self) -> float | None:
         if not self._needed:
@@ -100,7 +108,9 @@ class OutsideContainers:
         is_first = self._listed is None
         containers = await self._runtime.containers()
         running = ContainerState.RUNNING
-        self._listed = frozenset(one.id for one in containers if one.state is running)
+        self._listed = {
+            one.id: (one.pod_uid, one.name) for one in containers if one.state is running
+        }
         if is_first:
             self._wake.set()
         return LIST_SECONDS

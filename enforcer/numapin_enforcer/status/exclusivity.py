@@ -44,6 +44,7 @@ class Evidence:
             may keep the cgroup of a container that ended.
         deserted: those of containers that run by the runtime's word, and have no process for long.
         outside: cgroups of containers outside of the kubelet's tree.
+        strays: pod's UID and name of the kubelet's containers that are not in the kubelet's tree.
     """
 
     restart_spec: NodeAssignmentSpec | None = None
@@ -51,6 +52,7 @@ class Evidence:
     starting: frozenset[str] = frozenset()
     deserted: frozenset[str] = frozenset()
     outside: tuple[OutsideCgroup, ...] = ()
+    strays: frozenset[tuple[str, str]] = frozenset()
 
 
 NO_EVIDENCE: Final = Evidence()
@@ -163,6 +165,15 @@ def withheld(tree: Tree, wanted: Mapping[str, Desired]) -> tuple[Lack, ...]:
         for path, found in tree.cgroups.items()
         if path != tree.root and found.effective_cpus != wanted[path].cpus
     )
+
+
+def stray(one: AssignedContainer) -> Lack:
+    """An exclusive container that runs, and has no cgroup in the kubelet's tree."""
+    why = (
+        "runs outside of the kubelet's cgroups: set --cgroup-root to the kubelet's cgroupRoot, and "
+        "use no runtime that keeps containers in a virtual machine"
+    )
+    return Lack(_name(one), Reason.PROCESSES_ELSEWHERE, why, needs_help=True)
 
 
 def _why_withheld(tree: Tree, found: Cgroup, want: Desired) -> str:

@@ -82,6 +82,7 @@ class BackgroundReport:
         note: what the status of a healthy node says besides.
         outside: cgroups of containers outside of the kubelet's tree.
         running: ids of the containers that run, as the runtime listed them a minute ago at most.
+        strays: pod's UID and name of the kubelet's containers that are not in the kubelet's tree.
         finishes_soon: something ends in a moment, and changes the status.
     """
 
@@ -93,6 +94,7 @@ class BackgroundReport:
     finishes_soon: bool
     outside: tuple[OutsideCgroup, ...] = ()
     running: frozenset[str] = frozenset()
+    strays: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(eq=False)
@@ -254,6 +256,7 @@ class StatusReporter:
             (population.starting | population.deserted) - deserted,
             deserted,
             background.outside,
+            background.strays,
         )
         arguments = (accepted.spec, kernel.tree, kernel.desired, pods.naming, evidence)
         if self._summarized is None or self._summarized[0] != arguments:

@@ -22,6 +22,7 @@ from numapin_enforcer.status.exclusivity import (
     Evidence,
     Exclusivity,
     Lack,
+    stray,
     withheld,
 )
 
@@ -113,6 +114,13 @@ def summarize(
     )
     pools = _pools(spec, containers, _shared(tree, desired, naming, spec.exclusive_cpus))
     lacks = tuple(one.lack for one in found.values() if one.lack is not None)
+    lacks += tuple(
+        stray(one)
+        for one in spec.containers
+        if one.exclusive
+        and (one.pod_uid, one.container) in evidence.strays
+        and (one.pod_uid, one.container) not in found
+    )
     return Summary(containers, pools, running, len(unsaved), lacks or withheld(tree, desired))
 
 

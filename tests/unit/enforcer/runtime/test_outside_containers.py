@@ -7,7 +7,7 @@ import pytest
 
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cgroups.outside import OutsideCgroup
-from numapin_enforcer.runtime.interface import ContainerState
+from numapin_enforcer.runtime.interface import ContainerState, RuntimeContainer
 from numapin_enforcer.runtime.outside_containers import LIST_SECONDS, OutsideContainers
 from support.fakes.manual_clock import ManualClock
 from support.fakes.runtime import FakeRuntime
@@ -66,6 +66,20 @@ async def test_a_container_elsewhere_is_found_once_any_has_exclusive_cpus(
 async def test_no_cgroup_is_searched_if_all_containers_are_inside(world: World) -> None:
     world.inside.add(OUT)
     assert (await world.locate(), world.searched) == ([], [])
+
+
+async def test_the_kubelets_own_containers_elsewhere_are_told_apart(world: World) -> None:
+    """The kubelet's cgroupRoot was changed, or the container runs in a virtual machine."""
+    await world.locate()
+    assert world.outside.strays == frozenset()
+    for id_ in (OUT, "e" * 64):
+        world.runtime.known[id_] = RuntimeContainer(id_, "main", ContainerState.RUNNING, id_[:1])
+    await world.list_again()
+    assert world.outside.strays == {("f", "main")}
+    await world.list_again()
+    assert world.outside.strays == {("f", "main"), ("e", "main")}
+    await world.locate(needed=False)
+    assert world.outside.strays == frozenset()
 
 
 async def test_only_running_containers_count(world: World) -> None:

@@ -129,3 +129,13 @@ def test_a_container_outside_of_the_kubelets_cgroups_counts_as_another() -> None
     assert "shares CPU 6 with the container in cgroup k8s.io/f" in text
     assert summary.lacks[0].needs_help
     assert not summary_of(evidence=Evidence(outside=outside[1:])).lacks
+
+
+def test_an_exclusive_container_outside_of_the_kubelets_cgroups_is_named() -> None:
+    """The kubelet's cgroupRoot was changed, or a virtual machine runs the container (Kata)."""
+    strays = frozenset({("1", "guest"), ("1", "exclusive"), ("2", "exclusive")})
+    summary = summary_of(BOTH, evidence=Evidence(strays=strays), names={EXCLUSIVE: "exclusive"})
+    assert reported(summary) == {"exclusive": True}
+    ((reason, text),) = said(summary)
+    assert reason == "ProcessesElsewhere"
+    assert text.startswith("container d/p/guest runs outside of the kubelet's cgroups")
