@@ -62,7 +62,8 @@ class Write:
     could use before and may not after. `exclusive_container` is the container that has the
     cgroup's CPUs exclusively, or empty. `unbound` is what the cgroup asks for and may not use: it
     gets that as soon as its parent does (v2). `inherited` is what the same write changes for
-    descendants. A write that `may_block` moves memory pages, and can take seconds.
+    descendants that gain by it, or are exclusive. A write that `may_block` moves memory pages, and
+    can take seconds.
     """
 
     path: str

@@ -154,7 +154,10 @@ class Rules:
 
     def pod(self, pod_uid: str) -> Desired:
         """A pod has its containers' CPUs before they exist: runc cannot create them otherwise."""
-        own = CpuSet.union(self.assigned(one).cpus for one in self.listed(pod_uid).values())
+        listed = self._pods.get(pod_uid)
+        if listed is None:
+            return self.shared
+        own = CpuSet.union(self.assigned(one).cpus for one in listed.values())
         return Desired(self.shared.cpus | own, MemSet())
 
     def _on_left_mems(self, one: Desired, tree: Tree, path: str) -> Desired:

@@ -70,6 +70,9 @@ class Ledger:
         Returns:
             The changes that gain, and those that leave (or do both), each in order.
         """
+        beyond = (asked & ~self._limit for asked in self._asked.values())
+        if target == self.effective and not any(beyond):
+            return [], []
         before = dict(self.effective)
         gaining = list(self._gain(before, target))
         self._limit |= target[self._tree.root]

@@ -1,6 +1,6 @@
 """Desired and observed cpusets become ordered writes."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -74,18 +74,17 @@ def _cpu_write(change: Change, step: Step, wanted: Mapping[str, Desired]) -> Wri
         CpuSet.from_mask(change.leaves),
         wanted[change.path].exclusive_container,
         CpuSet.from_mask(change.unbound),
-        tuple(
-            _inherited(effect, wanted[effect.path].exclusive_container)
-            for effect in change.inherited
-        ),
+        tuple(_inherited(change.inherited, wanted)),
     )
 
 
-def _inherited(effect: Effect, exclusive_container: str) -> Inherited:
-    gains = CpuSet.from_mask(effect.after & ~effect.before)
-    return Inherited(
-        effect.path, gains, CpuSet.from_mask(effect.before & ~effect.after), exclusive_container
-    )
+def _inherited(effects: Iterable[Effect], wanted: Mapping[str, Desired]) -> Iterator[Inherited]:
+    """The effects that can block other writes: what shared cgroups only lose blocks none."""
+    for path, before, after in effects:
+        gains, exclusive_container = after & ~before, wanted[path].exclusive_container
+        if gains or exclusive_container:
+            sets = CpuSet.from_mask(gains), CpuSet.from_mask(before & ~after)
+            yield Inherited(path, *sets, exclusive_container)
 
 
 Stage = Callable[[str], int]

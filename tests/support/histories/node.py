@@ -124,18 +124,11 @@ class Node:
             self.play(Pass())
 
     def _ours(self, action: Pass | FenceNew | StandbyPass, assign: Assign) -> None:
-        spec = assign.spec()
         if isinstance(action, StandbyPass):
-            if self._saved is None:
-                return
-            spec = self._saved.spec()
-            self.laws.begin(self.cgroups, self._named(), standby=True)
-            goal = NewCgroupsGoal if action.hung else FenceGoal
-            cache = TreeCache(self.kernel, _NoEvents())
-            standby = Reconciler(self.kernel, cache, self.paths.naming)
-            standby.converge(goal(spec, self.topology), full_resync=True)
-            if not action.hung:
-                self._restart()
+            if self._saved is not None:
+                self.laws.accept(self._saved.spec())
+                self._stand_by(action, self._saved)
+                self.laws.accept(assign.spec())
         elif isinstance(action, FenceNew):
             self.laws.begin(self.cgroups, self._named(), keep_unseen=True)
             new = sorted(self.kernel.appeared)
@@ -147,6 +140,15 @@ class Node:
             self._is_new = False
             self._converge(assign, dict(self.names), full_resync=action.full_resync)
             self._saved = assign
+
+    def _stand_by(self, action: StandbyPass, assign: Assign) -> None:
+        self.laws.begin(self.cgroups, self._named(), standby=True)
+        goal = NewCgroupsGoal if action.hung else FenceGoal
+        cache = TreeCache(self.kernel, _NoEvents())
+        standby = Reconciler(self.kernel, cache, self.paths.naming)
+        standby.converge(goal(assign.spec(), self.topology), full_resync=True)
+        if not action.hung:
+            self._restart()
 
     def _converge(self, assign: Assign, names: dict[str, str], *, full_resync: bool) -> None:
         goal = AssignmentGoal(assign.spec(), self.topology, names)
