@@ -44,7 +44,7 @@ async def test_memory_comes_from_the_assigned_node_and_follows_it(
     cgroup = f"{exclusive.cgroup}/{exclusive_id}"
     await eventually(lambda: "held" in kubelet.output(exclusive, "main"), "4 MiB to be held")
     assert cpus_of(cgroup) == "1"
-    assert (CPUSET / cgroup / "cpuset.mems.effective").read_text().strip() == "1"
+    assert mems_of(cgroup) == "1"
     there = pages(cgroup)
     assert there.get(1, 0) >= HELD_PAGES
     assert there.get(0, 0) < TRACE_PAGES
@@ -53,6 +53,14 @@ async def test_memory_comes_from_the_assigned_node_and_follows_it(
     assert [(one["cpus"], one["mems"]) for one in status["containers"]] == [("1", "0")]
     await eventually(partial(all_on, cgroup, 0), "the pages to move")
     assert cpus_of(f"{other.cgroup}/{other_id}") == "0"
+
+    await node.applied(spec(assigned(exclusive.uid, "main", "1"), shared="0"))
+    await eventually(lambda: mems_of(cgroup) == "0-1", "the NUMA nodes that were found")
+    assert mems_of(f"{other.cgroup}/{other_id}") == "0-1"
+
+
+def mems_of(cgroup: str) -> str:
+    return (CPUSET / cgroup / "cpuset.mems.effective").read_text().strip()
 
 
 def all_on(cgroup: str, node: int) -> bool:
