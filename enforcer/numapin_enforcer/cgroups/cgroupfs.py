@@ -13,7 +13,7 @@ from numapin_enforcer.cgroups.errors import (
     CgroupReadOnlyError,
     CgroupVanishedError,
 )
-from numapin_enforcer.cgroups.file_access import list_folders, read_file, write_file
+from numapin_enforcer.cgroups.file_access import list_folders, read_file, read_files, write_file
 from numapin_enforcer.cgroups.mounts import Mounts
 from numapin_enforcer.cgroups.naming import CgroupNaming
 from numapin_enforcer.cgroups.nesting import NestingLimits
@@ -71,6 +71,7 @@ class Cgroupfs:
     def __init__(self, mounts: Mounts, root: str, naming: CgroupNaming | None = None) -> None:
         """Args: with `naming`, whose root is `root`, the limits of `nesting` hold."""
         self._mounts, self._root, self._naming = mounts, root, naming
+        self._mount = str(mounts.cpuset)
         self._files = (*_ASKED, *_EFFECTIVE[mounts.version])
 
     def read(self) -> Tree:
@@ -90,11 +91,8 @@ class Cgroupfs:
             CgroupVanishedError: it is gone.
             CgroupError: a file could not be read.
         """
-        folder = self._folder(path)
-        cpus, mems, effective_cpus, effective_mems = (
-            read_file(f"{folder}/{name}") for name in self._files
-        )
-        return Cgroup(path, _cpus(cpus), _mems(mems), _cpus(effective_cpus), _mems(effective_mems))
+        self._check(path)
+        return self._read_one(path)[0]
 
     def write(self, write: Write) -> None:
         """Make one write; see `CgroupTree`."""
@@ -161,15 +159,24 @@ class Cgroupfs:
         while pending:
             path = pending.popleft()
             try:
-                one = self.read_one(path)
+                one, has_children = self._read_one(path)
             except CgroupVanishedError:
                 continue
             except CgroupError as error:
                 found.add_unreadable(path, error, self._mounts.version)
                 continue
             found.cgroups[path] = one
+            if not has_children:
+                continue
             children = self._children(path, found.limits.most_children(path))
             pending += found.admitted(f"{path}/{name}" for name in children)
+
+    def _read_one(self, path: str) -> tuple[Cgroup, bool]:
+        """One cgroup of the tree, and whether it may have children."""
+        texts, has_children = read_files(f"{self._mount}/{path}", self._files)
+        cpus, mems, effective_cpus, effective_mems = texts
+        sets = (_cpus(cpus), _mems(mems), _cpus(effective_cpus), _mems(effective_mems))
+        return Cgroup(path, *sets), has_children
 
     def _children(self, path: str, most: int | None) -> list[str]:
         with suppress(CgroupError):
@@ -178,7 +185,7 @@ class Cgroupfs:
 
     def _folder(self, path: str) -> str:
         self._check(path)
-        return f"{self._mounts.cpuset}/{path}"
+        return f"{self._mount}/{path}"
 
     def _cpu_folder(self, path: str) -> str | None:
         self._check(path)
@@ -191,10 +198,10 @@ class Cgroupfs:
 
 
 @lru_cache(maxsize=4096)
-def _cpus(text: str) -> CpuSet:
-    return CpuSet.parse(text)
+def _cpus(text: bytes) -> CpuSet:
+    return CpuSet.parse(text.decode("ascii").strip())
 
 
 @lru_cache(maxsize=4096)
-def _mems(text: str) -> MemSet:
-    return MemSet.parse(text)
+def _mems(text: bytes) -> MemSet:
+    return MemSet.parse(text.decode("ascii").strip())

@@ -2,10 +2,18 @@
 
 import errno
 import os
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Final
 
 from numapin_enforcer.cgroups.errors import DENIED, CgroupRefusedError, error_of
+
+_NO_CHILDREN: Final = 2
+"""The links of a folder without subfolders, in cgroupfs as in every file system that counts."""
+
+_READ: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+_ENTER: Final = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 def is_folder(path: Path) -> bool:
@@ -25,8 +33,7 @@ def list_folders(path: str, most: int | None = None) -> list[str]:
         CgroupError: the folder could not be read.
     """
     try:
-        # Two links mean no subfolder, in cgroupfs as in every file system that counts them.
-        if Path(path).stat(follow_symlinks=False).st_nlink == 2:
+        if os.lstat(path).st_nlink == _NO_CHILDREN:
             return []
         with os.scandir(path) as entries:
             names = (one.name for one in entries if one.is_dir(follow_symlinks=False))
@@ -43,12 +50,39 @@ def read_file(path: str) -> str:
         CgroupError: the file could not be read.
     """
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        file = os.open(path, _READ)
         try:
             return os.read(file, 65536).decode("ascii").strip()
         finally:
             os.close(file)
     except OSError as error:
+        raise error_of(path, None, error) from error
+
+
+def read_files(folder: str, names: Sequence[str]) -> tuple[list[bytes], bool]:
+    """The contents of some files of one cgroup, and whether it may have children.
+
+    A rescan does this for each cgroup: the folder's path is looked up once.
+
+    Raises:
+        CgroupVanishedError: the cgroup is gone, or has no such file.
+        CgroupError: a file could not be read.
+    """
+    contents: list[bytes] = []
+    try:
+        entered = os.open(folder, _ENTER)
+        try:
+            for name in names:
+                file = os.open(name, _READ, dir_fd=entered)
+                try:
+                    contents.append(os.read(file, 65536))
+                finally:
+                    os.close(file)
+            return contents, os.fstat(entered).st_nlink != _NO_CHILDREN
+        finally:
+            os.close(entered)
+    except OSError as error:
+        path = f"{folder}/{names[min(len(contents), len(names) - 1)]}"
         raise error_of(path, None, error) from error
 
 

@@ -1,6 +1,7 @@
 """Cgroups that pods make inside their containers are read up to a limit, and never block others."""
 
 import errno
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -101,14 +102,14 @@ def test_what_cannot_be_read_has_what_its_parent_has(
     mount: Path, files: Cgroupfs, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     put(mount, f"{CONTAINER}/x", "3")
-    real = file_access.read_file
+    real = file_access.read_files
 
-    def refuse(path: str) -> str:
-        if "/x/" in path:
-            raise error_of(path, None, OSError(number, "refused"))
-        return real(path)
+    def refuse(folder: str, names: Sequence[str]) -> tuple[list[bytes], bool]:
+        if folder.endswith("/x"):
+            raise error_of(f"{folder}/{names[0]}", None, OSError(number, "refused"))
+        return real(folder, names)
 
-    monkeypatch.setattr(cgroupfs, "read_file", refuse)
+    monkeypatch.setattr(cgroupfs, "read_files", refuse)
     tree = files.read()
     assert tree.cgroups[f"{CONTAINER}/x"].effective_cpus == CpuSet(range(4))
     assert [(one.path, one.pod_uid) for one in tree.unread] == [(f"{CONTAINER}/x", "1")]
@@ -120,10 +121,10 @@ def test_what_cannot_be_read_has_what_its_parent_has(
 
 
 def test_an_unreadable_root_is_an_error(files: Cgroupfs, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: str) -> str:
-        raise error_of(path, None, OSError(errno.EACCES, "refused"))
+    def refuse(folder: str, names: Sequence[str]) -> tuple[list[bytes], bool]:
+        raise error_of(f"{folder}/{names[0]}", None, OSError(errno.EACCES, "refused"))
 
-    monkeypatch.setattr(cgroupfs, "read_file", refuse)
+    monkeypatch.setattr(cgroupfs, "read_files", refuse)
     with pytest.raises(CgroupError, match="CAP_DAC_OVERRIDE is missing"):
         files.read()
 
