@@ -42,7 +42,7 @@ class AssignmentWatch:
         source = Source(NODE_ASSIGNMENTS, field_selector=f"metadata.name={node_name}")
         self._informer: Informer[Json] = Informer(api, source, lambda body: body, self._take)
         self._observe, self._wake = observe, wake
-        self._follower = Worker("assignment-watch", self._informer.run, wake=wake.set)
+        self._follower = Worker("assignment-watch", self._follow, wake=wake.set, clock=self._clock)
         self._absence = Worker(
             "assignment-absence",
             self._look_for_absence,
@@ -50,6 +50,8 @@ class AssignmentWatch:
             failure="it is not known whether the NodeAssignment is gone",
             clock=self._clock,
         )
+        self._unobserved = False
+        """Whether observing `body` has failed."""
         self._missing: tuple[float, float] | None = None
         """Since when the object is missing, and after how long it counts as gone."""
         self.gone = False
@@ -77,6 +79,12 @@ class AssignmentWatch:
             tasks.create_task(self._absence.run(), name="assignment-absence")
             await self._informer.synced.wait()
             self._wake.set()
+
+    async def _follow(self) -> None:
+        """Follow the object; one whose observation failed is observed again first."""
+        if self._unobserved:
+            self._pass_on()
+        await self._informer.run()
 
     async def _look_for_absence(self) -> float:
         """Set `gone` once the object has been missing long enough, and a direct read confirms it.
@@ -112,9 +120,15 @@ class AssignmentWatch:
     def _take(self, changes: Sequence[Change[Json]]) -> None:
         before, self.body = self.body, changes[-1].new
         self.gone &= self.body is None
-        self._observe(self.body)
+        self._pass_on()
         if _spec_of(before) != _spec_of(self.body):
             self._wake.set()
+
+    def _pass_on(self) -> None:
+        self._unobserved = True
+        self._observe(self.body)
+        self._unobserved = False
+        self._follower.note_progress()
 
 
 def _spec_of(body: Json | None) -> tuple[str, int] | None:

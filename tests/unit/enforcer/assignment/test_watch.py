@@ -8,6 +8,8 @@ from typing import Any, cast
 import pytest
 
 from numapin_client.errors import ClientError, NotFoundError
+from numapin_client.resources import Key
+from numapin_client.store import Change
 from numapin_enforcer.assignment.watch import (
     GONE_SECONDS,
     KIND_GONE_SECONDS,
@@ -31,7 +33,9 @@ class World:
         self.informer = SimpleNamespace(problem=None, synced=asyncio.Event())
         self.informer.synced.set()
         self.watch._informer = cast("Any", self.informer)
-        self.watch._follower = cast("Any", SimpleNamespace(problem=None))
+        self.watch._follower = cast(
+            "Any", SimpleNamespace(problem=None, note_progress=lambda: None)
+        )
         self.watch._absence.request()
         start(self.watch._absence.run())
 
@@ -92,3 +96,33 @@ async def test_a_missing_kind_counts_after_a_longer_while(world: World) -> None:
     assert not await world.wait(KIND_GONE_SECONDS - LOOK_SECONDS)
     assert await world.wait(2 * LOOK_SECONDS)
     assert world.watch.body is None
+
+
+async def test_an_object_that_could_not_be_observed_is_observed_again(
+    start: Callable[[Awaitable[None]], None],
+) -> None:
+    """Before, its problem stayed until the next change, and the object was never observed."""
+    clock, observed, failures = ManualClock(), list[Any](), [ZeroDivisionError("once")]
+
+    def observe(body: Any) -> None:
+        if failures:
+            raise failures.pop()
+        observed.append(body)
+
+    watch = AssignmentWatch(cast("Any", None), "n", observe, asyncio.Event(), clock)
+    changes = [[Change(Key("n"), None, BODY)]]
+
+    async def follow() -> None:
+        if changes:
+            watch._take(changes.pop())
+        await asyncio.Event().wait()
+
+    informer = SimpleNamespace(problem=None, synced=asyncio.Event(), run=follow)
+    informer.synced.set()
+    watch._informer = cast("Any", informer)
+    watch._follower.request()
+    start(watch._follower.run())
+    await clock.run_tasks()
+    assert watch.problem == "once"
+    await clock.advance(60)
+    assert (watch.problem, observed) == ("", [BODY])
