@@ -3,14 +3,16 @@
     python measured.py LAGS PROFILE OPTION...
 
 It is the operator's own `main` with one task more: that sleeps for 20 ms again and again, and each
-second appends to the file LAGS how late it was woken at most, and how late without the time for
-which the thread was ready to run and another one had the CPU. (The operator's probes answer in a
+second appends to the file LAGS how late it was woken at most, how late without the time for which
+the thread was ready to run and another one had the CPU, and how long a search for reference cycles
+took at most (CPU time). (The operator's probes answer in a
 thread of their own, so their answers do not tell.) PROFILE is `-`, or a file for the CPU times of
 cProfile; those of kopf's thread go to the same name with the suffix `.kopf`.
 """
 
 import asyncio
 import cProfile
+import gc
 import sys
 import time
 from collections.abc import Coroutine
@@ -32,9 +34,29 @@ def waited_seconds() -> float:
     return int(DELAY.read_text().split()[1]) / 1e9
 
 
+class Collections:
+    """The longest search for reference cycles since the last `take`, in seconds of CPU time."""
+
+    def __init__(self) -> None:
+        self._began = self._longest = 0.0
+        gc.callbacks.append(self._note)
+
+    def _note(self, phase: str, _: object) -> None:
+        now = time.thread_time()
+        if phase == "start":
+            self._began = now
+        else:
+            self._longest = max(self._longest, now - self._began)
+
+    def take(self) -> float:
+        """The longest one; forgets it."""
+        longest, self._longest = self._longest, 0.0
+        return longest
+
+
 async def measure(file: Path) -> NoReturn:
     """Append the longest delays of each second, until cancelled."""
-    longest = own = 0.0
+    longest, own, collections = 0.0, 0.0, Collections()
     written = time.monotonic()
     while True:
         begun, waited = time.monotonic(), waited_seconds()
@@ -45,7 +67,7 @@ async def measure(file: Path) -> NoReturn:
         own = max(own, late - (waited_seconds() - waited))
         if now - written >= WRITE_SECONDS:
             with file.open("a") as lags:
-                lags.write(f"{longest:.4f} {own:.4f}\n")
+                lags.write(f"{longest:.4f} {own:.4f} {collections.take():.4f}\n")
             longest, own, written = 0.0, 0.0, now
 
 

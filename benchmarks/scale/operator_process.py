@@ -44,10 +44,12 @@ class Longest:
         longest: how late something that was due was run.
         on_cpu: without the time for which the thread was ready to run and another one had the CPU;
             on a busy machine only this is the operator's own.
+        collection: CPU time of the longest search for reference cycles.
     """
 
     longest: float = 0.0
     on_cpu: float = 0.0
+    collection: float = 0.0
 
 
 class Silence:
@@ -64,11 +66,8 @@ class Silence:
             file.seek(self._at)
             text = file.read()
             self._at = file.tell()
-        pairs = [tuple(map(float, line.split())) for line in text.splitlines()]
-        return Longest(
-            max((pair[0] for pair in pairs), default=0.0),
-            max((pair[1] for pair in pairs), default=0.0),
-        )
+        seconds = [tuple(map(float, line.split())) for line in text.splitlines()]
+        return Longest(*(max(column) for column in zip(*seconds, strict=True)))
 
 
 def ask(port: int, path: str) -> tuple[int, str] | None:

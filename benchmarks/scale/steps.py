@@ -86,6 +86,7 @@ class Mark:
             "thread_cpu_seconds": used,
             "silence_seconds": round(silence.longest, 3),
             "silence_on_cpu_seconds": round(silence.on_cpu, 3),
+            "collection_seconds": round(silence.collection, 3),
             "spec_writes": len(scene.notes.specs) - self.specs,
             "rss_mib": round(memory.resident, 1),
             "pss_mib": round(memory.proportional, 1),

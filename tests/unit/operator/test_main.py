@@ -1,6 +1,7 @@
 """How the process starts, and how it ends when it cannot."""
 
 import asyncio
+import gc
 import logging
 import socket
 from collections.abc import Iterator
@@ -10,7 +11,13 @@ from typing import Any
 
 import pytest
 
-from numapin_operator.__main__ import _run_until, main
+from numapin_operator.__main__ import (
+    COLLECTOR_THRESHOLDS,
+    _freeze_survivors,
+    _run_until,
+    limit_collector,
+    main,
+)
 from numapin_operator.observe.kopf_source import CHATTY_LOGGERS
 
 KUBECONFIG = """\
@@ -94,3 +101,26 @@ async def test_an_election_that_dies_ends_every_part() -> None:
         await _run_until(asyncio.Event(), parts, dying())
     assert caught.value.subgroup(ZeroDivisionError) is not None
     assert ended == ["part"]
+
+
+def test_no_search_for_cycles_looks_at_what_survived_two() -> None:
+    """One search looked at millions of objects, and stopped every thread for 0.8 s."""
+    seen: list[int] = []
+
+    def count(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            of = range(info["generation"] + 1)
+            seen.append(sum(len(gc.get_objects(generation)) for generation in of))
+
+    thresholds = gc.get_threshold()
+    try:
+        limit_collector()
+        gc.callbacks.append(count)
+        kept = [[number] for number in range(300_000)]
+    finally:
+        gc.callbacks[:] = [one for one in gc.callbacks if one not in (count, _freeze_survivors)]
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
+    at_once, third, _ = COLLECTOR_THRESHOLDS
+    assert len(seen) > len(kept) / at_once / 2
+    assert max(seen) < at_once * (third + 3)
