@@ -156,13 +156,13 @@ class _Stages:
         """Interim CPUs for exclusive containers that keep none of theirs, until others have left.
 
         CPUs that no container has exclusively: the shared pool, else their future ones, else any.
+        If there is none, then CPUs that a container has alone by chance, but never held.
         """
         interim: dict[str, int] = {}
         moving = [path for path in without_kept if self._effective[path]]
         alone = self._alone() if moving else {}
-        taken = 0
-        for mask in (*alone.values(), *self._still_held().values()):
-            taken |= mask
+        held = _union(self._still_held().values())
+        taken = held | _union(alone.values())
         for path in moving:
             parent, container = self._tree.parents[path], self._exclusive[path]
             wanted, root = self._wanted[path], self._effective[self._tree.root]
@@ -171,8 +171,8 @@ class _Stages:
                 interim[path] = self._effective[path] & room or wanted & room or room
                 continue
             others = taken & ~alone.get(container, 0)
-            pool = self._wanted[parent] & ~self._exclusive_cpus
-            choices = (pool & ~taken, wanted & ~others, root & ~taken, pool, wanted)
+            pool, never_held = self._wanted[parent] & ~self._exclusive_cpus, held and root & ~held
+            choices = (pool & ~taken, wanted & ~others, root & ~taken, never_held, pool, wanted)
             interim[path] = next(filter(None, choices))
         return interim
 
@@ -205,6 +205,13 @@ class _Stages:
             for path, cpus in self._held.items()
             if path in self._effective
         }
+
+
+def _union(masks: Iterable[int]) -> int:
+    found = 0
+    for mask in masks:
+        found |= mask
+    return found
 
 
 def _plan_mems(tree: Tree, wanted: Mapping[str, Desired]) -> tuple[list[Write], list[Write]]:

@@ -117,6 +117,26 @@ BROKEN_BEFORE: dict[str, History] = {
             *(Restart(), Pass()),
         ),
     ),
+    "failures 5800: each CPU but the old pool is exclusive, and two containers move": History(
+        1,
+        "cgroupfs",
+        cpus=6,
+        numa_nodes=1,
+        actions=(
+            *(Make("b1"), Make("b1/a3"), Name("b1/a3"), Make("e4"), Make("e4/b6")),
+            *(Make("e4/a7"), Name("e4/a7"), Make("e4/c8"), Name("e4/c8")),
+            *(Make("e9"), Make("e9/b11"), Name("e9/b11")),
+            Assign(
+                "4",
+                (
+                    *(Own("e4", "c", "3"), Own("b1", "a", "2")),
+                    *(Own("e4", "b", "0"), Own("e9", "b", "1,5")),
+                ),
+            ),
+            Pass(),
+            Assign("0,2", (Own("b1", "a", "5"), Own("e4", "a", "3-4"), Own("e4", "b", "1"))),
+        ),
+    ),
     "everything 21: two unnamed cgroups are taken for one container": History(
         2,
         "cgroupfs",
