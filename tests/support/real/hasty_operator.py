@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import repeat
 
+from numapin_client.informer_settings import InformerTiming
 from numapin_operator import __main__ as program
 from numapin_operator.leader_election import LeaseTiming, take_part
 from numapin_operator.observe import contact, informers, kopf_source
@@ -19,9 +20,11 @@ def hurry() -> None:
     """Shorten what the programs wait for."""
     vars(program)["take_part"] = partial(take_part, timing=TIMING)
     vars(contact)["GRACE_SECONDS"] = 2.0
-    vars(informers)["TIMING"] = replace(
-        informers.TIMING, session_seconds=(5.0, 7.0), grace_seconds=2.0, backoff_cap_seconds=1.0
-    )
+    for name in ("TIMING", "ASSIGNMENT_TIMING"):
+        before: InformerTiming = vars(informers)[name]
+        vars(informers)[name] = replace(
+            before, session_seconds=(5.0, 7.0), grace_seconds=2.0, backoff_cap_seconds=1.0
+        )
     vars(kopf_source)["SESSION_SECONDS"] = 7
     vars(kopf_source)["INACTIVE_SECONDS"] = 9.0
     vars(kopf_source)["EndlessBackoffs"] = partial(repeat, 0.5)

@@ -7,7 +7,7 @@ from numapin_client.client import connect
 from numapin_client.login.credentials import Login
 from numapin_client.resources import Key
 from numapin_client.store import Change
-from numapin_operator.observe import informers
+from numapin_operator.observe import informers, kopf_source
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.informers import build_informers, decode_pod
 from numapin_operator.placement import PodView
@@ -36,3 +36,11 @@ async def test_a_change_that_cannot_be_taken_in_concerns_its_object_alone() -> N
         report: Any = pods._on_change
         report([Change(Key(name, "ns"), None, pod_view(name)) for name in ("a", "b")])
         assert {pod.name for pod in state.pods_on("node-1")} == {"a", "b"}
+
+
+def test_a_watch_that_delivers_nothing_is_given_up_within_a_minute() -> None:
+    """Tests with the whole operator shorten these."""
+    shortest, longest = informers.TIMING.session_seconds
+    assert shortest <= longest
+    assert longest + informers.TIMING.grace_seconds <= 60
+    assert kopf_source.SESSION_SECONDS < kopf_source.INACTIVE_SECONDS <= 60
