@@ -11,8 +11,8 @@ from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.file_access import is_folder
 from numapin_enforcer.cgroups.mounts import Mounts, find_mounts
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver, Kind
-from numapin_enforcer.cgroups.outside import OutsideCgroup, find_outside
-from numapin_enforcer.cgroups.tree import Version
+from numapin_enforcer.cgroups.outside import find_outside
+from numapin_enforcer.cgroups.tree import OutsideCgroup, Version
 from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.watch.inotify import CgroupWatch
 

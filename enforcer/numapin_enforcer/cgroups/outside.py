@@ -6,14 +6,13 @@ Containers inside of it are read by `cgroupfs`.
 import re
 from collections import deque
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Final
 
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.file_access import list_folders, read_file
 from numapin_enforcer.cgroups.mounts import Mounts
-from numapin_enforcer.cgroups.tree import Version
+from numapin_enforcer.cgroups.tree import OutsideCgroup, Version
 
 MOST_FOLDERS: Final = 4096
 """How many cgroups are searched; a node without the kubelet's has some 200."""
@@ -23,14 +22,6 @@ _EFFECTIVE: Final = {
     Version.V1: "cpuset.effective_cpus",
     Version.V2: "cpuset.cpus.effective",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class OutsideCgroup:
-    """The cgroup of one container, and the CPUs that it may use."""
-
-    path: str
-    cpus: CpuSet
 
 
 def find_outside(mounts: Mounts, kubepods: str, ids: Collection[str]) -> dict[str, OutsideCgroup]:

@@ -38,6 +38,14 @@ class Cgroup:
 
 
 @dataclass(frozen=True, slots=True)
+class OutsideCgroup:
+    """The cgroup of a container that is not in the kubelet's tree, and the CPUs it may use."""
+
+    path: str
+    cpus: CpuSet
+
+
+@dataclass(frozen=True, slots=True)
 class Unread:
     """A cgroup that was not read, with its descendants, or not completely; `why` says the reason.
 

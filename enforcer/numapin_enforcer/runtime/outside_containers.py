@@ -7,7 +7,7 @@ from typing import Final
 from numapin_api.quantity import plural
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
-from numapin_enforcer.cgroups.outside import OutsideCgroup
+from numapin_enforcer.cgroups.tree import OutsideCgroup
 from numapin_enforcer.runtime.interface import ContainerRuntime, ContainerState, CriError
 from numapin_enforcer.runtime.unlisted import SHORT_ID
 

@@ -8,8 +8,7 @@ from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_enforcer.assignment.spec import AssignedContainer
-from numapin_enforcer.cgroups.outside import OutsideCgroup
-from numapin_enforcer.cgroups.tree import Cgroup, Tree, contains, parent, related
+from numapin_enforcer.cgroups.tree import Cgroup, OutsideCgroup, Tree, contains, parent, related
 from numapin_enforcer.plan.containment import Desired
 
 

@@ -11,8 +11,8 @@ from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, 
 from numapin_enforcer.cgroups.apply import apply
 from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
 from numapin_enforcer.cgroups.naming import Qos
-from numapin_enforcer.cgroups.outside import OutsideCgroup, find_outside
-from numapin_enforcer.cgroups.tree import Version, parent
+from numapin_enforcer.cgroups.outside import find_outside
+from numapin_enforcer.cgroups.tree import OutsideCgroup, Version, parent
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.hardware.discovery import discover
 from numapin_enforcer.plan.desired import desire

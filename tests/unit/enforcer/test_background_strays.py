@@ -1,7 +1,7 @@
 """Containers that the runtime, the kubelet or others put where they do not belong."""
 
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.cgroups.outside import OutsideCgroup
+from numapin_enforcer.cgroups.tree import OutsideCgroup
 from numapin_enforcer.plan.drift import Cause
 from numapin_enforcer.runtime.container_names import LISTED_WITHIN_SECONDS
 from numapin_enforcer.runtime.interface import (

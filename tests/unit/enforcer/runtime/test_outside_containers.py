@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.cgroups.outside import OutsideCgroup
+from numapin_enforcer.cgroups.tree import OutsideCgroup
 from numapin_enforcer.runtime.interface import ContainerState, RuntimeContainer
 from numapin_enforcer.runtime.outside_containers import LIST_SECONDS, OutsideContainers
 from support.fakes.manual_clock import ManualClock

@@ -4,8 +4,7 @@ import pytest
 
 from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.cgroups.outside import OutsideCgroup
-from numapin_enforcer.cgroups.tree import Tree
+from numapin_enforcer.cgroups.tree import OutsideCgroup, Tree
 from numapin_enforcer.plan.desired import desire
 from numapin_enforcer.status.exclusivity import NO_EVIDENCE, Evidence
 from numapin_enforcer.status.summary import Summary, summarize
