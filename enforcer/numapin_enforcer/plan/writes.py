@@ -103,9 +103,13 @@ class _Stages:
     ) -> None:
         self._tree, self._effective, self._held = tree, effective, held
         self._paths = tuple(tree.cgroups)
-        self._wanted = {path: wanted[path].cpus.mask for path in self._paths}
         self._exclusive = {path: wanted[path].exclusive_container for path in self._paths}
         self._exclusive_cpus = exclusive_cpus(wanted.values()).mask
+        self._wanted = {path: wanted[path].cpus.mask for path in self._paths}
+        if withheld := _withheld(tree, wanted):
+            for path, mask in self._wanted.items():
+                has = effective[path]
+                self._wanted[path] = mask & ~withheld or has & ~self._exclusive_cpus or has
         self._interim: dict[str, int] = {}
 
     def ordered(self) -> Iterator[tuple[Step, Stage]]:
@@ -205,6 +209,18 @@ class _Stages:
             for path, cpus in self._held.items()
             if path in self._effective
         }
+
+
+def _withheld(tree: Tree, wanted: Mapping[str, Desired]) -> int:
+    """The CPUs that kubepods asks for and does not get, because its parent has not got them (v2).
+
+    To ask for these alone gives a cgroup all that its parent has, exclusive CPUs included.
+    """
+    root = tree.cgroups[tree.root]
+    want = wanted[tree.root].cpus.mask
+    if tree.version is Version.V1 or (root.cpus and want & ~root.cpus.mask):
+        return 0
+    return want & ~root.effective_cpus.mask
 
 
 def _union(masks: Iterable[int]) -> int:

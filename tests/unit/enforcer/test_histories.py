@@ -20,6 +20,7 @@ from support.histories.actions import (
     Pass,
     Refuse,
     Restart,
+    Restrict,
     StandbyPass,
 )
 from support.histories.laws import BrokenLawError
@@ -135,6 +136,16 @@ BROKEN_BEFORE: dict[str, History] = {
             ),
             Pass(),
             Assign("0,2", (Own("b1", "a", "5"), Own("e4", "a", "3-4"), Own("e4", "b", "1"))),
+        ),
+    ),
+    "failures 1766: the whole new pool is withheld by the parent of kubepods": History(
+        2,
+        "cgroupfs",
+        cpus=5,
+        numa_nodes=1,
+        actions=(
+            *(Make("g1"), Make("g1/b3"), Name("g1/b3"), Assign("3", (Own("g1", "b", "0,2"),))),
+            *(Pass(), Assign("1,4", (Own("g1", "b", "2"),)), Restrict("0,2-3"), Pass()),
         ),
     ),
     "everything 21: two unnamed cgroups are taken for one container": History(
