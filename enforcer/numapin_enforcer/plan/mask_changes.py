@@ -80,9 +80,10 @@ class Ledger:
 
     def _gain(self, before: Masks, target: Masks) -> Iterator[Change]:
         bounds = {path: mask | target[path] for path, mask in before.items()}
-        for path, bound in bounds.items():
+        for path in bounds:
+            bound = self.effective[path] | target[path]
             straight = not self._tree.children[path] and before[path] & ~target[path]
-            if bound & ~self.effective[path] and not straight:
+            if bound != self.effective[path] and not straight:
                 for child in self._outgrowing(path, bound, bounds):
                     yield self._set(child, self.effective[child])
                 yield self._set(path, bound)

@@ -148,6 +148,16 @@ BROKEN_BEFORE: dict[str, History] = {
             *(Pass(), Assign("1,4", (Own("g1", "b", "2"),)), Restrict("0,2-3"), Pass()),
         ),
     ),
+    "failures 5951: what a cgroup has lost with its parent's write is given to it again": History(
+        2,
+        "cgroupfs",
+        cpus=3,
+        numa_nodes=1,
+        actions=(
+            *(Make("e4"), Make("e4/s5"), Make("e4/s5/n"), Make("e4/a6"), Name("e4/a6")),
+            *(Assign("0", (Own("e4", "a", "1-2"),)), Pass(), Overwrite("e4", "1-2")),
+        ),
+    ),
     "everything 21: two unnamed cgroups are taken for one container": History(
         2,
         "cgroupfs",
