@@ -35,9 +35,9 @@ EXIT_UNUSABLE: Final = 2
 
 USER_AGENT: Final = "numapin-operator"
 
-COLLECTOR_THRESHOLDS: Final = (10_000, 1, 100)
-"""How many new objects Python's search for reference cycles looks at: 10,000, and each third time
-those that survived too, at most 30,000. A search takes up to 1 us for an object, and stops every
+COLLECTOR_THRESHOLDS: Final = (5_000, 1, 100)
+"""How many new objects Python's search for reference cycles looks at: 5,000, and each third time
+those that survived too, at most 15,000. A search takes up to 2 us for an object, and stops every
 thread. With Python's defaults it takes two fifths of the time to list all pods, and one search took
 0.8 s in a simulation of 5,000 nodes.
 """
