@@ -3,7 +3,8 @@
 I1: a CPU that was reported exclusive to a container, and that it still has, is given to no other
 cgroup by a write of ours, as long as the spec has the container exclusive. If others have put
 themselves on that CPU and the spec takes it from the container, only other exclusive containers
-count: a moving one is never parked there. I2: no write is
+count: a moving one is never parked there. If others have taken the container off that CPU before
+the pass, and the spec takes it from the container as well, it does not count. I2: no write is
 empty or names an offline CPU or a NUMA node without memory. I3: on v2 what is written is effective.
 I4: a restart writes nothing once all is in force. I5: what is reported exclusive is so by the
 kernel. The standby grants no container an exclusive CPU, and moves none that is on its own.
@@ -96,14 +97,23 @@ class Laws:
             self._unannounced = self._unannounced if partial else set()
             self._unseen = set(self._unannounced)
         self._is_standby = standby
-        self._is_disturbed = self._kernel.is_restricted
+        self._is_disturbed = self._kernel.is_restricted or (keep_unseen and self._is_disturbed)
         tree = self._kernel.read()
+        if not keep_unseen:
+            self._told = {
+                path: cpus & self._has_or_regains(path, tree) for path, cpus in self._told.items()
+            }
         self._intruded = {
             (path, cpu)
             for path, cpus in self._told.items()
             for other in tree.cgroups.values()
             for cpu in (other.effective_cpus & cpus if not related(path, other.path) else ())
         }
+
+    def _has_or_regains(self, path: str, tree: Tree) -> CpuSet:
+        """The CPUs that count when a pass begins: not what others took and the spec takes, too."""
+        has = tree.cgroups[path].effective_cpus if path in tree.cgroups else CpuSet()
+        return has | self._owned.get(self._key(path), CpuSet())
 
     def tell(self, told: Mapping[str, CpuSet]) -> None:
         """The status reports these cgroups exclusive on these CPUs."""

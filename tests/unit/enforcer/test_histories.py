@@ -11,6 +11,7 @@ from support.histories.actions import (
     Assign,
     End,
     Enter,
+    FenceNew,
     History,
     Make,
     Meanwhile,
@@ -146,6 +147,26 @@ BROKEN_BEFORE: dict[str, History] = {
         actions=(
             *(Make("g1"), Make("g1/b3"), Name("g1/b3"), Assign("3", (Own("g1", "b", "0,2"),))),
             *(Pass(), Assign("1,4", (Own("g1", "b", "2"),)), Restrict("0,2-3"), Pass()),
+        ),
+    ),
+    "failures 7444: a container was taken off a CPU that the spec takes from it as well": History(
+        2,
+        "systemd",
+        cpus=4,
+        numa_nodes=1,
+        actions=(
+            *(Make("e8"), Make("e8/b11"), Name("e8/b11"), Assign("1", (Own("e8", "b", "2"),))),
+            *(Pass(), Assign("2-3", (Own("e8", "b", "0"),)), Overwrite("besteffort", "1"), Pass()),
+        ),
+    ),
+    "everything 4826: a new cgroup's pod was changed since the last look": History(
+        2,
+        "systemd",
+        cpus=8,
+        numa_nodes=2,
+        actions=(
+            *(Make("g1"), Assign("1,4,7", (Own("g1", "b", "0", "0"),)), Pass(), Make("g1/a8")),
+            *(Overwrite("g1", "5"), FenceNew()),
         ),
     ),
     "failures 5951: what a cgroup has lost with its parent's write is given to it again": History(
