@@ -23,8 +23,8 @@ from numapin_enforcer.background import BackgroundUpdates
 from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder
-from numapin_enforcer.cgroups.memory_binding import FoundMems
-from numapin_enforcer.cgroups.memory_mover import MemoryMover
+from numapin_enforcer.cgroups.memory.binding import FoundMems
+from numapin_enforcer.cgroups.memory.mover import MemoryMover
 from numapin_enforcer.cgroups.mounts import NoCpusetError
 from numapin_enforcer.cgroups.naming import InvalidIdError
 from numapin_enforcer.hardware.discovery import DiscoveryError

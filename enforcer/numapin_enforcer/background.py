@@ -11,7 +11,7 @@ from numapin_api.nodeassignment import NodeAssignmentSpec, RuntimeStatus
 from numapin_enforcer.cfs_quota.plan import NO_OTHERS, cgroups_without_limit, other_containers
 from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
 from numapin_enforcer.cgroups.kubepods import PodTree
-from numapin_enforcer.cgroups.memory_mover import MemoryMover
+from numapin_enforcer.cgroups.memory.mover import MemoryMover
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.containment import restored_mems
@@ -83,12 +83,21 @@ class BackgroundUpdates:
         }
         if spec is not None:
             self.slices.want(slice_sets(done.desired, done.tree, pods.naming))
-        is_exclusive = spec is not None and bool(spec.exclusive_cpus)
-        self.outside.locate(
-            index.found.keys(), pods.outside, needed=is_exclusive, resynced=full_resync
-        )
+        self._locate_outside(spec, pods, index, full_resync=full_resync)
         if full_resync:
             self.names.forget_except(index.found.keys())
+
+    def _locate_outside(
+        self,
+        spec: NodeAssignmentSpec | None,
+        pods: PodTree,
+        index: ContainerIndex,
+        *,
+        full_resync: bool,
+    ) -> None:
+        """Look for containers outside of the kubelet's tree if one of the spec is exclusive."""
+        needed = spec is not None and bool(spec.exclusive_cpus)
+        self.outside.locate(index.found.keys(), pods.outside, needed=needed, resynced=full_resync)
 
     def clear_slices(self, tree: Tree, naming: CgroupNaming) -> None:
         """Have systemd forget the sets of the kubelet's slices, since all cgroups are released."""

@@ -11,8 +11,8 @@ from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, 
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_enforcer.background import BackgroundUpdates
 from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
-from numapin_enforcer.cgroups.memory_binding import FoundMems
-from numapin_enforcer.cgroups.memory_mover import MemoryMover
+from numapin_enforcer.cgroups.memory.binding import FoundMems
+from numapin_enforcer.cgroups.memory.mover import MemoryMover
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import OutsideCgroup, Version
 from numapin_enforcer.cgroups.tree_cache import TreeCache

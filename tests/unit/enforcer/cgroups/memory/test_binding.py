@@ -6,8 +6,8 @@ import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.errors import CgroupError
-from numapin_enforcer.cgroups.memory_binding import FILE_NAME, BindingTree, FoundMems
-from numapin_enforcer.cgroups.memory_use import NotEnoughMemoryError, parse_free, parse_numa_stat
+from numapin_enforcer.cgroups.memory.binding import FILE_NAME, BindingTree, FoundMems
+from numapin_enforcer.cgroups.memory.use import NotEnoughMemoryError, parse_free, parse_numa_stat
 from numapin_enforcer.cgroups.patient_files import MoveGate
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Step, Write

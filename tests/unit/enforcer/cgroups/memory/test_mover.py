@@ -13,8 +13,8 @@ import pytest
 from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
-from numapin_enforcer.cgroups.memory_binding import FoundMems
-from numapin_enforcer.cgroups.memory_mover import PATIENCE_SECONDS, MemoryMover
+from numapin_enforcer.cgroups.memory.binding import FoundMems
+from numapin_enforcer.cgroups.memory.mover import PATIENCE_SECONDS, MemoryMover
 from numapin_enforcer.cgroups.tree import Cgroup, Tree
 from numapin_enforcer.cgroups.write import Step, Write
 from support.fakes.manual_clock import ManualClock
@@ -160,9 +160,9 @@ def test_the_process_ends_while_a_move_hangs(tmp_path: Path) -> None:
     script = """
 import asyncio, sys, threading
 from pathlib import Path
-from test_memory_mover import MOVE, SlowTree
-from numapin_enforcer.cgroups.memory_binding import FoundMems
-from numapin_enforcer.cgroups.memory_mover import MemoryMover
+from test_mover import MOVE, SlowTree
+from numapin_enforcer.cgroups.memory.binding import FoundMems
+from numapin_enforcer.cgroups.memory.mover import MemoryMover
 
 class Stuck(SlowTree):
     def write(self, write):
