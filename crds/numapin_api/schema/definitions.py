@@ -198,19 +198,6 @@ def _crd(
     model: type[WireModel], kind: tuple[str, str, str, str], columns: list[Any]
 ) -> dict[str, Any]:
     _, plural, _, _ = kind
-    schema = structural(model)
-    schema["properties"] = {
-        "apiVersion": {"type": "string"},
-        "kind": {"type": "string"},
-    } | schema["properties"]
-    version = {
-        "name": names.VERSION,
-        "served": True,
-        "storage": True,
-        "additionalPrinterColumns": columns,
-        "schema": {"openAPIV3Schema": schema},
-        "subresources": {"status": {}},
-    }
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -222,8 +209,24 @@ def _crd(
             "group": names.GROUP,
             "names": _names(kind),
             "scope": "Cluster",
-            "versions": [version],
+            "versions": [_version(model, columns)],
         },
+    }
+
+
+def _version(model: type[WireModel], columns: list[Any]) -> dict[str, Any]:
+    schema = structural(model)
+    schema["properties"] = {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+    } | schema["properties"]
+    return {
+        "name": names.VERSION,
+        "served": True,
+        "storage": True,
+        "additionalPrinterColumns": columns,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
     }
 
 

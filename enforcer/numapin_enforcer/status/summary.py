@@ -113,15 +113,19 @@ def summarize(
         for key, one in sorted(found.items())
     )
     pools = _pools(spec, containers, _shared(tree, desired, naming, spec.exclusive_cpus))
-    lacks = tuple(one.lack for one in found.values() if one.lack is not None)
-    lacks += tuple(
-        stray(one)
-        for one in spec.containers
-        if one.exclusive
-        and (one.pod_uid, one.container) in evidence.strays
-        and (one.pod_uid, one.container) not in found
-    )
+    lacks = tuple(_lacks(spec, found, evidence))
     return Summary(containers, pools, running, len(unsaved), lacks or withheld(tree, desired))
+
+
+def _lacks(
+    spec: NodeAssignmentSpec, found: Mapping[tuple[str, str], InForce], evidence: Evidence
+) -> Iterator[Lack]:
+    """Why containers of the spec are not exclusive: those with a cgroup, then those without."""
+    yield from (one.lack for one in found.values() if one.lack is not None)
+    for one in spec.containers:
+        key = (one.pod_uid, one.container)
+        if one.exclusive and key in evidence.strays and key not in found:
+            yield stray(one)
 
 
 def _by_name(found: Iterable[InForce], evidence: Evidence) -> dict[tuple[str, str], InForce]:

@@ -93,7 +93,6 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """The figures; violations whole, up to a limit."""
-        reverts = self.reverts
         return {
             "seed": self.plan.seed,
             "pods": self.plan.pods,
@@ -107,12 +106,7 @@ class Report:
             **self.samples.to_json(),
             "violations": grouped(self.verdict.violations),
             "excused": self._excused(),
-            "overwrites": dict(Counter(f"{one.fault}: {one.outcome}" for one in self.overwrites)),
-            "revertMilliseconds": _spread([one * 1000 for one in reverts]),
-            "revertsWhileTheEnforcerWasAway": sum(
-                one.outcome == "Reverted" and not one.enforcer_up for one in self.overwrites
-            ),
-            "driftCount": self.drift_count,
+            **self._reverts(),
             "fencedByTheStandby": self.fenced,
             "injected": dict(self.injected),
             "stopNoticedSeconds": [one and round(one, 1) for one in self.noticed_seconds],
@@ -122,6 +116,16 @@ class Report:
             "downSeconds": _down(self.downtimes),
             "warnings": dict(self.warnings),
             "problems": list(self.problems),
+        }
+
+    def _reverts(self) -> dict[str, Any]:
+        return {
+            "overwrites": dict(Counter(f"{one.fault}: {one.outcome}" for one in self.overwrites)),
+            "revertMilliseconds": _spread([one * 1000 for one in self.reverts]),
+            "revertsWhileTheEnforcerWasAway": sum(
+                one.outcome == "Reverted" and not one.enforcer_up for one in self.overwrites
+            ),
+            "driftCount": self.drift_count,
         }
 
     def _excused(self) -> dict[str, Any]:
