@@ -113,6 +113,8 @@ def main() -> None:
             with tarfile.open(CAPTURED / f"{name}.tar.xz") as archive:
                 # Debian 12's Python has no filters yet.
                 archive.extraction_filter = getattr(tarfile, "data_filter", None)
+                # Python 3.11.3 and older do not know filters, 3.12 warns without one.
+                archive.extraction_filter = getattr(tarfile, "data_filter", None)
                 archive.extractall(folder)
             report(name, Path(folder, name), options.repeat, with_peer)
     report("this machine, live", Path("/"), options.repeat, with_peer)

@@ -31,6 +31,8 @@ def captured() -> tuple[Json, ...]:
             with tarfile.open(CAPTURED / f"{name}.tar.xz") as archive:
                 # Debian 12's Python has no filters yet.
                 archive.extraction_filter = getattr(tarfile, "data_filter", None)
+                # Python 3.11.3 and older do not know filters, 3.12 warns without one.
+                archive.extraction_filter = getattr(tarfile, "data_filter", None)
                 archive.extractall(folder)
             root = Path(folder, name)
             topology = discover(root / "sys", root / "proc")
