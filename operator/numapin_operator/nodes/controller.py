@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,13 +19,12 @@ from numapin_operator.nodes.absence import Absences, BehindError
 from numapin_operator.nodes.decide import Decision, NodePicture, Write, decide
 from numapin_operator.nodes.evictable import consequence
 from numapin_operator.nodes.eviction import Evictor
+from numapin_operator.nodes.picture import picture_of, pods_on
 from numapin_operator.nodes.refusal_events import RefusalEvents, fresh_refusals
 from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
-from numapin_operator.observe.pods.mirror_pods import with_static_uids
 from numapin_operator.observe.records import AssignmentView
 from numapin_operator.placement import PodView
-from numapin_operator.policies.selection import mark_selected
 from numapin_operator.policies.status import stalled
 from numapin_operator.policies.status_writer import StatusWriter
 
@@ -124,7 +122,7 @@ class Controller:
         """
         for attempt in range(1, ATTEMPTS + 1):
             late = await self._confirm_absences(name)
-            picture = self._picture(name, late)
+            picture = picture_of(self._state, name, late)
             decision = decide(picture)
             try:
                 await self._write(picture, decision)
@@ -153,23 +151,7 @@ class Controller:
         if assignment is None:
             return ()
         await self._absences.confirm_node(assignment)
-        return await self._absences.missing_pods(assignment, self._pods_on(name))
-
-    def _pods_on(self, name: str, late: Sequence[PodView] = ()) -> tuple[PodView, ...]:
-        """The pods bound to a node, under the UIDs that their cgroups carry."""
-        pods = tuple(self._state.pods_on(name))
-        observed = {pod.uid for pod in pods}
-        pods += tuple(pod for pod in late if pod.uid not in observed)
-        node = self._state.nodes.get(name)
-        return pods if node is None else with_static_uids(pods, node.uid)
-
-    def _picture(self, name: str, late: Sequence[PodView] = ()) -> NodePicture:
-        state = self._state
-        ranked = state.policies_of(name)
-        pods = self._pods_on(name, late)
-        if ranked:
-            pods = mark_selected(ranked[0].spec.pods, pods, state.namespaces)
-        return NodePicture(name, state.nodes.get(name), ranked, state.assignments.get(name), pods)
+        return await self._absences.missing_pods(assignment, pods_on(self._state, name))
 
     async def _write(self, picture: NodePicture, decision: Decision) -> None:
         before, node = picture.assignment, picture.node

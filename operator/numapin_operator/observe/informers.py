@@ -11,10 +11,10 @@ from numapin_client.informer_settings import Hooks, InformerTiming
 from numapin_client.resources import NAMESPACES, NODE_ASSIGNMENTS, NODES, PODS, Json
 from numapin_client.store import Change
 from numapin_operator.observe.cache import ClusterState
-from numapin_operator.observe.pods.parser import parse_pod, unusable_pod
+from numapin_operator.observe.pods.parser import parse_stored_pod, unusable_pod
 from numapin_operator.observe.records import AssignmentView, NodeView, slim_labels
 from numapin_operator.observe.versioned_cache import Listed
-from numapin_operator.placement import PodFormatError, PodView
+from numapin_operator.placement import PodView
 
 LIVE_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 """Bound and not ended. The API server reports a pod that ends as deleted from this selection."""
@@ -78,13 +78,14 @@ def _assignments(api: ApiClient, state: ClusterState) -> Informer[AssignmentView
 def decode_pod(body: Json) -> PodView:
     """Decode a pod. One that cannot be parsed shares."""
     try:
-        return parse_pod(body)
-    except PodFormatError as error:
-        _log.warning("cannot parse a pod, it runs in the shared pool", extra={"error": str(error)})
-        return unusable_pod(body, f"{error.field}: {error.problem}")
+        pod = parse_stored_pod(body)
     except Exception as error:  # noqa: BLE001 - one pod must not stop the others
         _log.error("cannot parse a pod, it runs in the shared pool", exc_info=error)
         return unusable_pod(body, f"it cannot be parsed: {error!r}")
+    if pod.problem:
+        what = {"pod": f"{pod.namespace}/{pod.name}", "error": pod.problem}
+        _log.warning("cannot parse a pod, it runs in the shared pool", extra=what)
+    return pod
 
 
 def _decode_labels(body: Json) -> Mapping[str, str]:

@@ -59,6 +59,14 @@ def parse_pod(pod: Mapping[str, Any]) -> PodView:
     )
 
 
+def parse_stored_pod(pod: Mapping[str, Any]) -> PodView:
+    """Parse a Pod of the API server. One with a field that cannot be used has a `problem`."""
+    try:
+        return parse_pod(pod)
+    except PodFormatError as error:
+        return unusable_pod(pod, f"{error.field}: {error.problem}")
+
+
 def unusable_pod(pod: Mapping[str, Any], problem: str) -> PodView:
     """A pod that cannot be parsed; nothing is assigned to it.
 

@@ -25,7 +25,7 @@ def test_an_unforeseen_error_in_a_pod_concerns_that_pod(monkeypatch: pytest.Monk
     def failing(_: object) -> PodView:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(informers, "parse_pod", failing)
+    monkeypatch.setattr(informers, "parse_stored_pod", failing)
     assert decode_pod(pod_body("a")).containers == ()
 
 

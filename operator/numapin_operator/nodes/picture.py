@@ -1,0 +1,33 @@
+"""Read from the cache what a decision about one node depends on. Does no I/O."""
+
+from collections.abc import Sequence
+
+from numapin_operator.nodes.decide import NodePicture
+from numapin_operator.observe.cache import ClusterState
+from numapin_operator.observe.pods.mirror_pods import with_static_uids
+from numapin_operator.placement import PodView
+from numapin_operator.policies.selection import mark_selected
+
+
+def picture_of(state: ClusterState, name: str, late: Sequence[PodView] = ()) -> NodePicture:
+    """Everything that a decision about a node depends on.
+
+    Args:
+        state: the cluster as observed.
+        name: the node's name.
+        late: pods of the node that exist although their watch has not delivered them yet.
+    """
+    ranked = state.policies_of(name)
+    pods = pods_on(state, name, late)
+    if ranked:
+        pods = mark_selected(ranked[0].spec.pods, pods, state.namespaces)
+    return NodePicture(name, state.nodes.get(name), ranked, state.assignments.get(name), pods)
+
+
+def pods_on(state: ClusterState, name: str, late: Sequence[PodView] = ()) -> tuple[PodView, ...]:
+    """The pods bound to a node, under the UIDs that their cgroups carry."""
+    pods = tuple(state.pods_on(name))
+    observed = {pod.uid for pod in pods}
+    pods += tuple(pod for pod in late if pod.uid not in observed)
+    node = state.nodes.get(name)
+    return pods if node is None else with_static_uids(pods, node.uid)
