@@ -21,10 +21,12 @@ from numapin_enforcer.cgroups.tree import Cgroup, Tree, Unread, Version, contain
 from numapin_enforcer.cgroups.write import Quota, Write
 
 _ASKED: Final = ("cpuset.cpus", "cpuset.mems")
-_EFFECTIVE: Final = {
+EFFECTIVE_FILES: Final = {
     Version.V1: ("cpuset.effective_cpus", "cpuset.effective_mems"),
     Version.V2: ("cpuset.cpus.effective", "cpuset.mems.effective"),
 }
+"""The files with the CPUs and the NUMA nodes that a cgroup really has."""
+
 _V1_QUOTA: Final = "cpu.cfs_quota_us"
 _V1_PERIOD: Final = "cpu.cfs_period_us"
 _V2_QUOTA: Final = "cpu.max"
@@ -72,7 +74,7 @@ class Cgroupfs:
         """Args: with `naming`, whose root is `root`, the limits of `nesting` hold."""
         self._mounts, self._root, self._naming = mounts, root, naming
         self._mount = str(mounts.cpuset)
-        self._files = (*_ASKED, *_EFFECTIVE[mounts.version])
+        self._files = (*_ASKED, *EFFECTIVE_FILES[mounts.version])
 
     def read(self) -> Tree:
         """Every cgroup as it is now; see `CgroupTree`."""

@@ -9,6 +9,7 @@ from collections.abc import Collection
 from typing import Final
 
 from numapin_api.cpuset import CpuSet
+from numapin_enforcer.cgroups.cgroupfs import EFFECTIVE_FILES
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.file_access import list_folders, read_file
 from numapin_enforcer.cgroups.mounts import Mounts
@@ -18,10 +19,6 @@ MOST_FOLDERS: Final = 4096
 """How many cgroups are searched; a node without the kubelet's has some 200."""
 
 _ID: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
-_EFFECTIVE: Final = {
-    Version.V1: "cpuset.effective_cpus",
-    Version.V2: "cpuset.cpus.effective",
-}
 
 
 def find_outside(mounts: Mounts, kubepods: str, ids: Collection[str]) -> dict[str, OutsideCgroup]:
@@ -56,6 +53,6 @@ def find_outside(mounts: Mounts, kubepods: str, ids: Collection[str]) -> dict[st
 
 def _cpus(folder: str, version: Version) -> CpuSet:
     try:
-        return CpuSet.parse(read_file(f"{folder}/{_EFFECTIVE[version]}"))
+        return CpuSet.parse(read_file(f"{folder}/{EFFECTIVE_FILES[version][0]}"))
     except CgroupError:
         return CpuSet()
