@@ -23,7 +23,7 @@ from numapin_enforcer.background import BackgroundUpdates
 from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder
-from numapin_enforcer.cgroups.memory.binding import FoundMems
+from numapin_enforcer.cgroups.memory.binding import SavedMems
 from numapin_enforcer.cgroups.memory.mover import MemoryMover
 from numapin_enforcer.cgroups.mounts import NoCpusetError
 from numapin_enforcer.cgroups.naming import InvalidIdError
@@ -188,7 +188,7 @@ def _build_background(
         runtime=RuntimeUpdater(runtime, wake),
         slices=SliceUpdater(partial(_systemd, settings), wake),
         cfs_quota=CfsQuotaUpdater(settings.state_dir, wake),
-        memory=MemoryMover(wake, FoundMems(settings.state_dir), sysfs=settings.sysfs),
+        memory=MemoryMover(wake, SavedMems(settings.state_dir), sysfs=settings.sysfs),
         previous=PreviousUpdates(kept.spec if kept is not None else None),
         outside=OutsideContainers(runtime, wake),
     )

@@ -197,10 +197,9 @@ class Agent:
         accepted, topology = self.acceptance.accepted, self.machine.topology
         if self._conflict or accepted is None:
             return None
-        if self.acceptance.enforces:
-            names, found = self.background.names.known, self.background.memory.found_mems
-            return AssignmentGoal(accepted.spec, topology, names, found)
         found = self.background.memory.found_mems
+        if self.acceptance.enforces:
+            return AssignmentGoal(accepted.spec, topology, self.background.names.known, found)
         return ReleaseGoal(topology, found) if self._holding else None
 
     def _rest(self, pods: PodTree, *, full_resync: bool) -> None:

@@ -11,7 +11,7 @@ from numapin_enforcer.assignment.copy_file import FILE_NAME
 from numapin_enforcer.cfs_quota.lifted import LiftedQuotas
 from numapin_enforcer.cgroups.apply import apply
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
-from numapin_enforcer.cgroups.memory.binding import FoundMems
+from numapin_enforcer.cgroups.memory.binding import SavedMems
 from numapin_enforcer.cgroups.naming import Kind
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.cgroups.write import Quota
@@ -74,7 +74,7 @@ async def release_all(
         LOG.info("there is nothing to release", extra={"why": kubepods.problem})
         return
     before = pods.files.read()
-    found = FoundMems(state_dir)
+    found = SavedMems(state_dir)
     left = _release(machine, pods, found)
     quotas = LiftedQuotas(pods.files, pods.naming.root, state_dir)
     lifted = quotas.lifted
@@ -89,7 +89,7 @@ async def release_all(
     LOG.info("everything was released", extra={"cgroups": len(released)})
 
 
-def _release(machine: Machine, pods: PodTree, found: FoundMems) -> list[str]:
+def _release(machine: Machine, pods: PodTree, found: SavedMems) -> list[str]:
     """Give every cgroup the CPUs of kubepods and its earlier NUMA nodes; returns what is left."""
     reconciler = Reconciler(pods.files, pods.snapshot, pods.naming)
     done = reconciler.converge(ReleaseGoal(machine.topology, found.mems), full_resync=True)

@@ -11,7 +11,7 @@ from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, 
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_enforcer.background import BackgroundUpdates
 from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
-from numapin_enforcer.cgroups.memory.binding import FoundMems
+from numapin_enforcer.cgroups.memory.binding import SavedMems
 from numapin_enforcer.cgroups.memory.mover import MemoryMover
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import OutsideCgroup, Version
@@ -85,7 +85,7 @@ class Node:
             runtime=RuntimeUpdater(runtime, wake, self.clock),
             slices=SliceUpdater(lambda: self.systemd, wake, self.clock),
             cfs_quota=CfsQuotaUpdater(folder, wake, self.clock),
-            memory=MemoryMover(wake, FoundMems(folder), self.clock),
+            memory=MemoryMover(wake, SavedMems(folder), self.clock),
             previous=PreviousUpdates(previous),
             outside=OutsideContainers(runtime, wake, self.clock),
         )

@@ -33,7 +33,7 @@ class MemoryFiles(CgroupFiles, Protocol):
         ...
 
 
-class FoundMems:
+class SavedMems:
     """What cgroups asked for before they were bound; each is on disk before it is bound."""
 
     def __init__(self, state_dir: Path) -> None:
@@ -72,7 +72,7 @@ class BindingTree:
     """Makes the writes of one batch of memory moves."""
 
     def __init__(
-        self, files: MemoryFiles, found: FoundMems, gate: MoveGate, sysfs: Path = Path("/sys")
+        self, files: MemoryFiles, found: SavedMems, gate: MoveGate, sysfs: Path = Path("/sys")
     ) -> None:
         """Args: `sysfs` says how much memory each NUMA node has free."""
         self._files, self._found, self._gate, self._sysfs = files, found, gate, sysfs

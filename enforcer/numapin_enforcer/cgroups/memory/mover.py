@@ -14,7 +14,7 @@ from numapin_api.cpuset import MemSet
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
 from numapin_enforcer.cgroups.apply import Failure, Outcome, apply
-from numapin_enforcer.cgroups.memory.binding import BindingTree, FoundMems, MemoryFiles
+from numapin_enforcer.cgroups.memory.binding import BindingTree, MemoryFiles, SavedMems
 from numapin_enforcer.cgroups.patient_files import MoveGate
 from numapin_enforcer.cgroups.write import Value, Write
 
@@ -75,7 +75,7 @@ class MemoryMover:
     def __init__(
         self,
         wake: asyncio.Event,
-        found: FoundMems,
+        found: SavedMems,
         clock: Clock | None = None,
         sysfs: Path = Path("/sys"),
     ) -> None:

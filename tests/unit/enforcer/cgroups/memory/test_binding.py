@@ -6,7 +6,7 @@ import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.errors import CgroupError
-from numapin_enforcer.cgroups.memory.binding import FILE_NAME, BindingTree, FoundMems
+from numapin_enforcer.cgroups.memory.binding import FILE_NAME, BindingTree, SavedMems
 from numapin_enforcer.cgroups.memory.use import NotEnoughMemoryError, parse_free, parse_numa_stat
 from numapin_enforcer.cgroups.patient_files import MoveGate
 from numapin_enforcer.cgroups.tree import Version
@@ -69,7 +69,7 @@ def test_what_does_not_fit_is_not_bound_and_the_message_has_numbers(
 ) -> None:
     kernel.numa_stat = V2.replace("409600", str(400 << 20))
     free_on_node_1(tmp_path, 500 * 1024)
-    tree = BindingTree(kernel, FoundMems(tmp_path), MoveGate(), tmp_path)
+    tree = BindingTree(kernel, SavedMems(tmp_path), MoveGate(), tmp_path)
     with pytest.raises(NotEnoughMemoryError, match=r"800 MiB on other NUMA nodes, .* 500 MiB free"):
         tree.write(BIND)
     assert kernel.groups[PATH].mems == MemSet((0, 1))
@@ -81,30 +81,30 @@ def test_what_does_not_fit_is_not_bound_and_the_message_has_numbers(
 def test_without_a_memory_controller_or_a_numa_node_in_sysfs_nothing_is_refused(
     kernel: Kernel, tmp_path: Path
 ) -> None:
-    BindingTree(kernel, FoundMems(tmp_path), MoveGate(), tmp_path).write(BIND)
+    BindingTree(kernel, SavedMems(tmp_path), MoveGate(), tmp_path).write(BIND)
     kernel.numa_stat = ""
     free_on_node_1(tmp_path, 0)
-    BindingTree(kernel, FoundMems(tmp_path), MoveGate(), tmp_path).write(BIND)
+    BindingTree(kernel, SavedMems(tmp_path), MoveGate(), tmp_path).write(BIND)
     assert kernel.groups[PATH].mems == MemSet((1,))
 
 
 def test_what_a_cgroup_had_first_is_on_disk_before_it_is_bound(
     kernel: Kernel, tmp_path: Path
 ) -> None:
-    kernel.before_write = lambda _: seen.append(FoundMems(tmp_path).mems)
+    kernel.before_write = lambda _: seen.append(SavedMems(tmp_path).mems)
     seen: list[object] = []
-    found = FoundMems(tmp_path)
+    found = SavedMems(tmp_path)
     tree = BindingTree(kernel, found, MoveGate(), tmp_path)
     tree.write(BIND)
     tree.write(Write(PATH, MemSet((0,)), Step.MOVE_MEMORY, may_block=True))
     assert seen == [{PATH: MemSet((0, 1))}] * 2
     found.drop({PATH})
-    assert FoundMems(tmp_path).mems == {}
+    assert SavedMems(tmp_path).mems == {}
 
 
 def test_what_cannot_be_saved_is_not_bound(kernel: Kernel, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    tree = BindingTree(kernel, FoundMems(tmp_path / "file"), MoveGate(), tmp_path)
+    tree = BindingTree(kernel, SavedMems(tmp_path / "file"), MoveGate(), tmp_path)
     with pytest.raises(CgroupError, match="could not be saved in the state folder"):
         tree.write(BIND)
     assert kernel.groups[PATH].mems == MemSet((0, 1))
@@ -113,4 +113,4 @@ def test_what_cannot_be_saved_is_not_bound(kernel: Kernel, tmp_path: Path) -> No
 @pytest.mark.parametrize("content", ["{", "[" * 10_000, '{"a": 1}', "[]", '{"a": "x"}'])
 def test_a_damaged_file_is_ignored(tmp_path: Path, content: str) -> None:
     (tmp_path / FILE_NAME).write_text(content)
-    assert FoundMems(tmp_path).mems == {}
+    assert SavedMems(tmp_path).mems == {}

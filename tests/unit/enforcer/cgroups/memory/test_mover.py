@@ -13,7 +13,7 @@ import pytest
 from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
-from numapin_enforcer.cgroups.memory.binding import FoundMems
+from numapin_enforcer.cgroups.memory.binding import SavedMems
 from numapin_enforcer.cgroups.memory.mover import PATIENCE_SECONDS, MemoryMover
 from numapin_enforcer.cgroups.tree import Cgroup, Tree
 from numapin_enforcer.cgroups.write import Step, Write
@@ -61,7 +61,7 @@ def clock() -> ManualClock:
 async def mover(
     wake: asyncio.Event, clock: ManualClock, tmp_path: Path
 ) -> AsyncIterator[MemoryMover]:
-    made = MemoryMover(wake, FoundMems(tmp_path), clock)
+    made = MemoryMover(wake, SavedMems(tmp_path), clock)
     task = asyncio.create_task(made.run())
     yield made
     task.cancel()
@@ -161,7 +161,7 @@ def test_the_process_ends_while_a_move_hangs(tmp_path: Path) -> None:
 import asyncio, sys, threading
 from pathlib import Path
 from test_mover import MOVE, SlowTree
-from numapin_enforcer.cgroups.memory.binding import FoundMems
+from numapin_enforcer.cgroups.memory.binding import SavedMems
 from numapin_enforcer.cgroups.memory.mover import MemoryMover
 
 class Stuck(SlowTree):
@@ -170,7 +170,7 @@ class Stuck(SlowTree):
         threading.Event().wait()
 
 async def main():
-    mover = MemoryMover(asyncio.Event(), FoundMems(Path(sys.argv[1])))
+    mover = MemoryMover(asyncio.Event(), SavedMems(Path(sys.argv[1])))
     async with asyncio.TaskGroup() as group:
         task = group.create_task(mover.run())
         mover.want((MOVE,), Stuck())
