@@ -1,6 +1,5 @@
 """Overwrite cpusets, and measure how long each value remains."""
 
-import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -10,7 +9,7 @@ from typing import Any, Final
 from numapin_api.cpuset import CpuSet
 from numapin_lab.chaos.injection.kills import Killer
 from numapin_lab.chaos.observation.assignment_versions import AssignmentVersion
-from numapin_lab.chaos.observation.cgroup_tree import read_name
+from numapin_lab.chaos.observation.cgroup_tree import container_cgroups, read_name
 from numapin_lab.chaos.observation.cluster_state import ASSIGNMENTS, AWAY
 from numapin_lab.chaos.observation.samples import Overwrite
 from numapin_lab.chaos.plan import Fault, PlannedFault
@@ -74,20 +73,13 @@ class Overwriter:
             yield from ((one, wide) for one in (*ancestors[1:], path))  # a parent before its child
 
     def _containers(self) -> set[Path]:
-        return {path for path in self._folders() if path.parent.name.startswith("pod")}
+        return set(container_cgroups(self._root))
 
     def _find(self, uid: str, container: str) -> Path | None:
-        for path in self._folders():
+        for path in container_cgroups(self._root):
             if path.parent.name == f"pod{uid}" and read_name(self._bundles, path.name) == container:
                 return path
         return None
-
-    def _folders(self) -> Iterator[Path]:
-        """Every cgroup with the name of a container; one that is removed meanwhile is left out."""
-        for folder, _, _ in os.walk(self._root):
-            path = Path(folder)
-            if len(path.name) == 64:
-                yield path
 
     def _assignment(self) -> dict[str, Any] | None:
         try:

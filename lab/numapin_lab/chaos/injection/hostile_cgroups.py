@@ -3,17 +3,17 @@
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from numapin_lab.chaos.observation.cgroup_tree import container_cgroups
 from numapin_lab.chaos.plan import Fault, PlannedFault
 
 DEPTH: Final = 40
 """More than the enforcer follows, and few enough for runc to remove."""
 
 MANY: Final = 60
-NOBODY: Final = 65534
+FOREIGN_UID: Final = 65534
 STORM_SECONDS: Final = 2.0
 STORM_PAUSE_SECONDS: Final = 0.002
 QUIET_FILE: Final = "notify_on_release"
@@ -32,7 +32,7 @@ class Tenant:
 
     def inject(self, planned: PlannedFault) -> None:
         """Act in one of the containers that exist, if there is one; it may end meanwhile."""
-        containers = sorted(self._containers())
+        containers = sorted(container_cgroups(self._root))
         if not containers:
             return
         target = containers[int(planned.choice * len(containers))]
@@ -44,17 +44,11 @@ class Tenant:
         except OSError:  # the container ended
             return
 
-    def _containers(self) -> Iterator[Path]:
-        for folder, _, _ in os.walk(self._root):
-            path = Path(folder)
-            if len(path.name) == 64 and path.parent.name.startswith("pod"):
-                yield path
-
     def _nest(self, container: Path) -> None:
         """Create cgroups of another user, locked, deep, many, and with a name that is no text."""
         (container / "foreign").mkdir()
         for path in (*(container / "foreign").iterdir(), container / "foreign"):
-            os.chown(path, NOBODY, NOBODY)
+            os.chown(path, FOREIGN_UID, FOREIGN_UID)
             path.chmod(0)
         (container / os.fsdecode(b"\xff\xfe")).mkdir(0)
         deep = container

@@ -11,6 +11,9 @@ from typing import Final
 from numapin_api.cpuset import CpuSet
 
 EFFECTIVE: Final = {1: "cpuset.effective_cpus", 2: "cpuset.cpus.effective"}
+ID_LENGTH: Final = 64
+"""Of the ids of containers and sandboxes, which name their cgroups. Source: containerd."""
+
 NAME: Final = "io.kubernetes.cri.container-name"
 """Annotation of a container's bundle; a sandbox has none. Source: containerd, CRI plug-in."""
 
@@ -38,6 +41,17 @@ class Leaf:
 class _Folder:
     links: int = -1
     children: dict[str, None] = field(default_factory=dict)
+
+
+def container_cgroups(root: Path) -> Iterator[Path]:
+    """Each cgroup of a container or sandbox below `root`, as a folder.
+
+    One that is removed during the search may be left out.
+    """
+    for folder, _, _ in os.walk(root):
+        path = Path(folder)
+        if len(path.name) == ID_LENGTH and path.parent.name.startswith("pod"):
+            yield path
 
 
 class PodsTree:

@@ -131,7 +131,7 @@ def _unfenced(anomaly: Anomaly, down: Downtime) -> bool:
 
 
 def _hung(anomaly: Anomaly, stop: Downtime, noticed: Sequence[float]) -> bool:
-    """Whether nobody could fence the new cgroup: the enforcer was stopped, and not known to be."""
+    """Whether the enforcer was stopped, and the standby did not know that yet."""
     created = anomaly.path.startswith("pod") and anomaly.seen_at >= stop.killed_at
     known_at = min((one for one in noticed if one >= stop.killed_at), default=stop.ready_at)
     return created and anomaly.at <= min(known_at + FIRST_PASS_SECONDS, stop.ready_at)
