@@ -24,7 +24,6 @@ check: setup  ## ruff, mypy --strict, import-linter
 	$(BIN)/mypy benchmarks/scale
 	$(BIN)/mypy benchmarks/hostile
 	$(BIN)/mypy benchmarks/histories
-	$(BIN)/mypy benchmarks/histories
 	$(BIN)/lint-imports
 
 format: setup  ## let ruff rewrite the sources
@@ -32,8 +31,8 @@ format: setup  ## let ruff rewrite the sources
 	$(BIN)/ruff format .
 
 schema: setup  ## write the CRDs and docs/reasons.md from the models
-	$(BIN)/python -m numapin_api crds --write crds
-	$(BIN)/python -m numapin_api reasons > docs/reasons.md
+	$(BIN)/python -m numapin_api.schema crds --write crds
+	$(BIN)/python -m numapin_api.schema reasons > docs/reasons.md
 
 proto: setup  ## generate the CRI messages from enforcer/numapin_enforcer/runtime/generated/cri_v1.proto
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I enforcer \

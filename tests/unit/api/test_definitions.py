@@ -7,7 +7,7 @@ import pytest
 import yaml
 from pydantic import ConfigDict, Field
 
-from numapin_api.__main__ import to_yaml
+from numapin_api.schema.__main__ import to_yaml
 from numapin_api.schema.definitions import SchemaError, definitions, structural
 from numapin_api.wire import QUANTITY_PATTERN, Quantity, WireModel
 
@@ -22,7 +22,10 @@ def test_the_committed_yaml_is_what_the_models_say(name: str) -> None:
 
 def test_the_command_prints_every_definition() -> None:
     run = subprocess.run(
-        [sys.executable, "-m", "numapin_api", "crds"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "numapin_api.schema", "crds"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert list(yaml.safe_load_all(run.stdout)) == list(definitions().values())
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from numapin_api.__main__ import reasons_page
 from numapin_api.condition_list import Condition
 from numapin_api.conditions import Reason
+from numapin_api.schema.__main__ import reasons_page
 
 ROOT = Path(__file__).parents[3]
 SOURCES = sorted(

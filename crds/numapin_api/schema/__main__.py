@@ -38,7 +38,7 @@ def reasons_page() -> str:
 
 def main() -> None:
     """Read the command line and print, or write the CRDs into their files."""
-    parser = argparse.ArgumentParser(prog="python -m numapin_api", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m numapin_api.schema", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     crds = commands.add_parser("crds", help="print the CustomResourceDefinitions as YAML")
     crds.add_argument(
