@@ -27,8 +27,6 @@ def captured_machines(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("machines")
     for name in MACHINES:
         with tarfile.open(_CAPTURED / f"{name}.tar.xz") as archive:
-            # Debian 12's Python has no filters yet.
-            archive.extraction_filter = getattr(tarfile, "data_filter", None)
             # Python 3.11.3 and older do not know filters, 3.12 warns without one.
             archive.extraction_filter = getattr(tarfile, "data_filter", None)
             archive.extractall(target)

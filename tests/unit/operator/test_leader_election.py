@@ -1,12 +1,11 @@
 """Which operator may write: the rules of the Lease, in virtual time."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from threading import Event as ThreadEvent
 
 import pytest
 
-from numapin_client.client import ApiClient, connect
+from numapin_client.client import ApiClient
 from numapin_client.resources import LEASES, Json, Key
 from numapin_operator.leader_election import (
     LeaderElector,
@@ -22,18 +21,6 @@ from support.real.waiting import eventually, running
 
 LEASE = Key("numapin-operator", "numapin-system")
 FAST = LeaseTiming(lease_seconds=1.0, renew_deadline_seconds=0.4, retry_seconds=0.02)
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[FakeApiServer]:
-    async with FakeApiServer() as started:
-        yield started
-
-
-@pytest.fixture
-async def api(server: FakeApiServer) -> AsyncIterator[ApiClient]:
-    async with connect(server.login) as client:
-        yield client
 
 
 def lease_of(server: FakeApiServer) -> Json:

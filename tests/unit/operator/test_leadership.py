@@ -24,12 +24,6 @@ LEASE = Key("numapin-operator", "numapin-system")
 FAST = LeaseTiming(lease_seconds=30.0, renew_deadline_seconds=20.0, retry_seconds=0.01)
 
 
-@pytest.fixture
-async def server() -> AsyncIterator[FakeApiServer]:
-    async with FakeApiServer() as started:
-        yield started
-
-
 async def test_the_lead_ends_by_the_clock() -> None:
     """Also where the event loop has stood still and knows nothing of it yet."""
     clock = ManualClock()

@@ -1,12 +1,11 @@
 """A write that the role does not allow shows on /readyz, until one like it succeeds."""
 
 import json
-from collections.abc import AsyncIterator
 
 import pytest
 
 from numapin_api.nodeassignment import NodeAssignmentSpec
-from numapin_client.client import ApiClient, connect
+from numapin_client.client import ApiClient
 from numapin_client.errors import ForbiddenError
 from numapin_client.resources import LEASES, Key
 from numapin_operator.api_server import ApiCluster, PodEvent
@@ -30,18 +29,6 @@ def no_right(verb: str, resource: str) -> Answer:
     return forbidden(
         f'{WHO} cannot {verb} resource "{resource}" in API group "numapin.io" at the cluster scope'
     )
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[FakeApiServer]:
-    async with FakeApiServer() as started:
-        yield started
-
-
-@pytest.fixture
-async def api(server: FakeApiServer) -> AsyncIterator[ApiClient]:
-    async with connect(server.login) as client:
-        yield client
 
 
 @pytest.fixture

@@ -15,61 +15,14 @@ from numapin_client.errors import (
     TooManyRequestsError,
     UnavailableError,
 )
-from numapin_client.resources import Json, Key, Resource
 from numapin_enforcer.status.conditions import judge
 from numapin_enforcer.status.merge_patch import merge_patch
 from numapin_enforcer.status.publisher import Publisher
 from numapin_enforcer.status.status_builder import Report
 from support.fakes.manual_clock import ManualClock
+from support.fakes.status_store import StatusStore, merged
 
 NOW = "2030-01-01T00:00:00Z"
-
-
-class Api:
-    """An object that takes merge patches; refuses with what stands first in `refusals`."""
-
-    def __init__(self) -> None:
-        self.body: Json = {"metadata": {"name": "n", "uid": "u1", "resourceVersion": "5"}}
-        self.patches: list[dict[str, Any]] = []
-        self.refusals: list[ClientError] = []
-        self.prunes: set[str] = set()
-        self.may_answer = asyncio.Event()
-        self.may_answer.set()
-
-    async def merge_patch(
-        self,
-        resource: Resource,
-        key: Key,
-        patch: Json,
-        *,
-        subresource: str = "",
-        field_manager: str = "",
-    ) -> Json:
-        await self.may_answer.wait()
-        assert (resource.plural, key.name, subresource) == ("nodeassignments", "n", "status")
-        assert patch["metadata"] == {"uid": "u1"}
-        if self.refusals:
-            raise self.refusals.pop(0)
-        self.patches.append(patch["status"])
-        version = str(int(self.body["metadata"]["resourceVersion"]) + 1)
-        metadata = self.body["metadata"] | {"resourceVersion": version}
-        status = _merged(self.body.get("status", {}), patch["status"])
-        status = {key: value for key, value in status.items() if key not in self.prunes}
-        self.body = {"metadata": metadata, "status": status}
-        return self.body
-
-
-def _merged(old: Any, patch: Any) -> Any:
-    """RFC 7386, as its appendix writes it."""
-    if not isinstance(patch, dict):
-        return patch
-    merged = dict(old) if isinstance(old, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            merged.pop(key, None)
-        else:
-            merged[key] = _merged(merged.get(key), value)
-    return merged
 
 
 def report(drifts: int = 0, running: tuple[str, ...] = (), *, blind: bool = False) -> Report:
@@ -78,8 +31,8 @@ def report(drifts: int = 0, running: tuple[str, ...] = (), *, blind: bool = Fals
 
 
 @pytest.fixture
-def api() -> Api:
-    return Api()
+def api() -> StatusStore:
+    return StatusStore()
 
 
 @pytest.fixture
@@ -88,7 +41,7 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-async def publisher(api: Api, clock: ManualClock) -> AsyncIterator[Publisher]:
+async def publisher(api: StatusStore, clock: ManualClock) -> AsyncIterator[Publisher]:
     made = Publisher(api, "n", clock)
     task = asyncio.create_task(made.run())
     yield made
@@ -96,7 +49,9 @@ async def publisher(api: Api, clock: ManualClock) -> AsyncIterator[Publisher]:
     await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_a_status_is_written_once(api: Api, publisher: Publisher, clock: ManualClock) -> None:
+async def test_a_status_is_written_once(
+    api: StatusStore, publisher: Publisher, clock: ManualClock
+) -> None:
     publisher.observe(api.body)
     publisher.publish(report(3))
     await clock.until(lambda: api.patches)
@@ -113,7 +68,7 @@ async def test_a_status_is_written_once(api: Api, publisher: Publisher, clock: M
 
 
 async def test_only_what_changed_is_sent(
-    api: Api, publisher: Publisher, clock: ManualClock
+    api: StatusStore, publisher: Publisher, clock: ManualClock
 ) -> None:
     publisher.observe(api.body)
     publisher.publish(report(3))
@@ -124,7 +79,7 @@ async def test_only_what_changed_is_sent(
 
 
 async def test_an_external_change_of_the_status_is_overwritten(
-    api: Api, publisher: Publisher, clock: ManualClock
+    api: StatusStore, publisher: Publisher, clock: ManualClock
 ) -> None:
     publisher.observe(api.body)
     publisher.publish(report(3))
@@ -138,7 +93,7 @@ async def test_an_external_change_of_the_status_is_overwritten(
 
 
 async def test_what_an_older_crd_prunes_is_not_sent_for_ever(
-    api: Api, publisher: Publisher, clock: ManualClock
+    api: StatusStore, publisher: Publisher, clock: ManualClock
 ) -> None:
     api.prunes = {"driftCount"}
     publisher.observe(api.body)
@@ -154,7 +109,7 @@ async def test_what_an_older_crd_prunes_is_not_sent_for_ever(
 
 
 async def test_a_status_published_during_a_write_is_written_next(
-    api: Api, publisher: Publisher, clock: ManualClock
+    api: StatusStore, publisher: Publisher, clock: ManualClock
 ) -> None:
     api.may_answer.clear()
     publisher.observe(api.body)
@@ -167,7 +122,7 @@ async def test_a_status_published_during_a_write_is_written_next(
 
 
 async def test_an_older_version_of_the_object_is_ignored(
-    api: Api, publisher: Publisher, clock: ManualClock
+    api: StatusStore, publisher: Publisher, clock: ManualClock
 ) -> None:
     before = api.body
     publisher.observe(before)
@@ -179,7 +134,7 @@ async def test_an_older_version_of_the_object_is_ignored(
 
 
 async def test_nothing_is_written_before_there_is_an_object(
-    api: Api, publisher: Publisher, clock: ManualClock
+    api: StatusStore, publisher: Publisher, clock: ManualClock
 ) -> None:
     publisher.publish(report(3))
     await clock.run_tasks()
@@ -200,7 +155,7 @@ async def test_nothing_is_written_before_there_is_an_object(
     ids=["conflict", "too many requests", "unavailable"],
 )
 async def test_a_refused_status_is_tried_again_and_the_newest_wins(
-    api: Api, publisher: Publisher, clock: ManualClock, error: ClientError
+    api: StatusStore, publisher: Publisher, clock: ManualClock, error: ClientError
 ) -> None:
     api.refusals = [error]
     publisher.observe(api.body)
@@ -215,7 +170,7 @@ async def test_a_refused_status_is_tried_again_and_the_newest_wins(
 
 
 async def test_a_deleted_object_is_awaited(
-    api: Api, publisher: Publisher, clock: ManualClock
+    api: StatusStore, publisher: Publisher, clock: ManualClock
 ) -> None:
     api.refusals = [NotFoundError("PATCH x", 404, {})]
     publisher.observe(api.body)
@@ -229,7 +184,7 @@ async def test_a_deleted_object_is_awaited(
 
 
 async def test_a_blind_report_leaves_the_values_read_from_the_kernel(
-    api: Api, publisher: Publisher, clock: ManualClock
+    api: StatusStore, publisher: Publisher, clock: ManualClock
 ) -> None:
     publisher.observe(api.body)
     publisher.publish(report(0, ("pod-1",)))
@@ -241,7 +196,7 @@ async def test_a_blind_report_leaves_the_values_read_from_the_kernel(
 
 
 async def test_a_condition_keeps_its_time_while_its_status_stays(
-    api: Api, publisher: Publisher, clock: ManualClock
+    api: StatusStore, publisher: Publisher, clock: ManualClock
 ) -> None:
     api.body["status"] = report().wire({}, "2029-01-01T00:00:00Z")
     publisher.observe(api.body)
@@ -286,11 +241,13 @@ def test_the_three_conditions(
 def test_a_patch_turns_one_status_into_the_other(
     before: dict[str, Any], after: dict[str, Any]
 ) -> None:
-    assert _merged(before, merge_patch(before, after)) == after
+    assert merged(before, merge_patch(before, after)) == after
     assert merge_patch(after, after) == {}
 
 
-async def test_counters_wait_a_second(api: Api, publisher: Publisher, clock: ManualClock) -> None:
+async def test_counters_wait_a_second(
+    api: StatusStore, publisher: Publisher, clock: ManualClock
+) -> None:
     publisher.observe(api.body)
     for count in range(300):
         publisher.publish(report(count, ("pod-1",) if count > 149 else ()))

@@ -2,44 +2,17 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
 from numapin_api.nodeassignment import NodeAssignmentStatus
-from numapin_client.resources import Json, Key, Resource
 from numapin_enforcer.status.conditions import judge
 from numapin_enforcer.status.publisher import AGE_SECONDS, Publisher
 from numapin_enforcer.status.status_builder import Report
 from support.fakes.manual_clock import ManualClock
+from support.fakes.status_store import StatusStore
 
 RESYNC_SECONDS = 10.0
-
-
-class Api:
-    """Stores what it is sent; drops `prunes`, as an older CRD does."""
-
-    def __init__(self) -> None:
-        self.body: Json = {"metadata": {"name": "n", "uid": "u1", "resourceVersion": "5"}}
-        self.patches: list[dict[str, Any]] = []
-        self.prunes: set[str] = set()
-
-    async def merge_patch(
-        self,
-        _resource: Resource,
-        _key: Key,
-        patch: Json,
-        *,
-        subresource: str = "",
-        field_manager: str = "",
-    ) -> Json:
-        self.patches.append(patch["status"])
-        version = str(int(self.body["metadata"]["resourceVersion"]) + 1)
-        status = {**self.body.get("status", {}), **patch["status"]}
-        status = {key: one for key, one in status.items() if key not in self.prunes}
-        metadata = self.body["metadata"] | {"resourceVersion": version}
-        self.body = {"metadata": metadata, "status": status}
-        return self.body
 
 
 def report(running: tuple[str, ...] = (), drifts: int = 0) -> Report:
@@ -48,8 +21,8 @@ def report(running: tuple[str, ...] = (), drifts: int = 0) -> Report:
 
 
 @pytest.fixture
-def api() -> Api:
-    return Api()
+def api() -> StatusStore:
+    return StatusStore()
 
 
 @pytest.fixture
@@ -58,7 +31,7 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-async def publisher(api: Api, clock: ManualClock) -> AsyncIterator[Publisher]:
+async def publisher(api: StatusStore, clock: ManualClock) -> AsyncIterator[Publisher]:
     """Has written a first status."""
     made = Publisher(api, "n", clock)
     task = asyncio.create_task(made.run())
@@ -79,7 +52,7 @@ async def make_passes(publisher: Publisher, clock: ManualClock, count: int) -> N
 
 
 async def test_the_time_of_the_last_pass_is_written_with_any_other_change(
-    api: Api, publisher: Publisher, clock: ManualClock
+    api: StatusStore, publisher: Publisher, clock: ManualClock
 ) -> None:
     assert api.body["status"]["lastPassTime"] == "2030-01-01T00:00:00Z"
     await make_passes(publisher, clock, 2)
@@ -89,7 +62,7 @@ async def test_the_time_of_the_last_pass_is_written_with_any_other_change(
 
 
 async def test_alone_it_is_written_every_five_minutes(
-    api: Api, publisher: Publisher, clock: ManualClock
+    api: StatusStore, publisher: Publisher, clock: ManualClock
 ) -> None:
     del api.patches[:]
     await make_passes(publisher, clock, int(3 * AGE_SECONDS / RESYNC_SECONDS))
@@ -98,7 +71,7 @@ async def test_alone_it_is_written_every_five_minutes(
 
 
 async def test_it_stays_while_no_pass_is_made(
-    api: Api, publisher: Publisher, clock: ManualClock
+    api: StatusStore, publisher: Publisher, clock: ManualClock
 ) -> None:
     await clock.advance(10 * AGE_SECONDS)
     publisher.observe(api.body)
@@ -107,7 +80,7 @@ async def test_it_stays_while_no_pass_is_made(
 
 
 async def test_an_older_crd_is_not_sent_it_at_every_pass(
-    api: Api, publisher: Publisher, clock: ManualClock
+    api: StatusStore, publisher: Publisher, clock: ManualClock
 ) -> None:
     api.prunes = {"lastPassTime"}
     del api.patches[:]
