@@ -35,6 +35,10 @@ class Reason(StrEnum):
     IN_FORCE = "InForce", "The policy is in force on every node that it governs."
     ENFORCED = "Enforced", "The kernel has what the spec says."
     NOT_STALLED = "NotStalled", "Nothing needs an administrator."
+    MEMORY_RESERVATION_DIFFERS = (
+        "MemoryReservationDiffers",
+        "memory.reserved does not add up to what the Node keeps back; the policy is in force.",
+    )
     SETTLED = "Settled", "No change is in progress."
 
     # In progress: numapin completes it without help.

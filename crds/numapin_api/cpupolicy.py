@@ -164,7 +164,9 @@ class MemoryPolicy(WireModel):
     )
     reserved: tuple[MemoryReservation, ...] = Field(
         default=(),
-        description="Memory reserved for the system on each NUMA node; containers cannot have it.",
+        description="Memory reserved for the system on each NUMA node; containers cannot have it. "
+        "If unset, what the Node keeps back (capacity minus allocatable), in proportion to the "
+        "memory of each NUMA node.",
         max_length=128,
         json_schema_extra=keyed_list("numaNode"),
     )

@@ -18,6 +18,7 @@ from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.observe.records import AssignmentView, NodeView
 from numapin_operator.observe.versioned_cache import Listed
+from numapin_operator.placement import SystemReservation
 from numapin_operator.policies.status_writer import StatusWriter
 from support.fakes.cluster import FakeCluster
 from support.fakes.manual_clock import ManualClock
@@ -56,9 +57,8 @@ class Story:
         capacity = node.get("capacity", everything)
         allocatable = node.get("allocatable", capacity)
         labels = node.get("labels") or {}
-        self.state.put_node(
-            NodeView(NODE, "uid-node", labels, millis(capacity), millis(allocatable))
-        )
+        system = SystemReservation(millis(capacity) - millis(allocatable))
+        self.state.put_node(NodeView(NODE, "uid-node", labels, system))
 
     async def play(self, step: dict[str, Any]) -> None:
         """Carry out a step, and reconcile until nothing changes."""

@@ -12,11 +12,20 @@ from numapin_api.condition_list import find
 from numapin_api.conditions import ConditionType, Reason
 from numapin_api.nodeassignment import NodeAssignmentSpec, PolicyRef
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
-from numapin_operator.placement import Plan, PodView, PolicyError, Waiting, plan_node, with_reserved
+from numapin_operator.placement import (
+    Plan,
+    PodView,
+    PolicyError,
+    Waiting,
+    plan_node,
+    reservation_mismatch,
+    with_reserved,
+)
 from numapin_operator.policies.status import (
     NodeOutcome,
     judge_enforcer,
     policy_fault,
+    remarked,
     stalled,
     waiting,
 )
@@ -169,7 +178,7 @@ def _plan_for(
         previous = previous.model_copy(update={"refused": ()})
     plan = plan_node(
         assignment.topology,
-        with_reserved(policy, node.capacity_millicpus, node.allocatable_millicpus),
+        with_reserved(policy, assignment.topology, node.system),
         previous,
         sorted(picture.pods, key=lambda pod: (*pod.order, pod.uid)),
         frozenset(assignment.status.running),
@@ -194,6 +203,8 @@ def _outcome(picture: NodePicture, governing: PolicyView, plan: Plan) -> NodeOut
     if plan.queued and outcome.reason == Reason.IN_FORCE:
         message = f"terminating pods still use the CPUs assigned to {_first_names(plan.queued)}"
         return waiting(governing, name, Reason.WAITING_FOR_CONTAINERS, message)
+    if outcome.reason == Reason.IN_FORCE and picture.node is not None:
+        return remarked(outcome, reservation_mismatch(governing.spec, picture.node.system))
     return outcome
 
 

@@ -14,7 +14,7 @@ from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.invalid import invalid_fields
 from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_api.policystatus import CpuPolicyStatus
-from numapin_api.quantity import QuantityError, millis
+from numapin_api.quantity import QuantityError, millis, whole
 from numapin_api.topology import Topology
 from numapin_operator.observe.reported_hardware import (
     Hardware,
@@ -22,6 +22,7 @@ from numapin_operator.observe.reported_hardware import (
     decode_hardware,
     validated,
 )
+from numapin_operator.placement import HUGEPAGES_PREFIX, MEMORY, SystemReservation, amounts
 
 Json = Mapping[str, Any]
 
@@ -37,35 +38,31 @@ NO_NODE: Final = {"": ""}
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """One Kubernetes node: its labels, and how much CPU its kubelet reserves.
+    """One Kubernetes node: its labels, and what its kubelet keeps back.
 
     Attributes:
-        problem: why its CPU is not known, which stalls the node; else None.
+        problem: why that is not known, which stalls the node; else None.
     """
 
     name: str
     uid: str
     labels: Mapping[str, str]
-    capacity_millicpus: int
-    allocatable_millicpus: int
+    system: SystemReservation
     problem: str | None = None
 
     @classmethod
     def decode(cls, body: Json) -> "NodeView":
-        """Decode a Node; its capacity is 0 until its kubelet has reported one."""
-        metadata, status, problem = body["metadata"], _object(body, "status"), None
-        capacity = allocatable = 0
+        """Decode a Node; it keeps nothing back until its kubelet has reported its capacity."""
+        metadata, problem, system = body["metadata"], None, SystemReservation()
         try:
-            capacity = millis(_object(status, "capacity").get("cpu", "0"))
-            allocatable = millis(_object(status, "allocatable").get("cpu", f"{capacity}m"))
+            system = _system_reservation(_object(body, "status"))
         except QuantityError as error:
-            problem = f"status.capacity.cpu or status.allocatable.cpu of the Node: {error}"
+            problem = f"status.capacity or status.allocatable of the Node: {error}"
         return cls(
             name=metadata["name"],
             uid=metadata["uid"],
             labels=slim_labels(metadata),
-            capacity_millicpus=capacity,
-            allocatable_millicpus=allocatable,
+            system=system,
             problem=problem,
         )
 
@@ -220,6 +217,30 @@ def slim_labels(metadata: Json) -> Mapping[str, str]:
     """An object's labels; equal strings of many objects share their memory."""
     pairs = _object(metadata, "labels").items()
     return {intern(key): intern(value) for key, value in pairs if isinstance(value, str)}
+
+
+def _system_reservation(status: Json) -> SystemReservation:
+    """Capacity less allocatable.
+
+    The kubelet takes the capacity of huge pages off the allocatable memory too.
+    Source: Kubernetes v1.36, kubelet/nodestatus, `MachineInfo`.
+    """
+    capacity, allocatable = _object(status, "capacity"), _object(status, "allocatable")
+    cpu = millis(capacity.get("cpu", "0"))
+    sizes = {
+        name: whole(amount)
+        for name, amount in capacity.items()
+        if name == MEMORY or name.startswith(HUGEPAGES_PREFIX)
+    }
+    kept_back = {
+        name: size - whole(allocatable[name]) for name, size in sizes.items() if name in allocatable
+    }
+    if MEMORY in kept_back:
+        kept_back[MEMORY] -= sum(sizes.values()) - sizes[MEMORY]
+    return SystemReservation(
+        cpu_millis=cpu - millis(allocatable.get("cpu", f"{cpu}m")),
+        memory=amounts((name, size) for name, size in kept_back.items() if size > 0),
+    )
 
 
 def _object(parent: Json, key: str) -> Json:

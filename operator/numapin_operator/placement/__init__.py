@@ -11,7 +11,7 @@ from numapin_operator.placement.errors import PlacementError, PodFormatError, Po
 from numapin_operator.placement.kubelet_quirks import KUBELET, NO_QUIRKS, KubeletQuirks
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.plan import Plan, Waiting, plan_node, plan_with
-from numapin_operator.placement.policy import NodePolicy, resolve, with_reserved
+from numapin_operator.placement.policy import NodePolicy, resolve
 from numapin_operator.placement.requests import (
     CPU,
     HUGEPAGES_PREFIX,
@@ -23,6 +23,11 @@ from numapin_operator.placement.requests import (
     PodLevel,
     PodView,
     amounts,
+)
+from numapin_operator.placement.reservation import (
+    SystemReservation,
+    reservation_mismatch,
+    with_reserved,
 )
 
 __all__ = [
@@ -47,10 +52,12 @@ __all__ = [
     "PodLevel",
     "PodView",
     "PolicyError",
+    "SystemReservation",
     "Waiting",
     "amounts",
     "plan_node",
     "plan_with",
+    "reservation_mismatch",
     "resolve",
     "with_reserved",
 ]

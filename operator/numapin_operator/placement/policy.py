@@ -1,21 +1,19 @@
 """A CpuPolicy worked out for one machine, or the reason why it cannot work there."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from math import ceil
 from typing import Final
 
 from numapin_api.cpupolicy import CpuPolicySpec, Options
 from numapin_api.cpuset import CpuSet
-from numapin_api.quantity import QuantityError, whole
-from numapin_api.topology import NumaNode, Topology, default_distances, page_size_bytes
+from numapin_api.topology import Topology, default_distances
 from numapin_operator.placement.cpumanager.cpu_groups import CpuGroups, cpu_groups_of
 from numapin_operator.placement.cpumanager.packed import Packing
 from numapin_operator.placement.cpumanager.take import CpuTaker, Method
 from numapin_operator.placement.errors import NotEnoughCpusError, PolicyError
 from numapin_operator.placement.kubelet_quirks import NO_QUIRKS, KubeletQuirks
 from numapin_operator.placement.masks import CpuMask, numa_mask
-from numapin_operator.placement.requests import HUGEPAGES_PREFIX, MEMORY, Capacity
+from numapin_operator.placement.requests import Capacity
+from numapin_operator.placement.reservation import bindable_memory
 from numapin_operator.placement.topologymanager.merge import HintMerger
 
 _EXCLUDING: Final = (
@@ -88,26 +86,11 @@ def resolve(
         spec=spec,
         reserved=reserved,
         reserved_cores=cpu_groups.with_siblings(reserved),
-        capacity=_capacity(topology, spec) if spec.memory.policy != "None" else {},
+        capacity=bindable_memory(topology, spec.memory),
         hint_merger=_hint_merger(topology, spec),
         cpu_taker=taker,
         quirks=quirks,
     )
-
-
-def with_reserved(
-    policy: CpuPolicySpec, capacity_millis: int, allocatable_millis: int
-) -> CpuPolicySpec:
-    """The policy with a count of reserved CPUs, where it names none: capacity less allocatable.
-
-    Both figures are of the Node's status, in thousandths of a CPU; the count is rounded up and at
-    least 1.
-    """
-    if policy.reserved.cpus is not None or policy.reserved.count is not None:
-        return policy
-    count = max(1, ceil((capacity_millis - allocatable_millis) / 1000))
-    reserved = policy.reserved.model_copy(update={"count": count})
-    return policy.model_copy(update={"reserved": reserved})
 
 
 def _cpu_taker(cpu_groups: CpuGroups, options: Options, quirks: KubeletQuirks) -> CpuTaker:
@@ -162,54 +145,6 @@ def _reserved(spec: CpuPolicySpec, taker: CpuTaker) -> CpuMask:
             f" it has {CpuSet.from_mask(online)}",
         )
     return reserved
-
-
-def _capacity(topology: Topology, spec: CpuPolicySpec) -> Capacity:
-    capacity: dict[str, dict[int, int]] = {MEMORY: {}}
-    for numa_node in topology.numa_nodes:
-        for resource, size in _memory_of(numa_node):
-            capacity.setdefault(resource, {})[numa_node.id] = size
-    for index, reserved in enumerate(spec.memory.reserved):
-        field = f"memory.reserved[{index}]"
-        if reserved.numa_node not in capacity[MEMORY]:
-            numa_nodes = ", ".join(map(str, capacity[MEMORY]))
-            raise PolicyError(
-                f"{field}.numaNode",
-                f"this machine has no NUMA node {reserved.numa_node}, only {numa_nodes}",
-            )
-        wanted = {f"{HUGEPAGES_PREFIX}{size}": q for size, q in reserved.hugepages.items()}
-        for resource, quantity in ({MEMORY: reserved.memory} | wanted).items():
-            if quantity is not None:
-                at = capacity.setdefault(resource, {})
-                _reserve(at, reserved.numa_node, quantity, f"{field}: {resource}")
-    return capacity
-
-
-def _memory_of(numa_node: NumaNode) -> Iterator[tuple[str, int]]:
-    """Memory and huge pages of a NUMA node; a device's own memory is there with no bytes."""
-    if numa_node.on_device:
-        yield MEMORY, 0
-        return
-    ordinary = numa_node.memory_bytes
-    for size, pages in numa_node.hugepages.items():
-        total = pages * page_size_bytes(size)
-        ordinary -= total
-        yield f"{HUGEPAGES_PREFIX}{size}", total
-    yield MEMORY, max(0, ordinary)
-
-
-def _reserve(at: dict[int, int], numa_node: int, quantity: str, field: str) -> None:
-    try:
-        size = whole(quantity)
-    except QuantityError as refused:
-        raise PolicyError(field, str(refused)) from refused
-    present = at.get(numa_node, 0)
-    if size > present:
-        raise PolicyError(
-            field,
-            f"{size} bytes reserved of the {present} that NUMA node {numa_node} has; lower it",
-        )
-    at[numa_node] = present - size
 
 
 def _hint_merger(topology: Topology, spec: CpuPolicySpec) -> HintMerger:

@@ -1,7 +1,7 @@
 """Compute a CpuPolicy's status from the outcomes on its nodes. Does no I/O."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from typing import Final
@@ -33,7 +33,10 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NodeOutcome:
-    """The outcome of the governing policy on one node; `message` says why it is not in force."""
+    """The outcome of the governing policy on one node.
+
+    `message` says why it is not in force, or what an administrator should know although it is.
+    """
 
     node: str
     policy: str
@@ -67,6 +70,7 @@ class PolicyNodes:
     Attributes:
         governed: how many it governs.
         in_force: on how many of these it is in force.
+        remarks: the nodes where it is in force and something is to be known, by reason.
         under_way: the governed nodes where it is under way, by reason, the most frequent first.
         stalled: the governed nodes where it is stalled, likewise.
         stalled_nodes: the outcomes on the first of the stalled nodes by name.
@@ -75,6 +79,7 @@ class PolicyNodes:
 
     governed: int = 0
     in_force: int = 0
+    remarks: Sequence[NodeGroup] = ()
     under_way: Sequence[NodeGroup] = ()
     stalled: Sequence[NodeGroup] = ()
     stalled_nodes: Sequence[NodeOutcome] = ()
@@ -105,6 +110,14 @@ def waiting(policy: PolicyView, node: str, reason: str, message: str) -> NodeOut
 def stalled(policy: PolicyView, node: str, reason: str, message: str) -> NodeOutcome:
     """The policy cannot be put in force on a node until a person acts."""
     return _outcome(policy, node, Phase.STALLED, reason, message)
+
+
+def remarked(outcome: NodeOutcome, mismatch: str) -> NodeOutcome:
+    """An outcome in force, with how the reserved memory differs from the Node's, if it does."""
+    if not mismatch:
+        return outcome
+    message = cut_text(mismatch, MESSAGE_LENGTH)
+    return replace(outcome, reason=Reason.MEMORY_RESERVATION_DIFFERS.value, message=message)
 
 
 def _outcome(policy: PolicyView, node: str, phase: Phase, reason: str, message: str) -> NodeOutcome:
@@ -183,6 +196,8 @@ def _judge(policy: PolicyView, nodes: PolicyNodes) -> tuple[Verdict, ...]:
 def _ready(nodes: PolicyNodes) -> Verdict:
     if nodes.governed:
         message = f"in force on {plural(nodes.governed, 'node')}"
+        if nodes.remarks:
+            message += f"; {_by_reason(nodes.remarks)}"
         return Verdict(ConditionType.READY, True, Reason.IN_FORCE, message)
     if nodes.overruled:
         lost = _sum(nodes.overruled)

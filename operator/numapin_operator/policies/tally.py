@@ -82,6 +82,11 @@ class Tally:
         return PolicyNodes(
             governed=len(nodes.governed),
             in_force=sum(len(names) for names in nodes.of_phase(Phase.IN_FORCE).values()),
+            remarks=tuple(
+                group
+                for group in self._groups(nodes, Phase.IN_FORCE)
+                if group.common != Reason.IN_FORCE
+            ),
             under_way=tuple(self._groups(nodes, Phase.UNDER_WAY)),
             stalled=tuple(self._groups(nodes, Phase.STALLED)),
             stalled_nodes=self._first_stalled(nodes),

@@ -9,7 +9,7 @@ from numapin_operator.nodes.decide import NodePicture
 from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
-from numapin_operator.placement import PodView
+from numapin_operator.placement import PodView, SystemReservation, amounts
 
 Body = dict[str, Any]
 
@@ -27,8 +27,11 @@ def node_view(
     labels: Mapping[str, str] | None = None,
     capacity: int = 8000,
     allocatable: int = 8000,
+    kept_back: Mapping[str, int] | None = None,
 ) -> NodeView:
-    return NodeView(name, f"uid-{name}", labels or {}, capacity, allocatable)
+    """A Node; CPU in thousandths, and the bytes of memory that its kubelet keeps back."""
+    system = SystemReservation(capacity - allocatable, amounts((kept_back or {}).items()))
+    return NodeView(name, f"uid-{name}", labels or {}, system)
 
 
 def policy_view(name: str = "policy", spec: Body | None = None, **others: Any) -> PolicyView:
@@ -111,6 +114,7 @@ def pod_body(
     name: str,
     cpu: str = "2",
     *,
+    memory: str = "64Mi",
     node: str = "node-1",
     namespace: str = "default",
     labels: Mapping[str, str] | None = None,
@@ -119,7 +123,7 @@ def pod_body(
     priority: int | None = None,
 ) -> Body:
     """A Guaranteed pod with one container `main`, bound to a node; `owner` is a kind and a UID."""
-    amount = {"cpu": cpu, "memory": "64Mi"}
+    amount = {"cpu": cpu, "memory": memory}
     resources = {"requests": amount, "limits": amount}
     container = {"name": "main", "image": "busybox", "resources": resources}
     metadata: Body = {

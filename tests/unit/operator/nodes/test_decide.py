@@ -165,6 +165,33 @@ def test_by_default_the_cpus_that_are_not_allocatable_are_reserved() -> None:
     assert str(spec.pools.reserved if spec.pools else "") == "0-1"
 
 
+def test_by_default_memory_that_is_not_allocatable_is_bound_to_no_container() -> None:
+    """8 GiB on the machine, of which the Node keeps 2 GiB back: 7 GiB cannot be promised."""
+    static = policy_view("policy", {"reserved": {"count": 2}, "memory": {"policy": "Static"}})
+    before = assignment_view(EMPTY, REPORTED)
+    node = node_view(kept_back={"memory": 2 << 30})
+    spec = decide(picture(before, pod_view("a", memory="7Gi"), policies=(static,), node=node)).spec
+    assert spec is not None
+    assert [refusal.reason for refusal in spec.refused] == ["NotEnoughMemory"]
+    assert "6 GiB memory" in (spec.refused[0].message or "")
+
+
+@pytest.mark.parametrize(
+    ("kept_back", "reason"),
+    [(1 << 30, "InForce"), (2 << 30, "MemoryReservationDiffers")],
+)
+def test_reserved_memory_that_differs_from_the_node_s_is_told(kept_back: int, reason: str) -> None:
+    memory = {"policy": "Static", "reserved": [{"numaNode": 0, "memory": "1Gi"}]}
+    policies = (policy_view("policy", {"reserved": {"count": 2}, "memory": memory}),)
+    node = node_view(kept_back={"memory": kept_back})
+    outcome = decide(
+        picture(assignment_view(PLANNED, REPORTED), policies=policies, node=node)
+    ).outcome
+    assert outcome is not None
+    assert (outcome.phase, outcome.reason) == (Phase.IN_FORCE, reason)
+    assert ("the Node keeps back 2 GiB" in outcome.message) == (kept_back > 1 << 30)
+
+
 def test_mode_none_releases_the_cgroups_and_keeps_the_assignment() -> None:
     policy = policy_view("policy", {"mode": "None"}, generation=2)
     before = assignment_view(held_by("a", "2-3", "0-1,4-7"), REPORTED)

@@ -3,10 +3,20 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.topology import Cpu, NumaNode, Topology
-from numapin_operator.placement import PolicyError, plan_node, resolve, with_reserved
+from numapin_operator.placement import (
+    PolicyError,
+    SystemReservation,
+    amounts,
+    plan_node,
+    reservation_mismatch,
+    resolve,
+    with_reserved,
+)
 from support.values.placement import GIB, NO_UIDS, machine, policy
 
 
@@ -54,7 +64,61 @@ def test_a_policy_that_cannot_work_says_which_field_and_why(
 
 
 def test_without_reserved_cpus_the_node_s_own_reservation_is_rounded_up() -> None:
-    unset = CpuPolicySpec()
-    assert with_reserved(unset, 8000, 6500).reserved.count == 2
-    assert with_reserved(unset, 8000, 8000).reserved.count == 1
-    assert with_reserved(policy(), 8000, 1000) == policy()
+    unset, keeps = CpuPolicySpec(), SystemReservation
+    assert with_reserved(unset, machine(), keeps(1500)).reserved.count == 2
+    assert with_reserved(unset, machine(), keeps(0)).reserved.count == 1
+    assert with_reserved(policy(), machine(), keeps(7000)) == policy()
+
+
+def uneven() -> Topology:
+    """NUMA nodes of 4 GiB and 12 GiB; 4 GiB of the second are huge pages."""
+    cpus = tuple(Cpu(cpu, cpu, 0, -1, cpu // 4) for cpu in range(8))
+    return Topology(cpus, (NumaNode(0, 4 * GIB), NumaNode(1, 12 * GIB, {"2Mi": 2048})))
+
+
+def keeps_back(memory: int, **others: int) -> SystemReservation:
+    return SystemReservation(1000, amounts({"memory": memory, **others}.items()))
+
+
+@pytest.mark.parametrize("memory", ["Static", "Preferred", "SingleNUMA"])
+def test_without_reserved_memory_that_of_the_node_is_kept_back_in_proportion(memory: str) -> None:
+    system = keeps_back(3 * GIB, **{"hugepages-2Mi": GIB})
+    resolved = resolve(uneven(), with_reserved(policy(memory={"policy": memory}), uneven(), system))
+    assert resolved.capacity == {
+        "memory": {0: 3 * GIB, 1: 6 * GIB},
+        "hugepages-2Mi": {1: 3 * GIB},
+    }
+
+
+@given(
+    st.lists(st.integers(0, 1 << 44), min_size=1, max_size=9),
+    st.integers(0, 1 << 48),
+)
+def test_what_is_kept_back_adds_up_and_no_numa_node_owes_more_than_it_has(
+    sizes: list[int], memory: int
+) -> None:
+    numa_nodes = tuple(NumaNode(index, size) for index, size in enumerate(sizes))
+    topology = Topology((Cpu(0, 0, 0, -1, 0), Cpu(1, 1, 0, -1, 0)), numa_nodes)
+    static = with_reserved(policy(memory={"policy": "Static"}), topology, keeps_back(memory))
+    left = sum(resolve(topology, static).capacity["memory"].values())
+    assert 0 <= sum(sizes) - min(memory, sum(sizes)) - left < 4096
+
+
+def test_memory_that_the_policy_reserves_is_compared_with_the_node() -> None:
+    named = {"policy": "Static", "reserved": [{"numaNode": 0, "memory": "1Gi"}]}
+    static = policy(memory=named)
+    assert with_reserved(static, uneven(), keeps_back(2 * GIB)) == static
+    assert reservation_mismatch(static, keeps_back(GIB)) == ""
+    assert reservation_mismatch(static, SystemReservation()) == ""
+    assert reservation_mismatch(static, keeps_back(2 * GIB)) == (
+        "memory.reserved adds up to 1 GiB of memory, and the Node keeps back 2 GiB (capacity less "
+        "allocatable); make them equal, or remove memory.reserved"
+    )
+    assert "0 B of hugepages-2Mi, and the Node keeps back 1 GiB" in reservation_mismatch(
+        static, keeps_back(GIB, **{"hugepages-2Mi": GIB})
+    )
+
+
+def test_a_policy_that_binds_no_memory_keeps_none_back() -> None:
+    assert with_reserved(policy(), uneven(), keeps_back(3 * GIB)) == policy()
+    assert reservation_mismatch(policy(), keeps_back(3 * GIB)) == ""

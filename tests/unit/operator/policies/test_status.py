@@ -10,6 +10,7 @@ from numapin_operator.policies.status import (
     NodeOutcome,
     Phase,
     policy_status,
+    remarked,
     stalled,
     waiting,
 )
@@ -108,6 +109,14 @@ def test_counts_and_names() -> None:
     assert (status.nodes_selected, status.nodes_in_force, status.nodes_stalled) == (31, 1, 30)
     assert [one.node for one in status.stalled] == [f"n{number:02}" for number in range(20)]
     assert "30 nodes CgroupsReadOnly: n00, n01, n02, n03, n04, ... (ro)" in str(status.conditions)
+
+
+def test_ready_names_the_nodes_whose_reserved_memory_differs() -> None:
+    status = status_of([in_force("a"), remarked(in_force("b"), "1 GiB and 2 GiB")])
+    assert conditions(status)["Ready"] == ("True", "InForce")
+    assert "in force on 2 nodes; 1 node MemoryReservationDiffers: b (1 GiB and 2 GiB)" in str(
+        status.conditions
+    )
 
 
 def test_an_overruled_policy_names_the_governing_ones() -> None:

@@ -5,6 +5,7 @@ from collections import defaultdict
 from hypothesis import given
 from hypothesis import strategies as st
 
+from numapin_api.conditions import Reason
 from numapin_operator.policies.status import (
     EXAMPLES_NAMED,
     STALLED_NAMED,
@@ -62,6 +63,9 @@ def count_everything(
     return PolicyNodes(
         governed=sum(map(len, groups.values())),
         in_force=sum(group.nodes for group in of_phase(Phase.IN_FORCE)),
+        remarks=tuple(
+            group for group in of_phase(Phase.IN_FORCE) if group.common != Reason.IN_FORCE
+        ),
         under_way=of_phase(Phase.UNDER_WAY),
         stalled=of_phase(Phase.STALLED),
         stalled_nodes=tuple(stalled[:STALLED_NAMED]),

@@ -1,0 +1,183 @@
+"""What a node keeps back for its system: CPUs and memory that no container is bound to."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import Final
+
+from numapin_api.cpupolicy import CpuPolicySpec, MemoryPolicy, MemoryReservation
+from numapin_api.quantity import QuantityError, format_bytes, whole
+from numapin_api.topology import NumaNode, Topology, page_size_bytes
+from numapin_operator.placement.errors import PolicyError
+from numapin_operator.placement.requests import HUGEPAGES_PREFIX, MEMORY, Amounts, Capacity
+
+_PAGE_BYTES: Final = 4096
+"""The smallest page of the kernel; memory is reserved in whole pages."""
+
+
+@dataclass(frozen=True, slots=True)
+class SystemReservation:
+    """What a Node's status says that its kubelet keeps back: capacity less allocatable.
+
+    Attributes:
+        cpu_millis: in thousandths of a CPU.
+        memory: memory without huge pages, and huge pages, in bytes; empty if the Node reports no
+            memory.
+    """
+
+    cpu_millis: int = 0
+    memory: Amounts = ()
+
+
+def with_reserved(
+    policy: CpuPolicySpec, topology: Topology, system: SystemReservation
+) -> CpuPolicySpec:
+    """The policy with what the Node keeps back, where the policy itself names nothing.
+
+    The count of CPUs is rounded up and at least 1. Memory and huge pages are taken from the NUMA
+    nodes in proportion to what each has, in whole pages, and from every NUMA node no more than it
+    has.
+    """
+    changed: dict[str, object] = {}
+    if policy.reserved.cpus is None and policy.reserved.count is None:
+        count = max(1, ceil(system.cpu_millis / 1000))
+        changed["reserved"] = policy.reserved.model_copy(update={"count": count})
+    if policy.memory.policy != "None" and not policy.memory.reserved:
+        reserved = _in_proportion(topology, system.memory)
+        changed["memory"] = policy.memory.model_copy(update={"reserved": reserved})
+    return policy.model_copy(update=changed) if changed else policy
+
+
+def reservation_mismatch(policy: CpuPolicySpec, system: SystemReservation) -> str:
+    """How `memory.reserved` differs from what the Node keeps back; empty if it does not.
+
+    The kubelet does not start if they differ. The planner follows the policy.
+    Source: Kubernetes v1.36, memorymanager, `validateReservedMemory`.
+    """
+    if policy.memory.policy == "None" or not policy.memory.reserved or not system.memory:
+        return ""
+    kept_back, named = dict(system.memory), dict.fromkeys(dict(system.memory), 0)
+    for reserved in policy.memory.reserved:
+        for resource, quantity in _quantities(reserved):
+            named[resource] = named.get(resource, 0) + whole(quantity)
+    differing = [
+        f"{format_bytes(named[resource])} of {resource}, and the Node keeps back "
+        f"{format_bytes(kept_back.get(resource, 0))}"
+        for resource in sorted(named)
+        if named[resource] != kept_back.get(resource, 0)
+    ]
+    if not differing:
+        return ""
+    return (
+        f"memory.reserved adds up to {'; '.join(differing)} (capacity less allocatable); make them "
+        "equal, or remove memory.reserved"
+    )
+
+
+def bindable_memory(topology: Topology, memory: MemoryPolicy) -> Capacity:
+    """Memory and huge pages that containers can be bound to; empty if the policy binds none.
+
+    Raises:
+        PolicyError: a NUMA node does not exist, or has less than is reserved.
+    """
+    if memory.policy == "None":
+        return {}
+    capacity: dict[str, dict[int, int]] = {MEMORY: {}} | _memory_of(topology)
+    for index, reserved in enumerate(memory.reserved):
+        field = f"memory.reserved[{index}]"
+        if reserved.numa_node not in capacity[MEMORY]:
+            numa_nodes = ", ".join(map(str, capacity[MEMORY]))
+            raise PolicyError(
+                f"{field}.numaNode",
+                f"this machine has no NUMA node {reserved.numa_node}, only {numa_nodes}",
+            )
+        for resource, quantity in _quantities(reserved):
+            at = capacity.setdefault(resource, {})
+            _reserve(at, reserved.numa_node, quantity, f"{field}: {resource}")
+    return capacity
+
+
+def _memory_of(topology: Topology) -> dict[str, dict[int, int]]:
+    """Memory and huge pages by NUMA node."""
+    capacity: dict[str, dict[int, int]] = {}
+    for numa_node in topology.numa_nodes:
+        for resource, size in _memory_on(numa_node):
+            capacity.setdefault(resource, {})[numa_node.id] = size
+    return capacity
+
+
+def _memory_on(numa_node: NumaNode) -> Iterator[tuple[str, int]]:
+    """Memory and huge pages of a NUMA node; a device's own memory is there with no bytes."""
+    if numa_node.on_device:
+        yield MEMORY, 0
+        return
+    ordinary = numa_node.memory_bytes
+    for size, pages in numa_node.hugepages.items():
+        total = pages * page_size_bytes(size)
+        ordinary -= total
+        yield f"{HUGEPAGES_PREFIX}{size}", total
+    yield MEMORY, max(0, ordinary)
+
+
+def _quantities(reserved: MemoryReservation) -> Iterator[tuple[str, str]]:
+    if reserved.memory is not None:
+        yield MEMORY, reserved.memory
+    for size, quantity in reserved.hugepages.items():
+        yield f"{HUGEPAGES_PREFIX}{size}", quantity
+
+
+def _reserve(at: dict[int, int], numa_node: int, quantity: str, field: str) -> None:
+    try:
+        size = whole(quantity)
+    except QuantityError as refused:
+        raise PolicyError(field, str(refused)) from refused
+    present = at.get(numa_node, 0)
+    if size > present:
+        raise PolicyError(
+            field,
+            f"{size} bytes reserved of the {present} that NUMA node {numa_node} has; lower it",
+        )
+    at[numa_node] = present - size
+
+
+def _in_proportion(topology: Topology, kept_back: Amounts) -> tuple[MemoryReservation, ...]:
+    present = _memory_of(topology)
+    taken = {
+        resource: _shares(size, present[resource], _unit_bytes(resource))
+        for resource, size in kept_back
+        if resource in present
+    }
+    return tuple(
+        MemoryReservation(
+            numa_node=numa_node.id,
+            memory=str(taken.get(MEMORY, {}).get(numa_node.id, 0)),
+            hugepages={
+                resource.removeprefix(HUGEPAGES_PREFIX): str(at[numa_node.id])
+                for resource, at in taken.items()
+                if resource != MEMORY and at.get(numa_node.id)
+            },
+        )
+        for numa_node in topology.numa_nodes
+    )
+
+
+def _unit_bytes(resource: str) -> int:
+    if resource == MEMORY:
+        return _PAGE_BYTES
+    return page_size_bytes(resource.removeprefix(HUGEPAGES_PREFIX))
+
+
+def _shares(size: int, present: Mapping[int, int], unit: int) -> dict[int, int]:
+    """Divide a size in proportion to what is present; the last unit of a share is rounded.
+
+    The shares add up to the size, rounded up to whole units, or to all that is present.
+    """
+    there = sum(present.values())
+    size = min(size, there)
+    shares, passed, given = {}, 0, 0
+    for numa_node, mine in present.items():
+        passed += mine
+        until = -(-size * passed // (there * unit)) * unit if there else 0
+        shares[numa_node] = min(mine, until - given)
+        given += shares[numa_node]
+    return shares
