@@ -1,8 +1,11 @@
 """Which NUMA nodes a request should come from: the hints of CPUs and memory, merged."""
 
+from typing import Final
+
 from numapin_api.quantity import format_bytes, plural
 from numapin_operator.placement.cpumanager.pod_cpus import PodCpus
-from numapin_operator.placement.errors import TopologyAffinityError
+from numapin_operator.placement.errors import PlacementError, TopologyAffinityError
+from numapin_operator.placement.masks import NO_CPUS, NO_NUMA_NODES, CpuMask, NumaMask, members
 from numapin_operator.placement.memorymanager.binder import MemoryBinder
 from numapin_operator.placement.policy import NodePolicy
 from numapin_operator.placement.requests import Amounts
@@ -14,6 +17,9 @@ from numapin_operator.placement.topologymanager.hints import (
     cpu_hints,
 )
 from numapin_operator.placement.topologymanager.merge import MergedHint
+
+_OURS: Final = frozenset({"Preferred", "SingleNUMA"})
+"""Memory policies that the kubelet does not have."""
 
 
 class HintFinder:
@@ -38,7 +44,7 @@ class HintFinder:
         """
         merger = self._policy.hint_merger
         if merger.policy == "None":
-            return MergedHint(None, preferred=False)
+            return MergedHint(self._together(cpus, memory), preferred=False)
         cpu = NOWHERE if no_cpus else self._cpu_hints(cpus)
         merged = merger.merge(cpu, self._memory_hints(memory, nowhere=no_memory))
         if merged is None and self._policy.spec.memory.policy == "Preferred":
@@ -49,6 +55,33 @@ class HintFinder:
                 f"{merger.policy} demands"
             )
         return merged
+
+    def _together(self, count: int, asked: Amounts) -> NumaMask | None:
+        """The NUMA node that has both the CPUs and the memory, for numapin's own memory policies.
+
+        Of several the one with the fewest free CPUs, as when CPUs are packed, then the lowest.
+        None if no NUMA node has both, or another policy binds memory.
+        """
+        if not count or not asked or self._policy.spec.memory.policy not in _OURS:
+            return None
+        found = self._memory.hints(asked)
+        free = self._cpus.free | self._cpus.reusable
+        there = {
+            numa_node: free & self._policy.cpu_groups.numa_nodes.get(numa_node, NO_CPUS)
+            for numa_node in members(found.singles if found else NO_NUMA_NODES)
+        }
+        fitting = [numa_node for numa_node, cpus in there.items() if self._can_take(cpus, count)]
+        if not fitting:
+            return None
+        best = min(fitting, key=lambda numa_node: (there[numa_node].bit_count(), numa_node))
+        return NumaMask(1 << best)
+
+    def _can_take(self, free: CpuMask, count: int) -> bool:
+        try:
+            self._policy.cpu_taker.take(free, count)
+        except PlacementError:
+            return False
+        return True
 
     def _cpu_hints(self, count: int) -> CpuHints | Impossible | None:
         if not count:

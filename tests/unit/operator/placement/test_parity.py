@@ -212,6 +212,28 @@ def test_our_own_memory_policies(
         assert again == spec
 
 
+@pytest.mark.parametrize("memory", ["SingleNUMA", "Preferred"])
+def test_our_own_memory_policies_choose_cpus_where_the_memory_is(memory: str) -> None:
+    """NUMA node 1 is the fuller one, which the packing takes first, but its memory is in use."""
+    two_nodes = machine(8, threads=1, numa_nodes=2, memory_bytes=4 * GIB)
+    ours = policy(reserved={"cpus": "4"}, memory={"policy": memory})
+    first = [pod("a", "1", memory="3Gi")]
+    spec = plan_node(two_nodes, ours, None, first, NO_UIDS).spec
+    assert [(str(entry.cpus), str(entry.mems)) for entry in spec.containers] == [("5", "1")]
+    later = plan_node(two_nodes, ours, spec, [*first, pod("b", "2", memory="2Gi")], NO_UIDS).spec
+    assert [(str(e.cpus), str(e.mems)) for e in later.containers] == [("5", "1"), ("0-1", "0")]
+
+
+@pytest.mark.parametrize("memory", ["SingleNUMA", "Preferred"])
+def test_our_own_memory_policies_part_cpus_from_memory_only_if_they_must(memory: str) -> None:
+    two_nodes = machine(8, threads=1, numa_nodes=2, memory_bytes=4 * GIB)
+    ours = policy(reserved={"cpus": "4"}, memory={"policy": memory})
+    pods = [pod("a", "1", memory="3Gi"), pod("b", "4", memory="1Gi"), pod("c", "2", memory="3Gi")]
+    spec = plan_node(two_nodes, ours, None, pods, NO_UIDS).spec
+    placed = {entry.pod: (str(entry.cpus), str(entry.mems)) for entry in spec.containers}
+    assert placed == {"a": ("5", "1"), "b": ("0-3", "0"), "c": ("6-7", "0")}
+
+
 def test_a_numa_node_without_huge_pages_of_a_size_has_none_to_bind() -> None:
     """The kubelet looks into a table that the node does not have, and ends."""
     rows = tuple(Cpu(cpu, cpu, 0, -1, cpu // 4) for cpu in range(8))
