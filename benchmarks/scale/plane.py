@@ -14,6 +14,7 @@ from numapin_lab.components.catalog import CONTROL_PLANE
 from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
 from numapin_lab.processes.daemons import Daemon, kill, wait_until
 from numapin_lab.processes.ports import choose
+from numapin_lab.processes.usage import cpu_seconds
 
 ETCD_BYTES = 8 << 30
 REQUEST = re.compile(r"^apiserver_request_total\{([^}]*)\} (\S+)$", re.MULTILINE)
@@ -58,6 +59,11 @@ class LargePlane(ControlPlane):
         """When the API server that answers was started, in seconds of the epoch."""
         found = STARTED.search(self.api.get("/metrics"))
         return float(found[1]) if found else 0.0
+
+    def cpu_seconds(self) -> float:
+        """CPU time of etcd and the API servers that run."""
+        pids = [one.pid() for one in (self.etcd, self.apiserver, self.successor)]
+        return sum(cpu_seconds(pid) for pid in pids if pid is not None)
 
     def requests(self) -> Requests:
         """All requests that the API server has answered since its start."""

@@ -9,14 +9,16 @@ Lease. Nodes are objects; one process plays their enforcers. Pods are objects bo
     start           until the operator is ready
     all assigned    until all pods of all nodes have their CPUs
     idle            CPU time while nothing happens
-    pods a second   new pods at two rates: from bound to written in the NodeAssignment
+    pods a second   new pods at two rates: from bound to written in the NodeAssignment; create_ms
+                    is how long the API server took to create one of them (median)
     edit            a policy changes, in a way that concerns every node, and none
     restart         of the operator: until it leads again, and how much it writes (nothing)
     relist          another API server takes over and answers every watch with 410
 
 silence_seconds is the longest time for which the operator's event loop stood still, and
 silence_on_cpu_seconds is that without waiting for a CPU that others had; collection_seconds is the
-CPU time of the longest search for reference cycles. The operator shares the
+CPU time of the longest search for reference cycles. plane_cpu_seconds is the CPU time of etcd and
+the API server meanwhile. The operator shares the
 machine with the API server, etcd and the stand-ins, so times depend on all of them; CPU time and
 memory are the operator's own. The machine's load is printed and written.
 The default size takes some minutes, `make scale` (500 to 5,000 nodes) most of an hour; 5,000 nodes
@@ -173,7 +175,10 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main() -> int:
     """Measure all sizes; what was measured is printed and written whatever happens."""
-    options = build_parser().parse_args()
+    parser = build_parser()
+    options = parser.parse_args()
+    if options.exclusive > options.pods:
+        parser.error(f"--exclusive {options.exclusive} is more than --pods {options.pods}")
     options.steps = frozenset(options.steps.split(","))
     # A cancelled job ends as with Ctrl-C, so that every process is ended.
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -64,13 +64,15 @@ class Mark:
     at: float
     threads: Sequence[float]
     specs: int
+    plane: float
 
     @classmethod
     def now(cls, scene: Scene) -> "Mark":
         """The values now; forgets the loop's silence so far."""
         scene.notes.read()
         scene.operator.silence.take()
-        return cls(time.monotonic(), scene.operator.thread_seconds(), len(scene.notes.specs))
+        specs, plane = len(scene.notes.specs), scene.plane.cpu_seconds()
+        return cls(time.monotonic(), scene.operator.thread_seconds(), specs, plane)
 
     def cost(self, scene: Scene) -> dict[str, Any]:
         """What the operator has used since."""
@@ -84,6 +86,7 @@ class Mark:
         return {
             "cpu_seconds": round(sum(used), 2),
             "thread_cpu_seconds": used,
+            "plane_cpu_seconds": round(scene.plane.cpu_seconds() - self.plane, 2),
             "silence_seconds": round(silence.longest, 3),
             "silence_on_cpu_seconds": round(silence.on_cpu, 3),
             "collection_seconds": round(silence.collection, 3),
@@ -105,7 +108,7 @@ def quantiles(values: Sequence[float]) -> dict[str, float]:
 async def roll_out(scene: Scene) -> None:
     """The first start: until it is ready, until all pods of all nodes have their CPUs."""
     size, notes = scene.size, scene.notes
-    mark = Mark(scene.operator.started, (), 0)
+    mark = Mark(scene.operator.started, (), 0, scene.plane.cpu_seconds())
     ready = await scene.until_leading()
     scene.figures["start"] = {"ready_seconds": round(ready, 1)} | mark.cost(scene)
     progress(f"ready after {ready:.1f} s")
@@ -139,6 +142,7 @@ async def idle(scene: Scene, seconds: float = 10.0) -> None:
 async def churn(scene: Scene, rate: int, count: int) -> None:
     """New pods, evenly over time, each on a random node: from bound to written."""
     bound: dict[str, float] = {}
+    created: list[float] = []
     before = await asyncio.to_thread(scene.plane.requests)
     mark, begun = Mark.now(scene), time.monotonic()
     async with asyncio.TaskGroup() as tasks:
@@ -146,7 +150,7 @@ async def churn(scene: Scene, rate: int, count: int) -> None:
             node = random.choice(scene.size.names)
             cpu = EXCLUSIVE_CPUS[number % 2]
             body = pod_body(f"churn-{rate}-{number}", node, cpu)
-            tasks.create_task(_bind(scene.api, body, bound))
+            tasks.create_task(_bind(scene.api, body, bound, created))
             await asyncio.sleep(max(0.0, begun + (number + 1) / rate - time.monotonic()))
     notes = scene.notes
     sent = time.monotonic() - begun
@@ -165,6 +169,7 @@ async def churn(scene: Scene, rate: int, count: int) -> None:
             "pods": count,
             "reached_rate": round(count / sent, 1),
             "refused": sum(uid in notes.refused for uid in bound),
+            "create_ms": round(sorted(created)[count // 2] * 1000, 1),
             "cpu_ms_per_pod": round(cost["cpu_seconds"] / count * 1000, 2),
             "spec_writes_per_pod": round(assigned / count, 3),
             "writes": _writes(written),
@@ -185,8 +190,12 @@ def _writes(requests: Any) -> dict[str, int]:
     }
 
 
-async def _bind(api: ApiClient, body: Json, bound: dict[str, float]) -> None:
+async def _bind(
+    api: ApiClient, body: Json, bound: dict[str, float], created_in: list[float] | None = None
+) -> None:
+    """Create a pod; notes when, and how long the API server took."""
     while True:
+        begun = time.monotonic()
         try:
             created = await api.create(PODS, body)
             break
@@ -195,7 +204,10 @@ async def _bind(api: ApiClient, body: Json, bound: dict[str, float]) -> None:
             break
         except ClientError:
             await asyncio.sleep(AGAIN_SECONDS)
-    bound[created["metadata"]["uid"]] = time.monotonic()
+    now = time.monotonic()
+    bound[created["metadata"]["uid"]] = now
+    if created_in is not None:
+        created_in.append(now - begun)
 
 
 async def edit(scene: Scene, name: str, change: Json) -> None:
@@ -222,7 +234,7 @@ async def restart(scene: Scene) -> None:
     scene.notes.read()
     specs = len(scene.notes.specs)
     scene.start_operator()
-    mark = Mark(scene.operator.started, (), specs)
+    mark = Mark(scene.operator.started, (), specs, scene.plane.cpu_seconds())
     ready = await scene.until_leading()
     begun, bound = time.monotonic(), dict[str, float]()
     await _bind(scene.api, pod_body("after-restart", scene.size.names[-1], "1"), bound)

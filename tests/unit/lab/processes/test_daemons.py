@@ -26,7 +26,7 @@ def sleeper(tmp_path: Path) -> Daemon:
 def test_a_daemon_is_found_by_its_pid_file_and_its_mark(sleeper: Daemon, tmp_path: Path) -> None:
     pid = sleeper.start()
     assert sleeper.pid() == read_pid(sleeper.folder) == pid
-    # The kernel closes the pipe that `start` waits for before it sets up the environment.
+    # The kernel lets `start` return before it has set up the environment of the new program.
     wait_until(lambda: list(marked(tmp_path)) == [pid], "the mark", 30, sleeper)
     assert os.getsid(pid) == pid
     stop(pid, grace_seconds=10)
