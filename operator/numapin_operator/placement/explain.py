@@ -43,7 +43,9 @@ def _free_on_nodes(policy: NodePolicy, free: CpuMask, memory: MemoryTables | Non
         count = (policy.cpu_groups.numa_nodes.get(numa_node.id, NO_CPUS) & free).bit_count()
         parts = [plural(count, "CPU")]
         for resource, at in sorted(memory.free.items() if memory else ()):
-            parts.append(f"{format_bytes(at.get(numa_node.id, 0))} {resource}")
+            used = memory.withheld.get(resource, {}).get(numa_node.id, 0) if memory else 0
+            by_others = f" ({format_bytes(used)} used by others)" if used else ""
+            parts.append(f"{format_bytes(at.get(numa_node.id, 0))} {resource}{by_others}")
         yield f"{numa_node.id}: {' + '.join(parts)}"
 
 

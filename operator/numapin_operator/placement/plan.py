@@ -1,6 +1,6 @@
 """A policy, a topology, pods and the assignment in force become the next NodeAssignment."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Final
@@ -27,6 +27,12 @@ from numapin_operator.placement.errors import (
     AssignmentFullError,
     PlacementError,
     PolicyError,
+)
+from numapin_operator.placement.in_use import (
+    account_refused,
+    account_unbound,
+    held_hugepages,
+    withhold,
 )
 from numapin_operator.placement.masks import NO_CPUS, CpuMask
 from numapin_operator.placement.node import Node
@@ -111,9 +117,14 @@ def plan_with(
     for uid, entries in kept.items():
         node.adopt(allocation_of(uid, entries))
     refused = dict(_standing(previous, alive))
+    unbound = _running_unbound(node, alive.values(), refused)
+    account_unbound(node, unbound)
+    withhold(node, held := held_hugepages(node))
     room = SizeLimit(chain.from_iterable(kept.values()))
     trial = _place_new(node, pods, refused, room)
-    later = _without_ending(node, alive) if trial.failed else None
+    later = _without_ending(node, alive, unbound) if trial.failed else None
+    if later is not None:
+        withhold(later, held)
     queued: list[str] = []
     for pod, problem in trial.failed:
         if later is not None and _finds_room(later, pod):
@@ -125,6 +136,18 @@ def plan_with(
     omitted = len(refused) - len(listed) + trial.untried
     spec = spec.model_copy(update={"refused": listed, "refused_omitted": omitted or None})
     return Plan(spec, tuple(_waiting(policy, node)), tuple(queued))
+
+
+def _running_unbound(
+    node: Node, pods: Iterable[PodView], refused: Collection[str]
+) -> tuple[PodView, ...]:
+    """The pods that run and are not about to be placed; those that are bound among them."""
+    return tuple(
+        pod
+        for pod in pods
+        if not pod.terminal
+        and (pod.uid in node.allocations or pod.uid in refused or not node.wants(pod))
+    )
 
 
 def _standing(
@@ -161,6 +184,7 @@ def _place_new(
             trial.entries.extend(_place(node, pod, room))
         except PlacementError as problem:
             trial.failed.append((pod, problem))
+            account_refused(node, pod)
     return replace(trial, untried=untried)
 
 
@@ -177,18 +201,22 @@ def _place(node: Node, pod: PodView, room: SizeLimit) -> tuple[ContainerAssignme
     return entries
 
 
-def _without_ending(node: Node, alive: dict[str, PodView]) -> Node | None:
+def _without_ending(
+    node: Node, alive: dict[str, PodView], unbound: Sequence[PodView]
+) -> Node | None:
     """The node without the pods that are ending; None if none is."""
     staying = [
         allocation
         for uid, allocation in node.allocations.items()
         if (holder := alive.get(uid)) and not (holder.terminal or holder.deleting)
     ]
-    if len(staying) == len(node.allocations):
+    unbound_staying = [pod for pod in unbound if not pod.deleting]
+    if len(staying) == len(node.allocations) and len(unbound_staying) == len(unbound):
         return None
     later = Node(node.policy)
     for allocation in staying:
         later.adopt(allocation)
+    account_unbound(later, unbound_staying)
     return later
 
 

@@ -1,6 +1,6 @@
 """A CpuPolicy worked out for one machine, or the reason why it cannot work there."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from numapin_api.cpupolicy import CpuPolicySpec, Options
@@ -38,6 +38,7 @@ class NodePolicy:
         hint_merger: how NUMA nodes are chosen.
         cpu_taker: how CPUs are chosen.
         quirks: faults of the kubelet to repeat.
+        free_hugepages: bytes that the kernel has free; NUMA nodes that it lacks are unknown.
     """
 
     topology: Topology
@@ -49,6 +50,7 @@ class NodePolicy:
     hint_merger: HintMerger
     cpu_taker: CpuTaker
     quirks: KubeletQuirks
+    free_hugepages: Capacity = field(default_factory=dict)
 
     @property
     def all_shared(self) -> CpuMask:

@@ -18,7 +18,10 @@ _NONE_LEFT: Final[Mapping[str, int]] = {}
 
 
 class MemoryTables:
-    """Free memory and huge pages of each NUMA node in bytes, with the groups in use."""
+    """Free memory and huge pages of each NUMA node in bytes, with the groups in use.
+
+    `withheld` is neither free nor bound: what others use.
+    """
 
     __slots__ = (
         "_bound",
@@ -29,12 +32,14 @@ class MemoryTables:
         "_uses",
         "free",
         "numa_nodes",
+        "withheld",
     )
 
     def __init__(self, capacity: Capacity, numa_nodes: Iterable[int]) -> None:
         self._capacity = capacity
         self.numa_nodes = tuple(sorted(numa_nodes))
         self.free = {resource: dict(at) for resource, at in capacity.items()}
+        self.withheld: dict[str, dict[int, int]] = {}
         self._bound: dict[str, dict[int, int]] = {resource: {} for resource in capacity}
         self._uses = dict.fromkeys(self.numa_nodes, 0)
         self._groups = {numa_node: NumaMask(1 << numa_node) for numa_node in self.numa_nodes}
@@ -83,6 +88,16 @@ class MemoryTables:
                     bound[numa_node] -= part
                     free[numa_node] = free.get(numa_node, 0) + part
                     left -= part
+
+    def withhold(self, resource: str, numa_node: int, size_bytes: int) -> int:
+        """Take free bytes that are in use without a block; returns how many were free."""
+        free = self.free.get(resource, {})
+        part = min(size_bytes, free.get(numa_node, 0))
+        if part > 0:
+            free[numa_node] -= part
+            at = self.withheld.setdefault(resource, {})
+            at[numa_node] = at.get(numa_node, 0) + part
+        return max(0, part)
 
     def hints(self, asked: Amounts, reusable: Reusable) -> MemoryHints:
         """Where the amounts could be bound; what init containers leave behind counts as free."""

@@ -1,0 +1,80 @@
+"""Memory in use that no assignment accounts for, and that must therefore not be promised."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from numapin_operator.placement.masks import NO_CPUS, CpuMask
+from numapin_operator.placement.memorymanager.tables import MemoryTables
+from numapin_operator.placement.node import Node
+from numapin_operator.placement.requests import MEMORY, Capacity, PodView, pod_memory
+
+ACCOUNTED_QOS: Final = "Guaranteed"
+"""What other pods request is not what they may use, as in the kubelet's Memory Manager."""
+
+
+def account_unbound(node: Node, pods: Iterable[PodView]) -> None:
+    """Withhold the memory of Guaranteed pods that run without being bound.
+
+    The kernel takes memory from the NUMA node of the CPU that first uses it. What a pod with CPUs
+    of its own requests is therefore withheld where these are, that of others on every NUMA node in
+    proportion to its memory.
+    Source: Documentation/admin-guide/mm/numa_memory_policy.rst, "System Default Policy".
+    """
+    if node.memory is None:
+        return
+    for pod in pods:
+        if pod.qos == ACCOUNTED_QOS and not _is_bound(node, pod):
+            for resource, size in pod_memory(pod):
+                _withhold(node, node.memory, pod.uid, resource, size)
+
+
+def account_refused(node: Node, pod: PodView) -> None:
+    """Withhold the memory, huge pages aside, of a pod that has just been refused: it runs."""
+    if node.memory is not None and pod.qos == ACCOUNTED_QOS:
+        for resource, size in pod_memory(pod):
+            if resource == MEMORY:
+                _withhold(node, node.memory, pod.uid, resource, size)
+
+
+def held_hugepages(node: Node) -> Capacity:
+    """Huge pages that others hold, in bytes: what is not promised, and not free by the kernel."""
+    unpromised = node.memory.free if node.memory is not None else {}
+    return {
+        resource: {
+            numa_node: unpromised.get(resource, {}).get(numa_node, 0) - free
+            for numa_node, free in at.items()
+        }
+        for resource, at in node.policy.free_hugepages.items()
+    }
+
+
+def withhold(node: Node, held: Capacity) -> None:
+    """Withhold huge pages that others hold; a size that is not positive withholds nothing."""
+    if node.memory is not None:
+        for resource, at in held.items():
+            for numa_node, size in at.items():
+                node.memory.withhold(resource, numa_node, size)
+
+
+def _is_bound(node: Node, pod: PodView) -> bool:
+    allocation = node.allocations.get(pod.uid)
+    return allocation is not None and bool(allocation.memory)
+
+
+def _withhold(node: Node, memory: MemoryTables, uid: str, resource: str, size: int) -> None:
+    allocation = node.allocations.get(uid)
+    weights = _weights(node, allocation.cpus if allocation else NO_CPUS, resource)
+    total, left = sum(weights.values()), size
+    for numa_node, weight in weights.items():
+        left -= memory.withhold(resource, numa_node, -(-size * weight // total) if total else 0)
+    for numa_node in memory.numa_nodes:
+        left -= memory.withhold(resource, numa_node, max(0, left))
+
+
+def _weights(node: Node, cpus: CpuMask, resource: str) -> Mapping[int, int]:
+    if not cpus:
+        return node.policy.capacity.get(resource, {})
+    return {
+        numa_node: (mask & cpus).bit_count()
+        for numa_node, mask in node.policy.cpu_groups.numa_nodes.items()
+    }
