@@ -1,6 +1,10 @@
-"""The operator's role grants what the operator calls, and no more: seen in the audit log."""
+"""The operator's role grants what the operator calls, and no more: seen in the audit log.
+
+What a role lacks that an administrator has cut is on the readiness probe.
+"""
 
 import asyncio
+import json
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,8 +13,12 @@ import pytest
 from numapin_api import names
 from numapin_client.errors import NotFoundError
 from numapin_client.resources import LEASES, NODES, Key
+from numapin_lab.controlplane.servers import ControlPlane
+from numapin_lab.processes.ports import choose, is_free
 from support.real.audit import Audit, granted
-from support.real.operator_world import OperatorProcess, RealWorld, until
+from support.real.operator_world import OperatorProcess, RealWorld, probe, until
+
+CLUSTER_ROLE = ("clusterrole", "numapin-operator")
 
 
 @pytest.fixture
@@ -84,3 +92,46 @@ async def test_the_role_grants_what_is_used_and_no_more(
     assert audit.used() - rights == set(), "forbidden"
     assert rights - audit.used() == set(), "never used"
     assert audit.forbidden() == []
+
+
+class Role:
+    """The operator's ClusterRole, which a test may cut."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._kubectl = plane.kubectl
+        self._whole = json.loads(self._kubectl("get", *CLUSTER_ROLE, "--output=json"))["rules"]
+
+    async def cut(self, *resources: str) -> None:
+        """Grant all that the manifests grant but the rules for these resources."""
+        kept = [rule for rule in self._whole if not {*rule["resources"]} & {*resources}]
+        patch = json.dumps([{"op": "replace", "path": "/rules", "value": kept}])
+        await asyncio.to_thread(self._kubectl, "patch", *CLUSTER_ROLE, "--type=json", "-p", patch)
+
+
+async def test_what_the_role_lacks_is_named_until_it_is_granted(
+    world: RealWorld, tmp_path: Path
+) -> None:
+    role, (port,) = Role(world.plane), choose(1)
+    page = f"http://127.0.0.1:{port}/readyz"
+    operator = OperatorProcess(world.operator_kubeconfig, tmp_path)
+
+    async def says(status: int, *words: str) -> bool:
+        found, text = await probe(page)
+        return found == status and all(word in text for word in words)
+
+    await role.cut("namespaces", "cpupolicies/status")
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(operator.start(f"--health-address=127.0.0.1:{port}"))
+            await until(lambda: not is_free(port), operator.log)
+            await until(lambda: says(503, "namespaces: ", "is forbidden"), operator.log)
+            await role.cut("cpupolicies/status")
+        await world.put_policy({"reserved": {"count": 2}}, "policy")
+        node = (await world.add_node("node")).name
+        await until(lambda: says(503, "right to update cpupolicies/status: "), operator.log)
+        await until(lambda: world.spec(node), operator.log)
+        await role.cut()
+        await until(lambda: says(200), operator.log)
+    finally:
+        await role.cut()
+        assert await operator.stop() == 0, operator.log.read_text()[-4000:]

@@ -1,24 +1,12 @@
 """A connection that stays open but delivers nothing is noticed, for every kind that is watched."""
 
-import asyncio
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 from numapin_lab.processes.ports import choose
-from support.real.operator_world import OperatorProcess, RealWorld, until
+from support.real.operator_world import OperatorProcess, RealWorld, probe, until
 from support.real.tcp_proxy import wire_to
 
 KINDS = {"pods", "nodes", "namespaces", "cpupolicies", "nodeassignments"}
-
-
-def ask(url: str) -> tuple[int, str]:
-    try:
-        with urllib.request.urlopen(url) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as refused:
-        with refused:
-            return refused.code, refused.read().decode()
 
 
 async def test_every_wedged_watch_is_named_by_the_readiness_probe(
@@ -36,10 +24,10 @@ async def test_every_wedged_watch_is_named_by_the_readiness_probe(
         try:
 
             async def ready() -> bool:
-                return (await asyncio.to_thread(ask, page))[0] == 200
+                return (await probe(page))[0] == 200
 
             async def all_named() -> bool:
-                status, text = await asyncio.to_thread(ask, page)
+                status, text = await probe(page)
                 return status == 503 and {line.split(":")[0] for line in text.split("\n")} >= KINDS
 
             await until(ready, operator.log)

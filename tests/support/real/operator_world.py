@@ -5,6 +5,8 @@ import os
 import secrets
 import signal
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -258,6 +260,20 @@ class OperatorProcess:
             process.send_signal(number)
         async with asyncio.timeout(PATIENCE_SECONDS):
             return await process.wait()
+
+
+async def probe(url: str) -> tuple[int, str]:
+    """The status and the text of a page, whatever the status is."""
+
+    def ask() -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(url) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as refused:
+            with refused:
+                return refused.code, refused.read().decode()
+
+    return await asyncio.to_thread(ask)
 
 
 async def until(holds: Callable[[], Any], log: Path | None = None) -> None:
