@@ -78,7 +78,7 @@ def _run(options: Namespace) -> int:
     try:
         return subcommand.run(options)
     except ModuleNotFoundError as missing:
-        if missing.name != _DRAWS_WITH:
+        if str(missing.name).partition(".")[0] != _DRAWS_WITH:
             raise
         raise CommandError(_NOT_INSTALLED) from missing
 

@@ -1,136 +1,174 @@
-"""YAML files as objects that know where they come from, so that errors can name the place."""
+"""YAML and JSON files as objects that know where they come from, so that errors name the place."""
 
+import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from uuid import NAMESPACE_URL, uuid5
 
 import yaml
-from pydantic import ValidationError
 
-from numapin_api.cpupolicy import CpuPolicySpec
-from numapin_api.invalid import invalid_fields
-from numapin_api.names import API_VERSION, CPU_POLICY_KIND
+from numapin_api.names import API_VERSION, CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND
 from numapin_cli.subcommand import CommandError
-from numapin_operator.observe.pods.parser import parse_pod
-from numapin_operator.placement import PodFormatError, PodView
 
 STDIN: Final = Path("-")
-_LISTS: Final = frozenset({"List", "PodList", "CpuPolicyList"})
+VERSIONS: Final = {
+    CPU_POLICY_KIND: API_VERSION,
+    NODE_ASSIGNMENT_KIND: API_VERSION,
+    "Node": "v1",
+    "Namespace": "v1",
+    "Pod": "v1",
+}
+"""The kinds that can be planned, each with its apiVersion."""
+
+WANTED: Final = "give CpuPolicies, Pods, Nodes, Namespaces and NodeAssignments"
+DEPTH: Final = 100
+"""How deep objects may be nested. libyaml ends the interpreter at some ten thousand levels."""
+
+_LISTS: Final = frozenset({"List", *(f"{kind}List" for kind in VERSIONS)})
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One object of a file; `source` names the file, the document and the entry of a list."""
+    """One object of a file.
+
+    Attributes:
+        source: the file, the document in it, and the entry of a list.
+        kind: its kind.
+        content: the object.
+        stored: whether the API server has it: only that gives an object a UID.
+    """
 
     source: str
     kind: str
     content: Mapping[str, Any]
+    stored: bool = False
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """Its metadata; empty if it has none."""
+        return section(self.content, "metadata")
+
+    @property
+    def name(self) -> str:
+        """`namespace/name`, or the name of what has no namespace; empty if it has no name."""
+        name, namespace = self.metadata.get("name"), self.metadata.get("namespace")
+        if not isinstance(name, str):
+            return ""
+        return f"{namespace or 'default'}/{name}" if self.kind == "Pod" else name
 
 
-@dataclass(frozen=True, slots=True)
-class PlanInputs:
-    """What is planned: one policy, and pods in the order of the files."""
-
-    policy_name: str
-    policy: CpuPolicySpec
-    pods: tuple[PodView, ...]
+def section(content: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The object under a key; empty if there is none."""
+    found = content.get(key)
+    return found if isinstance(found, Mapping) else {}
 
 
-def read_inputs(files: Iterable[Path]) -> PlanInputs:
-    """Read a CpuPolicy and Pods.
-
-    Raises:
-        CommandError: a file cannot be read, is not YAML, or holds something else.
-    """
-    policies: list[tuple[Manifest, CpuPolicySpec]] = []
-    pods: list[PodView] = []
-    for manifest in (found for file in files for found in read_manifests(file)):
-        match manifest.kind:
-            case "CpuPolicy":
-                policies.append((manifest, _policy(manifest)))
-            case "Pod":
-                pod = _pod(manifest)
-                if any(other.uid == pod.uid for other in pods):
-                    raise CommandError(
-                        f"{manifest.source}: pod {pod.name} is listed twice; list each pod once"
-                    )
-                pods.append(pod)
-            case kind:
-                raise CommandError(
-                    f"{manifest.source}: kind: {kind} cannot be planned; give a {CPU_POLICY_KIND} "
-                    "and Pods (kubectl get pods -o yaml)"
-                )
-    if len(policies) != 1:
-        sources = ", ".join(manifest.source for manifest, _ in policies)
-        raise CommandError(
-            f"one {CPU_POLICY_KIND} is needed, {len(policies)} are there"
-            + (f" ({sources}); leave one" if sources else "; add one with -f")
-        )
-    manifest, policy = policies[0]
-    return PlanInputs(str(_metadata(manifest).get("name", "policy")), policy, tuple(pods))
-
-
-def read_manifests(file: Path) -> Iterator[Manifest]:
-    """Every object of a file, those of lists included.
+def read_manifests(files: Iterable[Path]) -> list[Manifest]:
+    """Every object of some files, those of lists included, in their order.
 
     Raises:
-        CommandError: as `read_inputs`.
+        CommandError: a file cannot be read, is not YAML or JSON, has no object, or holds an object
+            that is not one of `VERSIONS`.
     """
+    return [manifest for file in files for manifest in _manifests_of(file)]
+
+
+def _manifests_of(file: Path) -> Iterator[Manifest]:
     name = "standard input" if file == STDIN else str(file)
-    try:
-        text = sys.stdin.read() if file == STDIN else file.read_text(encoding="utf-8")
-        documents = list(yaml.safe_load_all(text))
-    except OSError as problem:
-        raise CommandError(f"{file}: {problem.strerror}; give a YAML file") from problem
-    except (yaml.YAMLError, ValueError) as problem:
-        what = " ".join(str(problem).split())
-        raise CommandError(f"{name}: not YAML: {what}; correct it there") from problem
+    documents = _documents(file, name)
+    if all(document is None for document in documents):
+        raise CommandError(f"{name}: there is no object in it; {WANTED}")
     for number, document in enumerate(documents, start=1):
         if document is not None:
             yield from _objects(document, f"{name}: document {number}")
 
 
+def _documents(file: Path, name: str) -> list[object]:
+    try:
+        text = sys.stdin.read() if file == STDIN else file.read_text(encoding="utf-8")
+        if text.lstrip().startswith("{"):
+            try:
+                return [json.loads(text)]  # many times faster than YAML, for large dumps
+            except json.JSONDecodeError:
+                pass  # several documents, or YAML that begins like JSON
+        _check_depth(text)
+        return list(yaml.load_all(text, Loader=_LOADER))
+    except OSError as problem:
+        raise CommandError(f"{file}: {problem.strerror}; give a YAML file") from problem
+    except RecursionError as problem:
+        raise CommandError(f"{name}: {_TOO_DEEP}") from problem
+    except (yaml.YAMLError, ValueError) as problem:
+        what = " ".join(str(problem).split())
+        raise CommandError(f"{name}: not YAML: {what}; correct it there") from problem
+
+
+_TOO_DEEP: Final = f"its lists and maps are nested deeper than {DEPTH} levels; {WANTED}"
+
+
+def _check_depth(text: str) -> None:
+    """Raises RecursionError for what is nested too deeply to be loaded."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > DEPTH:
+            raise RecursionError
+
+
+def _loader() -> type[yaml.SafeLoader]:
+    """A loader by which times are texts, as for Kubernetes; with libyaml if that is there."""
+    base = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+    resolvers = {
+        first: [(tag, pattern) for tag, pattern in pairs if tag != "tag:yaml.org,2002:timestamp"]
+        for first, pairs in base.yaml_implicit_resolvers.items()
+    }
+    return type("KubernetesLoader", (base,), {"yaml_implicit_resolvers": resolvers})
+
+
+_LOADER: Final = _loader()
+
+
 def _objects(document: object, source: str) -> Iterator[Manifest]:
-    if not isinstance(document, dict):
-        raise CommandError(f"{source}: must be an object with apiVersion and kind")
-    kind = document.get("kind")
-    if not isinstance(kind, str):
-        raise CommandError(f"{source}: kind: is missing; write CpuPolicy or Pod")
+    kind = _kind_of(document, source, "")
+    assert isinstance(document, Mapping)
     if kind not in _LISTS:
-        yield Manifest(source, kind, document)
+        yield _manifest(document, source, kind)
         return
     items = document.get("items") or []
     if not isinstance(items, list):
         raise CommandError(f"{source}: items: must be a list of objects")
     for index, item in enumerate(items):
-        own = {"kind": kind.removesuffix("List")} | item if isinstance(item, dict) else item
-        yield from _objects(own, f"{source}: items[{index}]")
+        where = f"{source}: items[{index}]"
+        own = _kind_of(item, where, "" if kind == "List" else kind.removesuffix("List"))
+        if own in _LISTS:
+            raise CommandError(f"{where}: is a {own} inside a {kind}; give its items themselves")
+        yield _manifest(item, where, own)
 
 
-def _policy(manifest: Manifest) -> CpuPolicySpec:
-    version = manifest.content.get("apiVersion")
-    if version != API_VERSION:
-        raise CommandError(f"{manifest.source}: apiVersion: must be {API_VERSION}, not {version!r}")
-    try:
-        return CpuPolicySpec.model_validate(manifest.content.get("spec") or {}, extra="forbid")
-    except ValidationError as refused:
-        first = invalid_fields(refused, within="spec")[0]
-        raise CommandError(f"{manifest.source}: {first}") from refused
+def _kind_of(document: object, source: str, default: str) -> str:
+    if not isinstance(document, Mapping):
+        raise CommandError(f"{source}: must be an object with apiVersion and kind")
+    kind = document.get("kind", default)
+    if not isinstance(kind, str) or not kind:
+        raise CommandError(f"{source}: kind: is missing; write {', '.join(VERSIONS)} or List")
+    return kind
 
 
-def _pod(manifest: Manifest) -> PodView:
-    named = dict(_metadata(manifest))
-    full_name = f"{named.get('namespace', 'default')}/{named.get('name', manifest.source)}"
-    named.setdefault("uid", str(uuid5(NAMESPACE_URL, full_name)))
-    try:
-        return parse_pod({**manifest.content, "metadata": named})
-    except PodFormatError as refused:
-        raise CommandError(f"{manifest.source}: {refused}") from refused
-
-
-def _metadata(manifest: Manifest) -> Mapping[str, Any]:
-    metadata = manifest.content.get("metadata")
-    return metadata if isinstance(metadata, Mapping) else {}
+def _manifest(document: Any, source: str, kind: str) -> Manifest:
+    made = Manifest(source, kind, document, bool(section(document, "metadata").get("uid")))
+    if kind not in VERSIONS:
+        raise CommandError(
+            f"{source}: kind: {kind} cannot be planned; {WANTED}, for a workload its Pods"
+            " (kubectl get pods -o yaml)"
+        )
+    expected = VERSIONS[kind]
+    version = document.get("apiVersion", None if expected == API_VERSION else expected)
+    if version != expected:
+        raise CommandError(f"{source}: apiVersion: must be {expected}, not {version!r}")
+    if not made.name and kind in {"Node", "Namespace", NODE_ASSIGNMENT_KIND}:
+        raise CommandError(f"{source}: metadata.name: is missing; name the {kind}")
+    return made

@@ -1,33 +1,49 @@
-"""`numapin plan`: what a policy would give pods on a machine."""
+"""`numapin plan`: what the operator would write for nodes that files describe."""
 
 import json
+import sys
 from argparse import ArgumentParser, Namespace
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from difflib import unified_diff
 from pathlib import Path
 from typing import Final
 
+import yaml
+
+from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.quantity import plural
 from numapin_api.topology import Topology
+from numapin_cli.described_cluster import DescribedCluster, in_a_cluster, on_a_machine
 from numapin_cli.machines import discover_below, read_machine
-from numapin_cli.manifests import PlanInputs, read_inputs
+from numapin_cli.objects import Objects, read_objects
 from numapin_cli.subcommand import CommandError, Subcommand
-from numapin_operator.placement import Plan, PodView, PolicyError, plan_node
-from numapin_operator.policies.selection import selects
+from numapin_cli.what_if import Foreseen, foresee
+from numapin_operator.nodes.decide import Write
 
 _DESCRIPTION: Final = """\
-Show what a CpuPolicy would give pods on a machine: a table of containers with their CPUs and NUMA
-nodes, the refused pods with what would have fitted, and a drawing of the machine with its CPUs
-marked by container. Nothing is changed, and no cluster is needed.
+Show what the operator would write: its own decision, about nodes that files describe. Nothing is
+changed, and no cluster is needed.
 
-Bound pods are placed in the order in which they were bound, then the others in the order of the
-files. A policy that reserves neither CPUs nor a count reserves one CPU, because there is no Node to
-compute a count from.
+With a CpuPolicy and Pods alone, they are planned on one machine (--machine or --root), which has
+the labels of nodeSelector. Without a Node there is no capacity, so that a policy that says nothing
+of reserved CPUs reserves one.
+
+With Nodes, every one of them is planned: the policy that governs it, its reservation, the pods
+that are bound to it, the labels of their Namespaces, and the hardware, the containers and the
+refusals of its NodeAssignment. --cluster takes what a cluster has; what -f gives is applied to it.
+
+Pods are placed in the order in which they were bound, then the others in the order of the files.
+A pod without metadata.uid that names no node counts as bound to --node, or to the only node.
+
+The exit status is 1 if the policy cannot be put in force on a node.
 """
 
 _EPILOG: Final = """\
 examples:
   numapin plan -f policy.yaml -f pods.yaml
-  kubectl get pods -A -o yaml | numapin plan -f policy.yaml -f - --node worker-1 --machine w1.json
-  numapin plan -f policy.yaml -f pods.yaml -o json
+  kubectl get nodes,ns,pods,na,cpol -A -o json > now.json
+  numapin plan --cluster now.json -f edited-policy.yaml -o diff     what this edit would change
+  numapin plan --cluster now.json -f pod.yaml --node worker-1       what this pod would get there
 """
 
 
@@ -38,86 +54,137 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "--filename",
         action="append",
         type=Path,
-        required=True,
+        default=[],
         metavar="FILE",
-        help="YAML with one CpuPolicy and Pods, - for standard input; may be repeated",
+        help="YAML or JSON with CpuPolicies, Pods, Nodes, Namespaces, NodeAssignments; - for"
+        " standard input; may be repeated",
+    )
+    parser.add_argument(
+        "--cluster",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="the same kinds as a cluster has them; -f replaces and adds; may be repeated",
     )
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
-        "--machine", type=Path, metavar="FILE", help="machine written by numapin topology -o json"
+        "--machine",
+        type=Path,
+        metavar="FILE",
+        help="machine written by numapin topology -o json; with Nodes, that of each node whose"
+        " NodeAssignment has no topology",
     )
     where.add_argument(
         "--root",
         type=Path,
-        default=Path("/"),
         metavar="DIR",
-        help="folder that holds a machine's sys and proc (default: /, this machine)",
+        help="folder that holds a machine's sys and proc, for the same (default without Nodes: /,"
+        " this machine)",
     )
-    parser.add_argument("--node", metavar="NAME", help="plan only the pods bound to this node")
+    parser.add_argument("--node", metavar="NAME", help="plan only this node, and pods bound to it")
     parser.add_argument(
         "-o",
         "--output",
-        choices=("text", "json"),
+        choices=("text", "json", "diff"),
         default="text",
-        help="a table and a drawing, or the NodeAssignment's spec in JSON (default: text)",
+        help="tables and a drawing; each node's decision in JSON; or how each NodeAssignment's spec"
+        " would change (default: text)",
     )
 
 
 def _run(options: Namespace) -> int:
-    inputs = read_inputs(options.filename)
-    if options.machine is None:
-        topology = discover_below(options.root)
-    else:
-        topology = read_machine(options.machine)
-    pods = _ordered(inputs, options.node)
-    try:
-        plan = plan_node(topology, inputs.policy, None, pods, frozenset())
-    except PolicyError as problem:
-        raise CommandError(f"policy {inputs.policy_name} on this machine: {problem}") from problem
+    if not options.filename and not options.cluster:
+        raise CommandError("nothing is given to plan; name files with -f or --cluster")
+    objects = read_objects(options.cluster, options.filename)
+    described = _described(objects, options)
+    foreseen = [foresee(described.state, node) for node in described.nodes]
+    if not objects.of("Node"):
+        _check_machine(foreseen)
+    if described.unbound:
+        print(f"left out: {plural(described.unbound, 'pod')} bound to no node", file=sys.stderr)
     if options.output == "json":
-        print(json.dumps(_document(plan), indent=2))
+        print(json.dumps({"nodes": [_document(each) for each in foreseen]}, indent=2))
+    elif options.output == "diff":
+        _print_differences(foreseen)
     else:
-        _draw(topology, plan, pods)
-    return 0
+        _draw(foreseen, named=bool(objects.of("Node")))
+    return 1 if any(each.is_stalled for each in foreseen) else 0
 
 
-def _draw(topology: Topology, plan: Plan, pods: list[PodView]) -> None:
+def _described(objects: Objects, options: Namespace) -> DescribedCluster:
+    if objects.of("Node"):
+        return in_a_cluster(objects, _machine(options), options.node)
+    return on_a_machine(objects, _machine(options) or discover_below(Path("/")), options.node)
+
+
+def _machine(options: Namespace) -> Topology | None:
+    if options.machine is not None:
+        return read_machine(options.machine)
+    return None if options.root is None else discover_below(options.root)
+
+
+def _check_machine(foreseen: Sequence[Foreseen]) -> None:
+    """Raises CommandError if the only machine cannot have the policy."""
+    for each in foreseen:
+        if each.is_stalled and each.outcome is not None:
+            raise CommandError(
+                f"policy {each.outcome.policy} on this machine: {each.outcome.message}"
+            )
+
+
+def _draw(foreseen: Sequence[Foreseen], *, named: bool) -> None:
     """Print for people; only this needs the extra `cli`."""
-    from numapin_cli.drawing.plan import draw_plan  # noqa: PLC0415
+    from numapin_cli.drawing.foreseen import draw_foreseen  # noqa: PLC0415
     from numapin_cli.drawing.text import terminal  # noqa: PLC0415
 
-    terminal().print(draw_plan(topology, plan.spec, pods))
+    screen = terminal()
+    for each in foreseen:
+        screen.print(draw_foreseen(each, named=named, machine=len(foreseen) == 1))
 
 
-def _ordered(inputs: PlanInputs, node: str | None) -> list[PodView]:
-    """The pods of one node in the order in which they are placed."""
-    nodes = sorted({pod.node for pod in inputs.pods if pod.node})
-    if node is None and len(nodes) > 1:
-        raise CommandError(f"the pods are bound to nodes {', '.join(nodes)}; choose with --node")
-    chosen = [pod for pod in inputs.pods if node is None or pod.node == node]
-    if node is not None and not chosen:
-        raise CommandError(f"--node {node}: no pod is bound to it")
-    selector = inputs.policy.pods.pod_selector
-    marked = [replace(pod, selected=selects(selector, pod.labels)) for pod in chosen]
-    return sorted(marked, key=lambda pod: (not pod.bound, pod.bound))
+def _document(each: Foreseen) -> dict[str, object]:
+    outcome = each.outcome
+    return {
+        "node": each.picture.name,
+        "policy": outcome.policy if outcome else None,
+        "write": each.write.value,
+        "reason": outcome.reason if outcome else None,
+        "message": outcome.message if outcome else "",
+        "spec": each.spec.to_wire() if each.spec else None,
+    }
 
 
-def _document(plan: Plan) -> dict[str, object]:
-    waiting = [
-        {
-            "namespace": each.namespace,
-            "pod": each.pod,
-            "container": each.container,
-            "cpus": str(each.cpus),
-        }
-        for each in plan.waiting
-    ]
-    return {"spec": plan.spec.to_wire(), "waiting": waiting}
+def _print_differences(foreseen: Sequence[Foreseen]) -> None:
+    for each in foreseen:
+        for line in _difference(each):
+            print(line)
+        if each.is_stalled and each.outcome is not None:
+            print(f"# {each.picture.name}: {each.outcome.reason}: {each.outcome.message}")
+    changed = sum(each.write is not Write.NOTHING for each in foreseen)
+    print(f"# {changed} of {plural(len(foreseen), 'NodeAssignment')} would change")
+
+
+def _difference(each: Foreseen) -> Iterator[str]:
+    name = each.picture.name
+    return unified_diff(
+        _lines(each.before), _lines(each.spec), f"{name} now", f"{name} then", lineterm=""
+    )
+
+
+def _lines(spec: NodeAssignmentSpec | None) -> list[str]:
+    """A spec as YAML with one line for each container and each refusal."""
+    if spec is None:
+        return []
+    written = yaml.safe_dump(
+        spec.to_wire(), sort_keys=False, default_flow_style=None, width=1 << 20
+    )
+    return written.splitlines()
 
 
 PLAN: Final = Subcommand(
     name="plan",
-    summary="show what a policy would give pods on a machine, without a cluster",
+    summary="show what the operator would write for nodes, a policy and pods in files",
     description=_DESCRIPTION,
     add_arguments=_add_arguments,
     run=_run,

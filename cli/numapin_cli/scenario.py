@@ -13,9 +13,11 @@ from numapin_api.invalid import invalid_fields
 from numapin_api.topology import Topology
 from numapin_cli.machines import Machines
 from numapin_operator.observe.pods.parser import parse_pod
+from numapin_operator.observe.records import NodeView
 from numapin_operator.placement import PodFormatError, PodView
 
-_FIELDS: Final = frozenset({"name", "machine", "policy", "steps"})
+_FIELDS: Final = frozenset({"name", "machine", "policy", "node", "namespaces", "steps"})
+_NODE: Final = "node"
 
 
 class ScenarioError(Exception):
@@ -36,11 +38,22 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A machine, a policy, and pods that are added and removed in turn."""
+    """A machine, a policy, and pods that are added and removed in turn.
+
+    Attributes:
+        name: of the scenario.
+        topology: the machine.
+        policy: the policy.
+        node: the Node; without one, a node that has the labels of the policy's nodeSelector.
+        namespaces: the labels of each namespace.
+        steps: what happens, in this order.
+    """
 
     name: str
     topology: Topology
     policy: CpuPolicySpec
+    node: NodeView
+    namespaces: Mapping[str, Mapping[str, str]]
     steps: tuple[Step, ...]
 
 
@@ -72,7 +85,31 @@ class _Reader:
             raise self._error("name", "is missing; give the scenario a name")
         for field in sorted(self._given.keys() - _FIELDS):
             raise self._error(field, "is not a field of a scenario; remove it or correct its name")
-        return Scenario(self._name, self._topology(), self._policy(), tuple(self._steps()))
+        policy = self._policy()
+        return Scenario(
+            name=self._name,
+            topology=self._topology(),
+            policy=policy,
+            node=self._node(policy),
+            namespaces=self._namespaces(),
+            steps=tuple(self._steps()),
+        )
+
+    def _node(self, policy: CpuPolicySpec) -> NodeView:
+        given = self._given.get("node", {"metadata": {"labels": policy.node_selector}})
+        if not isinstance(given, dict) or not isinstance(given.get("metadata", {}), dict):
+            raise self._error("node", "must be a Node, such as one of kubectl get nodes -o json")
+        metadata = {"name": _NODE, "uid": _NODE, **given.get("metadata", {})}
+        view = NodeView.decode({**given, "metadata": metadata})
+        if view.problem is not None:
+            raise self._error("node", view.problem)
+        return view
+
+    def _namespaces(self) -> Mapping[str, Mapping[str, str]]:
+        given = self._given.get("namespaces", {})
+        if not isinstance(given, dict) or not all(isinstance(one, dict) for one in given.values()):
+            raise self._error("namespaces", "must be an object: each name with its labels")
+        return given
 
     def _topology(self) -> Topology:
         machine = self._given.get("machine")

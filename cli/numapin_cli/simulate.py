@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final
 
+from numapin_cli.as_operator import answer_as_operator
 from numapin_cli.machines import Machines
 from numapin_cli.scenario import Scenario, ScenarioError, parse_scenario
 from numapin_cli.subcommand import CommandError, Subcommand
 from numapin_operator.placement import (
     KUBELET,
-    NO_QUIRKS,
     KubeletQuirks,
     Node,
     PlacementError,
@@ -28,13 +28,16 @@ Answer scenarios: a machine, a policy and a sequence of pods that are added and 
 JSON object per line from FILE (default: standard input) and writes one answer per line:
 
   in:  {"name", "machine", "policy": <CpuPolicy.spec>,
-        "steps": [{"add": <Pod>} | {"remove": "<pod uid>"}, ...]}
+        "steps": [{"add": <Pod>} | {"remove": "<pod uid>"}, ...],
+        "node": <Node>, "namespaces": {"<name>": {<labels>}, ...}}   (these two may be left out)
   out: {"name", "steps": [{"admitted", "reason", "containers", "shared"}, ...]}
     or {"name", "error"} where the policy cannot work on that machine
 
-The answers are those of the kubelet (CPU, Memory and Topology Manager of v1.36). With --as-operator
-they are those of numapin's operator, which avoids some faults of the kubelet. If a scenario cannot
-be read, the error names its line and field, the next one is answered, and the exit status is 1.
+The answers are those of the kubelet (CPU, Memory and Topology Manager of v1.36), which has neither
+modes nor selectors. With --as-operator each step is answered by the decision of numapin's operator:
+with the policy's mode and selectors, CPUs reserved as the Node says, and none of the kubelet's
+faults. If a scenario cannot be read, the error names its line and field, the next one is answered,
+and the exit status is 1.
 """
 
 _EPILOG: Final = """\
@@ -62,13 +65,13 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--as-operator",
         action="store_true",
-        help="answer as numapin's operator decides, where that differs from the kubelet",
+        help="answer as numapin's operator decides",
     )
 
 
 def _run(options: Namespace) -> int:
     machines = Machines(options.machines)
-    quirks = NO_QUIRKS if options.as_operator else KUBELET
+    answer_to = answer_as_operator if options.as_operator else answer
     progress = _Progress(sys.stderr)
     bad = 0
     with _opened(options.file) as lines:
@@ -77,7 +80,7 @@ def _run(options: Namespace) -> int:
                 continue
             try:
                 scenario = parse_scenario(line, machines)
-                given = answer(scenario, quirks)
+                given = answer_to(scenario)
             except ScenarioError as problem:
                 bad += 1
                 source = options.file or "standard input"
@@ -90,8 +93,8 @@ def _run(options: Namespace) -> int:
     return 1 if bad else 0
 
 
-def answer(scenario: Scenario, quirks: KubeletQuirks) -> dict[str, Any]:
-    """The answer to a scenario; if the policy cannot work on the machine, the reason."""
+def answer(scenario: Scenario, quirks: KubeletQuirks = KUBELET) -> dict[str, Any]:
+    """The kubelet's answer to a scenario; if the policy cannot work on the machine, the reason."""
     try:
         policy = resolve(scenario.topology, scenario.policy, quirks)
     except PolicyError as problem:

@@ -35,15 +35,15 @@ class _Holder:
 
 
 def draw_plan(
-    topology: Topology, spec: NodeAssignmentSpec, pods: Sequence[PodView]
+    topology: Topology, spec: NodeAssignmentSpec, pods: Sequence[PodView], *, machine: bool = True
 ) -> RenderableType:
-    """The table of containers, the refused pods, the pools, and the machine."""
+    """The table of containers, the refused pods, the pools, and the machine if it is wanted."""
     holders = _holders(spec.containers)
     return Group(
         _table(pods, spec, holders),
         *_refusals(spec.refused),
         *_pools(spec),
-        *_machine(topology, spec, holders),
+        *(_machine(topology, spec, holders) if machine else ()),
     )
 
 

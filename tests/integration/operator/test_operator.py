@@ -1,11 +1,15 @@
 """The operator as a process on a real API server, with the rights that users give it."""
 
+import io
+import json
 import os
 import signal
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
+from numapin_cli.main import main
 from numapin_client.resources import NODE_ASSIGNMENTS, NODES, Json, Key
 from support.real.operator_world import OperatorProcess, RealWorld, until
 from support.values.operator import condition, enforcer_status
@@ -35,6 +39,20 @@ async def says(world: RealWorld, kind: str, status: str, reason: str, what: str 
     return (kind, status, reason) in {
         (one["type"], one["status"], one["reason"]) for one in conditions
     }
+
+
+async def foresee(world: RealWorld, node: str, edited: Json) -> Json:
+    """What `numapin plan` says of an edit of the policy, from what kubectl shows of the cluster."""
+    kubectl, dump, edit = world.plane.kubectl, world.folder / "now.yaml", world.folder / "edit.yaml"
+    dump.write_text(kubectl("get", "nodes,ns,pods,na,cpol", "-A", "-o", "yaml"))
+    metadata = {"name": world.name("policy")}
+    kind = {"apiVersion": "numapin.io/v1alpha1", "kind": "CpuPolicy", "metadata": metadata}
+    edit.write_text(json.dumps(kind | {"spec": {"nodeSelector": {"mark": world.mark}} | edited}))
+    asked = ["plan", f"--cluster={dump}", f"--filename={edit}", f"--node={node}", "--output=json"]
+    with redirect_stdout(io.StringIO()) as said:
+        assert main(asked) == 0
+    (foreseen,) = json.loads(said.getvalue())["nodes"]
+    return dict(foreseen)
 
 
 async def until_gone(world: RealWorld, node: str, log: Path) -> None:
@@ -123,7 +141,10 @@ async def test_a_policy_edit_that_conflicts_with_a_running_container(
     node = await plan(world)
     pod = await world.add_pod(node, "a")
     await until(lambda: holds(world, node, {"a": "2-3"}), operator.log)
-    await world.put_policy({"reserved": {"cpus": "0-3"}}, "policy")
+    await world.enforce(node, pod.uid)
+    edited = {"reserved": {"cpus": "0-3"}}
+    foreseen = await foresee(world, node, edited)
+    await world.put_policy(edited, "policy")
 
     async def follows() -> bool:
         status = await world.policy_status(world.name("policy"))
@@ -131,6 +152,8 @@ async def test_a_policy_edit_that_conflicts_with_a_running_container(
 
     await until(follows, operator.log)
     assert await world.held(node) == {"a": "2-3"}, "Static never moves a running container"
+    assert foreseen["spec"] == await world.spec(node), "as `numapin plan` said before the edit"
+    assert foreseen["reason"] == "WaitingForContainers"
     await world.enforce(node, pod.uid)
     await until(lambda: says(world, "Reconciling", "True", "WaitingForContainers"), operator.log)
     await world.delete_pod(pod)

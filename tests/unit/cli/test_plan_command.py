@@ -75,15 +75,15 @@ def test_json_is_the_spec_of_the_assignment(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert plan(folder, "-o", "json") == 0
-    document = json.loads(capsys.readouterr().out)
-    spec = document["spec"]
+    (node,) = json.loads(capsys.readouterr().out)["nodes"]
+    assert (node["policy"], node["write"], node["reason"]) == ("web", "create", "InForce")
+    spec = node["spec"]
     assert [(e["pod"], e["container"], e["cpus"]) for e in spec["containers"]] == [
         ("first", "db", "1,5"),
         ("first", "log", ""),
     ]
     assert spec["pools"] == {"reserved": "0", "shared": "0,2-4,6-7"}
     assert [each["reason"] for each in spec["refused"]] == ["SMTAlignmentError"]
-    assert document["waiting"] == []
 
 
 def test_pods_come_from_standard_input_in_the_order_bound(
@@ -108,7 +108,7 @@ def test_pods_come_from_standard_input_in_the_order_bound(
     machine = ["--machine", str(folder / "machine.json")]
     policy = ["-f", str(folder / "policy.yaml"), "-f", "-"]
     assert main(["plan", *policy, *machine, "--node", "n1", "-o", "json"]) == 0
-    spec = json.loads(capsys.readouterr().out)["spec"]
+    spec = json.loads(capsys.readouterr().out)["nodes"][0]["spec"]
     assert [(e["pod"], e["cpus"]) for e in spec["containers"]] == [
         ("early", "1,5"),
         ("late", "2,6"),
@@ -125,15 +125,17 @@ def test_pods_come_from_standard_input_in_the_order_bound(
     ("name", "text", "message"),
     [
         ("policy.yaml", "a: [", "policy.yaml: not YAML: "),
-        ("policy.yaml", "a: 2026-13-01", "policy.yaml: not YAML: month must be in 1..12"),
+        ("policy.yaml", "a: 2026-13-01", "policy.yaml: document 1: kind: is missing"),
         (
             "policy.yaml",
             "[]",
             "document 1: must be an object with apiVersion and kind",
         ),
         ("policy.yaml", "{}", "policy.yaml: document 1: kind: is missing"),
-        ("policy.yaml", "", "one CpuPolicy is needed, 0 are there; add one with -f"),
-        ("pods.yaml", POLICY, "one CpuPolicy is needed, 2 are there ("),
+        ("policy.yaml", "", "policy.yaml: there is no object in it; give CpuPolicies, Pods, "),
+        ("policy.yaml", "kind: List", "one CpuPolicy is needed, 0 are there; add one with -f"),
+        ("pods.yaml", POLICY.replace(": web", ": x"), "one CpuPolicy is needed, 2 are there ("),
+        ("pods.yaml", POLICY, "document 1: CpuPolicy web is listed twice, first in "),
         (
             "policy.yaml",
             POLICY.replace("v1alpha1", "v1"),
@@ -159,9 +161,9 @@ def test_pods_come_from_standard_input_in_the_order_bound(
             PODS.replace('"3"', "[3]"),
             "pods.yaml: document 2: items[0]: pod odd: spec.containers[0].resources.limits.cpu",
         ),
-        ("pods.yaml", "kind: Deployment", "kind: Deployment cannot be planned; give a CpuPolicy"),
+        ("pods.yaml", "kind: Deployment", "kind: Deployment cannot be planned; give CpuPolicies"),
         ("pods.yaml", "kind: List\nitems: 1", "document 1: items: must be a list of objects"),
-        ("pods.yaml", f"{PODS}---\n{PODS}", "pods.yaml: document 3: pod first is listed twice"),
+        ("pods.yaml", f"{PODS}---\n{PODS}", "pods.yaml: document 3: Pod web/first is listed twice"),
         ("machine.json", "{}", "machine.json: cpus: is missing"),
     ],
 )

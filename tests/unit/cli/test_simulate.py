@@ -99,6 +99,12 @@ def test_a_policy_that_cannot_work_there_is_an_answer(
             scenario(policy={"reserved": {"cpus": "3-1"}}),
             "policy.reserved.cpus: '3-1' is not a list of ids",
         ),
+        (scenario(node=[]), "node: must be a Node, such as one of kubectl get nodes"),
+        (
+            scenario(node={"status": {"capacity": {"cpu": "x"}}}),
+            "node: status.capacity or status.allocatable of the Node: 'x'",
+        ),
+        (scenario(namespaces={"a": 1}), "namespaces: must be an object: each name with its labels"),
         (scenario(steps={}), "steps: must be a list of steps"),
         (scenario(steps=[{"drop": "a"}]), 'steps[0]: must be {"add": <Pod>} or {"remove"'),
         (
@@ -132,6 +138,61 @@ def test_as_operator_answers_without_the_kubelet_s_faults(
     (kubelet, operator), _ = answers(capsys)
     assert kubelet["steps"][0]["shared"] == ""
     assert operator["steps"][0]["reason"] == "SharedPoolEmpty"
+
+
+def on_node(**fields: Any) -> dict[str, Any]:
+    pod = pod_body("a", "2")
+    pod["metadata"] |= {"namespace": "web", "labels": {"app": "db"}}
+    node = {
+        "metadata": {"labels": {"pool": "fast"}},
+        "status": {"capacity": {"cpu": "4"}, "allocatable": {"cpu": "2500m"}},
+    }
+    return scenario(node=node, namespaces={"web": {"team": "x"}}, steps=[{"add": pod}], **fields)
+
+
+@pytest.mark.parametrize(
+    ("policy", "cpus", "shared"),
+    [
+        ({}, "2-3", "0-1"),  # 1.5 of 4 CPUs are not allocatable
+        ({"nodeSelector": {"pool": "fast"}}, "2-3", "0-1"),
+        ({"nodeSelector": {"pool": "slow"}}, None, "0-3"),
+        ({"mode": "None"}, None, "0-3"),
+        ({"pods": {"podSelector": {"matchLabels": {"app": "db"}}}}, "2-3", "0-1"),
+        ({"pods": {"podSelector": {"matchLabels": {"app": "web"}}}}, None, "0-3"),
+        ({"pods": {"namespaceSelector": {"matchLabels": {"team": "x"}}}}, "2-3", "0-1"),
+        ({"pods": {"namespaceSelector": {"matchLabels": {"team": "y"}}}}, None, "0-3"),
+    ],
+)
+def test_as_operator_obeys_mode_selectors_and_the_node(
+    machines: Path,
+    capsys: pytest.CaptureFixture[str],
+    policy: dict[str, Any],
+    cpus: str | None,
+    shared: str,
+) -> None:
+    assert run(machines, on_node(policy=policy), flags=("--as-operator",)) == 0
+    (given,), _ = answers(capsys)
+    (step,) = given["steps"]
+    assert step["admitted"]
+    assert step.get("containers", {}).get("c", {}).get("cpus") == cpus
+    assert step["shared"] == shared
+
+
+@pytest.mark.parametrize(
+    ("policy", "error"),
+    [
+        ({"mode": "Dynamic"}, "UnsupportedField: spec.mode: Dynamic is not supported"),
+        ({"isolation": "Partition"}, "UnsupportedField: spec.isolation: Partition is not"),
+        ({"reserved": {"cpus": "0", "count": 1}}, "InvalidPolicy: spec.reserved: give cpus or"),
+        ({"reserved": {"cpus": "9"}}, "ImpossibleOnNode: reserved.cpus: this machine has no"),
+    ],
+)
+def test_as_operator_says_why_a_policy_gives_nothing(
+    machines: Path, capsys: pytest.CaptureFixture[str], policy: dict[str, Any], error: str
+) -> None:
+    assert run(machines, on_node(policy=policy), flags=("--as-operator",)) == 0
+    (given,), _ = answers(capsys)
+    assert given["error"].startswith(error)
 
 
 def test_a_file_that_is_not_text_is_an_error(

@@ -1,0 +1,115 @@
+"""A scenario answered by the operator's own decision, step by step."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from numapin_api.conditions import Reason
+from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.policystatus import CpuPolicyStatus
+from numapin_cli.described_cluster import unwritten_assignment
+from numapin_cli.policy_rules import refused_fields
+from numapin_cli.scenario import Scenario
+from numapin_cli.what_if import followed
+from numapin_client.resources import Key
+from numapin_operator.nodes.decide import Decision, Write, decide
+from numapin_operator.nodes.picture import picture_of
+from numapin_operator.observe.cache import ClusterState
+from numapin_operator.observe.records import PolicyView
+from numapin_operator.observe.reported_hardware import Hardware
+from numapin_operator.placement import PodView
+from numapin_operator.policies.status import Phase
+
+Json = dict[str, Any]
+
+
+def answer_as_operator(scenario: Scenario) -> Json:
+    """The answer to a scenario; if the policy cannot work on the machine, the reason."""
+    for wrong in refused_fields(scenario.policy):
+        return {"name": scenario.name, "error": f"{Reason.INVALID_POLICY}: {wrong}"}
+    played = _Played(scenario)
+    first = played.decide()
+    if first.outcome is not None and first.outcome.phase is Phase.STALLED:
+        return {"name": scenario.name, "error": f"{first.outcome.reason}: {first.outcome.message}"}
+    return {"name": scenario.name, "steps": list(played.steps())}
+
+
+class _Played:
+    """One node, its policy and its assignment, which follows each decision."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self._name = scenario.node.name
+        self._state = ClusterState(lambda *_, **__: None)
+        self._state.put_node(scenario.node)
+        self._state.put_policy_view(_policy(scenario))
+        for name, labels in scenario.namespaces.items():
+            self._state.put_namespace(name, labels)
+        self._assignment = unwritten_assignment(self._name, Hardware(scenario.topology, b""))
+
+    def decide(self) -> Decision:
+        """Decide, write, and have the enforcer report that all is in force and every pod runs."""
+        picture = replace(picture_of(self._state, self._name), assignment=self._assignment)
+        decision = decide(picture)
+        if decision.write is not Write.NOTHING:
+            self._assignment = followed(picture, decision) or self._assignment
+        return decision
+
+    def steps(self) -> Iterator[Json]:
+        """The answer to each step."""
+        for number, step in enumerate(self._scenario.steps):
+            if step.add is None:
+                self._state.drop_pod(Key(step.remove), self._name)
+            else:
+                self._state.put_pod(Key(step.add.uid), self._bound(step.add, number))
+            self._report_running()
+            decision = self.decide()
+            given = {} if step.add is None else self._added(step.add, decision)
+            yield given | {"shared": self._shared()}
+
+    def _bound(self, pod: PodView, number: int) -> PodView:
+        return replace(pod, node=self._name, bound=f"~{number:09}")
+
+    def _report_running(self) -> None:
+        running = tuple(pod.uid for pod in self._state.pods_on(self._name))
+        status = self._assignment.status.model_copy(update={"running": running})
+        self._assignment = replace(self._assignment, status=status)
+
+    def _added(self, pod: PodView, decision: Decision) -> Json:
+        outcome = decision.outcome
+        if outcome is not None and outcome.phase is Phase.STALLED:
+            return {"admitted": False, "reason": outcome.reason, "message": outcome.message}
+        for refusal in self._assignment.spec.refused:
+            if refusal.pod_uid == pod.uid:
+                return {"admitted": False, "reason": refusal.reason, "message": refusal.message}
+        return {"admitted": True} | _containers(self._assignment.spec, pod.uid)
+
+    def _shared(self) -> str:
+        pools = self._assignment.spec.pools
+        return str(pools.shared if pools else self._scenario.topology.online)
+
+
+def _policy(scenario: Scenario) -> PolicyView:
+    return PolicyView(
+        name="policy",
+        uid="policy",
+        version=1,
+        generation=1,
+        created="",
+        deleting=False,
+        spec=scenario.policy,
+        status=CpuPolicyStatus(),
+    )
+
+
+def _containers(spec: NodeAssignmentSpec, uid: str) -> Json:
+    containers = {
+        entry.container: {
+            "cpus": str(entry.cpus),
+            "mems": str(entry.mems),
+            "memory": [block.to_wire() for block in entry.memory],
+        }
+        for entry in spec.containers
+        if entry.pod_uid == uid
+    }
+    return {"containers": containers} if containers else {}

@@ -1,0 +1,153 @@
+"""The objects of some files, each once: what a cluster has, and what is applied to it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+from uuid import NAMESPACE_URL, uuid5
+
+from pydantic import ValidationError
+
+from numapin_api.cpupolicy import CpuPolicySpec
+from numapin_api.invalid import invalid_fields
+from numapin_api.names import CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND
+from numapin_cli.manifests import STDIN, Manifest, read_manifests, section
+from numapin_cli.policy_rules import refused_fields
+from numapin_cli.subcommand import CommandError
+from numapin_operator.observe.pods.parser import parse_pod
+from numapin_operator.placement import PodFormatError
+
+_LATER: Final = "9999-12-31T23:59:59Z"
+"""When an object was created that the API server has not seen: after all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """Objects by kind and name, in the order of the files; each is complete enough to decode."""
+
+    by_kind: Mapping[str, dict[str, Manifest]] = field(default_factory=dict)
+
+    def of(self, kind: str) -> dict[str, Manifest]:
+        """The objects of a kind by name."""
+        return self.by_kind.get(kind, {})
+
+    def all(self) -> Iterator[Manifest]:
+        """Every object."""
+        return (manifest for named in self.by_kind.values() for manifest in named.values())
+
+
+def read_objects(cluster: Iterable[Path], files: Iterable[Path]) -> Objects:
+    """The objects of a cluster once `files` are applied to it.
+
+    An object of `files` replaces that of the cluster as `kubectl apply` does: the spec is replaced,
+    labels are merged, the status stays.
+
+    Args:
+        cluster: what the API server has; its objects are read as the operator reads them.
+        files: what people wrote; errors in it are named.
+
+    Raises:
+        CommandError: a file or an object of it cannot be used, or an object is there twice.
+    """
+    listed = [*cluster], [*files]
+    if [*listed[0], *listed[1]].count(STDIN) > 1:
+        raise CommandError("standard input (-) is given twice, and can be read once; use a file")
+    present = _each_once(read_manifests(listed[0]))
+    applied = _each_once(read_manifests(listed[1]))
+    for manifest in applied.all():
+        _check(manifest)
+    by_kind = {kind: dict(named) for kind, named in present.by_kind.items()}
+    for manifest in applied.all():
+        named = by_kind.setdefault(manifest.kind, {})
+        key = _key(manifest)
+        named[key] = _edited(named[key], manifest) if key in named else manifest
+    completed = {
+        kind: {key: _completed(manifest) for key, manifest in named.items()}
+        for kind, named in by_kind.items()
+    }
+    return Objects(completed)
+
+
+def _each_once(manifests: Iterable[Manifest]) -> Objects:
+    by_kind: dict[str, dict[str, Manifest]] = {}
+    for manifest in manifests:
+        named = by_kind.setdefault(manifest.kind, {})
+        if (first := named.get(_key(manifest))) is not None:
+            raise CommandError(
+                f"{manifest.source}: {manifest.kind} {manifest.name} is listed twice, first in"
+                f" {first.source}; list it once (--cluster takes what -f replaces)"
+            )
+        named[_key(manifest)] = manifest
+    return Objects(by_kind)
+
+
+def _key(manifest: Manifest) -> str:
+    return manifest.name or (manifest.source if manifest.kind == "Pod" else "policy")
+
+
+def _check(manifest: Manifest) -> None:
+    """Raises CommandError for what the API server would not accept from a person."""
+    if manifest.kind == CPU_POLICY_KIND:
+        try:
+            spec = CpuPolicySpec.model_validate(manifest.content.get("spec") or {}, extra="forbid")
+        except ValidationError as refused:
+            first = invalid_fields(refused, within="spec")[0]
+            raise CommandError(f"{manifest.source}: {first}") from refused
+        for wrong in refused_fields(spec):
+            raise CommandError(f"{manifest.source}: {wrong}")
+    elif manifest.kind == "Pod" and not manifest.stored:
+        try:
+            parse_pod(_completed(manifest).content)
+        except PodFormatError as refused:
+            raise CommandError(f"{manifest.source}: {refused}") from refused
+
+
+def _completed(manifest: Manifest) -> Manifest:
+    """With the metadata that only an API server gives."""
+    metadata = dict(manifest.metadata)
+    key = f"{manifest.kind}/{_key(manifest)}"
+    if manifest.kind == CPU_POLICY_KIND:
+        metadata.setdefault("name", _key(manifest))
+        metadata["creationTimestamp"] = metadata.get("creationTimestamp") or _LATER
+    metadata["uid"] = metadata.get("uid") or str(uuid5(NAMESPACE_URL, key))
+    if not str(metadata.get("resourceVersion")).isdecimal():
+        metadata["resourceVersion"] = "1"
+    return replace(manifest, content={**manifest.content, "metadata": metadata})
+
+
+def _edited(before: Manifest, after: Manifest) -> Manifest:
+    """An object of the cluster after an object of a file is applied."""
+    if after.kind == NODE_ASSIGNMENT_KIND:
+        raise CommandError(
+            f"{after.source}: NodeAssignment {after.name} is in the cluster already"
+            f" ({before.source}), and only numapin writes it; leave it out"
+        )
+    labels = {**section(before.metadata, "labels"), **section(after.metadata, "labels")}
+    content: dict[str, Any] = {
+        **before.content,
+        "metadata": {**after.metadata, **before.metadata, "labels": labels},
+    }
+    if after.kind == CPU_POLICY_KIND:
+        content["spec"] = after.content.get("spec") or {}
+        if _differ(before, after):
+            generation = before.metadata.get("generation")
+            grown = generation + 1 if isinstance(generation, int) else 2
+            content["metadata"]["generation"] = grown
+    elif after.kind == "Pod":
+        content["spec"] = {**section(before.content, "spec"), **section(after.content, "spec")}
+    elif after.kind == "Node":
+        status = {**section(before.content, "status"), **section(after.content, "status")}
+        content["status"] = status
+    return Manifest(after.source, after.kind, content, before.stored)
+
+
+def _differ(before: Manifest, after: Manifest) -> bool:
+    """Whether the API server counts a new generation of a policy."""
+    try:
+        one, other = (
+            CpuPolicySpec.model_validate(manifest.content.get("spec") or {})
+            for manifest in (before, after)
+        )
+    except ValidationError:
+        return True
+    return one != other

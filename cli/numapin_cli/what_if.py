@@ -1,0 +1,90 @@
+"""What the operator would write: its own decision about nodes that are only described."""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from numapin_api.condition_list import merge
+from numapin_api.conditions import ConditionType, Reason, Verdict
+from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_operator.nodes.decide import Decision, NodePicture, Write, decide
+from numapin_operator.nodes.picture import picture_of
+from numapin_operator.observe.cache import ClusterState
+from numapin_operator.observe.records import AssignmentView
+from numapin_operator.policies.status import NodeOutcome, Phase
+
+_NEVER: Final = "1970-01-01T00:00:00Z"
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """The next write to one node's assignment, and what comes of it.
+
+    Attributes:
+        picture: what the decision depends on.
+        decision: the operator's.
+        spec: the spec after the write; None if there is no assignment then.
+        outcome: of the governing policy, once the enforcer has done all that the spec says; None
+            if no policy governs the node.
+    """
+
+    picture: NodePicture
+    decision: Decision
+    spec: NodeAssignmentSpec | None
+    outcome: NodeOutcome | None
+
+    @property
+    def before(self) -> NodeAssignmentSpec | None:
+        """The spec before the write; None if there is no assignment yet."""
+        assignment = self.picture.assignment
+        return assignment.spec if assignment is not None and assignment.version else None
+
+    @property
+    def write(self) -> Write:
+        """The write; an assignment that is only described is created."""
+        replaces = self.decision.write is Write.REPLACE and self.before is None
+        return Write.CREATE if replaces else self.decision.write
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether the policy cannot be put in force on the node until a person acts."""
+        return self.outcome is not None and self.outcome.phase is Phase.STALLED
+
+
+def foresee(state: ClusterState, node: str) -> Foreseen:
+    """Decide about one node as the operator does, and about what follows from its write."""
+    picture = picture_of(state, node)
+    decision = decide(picture)
+    if decision.write is Write.DELETE:
+        return Foreseen(picture, decision, None, decision.outcome)
+    after = followed(picture, decision)
+    if after is None or decision.spec is None:
+        present = picture.assignment
+        exists = present is not None and present.version
+        spec = present.spec if present is not None and exists else decision.spec
+        return Foreseen(picture, decision, spec, decision.outcome)
+    settled = decide(replace(picture, assignment=after))
+    return Foreseen(picture, decision, decision.spec, settled.outcome)
+
+
+def followed(picture: NodePicture, decision: Decision) -> AssignmentView | None:
+    """The assignment after a write, when the enforcer has reported that all of it is in force.
+
+    None if there is none to begin with. Every pod of the node runs then.
+    """
+    before, node = picture.assignment, picture.node
+    if before is None or node is None or decision.spec is None:
+        return before
+    generation = before.generation + 1
+    verdicts = (
+        Verdict(ConditionType.READY, True, Reason.ENFORCED),
+        Verdict(ConditionType.STALLED, False, Reason.NOT_STALLED),
+    )
+    conditions = merge(before.status.conditions, verdicts, generation, _NEVER)
+    told = {"observed_generation": generation, "conditions": conditions}
+    return replace(
+        before,
+        spec=decision.spec,
+        generation=generation,
+        owner_uid=node.uid,
+        status=before.status.model_copy(update=told),
+    )

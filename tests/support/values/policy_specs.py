@@ -1,0 +1,144 @@
+"""Specs of policies that the API server accepts, and those that it refuses with its message."""
+
+from typing import Any
+
+LONG = ",".join(str(cpu) for cpu in range(0, 448, 2))
+
+GOOD_POLICIES: dict[str, dict[str, Any]] = {
+    "nothing said": {},
+    "reserved by list": {"reserved": {"cpus": "0-1,32-33"}},
+    "reserved by a long list": {"reserved": {"cpus": LONG}},
+    "reserved by count": {"reserved": {"count": 2, "strict": True}},
+    "reserved count beside a null list": {"reserved": {"cpus": None, "count": 2}},
+    "neither list nor count": {"reserved": {"strict": True}},
+    "packing options": {
+        "options": {
+            "fullPCPUsOnly": True,
+            "preferAlignCPUsByUncoreCache": True,
+            "alignBySocket": True,
+        }
+    },
+    "distributing over NUMA nodes": {
+        "options": {"fullPCPUsOnly": True, "distributeCPUsAcrossNUMA": True}
+    },
+    "distributing over cores": {
+        "options": {"distributeCPUsAcrossCores": True, "fullPCPUsOnly": False}
+    },
+    "align by socket, restricted": {
+        "options": {"alignBySocket": True},
+        "topology": {"policy": "Restricted"},
+    },
+    "single NUMA node": {
+        "topology": {"policy": "SingleNUMANode", "scope": "Pod"},
+        "memory": {
+            "policy": "Static",
+            "reserved": [
+                {"numaNode": 0, "memory": "1Gi", "hugepages": {"2Mi": "64Mi", "1Gi": 0}},
+                {"numaNode": 1, "memory": 1073741824},
+            ],
+        },
+    },
+    "labels": {
+        "nodeSelector": {"node-role.kubernetes.io/worker": "", "pool": "fast_1.x"},
+        "pods": {
+            "namespaceSelector": {"matchLabels": {"example.com/team": "trading"}},
+            "podSelector": {
+                "matchExpressions": [
+                    {"key": "app", "operator": "In", "values": ["a", "b"]},
+                    {"key": "app", "operator": "Exists"},
+                ]
+            },
+            "qosClasses": ["Guaranteed", "Burstable"],
+        },
+    },
+    "fields whose behaviour comes later": {
+        "mode": "Dynamic",
+        "isolation": "IsolatedPartition",
+        "onUnsatisfiable": "Hold",
+    },
+    "the highest priority": {"priority": 2147483647},
+}
+
+BAD_POLICIES: dict[str, tuple[dict[str, Any], str]] = {
+    "reserved twice": ({"reserved": {"cpus": "0", "count": 1}}, "give cpus or count, not both"),
+    "reserved no list": ({"reserved": {"cpus": "zero"}}, "not a list of CPUs: write it like"),
+    "reserved with spaces": ({"reserved": {"cpus": "0 1"}}, "not a list of CPUs: write it like"),
+    "reserved backwards": ({"reserved": {"cpus": "1,5-3"}}, "a range runs backwards"),
+    "reserved empty": ({"reserved": {"cpus": ""}}, "at least 1 chars"),
+    "reserved none": ({"reserved": {"count": 0}}, "greater than or equal to 1"),
+    "whole cores, spread": (
+        {"options": {"fullPCPUsOnly": True, "distributeCPUsAcrossCores": True}},
+        "fullPCPUsOnly and distributeCPUsAcrossCores are mutually exclusive",
+    ),
+    "spread over cores and NUMA nodes": (
+        {"options": {"distributeCPUsAcrossNUMA": True, "distributeCPUsAcrossCores": True}},
+        "distributeCPUsAcrossNUMA and distributeCPUsAcrossCores are mutually exclusive",
+    ),
+    "by cache, spread over cores": (
+        {"options": {"preferAlignCPUsByUncoreCache": True, "distributeCPUsAcrossCores": True}},
+        "preferAlignCPUsByUncoreCache and distributeCPUsAcrossCores are mutually exclusive",
+    ),
+    "by cache, spread over NUMA nodes": (
+        {"options": {"preferAlignCPUsByUncoreCache": True, "distributeCPUsAcrossNUMA": True}},
+        "preferAlignCPUsByUncoreCache and distributeCPUsAcrossNUMA are mutually exclusive",
+    ),
+    "by socket on a single NUMA node": (
+        {"options": {"alignBySocket": True}, "topology": {"policy": "SingleNUMANode"}},
+        "alignBySocket conflicts with topology.policy SingleNUMANode",
+    ),
+    "too few NUMA nodes allowed": (
+        {"topology": {"maxAllowableNUMANodes": 7}},
+        "greater than or equal to 8",
+    ),
+    "an unknown topology policy": (
+        {"topology": {"policy": "single-numa-node"}},
+        'supported values: "None", "BestEffort", "Restricted", "SingleNUMANode"',
+    ),
+    "an unknown mode": ({"mode": "static"}, 'supported values: "Static", "None", "Dynamic"'),
+    "an unknown field": ({"reservedCPUs": "0"}, 'unknown field "spec.reservedCPUs"'),
+    "memory of one node twice": (
+        {"memory": {"reserved": [{"numaNode": 0}, {"numaNode": 0}]}},
+        'Duplicate value: {"numaNode":0}',
+    ),
+    "memory no quantity": (
+        {"memory": {"reserved": [{"numaNode": 0, "memory": "1 GB"}]}},
+        "spec.memory.reserved[0].memory",
+    ),
+    "memory below nothing": (
+        {"memory": {"reserved": [{"numaNode": 0, "memory": -1}]}},
+        "greater than or equal to 0",
+    ),
+    "huge pages of no size": (
+        {"memory": {"reserved": [{"numaNode": 0, "hugepages": {"2MB": 1}}]}},
+        "each key is a page size such as 2Mi or 1Gi",
+    ),
+    "no label key": ({"nodeSelector": {"a b": "c"}}, "each key is a label key"),
+    "no label value": ({"nodeSelector": {"a": "b c"}}, "each value is a label value"),
+    "no label key of pods": (
+        {"pods": {"podSelector": {"matchLabels": {"/a": "b"}}}},
+        "each key is a label key",
+    ),
+    "In without values": (
+        {"pods": {"podSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}},
+        "In and NotIn need values",
+    ),
+    "Exists with values": (
+        {
+            "pods": {
+                "namespaceSelector": {
+                    "matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]
+                }
+            }
+        },
+        "Exists and DoesNotExist take none",
+    ),
+    "no QoS class": ({"pods": {"qosClasses": []}}, "at least 1 items"),
+    "a QoS class that requests nothing": (
+        {"pods": {"qosClasses": ["BestEffort"]}},
+        'supported values: "Guaranteed", "Burstable"',
+    ),
+    "a QoS class twice": (
+        {"pods": {"qosClasses": ["Guaranteed", "Guaranteed"]}},
+        "Duplicate value",
+    ),
+}

@@ -1,0 +1,370 @@
+"""What `numapin plan` foresees is what the operator then writes, over random clusters and edits."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from numapin_cli.main import main
+from numapin_client.resources import Key
+from numapin_operator.observe.pods.parser import parse_stored_pod
+from numapin_operator.observe.records import NodeView
+from support.fakes.cluster import FakeCluster
+from support.fakes.operator import Operator
+from support.values.operator import Body, enforcer_status, flat_topology, pod_body
+
+NODES = ("node-1", "node-2")
+NAMESPACES = {"fast": {"team": "a"}, "slow": {}}
+SELECTOR = st.sampled_from([None, {}, {"matchLabels": {"team": "a"}}])
+
+POLICIES = st.fixed_dictionaries(
+    {},
+    optional={
+        "mode": st.sampled_from(["Static", "Static", "Static", "None", "Dynamic"]),
+        "nodeSelector": st.sampled_from([{}, {"pool": "node-1"}, {"pool": "none"}]),
+        "priority": st.integers(-1, 1),
+        "reserved": st.sampled_from(
+            [{}, {"count": 1}, {"cpus": "0-1", "strict": True}, {"count": 7}, {"cpus": "9"}]
+        ),
+        "options": st.sampled_from([{"fullPCPUsOnly": True}, {"distributeCPUsAcrossCores": True}]),
+        "topology": st.sampled_from([{"policy": "SingleNUMANode"}, {"scope": "Pod"}]),
+        "memory": st.sampled_from([{"policy": "Static"}, {"policy": "Preferred"}]),
+        "pods": st.fixed_dictionaries(
+            {}, optional={"namespaceSelector": SELECTOR, "podSelector": SELECTOR}
+        ),
+        "isolation": st.sampled_from(["Cpuset", "Cpuset", "Partition"]),
+        "onUnsatisfiable": st.sampled_from(["Share", "Evict", "Hold"]),
+    },
+)
+
+
+@st.composite
+def pods(draw: st.DrawFn, prefix: str) -> list[Body]:
+    made = []
+    for number in range(draw(st.integers(0, 5))):
+        body = pod_body(
+            f"{prefix}-{number}",
+            draw(st.sampled_from(["1", "2", "3", "500m", "9"])),
+            node=draw(st.sampled_from([*NODES, ""])),
+            namespace=draw(st.sampled_from(list(NAMESPACES))),
+            labels=draw(st.sampled_from([{}, {"team": "a"}])),
+            bound=draw(st.sampled_from(["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"])),
+        )
+        if draw(st.integers(0, 5)) == 0:
+            body["metadata"]["deletionTimestamp"] = "2026-01-03T00:00:00Z"
+        if draw(st.integers(0, 7)) == 0:
+            body["spec"]["containers"][0]["name"] = ""  # what no API server stores; it shares
+        made.append(body)
+    return made
+
+
+def node_body(name: str, allocatable: str) -> Body:
+    metadata = {"name": name, "uid": f"uid-{name}", "labels": {"pool": name}}
+    status = {"capacity": {"cpu": "8"}, "allocatable": {"cpu": allocatable}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status}
+
+
+class World:
+    """An operator, its API server, and all of its objects as kubectl shows them."""
+
+    def __init__(self) -> None:
+        self.cluster = FakeCluster()
+        self.operator = Operator(self.cluster)
+        self.nodes = [node_body("node-1", "7500m"), node_body("node-2", "5")]
+        for body in self.nodes:
+            self.operator.state.put_node(NodeView.decode(body))
+        for name, labels in NAMESPACES.items():
+            self.operator.state.put_namespace(name, labels)
+        self.pods: list[Body] = []
+
+    def add_pods(self, bodies: list[Body]) -> None:
+        for body in bodies:
+            self.pods.append(body)
+            if body["spec"]["nodeName"]:
+                self.operator.state.put_pod(Key.of(body), parse_stored_pod(body))
+
+    async def settle(self) -> None:
+        """Write until nothing changes, and have every enforcer report each time."""
+        for _ in range(3):
+            self.operator.observe()
+            await self.operator.work_until_idle()
+            for name, body in self.cluster.assignments.items():
+                entries = body["spec"].get("containers", ())
+                status = enforcer_status(
+                    body["metadata"]["generation"],
+                    topology=flat_topology(),
+                    running={one["podUID"] for one in entries},
+                )
+                self.cluster.put_status(name, status)
+        self.operator.observe()
+        await self.operator.work_until_idle()
+
+    def dump(self) -> str:
+        ours = {"apiVersion": "numapin.io/v1alpha1"}
+        spaces = [
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+            for name, labels in NAMESPACES.items()
+        ]
+        items = [
+            *self.nodes,
+            *spaces,
+            *self.pods,
+            *(ours | {"kind": "NodeAssignment"} | one for one in self.cluster.assignments.values()),
+            *(ours | {"kind": "CpuPolicy"} | one for one in self.cluster.policies.values()),
+        ]
+        return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+
+    def specs(self) -> dict[str, str]:
+        return {name: json.dumps(one["spec"]) for name, one in self.cluster.assignments.items()}
+
+
+def policy_file(name: str, spec: Body) -> str:
+    body = {"apiVersion": "numapin.io/v1alpha1", "kind": "CpuPolicy", "metadata": {"name": name}}
+    return json.dumps(body | {"spec": spec})
+
+
+def foreseen(folder: Path, capsys: pytest.CaptureFixture[str], *files: str) -> dict[str, str]:
+    capsys.readouterr()
+    arguments = ["plan", "--cluster", str(folder / "now.json"), "-o", "json"]
+    for number, text in enumerate(files):
+        (folder / f"{number}.json").write_text(text)
+        arguments += ["-f", str(folder / f"{number}.json")]
+    status = main(arguments)
+    captured = capsys.readouterr()
+    assert captured.out, f"status {status}: {captured.err}"
+    listed = json.loads(captured.out)["nodes"]
+    return {one["node"]: json.dumps(one["spec"]) for one in listed if one["spec"] is not None}
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+@given(POLICIES, POLICIES, POLICIES, pods("old"), pods("new"))
+def test_the_operator_writes_what_plan_foresees(  # noqa: PLR0917
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    first: Body,
+    other: Body,
+    edited: Body,
+    old: list[Body],
+    new: list[Body],
+) -> None:
+    """A dump alone, taken before the operator observes new pods; then an edit of a policy."""
+    assume(first != edited)
+
+    async def play() -> None:
+        world = World()
+        world.cluster.put_policy("web", first)
+        world.cluster.put_policy("other", other, created="2025-01-01T00:00:00Z")
+        world.add_pods(old)
+        await world.settle()
+        world.add_pods(new)
+        (tmp_path / "now.json").write_text(world.dump())
+        expected = foreseen(tmp_path, capsys)
+        await world.operator.work_until_idle()
+        assert world.specs() == expected
+        (tmp_path / "now.json").write_text(world.dump())
+        expected = foreseen(tmp_path, capsys, policy_file("web", edited))
+        world.cluster.put_policy("web", edited)
+        world.operator.observe()
+        await world.operator.work_until_idle()
+        assert world.specs() == expected
+
+    asyncio.run(play())
+
+
+def cluster(*pods: Body, spec: Body | None = None) -> World:
+    """Two nodes with a policy in force, and pods on them."""
+    world = World()
+    world.cluster.put_policy("web", {"reserved": {"count": 2}} if spec is None else spec)
+    world.add_pods(list(pods))
+    asyncio.run(world.settle())
+    return world
+
+
+def plan(folder: Path, world: World, *arguments: str, **files: Any) -> int:
+    """Run `numapin plan` on a dump, with each of `files` as `-f`."""
+    (folder / "now.json").write_text(world.dump())
+    flags = []
+    for name, content in files.items():
+        (folder / f"{name}.json").write_text(json.dumps(content))
+        flags += ["-f", str(folder / f"{name}.json")]
+    return main(["plan", "--cluster", str(folder / "now.json"), *flags, *arguments])
+
+
+def policy(name: str = "web", **spec: Any) -> Body:
+    return {
+        "apiVersion": "numapin.io/v1alpha1",
+        "kind": "CpuPolicy",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def test_a_diff_shows_what_an_edit_changes_and_what_waits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = cluster(pod_body("a", "4", namespace="fast"))
+    assert plan(tmp_path, world, "-o", "diff") == 0
+    assert capsys.readouterr().out == "# 0 of 2 NodeAssignments would change\n"
+    edit = policy(reserved={"cpus": "6-7"})
+    assert plan(tmp_path, world, "-o", "diff", edit=edit) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["--- node-1 now", "+++ node-1 then"]
+    assert "-policy: {name: web, generation: 1}" in lines
+    assert "+policy: {name: web, generation: 2}" in lines
+    assert "-pools: {reserved: 0-1, shared: '0-1,6-7'}" in lines
+    assert "+pools: {reserved: 6-7, shared: '0-1,6-7'}" in lines
+    assert lines[-1] == "# 2 of 2 NodeAssignments would change"
+    assert plan(tmp_path, world, "-o", "diff", edit=policy(reserved={"cpus": "2"})) == 0
+    assert plan(tmp_path, world, "--node", "node-1", edit=policy(reserved={"cpus": "2"})) == 0
+    drawn = " ".join(capsys.readouterr().out.split())
+    assert "Node node-1: policy web; the NodeAssignment changes" in drawn
+    assert "WaitingForContainers: reserved CPUs are still in use until the containers" in drawn
+
+
+@pytest.mark.parametrize(
+    ("edit", "status", "said"),
+    [
+        (policy(mode="None"), 0, "mode None: every container runs as without numapin"),
+        (policy(isolation="Partition"), 1, "UnsupportedField: spec.isolation: Partition"),
+        (policy(onUnsatisfiable="Hold"), 1, "UnsupportedField: spec.onUnsatisfiable: Hold"),
+        (policy(mode="Dynamic"), 1, "UnsupportedField: spec.mode: Dynamic"),
+        (policy(reserved={"cpus": "9"}), 1, "ImpossibleOnNode: reserved.cpus: this machine has no"),
+        (policy(nodeSelector={"pool": "x"}), 0, "no policy governs it; the NodeAssignment changes"),
+        (policy("second", priority=1), 0, "Node node-1: policy second; the NodeAssignment changes"),
+        (policy("second"), 0, "Node node-1: policy web; the NodeAssignment stays as it is"),
+    ],
+    ids=["none", "partition", "hold", "dynamic", "impossible", "unselected", "above", "younger"],
+)
+def test_a_policy_that_gives_nothing_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], edit: Body, status: int, said: str
+) -> None:
+    assert plan(tmp_path, cluster(), "--node", "node-1", edit=edit) == status
+    assert said in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_pod_of_a_file_is_tried_on_a_node(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pod = pod_body("tried", "2", node="")
+    del pod["metadata"]["uid"], pod["metadata"]["creationTimestamp"]
+    world = cluster(pod_body("a", "4", namespace="fast"), pod_body("pending", node=""))
+    assert plan(tmp_path, world, pod=pod) == 1
+    assert "pod default/tried is bound to no node; choose with --node" in capsys.readouterr().err
+    assert plan(tmp_path, world, "--node", "node-1", "-o", "json", pod=pod) == 0
+    captured = capsys.readouterr()
+    (node,) = json.loads(captured.out)["nodes"]
+    assert [(one["pod"], one["cpus"]) for one in node["spec"]["containers"]] == [
+        ("a", "2-5"),
+        ("tried", "6-7"),
+    ]
+    assert captured.err == "left out: 1 pod bound to no node\n"
+
+
+def test_a_node_gives_labels_and_its_reservation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = cluster(spec={})
+    assert plan(tmp_path, world, "-o", "json") == 0
+    listed = json.loads(capsys.readouterr().out)["nodes"]
+    assert [one["spec"]["pools"]["reserved"] for one in listed] == ["0", "0-2"]
+
+
+@pytest.mark.parametrize(
+    ("dropped", "spec", "message"),
+    [
+        ("CpuPolicy", {}, "no CpuPolicy is given; add one with -f (kubectl get cpol -o yaml)"),
+        ("Pod", {}, "no Pod is given, although NodeAssignments list containers; add the Pods"),
+        (
+            "Namespace",
+            {"pods": {"namespaceSelector": {"matchLabels": {"team": "a"}}}},
+            "Namespace fast of pod a is not given; add it (kubectl get ns -o yaml)",
+        ),
+        ("Node", {}, "there is a NodeAssignment and no Node; add the Nodes"),
+    ],
+)
+def test_a_dump_without_a_kind_says_which(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], dropped: str, spec: Body, message: str
+) -> None:
+    world = cluster(pod_body("a", "4", namespace="fast"), spec=spec)
+    dump = json.loads(world.dump())
+    dump["items"] = [one for one in dump["items"] if one["kind"] != dropped]
+    (tmp_path / "part.json").write_text(json.dumps(dump))
+    assert main(["plan", "-f", str(tmp_path / "part.json")]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_a_node_without_an_assignment_has_the_machine_that_is_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = {
+        "cpus": [[cpu, cpu, 0, -1, 0] for cpu in range(4)],
+        "numaNodes": [{"id": 0, "memoryBytes": 8 << 30}],
+    }
+    (tmp_path / "machine.json").write_text(json.dumps(machine))
+    files = {"policy": policy(reserved={"count": 1}), "node": node_body("new", "8")}
+    flags = []
+    for name, content in files.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+        flags += ["-f", str(tmp_path / f"{name}.json")]
+    assert main(["plan", *flags, "-o", "json"]) == 0
+    (unknown,) = json.loads(capsys.readouterr().out)["nodes"]
+    assert (unknown["write"], unknown["reason"]) == ("create", "WaitingForTopology")
+    assert "pools" not in unknown["spec"]
+    assert main(["plan", *flags, "-o", "json", "--machine", str(tmp_path / "machine.json")]) == 0
+    (known,) = json.loads(capsys.readouterr().out)["nodes"]
+    assert (known["write"], known["spec"]["pools"]["shared"]) == ("create", "0-3")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"kind": "List", "items": [{"kind": "List"}]}, "items[0]: is a List inside a List; give"),
+        ({"kind": "Node", "metadata": {}}, "document 1: metadata.name: is missing; name the Node"),
+        ({"kind": "Node", "apiVersion": "v2"}, "document 1: apiVersion: must be v1, not 'v2'"),
+        (
+            {
+                "kind": "NodeAssignment",
+                "apiVersion": "numapin.io/v1alpha1",
+                "metadata": {"name": "node-1"},
+            },
+            "only numapin writes it; leave it out",
+        ),
+        (pod_body("b", node="gone") | {"metadata": {"name": "b"}}, "there is no Node gone; add it"),
+        (pod_body("b") | {"metadata": {"name": "b", "uid": "uid-a"}}, "has the UID of pod fast/a"),
+        (policy(reserved={"cpus": "0", "count": 1}), "spec.reserved: give cpus or count, not both"),
+        (policy(reserved=7), "spec.reserved: "),
+        ([1], "must be an object with apiVersion and kind"),
+    ],
+)
+def test_what_cannot_be_applied_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: object, message: str
+) -> None:
+    world = cluster(pod_body("a", "4", namespace="fast"))
+    assert plan(tmp_path, world, bad=content) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert "bad.json: document 1" in error
+
+
+def test_a_name_of_no_node_and_two_standard_inputs_are_errors(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert plan(tmp_path, cluster(), "--node", "x") == 1
+    assert "--node x: there is no such Node; give one of node-1, node-2" in capsys.readouterr().err
+    assert main(["plan", "-f", "-", "--cluster", "-"]) == 1
+    assert "standard input (-) is given twice" in capsys.readouterr().err
+    assert main(["plan"]) == 1
+    assert "nothing is given to plan; name files with -f or --cluster" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000 + "]" * 200_000, "- " * 5000, '{"a":' * 100_000])
+def test_what_is_nested_too_deeply_ends_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    (tmp_path / "deep.yaml").write_text(text)
+    assert main(["plan", "-f", str(tmp_path / "deep.yaml")]) == 1
+    assert "deep.yaml: " in capsys.readouterr().err
