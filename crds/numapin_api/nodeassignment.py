@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field
 
 from numapin_api.condition_list import Condition
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.hardware.status import TopologyStatus
+from numapin_api.hardware.status import FreeHugepagesByNode, TopologyStatus
 from numapin_api.schema.cel_rules import rule, rules
 from numapin_api.wire import WireModel, atomic_list, keyed_list
 
@@ -16,7 +16,6 @@ PodUid = Annotated[str, Field(min_length=1, max_length=POD_UID_LENGTH, pattern=P
 NAME_LENGTH: Final = 253
 Name = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH)]
 SomeCpus = Annotated[CpuSet, Field(min_length=1)]
-
 
 MAX_ENTRIES: Final = 2048
 MAX_REFUSED: Final = 1024
@@ -30,10 +29,10 @@ etcd takes a request of 1.5 MiB (1,572,864 bytes) by default. The parts add up t
 - `status.containers`: 235,000 (1,134 entries of 199 bytes with the longest names, or 2,048 of 110
   with short ones, besides their CPUs);
 - `running`: 2,048 UIDs of 67 bytes (137,216);
-- `status.topology`: 128 KiB (131,072);
+- `status.topology`: 128 KiB (131,072); `status.freeHugepages`: 16,000;
 - conditions, pools, metadata: 150,000.
 
-That is 1,521,640. The 250 pods of a kubelet with 5 containers each, 1,250 entries, take 360 kB with
+That is 1,537,640. The 250 pods of a kubelet with 5 containers each, 1,250 entries, take 360 kB with
 names as usual (282 bytes an entry). If every name is as long as Kubernetes allows, there is room
 for 1,056 entries.
 """
@@ -240,6 +239,7 @@ class NodeAssignmentStatus(WireModel):
         default=0, ge=0, description="The metadata.generation that this status was computed from."
     )
     topology: TopologyStatus | None = Field(default=None, description="The hardware of the node.")
+    free_hugepages: FreeHugepagesByNode = ()
     pools: PoolsInForce | None = Field(default=None, description="The pools in force.")
     containers: tuple[ContainerStatus, ...] = Field(
         default=(),

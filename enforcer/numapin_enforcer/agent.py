@@ -141,7 +141,7 @@ class Agent:
         self.reporter.report(result, Kernel(done.tree, done.desired), background)
 
     def _observe_node(self, *, full_resync: bool) -> None:
-        if self.machine.rescan():
+        if self.machine.rescan(pages=full_resync):
             LOG.info("the hardware changed", extra={"online": self.machine.topology.online})
         if full_resync:
             self._conflict = static_policy_conflict(self.kubelet_state_dir)

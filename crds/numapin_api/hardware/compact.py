@@ -10,10 +10,12 @@ from numapin_api.hardware.consistency import check_topology
 from numapin_api.hardware.status import (
     MAX_BYTES,
     MAX_DEVICES,
+    MAX_NODES_WITH_FREE_PAGES,
     MAX_PAGE_SIZES,
     MAX_WARNINGS,
     WARNING_LENGTH,
     CpuGroup,
+    FreeHugepages,
     NumaNodeStatus,
     PciGroup,
     TopologyStatus,
@@ -56,6 +58,14 @@ def compact_topology(topology: Topology) -> TopologyStatus:
         isolated=topology.isolated,
         pci=_pci_groups(devices[:MAX_DEVICES]),
         warnings=_warnings(topology.warnings, len(devices), knows_distances=knows_distances),
+    )
+
+
+def compact_free_hugepages(pages: Mapping[int, Mapping[str, int]]) -> tuple[FreeHugepages, ...]:
+    """Free huge pages by NUMA node and size, of as many NUMA nodes as a status has room for."""
+    return tuple(
+        FreeHugepages(numa_node=node, pages=dict(islice(sizes.items(), MAX_PAGE_SIZES)))
+        for node, sizes in islice(pages.items(), MAX_NODES_WITH_FREE_PAGES)
     )
 
 

@@ -25,6 +25,8 @@ MAX_DEVICES: Final = 1024
 MAX_WARNINGS: Final = 32
 WARNING_LENGTH: Final = 512
 MAX_PAGE_SIZES: Final = 8
+MAX_NODES_WITH_FREE_PAGES: Final = 64
+"""NUMA nodes with huge pages whose free ones are reported; at most some 16 kB."""
 
 _Pages = Annotated[int, Field(ge=0, le=MAX_BYTES)]
 _Distance = Annotated[int, Field(ge=0, le=MAX_GROUP_ID)]
@@ -58,6 +60,26 @@ class NumaNodeStatus(WireModel):
         default=None,
         description="True if the memory belongs to a GPU; it is not assigned to containers.",
     )
+
+
+class FreeHugepages(WireModel):
+    """The huge pages of one NUMA node that the kernel has free."""
+
+    numa_node: int = Field(ge=0, le=MAX_NUMA_NODE, description="The ID of the NUMA node.")
+    pages: dict[str, _Pages] = Field(
+        description="Page size, such as 2Mi, to the number of free pages.",
+        max_length=MAX_PAGE_SIZES,
+    )
+
+
+FreeHugepagesByNode = Annotated[
+    tuple[FreeHugepages, ...],
+    Field(
+        description="The huge pages that the kernel has free, by NUMA node.",
+        max_length=MAX_NODES_WITH_FREE_PAGES,
+        json_schema_extra=atomic_list(),
+    ),
+]
 
 
 class CpuGroup(WireModel):

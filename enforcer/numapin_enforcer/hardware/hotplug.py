@@ -1,10 +1,11 @@
-"""This machine's hardware, discovered again when CPUs or NUMA nodes come or go."""
+"""This machine's hardware, discovered again when CPUs, NUMA nodes or huge pages come or go."""
 
 from pathlib import Path
 from typing import Final
 
 from numapin_api.topology import Topology
 from numapin_enforcer.hardware.discovery import discover
+from numapin_enforcer.hardware.numa import read_free_hugepages, read_hugepages
 from numapin_enforcer.hardware.remarks import Remarks
 from numapin_enforcer.hardware.sysfs_tree import CPU_FOLDER, NODE_FOLDER, SysfsTree
 
@@ -13,7 +14,7 @@ WATCHED: Final = (f"{CPU_FOLDER}/online", f"{NODE_FOLDER}/online", f"{NODE_FOLDE
 
 
 class Machine:
-    """The topology of the host.
+    """The topology of the host, and its free huge pages.
 
     Raises:
         DiscoveryError: no online CPU can be read.
@@ -25,14 +26,32 @@ class Machine:
         self._seen = self._online()
         self.topology: Topology = discover(sysfs, procfs)
 
-    def rescan(self) -> bool:
-        """Discover again if a CPU or NUMA node came or went; returns whether `topology` changed."""
+    def rescan(self, *, pages: bool = False) -> bool:
+        """Discover again if a CPU or NUMA node came or went; returns whether `topology` changed.
+
+        Args:
+            pages: look whether the number of huge pages changed, too.
+        """
         seen = self._online()
-        if seen == self._seen:
+        if seen == self._seen and not (pages and self._pages_changed()):
             return False
         self._seen, before = seen, self.topology
         self.topology = discover(self._sysfs, self._procfs)
         return self.topology != before
+
+    def free_hugepages(self) -> dict[int, dict[str, int]]:
+        """How many huge pages of each size are free now; NUMA nodes without any are left out."""
+        return {
+            node.id: pages
+            for node in self.topology.numa_nodes
+            if not node.on_device and (pages := read_free_hugepages(self._tree, node))
+        }
+
+    def _pages_changed(self) -> bool:
+        return any(
+            read_hugepages(self._tree, node.id) != node.hugepages
+            for node in self.topology.numa_nodes
+        )
 
     def _online(self) -> tuple[str | None, ...]:
         return tuple(map(self._tree.text, WATCHED))

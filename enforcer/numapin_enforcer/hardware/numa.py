@@ -13,6 +13,7 @@ from numapin_api.topology import (
     REMOTE_DISTANCE,
     NumaNode,
     default_distances,
+    page_size_bytes,
     page_size_name,
 )
 from numapin_enforcer.hardware.cpus import CpuFacts
@@ -45,7 +46,7 @@ def read_single_node(sysfs: SysfsTree, procfs: SysfsTree) -> tuple[NumaNode, ...
     memory_bytes = _mem_total(procfs, "meminfo", 0)
     if memory_bytes is None:
         procfs.remarks.add("proc/meminfo has no MemTotal: treated as no memory")
-    pages = _read_hugepages(sysfs, f"kernel/mm/{_HUGEPAGES}", 0)
+    pages = read_hugepages(sysfs, 0)
     return (NumaNode(0, memory_bytes or 0, pages, default_distances(1)[0]),)
 
 
@@ -57,12 +58,45 @@ def read_nodes(sysfs: SysfsTree, procfs: SysfsTree, online: MemSet) -> tuple[Num
         NumaNode(
             node,
             memory_bytes[node],
-            _read_hugepages(sysfs, f"{NODE_FOLDER}/node{{}}/{_HUGEPAGES}", node),
+            read_hugepages(sysfs, node),
             _read_distances(sysfs, node, online),
             on_device=node in on_devices,
         )
         for node in online
     )
+
+
+def read_hugepages(sysfs: SysfsTree, node: int) -> dict[str, int]:
+    """How many huge pages of each size a NUMA node has, free or not."""
+    pages = {}
+    folder = _hugepages_folder(sysfs, node)
+    for name in sysfs.names(folder.replace("{}", str(node))):
+        size = re.fullmatch(r"hugepages-([1-9][0-9]{0,11})kB", name, re.ASCII)
+        if not size:
+            continue
+        count = sysfs.number(f"{folder}/{name}/nr_hugepages", node)
+        if count is not None and count >= 0:
+            pages[page_size_name(int(size[1]) << 10)] = count
+    return pages
+
+
+def read_free_hugepages(sysfs: SysfsTree, node: NumaNode) -> dict[str, int]:
+    """How many huge pages the kernel has free, of the sizes of which the node has any."""
+    sizes = [size for size, count in node.hugepages.items() if count]
+    folder, pages = _hugepages_folder(sysfs, node.id) if sizes else "", {}
+    for size in sizes:
+        name = f"hugepages-{page_size_bytes(size) >> 10}kB/free_hugepages"
+        count = sysfs.number(f"{folder}/{name}", node.id)
+        if count is not None and count >= 0:
+            pages[size] = count
+    return pages
+
+
+def _hugepages_folder(sysfs: SysfsTree, node: int) -> str:
+    """A NUMA node's own folder, or the machine's if the kernel has no NUMA nodes."""
+    of_node = f"{NODE_FOLDER}/node{{}}/{_HUGEPAGES}"
+    is_numa = node or sysfs.names(NODE_FOLDER)
+    return of_node if is_numa else f"kernel/mm/{_HUGEPAGES}"
 
 
 def assign_cpus(sysfs: SysfsTree, online: MemSet, facts: CpuFacts) -> dict[int, int]:
@@ -146,18 +180,6 @@ def _mem_total(tree: SysfsTree, path: str, number: int) -> int | None:
     """MemTotal of a meminfo file in bytes; None if there is no such line."""
     found = _MEM_TOTAL.search(tree.text(path, number) or "")
     return int(found[1]) << 10 if found else None
-
-
-def _read_hugepages(sysfs: SysfsTree, folder: str, number: int) -> dict[str, int]:
-    pages = {}
-    for name in sysfs.names(folder.replace("{}", str(number))):
-        size = re.fullmatch(r"hugepages-([1-9][0-9]{0,11})kB", name, re.ASCII)
-        if not size:
-            continue
-        count = sysfs.number(f"{folder}/{name}/nr_hugepages", number)
-        if count is not None and count >= 0:
-            pages[page_size_name(int(size[1]) << 10)] = count
-    return pages
 
 
 def _read_distances(sysfs: SysfsTree, node: int, online: MemSet) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from numapin_api.conditions import Obstacle, Reason
 from numapin_api.cpuset import CpuSet
-from numapin_api.hardware.compact import compact_topology
+from numapin_api.hardware.compact import compact_free_hugepages, compact_topology
 from numapin_api.hardware.status import TopologyStatus
 from numapin_api.nodeassignment import CgroupStatus, NodeAssignmentStatus, RuntimeStatus
 from numapin_api.topology import Topology
@@ -216,6 +216,7 @@ class StatusReporter:
         return NodeAssignmentStatus(
             observed_generation=self.acceptance.generation,
             topology=self._hardware[1],
+            free_hugepages=compact_free_hugepages(self.machine.free_hugepages()),
             drift_count=self._drifts.total,
             drift_causes=self._drifts.causes,
             cgroup=self._cgroup(),

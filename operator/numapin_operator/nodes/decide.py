@@ -17,8 +17,10 @@ from numapin_operator.placement import (
     PodView,
     PolicyError,
     Waiting,
-    plan_node,
+    free_hugepages,
+    plan_with,
     reservation_mismatch,
+    resolve,
     with_reserved,
 )
 from numapin_operator.policies.status import (
@@ -176,9 +178,9 @@ def _plan_for(
     previous = assignment.spec
     if previous.policy != reference:
         previous = previous.model_copy(update={"refused": ()})
-    plan = plan_node(
-        assignment.topology,
-        with_reserved(policy, assignment.topology, node.system),
+    resolved = resolve(assignment.topology, with_reserved(policy, assignment.topology, node.system))
+    plan = plan_with(
+        replace(resolved, free_hugepages=free_hugepages(assignment.status.free_hugepages)),
         previous,
         sorted(picture.pods, key=lambda pod: (*pod.order, pod.uid)),
         frozenset(assignment.status.running),

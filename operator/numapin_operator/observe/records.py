@@ -29,7 +29,7 @@ Json = Mapping[str, Any]
 CARRIED_METADATA: Final = ("name", "uid", "resourceVersion", "labels", "annotations", "finalizers")
 """The metadata that a replacing write must carry, or it would delete what others set."""
 
-USED_STATUS: Final = ("observedGeneration", "running", "conditions")
+USED_STATUS: Final = ("observedGeneration", "running", "conditions", "freeHugepages")
 """The fields of an enforcer's status that decisions use, besides the topology."""
 
 NO_NODE: Final = {"": ""}

@@ -26,6 +26,7 @@ from numapin_operator.placement.requests import (
 )
 from numapin_operator.placement.reservation import (
     SystemReservation,
+    free_hugepages,
     reservation_mismatch,
     with_reserved,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "SystemReservation",
     "Waiting",
     "amounts",
+    "free_hugepages",
     "plan_node",
     "plan_with",
     "reservation_mismatch",

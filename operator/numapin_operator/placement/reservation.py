@@ -1,11 +1,13 @@
 """What a node keeps back for its system: CPUs and memory that no container is bound to."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
 from numapin_api.cpupolicy import CpuPolicySpec, MemoryPolicy, MemoryReservation
+from numapin_api.hardware.status import FreeHugepages
 from numapin_api.quantity import QuantityError, format_bytes, whole
 from numapin_api.topology import NumaNode, Topology, page_size_bytes
 from numapin_operator.placement.errors import PolicyError
@@ -72,6 +74,20 @@ def reservation_mismatch(policy: CpuPolicySpec, system: SystemReservation) -> st
         f"memory.reserved adds up to {'; '.join(differing)} (capacity less allocatable); make them "
         "equal, or remove memory.reserved"
     )
+
+
+def free_hugepages(reported: Iterable[FreeHugepages]) -> Capacity:
+    """What the kernel has free, in bytes by resource and NUMA node; unreadable sizes are left out.
+
+    An enforcer may report anything.
+    """
+    free: dict[str, dict[int, int]] = {}
+    for numa_node in reported:
+        for name, pages in numa_node.pages.items():
+            with suppress(ValueError):
+                at = free.setdefault(f"{HUGEPAGES_PREFIX}{name}", {})
+                at[numa_node.numa_node] = pages * page_size_bytes(name)
+    return free
 
 
 def bindable_memory(topology: Topology, memory: MemoryPolicy) -> Capacity:

@@ -125,7 +125,7 @@ class World:
             driver_changed=lambda: self.driver_changes.append(True),
         )
         self.reporter = reporter
-        machine = SimpleNamespace(topology=MACHINE, rescan=lambda: False)
+        machine = SimpleNamespace(topology=MACHINE, rescan=lambda **_: False, free_hugepages=dict)
         self.agent = Agent(
             cast("Any", self.assignments),
             Acceptance("n"),

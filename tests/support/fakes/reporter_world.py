@@ -89,7 +89,7 @@ class World:
             acceptance=self.acceptance,
             local_copy=cast("Any", self.copy),
             kubepods=cast("Any", self.kubepods),
-            machine=cast("Any", SimpleNamespace(topology=MACHINE)),
+            machine=cast("Any", SimpleNamespace(topology=MACHINE, free_hugepages=dict)),
             publisher=cast(
                 "Any",
                 SimpleNamespace(

@@ -79,10 +79,12 @@ def enforcer_status(
     topology: Topology | None = None,
     running: Iterable[str] = (),
     conditions: Iterable[Body] | None = None,
+    free_hugepages: Iterable[Body] = (),
 ) -> Body:
     """The status that an enforcer reports; by default everything is in force on 8 CPUs."""
     return {
         "observedGeneration": observed,
+        "freeHugepages": list(free_hugepages),
         "topology": compact_topology(topology or flat_topology()).to_wire(),
         "running": sorted(running),
         "conditions": [condition("Ready")] if conditions is None else list(conditions),

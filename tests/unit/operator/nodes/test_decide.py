@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from numapin_operator.nodes.decide import NodePicture, Write, decide
+from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.observe.records import AssignmentView
 from numapin_operator.policies.status import Phase
 from support.values.operator import (
@@ -16,8 +17,10 @@ from support.values.operator import (
     assignment_view,
     condition,
     enforcer_status,
+    flat_topology,
     node_view,
     picture,
+    pod_body,
     pod_view,
     policy_view,
 )
@@ -190,6 +193,27 @@ def test_reserved_memory_that_differs_from_the_node_s_is_told(kept_back: int, re
     assert outcome is not None
     assert (outcome.phase, outcome.reason) == (Phase.IN_FORCE, reason)
     assert ("the Node keeps back 2 GiB" in outcome.message) == (kept_back > 1 << 30)
+
+
+def with_huge_pages(free: int) -> AssignmentView:
+    """A machine of 8 huge pages of 1 GiB, of which so many are free, and a size nobody knows."""
+    one = replace(flat_topology().numa_nodes[0], memory_bytes=16 << 30, hugepages={"1Gi": 8})
+    topology = replace(flat_topology(), numa_nodes=(one,))
+    pages = [{"numaNode": 0, "pages": {"1Gi": free, "large": 7}}]
+    return assignment_view(EMPTY, enforcer_status(1, topology=topology, free_hugepages=pages))
+
+
+@pytest.mark.parametrize(("free", "reason"), [(2, []), (1, ["NotEnoughMemory"])])
+def test_huge_pages_that_the_kernel_does_not_have_free_are_not_promised(
+    free: int, reason: list[str]
+) -> None:
+    static = policy_view("policy", {"reserved": {"count": 2}, "memory": {"policy": "Static"}})
+    body = pod_body("a")
+    for amounts in body["spec"]["containers"][0]["resources"].values():
+        amounts["hugepages-1Gi"] = "2Gi"
+    spec = decide(picture(with_huge_pages(free), parse_pod(body), policies=(static,))).spec
+    assert spec is not None
+    assert [refusal.reason for refusal in spec.refused] == reason
 
 
 def test_mode_none_releases_the_cgroups_and_keeps_the_assignment() -> None:
