@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 class ConditionType(StrEnum):
     """The three conditions of every CpuPolicy and NodeAssignment.
 
-    Source: kstatus, the convention by which Argo CD and Flux judge health.
+    Source: kstatus, the convention by which Flux judges health.
     """
 
     READY = "Ready"

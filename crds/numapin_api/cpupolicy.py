@@ -31,9 +31,10 @@ class Reserved(WireModel):
     )
     count: Annotated[int, Field(ge=1, le=65535)] | None = Field(
         default=None,
-        description="The number of CPUs to reserve, starting with the lowest, whole cores first. "
-        "Conflicts with cpus. If neither is set, numapin reserves the node's CPU "
-        "capacity minus its allocatable CPU, rounded up, and at least 1.",
+        description="The number of CPUs to reserve: the lowest whole cores first, or with "
+        "options.distributeCPUsAcrossCores one CPU of each core first. Conflicts with cpus. If "
+        "neither is set, numapin reserves the node's CPU capacity minus its allocatable CPU, "
+        "rounded up, and at least 1.",
     )
     strict: bool = Field(
         default=False,
@@ -222,7 +223,8 @@ class CpuPolicySpec(WireModel):
     mode: Literal["Static", "None", "Dynamic"] = Field(
         default="Static",
         description="Static: a container has the same exclusive CPUs as long as it runs. None: "
-        "numapin resets the cpusets that it has set, and changes none. Dynamic: not supported yet.",
+        "every cgroup gets its parent's CPUs again, and numapin changes none. Dynamic: not "
+        "supported yet.",
     )
     reserved: Reserved = Field(
         default_factory=Reserved,

@@ -151,7 +151,8 @@ class NodeAssignmentSpec(WireModel):
     )
     mode: Literal["Static", "None", "Dynamic"] = Field(
         default="Static",
-        description="Static: the spec is enforced. None: cgroups are reset as they were found.",
+        description="Static: the spec is enforced. None: every cgroup gets its parent's "
+        "CPUs, and the CFS limits and NUMA nodes from before are restored.",
     )
     pools: Pools | None = Field(
         default=None, description="The CPUs that are not exclusive to a container."

@@ -17,8 +17,8 @@ containers leave them, and the kernel's answer is reported. When the enforcer en
 every container keeps the CPUs that it has."""
 
 _EPILOG: Final = """\
-Every option can be set in the environment instead: NUMAPIN_ and its name in capitals, such as
-NUMAPIN_CRI_SOCKET; the node's name also as NODE_NAME. An option on the command line wins.
+Every option but --release can be set in the environment instead: NUMAPIN_ and its name in capitals,
+such as NUMAPIN_CRI_SOCKET; the node's name also as NODE_NAME. An option on the command line wins.
 
 In a pod the service account leads to the API server; elsewhere --kubeconfig, KUBECONFIG or
 ~/.kube/config does."""

@@ -45,6 +45,14 @@ def test_release_needs_no_name() -> None:
     assert parse_settings(["--release"], {}).release
 
 
+def test_release_is_a_flag_only_as_the_help_says(capsys: pytest.CaptureFixture[str]) -> None:
+    """A variable that is left over in a pod must not release its node at each start."""
+    assert not parse_settings(NODE, {"NUMAPIN_RELEASE": "1"}).release
+    with pytest.raises(SystemExit):
+        parse_settings(["--help"], {})
+    assert "Every option but --release can be set in the environment" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "environment", "message"),
     [

@@ -32,6 +32,14 @@ def test_memory_of_a_gpu_is_never_capacity() -> None:
     assert resolve(topology, static).capacity == {"memory": {0: 8 * GIB, 1: 0}}
 
 
+@pytest.mark.parametrize(("spread", "reserved"), [(False, "0-1"), (True, "0,2")])
+def test_a_count_reserves_whole_cores_unless_cpus_are_spread(spread: bool, reserved: str) -> None:
+    counted = policy(reserved={"count": 2}, options={"distributeCPUsAcrossCores": spread})
+    pools = plan_node(machine(), counted, None, (), NO_UIDS).spec.pools
+    assert pools is not None
+    assert str(pools.reserved) == reserved
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
