@@ -32,7 +32,7 @@ class Reserved(WireModel):
     count: Annotated[int, Field(ge=1, le=65535)] | None = Field(
         default=None,
         description="The number of CPUs to reserve: the lowest whole cores first, or with "
-        "options.distributeCPUsAcrossCores one CPU of each core first. Conflicts with cpus. If "
+        "options.distributeCPUsAcrossCores the CPUs with the lowest ids. Conflicts with cpus. If "
         "neither is set, numapin reserves the node's CPU capacity minus its allocatable CPU, "
         "rounded up, and at least 1.",
     )

@@ -32,10 +32,14 @@ def test_memory_of_a_gpu_is_never_capacity() -> None:
     assert resolve(topology, static).capacity == {"memory": {0: 8 * GIB, 1: 0}}
 
 
-@pytest.mark.parametrize(("spread", "reserved"), [(False, "0-1"), (True, "0,2")])
+@pytest.mark.parametrize(("spread", "reserved"), [(False, "0,4"), (True, "0-1")])
 def test_a_count_reserves_whole_cores_unless_cpus_are_spread(spread: bool, reserved: str) -> None:
+    topology = Topology(
+        cpus=tuple(Cpu(cpu, cpu % 4, 0, -1, 0) for cpu in range(8)),
+        numa_nodes=(NumaNode(0, 8 * GIB),),
+    )
     counted = policy(reserved={"count": 2}, options={"distributeCPUsAcrossCores": spread})
-    pools = plan_node(machine(), counted, None, (), NO_UIDS).spec.pools
+    pools = plan_node(topology, counted, None, (), NO_UIDS).spec.pools
     assert pools is not None
     assert str(pools.reserved) == reserved
 
