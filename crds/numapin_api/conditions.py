@@ -109,6 +109,10 @@ class Reason(StrEnum):
         "CPUsWithheld",
         "The kernel gives a cgroup other CPUs than were written to it.",
     )
+    MEMORY_WITHHELD = (
+        "MemoryWithheld",
+        "The kernel gives a container other NUMA nodes than were written to its cgroup.",
+    )
     CPUS_SHARED = "CPUsShared", "Another container may use the CPUs of an exclusive container."
     CPUS_OFFLINE = "CPUsOffline", "The CPUs of an exclusive container are offline."
     PROCESSES_ELSEWHERE = (

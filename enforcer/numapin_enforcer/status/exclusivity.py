@@ -1,4 +1,4 @@
-"""Why a container of the spec is not exclusive, by what the kernel answers. Does no I/O."""
+"""Why a container does not have what its spec promises, by what the kernel answers. Does no I/O."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -164,6 +164,18 @@ def withheld(tree: Tree, wanted: Mapping[str, Desired]) -> tuple[Lack, ...]:
         for path, found in tree.cgroups.items()
         if path != tree.root and found.effective_cpus != wanted[path].cpus
     )
+
+
+def unbound(found: Cgroup, want: Desired) -> Lack | None:
+    """Why a container's memory is not on the NUMA nodes of the spec; None if it is, or is free."""
+    one = want.container
+    if one is None or not one.mems or found.effective_mems == want.mems:
+        return None
+    why = f"has NUMA node {found.effective_mems} instead of {want.mems}"
+    if found.mems != want.mems:
+        return Lack(_name(one), Reason.APPLYING, f"{why} so far")
+    why += f": give {want.mems} to the parents of cgroup {found.path} (cpuset.mems)"
+    return Lack(_name(one), Reason.MEMORY_WITHHELD, why)
 
 
 def stray(one: AssignedContainer) -> Lack:

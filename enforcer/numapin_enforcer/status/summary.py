@@ -23,6 +23,7 @@ from numapin_enforcer.status.exclusivity import (
     Exclusivity,
     Lack,
     stray,
+    unbound,
     withheld,
 )
 
@@ -31,7 +32,8 @@ from numapin_enforcer.status.exclusivity import (
 class InForce:
     """One container of the spec as the kernel has it.
 
-    `lack` says why it is not exclusive although the spec says so; None if nothing is missing.
+    `lack` says why it is not exclusive although the spec says so, and `unbound` why its memory is
+    not where the spec says; None if nothing is missing.
     """
 
     path: str
@@ -39,6 +41,7 @@ class InForce:
     cpus: CpuSet
     mems: MemSet
     lack: Lack | None
+    unbound: Lack | None
 
     @property
     def exclusive(self) -> bool:
@@ -52,7 +55,14 @@ def in_force(
     """Every container of the spec that has a cgroup, with the sets read back from the kernel."""
     exclusivity = Exclusivity(tree, wanted, evidence)
     return tuple(
-        InForce(path, container, found.effective_cpus, found.effective_mems, exclusivity.lack(path))
+        InForce(
+            path,
+            container,
+            found.effective_cpus,
+            found.effective_mems,
+            exclusivity.lack(path),
+            unbound(found, wanted[path]),
+        )
         for path, found in tree.cgroups.items()
         if (container := wanted[path].container)
         and wanted[tree.parents.get(path, path)].container is None
@@ -120,8 +130,9 @@ def summarize(
 def _lacks(
     spec: NodeAssignmentSpec, found: Mapping[tuple[str, str], InForce], evidence: Evidence
 ) -> Iterator[Lack]:
-    """Why containers of the spec are not exclusive: those with a cgroup, then those without."""
-    yield from (one.lack for one in found.values() if one.lack is not None)
+    """What containers of the spec lack: those with a cgroup, then those without."""
+    lacks = (lack for one in found.values() for lack in (one.lack, one.unbound))
+    yield from (lack for lack in lacks if lack is not None)
     for one in spec.containers:
         key = (one.pod_uid, one.container)
         if one.exclusive and key in evidence.strays and key not in found:

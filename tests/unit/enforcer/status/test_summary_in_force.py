@@ -62,3 +62,35 @@ def test_a_container_is_not_exclusive_while_its_cpus_may_be_given_to_another() -
             observed(), WANTED, Evidence(stale_cpus={path: CpuSet.parse(cpus)})
         )
         assert found_in_force.exclusive is exclusive, path
+
+
+@pytest.mark.parametrize(
+    ("bound", "asked", "effective", "said"),
+    [
+        (True, "1", "1", None),
+        (False, "0", "0", None),
+        (True, "0", "0", ("Applying", "container d/p/c has NUMA node 0 instead of 1 so far")),
+        (True, "0-1", "0-1", ("Applying", "container d/p/c has NUMA node 0-1 instead of 1 so far")),
+        (
+            True,
+            "1",
+            "0",
+            (
+                "MemoryWithheld",
+                "container d/p/c has NUMA node 0 instead of 1: "
+                "give 1 to the parents of cgroup k/pod/own (cpuset.mems)",
+            ),
+        ),
+    ],
+)
+def test_memory_on_other_numa_nodes_is_lacking(
+    bound: bool, asked: str, effective: str, said: tuple[str, str] | None
+) -> None:
+    container = EXCLUSIVE.model_copy(update={"mems": MemSet([1]) if bound else MemSet()})
+    wanted = WANTED | {"k/pod/own": Desired(CpuSet([2, 3]), MemSet([1]), container, exclusive=True)}
+    cpus = CpuSet([2, 3])
+    own = Cgroup("k/pod/own", cpus, MemSet.parse(asked), cpus, MemSet.parse(effective))
+    (found,) = in_force(observed().with_changes({own.path: own}), wanted)
+    assert found.exclusive
+    lack = found.unbound
+    assert said == (lack and (str(lack.reason), str(lack)))
