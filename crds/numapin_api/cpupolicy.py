@@ -244,6 +244,13 @@ class CpuPolicySpec(WireModel):
     pods: PodSelection = Field(
         default_factory=PodSelection, description="The pods that may get exclusive CPUs."
     )
+    isolated_cpus: Literal["Ignore", "ExclusiveOnly"] = Field(
+        default="Ignore",
+        alias="isolatedCPUs",
+        description="Ignore: CPUs that the kernel isolates (isolcpus) are like any other, as for "
+        "the kubelet. ExclusiveOnly: exclusive containers get them first, and nothing else runs "
+        "on them.",
+    )
     cpu_quota: Literal["Unlimited", "Keep"] = Field(
         default="Unlimited",
         description="Unlimited: containers with exclusive CPUs, and their pods, have no CFS quota, "

@@ -20,7 +20,9 @@ class Node:
 
     def __init__(self, policy: NodePolicy) -> None:
         self.policy = policy
-        self.cpus = CpuPool(policy.all_shared, policy.reserved, policy.reserved_cores)
+        self.cpus = CpuPool(
+            policy.all_shared, policy.reserved, policy.reserved_cores, policy.exclusive_only
+        )
         self.memory: MemoryTables | None = None
         if policy.binds_memory:
             numa_nodes = (numa_node.id for numa_node in policy.topology.numa_nodes)
@@ -51,7 +53,7 @@ class Node:
         if allocation is None:
             return
         blindly = self.policy.quirks.shares_released_cpus_blindly
-        cpus = allocation.cpus if blindly else allocation.cpus & self.policy.all_shared
+        cpus = allocation.cpus if blindly else allocation.cpus & self.policy.given_out
         self.cpus.release(cpus)
         if self.memory is not None:
             self.memory.release(allocation.memory)

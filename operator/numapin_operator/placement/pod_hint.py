@@ -4,8 +4,8 @@ from typing import Final
 
 from numapin_api.quantity import format_bytes, plural
 from numapin_operator.placement.cpumanager.pod_cpus import PodCpus
-from numapin_operator.placement.errors import PlacementError, TopologyAffinityError
-from numapin_operator.placement.masks import NO_CPUS, NO_NUMA_NODES, CpuMask, NumaMask, members
+from numapin_operator.placement.errors import TopologyAffinityError
+from numapin_operator.placement.masks import NO_CPUS, NO_NUMA_NODES, NumaMask, members
 from numapin_operator.placement.memorymanager.binder import MemoryBinder
 from numapin_operator.placement.policy import NodePolicy
 from numapin_operator.placement.requests import Amounts
@@ -70,18 +70,12 @@ class HintFinder:
             numa_node: free & self._policy.cpu_groups.numa_nodes.get(numa_node, NO_CPUS)
             for numa_node in members(found.singles if found else NO_NUMA_NODES)
         }
-        fitting = [numa_node for numa_node, cpus in there.items() if self._can_take(cpus, count)]
+        can_take = self._policy.cpu_taker.can_take
+        fitting = [numa_node for numa_node, cpus in there.items() if can_take(cpus, count)]
         if not fitting:
             return None
         best = min(fitting, key=lambda numa_node: (there[numa_node].bit_count(), numa_node))
         return NumaMask(1 << best)
-
-    def _can_take(self, free: CpuMask, count: int) -> bool:
-        try:
-            self._policy.cpu_taker.take(free, count)
-        except PlacementError:
-            return False
-        return True
 
     def _cpu_hints(self, count: int) -> CpuHints | Impossible | None:
         if not count:

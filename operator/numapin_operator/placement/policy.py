@@ -11,7 +11,7 @@ from numapin_operator.placement.cpumanager.packed import Packing
 from numapin_operator.placement.cpumanager.take import CpuTaker, Method
 from numapin_operator.placement.errors import NotEnoughCpusError, PolicyError
 from numapin_operator.placement.kubelet_quirks import NO_QUIRKS, KubeletQuirks
-from numapin_operator.placement.masks import CpuMask, numa_mask
+from numapin_operator.placement.masks import NO_CPUS, CpuMask, numa_mask
 from numapin_operator.placement.requests import Capacity
 from numapin_operator.placement.reservation import bindable_memory
 from numapin_operator.placement.topologymanager.merge import HintMerger
@@ -34,6 +34,7 @@ class NodePolicy:
         spec: the policy.
         reserved: CPUs that are never given out.
         reserved_cores: CPUs of cores that have a reserved CPU.
+        isolated: CPUs that are not shared because the kernel isolates them.
         capacity: memory that can be bound; empty if the policy leaves memory alone.
         hint_merger: how NUMA nodes are chosen.
         cpu_taker: how CPUs are chosen.
@@ -46,6 +47,7 @@ class NodePolicy:
     spec: CpuPolicySpec
     reserved: CpuMask
     reserved_cores: CpuMask
+    isolated: CpuMask
     capacity: Capacity
     hint_merger: HintMerger
     cpu_taker: CpuTaker
@@ -55,8 +57,18 @@ class NodePolicy:
     @property
     def all_shared(self) -> CpuMask:
         """The shared pool of a node on which nothing is placed."""
-        strict = self.spec.reserved.strict
-        return self.cpu_groups.cpus & ~self.reserved if strict else self.cpu_groups.cpus
+        unreserved = self.reserved if self.spec.reserved.strict else NO_CPUS
+        return self.cpu_groups.cpus & ~unreserved & ~self.isolated
+
+    @property
+    def exclusive_only(self) -> CpuMask:
+        """CPUs that exclusive containers alone may use."""
+        return self.isolated & ~self.reserved
+
+    @property
+    def given_out(self) -> CpuMask:
+        """Every CPU that is shared or given out."""
+        return self.all_shared | self.exclusive_only
 
     @property
     def binds_memory(self) -> bool:
@@ -78,8 +90,9 @@ def resolve(
     cpu_groups = cpu_groups_of(topology)
     _check_options(spec, cpu_groups)
     taker = _cpu_taker(cpu_groups, spec.options, quirks)
-    reserved = _reserved(spec, taker)
-    leaves_none = spec.reserved.strict and reserved == cpu_groups.cpus
+    isolated = _isolated(topology, spec)
+    reserved = _reserved(spec, taker, isolated)
+    leaves_none = spec.reserved.strict and not cpu_groups.cpus & ~reserved & ~isolated
     if leaves_none and not quirks.empties_shared_pool:
         raise PolicyError("reserved", "leaves no CPU for the shared pool; reserve fewer CPUs")
     return NodePolicy(
@@ -87,6 +100,7 @@ def resolve(
         cpu_groups=cpu_groups,
         spec=spec,
         reserved=reserved,
+        isolated=isolated,
         reserved_cores=cpu_groups.with_siblings(reserved),
         capacity=bindable_memory(topology, spec.memory),
         hint_merger=_hint_merger(topology, spec),
@@ -132,11 +146,24 @@ def _check_options(spec: CpuPolicySpec, cpu_groups: CpuGroups) -> None:
             )
 
 
-def _reserved(spec: CpuPolicySpec, taker: CpuTaker) -> CpuMask:
+def _isolated(topology: Topology, spec: CpuPolicySpec) -> CpuMask:
+    if spec.isolated_cpus == "Ignore":
+        return NO_CPUS
+    isolated = topology.isolated & topology.online
+    if isolated == topology.online:
+        raise PolicyError(
+            "isolatedCPUs",
+            f"the kernel isolates every CPU of this machine ({isolated}), and none is left for the "
+            "shared pool; isolate fewer CPUs (isolcpus), or set Ignore",
+        )
+    return CpuMask(isolated.mask)
+
+
+def _reserved(spec: CpuPolicySpec, taker: CpuTaker, isolated: CpuMask) -> CpuMask:
     online = taker.cpu_groups.cpus
     if spec.reserved.cpus is None:
         try:
-            return taker.take(online, spec.reserved.count or 1)
+            return taker.take(online & ~isolated, spec.reserved.count or 1)
         except NotEnoughCpusError as refused:
             raise PolicyError("reserved.count", f"{refused}; reserve fewer CPUs") from refused
     reserved = CpuMask(spec.reserved.cpus.mask)

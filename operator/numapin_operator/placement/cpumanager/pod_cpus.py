@@ -60,11 +60,31 @@ class PodCpus:
         """Return whatever was taken."""
         self._pool.release(self._claimed)
 
+    def _choose(self, free: CpuMask, count: int, numa_nodes: NumaMask | None) -> CpuMask:
+        """CPUs that are never shared if they suffice, else others, else the former and others.
+
+        The kernel does not balance the threads of a container between the two kinds.
+        """
+        never_shared = free & self._pool.exclusive_only
+        if not never_shared:
+            return self._taker.take_near(free, count, numa_nodes)
+        others = free & ~never_shared
+        if self._taker.can_take(never_shared, count, numa_nodes):
+            return self._taker.take_near(never_shared, count, numa_nodes)
+        empties = others.bit_count() == count and not self._pool.shared & ~others
+        if self._taker.can_take(others, count, numa_nodes) and not empties:
+            return self._taker.take_near(others, count, numa_nodes)
+        first = self._taker.near(never_shared, numa_nodes)
+        rest = count - first.bit_count()
+        if rest <= 0:  # cores of several sizes: what is never shared has none that add up
+            return self._taker.take_near(free, count, numa_nodes)
+        return first | self._taker.take_near(free & ~first, rest, numa_nodes)
+
     def _take(self, free: CpuMask, count: int, numa_nodes: NumaMask | None) -> CpuMask:
         if count > free.bit_count() and not self._quirks.counts_free_cpus_last:
             listed = f": {CpuSet.from_mask(free)}" if free else ""
             raise NotEnoughCpusError(count, free.bit_count(), listed)
-        cpus = self._taker.take_near(free, count, numa_nodes)
+        cpus = self._choose(free, count, numa_nodes)
         if not self._pool.shared & ~cpus and not self._quirks.empties_shared_pool:
             raise SharedPoolEmptyError(
                 f"giving away {CpuSet.from_mask(cpus)} would leave no CPU in the shared pool"

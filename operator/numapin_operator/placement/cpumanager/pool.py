@@ -1,36 +1,46 @@
 """The CPUs of one node that no container has to itself."""
 
-from numapin_operator.placement.masks import CpuMask
+from numapin_operator.placement.masks import NO_CPUS, CpuMask
 
 
 class CpuPool:
-    """The shared pool while pods are placed.
+    """The shared pool while pods are placed, and CPUs that serve exclusive containers alone.
 
     Args:
         shared: the CPUs that nothing holds exclusively.
         reserved: CPUs that are never given out.
         reserved_cores: CPUs of cores that have a reserved CPU.
+        exclusive_only: CPUs that are never shared; none of them is in `shared`.
     """
 
-    __slots__ = ("_reserved", "_reserved_cores", "shared")
+    __slots__ = ("_exclusive_free", "_reserved", "_reserved_cores", "exclusive_only", "shared")
 
-    def __init__(self, shared: CpuMask, reserved: CpuMask, reserved_cores: CpuMask) -> None:
+    def __init__(
+        self,
+        shared: CpuMask,
+        reserved: CpuMask,
+        reserved_cores: CpuMask,
+        exclusive_only: CpuMask = NO_CPUS,
+    ) -> None:
         self.shared, self._reserved, self._reserved_cores = shared, reserved, reserved_cores
+        self.exclusive_only = self._exclusive_free = exclusive_only
 
     @property
     def free(self) -> CpuMask:
-        """CPUs that may be given out: shared and not reserved."""
-        return self.shared & ~self._reserved
+        """CPUs that may be given out: in use by no exclusive container and not reserved."""
+        return (self.shared | self._exclusive_free) & ~self._reserved
 
     @property
     def free_whole_cores(self) -> CpuMask:
         """Free CPUs of cores without a reserved CPU."""
-        return self.shared & ~self._reserved_cores
+        return (self.shared | self._exclusive_free) & ~self._reserved_cores
 
     def claim(self, cpus: CpuMask) -> None:
-        """Take CPUs out of the shared pool."""
+        """Take CPUs out of the pool."""
         self.shared &= ~cpus
+        self._exclusive_free &= ~cpus
 
     def release(self, cpus: CpuMask) -> None:
-        """Return CPUs to the shared pool."""
-        self.shared |= cpus
+        """Return CPUs to where they were taken from."""
+        self.shared |= cpus & ~self.exclusive_only
+        self._exclusive_free |= cpus & self.exclusive_only

@@ -8,7 +8,7 @@ from numapin_operator.placement.cpumanager.distributed import take_distributed
 from numapin_operator.placement.cpumanager.packed import Packing, take_packed
 from numapin_operator.placement.cpumanager.pool import CpuPool
 from numapin_operator.placement.cpumanager.whole_cores import take_whole_cores
-from numapin_operator.placement.errors import SmtAlignmentError
+from numapin_operator.placement.errors import PlacementError, SmtAlignmentError
 from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask
 
 
@@ -59,6 +59,19 @@ class CpuTaker:
         taken = self.take(near, min(count, near.bit_count()))
         rest = count - taken.bit_count()
         return taken | self.take(free & ~taken, rest) if rest > 0 else taken
+
+    def can_take(self, free: CpuMask, count: int, numa_nodes: NumaMask | None = None) -> bool:
+        """Whether the free CPUs suffice, those of the NUMA nodes alone if any are given."""
+        try:
+            self.take(self.near(free, numa_nodes), count)
+        except PlacementError:
+            return False
+        return True
+
+    def near(self, free: CpuMask, numa_nodes: NumaMask | None) -> CpuMask:
+        """The free CPUs of NUMA nodes, None for all; whole cores alone if the policy says so."""
+        near = free if numa_nodes is None else free & self._near(numa_nodes)
+        return self.cpu_groups.whole_cores(near) if self.whole_cores_only else near
 
     def check_whole_cores(self, pool: CpuPool, count: int) -> None:
         """Refuse a count that free whole cores cannot give; nothing happens if parts of cores do.
