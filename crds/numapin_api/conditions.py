@@ -60,6 +60,14 @@ class Reason(StrEnum):
         "Running containers still use CPUs or memory that the policy or another pod needs.",
     )
 
+    # Nodes that are counted apart: the policy does not wait for them.
+    NODE_NOT_READY = "NodeNotReady", "The Node is not Ready; it is not waited for."
+    NOT_LINUX = "NotLinux", "The node does not run Linux; no enforcer can run there."
+    NO_ENFORCER = (
+        "NoEnforcer",
+        "No enforcer has reported on the node's assignment for 5 minutes; it is not waited for.",
+    )
+
     # What a CpuPolicy needs.
     NO_NODES_SELECTED = "NoNodesSelected", "No node has the labels of nodeSelector."
     OVERRULED = "Overruled", "Other policies take precedence on every node that this one selects."

@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field
 from numapin_api.condition_list import Condition
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.hardware.status import FreeHugepagesByNode, TopologyStatus
+from numapin_api.nodeplatform import CgroupStatus, RuntimeStatus
 from numapin_api.schema.cel_rules import rule, rules
 from numapin_api.wire import WireModel, atomic_list, keyed_list
 
@@ -50,6 +51,12 @@ class PolicyRef(WireModel):
         ge=0,
         description="The metadata.generation of the CpuPolicy for which this spec was last "
         "written; a later one that leads to the same spec does not change it.",
+    )
+    since: Annotated[int, Field(ge=1)] | None = Field(
+        default=None,
+        description="The metadata.generation of this NodeAssignment in which the settings of the "
+        "policy were first written. The enforcer has accepted them once "
+        "status.observedGeneration is not lower; later generations differ in containers only.",
     )
 
 
@@ -219,20 +226,6 @@ class ContainerStatus(WireModel):
     )
 
 
-class CgroupStatus(WireModel):
-    """The cgroup version and driver of the node."""
-
-    version: Literal[1, 2] = Field(description="The cgroup version: 1 or 2.")
-    driver: Literal["cgroupfs", "systemd"] = Field(description="The kubelet's cgroup driver.")
-
-
-class RuntimeStatus(WireModel):
-    """The container runtime of the node."""
-
-    name: str = Field(description="The name of the runtime, such as containerd.", max_length=128)
-    version: str = Field(description="The version of the runtime.", max_length=128)
-
-
 class NodeAssignmentStatus(WireModel):
     """The state of the node, read from the kernel; written only by the node's enforcer."""
 
@@ -253,6 +246,9 @@ class NodeAssignmentStatus(WireModel):
         description="The UIDs of the pods that have a container cgroup on the node.",
         max_length=2048,
         json_schema_extra=atomic_list(),
+    )
+    refused: int = Field(
+        default=0, ge=0, description="The number of pods that spec refuses CPUs or memory."
     )
     drift_count: int = Field(
         default=0, ge=0, description="Cpuset changes by others that were reverted."

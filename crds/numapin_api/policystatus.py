@@ -41,12 +41,23 @@ class CpuPolicyStatus(WireModel):
     nodes_in_force: int = Field(
         default=0,
         ge=0,
-        description="The number of nodes whose enforcer reports the policy in force.",
+        description="The number of nodes whose enforcer has accepted this generation.",
     )
     nodes_stalled: int = Field(
         default=0,
         ge=0,
         description="The number of nodes on which the policy cannot be put in force without help.",
+    )
+    nodes_not_served: int = Field(
+        default=0,
+        ge=0,
+        description="The number of nodes that are not waited for: NotReady, not Linux, or without "
+        "an enforcer. They are part of nodesSelected, and of no other number.",
+    )
+    refused: int = Field(
+        default=0,
+        ge=0,
+        description="The number of pods that were refused CPUs or memory on the nodes.",
     )
     stalled: tuple[StalledNode, ...] = Field(
         default=(),

@@ -7,7 +7,8 @@ from typing import Final
 
 from numapin_api.conditions import Obstacle
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import NodeAssignmentSpec, RuntimeStatus
+from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.nodeplatform import RuntimeStatus
 from numapin_enforcer.cfs_quota.plan import NO_OTHERS, cgroups_without_limit, other_containers
 from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
 from numapin_enforcer.cgroups.kubepods import PodTree

@@ -73,7 +73,7 @@ class Application:
         events = RefusalEvents(cluster)
         evictor = Evictor(cluster, self._state, events, leadership.leading)
         self._outputs = Outputs(statuses, events, evictor)
-        self._controller = Controller(cluster, self._state, self._queue, self._outputs)
+        self._controller = Controller(cluster, self._state, self._queue, self._outputs, self._clock)
         self._informers = build_informers(api, self._state)
         self._lists = ListComparison(self._compare_policies)
         self._inbox = Inbox()
@@ -154,6 +154,7 @@ class Application:
                 tasks.create_task(
                     self._controller.work(self._leadership.leading), name=f"worker {number}"
                 )
+            tasks.create_task(self._controller.patience.run(), name="waiting for enforcers")
             tasks.create_task(self._outputs.statuses.run(), name="policy statuses")
             tasks.create_task(self._outputs.events.run(), name="refusal events")
             tasks.create_task(self._outputs.evictor.run(), name="eviction")

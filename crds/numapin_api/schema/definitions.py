@@ -144,12 +144,20 @@ _POLICY_COLUMNS: Final = [
         "The number of nodes on which the policy cannot be put in force.",
         kind="integer",
     ),
+    _column("Refused", ".status.refused", "The number of refused pods.", kind="integer"),
     _column(
         "Ready",
         _condition("Ready", "status"),
         "Whether the policy is in force on every node that it governs.",
     ),
     _AGE,
+    _column(
+        "Not Served",
+        ".status.nodesNotServed",
+        "The number of nodes that are not waited for.",
+        kind="integer",
+        wide=True,
+    ),
     _column("Topology", ".spec.topology.policy", "How resources are aligned.", wide=True),
     _column("Memory", ".spec.memory.policy", "How memory is bound.", wide=True),
     _column(
@@ -165,6 +173,7 @@ _ASSIGNMENT_COLUMNS: Final = [
     ),
     _column("Shared", ".status.pools.shared", "CPUs of all other containers."),
     _column("Reserved", ".status.pools.reserved", "CPUs that are never assigned exclusively."),
+    _column("Refused", ".status.refused", "The number of refused pods.", kind="integer"),
     _column(
         "Drift",
         ".status.driftCount",

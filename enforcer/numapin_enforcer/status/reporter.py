@@ -9,7 +9,8 @@ from numapin_api.conditions import Obstacle, Reason
 from numapin_api.cpuset import CpuSet
 from numapin_api.hardware.compact import compact_free_hugepages, compact_topology
 from numapin_api.hardware.status import TopologyStatus
-from numapin_api.nodeassignment import CgroupStatus, NodeAssignmentStatus, RuntimeStatus
+from numapin_api.nodeassignment import NodeAssignmentStatus
+from numapin_api.nodeplatform import CgroupStatus, RuntimeStatus
 from numapin_api.topology import Topology
 from numapin_client.events import WARNING, Event
 from numapin_daemon.clock import Clock, SystemClock

@@ -84,12 +84,18 @@ def build_report(scene: Scene) -> Report:
             "pools": summary.pools,
             "containers": summary.containers,
             "running": summary.running,
+            "refused": _refused(scene.spec),
         }
     )
     stalled, working = _first(scene.stalled), _first((*scene.working, *_unsaved(summary)))
     fine = "; ".join(filter(None, (_fine(scene.spec, summary), scene.note)))
     verdicts = judge(stalled, working, fine)
     return Report(content, verdicts, blind=scene.summary is None)
+
+
+def _refused(spec: NodeAssignmentSpec | None) -> int:
+    """How many pods are refused, with those that the spec has no room for."""
+    return len(spec.refused) + (spec.refused_omitted or 0) if spec else 0
 
 
 def _unsaved(summary: Summary) -> list[Obstacle]:

@@ -14,11 +14,13 @@ from numapin_client.errors import (
     InvalidError,
     NotFoundError,
 )
+from numapin_daemon.clock import Clock, SystemClock
 from numapin_operator.api_server import Cluster
 from numapin_operator.nodes.absence import Absences, BehindError
 from numapin_operator.nodes.decide import Decision, NodePicture, Write, decide
 from numapin_operator.nodes.evictable import consequence
 from numapin_operator.nodes.eviction import Evictor
+from numapin_operator.nodes.patience import Patience
 from numapin_operator.nodes.picture import picture_of, pods_on
 from numapin_operator.nodes.refusal_events import RefusalEvents, fresh_refusals
 from numapin_operator.nodes.workqueue import WorkQueue
@@ -60,11 +62,17 @@ class Controller:
     """Plans and writes, one node at a time for each worker."""
 
     def __init__(
-        self, cluster: Cluster, state: ClusterState, queue: WorkQueue, outputs: Outputs
+        self,
+        cluster: Cluster,
+        state: ClusterState,
+        queue: WorkQueue,
+        outputs: Outputs,
+        clock: Clock | None = None,
     ) -> None:
         self._cluster, self._state = cluster, state
         self._queue, self._outputs = queue, outputs
         self._absences = Absences(cluster, state)
+        self.patience = Patience(queue.add, clock or SystemClock())
         self._defects: dict[str, str] = {}
 
     async def work(self, leading: asyncio.Event) -> None:
@@ -134,7 +142,8 @@ class Controller:
                 self._stall(name, error.reason, str(error))
                 raise
             else:
-                self._outputs.statuses.set_outcome(name, decision.outcome)
+                outcome = self.patience.judge(name, decision.outcome)
+                self._outputs.statuses.set_outcome(name, outcome)
                 self._outputs.evictor.offer(name)
                 if late:
                     raise BehindError(f"Pod {pod.namespace}/{pod.name}" for pod in late)

@@ -26,6 +26,7 @@ from numapin_operator.placement import (
 from numapin_operator.policies.status import (
     NodeOutcome,
     judge_enforcer,
+    not_served,
     policy_fault,
     remarked,
     stalled,
@@ -129,7 +130,7 @@ def _govern(picture: NodePicture, node: NodeView, governing: PolicyView) -> Deci
         outcome = stalled(governing, picture.name, Reason.IMPOSSIBLE_ON_NODE, str(error))
         return Decision(Write.NOTHING, outcome=outcome)
     assignment = picture.assignment
-    outcome = _outcome(picture, governing, plan)
+    outcome = _counted(_outcome(picture, node, governing, plan), plan)
     if assignment is None:
         return Decision(Write.CREATE, plan.spec, outcome)
     if assignment.deleting:
@@ -144,12 +145,41 @@ def _plan(picture: NodePicture, node: NodeView, governing: PolicyView) -> Plan:
 
     Pods that an older generation of the policy refused are tried again.
     """
+    before = picture.assignment
     plan = _plan_for(
         picture, node, governing, PolicyRef(name=governing.name, generation=governing.generation)
     )
-    if picture.assignment is not None and _is_settled(picture.assignment.spec, plan.spec):
-        return replace(plan, spec=picture.assignment.spec)
-    return plan
+    if before is not None and _is_settled(before.spec, plan.spec):
+        return replace(plan, spec=before.spec)
+    return replace(plan, spec=_with_since(before, plan.spec))
+
+
+def _with_since(before: AssignmentView | None, planned: NodeAssignmentSpec) -> NodeAssignmentSpec:
+    """The spec with the generation of the NodeAssignment from which its settings are written.
+
+    The API server counts each change of a spec, and the write is refused if another one came
+    first, so the next generation is known.
+    """
+    if before is None:
+        since: int | None = 1
+    elif _settings(before.spec) == _settings(planned):
+        since = before.spec.policy.since if before.spec.policy else None
+    else:
+        since = before.generation + 1
+    reference = planned.policy.model_copy(update={"since": since}) if planned.policy else None
+    return planned.model_copy(update={"policy": reference})
+
+
+def _settings(spec: NodeAssignmentSpec) -> tuple[object, ...]:
+    """What the policy says about the node, without what pods add."""
+    policy = (spec.policy.name, spec.policy.generation) if spec.policy else None
+    return (
+        policy,
+        spec.mode,
+        spec.pools.reserved if spec.pools else None,
+        spec.cpu_quota,
+        spec.isolation,
+    )
 
 
 def _is_settled(written: NodeAssignmentSpec, planned: NodeAssignmentSpec) -> bool:
@@ -176,7 +206,7 @@ def _plan_for(
             return Plan(previous)
         return Plan(NodeAssignmentSpec(policy=reference, mode=policy.mode))
     previous = assignment.spec
-    if previous.policy != reference:
+    if not _same_generation(previous.policy, reference):
         previous = previous.model_copy(update={"refused": ()})
     resolved = resolve(assignment.topology, with_reserved(policy, assignment.topology, node.system))
     plan = plan_with(
@@ -188,13 +218,26 @@ def _plan_for(
     return replace(plan, spec=plan.spec.model_copy(update={"policy": reference}))
 
 
-def _outcome(picture: NodePicture, governing: PolicyView, plan: Plan) -> NodeOutcome:
+def _same_generation(one: PolicyRef | None, other: PolicyRef) -> bool:
+    return one is not None and (one.name, one.generation) == (other.name, other.generation)
+
+
+def _counted(outcome: NodeOutcome, plan: Plan) -> NodeOutcome:
+    refused = len(plan.spec.refused) + (plan.spec.refused_omitted or 0)
+    return replace(outcome, refused=refused) if refused else outcome
+
+
+def _outcome(
+    picture: NodePicture, node: NodeView, governing: PolicyView, plan: Plan
+) -> NodeOutcome:
     """The outcome of the policy on this node, once `plan` is written."""
     name, assignment = picture.name, picture.assignment
+    if node.not_served is not None:
+        return not_served(governing, name, node.not_served, "")
     if governing.spec.mode != "None" and (assignment is None or assignment.topology is None):
         message = "the enforcer has not reported the hardware yet"
         return waiting(governing, name, Reason.WAITING_FOR_TOPOLOGY, message)
-    if assignment is None or assignment.spec != plan.spec:
+    if assignment is None or assignment.spec.policy != plan.spec.policy:
         message = "the enforcer has not reported on the newest assignment yet"
         return waiting(governing, name, Reason.WAITING_FOR_ENFORCER, message)
     outcome = judge_enforcer(governing, assignment)
@@ -202,11 +245,8 @@ def _outcome(picture: NodePicture, governing: PolicyView, plan: Plan) -> NodeOut
         return waiting(
             governing, name, Reason.WAITING_FOR_CONTAINERS, _still_reserved(plan.waiting)
         )
-    if plan.queued and outcome.reason == Reason.IN_FORCE:
-        message = f"terminating pods still use the CPUs assigned to {_first_names(plan.queued)}"
-        return waiting(governing, name, Reason.WAITING_FOR_CONTAINERS, message)
-    if outcome.reason == Reason.IN_FORCE and picture.node is not None:
-        return remarked(outcome, reservation_mismatch(governing.spec, picture.node.system))
+    if outcome.reason == Reason.IN_FORCE:
+        return remarked(outcome, reservation_mismatch(governing.spec, node.system))
     return outcome
 
 

@@ -10,19 +10,21 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from numapin_api.conditions import Reason
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.invalid import invalid_fields
 from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_api.policystatus import CpuPolicyStatus
-from numapin_api.quantity import QuantityError, millis, whole
+from numapin_api.quantity import QuantityError
 from numapin_api.topology import Topology
+from numapin_operator.observe.node_status import json_object, not_served, system_reservation
 from numapin_operator.observe.reported_hardware import (
     Hardware,
     InvalidPartError,
     decode_hardware,
     validated,
 )
-from numapin_operator.placement import HUGEPAGES_PREFIX, MEMORY, SystemReservation, amounts
+from numapin_operator.placement import SystemReservation
 
 Json = Mapping[str, Any]
 
@@ -42,6 +44,7 @@ class NodeView:
 
     Attributes:
         problem: why that is not known, which stalls the node; else None.
+        not_served: why no enforcer can be expected to answer there now; else None.
     """
 
     name: str
@@ -49,13 +52,14 @@ class NodeView:
     labels: Mapping[str, str]
     system: SystemReservation
     problem: str | None = None
+    not_served: Reason | None = None
 
     @classmethod
     def decode(cls, body: Json) -> "NodeView":
         """Decode a Node; it keeps nothing back until its kubelet has reported its capacity."""
         metadata, problem, system = body["metadata"], None, SystemReservation()
         try:
-            system = _system_reservation(_object(body, "status"))
+            system = system_reservation(json_object(body, "status"))
         except QuantityError as error:
             problem = f"status.capacity or status.allocatable of the Node: {error}"
         return cls(
@@ -64,6 +68,7 @@ class NodeView:
             labels=slim_labels(metadata),
             system=system,
             problem=problem,
+            not_served=not_served(json_object(body, "status")),
         )
 
 
@@ -192,7 +197,7 @@ def _content(
 ) -> dict[str, Any]:
     """The fields of a view that may be invalid: from the first invalid one on, they are empty."""
     spec, status, hardware, problem = NodeAssignmentSpec(), NodeAssignmentStatus(), None, None
-    raw = _object(body, "status")
+    raw = json_object(body, "status")
     try:
         spec = _decode_spec(body, before, written)
         status = validated(
@@ -215,38 +220,8 @@ def _carried(metadata: Json) -> Json:
 
 def slim_labels(metadata: Json) -> Mapping[str, str]:
     """An object's labels; equal strings of many objects share their memory."""
-    pairs = _object(metadata, "labels").items()
+    pairs = json_object(metadata, "labels").items()
     return {intern(key): intern(value) for key, value in pairs if isinstance(value, str)}
-
-
-def _system_reservation(status: Json) -> SystemReservation:
-    """Capacity less allocatable.
-
-    The kubelet takes the capacity of huge pages off the allocatable memory too.
-    Source: Kubernetes v1.36, kubelet/nodestatus, `MachineInfo`.
-    """
-    capacity, allocatable = _object(status, "capacity"), _object(status, "allocatable")
-    cpu = millis(capacity.get("cpu", "0"))
-    sizes = {
-        name: whole(amount)
-        for name, amount in capacity.items()
-        if name == MEMORY or name.startswith(HUGEPAGES_PREFIX)
-    }
-    kept_back = {
-        name: size - whole(allocatable[name]) for name, size in sizes.items() if name in allocatable
-    }
-    if MEMORY in kept_back:
-        kept_back[MEMORY] -= sum(sizes.values()) - sizes[MEMORY]
-    return SystemReservation(
-        cpu_millis=cpu - millis(allocatable.get("cpu", f"{cpu}m")),
-        memory=amounts((name, size) for name, size in kept_back.items() if size > 0),
-    )
-
-
-def _object(parent: Json, key: str) -> Json:
-    """The object under a key; empty if there is none."""
-    found = parent.get(key)
-    return found if isinstance(found, Mapping) else {}
 
 
 def _generation(metadata: Json) -> int:

@@ -29,13 +29,15 @@ class Phase(Enum):
     IN_FORCE = "in force"
     UNDER_WAY = "under way"
     STALLED = "stalled"
+    NOT_SERVED = "not served"
 
 
 @dataclass(frozen=True, slots=True)
 class NodeOutcome:
     """The outcome of the governing policy on one node.
 
-    `message` says why it is not in force, or what an administrator should know although it is.
+    `message` says why it is not in force, or what an administrator should know although it is;
+    `refused` counts pods.
     """
 
     node: str
@@ -44,6 +46,7 @@ class NodeOutcome:
     phase: Phase
     reason: str = Reason.IN_FORCE
     message: str = ""
+    refused: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,8 @@ class PolicyNodes:
         stalled: the governed nodes where it is stalled, likewise.
         stalled_nodes: the outcomes on the first of the stalled nodes by name.
         overruled: the nodes where another policy governs, by that policy, sorted by its name.
+        not_served: the governed nodes that are not waited for, by reason.
+        refused: the refused pods on the governed nodes.
     """
 
     governed: int = 0
@@ -84,22 +89,26 @@ class PolicyNodes:
     stalled: Sequence[NodeGroup] = ()
     stalled_nodes: Sequence[NodeOutcome] = ()
     overruled: Sequence[NodeGroup] = ()
+    not_served: Sequence[NodeGroup] = ()
+    refused: int = 0
 
 
 def judge_enforcer(policy: PolicyView, assignment: AssignmentView) -> NodeOutcome:
-    """The outcome that the enforcer reports for an assignment that needs no write."""
+    """The outcome that the enforcer reports for an assignment with the policy's settings.
+
+    It has accepted the settings once it has observed the generation that first had them. Newer
+    generations and cgroups that are being changed for new pods make no difference.
+    """
     outcome = partial(_outcome, policy, assignment.name)
-    status = assignment.status
+    status, written = assignment.status, assignment.spec.policy
     stalled = find(status.conditions, ConditionType.STALLED)
-    if status.observed_generation != assignment.generation:
+    since = written.since if written else None
+    if not (since or assignment.generation) <= status.observed_generation <= assignment.generation:
         message = "the enforcer has not reported on the newest assignment yet"
         return outcome(Phase.UNDER_WAY, Reason.WAITING_FOR_ENFORCER, message)
     if stalled is not None and stalled.status == "True":
         return outcome(Phase.STALLED, stalled.reason, stalled.message)
-    ready = find(status.conditions, ConditionType.READY)
-    if ready is not None and ready.status == "True":
-        return outcome(Phase.IN_FORCE, Reason.IN_FORCE, "")
-    return outcome(Phase.UNDER_WAY, Reason.APPLYING, ready.message if ready else "")
+    return outcome(Phase.IN_FORCE, Reason.IN_FORCE, "")
 
 
 def waiting(policy: PolicyView, node: str, reason: str, message: str) -> NodeOutcome:
@@ -110,6 +119,11 @@ def waiting(policy: PolicyView, node: str, reason: str, message: str) -> NodeOut
 def stalled(policy: PolicyView, node: str, reason: str, message: str) -> NodeOutcome:
     """The policy cannot be put in force on a node until a person acts."""
     return _outcome(policy, node, Phase.STALLED, reason, message)
+
+
+def not_served(policy: PolicyView, node: str, reason: str, message: str) -> NodeOutcome:
+    """The policy does not wait for a node."""
+    return _outcome(policy, node, Phase.NOT_SERVED, reason, message)
 
 
 def remarked(outcome: NodeOutcome, mismatch: str) -> NodeOutcome:
@@ -144,6 +158,8 @@ def policy_status(policy: PolicyView, nodes: PolicyNodes, now: str) -> CpuPolicy
         nodes_selected=nodes.governed + _sum(nodes.overruled),
         nodes_in_force=nodes.in_force,
         nodes_stalled=_sum(nodes.stalled),
+        nodes_not_served=_sum(nodes.not_served),
+        refused=nodes.refused,
         stalled=tuple(
             StalledNode(node=one.node, reason=one.reason, message=one.message)
             for one in nodes.stalled_nodes
@@ -195,9 +211,9 @@ def _judge(policy: PolicyView, nodes: PolicyNodes) -> tuple[Verdict, ...]:
 
 def _ready(nodes: PolicyNodes) -> Verdict:
     if nodes.governed:
-        message = f"in force on {plural(nodes.governed, 'node')}"
-        if nodes.remarks:
-            message += f"; {_by_reason(nodes.remarks)}"
+        message = f"in force on {plural(nodes.in_force, 'node')}"
+        if notes := (*nodes.remarks, *nodes.not_served):
+            message += f"; {_by_reason(notes)}"
         return Verdict(ConditionType.READY, True, Reason.IN_FORCE, message)
     if nodes.overruled:
         lost = _sum(nodes.overruled)

@@ -90,6 +90,8 @@ class Tally:
             under_way=tuple(self._groups(nodes, Phase.UNDER_WAY)),
             stalled=tuple(self._groups(nodes, Phase.STALLED)),
             stalled_nodes=self._first_stalled(nodes),
+            not_served=tuple(self._groups(nodes, Phase.NOT_SERVED)),
+            refused=nodes.refused,
             overruled=tuple(
                 NodeGroup(winner, len(names), tuple(names[:EXAMPLES_NAMED]))
                 for winner, names in sorted(nodes.overruled.items())
@@ -119,6 +121,7 @@ class _Nodes:
         governed: the nodes that it governs.
         overruled: the nodes where another policy governs, by that policy's name.
         groups: the governed nodes by phase and reason.
+        refused: the refused pods on the governed nodes, as far as their outcomes are current.
     """
 
     def __init__(self, name: str) -> None:
@@ -127,6 +130,7 @@ class _Nodes:
         self.governed: list[str] = []
         self.overruled: dict[str, list[str]] = {}
         self.groups: dict[tuple[Phase, str], list[str]] = {}
+        self.refused = 0
 
     def is_empty(self) -> bool:
         return not (self.governed or self.overruled)
@@ -145,6 +149,7 @@ class _Nodes:
         if ranked[0] == self._name:
             insort(self.governed, node)
             insort(self.groups.setdefault(self._group(outcome), []), node)
+            self._count(outcome, 1)
         else:
             insort(self.overruled.setdefault(ranked[0], []), node)
 
@@ -152,11 +157,14 @@ class _Nodes:
         if ranked[0] == self._name:
             _remove(self.governed, node)
             _remove_from(self.groups, self._group(outcome), node)
+            self._count(outcome, -1)
         else:
             _remove_from(self.overruled, ranked[0], node)
 
     def move(self, node: str, before: NodeOutcome | None, after: NodeOutcome | None) -> None:
         """Take in another outcome of a governed node."""
+        self._count(before, -1)
+        self._count(after, 1)
         if self._group(before) != self._group(after):
             _remove_from(self.groups, self._group(before), node)
             insort(self.groups.setdefault(self._group(after), []), node)
@@ -164,9 +172,15 @@ class _Nodes:
     def begin(self, generation: int, outcomes: dict[str, NodeOutcome]) -> None:
         """Group the governed nodes by their outcomes of another generation."""
         self.generation = generation
-        self.groups = {}
+        self.groups, self.refused = {}, 0
         for node in self.governed:
-            self.groups.setdefault(self._group(outcomes.get(node)), []).append(node)
+            outcome = outcomes.get(node)
+            self.groups.setdefault(self._group(outcome), []).append(node)
+            self._count(outcome, 1)
+
+    def _count(self, outcome: NodeOutcome | None, sign: int) -> None:
+        if found := self.current(outcome):
+            self.refused += sign * found.refused
 
     def _group(self, outcome: NodeOutcome | None) -> tuple[Phase, str]:
         if found := self.current(outcome):

@@ -33,7 +33,7 @@ class Operator:
         self.events = RefusalEvents(cluster, self.clock)
         self.evictor = Evictor(cluster, self.state, self.events, self.leading, self.clock)
         outputs = Outputs(self.statuses, self.events, self.evictor)
-        self.controller = Controller(cluster, self.state, self.queue, outputs)
+        self.controller = Controller(cluster, self.state, self.queue, outputs, self.clock)
 
     def observe(self) -> None:
         """Take in everything in the API server, as a list does."""

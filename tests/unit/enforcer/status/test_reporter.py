@@ -6,7 +6,7 @@ import pytest
 
 from numapin_api.conditions import Obstacle
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import CgroupStatus
+from numapin_api.nodeplatform import CgroupStatus
 from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
 from numapin_enforcer.cgroups.write import Step, Write

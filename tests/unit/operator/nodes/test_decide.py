@@ -222,7 +222,7 @@ def test_mode_none_releases_the_cgroups_and_keeps_the_assignment() -> None:
     spec = decide(picture(before, pod_view("a"), policies=(policy,))).spec
     assert spec is not None
     assert spec.to_wire() == {
-        "policy": {"name": "policy", "generation": 2},
+        "policy": {"name": "policy", "generation": 2, "since": 2},
         "mode": "None",
         "cpuQuota": "Unlimited",
         "isolation": "Cpuset",
@@ -297,30 +297,3 @@ def test_an_invalid_assignment_stalls() -> None:
     assert decision.outcome is not None
     assert decision.outcome.reason == "InvalidAssignment"
     assert "runs backwards" in decision.outcome.message
-
-
-JUDGED = [
-    pytest.param(enforcer_status(1), Phase.IN_FORCE, "InForce", id="ready"),
-    pytest.param(enforcer_status(0), Phase.UNDER_WAY, "WaitingForEnforcer", id="not-observed"),
-    pytest.param(
-        enforcer_status(1, conditions=[condition("Stalled", True, "CgroupsReadOnly", "no")]),
-        Phase.STALLED,
-        "CgroupsReadOnly",
-        id="stalled",
-    ),
-    pytest.param(
-        enforcer_status(1, conditions=[condition("Ready", False)]),
-        Phase.UNDER_WAY,
-        "Applying",
-        id="not-ready",
-    ),
-]
-
-
-@pytest.mark.parametrize(("status", "phase", "reason"), JUDGED)
-def test_the_outcome_follows_the_enforcers_conditions(
-    status: dict[str, Any], phase: Phase, reason: str
-) -> None:
-    outcome = decide(picture(assignment_view(PLANNED, status))).outcome
-    assert outcome is not None
-    assert (outcome.phase, outcome.reason) == (phase, reason)

@@ -9,6 +9,7 @@ from numapin_operator.observe.records import PolicyView
 from numapin_operator.policies.status import (
     NodeOutcome,
     Phase,
+    not_served,
     policy_status,
     remarked,
     stalled,
@@ -61,6 +62,13 @@ TABLE: list[Any] = [
         id="one-waits",
     ),
     pytest.param(
+        [in_force("a"), not_served(POLICY, "b", "NodeNotReady", "")],
+        ("True", "InForce"),
+        ("False", "Settled"),
+        ("False", "NotStalled"),
+        id="one-not-ready",
+    ),
+    pytest.param(
         [in_force("a"), stalled(POLICY, "b", "ImpossibleOnNode", "no CPU 64")],
         ("False", "NodesStalled"),
         ("False", "Settled"),
@@ -109,6 +117,12 @@ def test_counts_and_names() -> None:
     assert (status.nodes_selected, status.nodes_in_force, status.nodes_stalled) == (31, 1, 30)
     assert [one.node for one in status.stalled] == [f"n{number:02}" for number in range(20)]
     assert "30 nodes CgroupsReadOnly: n00, n01, n02, n03, n04, ... (ro)" in str(status.conditions)
+
+
+def test_ready_names_the_nodes_that_are_counted_apart() -> None:
+    status = status_of([in_force("a"), not_served(POLICY, "b", "NodeNotReady", "")])
+    assert (status.nodes_selected, status.nodes_in_force, status.nodes_not_served) == (2, 1, 1)
+    assert "in force on 1 node; 1 node NodeNotReady: b" in str(status.conditions)
 
 
 def test_ready_names_the_nodes_whose_reserved_memory_differs() -> None:

@@ -1,0 +1,55 @@
+"""What a Node's status says: what its kubelet keeps back, and whether anything runs there.
+
+Does no I/O.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from numapin_api.conditions import Reason
+from numapin_api.quantity import millis, whole
+from numapin_operator.placement import HUGEPAGES_PREFIX, MEMORY, SystemReservation, amounts
+
+Json = Mapping[str, Any]
+
+
+def system_reservation(status: Json) -> SystemReservation:
+    """Capacity less allocatable.
+
+    The kubelet takes the capacity of huge pages off the allocatable memory too.
+    Source: Kubernetes v1.36, kubelet/nodestatus, `MachineInfo`.
+    """
+    capacity, allocatable = json_object(status, "capacity"), json_object(status, "allocatable")
+    cpu = millis(capacity.get("cpu", "0"))
+    sizes = {
+        name: whole(amount)
+        for name, amount in capacity.items()
+        if name == MEMORY or name.startswith(HUGEPAGES_PREFIX)
+    }
+    kept_back = {
+        name: size - whole(allocatable[name]) for name, size in sizes.items() if name in allocatable
+    }
+    if MEMORY in kept_back:
+        kept_back[MEMORY] -= sum(sizes.values()) - sizes[MEMORY]
+    return SystemReservation(
+        cpu_millis=cpu - millis(allocatable.get("cpu", f"{cpu}m")),
+        memory=amounts((name, size) for name, size in kept_back.items() if size > 0),
+    )
+
+
+def not_served(status: Json) -> Reason | None:
+    """Why no enforcer answers on a node. One that has never reported may be starting."""
+    system = json_object(status, "nodeInfo").get("operatingSystem")
+    if isinstance(system, str) and system and system.lower() != "linux":
+        return Reason.NOT_LINUX
+    listed = status.get("conditions")
+    for one in listed if isinstance(listed, list) else ():
+        if isinstance(one, Mapping) and one.get("type") == "Ready" and one.get("status") != "True":
+            return Reason.NODE_NOT_READY
+    return None
+
+
+def json_object(parent: Json, key: str) -> Json:
+    """The object under a key; empty if there is none."""
+    found = parent.get(key)
+    return found if isinstance(found, Mapping) else {}
