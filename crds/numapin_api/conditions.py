@@ -100,7 +100,7 @@ class Reason(StrEnum):
     )
     KUBELET_STATIC_POLICY = (
         "KubeletStaticPolicy",
-        "The kubelet's CPU manager pins containers itself; numapin leaves the node alone.",
+        "The kubelet's CPU or memory manager pins containers; numapin leaves the node alone.",
     )
     KUBEPODS_NOT_FOUND = "KubepodsNotFound", "The kubelet's cgroup for pods does not exist."
     CPUSET_CONTROLLER_MISSING = (

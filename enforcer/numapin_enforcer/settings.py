@@ -131,7 +131,8 @@ _HOST: Final = (
     _folder(
         "--kubelet-state-dir",
         "/var/lib/kubelet",
-        "where the kubelet's cpu_manager_state is, which names its CPU manager policy",
+        "where the kubelet's cpu_manager_state and memory_manager_state are, which name the "
+        "policies of its CPU and memory managers",
     ),
 )
 _RUNNING: Final = (

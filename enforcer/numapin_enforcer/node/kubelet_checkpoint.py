@@ -1,48 +1,75 @@
-"""The kubelet's CPU manager checkpoint: does the kubelet pin containers itself?"""
+"""The checkpoints of the kubelet's managers: does the kubelet pin containers itself?"""
 
 import json
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from numapin_daemon import atomic_file
-
-STATE_FILE: Final = "cpu_manager_state"
-STATIC: Final = "static"
 
 MOST_BYTES: Final = 16 * 1024 * 1024
 """Far more than a checkpoint of all containers of a node takes."""
 
 
+class _Manager(NamedTuple):
+    """One manager of the kubelet: its file, its static policy, and how to turn that off."""
+
+    name: str
+    file: str
+    static: str
+    setting: str
+
+
+_CPU = _Manager("CPU manager", "cpu_manager_state", "static", "cpuManagerPolicy to none")
+_MEMORY = _Manager(
+    "memory manager", "memory_manager_state", "Static", "memoryManagerPolicy to None"
+)
+STATE_FILES: Final = (_CPU.file, _MEMORY.file)
+
+
 def static_policy_conflict(kubelet_state_dir: Path) -> str:
     """Why numapin must not act beside this kubelet; empty if it may.
 
-    The checkpoint names the policy of the kubelet's CPU manager. One that does not exist or cannot
-    be parsed is no conflict.
-    Source: kubelet pkg/kubelet/cm/cpumanager/state, `CPUManagerCheckpoint`.
+    A checkpoint names the policy of its manager. One that does not exist or cannot be parsed is no
+    conflict.
+    Source: kubelet pkg/kubelet/cm/cpumanager/state, `CPUManagerCheckpoint`, and
+    pkg/kubelet/cm/memorymanager/state, `MemoryManagerCheckpoint`.
     """
-    path = kubelet_state_dir / STATE_FILE
+    for manager in (_CPU, _MEMORY):
+        path = kubelet_state_dir / manager.file
+        if _policy(path) == manager.static:
+            return (
+                f"the kubelet's {manager.name} pins containers itself (policy {manager.static} in "
+                f"{path}); set {manager.setting}, remove that file and restart the kubelet, or "
+                "exclude this node from every CpuPolicy"
+            )
+    return ""
+
+
+def _policy(path: Path) -> Any:
+    """The policy that a checkpoint names.
+
+    The newest format has it in a string too, which a later one may have alone.
+    """
     try:
         state = json.loads(atomic_file.read(path, most_bytes=MOST_BYTES))
-    except (OSError, ValueError, RecursionError):
-        return ""
-    if not isinstance(state, dict) or state.get("policyName") != STATIC:
-        return ""
-    return (
-        f"the kubelet's CPU manager pins containers itself (policy static in {path}); set "
-        "cpuManagerPolicy to none, remove that file and restart the kubelet, or exclude this node "
-        "from every CpuPolicy"
-    )
+        if isinstance(state, dict) and "policyName" not in state and "data" in state:
+            state = json.loads(state["data"])
+    except (OSError, TypeError, ValueError, RecursionError):
+        return None
+    return state.get("policyName") if isinstance(state, dict) else None
 
 
 def checkpoint_replaced(kubelet_state_dir: Path) -> str:
-    """Why only a restart shows the kubelet's newest checkpoint; empty if none is needed.
+    """Why only a restart shows the kubelet's newest checkpoints; empty if none is needed.
 
-    The kubelet replaces its checkpoint instead of writing into it. A pod that mounts only that file
+    The kubelet replaces a checkpoint instead of writing into it. A pod that mounts only that file
     still sees the old one, which has no folder entry any more, until its container is restarted.
     """
-    path = kubelet_state_dir / STATE_FILE
-    try:
-        links = path.stat().st_nlink
-    except OSError:
-        return ""
-    return "" if links else f"the kubelet has replaced {path}; only a restart shows the new one"
+    for path in (kubelet_state_dir / name for name in STATE_FILES):
+        try:
+            links = path.stat().st_nlink
+        except OSError:
+            continue
+        if not links:
+            return f"the kubelet has replaced {path}; only a restart shows the new one"
+    return ""

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from numapin_api import names
-from numapin_enforcer.node.kubelet_checkpoint import STATE_FILE
+from numapin_enforcer.node.kubelet_checkpoint import STATE_FILES
 from numapin_enforcer.settings import parse_settings as parse_enforcer
 from numapin_enforcer.settings import parse_standby_settings
 from numapin_lab.controlplane.kubectl import Kubectl
@@ -84,7 +84,14 @@ def test_the_standby_reads_the_enforcers_local_copy(
     settings = parse_standby_settings(standby["args"], {"NODE_NAME": "n"})
     assert parse_enforcer(enforcer["args"], {"NODE_NAME": "n"}).state_dir == settings.state_dir
     assert standby["image"] == enforcer["image"]
-    assert mounts[1].keys() == {"cgroup", "state", "run", "cpu-manager-state", "tmp"}
+    assert mounts[1].keys() == {
+        "cgroup",
+        "state",
+        "run",
+        "cpu-manager-state",
+        "memory-manager-state",
+        "tmp",
+    }
     for volume in pods[1]["volumes"]:
         assert volume in pods[0]["volumes"]
     assert mounts[1]["state"]["mountPath"] == str(settings.state_dir)
@@ -103,8 +110,9 @@ def test_the_programs_find_what_the_host_has(overlay: str, rendered: Rendered) -
     assert enforcer.cri_socket is not None
     assert _on_host(rendered, "numapin-enforcer", enforcer.cri_socket) == socket
     for name, settings in (("numapin-enforcer", enforcer), ("numapin-standby", standby)):
-        checkpoint = settings.kubelet_state_dir / STATE_FILE
-        assert _on_host(rendered, name, checkpoint) == f"{kubelet}/{STATE_FILE}"
+        for file in STATE_FILES:
+            checkpoint = settings.kubelet_state_dir / file
+            assert _on_host(rendered, name, checkpoint) == f"{kubelet}/{file}"
         assert _on_host(rendered, name, settings.cgroupfs) == "/sys/fs/cgroup"
         assert settings.cgroup_root == ("/kubelet" if overlay == "kind" else "/")
 

@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from numapin_enforcer.node.kubelet_checkpoint import (
-    STATE_FILE,
+    STATE_FILES,
     checkpoint_replaced,
     static_policy_conflict,
 )
+
+STATE_FILE, MEMORY_STATE_FILE = STATE_FILES
 
 
 @pytest.mark.parametrize(
@@ -36,16 +38,38 @@ def test_the_conflict_names_the_file_and_the_remedy(tmp_path: Path) -> None:
     assert "set cpuManagerPolicy to none" in conflict
 
 
+@pytest.mark.parametrize(
+    ("content", "conflicts"),
+    [
+        (json.dumps({"policyName": "Static", "machineState": {}}), True),
+        (json.dumps({"policyName": "None"}), False),
+        (json.dumps({"data": json.dumps({"policyName": "Static"}), "dataChecksum": 1}), True),
+        (json.dumps({"data": 7}), False),
+        (json.dumps({"data": "[]"}), False),
+    ],
+    ids=["static", "none", "newest format alone", "damaged", "not an object"],
+)
+def test_the_policy_of_the_kubelets_memory_manager(
+    tmp_path: Path, content: str, conflicts: bool
+) -> None:
+    (tmp_path / STATE_FILE).write_text(json.dumps({"policyName": "none"}))
+    (tmp_path / MEMORY_STATE_FILE).write_text(content)
+    conflict = static_policy_conflict(tmp_path)
+    assert ("set memoryManagerPolicy to None" in conflict) == conflicts
+    assert (str(tmp_path / MEMORY_STATE_FILE) in conflict) == conflicts
+
+
 def test_a_checkpoint_that_exists_or_never_did_was_not_replaced(tmp_path: Path) -> None:
     assert checkpoint_replaced(tmp_path) == ""
     (tmp_path / STATE_FILE).write_text("{}")
     assert checkpoint_replaced(tmp_path) == ""
 
 
-def test_a_checkpoint_without_a_folder_entry_was_replaced(tmp_path: Path) -> None:
+@pytest.mark.parametrize("file", STATE_FILES)
+def test_a_checkpoint_without_a_folder_entry_was_replaced(tmp_path: Path, file: str) -> None:
     """As a pod sees it that mounts only this file: /proc/self/fd stands in for the mount."""
     with (tmp_path / "old").open("w") as old:
-        (tmp_path / STATE_FILE).symlink_to(f"/proc/self/fd/{old.fileno()}")
+        (tmp_path / file).symlink_to(f"/proc/self/fd/{old.fileno()}")
         assert checkpoint_replaced(tmp_path) == ""
         (tmp_path / "old").unlink()
         assert "only a restart shows the new one" in checkpoint_replaced(tmp_path)
