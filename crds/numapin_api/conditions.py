@@ -179,6 +179,10 @@ class Reason(StrEnum):
         "CgroupDriverChanged",
         "The kubelet uses another cgroup driver than before; its new cgroups are enforced.",
     )
+    ANOTHER_WRITER = (
+        "AnotherWriter",
+        "Another program keeps changing the same cgroup; each change is reverted.",
+    )
     CPUSET_DRIFT = "CpusetDrift", "A cpuset was changed by someone else and has been reverted."
 
 

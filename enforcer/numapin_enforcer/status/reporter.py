@@ -32,6 +32,7 @@ from numapin_enforcer.status.conditions import (
 )
 from numapin_enforcer.status.events import EventPoster
 from numapin_enforcer.status.exclusivity import Evidence
+from numapin_enforcer.status.other_writers import OtherWriters
 from numapin_enforcer.status.population import Population
 from numapin_enforcer.status.publisher import Publisher
 from numapin_enforcer.status.readiness import missing
@@ -112,6 +113,7 @@ class StatusReporter:
     boot_id: str | None = None
     clock: Clock = field(default_factory=SystemClock)
     _drifts: DriftCount = field(default_factory=DriftCount, init=False)
+    _writers: OtherWriters = field(default_factory=OtherWriters, init=False)
     _hardware: tuple[Topology, TopologyStatus] | None = field(default=None, init=False)
     _summarized: tuple[tuple[object, ...], Summary] | None = field(default=None, init=False)
     _population: Population = field(default_factory=Population, init=False)
@@ -129,6 +131,10 @@ class StatusReporter:
         """Count an external change that was reverted, and post an Event about it if one is due."""
         self._drifts.add(drift)
         self.events.drifted(drift, self.assignments.body)
+        if note := self._writers.note(drift, self.clock.monotonic()):
+            LOG.warning("another program keeps changing a cgroup", extra={"why": note})
+            event = Event(WARNING, Reason.ANOTHER_WRITER, "Repair", note)
+            self.events.post(event, self.assignments.body)
 
     def ignored_copy(self, problem: Obstacle, body: Body) -> None:
         """Post an Event: the local copy was not usable."""
@@ -187,7 +193,7 @@ class StatusReporter:
                 *background.working,
                 *lacks[1],
             ),
-            "; ".join(filter(None, (background.note, self._unread(kernel)))),
+            "; ".join(filter(None, self._notes(background, kernel))),
         )
 
     def _first_obstacles(self, result: PassResult) -> Iterator[Obstacle]:
@@ -204,6 +210,11 @@ class StatusReporter:
     def _watch_obstacles(self) -> Iterator[Obstacle]:
         if self.kubepods.watch_problem:
             yield Obstacle(Reason.WATCH_INCOMPLETE, self.kubepods.watch_problem)
+
+    def _notes(self, background: BackgroundReport, kernel: Kernel) -> Iterator[str]:
+        yield background.note
+        yield self._unread(kernel)
+        yield self._writers.describe(self.clock.monotonic())
 
     def _unread(self, kernel: Kernel) -> str:
         accepted = self.acceptance.accepted

@@ -11,6 +11,7 @@ from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.plan.drift import Drift
+from numapin_enforcer.status.other_writers import OFTEN, RUN_SECONDS
 from numapin_enforcer.status.reporter import PassResult
 from support.fakes.reporter_world import BODY, MEMS, POD, World
 
@@ -63,6 +64,23 @@ def test_obstacles_of_the_background_are_reported(world: World) -> None:
     stalled, working = Obstacle("Stuck", "help"), Obstacle("Busy", "wait")
     assert world.report(working=(working,)) == ("Busy", "wait")
     assert world.report(stalled=(stalled,), working=(working,)) == ("Stuck", "help")
+
+
+def test_a_program_that_keeps_changing_a_cgroup_is_named(world: World) -> None:
+    drift = Drift(POD, (CpuSet((0,)), MEMS), (CpuSet((3,)), MEMS))
+    for _ in range(OFTEN):
+        world.reporter.drifted(drift)
+        world.clock.stand_still(1)
+    assert [(one.reason, "changed 10 times in 9 s" in one.note) for one, _ in world.posted] == [
+        ("AnotherWriter", True)
+    ]
+    world.report()
+    ready = world.published[-1].verdicts[0]
+    assert ready.holds
+    assert "was changed 10 times in 9 s" in ready.message
+    world.clock.stand_still(RUN_SECONDS)
+    world.report()
+    assert "was changed" not in world.published[-1].verdicts[0].message
 
 
 def test_an_incomplete_watch_is_reported(world: World) -> None:
