@@ -23,6 +23,7 @@ from numapin_operator.placement.requests import (
     PodLevel,
     PodView,
     amounts,
+    pod_cpus,
 )
 from numapin_operator.placement.reservation import (
     SystemReservation,
@@ -59,6 +60,7 @@ __all__ = [
     "free_hugepages",
     "plan_node",
     "plan_with",
+    "pod_cpus",
     "reservation_mismatch",
     "resolve",
     "with_reserved",

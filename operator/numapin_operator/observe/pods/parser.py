@@ -1,6 +1,7 @@
 """Parse a Pod, from the API server or from a file, into the slim `PodView`. Does no I/O."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from sys import intern
 from typing import Any, Final
@@ -19,6 +20,7 @@ from numapin_operator.observe.pods.resources import (
     sum_positive,
 )
 from numapin_operator.observe.pods.shared_parts import shared_containers, shared_labels
+from numapin_operator.observe.pods.virtual_machines import runs_in_virtual_machine
 from numapin_operator.placement import (
     CPU,
     HUGEPAGES_PREFIX,
@@ -62,9 +64,11 @@ def parse_pod(pod: Mapping[str, Any]) -> PodView:
 def parse_stored_pod(pod: Mapping[str, Any]) -> PodView:
     """Parse a Pod of the API server. One with a field that cannot be used has a `problem`."""
     try:
-        return parse_pod(pod)
+        view = parse_pod(pod)
     except PodFormatError as error:
         return unusable_pod(pod, f"{error.field}: {error.problem}")
+    problem = runs_in_virtual_machine(view, pod["spec"])
+    return replace(view, problem=problem) if problem else view
 
 
 def unusable_pod(pod: Mapping[str, Any], problem: str) -> PodView:
