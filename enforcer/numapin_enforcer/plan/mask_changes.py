@@ -63,9 +63,9 @@ class Ledger:
         """Take every cgroup to its `target`; parents contain their children at every instant.
 
         First all that gains, parents first: a cgroup with children goes to what it has and what it
-        will have together. Then all that leaves, children first. No cgroup has anything on the way
-        that it has neither before nor after: on v2, children that would inherit more are first
-        bound to what they have.
+        will have together. Then all that leaves, children first. No cgroup gains anything on the
+        way that it has not afterwards, not even what an earlier change took from it: on v2,
+        children that would inherit more are first bound to what they have.
 
         Returns:
             The changes that gain, and those that leave (or do both), each in order.
@@ -79,24 +79,23 @@ class Ledger:
         return gaining, list(self._leave(target))
 
     def _gain(self, before: Masks, target: Masks) -> Iterator[Change]:
-        bounds = {path: mask | target[path] for path, mask in before.items()}
-        for path in bounds:
+        for path in before:
             bound = self.effective[path] | target[path]
             straight = not self._tree.children[path] and before[path] & ~target[path]
             if bound != self.effective[path] and not straight:
-                for child in self._outgrowing(path, bound, bounds):
+                for child in self._outgrowing(path, bound, target):
                     yield self._set(child, self.effective[child])
                 yield self._set(path, bound)
 
-    def _outgrowing(self, path: str, effective: int, bounds: Masks) -> list[str]:
-        """The descendants of `path` that would exceed their bounds with `effective` (v2 only)."""
+    def _outgrowing(self, path: str, effective: int, target: Masks) -> list[str]:
+        """The descendants of `path` that would gain what they have not afterwards (v2 only)."""
         found: list[str] = []
         for child in self._tree.children[path] if self._inherits else ():
             inherited = _clamp(self._asked[child], effective)
-            if inherited & ~bounds[child]:
+            if inherited & ~(self.effective[child] | target[child]):
                 found.append(child)
             else:
-                found += self._outgrowing(child, inherited, bounds)
+                found += self._outgrowing(child, inherited, target)
         return found
 
     def _leave(self, target: Masks) -> Iterator[Change]:

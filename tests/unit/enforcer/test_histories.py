@@ -189,6 +189,18 @@ BROKEN_BEFORE: dict[str, History] = {
             *(Assign("5", (Own("e1", "c", "1"),)), Pass(full_resync=False)),
         ),
     ),
+    "everything 957: a set pod is given again what widening its class has taken from it": History(
+        2,
+        "cgroupfs",
+        cpus=4,
+        numa_nodes=1,
+        actions=(
+            *(Make("b11"), Make("b11/s12"), Assign("1,3"), Pass()),
+            Assign("1-2", (Own("g19", "c", "3"),)),
+            Pass(full_resync=False, faults=(Meanwhile("burstable", 1, Overwrite("b11", "0,2-3")),)),
+            *(Overwrite("burstable", "3"), StandbyPass(hung=True)),
+        ),
+    ),
 }
 """Histories that broke a law once, by kind and seed."""
 
