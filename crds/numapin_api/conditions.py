@@ -109,6 +109,10 @@ class Reason(StrEnum):
     )
     CGROUPS_READ_ONLY = "CgroupsReadOnly", "The enforcer may not write to the cgroup file system."
     CGROUP_WRITE_FAILED = "CgroupWriteFailed", "The kernel rejected a write to a cgroup."
+    MEMORY_NOT_BOUND = (
+        "MemoryNotBound",
+        "The memory that a container has does not fit on its NUMA nodes, so it is not moved there.",
+    )
     CONTAINER_UNKNOWN = (
         "ContainerUnknown",
         "The container runtime does not list a container that runs on the node.",

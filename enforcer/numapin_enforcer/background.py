@@ -15,7 +15,7 @@ from numapin_enforcer.cgroups.kubepods import PodTree
 from numapin_enforcer.cgroups.memory.mover import MemoryMover
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Tree
-from numapin_enforcer.plan.containment import restored_mems
+from numapin_enforcer.plan.containment import Desired, restored_mems
 from numapin_enforcer.plan.drift import Cause, Drift
 from numapin_enforcer.reconciler import Converged
 from numapin_enforcer.runtime.container_index import ContainerIndex
@@ -26,7 +26,7 @@ from numapin_enforcer.runtime.previous_updates import PreviousUpdates
 from numapin_enforcer.runtime.resources_to_send import resources_to_send
 from numapin_enforcer.runtime.unlisted import unlisted_obstacles
 from numapin_enforcer.runtime.updater import NO_CHANGE, QUOTA_LIFTED, RuntimeUpdater
-from numapin_enforcer.status.conditions import cgroup_obstacles, moving, stale_in_runtime
+from numapin_enforcer.status.conditions import move_obstacles, moving, stale_in_runtime
 from numapin_enforcer.status.reporter import BackgroundReport
 from numapin_enforcer.systemd.interface import SliceSets
 from numapin_enforcer.systemd.slices import qos_slices, slice_sets
@@ -51,6 +51,7 @@ class BackgroundUpdates:
     _unnamed: frozenset[str] = field(default=frozenset(), init=False)
     _unlisted: tuple[Obstacle, ...] = field(default=(), init=False)
     _index: ContainerIndex | None = field(default=None, init=False)
+    _desired: Mapping[str, Desired] = field(default_factory=dict, init=False)
     _intruders: set[str] = field(default_factory=set, init=False)
     """Shared containers that were found on exclusive CPUs: the runtime may remember a set for them,
     from a kubelet that had the static policy before."""
@@ -72,6 +73,7 @@ class BackgroundUpdates:
             self._note_drift(drift, pods.naming)
         if done.tree is None:
             return
+        self._desired = done.desired
         self.memory.want(done.moves, pods.files)
         self.memory.forget(restored_mems(done.tree, done.desired, self.memory.found_mems))
         self._intruders &= index.found.keys()
@@ -139,12 +141,12 @@ class BackgroundUpdates:
         )
 
     def _stalled(self, failed_passes: int) -> Iterator[Obstacle]:
-        yield from cgroup_obstacles(self.memory.failures, failed_passes)[0]
+        yield from move_obstacles(self.memory.failures, self._desired, failed_passes)[0]
         yield from self.names.obstacles()
         yield from self._unlisted
 
     def _working(self, failed_passes: int) -> Iterator[Obstacle]:
-        yield from cgroup_obstacles(self.memory.failures, failed_passes)[1]
+        yield from move_obstacles(self.memory.failures, self._desired, failed_passes)[1]
         yield from moving(self.memory.slow)
         yield from self.memory.obstacles()
         yield from self.cfs_quota.obstacles()

@@ -3,15 +3,17 @@
 Does no I/O.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from numapin_api.conditions import ConditionType, Obstacle, Reason, Verdict
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.quantity import plural
 from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.errors import CgroupReadOnlyError
+from numapin_enforcer.cgroups.memory.use import NotEnoughMemoryError
 from numapin_enforcer.cgroups.tree import Unread
 from numapin_enforcer.cgroups.write import Write
+from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.status.exclusivity import Lack
 
 PASSES_TO_STALL = 5
@@ -55,12 +57,14 @@ def cgroup_obstacles(
     if not failures:
         return [], []
     first = failures[0].error
-    shown = "; ".join(str(failure.error) for failure in failures[:SHOWN])
-    if len(failures) > SHOWN:
-        shown += f"; and {len(failures) - SHOWN} more"
-    obstacle = Obstacle(first.reason, shown)
+    obstacle = Obstacle(first.reason, _shown([failure.error for failure in failures]))
     is_stalled = isinstance(first, CgroupReadOnlyError) or failed_passes >= PASSES_TO_STALL
     return ([obstacle], []) if is_stalled else ([], [obstacle])
+
+
+def _shown(problems: Sequence[object]) -> str:
+    shown = "; ".join(map(str, problems[:SHOWN]))
+    return f"{shown}; and {len(problems) - SHOWN} more" if len(problems) > SHOWN else shown
 
 
 def lack_obstacles(
@@ -70,13 +74,41 @@ def lack_obstacles(
     if not lacks:
         return [], []
     first = next((one for one in lacks if one.needs_help), lacks[0])
-    others = [one for one in lacks if one is not first]
-    shown = "; ".join(map(str, (first, *others[: SHOWN - 1])))
-    if len(lacks) > SHOWN:
-        shown += f"; and {len(lacks) - SHOWN} more"
+    shown = _shown([first, *(one for one in lacks if one is not first)])
     obstacle = Obstacle(first.reason, f"not as in the spec: {shown}")
     is_stalled = first.needs_help or failed_passes >= PASSES_TO_STALL
     return ([obstacle], []) if is_stalled else ([], [obstacle])
+
+
+def move_obstacles(
+    failures: Sequence[Failure], desired: Mapping[str, Desired], failed_passes: int
+) -> tuple[list[Obstacle], list[Obstacle]]:
+    """Moves of memory that were not made: stalled or retried, as `cgroup_obstacles`.
+
+    Args:
+        failures: of the last batch.
+        desired: what each cgroup must have, with the container that it belongs to.
+        failed_passes: so many passes in a row have failed.
+    """
+    unfit = [
+        _not_bound(one.write.path, one.error, desired)
+        for one in failures
+        if isinstance(one.error, NotEnoughMemoryError)
+    ]
+    refused = [one for one in failures if not isinstance(one.error, NotEnoughMemoryError)]
+    stalled, working = cgroup_obstacles(refused, failed_passes)
+    if unfit:
+        working = [*working, Obstacle(Reason.MEMORY_NOT_BOUND, _shown(unfit))]
+    return stalled, working
+
+
+def _not_bound(path: str, error: NotEnoughMemoryError, desired: Mapping[str, Desired]) -> str:
+    one = desired[path].container if path in desired else None
+    subject = f"container {one.namespace}/{one.pod}/{one.container}" if one else f"cgroup {path}"
+    return (
+        f"{subject} is not bound to NUMA nodes {error.mems}: {error.numbers}; "
+        "free memory there, or create the pod again"
+    )
 
 
 def moving(writes: Iterable[Write]) -> list[Obstacle]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from numapin_api.conditions import Reason
 from numapin_api.cpuset import MemSet
 from numapin_enforcer.cgroups.errors import CgroupError
 
@@ -42,13 +43,15 @@ class NotEnoughMemoryError(CgroupError):
     The kernel would kill processes of it and of others there, while other nodes have free memory.
     """
 
+    reason = Reason.MEMORY_NOT_BOUND
+
     def __init__(self, path: str, mems: MemSet, elsewhere_bytes: int, free_bytes: int) -> None:
-        meaning = (
-            f"not done: it has {elsewhere_bytes >> 20} MiB on other NUMA nodes, and there are only "
-            f"{free_bytes >> 20} MiB free; it is retried, and a new pod is placed there at once"
+        self.numbers = (
+            f"it has {elsewhere_bytes >> 20} MiB on other NUMA nodes, and only "
+            f"{free_bytes >> 20} MiB are free there"
         )
-        super().__init__(f"{path}/cpuset.mems", str(mems), 0, meaning)
-        self.elsewhere_bytes, self.free_bytes = elsewhere_bytes, free_bytes
+        super().__init__(f"{path}/cpuset.mems", str(mems), 0, f"not done: {self.numbers}")
+        self.mems, self.elsewhere_bytes, self.free_bytes = mems, elsewhere_bytes, free_bytes
 
 
 def check_fits(path: str, mems: MemSet, use: NodeBytes, free: NodeBytes) -> None:

@@ -4,10 +4,18 @@ import errno
 
 from numapin_api.conditions import Obstacle
 from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.nodeassignment import ContainerAssignment
 from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.errors import CgroupError, CgroupReadOnlyError, CgroupRefusedError
+from numapin_enforcer.cgroups.memory.use import NotEnoughMemoryError
 from numapin_enforcer.cgroups.write import Step, Write
-from numapin_enforcer.status.conditions import PASSES_TO_STALL, cgroup_obstacles, moving
+from numapin_enforcer.plan.containment import Desired
+from numapin_enforcer.status.conditions import (
+    PASSES_TO_STALL,
+    cgroup_obstacles,
+    move_obstacles,
+    moving,
+)
 
 
 def failure(name: str, kind: type[CgroupError] = CgroupRefusedError) -> Failure:
@@ -45,3 +53,26 @@ def test_cgroups_whose_memory_is_moved_are_counted() -> None:
     assert moving(()) == []
     writes = [Write(path, MemSet([1]), Step.MOVE_MEMORY) for path in ("a", "a", "b")]
     assert moving(writes) == [Obstacle("Applying", "memory of 2 cgroups is being moved")]
+
+
+def test_a_container_whose_memory_does_not_fit_is_named_with_what_is_free() -> None:
+    one = ContainerAssignment(
+        pod_uid="1", namespace="shop", pod="db", container="main", mems=MemSet([1])
+    )
+    desired = {"a": Desired(CpuSet([1]), MemSet([1]), one)}
+    failures = [
+        Failure(
+            Write(path, MemSet([1]), Step.MOVE_MEMORY, may_block=True),
+            NotEnoughMemoryError(path, MemSet([1]), 800 << 20, 500 << 20),
+        )
+        for path in ("a", "gone")
+    ]
+    says = (
+        "is not bound to NUMA nodes 1: it has 800 MiB on other NUMA nodes, and only 500 MiB are "
+        "free there; free memory there, or create the pod again"
+    )
+    message = f"container shop/db/main {says}; cgroup gone {says}"
+    expected = [Obstacle("MemoryNotBound", message)]
+    assert move_obstacles(failures, desired, PASSES_TO_STALL) == ([], expected)
+    refused = Obstacle("CgroupWriteFailed", "writing '1' to a: no")
+    assert move_obstacles([*failures, failure("a")], desired, 0) == ([], [refused, *expected])
