@@ -27,19 +27,29 @@ MOST_WAITING: Final = 64
 class MoveGate:
     """Whether a memory move is under way. None begins while another write is being made."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, left_moving: bool = False) -> None:
+        """Args: `left_moving` if a process that has ended may have begun a move that goes on."""
         self.lock = threading.Lock()
-        self.is_moving = False
+        self._is_ours, self._is_left = False, left_moving
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether a write may have to wait for a move."""
+        return self._is_ours or self._is_left
 
     @contextmanager
     def moving(self) -> Iterator[None]:
         """For the thread that moves memory: until it is left, others do not wait for the kernel."""
         with self.lock:
-            self.is_moving = True
+            self._is_ours = True
         try:
             yield
         finally:
-            self.is_moving = False
+            self._is_ours = False
+
+    def note_answer(self) -> None:
+        """The kernel has made and answered a write: what was left moving has ended."""
+        self._is_left = False
 
 
 class PatientFiles:
@@ -77,6 +87,7 @@ class PatientFiles:
         for seconds in LOOKS_SECONDS:
             if attempt.answered.wait(seconds):
                 attempt.raise_error()
+                self._gate.note_answer()
                 return
             if _has(self._files.read_one(write.path), write):
                 return

@@ -13,6 +13,7 @@ from numapin_enforcer.assignment.copy_file import CopyFile
 from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
+from numapin_enforcer.cgroups.patient_files import MoveGate, PatientFiles
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.heartbeat import Heartbeat
@@ -198,7 +199,9 @@ class Fencing:
             The seconds until the next pass is due if no event comes.
         """
         if self._reconciler is None:
-            self._reconciler = Reconciler(pods.files, pods.snapshot, pods.naming)
+            # The enforcer cannot end, nor go on, while the kernel moves memory for it.
+            files = PatientFiles(pods.files, MoveGate(left_moving=True))
+            self._reconciler = Reconciler(files, pods.snapshot, pods.naming)
         self._machine.rescan()
         began = self._monotonic()
         full = self._schedule.resync_due(began)

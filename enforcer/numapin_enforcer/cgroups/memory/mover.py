@@ -88,7 +88,8 @@ class MemoryMover:
             sysfs: says how much memory each NUMA node has free.
         """
         self._wake, self._clock = wake, clock or SystemClock()
-        self._found, self._sysfs, self.gate = found, sysfs, MoveGate()
+        self._found, self._sysfs = found, sysfs
+        self.gate = MoveGate(left_moving=bool(found.mems))
         self._restored: frozenset[str] = frozenset()
         self._wanted: _Wanted = frozenset()
         self._batch: _Batch | None = None

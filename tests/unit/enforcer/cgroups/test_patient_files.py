@@ -16,30 +16,13 @@ from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.reconciler import AssignmentGoal, Reconciler
+from support.fakes.flushing_kernel import POD, FlushingKernel
 from support.fakes.watched_kernel import ModelWatch, WatchedModel
 
-POD = "kubepods/pod1"
 TWO_NODES = Topology(
     cpus=tuple(Cpu(cpu, cpu, 0, NO_CACHE, cpu // 2) for cpu in range(4)),
     numa_nodes=(NumaNode(0, 1 << 30), NumaNode(1, 1 << 30)),
 )
-
-
-class FlushingKernel(WatchedModel):
-    """As Linux up to 6.17: a write takes effect, and returns when no migration is under way."""
-
-    def __init__(self) -> None:
-        super().__init__(Version.V2, CpuSet(range(4)), MemSet((0, 1)))
-        self.make(POD)
-        self.is_flushed = threading.Event()
-        self.has_effect_at_once = True
-        self.waiting = threading.Semaphore(0)
-
-    def write(self, write: Write) -> None:
-        if self.has_effect_at_once:
-            super().write(write)
-        self.waiting.release()
-        self.is_flushed.wait()
 
 
 @pytest.fixture
@@ -89,6 +72,28 @@ def test_only_so_many_threads_wait_for_the_kernel(kernel: FlushingKernel) -> Non
         kernel.is_flushed.set()
         for _ in range(MOST_WAITING):
             kernel.waiting.acquire()
+
+
+def test_a_new_process_does_not_wait_for_a_move_that_an_ended_one_has_begun(
+    kernel: FlushingKernel,
+) -> None:
+    files = PatientFiles(kernel, MoveGate(left_moving=True))
+    for cpus in ("0-2", "0-1"):
+        files.write(narrow(cpus))
+        assert kernel.read_one(POD).effective_cpus == CpuSet.parse(cpus)
+    assert not kernel.is_flushed.is_set()
+
+
+def test_a_new_process_waits_for_the_kernel_once_it_has_answered() -> None:
+    kernel, threads = WatchedModel(Version.V2, CpuSet(range(4)), MemSet((0,))), set[str]()
+    kernel.make(POD)
+    kernel.before_write = lambda _: threads.add(threading.current_thread().name)
+    gate = MoveGate(left_moving=True)
+    while gate.is_moving:
+        PatientFiles(kernel, gate).write(narrow())
+    assert threads == {"write"}
+    PatientFiles(kernel, gate).write(narrow())
+    assert threads == {"write", threading.current_thread().name}
 
 
 def test_no_move_begins_while_a_write_is_made() -> None:

@@ -20,8 +20,10 @@ from numapin_enforcer.standby.fencing import (
     RESYNC_SECONDS,
     RETRY_SECONDS,
     Fencing,
+    NewCgroupsGoal,
     wait_for_event,
 )
+from support.fakes.flushing_kernel import POD, FlushingKernel
 from support.fakes.manual_clock import ManualClock
 from support.fakes.watched_kernel import ModelWatch, WatchedModel
 
@@ -71,6 +73,21 @@ def test_a_new_pod_is_kept_off_exclusive_cpus(
 ) -> None:
     assert fencing.make_pass(pods, SPEC) == RESYNC_SECONDS
     assert cpus(model, NEW_POD) == "0-2"
+
+
+def test_a_new_pod_is_fenced_while_the_kernel_moves_memory_for_a_hung_enforcer(
+    clock: ManualClock,
+) -> None:
+    """Otherwise its program begins at the end of the move, perhaps before the standby goes on."""
+    machine: Any = SimpleNamespace(topology=MACHINE, rescan=lambda: False)
+    kernel, naming = FlushingKernel(), CgroupNaming(Driver.CGROUPFS)
+    kernel.make(NEW_POD)
+    snapshot: Any = TreeCache(kernel, ModelWatch(kernel))
+    pods: Any = SimpleNamespace(files=kernel, snapshot=snapshot, naming=naming)
+    Fencing(machine, clock.monotonic, NewCgroupsGoal).make_pass(pods, SPEC)
+    assert (cpus(kernel, POD), cpus(kernel, NEW_POD)) == ("0-2", "0-2")
+    assert not kernel.is_flushed.is_set()
+    kernel.is_flushed.set()
 
 
 def test_each_fenced_cgroup_is_logged(
