@@ -57,7 +57,7 @@ class Reason(StrEnum):
     )
     WAITING_FOR_CONTAINERS = (
         "WaitingForContainers",
-        "Running containers still use CPUs or memory that the policy or another pod needs.",
+        "Running containers keep CPUs or memory that the newest policy would not give them.",
     )
 
     # Nodes that are counted apart: the policy does not wait for them.

@@ -120,6 +120,10 @@ class ContainerAssignment(WireModel):
         max_length=MAX_BLOCKS,
         json_schema_extra=atomic_list(),
     )
+    outdated: bool | None = Field(
+        default=None,
+        description="True if the newest policy would not place it so; it stays until it ends.",
+    )
 
 
 class Refusal(WireModel):
@@ -247,9 +251,8 @@ class NodeAssignmentStatus(WireModel):
         max_length=2048,
         json_schema_extra=atomic_list(),
     )
-    refused: int = Field(
-        default=0, ge=0, description="The number of pods that spec refuses CPUs or memory."
-    )
+    refused: int = Field(default=0, ge=0, description="The number of refused pods.")
+    outdated: int = Field(default=0, ge=0, description="The number of outdated containers.")
     drift_count: int = Field(
         default=0, ge=0, description="Cpuset changes by others that were reverted."
     )

@@ -59,6 +59,12 @@ class CpuPolicyStatus(WireModel):
         ge=0,
         description="The number of pods that were refused CPUs or memory on the nodes.",
     )
+    outdated: int = Field(
+        default=0,
+        ge=0,
+        description="The number of running containers that this generation would not place as "
+        "they are. They keep their CPUs and memory until they end.",
+    )
     stalled: tuple[StalledNode, ...] = Field(
         default=(),
         description="The first stalled nodes by name, with the reasons.",

@@ -126,6 +126,8 @@ def _condition(kind: str, part: str) -> str:
 
 _AGE: Final = _column("Age", ".metadata.creationTimestamp", "Time since creation.", kind="date")
 
+_OUTDATED: Final = "The number of containers that the newest policy would not place as they are."
+
 _POLICY_COLUMNS: Final = [
     _column("Mode", ".spec.mode", "The mode: Static, None or Dynamic."),
     _column(
@@ -145,6 +147,7 @@ _POLICY_COLUMNS: Final = [
         kind="integer",
     ),
     _column("Refused", ".status.refused", "The number of refused pods.", kind="integer"),
+    _column("Outdated", ".status.outdated", _OUTDATED, kind="integer"),
     _column(
         "Ready",
         _condition("Ready", "status"),
@@ -174,6 +177,7 @@ _ASSIGNMENT_COLUMNS: Final = [
     _column("Shared", ".status.pools.shared", "CPUs of all other containers."),
     _column("Reserved", ".status.pools.reserved", "CPUs that are never assigned exclusively."),
     _column("Refused", ".status.refused", "The number of refused pods.", kind="integer"),
+    _column("Outdated", ".status.outdated", _OUTDATED, kind="integer"),
     _column(
         "Drift",
         ".status.driftCount",

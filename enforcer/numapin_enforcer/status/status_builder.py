@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from numapin_api.condition_list import Condition, merge
-from numapin_api.conditions import Obstacle, Reason, Verdict
+from numapin_api.conditions import ConditionType, Obstacle, Reason, Verdict
 from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_api.quantity import plural
-from numapin_enforcer.status.conditions import judge
+from numapin_enforcer.status.conditions import SHOWN, judge
 from numapin_enforcer.status.summary import Summary
 
 KERNEL_FIELDS: Final = ("containers", "pools", "running")
@@ -85,17 +85,35 @@ def build_report(scene: Scene) -> Report:
             "containers": summary.containers,
             "running": summary.running,
             "refused": _refused(scene.spec),
+            "outdated": len(_outdated(scene.spec)),
         }
     )
     stalled, working = _first(scene.stalled), _first((*scene.working, *_unsaved(summary)))
     fine = "; ".join(filter(None, (_fine(scene.spec, summary), scene.note)))
     verdicts = judge(stalled, working, fine)
+    if working is None and (left := _outdated(scene.spec)):
+        verdicts = (verdicts[0], _waiting_for(left), verdicts[2])
     return Report(content, verdicts, blind=scene.summary is None)
 
 
 def _refused(spec: NodeAssignmentSpec | None) -> int:
     """How many pods are refused, with those that the spec has no room for."""
     return len(spec.refused) + (spec.refused_omitted or 0) if spec else 0
+
+
+def _outdated(spec: NodeAssignmentSpec | None) -> list[str]:
+    """The containers that the newest policy would not place as they are."""
+    if spec is None:
+        return []
+    return [f"{one.namespace}/{one.pod}/{one.container}" for one in spec.containers if one.outdated]
+
+
+def _waiting_for(outdated: Sequence[str]) -> Verdict:
+    """The kernel has what the spec says, and the spec not all that the policy says."""
+    more = f" and {len(outdated) - SHOWN} more" if len(outdated) > SHOWN else ""
+    count, named = plural(len(outdated), "container"), ", ".join(outdated[:SHOWN])
+    message = f"the policy would place {count} otherwise, until they end: {named}{more}"
+    return Verdict(ConditionType.RECONCILING, True, Reason.WAITING_FOR_CONTAINERS, message)
 
 
 def _unsaved(summary: Summary) -> list[Obstacle]:

@@ -13,11 +13,12 @@ from numapin_api.conditions import ConditionType, Reason
 from numapin_api.nodeassignment import NodeAssignmentSpec, PolicyRef
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
 from numapin_operator.placement import (
+    Outdated,
     Plan,
     PodView,
     PolicyError,
-    Waiting,
     free_hugepages,
+    mark_outdated,
     plan_with,
     reservation_mismatch,
     resolve,
@@ -206,16 +207,19 @@ def _plan_for(
             return Plan(previous)
         return Plan(NodeAssignmentSpec(policy=reference, mode=policy.mode))
     previous = assignment.spec
-    if not _same_generation(previous.policy, reference):
+    edited = not _same_generation(previous.policy, reference)
+    if edited:
         previous = previous.model_copy(update={"refused": ()})
     resolved = resolve(assignment.topology, with_reserved(policy, assignment.topology, node.system))
+    pods = sorted(picture.pods, key=lambda pod: (*pod.order, pod.uid))
     plan = plan_with(
         replace(resolved, free_hugepages=free_hugepages(assignment.status.free_hugepages)),
         previous,
-        sorted(picture.pods, key=lambda pod: (*pod.order, pod.uid)),
+        pods,
         frozenset(assignment.status.running),
     )
-    return replace(plan, spec=plan.spec.model_copy(update={"policy": reference}))
+    spec, outdated = mark_outdated(resolved, plan.spec, pods, edited=edited)
+    return replace(plan, spec=spec.model_copy(update={"policy": reference}), outdated=outdated)
 
 
 def _same_generation(one: PolicyRef | None, other: PolicyRef) -> bool:
@@ -224,7 +228,7 @@ def _same_generation(one: PolicyRef | None, other: PolicyRef) -> bool:
 
 def _counted(outcome: NodeOutcome, plan: Plan) -> NodeOutcome:
     refused = len(plan.spec.refused) + (plan.spec.refused_omitted or 0)
-    return replace(outcome, refused=refused) if refused else outcome
+    return replace(outcome, refused=refused, outdated=len(plan.outdated))
 
 
 def _outcome(
@@ -241,19 +245,17 @@ def _outcome(
         message = "the enforcer has not reported on the newest assignment yet"
         return waiting(governing, name, Reason.WAITING_FOR_ENFORCER, message)
     outcome = judge_enforcer(governing, assignment)
-    if plan.waiting and outcome.reason == Reason.IN_FORCE:
-        return waiting(
-            governing, name, Reason.WAITING_FOR_CONTAINERS, _still_reserved(plan.waiting)
-        )
+    if plan.outdated and outcome.reason == Reason.IN_FORCE:
+        return waiting(governing, name, Reason.WAITING_FOR_CONTAINERS, _named(plan.outdated))
     if outcome.reason == Reason.IN_FORCE:
         return remarked(outcome, reservation_mismatch(governing.spec, node.system))
     return outcome
 
 
-def _still_reserved(containers: Sequence[Waiting]) -> str:
-    """Name the containers that still have CPUs which the policy reserves now."""
-    named = [f"{one.namespace}/{one.pod}/{one.container} uses {one.cpus}" for one in containers]
-    return f"reserved CPUs are still in use until the containers end: {_first_names(named)}"
+def _named(containers: Sequence[Outdated]) -> str:
+    """Name the containers that the policy would not place as they are."""
+    named = [f"{one.namespace}/{one.pod}/{one.container} {one.why}" for one in containers]
+    return f"containers keep what they have until they end: {_first_names(named)}"
 
 
 def _first_names(named: Sequence[str]) -> str:

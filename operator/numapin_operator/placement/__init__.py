@@ -10,7 +10,8 @@ from numapin_operator.placement.allocations import Block, ContainerAllocation, P
 from numapin_operator.placement.errors import PlacementError, PodFormatError, PolicyError
 from numapin_operator.placement.kubelet_quirks import KUBELET, NO_QUIRKS, KubeletQuirks
 from numapin_operator.placement.node import Node
-from numapin_operator.placement.plan import Plan, Waiting, plan_node, plan_with
+from numapin_operator.placement.outdated import Outdated, mark_outdated
+from numapin_operator.placement.plan import Plan, plan_node, plan_with
 from numapin_operator.placement.policy import NodePolicy, resolve
 from numapin_operator.placement.requests import (
     CPU,
@@ -47,6 +48,7 @@ __all__ = [
     "Node",
     "NodePolicy",
     "Origin",
+    "Outdated",
     "PlacementError",
     "Plan",
     "PodAllocation",
@@ -55,9 +57,9 @@ __all__ = [
     "PodView",
     "PolicyError",
     "SystemReservation",
-    "Waiting",
     "amounts",
     "free_hugepages",
+    "mark_outdated",
     "plan_node",
     "plan_with",
     "pod_cpus",

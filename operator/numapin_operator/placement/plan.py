@@ -36,6 +36,7 @@ from numapin_operator.placement.in_use import (
 )
 from numapin_operator.placement.masks import NO_CPUS, CpuMask
 from numapin_operator.placement.node import Node
+from numapin_operator.placement.outdated import Outdated
 from numapin_operator.placement.policy import NodePolicy, resolve
 from numapin_operator.placement.requests import PodView
 
@@ -44,28 +45,18 @@ MORE_TRIED: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """A container on CPUs that the policy now reserves; it keeps them until it ends."""
-
-    namespace: str
-    pod: str
-    container: str
-    cpus: CpuSet
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """The next assignment.
 
     Attributes:
         spec: what the enforcer must enforce.
-        waiting: containers that keep the policy from being fully in force.
         queued: pods, as namespace/name, that fit once pods that are ending have been released.
+        outdated: containers that the policy would not place as they are; see `mark_outdated`.
     """
 
     spec: NodeAssignmentSpec
-    waiting: tuple[Waiting, ...] = ()
     queued: tuple[str, ...] = ()
+    outdated: tuple[Outdated, ...] = ()
 
 
 def plan_node(
@@ -135,7 +126,7 @@ def plan_with(
     spec = _spec(policy, node, (*chain.from_iterable(kept.values()), *trial.entries))
     omitted = len(refused) - len(listed) + trial.untried
     spec = spec.model_copy(update={"refused": listed, "refused_omitted": omitted or None})
-    return Plan(spec, tuple(_waiting(policy, node)), tuple(queued))
+    return Plan(spec, tuple(queued))
 
 
 def _running_unbound(
@@ -284,16 +275,3 @@ def _last_resort(policy: NodePolicy, held: CpuMask) -> CpuMask:
             "containers hold every CPU that is online; bring CPUs online or end a container",
         )
     return left
-
-
-def _waiting(policy: NodePolicy, node: Node) -> Iterator[Waiting]:
-    withheld = policy.reserved if node.cpus.shared else CpuMask(-1)
-    for allocation in node.allocations.values():
-        for container in allocation.containers:
-            if overlap := container.cpus & withheld:
-                yield Waiting(
-                    allocation.namespace,
-                    allocation.pod,
-                    container.name,
-                    CpuSet.from_mask(overlap),
-                )

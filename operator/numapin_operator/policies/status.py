@@ -37,7 +37,7 @@ class NodeOutcome:
     """The outcome of the governing policy on one node.
 
     `message` says why it is not in force, or what an administrator should know although it is;
-    `refused` counts pods.
+    `refused` counts pods, `outdated` containers.
     """
 
     node: str
@@ -47,6 +47,7 @@ class NodeOutcome:
     reason: str = Reason.IN_FORCE
     message: str = ""
     refused: int = 0
+    outdated: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ class PolicyNodes:
         overruled: the nodes where another policy governs, by that policy, sorted by its name.
         not_served: the governed nodes that are not waited for, by reason.
         refused: the refused pods on the governed nodes.
+        outdated: the outdated containers on them.
     """
 
     governed: int = 0
@@ -91,6 +93,7 @@ class PolicyNodes:
     overruled: Sequence[NodeGroup] = ()
     not_served: Sequence[NodeGroup] = ()
     refused: int = 0
+    outdated: int = 0
 
 
 def judge_enforcer(policy: PolicyView, assignment: AssignmentView) -> NodeOutcome:
@@ -160,6 +163,7 @@ def policy_status(policy: PolicyView, nodes: PolicyNodes, now: str) -> CpuPolicy
         nodes_stalled=_sum(nodes.stalled),
         nodes_not_served=_sum(nodes.not_served),
         refused=nodes.refused,
+        outdated=nodes.outdated,
         stalled=tuple(
             StalledNode(node=one.node, reason=one.reason, message=one.message)
             for one in nodes.stalled_nodes

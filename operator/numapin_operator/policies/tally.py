@@ -92,6 +92,7 @@ class Tally:
             stalled_nodes=self._first_stalled(nodes),
             not_served=tuple(self._groups(nodes, Phase.NOT_SERVED)),
             refused=nodes.refused,
+            outdated=nodes.outdated,
             overruled=tuple(
                 NodeGroup(winner, len(names), tuple(names[:EXAMPLES_NAMED]))
                 for winner, names in sorted(nodes.overruled.items())
@@ -122,6 +123,7 @@ class _Nodes:
         overruled: the nodes where another policy governs, by that policy's name.
         groups: the governed nodes by phase and reason.
         refused: the refused pods on the governed nodes, as far as their outcomes are current.
+        outdated: the outdated containers, likewise.
     """
 
     def __init__(self, name: str) -> None:
@@ -130,7 +132,7 @@ class _Nodes:
         self.governed: list[str] = []
         self.overruled: dict[str, list[str]] = {}
         self.groups: dict[tuple[Phase, str], list[str]] = {}
-        self.refused = 0
+        self.refused = self.outdated = 0
 
     def is_empty(self) -> bool:
         return not (self.governed or self.overruled)
@@ -172,7 +174,7 @@ class _Nodes:
     def begin(self, generation: int, outcomes: dict[str, NodeOutcome]) -> None:
         """Group the governed nodes by their outcomes of another generation."""
         self.generation = generation
-        self.groups, self.refused = {}, 0
+        self.groups, self.refused, self.outdated = {}, 0, 0
         for node in self.governed:
             outcome = outcomes.get(node)
             self.groups.setdefault(self._group(outcome), []).append(node)
@@ -181,6 +183,7 @@ class _Nodes:
     def _count(self, outcome: NodeOutcome | None, sign: int) -> None:
         if found := self.current(outcome):
             self.refused += sign * found.refused
+            self.outdated += sign * found.outdated
 
     def _group(self, outcome: NodeOutcome | None) -> tuple[Phase, str]:
         if found := self.current(outcome):

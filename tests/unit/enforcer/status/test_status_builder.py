@@ -71,3 +71,21 @@ def test_the_first_obstacle_is_reported() -> None:
         "Stalled": (True, "Stuck", "repair it"),
     }
     assert conditions(replace(SCENE, working=(BUSY,)))["Ready"] == (False, "Busy", "wait")
+
+
+def test_outdated_containers_and_refused_pods_are_counted_and_leave_the_node_ready() -> None:
+    names = {"podUID": "u", "namespace": "ns", "pod": "p", "container": "c", "cpus": "1"}
+    refusal = {"podUID": "v", "namespace": "ns", "pod": "q", "reason": "r", "message": "m"}
+    spec = NodeAssignmentSpec.model_validate(
+        {"containers": [names | {"outdated": True}, names], "refused": [refusal]}
+    )
+    scene = replace(SCENE, spec=spec)
+    content, found = build_report(scene).content, conditions(scene)
+    assert (content.outdated, content.refused) == (1, 1)
+    assert found["Ready"][0]
+    assert found["Reconciling"] == (
+        True,
+        "WaitingForContainers",
+        "the policy would place 1 container otherwise, until they end: ns/p/c",
+    )
+    assert conditions(replace(scene, working=[BUSY]))["Reconciling"][1] == "Busy"

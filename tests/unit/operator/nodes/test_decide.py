@@ -239,19 +239,20 @@ def test_mode_none_releases_the_cgroups_and_keeps_the_assignment() -> None:
 def test_an_edit_waits_for_running_containers_on_reserved_cpus() -> None:
     policy = policy_view("policy", {"reserved": {"cpus": "0-3"}}, generation=2)
     before = assignment_view(held_by("a", "2-3", "0-1,4-7"), enforcer_status(1, running=["uid-a"]))
+    marked = decide(picture(before, pod_view("a"), policies=(policy,))).spec
+    assert marked is not None
+    assert [(str(one.cpus), one.outdated) for one in marked.containers] == [("2-3", True)]
+    before = assignment_view(marked.to_wire(), enforcer_status(2, running=["uid-a"]), generation=2)
     decision = decide(picture(before, pod_view("a"), policies=(policy,)))
     assert decision.write is Write.NOTHING, "nothing can be reserved yet"
     outcome = decision.outcome
     assert outcome is not None
     assert (outcome.phase, outcome.reason) == (Phase.UNDER_WAY, "WaitingForContainers")
     assert "default/a/main uses 2-3" in outcome.message
-    ended = decide(picture(replace_status(before, enforcer_status(1)), policies=(policy,)))
+    gone = assignment_view(marked.to_wire(), enforcer_status(2), generation=2)
+    ended = decide(picture(gone, policies=(policy,)))
     assert ended.spec is not None
     assert ended.spec.to_wire()["pools"] == {"reserved": "0-3", "shared": "0-7"}
-
-
-def replace_status(before: AssignmentView, status: dict[str, Any]) -> AssignmentView:
-    return assignment_view(before.spec.to_wire(), status, generation=before.generation)
 
 
 def test_a_refusal_lasts_until_the_policy_is_edited() -> None:

@@ -27,6 +27,8 @@ OUTCOMES = st.builds(
     phase=st.sampled_from(Phase),
     reason=st.sampled_from(["Applying", "InForce", "CgroupsReadOnly"]),
     message=st.sampled_from(["", "why"]),
+    refused=st.integers(0, 3),
+    outdated=st.integers(0, 3),
 )
 STEPS = st.lists(
     st.tuples(NODES, st.one_of(RANKED, OUTCOMES, st.none(), st.integers(1, 2))), max_size=40
@@ -42,12 +44,14 @@ def count_everything(
     groups: dict[tuple[Phase, str], list[tuple[str, str]]] = defaultdict(list)
     overruled: dict[str, list[str]] = defaultdict(list)
     stalled: list[NodeOutcome] = []
+    current: list[NodeOutcome] = []
     for node in sorted(node for node in ranked if policy in ranked[node]):
         outcome = outcomes.get(node)
         if ranked[node][0] != policy:
             overruled[ranked[node][0]].append(node)
         elif outcome and (outcome.policy, outcome.generation) == (policy, generation):
             groups[outcome.phase, outcome.reason].append((node, outcome.message))
+            current.append(outcome)
             stalled += [outcome] if outcome.phase is Phase.STALLED else []
         else:
             groups[Phase.UNDER_WAY, "Applying"].append((node, NOT_PLANNED))
@@ -73,6 +77,9 @@ def count_everything(
             NodeGroup(winner, len(lost), tuple(lost[:EXAMPLES_NAMED]))
             for winner, lost in sorted(overruled.items())
         ),
+        not_served=of_phase(Phase.NOT_SERVED),
+        refused=sum(one.refused for one in current),
+        outdated=sum(one.outdated for one in current),
     )
 
 

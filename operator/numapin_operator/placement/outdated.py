@@ -1,0 +1,163 @@
+"""Which containers a policy would not place as they are.
+
+A container keeps its CPUs and memory when the policy is edited. It is outdated if the policy, with
+nothing free on the node but what the container has, would not give it just that. What an option
+only prefers is therefore met by any placement.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
+from operator import attrgetter
+
+from numapin_api.cpuset import CpuSet
+from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
+from numapin_operator.placement.allocations import PodAllocation
+from numapin_operator.placement.assignment.entries import allocation_of
+from numapin_operator.placement.errors import PlacementError
+from numapin_operator.placement.masks import CpuMask
+from numapin_operator.placement.node import Node
+from numapin_operator.placement.policy import NodePolicy
+from numapin_operator.placement.requests import ContainerKind, ContainerView, PodView
+
+
+@dataclass(frozen=True, slots=True)
+class Outdated:
+    """A container that a policy would not place as it is, and why not."""
+
+    namespace: str
+    pod: str
+    container: str
+    why: str
+
+
+def mark_outdated(
+    policy: NodePolicy, spec: NodeAssignmentSpec, pods: Iterable[PodView], *, edited: bool
+) -> tuple[NodeAssignmentSpec, tuple[Outdated, ...]]:
+    """Mark each container that the policy would not place as it is, and name it.
+
+    Args:
+        policy: what governs the node now.
+        spec: the assignment, with the marks so far.
+        pods: the pods bound to the node.
+        edited: `spec` was written for another generation, so every container is checked. Otherwise
+            those suffice whose mark or pod may have changed.
+    """
+    shared = spec.pools.shared.mask if spec.pools else 0
+    crowded = policy.spec.reserved.strict and bool(shared & policy.reserved)
+    judge, known = _Judge(policy, crowded), {pod.uid: pod for pod in pods}
+    entries: list[ContainerAssignment] = []
+    found: list[Outdated] = []
+    for uid, grouped in groupby(spec.containers, key=attrgetter("pod_uid")):
+        of_pod = tuple(grouped)
+        pod = known.get(uid)
+        if pod is None or not (edited or judge.may_differ(pod, of_pod)):
+            entries += of_pod  # nothing is known of a pod that is gone but still runs
+            continue
+        for entry, why in judge.judge(pod, of_pod):
+            mark = True if why else None
+            entries.append(
+                entry if entry.outdated is mark else entry.model_copy(update={"outdated": mark})
+            )
+            if why:
+                found.append(Outdated(entry.namespace, entry.pod, entry.container, why))
+    return spec.model_copy(update={"containers": tuple(entries)}), tuple(found)
+
+
+class _Judge:
+    """Compares what containers have with what one policy would give them."""
+
+    def __init__(self, policy: NodePolicy, crowded: bool) -> None:
+        """Compare with `policy`; `crowded` if only strictly reserved CPUs are left to share."""
+        self._policy, self._crowded = policy, crowded
+
+    def may_differ(self, pod: PodView, entries: Sequence[ContainerAssignment]) -> bool:
+        """Whether a mark may be wrong although the policy has not been edited."""
+        return (
+            self._crowded
+            or not self._selects(pod)
+            or any(entry.outdated or entry.cpus.mask & self._policy.reserved for entry in entries)
+        )
+
+    def judge(
+        self, pod: PodView, entries: Sequence[ContainerAssignment]
+    ) -> Iterator[tuple[ContainerAssignment, str]]:
+        """Each entry of a pod with why the policy would not place it so; empty if it would."""
+        if not self._selects(pod):
+            yield from ((entry, "is not selected any more") for entry in entries)
+            return
+        together = ""
+        if pod.pod_level is not None or self._policy.spec.topology.scope == "Pod":
+            together = self._differs(pod, entries)
+        for entry in entries:
+            reserved = entry.cpus.mask & self._policy.reserved
+            if reserved:
+                yield entry, f"uses {CpuSet.from_mask(reserved)}, which is reserved now"
+            elif self._crowded and entry.exclusive:
+                yield entry, "keeps a CPU that the shared pool lacks"
+            elif together or pod.pod_level is not None:
+                yield entry, together
+            else:
+                yield entry, self._differs(_only(pod, entry.container), (entry,))
+
+    def _selects(self, pod: PodView) -> bool:
+        return pod.selected and pod.qos in self._policy.spec.pods.qos_classes
+
+    def _differs(self, pod: PodView, entries: Sequence[ContainerAssignment]) -> str:
+        """Why a pod whose containers have these entries would not get them; empty if it would."""
+        held = allocation_of(pod.uid, entries)
+        node = self._node_with(held)
+        try:
+            given = node.place(replace(pod, containers=_not_ended(pod)))
+        except PlacementError as error:
+            return f"does not fit the policy: {error.reason}"
+        if given.cpus != held.cpus:
+            return "would get another number of CPUs"
+        bound, would_bind = _resources(held), _resources(given)
+        if bound != would_bind:
+            return "has memory bound" if bound - would_bind else "has no memory bound"
+        return ""
+
+    def _node_with(self, held: PodAllocation) -> Node:
+        """The node with nothing free but what a pod has, and the reserved CPUs."""
+        policy = self._lenient
+        mems = {block.numa_nodes for block in held.memory}
+        if mems:
+            reach = 0
+            for numa_nodes in mems:
+                reach |= numa_nodes
+            capacity = {
+                resource: {node: size if reach >> node & 1 else 0 for node, size in by_node.items()}
+                for resource, by_node in policy.capacity.items()
+            }
+            policy = replace(policy, capacity=capacity)
+        node = Node(policy)
+        node.cpus.claim(CpuMask(policy.cpu_groups.cpus & ~held.cpus & ~policy.reserved))
+        return node
+
+    @cached_property
+    def _lenient(self) -> NodePolicy:
+        """The policy with reserved CPUs in the shared pool, so that it is not empty."""
+        reserved = self._policy.spec.reserved.model_copy(update={"strict": False})
+        return replace(
+            self._policy, spec=self._policy.spec.model_copy(update={"reserved": reserved})
+        )
+
+
+def _only(pod: PodView, name: str) -> PodView:
+    """The pod as if it had that container alone."""
+    alone = tuple(
+        replace(one, kind=ContainerKind.APP, ended=False)
+        for one in pod.containers
+        if one.name == name
+    )
+    return replace(pod, containers=alone)
+
+
+def _not_ended(pod: PodView) -> tuple[ContainerView, ...]:
+    return tuple(one for one in pod.containers if not one.ended)
+
+
+def _resources(allocation: PodAllocation) -> set[str]:
+    return {block.resource for block in allocation.memory}
