@@ -159,8 +159,8 @@ def _print_differences(foreseen: Sequence[Foreseen]) -> None:
     for each in foreseen:
         for line in _difference(each):
             print(line)
-        if each.is_stalled and each.outcome is not None:
-            print(f"# {each.picture.name}: {each.outcome.reason}: {each.outcome.message}")
+        if each.is_stalled:
+            print(f"# {each.picture.name}: {each.said}")
     changed = sum(each.write is not Write.NOTHING for each in foreseen)
     print(f"# {changed} of {plural(len(foreseen), 'NodeAssignment')} would change")
 

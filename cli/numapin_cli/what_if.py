@@ -49,6 +49,17 @@ class Foreseen:
         """Whether the policy cannot be put in force on the node until a person acts."""
         return self.outcome is not None and self.outcome.phase is Phase.STALLED
 
+    @property
+    def said(self) -> str:
+        """The outcome's reason and message on one line; empty if no policy governs the node.
+
+        An enforcer may report any text, so what a terminal would obey is escaped.
+        """
+        if self.outcome is None:
+            return ""
+        text = f"{self.outcome.reason}: {self.outcome.message}"
+        return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+
 
 def foresee(state: ClusterState, node: str) -> Foreseen:
     """Decide about one node as the operator does, and about what follows from its write."""

@@ -37,7 +37,7 @@ def _decision(each: Foreseen, *, named: bool) -> Iterator[RenderableType]:
         heading = f"\nNode {each.picture.name}: {governed}; {_WRITES[each.write]}"
         yield Text(heading, style="bold")
     if outcome is not None and outcome.reason != Reason.IN_FORCE:
-        yield Text(f"  {outcome.reason}: {outcome.message}", "yellow")
+        yield Text(f"  {each.said}", "yellow")
     if each.spec is not None and each.spec.mode == "None":
         yield Text("  mode None: every container runs as without numapin")
 
