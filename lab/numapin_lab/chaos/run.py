@@ -31,7 +31,7 @@ from numapin_lab.chaos.observation.logs import (
     warnings,
 )
 from numapin_lab.chaos.observation.samples import Samples
-from numapin_lab.chaos.observation.verdict import Evidence, judge, noticed_after
+from numapin_lab.chaos.observation.verdict import Evidence, judge, noticed_after, unnoticed
 from numapin_lab.chaos.plan import DISK_FAULTS, KILLS, OVERWRITES, TENANT_FAULTS, ChaosPlan
 from numapin_lab.chaos.pods import resident
 from numapin_lab.chaos.report import Report
@@ -122,6 +122,7 @@ def _report(
     downtimes = executed.killer.downtimes.completed
     noticed = hangs_noticed(lines["standby"])
     evidence = Evidence(made, downtimes, taken(lines["enforcer"]), versions, noticed)
+    noticed_seconds = noticed_after(downtimes, noticed)
     logged = final_checks.complaints(complaints(each, downtimes) for each in lines.values())
     return Report(
         plan=executed.driver.plan,
@@ -134,10 +135,10 @@ def _report(
         memory=executed.driver.cluster_state.memory,
         drift_count=versions[-1].drift_count - versions[0].drift_count,
         files=(before.files, executed.files),
-        problems=[*executed.problems, *logged, *not_restored],
+        problems=[*executed.problems, *logged, *unnoticed(noticed_seconds), *not_restored],
         fenced=fenced(lines["standby"]),
         injected=executed.injected,
-        noticed_seconds=noticed_after(downtimes, noticed),
+        noticed_seconds=noticed_seconds,
         warnings={f"{name} {text}": n for name in lines for text, n in warnings(lines[name])},
         seconds=executed.seconds,
     )

@@ -144,3 +144,12 @@ def noticed_after(downtimes: Iterable[Downtime], noticed: Sequence[float]) -> li
         for one in downtimes
         if one.stopped
     ]
+
+
+def unnoticed(noticed_seconds: Iterable[float | None]) -> list[str]:
+    """A problem for each time that the standby did not notice a stopped enforcer."""
+    return [
+        f"the standby did not notice stop {number} of the enforcer"
+        for number, seconds in enumerate(noticed_seconds, 1)
+        if seconds is None
+    ]

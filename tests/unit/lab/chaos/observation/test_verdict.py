@@ -6,7 +6,7 @@ import pytest
 
 from numapin_lab.chaos.observation.assignment_versions import AssignmentVersion, ContainerKey
 from numapin_lab.chaos.observation.samples import Anomaly, AnomalyKind, Downtime, Overwrite
-from numapin_lab.chaos.observation.verdict import Evidence, Excuse, judge, noticed_after
+from numapin_lab.chaos.observation.verdict import Evidence, Excuse, judge, noticed_after, unnoticed
 
 OWNER: ContainerKey = ("uid-a", "main")
 OWN, SHARED, ALL = 0b10, 0b01, 0b11
@@ -186,3 +186,8 @@ def test_a_stopped_enforcer_explains_new_guaranteed_pods_until_the_standby_has_n
 def test_the_time_until_the_standby_noticed_is_that_of_each_stop() -> None:
     again = replace(STOPPED, killed_at=20.0, ready_at=30.0)
     assert noticed_after([STOPPED, DOWN, again], [2.0, 8.5, 40.0]) == [4.5, None]
+
+
+def test_a_stop_that_the_standby_did_not_notice_is_a_problem() -> None:
+    assert unnoticed([4.5, None]) == ["the standby did not notice stop 2 of the enforcer"]
+    assert unnoticed([4.5]) == []
