@@ -128,6 +128,8 @@ class Application:
         state, seen = self._state, self._state.policies.newest
         policies = await self._cluster.list_policies()
         if policies.version < seen:
+            versions = {"listed": policies.version, "seen": seen}
+            _log.warning("the API server has lost newer policies: taking the list", extra=versions)
             state.policies.start_over()
         state.replace_policies(policies)
 

@@ -108,7 +108,7 @@ class VersionedCache(Mapping[str, T], Generic[T]):
             changed |= self.drop(name, listed.version)
         for state in states.values():
             changed |= self.put(state)
-        self._listed = listed.version
+        self._listed = max(self._listed, listed.version)
         return changed
 
     def start_over(self) -> None:

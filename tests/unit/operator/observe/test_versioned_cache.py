@@ -48,6 +48,14 @@ def test_a_list_removes_what_was_deleted_and_keeps_what_is_newer() -> None:
     assert set(cache) == {"kept", "missed", "newer"}
 
 
+def test_an_older_list_that_comes_later_brings_nothing_back() -> None:
+    cache: VersionedCache[Thing] = VersionedCache()
+    cache.replace(Listed((), 10))
+    assert cache.replace(Listed((Thing("deleted", 4),), 5)) == set()
+    assert cache.put(Thing("deleted", 7)) == set()
+    assert cache.put(Thing("new", 11)) == {"new"}
+
+
 def test_the_number_of_remembered_deletions_is_bounded() -> None:
     cache: VersionedCache[Thing] = VersionedCache()
     for number in range(REMEMBERED_DELETIONS + 10):
