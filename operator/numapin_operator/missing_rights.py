@@ -4,7 +4,14 @@ import re
 from typing import Final, NamedTuple
 
 from numapin_client.connection import Request
-from numapin_client.errors import ClientError, ForbiddenError
+from numapin_client.errors import (
+    AlreadyExistsError,
+    ClientError,
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+)
 from numapin_daemon.clock import Clock
 
 FORGET_SECONDS: Final = 600.0
@@ -19,13 +26,17 @@ _PATH: Final = re.compile(
 _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
+_AFTER_THE_ROLE: Final = (AlreadyExistsError, ConflictError, InvalidError, NotFoundError)
+"""Answers of a server that has found the right. Source: Kubernetes, "Controlling access"."""
+
+
 class _Refused(NamedTuple):
     at: float
     why: str
 
 
 class MissingRights:
-    """The rights that the API server denied, until a request that needs them succeeds.
+    """The rights that the API server denied, until it allows a request that needs them.
 
     `describe` may be called in any thread.
     """
@@ -38,10 +49,10 @@ class MissingRights:
         """Take in the answer to a write.
 
         Other refusals than RBAC's say nothing of the role: a namespace that is being deleted and a
-        quota answer 403 as well.
+        quota answer 403 as well. What is asked of the object comes after the role.
         """
         right = _right(request)
-        if refused is None:
+        if refused is None or isinstance(refused, _AFTER_THE_ROLE):
             self._refused.pop(right, None)
         elif isinstance(refused, ForbiddenError) and refused.lacks_right:
             self._refused[right] = _Refused(self._clock.monotonic(), str(refused))

@@ -6,7 +6,7 @@ import pytest
 
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_client.client import ApiClient
-from numapin_client.errors import ForbiddenError
+from numapin_client.errors import ClientError, ForbiddenError
 from numapin_client.resources import LEASES, Key
 from numapin_operator.api_server import ApiCluster, PodEvent
 from numapin_operator.missing_rights import FORGET_SECONDS, MissingRights
@@ -68,6 +68,22 @@ async def test_a_missing_right_is_named_until_a_write_succeeds(
         "right to update nodeassignments",
         "right to delete nodeassignments",
     }
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [(404, "NotFound"), (409, "Conflict"), (409, "AlreadyExists"), (422, "Invalid")],
+)
+async def test_an_answer_that_only_who_has_the_right_gets_shows_that_it_is_back(
+    server: FakeApiServer, api: ApiClient, rights: MissingRights, code: int, reason: str
+) -> None:
+    cluster = ApiCluster(api, "test")
+    refused = Answer(code, body=json.dumps(status(code, reason, "no")).encode())
+    server.answers = [no_right("create", "nodeassignments"), refused]
+    for _ in range(2):
+        with pytest.raises(ClientError):
+            await cluster.create_assignment(node_view(), NodeAssignmentSpec())
+    assert rights.describe() == {}
 
 
 @pytest.mark.parametrize(
