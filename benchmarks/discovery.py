@@ -111,8 +111,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
             with tarfile.open(CAPTURED / f"{name}.tar.xz") as archive:
-                # Debian 12's Python has no filters yet.
-                archive.extraction_filter = getattr(tarfile, "data_filter", None)
                 # Python 3.11.3 and older do not know filters, 3.12 warns without one.
                 archive.extraction_filter = getattr(tarfile, "data_filter", None)
                 archive.extractall(folder)

@@ -60,10 +60,10 @@ class LargePlane(ControlPlane):
         found = STARTED.search(self.api.get("/metrics"))
         return float(found[1]) if found else 0.0
 
-    def cpu_seconds(self) -> float:
-        """CPU time of etcd and the API servers that run."""
+    def cpu_seconds(self) -> dict[int, float]:
+        """CPU time of etcd and of each API server that runs, by pid."""
         pids = [one.pid() for one in (self.etcd, self.apiserver, self.successor)]
-        return sum(cpu_seconds(pid) for pid in pids if pid is not None)
+        return {pid: cpu_seconds(pid) for pid in pids if pid is not None}
 
     def requests(self) -> Requests:
         """All requests that the API server has answered since its start."""

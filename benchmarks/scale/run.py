@@ -18,7 +18,7 @@ Lease. Nodes are objects; one process plays their enforcers. Pods are objects bo
 silence_seconds is the longest time for which the operator's event loop stood still, and
 silence_on_cpu_seconds is that without waiting for a CPU that others had; collection_seconds is the
 CPU time of the longest search for reference cycles. plane_cpu_seconds is the CPU time of etcd and
-the API server meanwhile. The operator shares the
+the API server meanwhile (without one that was replaced). The operator shares the
 machine with the API server, etcd and the stand-ins, so times depend on all of them; CPU time and
 memory are the operator's own. The machine's load is printed and written.
 The default size takes some minutes, `make scale` (500 to 5,000 nodes) most of an hour; 5,000 nodes

@@ -64,7 +64,7 @@ class Mark:
     at: float
     threads: Sequence[float]
     specs: int
-    plane: float
+    plane: dict[int, float]
 
     @classmethod
     def now(cls, scene: Scene) -> "Mark":
@@ -76,6 +76,8 @@ class Mark:
 
     def cost(self, scene: Scene) -> dict[str, Any]:
         """What the operator has used since."""
+        now = scene.plane.cpu_seconds()
+        plane = {pid: seconds - self.plane.get(pid, 0.0) for pid, seconds in now.items()}
         memory, silence = scene.operator.memory(), scene.operator.silence.take()
         used = [
             round(after - before, 2)
@@ -86,7 +88,7 @@ class Mark:
         return {
             "cpu_seconds": round(sum(used), 2),
             "thread_cpu_seconds": used,
-            "plane_cpu_seconds": round(scene.plane.cpu_seconds() - self.plane, 2),
+            "plane_cpu_seconds": round(sum(plane.values()), 2),
             "silence_seconds": round(silence.longest, 3),
             "silence_on_cpu_seconds": round(silence.on_cpu, 3),
             "collection_seconds": round(silence.collection, 3),
