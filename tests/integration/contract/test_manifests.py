@@ -1,6 +1,7 @@
 """The manifests start our programs with flags that these programs have."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ LAYOUTS = {
     "microk8s": (f"{SNAP}/run/containerd.sock", f"{SNAP}/var/lib/kubelet"),
 }
 """Where the socket of the container runtime and the kubelet's root folder are on the host."""
+
+PAGE = ROOT / "docs" / "operations.md"
 
 Rendered = dict[tuple[str, str], dict[str, Any]]
 
@@ -117,6 +120,13 @@ def test_the_programs_find_what_the_host_has(overlay: str, rendered: Rendered) -
         assert settings.cgroup_root == ("/kubelet" if overlay == "kind" else "/")
 
 
+def test_every_overlay_is_tried_and_in_the_docs_with_its_paths() -> None:
+    row = re.compile(r"^\| `(\w+)`[^|]*\| `(/[^`]+)` \| `(/[^`]+)` \|$", re.MULTILINE)
+    listed = {name: (socket, folder) for name, socket, folder in row.findall(PAGE.read_text())}
+    assert listed == LAYOUTS
+    assert LAYOUTS.keys() == {one.name for one in OVERLAYS.iterdir()}
+
+
 def _on_host(rendered: Rendered, daemon_set: str, path: Path) -> str:
     """Where a file of a container is on the host."""
     pod = rendered["DaemonSet", daemon_set]["spec"]["template"]["spec"]
@@ -135,7 +145,9 @@ def test_an_upgrade_leaves_no_node_without_a_standby(rendered: Rendered) -> None
     container = _container(rendered, "DaemonSet", "numapin-standby")
     settings = parse_standby_settings(container["args"], {"NODE_NAME": "n"})
     assert settings.ready_file is not None
-    assert " ".join(container["readinessProbe"]["exec"]["command"]) == "test -e /tmp/ready"
+    probe = container["readinessProbe"]
+    assert " ".join(probe["exec"]["command"]) == "test -e /tmp/ready"
+    assert probe["failureThreshold"] * probe.get("periodSeconds", 10) == 60
     assert str(settings.ready_file) == "/tmp/ready"
     (mount,) = (one for one in container["volumeMounts"] if one["mountPath"] == "/tmp")
     assert not mount.get("readOnly")
@@ -206,18 +218,22 @@ def test_one_operator_stays_when_nodes_are_drained(
     assert term["labelSelector"]["matchLabels"].items() <= labels.items()
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "expected"),
+    [
+        ("Deployment", "numapin-operator", {"startupProbe", "livenessProbe", "readinessProbe"}),
+        ("DaemonSet", "numapin-enforcer", {"livenessProbe", "readinessProbe"}),
+        ("DaemonSet", "numapin-standby", {"readinessProbe"}),
+    ],
+)
 def test_probes_wait_longer_than_a_second(
-    rendered: Rendered,
+    rendered: Rendered, kind: str, name: str, expected: set[str]
 ) -> None:
     """A busy machine may need that long, and a restart would not help it."""
-    operator = _container(rendered, "Deployment", "numapin-operator")
-    enforcer = _container(rendered, "DaemonSet", "numapin-enforcer")
-    assert "startupProbe" in operator
-    standby = _container(rendered, "DaemonSet", "numapin-standby")
-    for container in (operator, enforcer, standby):
-        probes = [value for name, value in container.items() if name.endswith("Probe")]
-        assert probes
-        assert all(probe["timeoutSeconds"] >= 5 for probe in probes)
+    container = _container(rendered, kind, name)
+    probes = {field: value for field, value in container.items() if field.endswith("Probe")}
+    assert probes.keys() == expected
+    assert all(probe["timeoutSeconds"] >= 5 for probe in probes.values())
 
 
 def test_nothing_is_privileged(rendered: Rendered) -> None:

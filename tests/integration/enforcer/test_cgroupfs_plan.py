@@ -14,7 +14,12 @@ from numapin_enforcer.plan.desired import release
 from numapin_enforcer.plan.writes import plan
 from support.fakes.kernel import KernelModel
 from support.real.cgroups import RealCgroups, examples, memory_nodes, online_cpus
-from support.values.kernel_laws import Watch, assert_reached, held_now
+from support.values.kernel_laws import (
+    Watch,
+    assert_mems_stayed,
+    assert_reached,
+    held_now,
+)
 from support.values.kernel_worlds import followers, scattered, specs, worlds_on
 
 
@@ -63,6 +68,7 @@ def test_the_kernel_accepts_every_write_and_ends_as_desired(
         outcome = apply(plan(tree, world.desired(spec, tree)).writes, watched)
         assert outcome.complete, outcome
         assert_reached(world, spec, real.read())
+        assert_mems_stayed(world, spec, tree, real.read())
         spec = data.draw(followers(world, spec))
     before = real.read()
     apply(plan(before, release(before, world.topology)).writes, real)

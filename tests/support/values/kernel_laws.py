@@ -117,7 +117,7 @@ class _Goal:
         elif path in self._listed:
             cpus, mems = self.given(path)
             assert found.effective_cpus == cpus, path
-            assert found.effective_mems == (mems or found.effective_mems), path
+            assert not mems or found.effective_mems == mems, path
         elif any(parent(other) == path for other in tree.cgroups):
             assert found.effective_cpus == self._around(tree, path), path
         else:

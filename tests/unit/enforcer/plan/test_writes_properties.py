@@ -77,8 +77,10 @@ def test_exclusive_cpus_stay_exclusive_while_one_spec_follows_another(
     for _ in range(data.draw(st.integers(1, 3))):
         spec = data.draw(followers(world, spec))
         Watch(world, model, holders(world, model, spec))
+        before = model.read()
         assert enforce(world, model, spec).complete
         assert_reached(world, spec, model.read())
+        assert_mems_stayed(world, spec, before, model.read())
 
 
 @settings(patient, max_examples=20)
