@@ -224,7 +224,7 @@ def test_a_diff_shows_what_an_edit_changes_and_what_waits(
     assert plan(tmp_path, world, "--node", "node-1", edit=policy(reserved={"cpus": "2"})) == 0
     drawn = " ".join(capsys.readouterr().out.split())
     assert "Node node-1: policy web; the NodeAssignment changes" in drawn
-    assert "WaitingForContainers: reserved CPUs are still in use until the containers" in drawn
+    assert "WaitingForContainers: containers keep what they have until they end" in drawn
 
 
 @pytest.mark.parametrize(
