@@ -163,8 +163,8 @@ def _plugin(
         from numapin_client.login import exec_plugin  # noqa: PLC0415 (19 MiB that few need)
     except ImportError as error:
         raise LoginError(
-            f"{user.place}: exec and auth-provider need the Python package `kubernetes`; install "
-            "numapin[operator], or use a kubeconfig with a token or a client certificate"
+            f"{user.place}: exec and auth-provider need the Python package `kubernetes`: "
+            "pip install 'numapin[login]', or use a kubeconfig with a token or a client certificate"
         ) from error
     if entry := user.values.get("exec"):
         location = f"{user.place}.exec"

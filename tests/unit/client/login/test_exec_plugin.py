@@ -128,7 +128,7 @@ def test_the_kubernetes_package_may_be_missing(
     monkeypatch.delattr("numapin_client.login.exec_plugin", raising=False)
     monkeypatch.setitem(sys.modules, "kubernetes", None)
     monkeypatch.setitem(sys.modules, "kubernetes.client", None)
-    with pytest.raises(LoginError, match="install numapin\\[operator\\]"):
+    with pytest.raises(LoginError, match="numapin\\[login\\]"):
         kubeconfig_login(write(tmp_path / "config", plugin(tmp_path, "")))
 
 
