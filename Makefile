@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format schema proto system test demo lab bench scale hostile histories figures
+.PHONY: help setup check format schema proto system test demo lab bench scale hostile histories figures images locks
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +70,19 @@ hostile: setup system  ## an hour of random valid and hostile objects against th
 
 histories: setup  ## search random histories for a write that breaks an invariant (COUNT=10000 of each kind)
 	$(BIN)/python benchmarks/histories/run.py --count $(or $(COUNT),10000) $(if $(FROM),--from $(FROM))
+
+images:  ## build the images of operator and enforcer (BASE=, TAG=, OUTPUT=; needs buildah)
+	images/build $(if $(BASE),--base $(BASE)) $(if $(TAG),--tag $(TAG)) $(if $(OUTPUT),--output $(OUTPUT))
+
+# uv is pinned, so that the same index gives the same locks.
+LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make locks' --upgrade
+
+locks: setup  ## write the exact versions and hashes of what the images contain
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv==0.13.*'
+	$(LOCK) images/tools.in --output-file images/tools.lock
+	$(LOCK) pyproject.toml --extra operator --output-file images/operator.lock
+	$(LOCK) pyproject.toml --extra enforcer --output-file images/enforcer.lock
 
 figures: setup system  ## measure enforcing on this machine, and draw the pictures in docs
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'

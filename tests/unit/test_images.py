@@ -1,0 +1,113 @@
+"""What the images contain, and what the operator's process does not load."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[2]
+CONTAINERFILE = (ROOT / "images" / "Containerfile").read_text()
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+BUILD = ROOT / "images" / "build"
+PROGRAMS = ("operator", "enforcer")
+
+
+def locked(name: str) -> dict[str, str]:
+    """Each package of a lock with its version."""
+    text = (ROOT / "images" / f"{name}.lock").read_text()
+    found = re.findall(r"^([\w.-]+)==(\S+)", text, re.MULTILINE)
+    return {canonicalize_name(package): version for package, version in found}
+
+
+def stage(name: str) -> str:
+    """The text of one stage of the build."""
+    found = re.search(
+        rf"^FROM \S+ AS {name}\n(.*?)(?=^FROM|\Z)", CONTAINERFILE, re.MULTILINE | re.DOTALL
+    )
+    assert found is not None
+    return found[1]
+
+
+def test_every_source_folder_of_the_wheel_is_copied() -> None:
+    packages = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    copied = set(re.findall(r"^COPY (\w+) \w+$", stage("tools"), re.MULTILINE))
+    assert copied == {path.partition("/")[0] for path in packages}
+
+
+def test_the_operator_runs_as_the_user_of_its_manifest() -> None:
+    manifest = (ROOT / "manifests" / "base" / "operator.yaml").read_text()
+    user = re.search(r"runAsUser: (\d+)", manifest)
+    assert user is not None
+    assert f"USER {user[1]}:{user[1]}\n" in stage("operator")
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_an_image_starts_its_program(program: str) -> None:
+    assert f'ENTRYPOINT ["numapin-{program}"]' in stage(program)
+    assert f"numapin-{program}" in PROJECT["project"]["scripts"]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_lock_has_what_the_program_needs_in_a_version_that_it_allows(program: str) -> None:
+    versions = locked(program)
+    extra = PROJECT["project"]["optional-dependencies"][program]
+    for text in (*PROJECT["project"]["dependencies"], *extra):
+        wanted = Requirement(text)
+        assert versions[canonicalize_name(wanted.name)] in wanted.specifier, wanted
+
+
+@pytest.mark.parametrize("name", [*PROGRAMS, "tools"])
+def test_each_locked_package_has_a_hash_and_no_address(name: str) -> None:
+    text = (ROOT / "images" / f"{name}.lock").read_text()
+    entries = re.findall(
+        r"^[\w.-]+==\S+.*\\\n(?:    --hash=sha256:[0-9a-f]{64}.*\n?)+", text, re.MULTILINE
+    )
+    assert len(entries) == len(locked(name)) > 0
+    assert "//" not in text
+
+
+def test_the_images_lack_what_only_a_person_needs() -> None:
+    for program in PROGRAMS:
+        assert not {"kubernetes", "rich", "pytest"} & locked(program).keys()
+
+
+def test_unneeded_packages_are_not_loaded() -> None:
+    code = (
+        "import sys, numapin_operator.__main__\n"
+        "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout.split()
+    assert "kopf" in loaded
+    assert not {"pykube", "opentelemetry", "grpclib", "rich"} & set(loaded)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--bse", "x"), "unknown option --bse"),
+        (("--base",), "--base needs a value"),
+        (("standby",), "there is no image standby: operator and enforcer"),
+    ],
+)
+def test_a_wrong_command_line_is_named(arguments: tuple[str, ...], says: str) -> None:
+    done = subprocess.run([BUILD, *arguments], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+
+
+def test_without_buildah_it_says_what_to_install(tmp_path: Path) -> None:
+    for tool in ("sh", "dirname", "sed"):
+        path = subprocess.run(["which", tool], capture_output=True, text=True, check=True).stdout
+        (tmp_path / tool).symlink_to(path.strip())
+    done = subprocess.run(
+        [BUILD], check=False, capture_output=True, text=True, env={"PATH": str(tmp_path)}
+    )
+    assert done.returncode == 1
+    assert "apt-get install buildah" in done.stderr
