@@ -33,6 +33,8 @@ SPEC = {
 }
 STATUS = {
     "pools": {"reserved": "0", "shared": "0-1", "exclusive": "2-3"},
+    "refused": 3,
+    "outdated": 2,
     "driftCount": 7,
     "lastPassTime": "2026-01-01T00:00:00Z",
     "cgroup": {"version": 2, "driver": "systemd"},
@@ -91,11 +93,13 @@ def test_get_nodeassignments_shows_policy_mode_and_counts(
 ) -> None:
     _patch_status(installed, assignment)
     head, row = installed("get", "na", assignment).splitlines()
-    columns = "NAME POLICY MODE EXCLUSIVE SHARED RESERVED DRIFT READY LAST PASS AGE"
-    assert " ".join(head.split()) == columns
-    assert row.split()[:-2] == [assignment, "fast", "Static", "2-3", "0-1", "0", "7", "True"]
+    assert " ".join(head.split()) == (
+        "NAME POLICY MODE EXCLUSIVE SHARED RESERVED REFUSED OUTDATED DRIFT READY LAST PASS AGE"
+    )
+    counts = ["3", "2", "7"]
+    assert row.split()[:-2] == [assignment, "fast", "Static", "2-3", "0-1", "0", *counts, "True"]
     wide = installed("get", "na", assignment, "-o", "wide").splitlines()[1]
-    assert wide.split()[10:] == ["2", "systemd", "containerd", "2.1", "as", "it", "should", "be"]
+    assert wide.split()[12:] == ["2", "systemd", "containerd", "2.1", "as", "it", "should", "be"]
 
 
 def test_what_the_server_stores_reads_back_as_the_models(
