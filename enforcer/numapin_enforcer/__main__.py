@@ -33,7 +33,7 @@ from numapin_enforcer.node.boot_id import read_boot_id
 from numapin_enforcer.node.heartbeat import Heartbeat
 from numapin_enforcer.node.lock import NodeLock
 from numapin_enforcer.node.lock_keeper import LockLostError, keep_alive, wait_for_lock
-from numapin_enforcer.node.realtime import raise_priority
+from numapin_enforcer.node.realtime import raise_priority, thread_pool
 from numapin_enforcer.release import ReleaseError, lock_for_release, release_all
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.outside_containers import OutsideContainers
@@ -90,6 +90,7 @@ async def _release(settings: Settings) -> None:
 
 async def _run(settings: Settings) -> None:
     raise_priority()
+    asyncio.get_running_loop().set_default_executor(thread_pool())
     wake, ended = asyncio.Event(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
