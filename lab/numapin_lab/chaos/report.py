@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
@@ -114,6 +114,7 @@ class Report:
             "operatorMiB": _memory(self.memory["operator"]),
             "enforcerFilesAndWatches": {"before": self.files[0], "after": self.files[1]},
             "downSeconds": _down(self.downtimes),
+            "downtimes": [asdict(one) for one in self.downtimes],
             "warnings": dict(self.warnings),
             "problems": list(self.problems),
         }
