@@ -21,6 +21,7 @@ from numapin_client.resources import Json, Key
 from numapin_client.store import Change, Store
 from numapin_client.watch import BOOKMARK, DELETED, WatchEvent, WatchTiming, watch
 from numapin_daemon.backoff import Backoff
+from numapin_daemon.kept_error import without_frames
 from numapin_daemon.slices import Slices
 
 T = TypeVar("T")
@@ -139,7 +140,7 @@ class Informer(Generic[T]):
     async def _recover(self, error: ClientError) -> None:
         """Choose between resuming the watch and listing again, and wait."""
         self._fell_behind()
-        self.problem = error
+        self.problem = without_frames(error)
         self._doubtful = True
         if isinstance(error, MalformedAnswerError) or not isinstance(error, _RESUMABLE):
             self._version = ""

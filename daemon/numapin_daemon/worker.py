@@ -8,6 +8,7 @@ from typing import Final
 
 from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.kept_error import without_frames
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -102,7 +103,7 @@ class Worker:
             LOG.error("a background task failed unexpectedly", extra=extra, exc_info=error)
         elif self.failure and type(error) is not type(self.problem):
             LOG.warning(self.failure, extra=extra)
-        self._note(error)
+        self._note(without_frames(error))
 
     def _note(self, problem: Exception | None) -> None:
         changed = repr(problem) != repr(self.problem)

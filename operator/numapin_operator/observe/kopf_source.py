@@ -24,6 +24,7 @@ from numapin_client.login.credentials import Login
 from numapin_client.resources import CPU_POLICIES
 from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.kept_error import without_frames
 from numapin_operator.observe.contact import WatchContact, describe_outages
 
 CHATTY_LOGGERS: Final = ("kopf",)
@@ -112,7 +113,7 @@ class KopfSource:
                 "kopf ended, it will be started again",
                 extra={"error": repr(error), "again_in_seconds": round(wait_seconds, 1)},
             )
-            self.problem = error
+            self.problem = None if error is None else without_frames(error)
             await self._clock.sleep(wait_seconds)
             self.problem = None
 

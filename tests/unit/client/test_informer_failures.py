@@ -61,6 +61,20 @@ async def test_a_server_with_another_history_is_listed_again(
     assert client.lists == 2
 
 
+async def test_a_failure_that_is_kept_holds_no_frame_of_the_connection(
+    server: FakeApiServer, client: CountingClient
+) -> None:
+    """Their cycles would become too old to be searched for while the next attempt is awaited."""
+    put(server, "a")
+    timing = InformerTiming((0.1, 0.1), 0.1, backoff_base_seconds=0.01, backoff_cap_seconds=0.01)
+    informer = Informer(client, ALL, value_of, timing=timing)
+    async with running(informer.run()):
+        await eventually(lambda: informer.problem is not None)
+        assert informer.problem is not None
+        problem = informer.problem
+        assert (problem.__traceback__, problem.__cause__, problem.__context__) == (None, None, None)
+
+
 async def test_a_silent_watch_is_given_up_after_its_session(
     server: FakeApiServer, client: CountingClient
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from numapin_daemon.backoff import Backoff
 from numapin_daemon.worker import Worker
 from support.fakes.manual_clock import ManualClock
+from support.real.waiting import running
 
 
 class BusyError(Exception):
@@ -228,6 +229,22 @@ async def test_the_problem_is_known_until_a_run_succeeds(
     await clock.advance(100)
     assert worker.problem is None
     assert problems == ["busy", "very busy", "None"], "the loop is woken by changes only"
+
+
+async def test_the_problem_that_is_kept_has_no_frames(clock: ManualClock) -> None:
+    async def fail() -> None:
+        try:
+            raise OSError("below")  # noqa: TRY301
+        except OSError as error:
+            raise ValueError("above") from error
+
+    worker = Worker("w", fail, clock=clock)
+    worker.request()
+    async with running(worker.run()):
+        await clock.until(lambda: worker.problem is not None)
+        assert repr(worker.problem) == "ValueError('above')"
+        assert worker.problem is not None
+        assert (worker.problem.__traceback__, worker.problem.__cause__) == (None, None)
 
 
 async def test_an_expected_error_is_logged_when_it_first_occurs(
