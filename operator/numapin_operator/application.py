@@ -9,6 +9,7 @@ from typing import Any, Final
 from numapin_client.client import ApiClient
 from numapin_client.errors import ClientError
 from numapin_client.login.credentials import Login
+from numapin_client.resources import CPU_POLICIES
 from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.loop_lag import LoopLag
@@ -37,7 +38,7 @@ WORKERS: Final = 16
 
 BEHIND: Final = "nothing is written until this is as new as the beginning of the lead"
 
-POLICIES: Final = "policies"
+POLICIES: Final = CPU_POLICIES.plural
 
 _log = logging.getLogger(__name__)
 

@@ -119,6 +119,6 @@ def parse_settings(
         description=_DESCRIPTION,
         epilog=_EPILOG,
     )
-    parser.add_version(lambda: f"numapin {version('numapin')}")
+    parser.add_version(lambda: f"numapin-operator {version('numapin')}")
     parser.add(*_OPTIONS)
     return Settings(**parser.parse(arguments))

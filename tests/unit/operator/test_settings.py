@@ -86,4 +86,4 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         parse_settings(["--version"], {})
     assert ended.value.code == 0
-    assert capsys.readouterr().out.startswith("numapin ")
+    assert capsys.readouterr().out.startswith("numapin-operator ")
