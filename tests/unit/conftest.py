@@ -1,4 +1,4 @@
-"""What the unit tests share: the captured machines, unpacked once."""
+"""What the unit tests share: the captured machines, unpacked once, and a clock."""
 
 import tarfile
 from pathlib import Path
@@ -7,6 +7,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
+
+from support.fakes.manual_clock import ManualClock
 
 # A busy machine is not a failure: neither a deadline nor the time to draw examples counts.
 settings.register_profile("unit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -31,6 +33,11 @@ def captured_machines(tmp_path_factory: pytest.TempPathFactory) -> Path:
             archive.extraction_filter = getattr(tarfile, "data_filter", None)
             archive.extractall(target)
     return target
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -173,7 +173,7 @@ def test_an_enforcer_whose_token_names_no_node_writes_nothing(
         _report(control_plane, assignment, nameless)
 
 
-def test_an_enforcer_of_another_namespace_writes_its_own_status_only(
+def test_in_another_namespace_too_an_enforcer_needs_a_token_with_its_node(
     installed: Kubectl, assignment: str
 ) -> None:
     """An overlay may rename the namespace and the accounts; the admission policy still matches."""

@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from functools import partial
 from itertools import repeat
+from types import ModuleType
 
 from numapin_client.informer_settings import InformerTiming
 from numapin_operator import __main__ as program
@@ -18,16 +19,23 @@ TIMING = LeaseTiming(lease_seconds=4.0, renew_deadline_seconds=3.0, retry_second
 
 def hurry() -> None:
     """Shorten what the programs wait for."""
-    vars(program)["take_part"] = partial(take_part, timing=TIMING)
-    vars(contact)["GRACE_SECONDS"] = 2.0
+    _replace(program, "take_part", partial(take_part, timing=TIMING))
+    _replace(contact, "GRACE_SECONDS", 2.0)
     for name in ("TIMING", "ASSIGNMENT_TIMING"):
-        before: InformerTiming = vars(informers)[name]
-        vars(informers)[name] = replace(
+        before: InformerTiming = getattr(informers, name)
+        short = replace(
             before, session_seconds=(5.0, 7.0), grace_seconds=2.0, backoff_cap_seconds=1.0
         )
-    vars(kopf_source)["SESSION_SECONDS"] = 7
-    vars(kopf_source)["INACTIVE_SECONDS"] = 9.0
-    vars(kopf_source)["EndlessBackoffs"] = partial(repeat, 0.5)
+        _replace(informers, name, short)
+    _replace(kopf_source, "SESSION_SECONDS", 7)
+    _replace(kopf_source, "INACTIVE_SECONDS", 9.0)
+    _replace(kopf_source, "EndlessBackoffs", partial(repeat, 0.5))
+
+
+def _replace(module: ModuleType, name: str, value: object) -> None:
+    """Replace what has this name; AttributeError if nothing has."""
+    getattr(module, name)
+    setattr(module, name, value)
 
 
 if __name__ == "__main__":

@@ -147,11 +147,6 @@ async def test_a_text_that_is_not_unicode_is_answered() -> None:
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def loop_health(clock: ManualClock) -> LoopHealth:
     return LoopHealth(stale_after_seconds=30, clock=clock)
 

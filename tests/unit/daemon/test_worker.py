@@ -52,11 +52,6 @@ class Work:
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def work(clock: ManualClock) -> Work:
     return Work(clock)
 

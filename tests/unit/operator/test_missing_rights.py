@@ -32,11 +32,6 @@ def no_right(verb: str, resource: str) -> Answer:
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def rights(api: ApiClient, clock: ManualClock) -> MissingRights:
     made = MissingRights(clock)
     api.connection.after_write = made.note

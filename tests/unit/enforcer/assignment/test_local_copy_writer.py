@@ -28,11 +28,6 @@ def make_writable(copy: LocalCopy) -> Callable[[], None]:
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def writer(
     copy: LocalCopy,
     wake: asyncio.Event,

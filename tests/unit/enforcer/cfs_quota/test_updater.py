@@ -42,11 +42,6 @@ def unwritable(folder: Path) -> None:
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def updater(
     folder: Path,
     wake: asyncio.Event,

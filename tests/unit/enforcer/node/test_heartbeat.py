@@ -12,11 +12,6 @@ from numapin_enforcer.node.lock_keeper import BEAT_SECONDS, keep_alive
 from support.fakes.manual_clock import ManualClock
 
 
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
 async def test_a_loop_that_runs_is_not_stale_and_one_that_stops_is(
     tmp_path: Path, clock: ManualClock
 ) -> None:

@@ -12,11 +12,6 @@ from support.fakes.runtime import FakeRuntime
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def updater(
     runtime: FakeRuntime,
     wake: asyncio.Event,

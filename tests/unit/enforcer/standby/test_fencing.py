@@ -48,11 +48,6 @@ def model() -> WatchedModel:
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def pods(model: WatchedModel) -> Any:
     snapshot = TreeCache(model, ModelWatch(model))
     return SimpleNamespace(files=model, snapshot=snapshot, naming=CgroupNaming(Driver.CGROUPFS))

@@ -40,11 +40,6 @@ def posted(monkeypatch: pytest.MonkeyPatch) -> Posted:
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def poster(posted: Posted, clock: ManualClock) -> AsyncIterator[EventPoster]:
     made = EventPoster(None, "n", clock)  # type: ignore[arg-type]
     task = asyncio.create_task(made.run())

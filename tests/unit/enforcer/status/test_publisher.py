@@ -36,11 +36,6 @@ def api() -> StatusStore:
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def publisher(api: StatusStore, clock: ManualClock) -> AsyncIterator[Publisher]:
     made = Publisher(api, "n", clock)
     task = asyncio.create_task(made.run())

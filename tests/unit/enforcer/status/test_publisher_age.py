@@ -26,11 +26,6 @@ def api() -> StatusStore:
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def publisher(api: StatusStore, clock: ManualClock) -> AsyncIterator[Publisher]:
     """Has written a first status."""
     made = Publisher(api, "n", clock)

@@ -31,11 +31,6 @@ def systemd() -> FakeSystemd:
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def updater(
     systemd: FakeSystemd,
     wake: asyncio.Event,

@@ -53,11 +53,6 @@ class SlowTree:
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def mover(
     wake: asyncio.Event, clock: ManualClock, tmp_path: Path
 ) -> AsyncIterator[MemoryMover]:
