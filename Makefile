@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format schema proto system test demo lab bench scale hostile histories figures images locks
+.PHONY: help setup check format schema proto system test demo lab chaos bench scale hostile histories figures images locks
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,7 +44,7 @@ system:
 
 test: setup system  ## set up and run every test
 	$(BIN)/python -m numapin_lab components
-	$(BIN)/pytest
+	$(BIN)/pytest --durations=30 --durations-min=5
 
 demo: setup system  ## run the example policy and pods on a real one-node Kubernetes (KEEP=1 leaves it up)
 	$(BIN)/python -m numapin_lab demo --dir .lab-demo $(if $(KEEP),--keep)
@@ -56,6 +56,9 @@ lab: setup system  ## bring up a real one-node Kubernetes in .lab (docs/lab.md: 
 ONLY := *
 SCRIPTS := $(wildcard $(foreach name,$(ONLY),benchmarks/$(name).py benchmarks/$(name)/run.py))
 BENCHMARKS := $(filter-out benchmarks/pod_server.py benchmarks/pictures.py benchmarks/hostile/run.py benchmarks/histories/run.py,$(SCRIPTS))
+
+chaos: setup system  ## kill each part while pods start and end, and count shared exclusive CPUs (PODS=200, SEED=)
+	$(BIN)/python -m numapin_lab chaos --pods $(or $(PODS),200) $(if $(SEED),--seed $(SEED)) --dir .lab-chaos
 
 bench: setup system  ## run all benchmarks (ONLY="enforcing placement": only these)
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done

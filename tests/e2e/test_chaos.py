@@ -12,11 +12,13 @@ from numapin_lab.chaos.run import run
 from numapin_lab.components.build import say
 from numapin_lab.running_lab import RunningLab
 
-PODS = 200
+PODS = 70
+"""At least one fault of each kind; `make chaos` starts 200."""
+
 PARTS = {"enforcer", "standby", "operator", "kube-apiserver", "containerd", "kubelet"}
 
 
-@pytest.mark.timeout(3600)  # five minutes on an idle machine
+@pytest.mark.timeout(3600)  # three minutes on an idle machine
 def test_no_exclusive_cpu_is_ever_shared_and_no_pin_is_lost(
     lab: RunningLab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -39,7 +41,7 @@ def _was_chaos(report: Report) -> None:
     assert report.pods_ended >= PODS
     assert report.kills.keys() == PARTS
     assert report.exclusive_reported >= PODS // 10
-    assert report.samples.with_exclusive > 10_000
+    assert report.samples.with_exclusive > 5_000
     assert report.injected.keys() == {
         "FillStateFolder",
         "ReadOnlyStateFolder",
@@ -48,6 +50,6 @@ def _was_chaos(report: Report) -> None:
     }
     assert report.noticed_seconds
     assert None not in report.noticed_seconds
-    assert len(report.reverts) >= 10
+    assert len(report.reverts) >= 5
     # One is counted for what is found in one look, be it a container with all that is above it.
     assert len(report.reverts) // 3 <= report.drift_count <= len(report.overwrites)
