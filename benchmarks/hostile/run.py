@@ -156,7 +156,8 @@ def summary(run: Run, checks: Checks, stop: int) -> dict[str, Any]:
         "operator_starts": run.starts,
         "operator_exit_status": stop,
         "servers_replaced": run.replaced,
-        "longest_silence_seconds": round(checks.longest_silence, 2),
+        "longest_step_cpu_seconds": round(checks.longest_step, 3),
+        "longest_step": checks.longest_step_name,
         "probes": checks.probes,
         "slowest_probe_seconds": round(checks.slowest_probe, 2),
         "refusals_told": checks.refusals_told,
@@ -178,7 +179,7 @@ async def perform(plane: LargePlane, record: Record, options: Any) -> dict[str, 
         stage = Stage(api, cast)
         await stage.prepare()
         run = Run(plane, stage, record, login)
-        bounds = Bounds(options.placed, options.silence, options.told)
+        bounds = Bounds(options.placed, options.step, options.told)
         checks = Checks(stage, lambda: run.operator, bounds, record.violation)
         honest = (*cast.control, *cast.tenant)
         with played(plane.kubeconfig, record.folder / "notes", captured(), "--only", *honest):
@@ -221,7 +222,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", type=Path, default=Path(".hostile"), help="where records go")
     seconds = {
         "--placed": (30.0, "until a new pod on a control node is placed"),
-        "--silence": (2.0, "for which the loop may stand still"),
+        "--step": (0.1, "of CPU time that one step of the loop may take"),
         "--told": (60.0, "from a refusal to its Event"),
     }
     for name, (default, meaning) in seconds.items():

@@ -3,10 +3,11 @@
     python measured.py LAGS PROFILE OPTION...
 
 It is the operator's own `main` with one task more: that sleeps for 20 ms again and again, and each
-second appends to the file LAGS how late it was woken at most, how late without the time for which
-the thread was ready to run and another one had the CPU, and how long a search for reference cycles
-took at most (CPU time). (The operator's probes answer in a
-thread of their own, so their answers do not tell.) PROFILE is `-`, or a file for the CPU times of
+second appends to the file LAGS how late it was woken at most, how long a search for reference
+cycles took at most (CPU time), and the step of an event loop that took the most CPU time, with its
+name. A step is what a loop runs without a look at its other tasks; the operator's loop and that of
+kopf's thread count. (The operator's probes answer in a thread of their own, so their answers do not
+tell.) PROFILE is `-`, or a file for the CPU times of
 cProfile; those of kopf's thread go to the same name with the suffix `.kopf`.
 """
 
@@ -24,14 +25,6 @@ from numapin_operator.application import Application
 from numapin_operator.observe import kopf_source
 
 PAUSE_SECONDS, WRITE_SECONDS = 0.02, 1.0
-DELAY = Path("/proc/thread-self/schedstat")
-"""Source: Documentation/scheduler/sched-stats.rst; the second field is the time in ns for which
-the thread waited for a CPU."""
-
-
-def waited_seconds() -> float:
-    """For how long this thread has waited for a CPU so far."""
-    return int(DELAY.read_text().split()[1]) / 1e9
 
 
 class Collections:
@@ -54,21 +47,49 @@ class Collections:
         return longest
 
 
+class Steps:
+    """The step of an event loop that took the most CPU time since the last `take`."""
+
+    def __init__(self) -> None:
+        self._longest = (0.0, "-")
+        run = asyncio.Handle._run  # noqa: SLF001 - each step of a loop is one call of it
+
+        def measured(handle: asyncio.Handle) -> None:
+            before = time.thread_time()
+            run(handle)
+            if (took := time.thread_time() - before) > self._longest[0]:
+                self._longest = (took, _name(handle))
+
+        asyncio.Handle._run = measured  # type: ignore[method-assign, assignment]  # noqa: SLF001
+
+    def take(self) -> tuple[float, str]:
+        """Its CPU time in seconds and its name, without spaces; forgets it."""
+        longest, self._longest = self._longest, (0.0, "-")
+        return longest
+
+
+def _name(handle: asyncio.Handle) -> str:
+    """The coroutine or the function that a step ran."""
+    step = handle._callback  # type: ignore[attr-defined]  # noqa: SLF001
+    task = getattr(step, "__self__", None)
+    named = task.get_coro() if isinstance(task, asyncio.Task) else step
+    return getattr(named, "__qualname__", type(named).__name__).replace(" ", "")
+
+
 async def measure(file: Path) -> NoReturn:
-    """Append the longest delays of each second, until cancelled."""
-    longest, own, collections = 0.0, 0.0, Collections()
+    """Append the longest delay and the longest step of each second, until cancelled."""
+    longest, collections, steps = 0.0, Collections(), Steps()
     written = time.monotonic()
     while True:
-        begun, waited = time.monotonic(), waited_seconds()
+        begun = time.monotonic()
         await asyncio.sleep(PAUSE_SECONDS)
         now = time.monotonic()
-        late = now - begun - PAUSE_SECONDS
-        longest = max(longest, late)
-        own = max(own, late - (waited_seconds() - waited))
+        longest = max(longest, now - begun - PAUSE_SECONDS)
         if now - written >= WRITE_SECONDS:
+            took, name = steps.take()
             with file.open("a") as lags:
-                lags.write(f"{longest:.4f} {own:.4f} {collections.take():.4f}\n")
-            longest, own, written = 0.0, 0.0, now
+                lags.write(f"{longest:.4f} {collections.take():.4f} {took:.4f} {name}\n")
+            longest, written = 0.0, now
 
 
 def add_measurement(file: Path) -> None:

@@ -41,15 +41,17 @@ class Longest:
     """For how long the event loop stood still at most, in seconds.
 
     Attributes:
-        longest: how late something that was due was run.
-        on_cpu: without the time for which the thread was ready to run and another one had the CPU;
-            on a busy machine only this is the operator's own.
+        late: how late something that was due was run; on a busy machine mostly because another
+            program had the CPU.
         collection: CPU time of the longest search for reference cycles.
+        step: CPU time of the longest step of an event loop.
+        name: the coroutine or function that this step ran.
     """
 
-    longest: float = 0.0
-    on_cpu: float = 0.0
+    late: float = 0.0
     collection: float = 0.0
+    step: float = 0.0
+    name: str = "-"
 
 
 class Silence:
@@ -66,8 +68,12 @@ class Silence:
             file.seek(self._at)
             text = file.read()
             self._at = file.tell()
-        seconds = [tuple(map(float, line.split())) for line in text.splitlines()]
-        return Longest(*(max(column) for column in zip(*seconds, strict=True)))
+        lines = [line.split() for line in text.splitlines()]
+        if not lines:
+            return Longest()
+        late, collection = (max(float(line[column]) for line in lines) for column in (0, 1))
+        step, name = max((float(line[2]), line[3]) for line in lines)
+        return Longest(late, collection, step, name)
 
 
 def ask(port: int, path: str) -> tuple[int, str] | None:

@@ -15,12 +15,12 @@ Lease. Nodes are objects; one process plays their enforcers. Pods are objects bo
     restart         of the operator: until it leads again, and how much it writes (nothing)
     relist          another API server takes over and answers every watch with 410
 
-silence_seconds is the longest time for which the operator's event loop stood still, and
-silence_on_cpu_seconds is that without waiting for a CPU that others had; collection_seconds is the
-CPU time of the longest search for reference cycles. plane_cpu_seconds is the CPU time of etcd and
-the API server meanwhile (without one that was replaced). The operator shares the
-machine with the API server, etcd and the stand-ins, so times depend on all of them; CPU time and
-memory are the operator's own. The machine's load is printed and written.
+silence_seconds is the longest time for which the operator's event loop stood still, be it because
+another program had the CPU; step_cpu_seconds is the CPU time of the longest step of a loop and step
+names it; collection_seconds is that of the longest search for reference cycles. plane_cpu_seconds
+is the CPU time of etcd and the API server meanwhile (without one that was replaced). The operator
+shares the machine with the API server, etcd and the stand-ins, so times depend on all of them; CPU
+time and memory are the operator's own. The machine's load is printed and written.
 The default size takes some minutes, `make scale` (500 to 5,000 nodes) most of an hour; 5,000 nodes
 need some 10 GiB of memory. etcd does not wait for the disk.
 """
