@@ -55,6 +55,10 @@ class Reason(StrEnum):
         "WaitingForAssignment",
         "The operator has not assigned any CPUs on the node yet.",
     )
+    RELEASE_DELAYED = (
+        "ReleaseDelayed",
+        "mode is None; containers keep their CPUs until releaseDelay has passed.",
+    )
     WAITING_FOR_CONTAINERS = (
         "WaitingForContainers",
         "Running containers keep CPUs or memory that the newest policy would not give them.",

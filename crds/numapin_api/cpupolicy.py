@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from numapin_api.cpuset import CpuSet
+from numapin_api.duration import DURATION_PATTERN
 from numapin_api.policystatus import CpuPolicyStatus
 from numapin_api.schema.cel_rules import label_map_rules, readable_cpu_list, rule, rules
 from numapin_api.selectors import LabelSelector, LabelValue
@@ -260,6 +261,14 @@ class CpuPolicySpec(WireModel):
         default="Cpuset",
         description="Cpuset: the cpusets of other containers exclude these CPUs. Partition and "
         "IsolatedPartition (cgroup v2 partitions): not supported yet.",
+    )
+    release_delay: str = Field(
+        default="30s",
+        pattern=DURATION_PATTERN,
+        max_length=8,
+        description="How long a node keeps its assignment after the policy was deleted, its mode "
+        "became None or the node is no longer selected, such as 30s or 5m. A policy that returns "
+        "within that time finds its containers where they are.",
     )
     on_unsatisfiable: Literal["Share", "Evict", "Hold"] = Field(
         default="Share",

@@ -35,7 +35,7 @@ def policy(name: str = "e2e", **spec: Any) -> dict[str, Any]:
         "apiVersion": API_VERSION,
         "kind": CPU_POLICY_KIND,
         "metadata": {"name": name},
-        "spec": {"reserved": {"count": 1}} | spec,
+        "spec": {"reserved": {"count": 1}, "releaseDelay": "0s"} | spec,
     }
 
 

@@ -67,7 +67,7 @@ class Story:
                 del self.cluster.policies[name]
             else:
                 created = f"2026-01-01T00:00:{len(self.cluster.policies):02}Z"
-                self.cluster.put_policy(name, spec, created)
+                self.cluster.put_policy(name, {"releaseDelay": "0s"} | spec, created)
         for name, wish in (step.get("add") or {}).items():
             self._add_pod(name, wish if isinstance(wish, dict) else {"cpu": wish})
         for name in step.get("remove") or ():

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from numapin_api.conditions import Reason
@@ -23,6 +23,7 @@ from numapin_operator.nodes.eviction import Evictor
 from numapin_operator.nodes.patience import Patience
 from numapin_operator.nodes.picture import picture_of, pods_on
 from numapin_operator.nodes.refusal_events import RefusalEvents, fresh_refusals
+from numapin_operator.nodes.release_delay import ReleaseDelays
 from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.records import AssignmentView
@@ -73,6 +74,7 @@ class Controller:
         self._queue, self._outputs = queue, outputs
         self._absences = Absences(cluster, state)
         self.patience = Patience(queue.add, clock or SystemClock())
+        self.release_delays = ReleaseDelays(queue.add, clock or SystemClock())
         self._defects: dict[str, str] = {}
 
     async def work(self, leading: asyncio.Event) -> None:
@@ -131,6 +133,8 @@ class Controller:
         for attempt in range(1, ATTEMPTS + 1):
             late = await self._confirm_absences(name)
             picture = picture_of(self._state, name, late)
+            delay_seconds = self.release_delays.left_seconds(picture)
+            picture = replace(picture, release_in_seconds=delay_seconds)
             decision = decide(picture)
             try:
                 await self._write(picture, decision)

@@ -11,6 +11,7 @@ from typing import Final
 from numapin_api.condition_list import find
 from numapin_api.conditions import ConditionType, Reason
 from numapin_api.nodeassignment import NodeAssignmentSpec, PolicyRef
+from numapin_operator.nodes.returning import read_back
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
 from numapin_operator.placement import (
     Outdated,
@@ -48,6 +49,7 @@ class NodePicture:
         ranked: the policies that select it, the governing one first.
         assignment: its NodeAssignment; None if it does not exist.
         pods: the pods bound to it, marked by the governing policy's selectors.
+        release_in_seconds: how long the assignment stays although no policy wants it.
     """
 
     name: str
@@ -55,6 +57,7 @@ class NodePicture:
     ranked: tuple[PolicyView, ...]
     assignment: AssignmentView | None
     pods: tuple[PodView, ...]
+    release_in_seconds: float = 0.0
 
 
 class Write(Enum):
@@ -87,7 +90,7 @@ def decide(picture: NodePicture) -> Decision:
     if picture.node is None:
         return Decision(Write.NOTHING if assignment is None else Write.DELETE)
     if not picture.ranked:
-        return _retire(assignment)
+        return _retire(assignment, picture.release_in_seconds)
     governing = picture.ranked[0]
     if fault := policy_fault(governing):
         return Decision(Write.NOTHING, outcome=stalled(governing, picture.name, *fault))
@@ -97,7 +100,7 @@ def decide(picture: NodePicture) -> Decision:
     return _govern(picture, picture.node, governing)
 
 
-def _retire(assignment: AssignmentView | None) -> Decision:
+def _retire(assignment: AssignmentView | None, release_in_seconds: float) -> Decision:
     """No policy governs the node any more: release its cgroups, then delete the assignment.
 
     The spec is first replaced by mode None, so that the enforcer releases every cgroup. The
@@ -108,6 +111,8 @@ def _retire(assignment: AssignmentView | None) -> Decision:
         return Decision(Write.NOTHING)
     if assignment.spec.pools is None and assignment.status.observed_generation == 0:
         return Decision(Write.DELETE)
+    if release_in_seconds > 0:
+        return Decision(Write.NOTHING)
     released = NodeAssignmentSpec(mode="None")
     if assignment.spec != released:
         return Decision(Write.REPLACE, released)
@@ -200,6 +205,8 @@ def _plan_for(
 ) -> Plan:
     assignment, policy = picture.assignment, governing.spec
     if policy.mode == "None":
+        if assignment is not None and picture.release_in_seconds > 0:
+            return Plan(assignment.spec)
         return Plan(NodeAssignmentSpec(policy=reference, mode="None"))
     if assignment is None or assignment.topology is None:
         previous = assignment.spec if assignment else NodeAssignmentSpec()
@@ -207,6 +214,8 @@ def _plan_for(
             return Plan(previous)
         return Plan(NodeAssignmentSpec(policy=reference, mode=policy.mode))
     previous = assignment.spec
+    if previous.mode == "None":
+        previous = read_back(assignment, picture.pods)
     edited = not _same_generation(previous.policy, reference)
     if edited:
         previous = previous.model_copy(update={"refused": ()})
@@ -238,18 +247,32 @@ def _outcome(
     name, assignment = picture.name, picture.assignment
     if node.not_served is not None:
         return not_served(governing, name, node.not_served, "")
-    if governing.spec.mode != "None" and (assignment is None or assignment.topology is None):
-        message = "the enforcer has not reported the hardware yet"
-        return waiting(governing, name, Reason.WAITING_FOR_TOPOLOGY, message)
-    if assignment is None or assignment.spec.policy != plan.spec.policy:
-        message = "the enforcer has not reported on the newest assignment yet"
-        return waiting(governing, name, Reason.WAITING_FOR_ENFORCER, message)
+    if wait := _unanswered(picture, governing, plan):
+        return waiting(governing, name, *wait)
+    assert assignment is not None
     outcome = judge_enforcer(governing, assignment)
     if plan.outdated and outcome.reason == Reason.IN_FORCE:
         return waiting(governing, name, Reason.WAITING_FOR_CONTAINERS, _named(plan.outdated))
     if outcome.reason == Reason.IN_FORCE:
         return remarked(outcome, reservation_mismatch(governing.spec, node.system))
     return outcome
+
+
+def _unanswered(
+    picture: NodePicture, governing: PolicyView, plan: Plan
+) -> tuple[Reason, str] | None:
+    """Why the enforcer cannot have accepted the policy yet; None if it can."""
+    assignment = picture.assignment
+    if picture.release_in_seconds > 0:
+        delay = governing.spec.release_delay
+        message = f"the CPUs are given back when spec.releaseDelay, {delay}, has passed"
+        return Reason.RELEASE_DELAYED, message
+    if governing.spec.mode != "None" and (assignment is None or assignment.topology is None):
+        return Reason.WAITING_FOR_TOPOLOGY, "the enforcer has not reported the hardware yet"
+    if assignment is None or assignment.spec.policy != plan.spec.policy:
+        message = "the enforcer has not reported on the newest assignment yet"
+        return Reason.WAITING_FOR_ENFORCER, message
+    return None
 
 
 def _named(containers: Sequence[Outdated]) -> str:

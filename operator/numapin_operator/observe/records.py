@@ -32,7 +32,10 @@ CARRIED_METADATA: Final = ("name", "uid", "resourceVersion", "labels", "annotati
 """The metadata that a replacing write must carry, or it would delete what others set."""
 
 USED_STATUS: Final = ("observedGeneration", "running", "conditions", "freeHugepages")
-"""The fields of an enforcer's status that decisions use, besides the topology."""
+"""The fields of an enforcer's status that decisions use, besides the topology.
+
+While a node is being released, its containers as well.
+"""
 
 NO_NODE: Final = {"": ""}
 """A selector that no node matches: a label's key is never empty."""
@@ -200,8 +203,9 @@ def _content(
     raw = json_object(body, "status")
     try:
         spec = _decode_spec(body, before, written)
+        used = (*USED_STATUS, "containers") if spec.mode == "None" else USED_STATUS
         status = validated(
-            NodeAssignmentStatus, {key: raw[key] for key in USED_STATUS if key in raw}, "status"
+            NodeAssignmentStatus, {key: raw[key] for key in used if key in raw}, "status"
         )
         hardware = decode_hardware(raw.get("topology"), before.hardware if before else None)
     except InvalidPartError as error:

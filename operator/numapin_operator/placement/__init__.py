@@ -24,6 +24,7 @@ from numapin_operator.placement.requests import (
     PodLevel,
     PodView,
     amounts,
+    exclusive_cpus,
     pod_cpus,
 )
 from numapin_operator.placement.reservation import (
@@ -58,6 +59,7 @@ __all__ = [
     "PolicyError",
     "SystemReservation",
     "amounts",
+    "exclusive_cpus",
     "free_hugepages",
     "mark_outdated",
     "plan_node",

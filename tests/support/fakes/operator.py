@@ -53,6 +53,7 @@ class Operator:
                 tasks.create_task(self.controller.work(self.leading)),
                 tasks.create_task(self.controller.work(self.leading)),
                 tasks.create_task(self.events.run()),
+                tasks.create_task(self.controller.release_delays.run()),
             ]
             while not is_idle(self.queue):  # noqa: ASYNC110 - a seam only for tests would be worse
                 await asyncio.sleep(0.001)
@@ -63,7 +64,7 @@ class Operator:
 
 async def operator_of_one_node(cluster: FakeCluster) -> Operator:
     """An operator whose only node has a policy and a reported topology."""
-    cluster.put_policy("policy", {"reserved": {"count": 2}})
+    cluster.put_policy("policy", {"reserved": {"count": 2}, "releaseDelay": "0s"})
     made = Operator(cluster)
     made.state.put_node(node_view())
     made.observe()

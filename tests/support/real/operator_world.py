@@ -78,7 +78,10 @@ class RealWorld:
     async def put_policy(self, spec: Json, what: str = "") -> str:
         """Create or edit a policy for this test's nodes."""
         name = self.name(what or secrets.token_hex(4))
-        body = {"metadata": {"name": name}, "spec": {"nodeSelector": {"mark": self.mark}} | spec}
+        body = {
+            "metadata": {"name": name},
+            "spec": {"nodeSelector": {"mark": self.mark}, "releaseDelay": "0s"} | spec,
+        }
         while True:
             try:
                 before = await self.admin.get(CPU_POLICIES, Key(name))
