@@ -115,9 +115,10 @@ class ClusterState:
 
     def put_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         """Take in a namespace and its labels."""
-        before = self.namespaces.get(name, {})
+        before = self.namespaces.get(name)
         self.namespaces[name] = labels
-        if any(before.get(key) != labels.get(key) for key in self._namespace_keys()):
+        keys = self._namespace_keys()
+        if keys and (before is None or any(before.get(key) != labels.get(key) for key in keys)):
             for node in self._pods.nodes_of(name):
                 self.wake(node)
 

@@ -52,7 +52,8 @@ def mark_selected(
 ) -> tuple[PodView, ...]:
     """Mark each pod with whether a policy's selectors match it.
 
-    A namespace that has not been observed counts as one without labels.
+    A pod whose namespace has not been observed is not selected by a namespace selector: what it
+    gets, it keeps for life.
     """
     if selection.namespace_selector is None and selection.pod_selector is None:
         return tuple(pods)
@@ -60,10 +61,16 @@ def mark_selected(
         _marked(
             pod,
             selects(selection.pod_selector, pod.labels)
-            and selects(selection.namespace_selector, namespaces.get(pod.namespace, {})),
+            and _selects_namespace(selection.namespace_selector, namespaces.get(pod.namespace)),
         )
         for pod in pods
     )
+
+
+def _selects_namespace(selector: LabelSelector | None, labels: Labels | None) -> bool:
+    if selector is None or not (selector.match_labels or selector.match_expressions):
+        return True
+    return labels is not None and selects(selector, labels)
 
 
 def _marked(pod: PodView, selected: bool) -> PodView:

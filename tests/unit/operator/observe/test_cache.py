@@ -203,6 +203,8 @@ def test_namespaces_matter_only_to_policies_that_select_by_them() -> None:
     world.woken_since()
     world.state.put_namespace("fast", {"team": "b"})
     assert world.woken_since() == (["one"], [])
+    world.state.put_namespace("slow", {})
+    assert world.woken_since() == (["two"], []), "its pods waited for it"
     world.state.put_namespace("fast", {"team": "b", "owner": "me"})
     assert world.woken_since() == ([], []), "no selector uses this label"
     world.state.put_namespace("fast", {"team": "b"})
@@ -212,4 +214,4 @@ def test_namespaces_matter_only_to_policies_that_select_by_them() -> None:
     world.state.put_namespace("fast", {"team": "c"})
     assert world.woken_since() == ([], []), "no pod of it is left"
     world.state.drop_namespace("fast")
-    assert world.state.namespaces == {}
+    assert world.state.namespaces == {"slow": {}}

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,6 +72,24 @@ def test_pods_are_marked_by_both_selectors() -> None:
     )
     marked = mark_selected(wanted, pods, {"fast": {"team": "trading"}, "slow": {}})
     assert {pod.name for pod in marked if pod.selected} == {"both"}
+
+
+@pytest.mark.parametrize(
+    ("selector", "selected"),
+    [
+        ({}, True),
+        ({"matchExpressions": [{"key": "x", "operator": "DoesNotExist"}]}, False),
+        ({"matchExpressions": [{"key": "x", "operator": "NotIn", "values": ["y"]}]}, False),
+    ],
+)
+def test_a_namespace_that_was_not_observed_yet_is_waited_for(
+    selector: dict[str, Any], selected: bool
+) -> None:
+    wanted = PodSelection.model_validate({"namespaceSelector": selector})
+    (pod,) = mark_selected(wanted, [pod_view("a", namespace="new")], {})
+    assert pod.selected is selected
+    (pod,) = mark_selected(wanted, [pod_view("a", namespace="new")], {"new": {}})
+    assert pod.selected
 
 
 def test_without_selectors_every_pod_is_selected() -> None:
