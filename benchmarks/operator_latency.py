@@ -130,7 +130,7 @@ async def prepare(api: ApiClient, watcher: Watcher) -> None:
         while not watcher.spec:
             watcher.changed.clear()
             await watcher.changed.wait()
-        status = {"topology": compact_topology(large_machine()).to_wire(), "observedGeneration": 1}
+        status = {"topology": compact_topology(large_machine()), "observedGeneration": 1}
         await api.merge_patch(NODE_ASSIGNMENTS, Key(NODE), {"status": status}, subresource="status")
         while "pools" not in watcher.spec:
             watcher.changed.clear()

@@ -34,7 +34,7 @@ def captured() -> tuple[Json, ...]:
                 archive.extractall(folder)
             root = Path(folder, name)
             topology = discover(root / "sys", root / "proc")
-        found.append(compact_topology(topology).to_wire())
+        found.append(compact_topology(topology))
     return tuple(found)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from numapin_client.client import Source
-from numapin_client.connection import Connection, Request, parse_json
+from numapin_client.connection import Connection, Request
 from numapin_client.errors import ConnectionFailedError, MalformedAnswerError, error_of
 from numapin_client.resources import Json
 
@@ -65,7 +65,7 @@ async def watch(
     async with connection.stream(request, timing.idle_seconds) as response:
         yield ()
         async for lines in split_lines(response.content.iter_any(), asked):
-            yield [_event(line, asked) for line in lines]
+            yield [_event(connection.parse(line, asked), asked) for line in lines]
 
 
 async def split_lines(chunks: AsyncIterable[bytes], asked: str) -> AsyncIterator[list[bytes]]:
@@ -91,11 +91,10 @@ async def split_lines(chunks: AsyncIterable[bytes], asked: str) -> AsyncIterator
         raise ConnectionFailedError(asked, "the connection was cut within an event")
 
 
-def _event(line: bytes, asked: str) -> WatchEvent:
-    answer = parse_json(line, asked)
+def _event(answer: Json, asked: str) -> WatchEvent:
     kind, body = answer.get("type"), answer.get("object")
     if kind == "ERROR" and isinstance(body, dict):
         raise error_of(asked, int(body.get("code") or 500), body)
     if kind not in _KINDS or not isinstance(body, dict) or "metadata" not in body:
-        raise MalformedAnswerError(asked, f"not a watch event: {line[:200]!r}")
+        raise MalformedAnswerError(asked, f"not a watch event: {str(answer)[:200]}")
     return WatchEvent(kind, body)

@@ -1,16 +1,13 @@
 """The conditions of an object as Kubernetes lists them."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Literal
+from typing import Literal
 
 from pydantic import Field
 
+from numapin_api.condition_merge import MESSAGE_LIMIT, merge_conditions
 from numapin_api.conditions import ConditionType, Verdict
-from numapin_api.text import cut_text
 from numapin_api.wire import WireModel
-
-MESSAGE_LIMIT: Final = 32768
-"""Longest message of a condition, in characters. Source: Kubernetes `metav1.Condition`."""
 
 
 class Condition(WireModel):
@@ -49,29 +46,9 @@ class Condition(WireModel):
 def merge(
     before: Sequence[Condition], verdicts: Iterable[Verdict], generation: int, now: str
 ) -> tuple[Condition, ...]:
-    """The conditions with `verdicts` applied, sorted by type; conditions of others stay.
-
-    Args:
-        before: the conditions that the object has.
-        verdicts: the new states; each type at most once. Their messages may be any text: file names
-            and answers of other programs are in them.
-        generation: the `metadata.generation` that they were computed from.
-        now: the time, RFC 3339, used where a status changes.
-    """
-    known = {condition.type: condition for condition in before}
-    for verdict in verdicts:
-        old = known.get(verdict.type)
-        status: Literal["True", "False"] = "True" if verdict.holds else "False"
-        since = old.last_transition_time if old and old.status == status else now
-        known[verdict.type] = Condition(
-            type=verdict.type.value,
-            status=status,
-            observed_generation=generation,
-            last_transition_time=since,
-            reason=str(verdict.reason),
-            message=cut_text(verdict.message, MESSAGE_LIMIT),
-        )
-    return tuple(known[name] for name in sorted(known))
+    """As `merge_conditions`."""
+    merged = merge_conditions((one.to_wire() for one in before), verdicts, generation, now)
+    return tuple(map(Condition.model_validate, merged))
 
 
 def find(conditions: Sequence[Condition], wanted: ConditionType) -> Condition | None:

@@ -10,7 +10,10 @@ import socket
 import sys
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any, Final
+
+from pydantic_core import from_json
 
 from numapin_api import names
 from numapin_client.client import connect
@@ -97,6 +100,7 @@ async def operate(settings: Settings, login: Login) -> None:
             connect(login, user_agent=USER_AGENT, throttle=throttle)
         )
         api.connection.before_write = leadership.check
+        api.connection.load_json = partial(from_json, cache_strings="keys")
         cluster = ApiCluster(api, socket.gethostname())
         application = Application(api, cluster, leadership, login)
         await stack.enter_async_context(serve_probes(application.health(), settings.health_address))

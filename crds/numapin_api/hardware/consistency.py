@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.hardware.status import MAX_BYTES, NumaNodeStatus, TopologyStatus
+from numapin_api.hardware.limits import MAX_BYTES
+from numapin_api.hardware.status import NumaNodeStatus, TopologyStatus
 from numapin_api.topology import page_size_bytes, page_size_name
 
 Group = tuple[int, CpuSet]

@@ -1,32 +1,22 @@
 """The hardware of a node as it stands in the status of its NodeAssignment."""
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from pydantic import Field
 
-from numapin_api.cpuset import MAX_ID, MAX_NUMA_NODE, CpuSet
+from numapin_api.cpuset import MAX_NUMA_NODE, CpuSet
+from numapin_api.hardware.limits import (
+    MAX_BYTES,
+    MAX_CPUS,
+    MAX_DEVICES,
+    MAX_GROUP_ID,
+    MAX_NODES_WITH_FREE_PAGES,
+    MAX_NUMA_NODES,
+    MAX_PAGE_SIZES,
+    MAX_WARNINGS,
+    WARNING_LENGTH,
+)
 from numapin_api.wire import WireModel, atomic_list
-
-TOPOLOGY_BYTES: Final = 128 << 10
-"""How large `status.topology` may be as JSON; a larger one is not decoded.
-
-Real machines need 1 to 6 kB. 8,192 CPUs in pairs of threads are 49 kB, the distances of 64 NUMA
-nodes 12 kB, 1,024 PCI devices 25 kB, all warnings 16 kB. See `SPEC_BYTES` for the other parts of
-the object.
-"""
-
-MAX_CPUS: Final = MAX_ID + 1
-MAX_NUMA_NODES: Final = MAX_NUMA_NODE + 1
-MAX_GROUP_ID: Final = (1 << 31) - 1
-MAX_BYTES: Final = 1 << 60
-"""Of memory on one NUMA node, 1 EiB; a schema holds bounds as floats, which end below 2**63."""
-
-MAX_DEVICES: Final = 1024
-MAX_WARNINGS: Final = 32
-WARNING_LENGTH: Final = 512
-MAX_PAGE_SIZES: Final = 8
-MAX_NODES_WITH_FREE_PAGES: Final = 64
-"""NUMA nodes with huge pages whose free ones are reported; at most some 16 kB."""
 
 _Pages = Annotated[int, Field(ge=0, le=MAX_BYTES)]
 _Distance = Annotated[int, Field(ge=0, le=MAX_GROUP_ID)]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.hardware.status import MAX_WARNINGS, TOPOLOGY_BYTES, WARNING_LENGTH
+from numapin_api.hardware.limits import MAX_WARNINGS, TOPOLOGY_BYTES, WARNING_LENGTH
 from numapin_api.names import API_VERSION, NODE_ASSIGNMENT_KIND
 from numapin_api.nodeassignment import (
     CONTAINERS_BYTES,

@@ -85,7 +85,7 @@ def enforcer_status(
     return {
         "observedGeneration": observed,
         "freeHugepages": list(free_hugepages),
-        "topology": compact_topology(topology or flat_topology()).to_wire(),
+        "topology": compact_topology(topology or flat_topology()),
         "running": sorted(running),
         "conditions": [condition("Ready")] if conditions is None else list(conditions),
     }

@@ -142,8 +142,12 @@ async def test_what_is_no_api_server_is_said(
         (b"SSH-2.0-OpenSSH_9.2\r\n", errors.MalformedAnswerError),
         (b"", errors.ConnectionFailedError),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", errors.ConnectionFailedError),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + b"[" * 100_000,
+            errors.MalformedAnswerError,
+        ),
     ],
-    ids=["another protocol", "hangs up", "cut in the middle"],
+    ids=["another protocol", "hangs up", "cut in the middle", "nested too deeply"],
 )
 async def test_broken_connections(answer: bytes, expected: type[errors.ClientError]) -> None:
     async with one_shot(answer) as login, connect(login) as client:

@@ -6,13 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.hardware.compact import (
-    MAX_NODES_WITH_DISTANCES,
-    compact_topology,
-    restore_topology,
-)
-from numapin_api.hardware.status import MAX_DEVICES, MAX_WARNINGS, TopologyStatus
-from numapin_api.nodeassignment import NodeAssignmentStatus
+from numapin_api.hardware.compact import MAX_NODES_WITH_DISTANCES, compact_topology
+from numapin_api.hardware.limits import MAX_DEVICES, MAX_WARNINGS
+from numapin_api.hardware.restore import restore_topology
+from numapin_api.hardware.status import TopologyStatus
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, PciDevice, Topology
 
 TWO_NODES = Topology(
@@ -35,6 +32,14 @@ TWO_NODES = Topology(
 )
 
 
+def reported(topology: Topology) -> TopologyStatus:
+    """The compact form as the models read it; they find nothing that is not theirs, or missing."""
+    wire = compact_topology(topology)
+    status = TopologyStatus.model_validate(wire)
+    assert status.to_wire() == wire
+    return status
+
+
 @st.composite
 def machines(draw: st.DrawFn) -> Topology:
     """Any machine of ours: cores within sockets, caches and NUMA nodes as they come."""
@@ -54,14 +59,11 @@ def machines(draw: st.DrawFn) -> Topology:
 
 @given(machines())
 def test_the_way_there_and_back_loses_nothing(machine: Topology) -> None:
-    status = NodeAssignmentStatus(topology=compact_topology(machine))
-    read = NodeAssignmentStatus.model_validate(status.to_wire())
-    assert read.topology is not None
-    assert restore_topology(read.topology) == machine
+    assert restore_topology(reported(machine)) == machine
 
 
 def test_only_devices_for_which_locality_matters_are_reported() -> None:
-    status = compact_topology(TWO_NODES)
+    status = reported(TWO_NODES)
     assert [(group.numa_node, group.devices) for group in status.pci] == [
         (1, ("0000:3b:00.0/0200",)),
         (None, ("0000:5e:00.0/0108",)),
@@ -70,7 +72,7 @@ def test_only_devices_for_which_locality_matters_are_reported() -> None:
 
 
 def test_it_is_compact_and_exact() -> None:
-    assert compact_topology(TWO_NODES).to_wire() == {
+    assert compact_topology(TWO_NODES) == {
         "numaNodes": [
             {
                 "id": 0,
@@ -102,9 +104,9 @@ def test_it_is_compact_and_exact() -> None:
 
 def test_a_machine_without_devices_or_threads_says_little() -> None:
     machine = Topology(cpus=(Cpu(0, 0, 0, NO_CACHE, 0),), numa_nodes=(NumaNode(0, 1),))
-    status = compact_topology(machine)
+    status = reported(machine)
     assert (status.cores, status.uncore_caches, status.pci) == ((), (), ())
-    assert restore_topology(TopologyStatus.model_validate(status.to_wire())) == machine
+    assert restore_topology(status) == machine
 
 
 def test_equal_topologies_have_equal_hashes() -> None:
@@ -118,10 +120,7 @@ def test_machines_of_one_model_share_their_cpus() -> None:
     more_memory = replace(
         TWO_NODES, numa_nodes=(NumaNode(0, 3 << 30), NumaNode(1, 3 << 30)), pci=()
     )
-    one, other = (
-        restore_topology(TopologyStatus.model_validate(compact_topology(machine).to_wire()))
-        for machine in (TWO_NODES, more_memory)
-    )
+    one, other = (restore_topology(reported(machine)) for machine in (TWO_NODES, more_memory))
     assert one.cpus is other.cpus
 
 
@@ -137,9 +136,9 @@ def test_too_many_devices_are_left_out_and_counted() -> None:
     machine = of_numa_nodes(1)
     devices = [PciDevice(f"{n:04x}:00:00.0", "0200", 0) for n in range(MAX_DEVICES + 3)]
     bridges = [PciDevice(f"{n:04x}:01:00.0", "0604", 0) for n in range(3)]
-    full = compact_topology(replace(machine, pci=tuple(bridges + devices[:MAX_DEVICES])))
+    full = reported(replace(machine, pci=tuple(bridges + devices[:MAX_DEVICES])))
     assert (sum(len(group.devices) for group in full.pci), full.warnings) == (MAX_DEVICES, ())
-    cut = compact_topology(replace(machine, pci=tuple(bridges + devices)))
+    cut = reported(replace(machine, pci=tuple(bridges + devices)))
     assert cut.pci == full.pci
     assert cut.warnings == ("too many PCI devices: 3 are not reported",)
 
@@ -147,9 +146,9 @@ def test_too_many_devices_are_left_out_and_counted() -> None:
 def test_too_many_warnings_are_counted_and_what_is_left_out_comes_first() -> None:
     machine = of_numa_nodes(1)
     texts = tuple(f"fault {number}" for number in range(MAX_WARNINGS))
-    assert compact_topology(replace(machine, warnings=texts)).warnings == texts
+    assert reported(replace(machine, warnings=texts)).warnings == texts
     devices = tuple(PciDevice(f"{n:04x}:00:00.0", "0200", 0) for n in range(MAX_DEVICES + 1))
-    cut = compact_topology(replace(machine, warnings=texts, pci=devices)).warnings
+    cut = reported(replace(machine, warnings=texts, pci=devices)).warnings
     assert len(cut) == MAX_WARNINGS
     assert cut[0] == "too many PCI devices: 1 are not reported"
     assert cut[1:-1] == texts[: MAX_WARNINGS - 2]
@@ -157,9 +156,9 @@ def test_too_many_warnings_are_counted_and_what_is_left_out_comes_first() -> Non
 
 
 def test_distances_of_too_many_numa_nodes_are_left_out() -> None:
-    whole = compact_topology(of_numa_nodes(MAX_NODES_WITH_DISTANCES))
+    whole = reported(of_numa_nodes(MAX_NODES_WITH_DISTANCES))
     assert all(len(node.distances) == MAX_NODES_WITH_DISTANCES for node in whole.numa_nodes)
     assert whole.warnings == ()
-    cut = compact_topology(of_numa_nodes(MAX_NODES_WITH_DISTANCES + 1))
+    cut = reported(of_numa_nodes(MAX_NODES_WITH_DISTANCES + 1))
     assert {node.distances for node in cut.numa_nodes} == {()}
     assert cut.warnings == ("too many NUMA nodes: distances are not reported",)

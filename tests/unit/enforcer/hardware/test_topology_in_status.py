@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from numapin_api.hardware.compact import LOCAL_CLASSES, compact_topology, restore_topology
-from numapin_api.nodeassignment import NodeAssignmentStatus
+from numapin_api.hardware.compact import LOCAL_CLASSES, compact_topology
+from numapin_api.hardware.restore import restore_topology
+from numapin_api.hardware.status import TopologyStatus
 from numapin_api.topology import Topology
 from numapin_enforcer.hardware.discovery import discover
 
@@ -22,9 +23,7 @@ def topology(captured_machine: str, captured_machines: Path) -> Topology:
 
 
 def test_status_gives_the_machine_back(topology: Topology) -> None:
-    wire = NodeAssignmentStatus(topology=compact_topology(topology)).to_wire()
-    read = NodeAssignmentStatus.model_validate_json(json.dumps(wire)).topology
-    assert read is not None
+    read = TopologyStatus.model_validate_json(json.dumps(compact_topology(topology)))
     local = tuple(one for one in topology.pci if one.pci_class.startswith(LOCAL_CLASSES))
     restored = restore_topology(read)
     assert replace(restored, pci=tuple(sorted(restored.pci, key=lambda one: one.address))) == (
@@ -33,5 +32,5 @@ def test_status_gives_the_machine_back(topology: Topology) -> None:
 
 
 def test_status_is_small(topology: Topology) -> None:
-    wire = NodeAssignmentStatus(topology=compact_topology(topology)).to_wire()
+    wire = {"topology": compact_topology(topology)}
     assert len(json.dumps(wire, separators=(",", ":"))) < LIMIT_BYTES
