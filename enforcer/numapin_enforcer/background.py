@@ -7,8 +7,7 @@ from typing import Final
 
 from numapin_api.conditions import Obstacle
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import NodeAssignmentSpec
-from numapin_api.nodeplatform import RuntimeStatus
+from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.cfs_quota.plan import NO_OTHERS, cgroups_without_limit, other_containers
 from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
 from numapin_enforcer.cgroups.kubepods import PodTree
@@ -27,6 +26,7 @@ from numapin_enforcer.runtime.resources_to_send import resources_to_send
 from numapin_enforcer.runtime.unlisted import unlisted_obstacles
 from numapin_enforcer.runtime.updater import NO_CHANGE, QUOTA_LIFTED, RuntimeUpdater
 from numapin_enforcer.status.conditions import move_obstacles, moving, stale_in_runtime
+from numapin_enforcer.status.content import RuntimeStatus
 from numapin_enforcer.status.reporter import BackgroundReport
 from numapin_enforcer.systemd.interface import SliceSets
 from numapin_enforcer.systemd.slices import qos_slices, slice_sets
@@ -58,7 +58,7 @@ class BackgroundUpdates:
 
     def update(
         self,
-        spec: NodeAssignmentSpec | None,
+        spec: AssignedSpec | None,
         pods: PodTree,
         done: Converged,
         *,
@@ -92,7 +92,7 @@ class BackgroundUpdates:
 
     def _locate_outside(
         self,
-        spec: NodeAssignmentSpec | None,
+        spec: AssignedSpec | None,
         pods: PodTree,
         index: ContainerIndex,
         *,
@@ -156,7 +156,7 @@ class BackgroundUpdates:
 
     def _update_quotas(
         self,
-        spec: NodeAssignmentSpec | None,
+        spec: AssignedSpec | None,
         pods: PodTree,
         done: Converged,
         assigned: Iterable[str],
@@ -202,7 +202,7 @@ class BackgroundUpdates:
 
     def _find_unlisted(
         self,
-        spec: NodeAssignmentSpec | None,
+        spec: AssignedSpec | None,
         pods: PodTree,
         tree: Tree,
         found: Mapping[str, tuple[str, str]],

@@ -1,13 +1,16 @@
-"""Print what is generated from the models: the CRDs, and the table of reasons."""
+"""Print what is generated from the models: the CRDs, the rules of a spec, the table of reasons."""
 
 import argparse
 from pathlib import Path
+from pprint import pformat
 from typing import Any, Final
 
 import yaml
 
 from numapin_api.conditions import Reason
-from numapin_api.schema.definitions import definitions
+from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.schema.check import KEYWORDS
+from numapin_api.schema.definitions import SchemaError, definitions, structural
 
 REASONS_HEAD: Final = """\
 # Reasons
@@ -19,6 +22,20 @@ writes this page.
 | reason | meaning |
 |---|---|
 """
+
+
+SPEC_HEAD: Final = '''\
+"""What the spec of a NodeAssignment must be, for programs without the models.
+
+`make schema` writes this file from the models.
+"""
+
+from typing import Any, Final
+
+SPEC_SCHEMA: Final[dict[str, Any]] = '''
+
+SAYS_NOTHING: Final = frozenset({"description", "default", "format"})
+"""Keywords that refuse no value; so do those that begin with `x-`."""
 
 
 class _Dumper(yaml.SafeDumper):
@@ -36,6 +53,29 @@ def reasons_page() -> str:
     return REASONS_HEAD + "".join(f"| `{one}` | {one.meaning} |\n" for one in Reason)
 
 
+def spec_module() -> str:
+    """The text of schema/assignment_spec.py."""
+    rules = _rules(structural(NodeAssignmentSpec), "spec")
+    return f"{SPEC_HEAD}{pformat(rules, width=100, sort_dicts=False)}\n"
+
+
+def _rules(schema: dict[str, Any], path: str) -> dict[str, Any]:
+    """A schema without the keywords that refuse no value."""
+    kept = {
+        key: value
+        for key, value in schema.items()
+        if key not in SAYS_NOTHING and not key.startswith("x-")
+    }
+    if strange := kept.keys() - KEYWORDS:
+        raise SchemaError(path, f"{', '.join(sorted(strange))} is not checked by schema/check.py")
+    if "properties" in kept:
+        properties = kept["properties"].items()
+        kept["properties"] = {name: _rules(one, f"{path}.{name}") for name, one in properties}
+    if "items" in kept:
+        kept["items"] = _rules(kept["items"], f"{path}[]")
+    return kept
+
+
 def main() -> None:
     """Read the command line and print, or write the CRDs into their files."""
     parser = argparse.ArgumentParser(prog="python -m numapin_api.schema", description=__doc__)
@@ -44,10 +84,14 @@ def main() -> None:
     crds.add_argument(
         "--write", metavar="DIR", type=Path, help="write each into its file in DIR instead"
     )
+    commands.add_parser("spec", help="print the rules of a NodeAssignment's spec as Python")
     commands.add_parser("reasons", help="print the table of reasons as Markdown")
     arguments = parser.parse_args()
     if arguments.command == "reasons":
         print(reasons_page(), end="")  # noqa: T201
+        return
+    if arguments.command == "spec":
+        print(spec_module(), end="")  # noqa: T201
         return
     for name, definition in definitions().items():
         if arguments.write is None:

@@ -4,14 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import ValidationError
-
 from numapin_api.conditions import Obstacle, Reason
-from numapin_api.invalid import invalid_fields
-from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_enforcer.assignment.copy_file import LocalCopyError
+from numapin_enforcer.assignment.decode import InvalidSpecError, Spec, decode_spec
 from numapin_enforcer.assignment.local_copy import Assignment, LocalCopy
+from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.assignment.validation import find_problems
 
 MESSAGE_LIMIT = 4096
@@ -63,10 +61,9 @@ class Acceptance:
             return False
         self._seen, self.generation = seen, seen[1]
         try:
-            spec = NodeAssignmentSpec.model_validate(body.get("spec") or {})
-        except ValidationError as error:
-            message = "; ".join(map(str, invalid_fields(error, within="spec")))[:MESSAGE_LIMIT]
-            self.refusal = Obstacle(Reason.INVALID_ASSIGNMENT, message)
+            spec = decode_spec(body.get("spec") or {})
+        except InvalidSpecError as error:
+            self.refusal = Obstacle(Reason.INVALID_ASSIGNMENT, str(error)[:MESSAGE_LIMIT])
             return True
         offered = Assignment(self.node_name, *seen, spec)
         self.waiting = None
@@ -86,12 +83,12 @@ class Acceptance:
         """Enforce nothing any more, as with `mode: None`; returns whether that is a change."""
         if not self.enforces:
             return False
-        self.accepted = Assignment(self.node_name, "", 0, NodeAssignmentSpec(mode="None"))
+        self.accepted = Assignment(self.node_name, "", 0, Spec(mode="None"))
         self.refusal = self.waiting = None
         self.generation, self._seen = 0, ("", 0)
         return True
 
-    def _was_accepted(self, name: str, spec: NodeAssignmentSpec) -> bool:
+    def _was_accepted(self, name: str, spec: AssignedSpec) -> bool:
         """Whether it is in force already: a CPU that went offline since does not change that."""
         known = self.accepted
         return known is not None and (known.node_name, known.spec) == (name, spec)

@@ -4,14 +4,13 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from numapin_api.conditions import Obstacle, Reason, internal_error
-from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
 from numapin_enforcer.assignment.copy_file import CopyFile, LocalCopyError
+from numapin_enforcer.assignment.decode import InvalidSpecError, Spec, decode_spec
+from numapin_enforcer.assignment.spec import AssignedSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +20,7 @@ class Assignment:
     node_name: str
     uid: str
     generation: int
-    spec: NodeAssignmentSpec
+    spec: AssignedSpec
 
 
 class LocalCopy:
@@ -60,8 +59,8 @@ class LocalCopy:
         if content is None:
             return None
         try:
-            spec = NodeAssignmentSpec.model_validate(content["spec"])
-        except (ValidationError, RecursionError) as error:
+            spec = decode_spec(content["spec"])
+        except InvalidSpecError as error:
             raise LocalCopyError(self.path, f"its spec is wrong: {error}") from error
         return Assignment(content["node"], content["uid"], content["generation"], spec)
 
@@ -99,11 +98,11 @@ class LocalCopyWriter:
         return f"the assignment could not be saved in {self._copy.path}: {text}"
 
     @property
-    def restart_spec(self) -> NodeAssignmentSpec | None:
+    def restart_spec(self) -> AssignedSpec | None:
         """The spec that a restart would load now; None once the newest one is on disk."""
         if self._newest == self._saved:
             return None
-        return self._saved.spec if self._saved is not None else NodeAssignmentSpec()
+        return self._saved.spec if self._saved is not None else Spec()
 
     def obstacles(self) -> tuple[Obstacle, ...]:
         """What keeps the assignment from being saved: a disk that refuses, or a defect."""

@@ -1,11 +1,10 @@
 """The part of a spec that cgroups are planned from.
 
-The enforcer plans from the API's models, the standby from plain values: models cost it memory.
-Does no I/O.
+Plain values (`decode`) have them, and so do the API's models. Does no I/O.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from numapin_api.cpuset import CpuSet, MemSet
 
@@ -48,9 +47,19 @@ class AssignedContainer(Protocol):
         """Whether no other container may use these CPUs."""
         ...
 
+    @property
+    def outdated(self) -> bool | None:
+        """Whether the newest policy would not place it as it is."""
+        ...
 
-class SharedPool(Protocol):
-    """The pools, as far as cgroups get them."""
+
+class AssignedPools(Protocol):
+    """The pools; the fields are those of `numapin_api.nodeassignment.Pools`."""
+
+    @property
+    def reserved(self) -> CpuSet:
+        """CPUs that are never assigned exclusively."""
+        ...
 
     @property
     def shared(self) -> CpuSet:
@@ -62,7 +71,22 @@ class AssignedSpec(Protocol):
     """A spec; the fields are those of `numapin_api.nodeassignment.NodeAssignmentSpec`."""
 
     @property
-    def pools(self) -> SharedPool | None:
+    def mode(self) -> str:
+        """Whether it is enforced (Static), or cgroups are reset as they were found (None)."""
+        ...
+
+    @property
+    def cpu_quota(self) -> str:
+        """Whether exclusive containers have no CFS quota (Unlimited), or theirs stays (Keep)."""
+        ...
+
+    @property
+    def isolation(self) -> str:
+        """How other containers are kept off exclusive CPUs."""
+        ...
+
+    @property
+    def pools(self) -> AssignedPools | None:
         """Unset while nothing is assigned."""
         ...
 
@@ -72,6 +96,20 @@ class AssignedSpec(Protocol):
         ...
 
     @property
+    def refused(self) -> Sequence[object]:
+        """The containers and pods that were refused CPUs or memory, as far as they are listed."""
+        ...
+
+    @property
+    def refused_omitted(self) -> int | None:
+        """The number of refused pods that are not listed; None if all are."""
+        ...
+
+    @property
     def exclusive_cpus(self) -> CpuSet:
         """The CPUs of all exclusive containers."""
+        ...
+
+    def to_wire(self) -> dict[str, Any]:
+        """The spec as values for JSON."""
         ...

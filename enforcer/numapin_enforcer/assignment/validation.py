@@ -1,12 +1,12 @@
 """Whether a spec can be enforced on this machine, and every reason why not. Does no I/O."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import Topology
+from numapin_enforcer.assignment.spec import AssignedContainer, AssignedPools, AssignedSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Problem:
 
 
 def find_problems(
-    spec: NodeAssignmentSpec, topology: Topology, name: str, node_name: str
+    spec: AssignedSpec, topology: Topology, name: str, node_name: str
 ) -> tuple[Problem, ...]:
     """Every reason why `spec` cannot be enforced; empty if it can.
 
@@ -39,7 +39,7 @@ def find_problems(
 
 
 def _problems(
-    spec: NodeAssignmentSpec, topology: Topology, name: str, node_name: str
+    spec: AssignedSpec, topology: Topology, name: str, node_name: str
 ) -> Iterator[Problem]:
     if name != node_name:
         message = f"it is for the node {name}, and this node is {node_name}"
@@ -67,7 +67,7 @@ def _invalid(field: str, message: str) -> Problem:
     return Problem(Reason.INVALID_ASSIGNMENT, field, message)
 
 
-def _pool_problems(pools: Pools, topology: Topology) -> Iterator[Problem]:
+def _pool_problems(pools: AssignedPools, topology: Topology) -> Iterator[Problem]:
     yield from _cpu_problems("spec.pools.shared", pools.shared, topology)
     yield from _cpu_problems("spec.pools.reserved", pools.reserved, topology)
 
@@ -92,7 +92,7 @@ def _mem_problems(field: str, mems: MemSet, topology: Topology) -> Iterator[Prob
 
 
 def _container_problems(
-    field: str, one: ContainerAssignment, topology: Topology
+    field: str, one: AssignedContainer, topology: Topology
 ) -> Iterator[Problem]:
     if one.exclusive and not one.cpus:
         yield _invalid(f"{field}.cpus", f"{_name(one)} is exclusive, but has no CPUs")
@@ -100,7 +100,7 @@ def _container_problems(
     yield from _mem_problems(f"{field}.mems", one.mems, topology)
 
 
-def _duplicates(containers: tuple[ContainerAssignment, ...]) -> Iterator[Problem]:
+def _duplicates(containers: Sequence[AssignedContainer]) -> Iterator[Problem]:
     seen: dict[tuple[str, str], int] = {}
     for index, one in enumerate(containers):
         first = seen.setdefault((one.pod_uid, one.container), index)
@@ -109,13 +109,13 @@ def _duplicates(containers: tuple[ContainerAssignment, ...]) -> Iterator[Problem
             yield _invalid(f"spec.containers[{index}]", message)
 
 
-def _overlaps(spec: NodeAssignmentSpec) -> Iterator[Problem]:
+def _overlaps(spec: AssignedSpec) -> Iterator[Problem]:
     """Exclusive CPUs that a pool has as well, or a container of another pod.
 
     Containers of one pod may have the same CPUs, as in the kubelet: an init container ends before
     the containers start that use its CPUs next.
     """
-    exclusive: list[ContainerAssignment] = []
+    exclusive: list[AssignedContainer] = []
     seen = CpuSet()
     for index, one in enumerate(spec.containers):
         field = f"spec.containers[{index}].cpus"
@@ -132,7 +132,9 @@ def _overlaps(spec: NodeAssignmentSpec) -> Iterator[Problem]:
             )
 
 
-def _pool_overlaps(field: str, one: ContainerAssignment, pools: Pools | None) -> Iterator[Problem]:
+def _pool_overlaps(
+    field: str, one: AssignedContainer, pools: AssignedPools | None
+) -> Iterator[Problem]:
     named = (("shared", pools.shared), ("reserved", pools.reserved)) if pools else ()
     for what, pool in named:
         if one.cpus & pool:
@@ -141,7 +143,7 @@ def _pool_overlaps(field: str, one: ContainerAssignment, pools: Pools | None) ->
 
 
 def _taken(
-    field: str, one: ContainerAssignment, others: Iterable[ContainerAssignment], how: str
+    field: str, one: AssignedContainer, others: Iterable[AssignedContainer], how: str
 ) -> Iterator[Problem]:
     for other in others:
         if one.pod_uid != other.pod_uid and one.cpus & other.cpus:
@@ -149,5 +151,5 @@ def _taken(
             yield _invalid(field, message)
 
 
-def _name(one: ContainerAssignment) -> str:
+def _name(one: AssignedContainer) -> str:
     return f"{one.namespace}/{one.pod}/{one.container}"

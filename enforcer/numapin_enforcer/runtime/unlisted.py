@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from numapin_api.conditions import Obstacle, Reason
-from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.quantity import plural
+from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.cgroups.tree import Tree, has_processes
 
 SHORT_ID: Final = 13
@@ -13,7 +13,7 @@ SHORT_ID: Final = 13
 
 
 def unlisted_obstacles(
-    spec: NodeAssignmentSpec | None,
+    spec: AssignedSpec | None,
     tree: Tree,
     unlisted: Mapping[str, tuple[str, str]],
     named: Collection[tuple[str, str]],

@@ -6,8 +6,8 @@ Does no I/O.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from numapin_api.conditions import ConditionType, Obstacle, Reason, Verdict
-from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.quantity import plural
+from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.errors import CgroupReadOnlyError
 from numapin_enforcer.cgroups.memory.use import NotEnoughMemoryError
@@ -127,7 +127,7 @@ def stale_in_runtime(cgroups: Collection[str]) -> list[Obstacle]:
     return [Obstacle(Reason.APPLYING, f"the runtime is being updated with the CPUs of {count}")]
 
 
-def unread_note(unread: Sequence[Unread], spec: NodeAssignmentSpec | None) -> str:
+def unread_note(unread: Sequence[Unread], spec: AssignedSpec | None) -> str:
     """Which pods have cgroups that are not read; empty if all are. No container loses by it."""
     if not unread:
         return ""

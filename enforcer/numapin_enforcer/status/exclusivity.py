@@ -6,8 +6,7 @@ from typing import Final
 
 from numapin_api.conditions import Reason
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import NodeAssignmentSpec
-from numapin_enforcer.assignment.spec import AssignedContainer
+from numapin_enforcer.assignment.spec import AssignedContainer, AssignedSpec
 from numapin_enforcer.cgroups.tree import Cgroup, OutsideCgroup, Tree, contains, parent, related
 from numapin_enforcer.plan.containment import Desired
 
@@ -46,7 +45,7 @@ class Evidence:
         strays: pod's UID and name of the kubelet's containers that are not in the kubelet's tree.
     """
 
-    restart_spec: NodeAssignmentSpec | None = None
+    restart_spec: AssignedSpec | None = None
     stale_cpus: Mapping[str, CpuSet] = field(default_factory=dict)
     starting: frozenset[str] = frozenset()
     deserted: frozenset[str] = frozenset()

@@ -8,9 +8,6 @@ from typing import Any, Final
 from numapin_api.conditions import Obstacle, Reason
 from numapin_api.cpuset import CpuSet
 from numapin_api.hardware.compact import compact_free_hugepages, compact_topology
-from numapin_api.hardware.status import TopologyStatus
-from numapin_api.nodeassignment import NodeAssignmentStatus
-from numapin_api.nodeplatform import CgroupStatus, RuntimeStatus
 from numapin_api.topology import Topology
 from numapin_client.events import WARNING, Event
 from numapin_daemon.clock import Clock, SystemClock
@@ -30,6 +27,7 @@ from numapin_enforcer.status.conditions import (
     lack_obstacles,
     unread_note,
 )
+from numapin_enforcer.status.content import CgroupStatus, NodeStatus, RuntimeStatus
 from numapin_enforcer.status.events import EventPoster
 from numapin_enforcer.status.exclusivity import Evidence
 from numapin_enforcer.status.other_writers import OtherWriters
@@ -114,7 +112,7 @@ class StatusReporter:
     clock: Clock = field(default_factory=SystemClock)
     _drifts: DriftCount = field(default_factory=DriftCount, init=False)
     _writers: OtherWriters = field(default_factory=OtherWriters, init=False)
-    _hardware: tuple[Topology, TopologyStatus] | None = field(default=None, init=False)
+    _hardware: tuple[Topology, dict[str, Any]] | None = field(default=None, init=False)
     _summarized: tuple[tuple[object, ...], Summary] | None = field(default=None, init=False)
     _population: Population = field(default_factory=Population, init=False)
 
@@ -165,7 +163,7 @@ class StatusReporter:
 
     def failed(self, obstacle: Obstacle) -> None:
         """A pass failed unexpectedly: what was reported stays, and the conditions say why."""
-        facts = NodeAssignmentStatus(observed_generation=self.acceptance.generation)
+        facts = NodeStatus(observed_generation=self.acceptance.generation)
         report = Report(facts, judge(obstacle, None, ""), failed=True)
         self.publisher.publish(report)
         self.health.passed(missing({}, report))
@@ -221,11 +219,11 @@ class StatusReporter:
         unread = kernel.tree.unread if kernel.tree is not None else ()
         return unread_note(unread, accepted.spec if accepted is not None else None)
 
-    def _facts(self, runtime: RuntimeStatus | None) -> NodeAssignmentStatus:
+    def _facts(self, runtime: RuntimeStatus | None) -> NodeStatus:
         topology = self.machine.topology
         if self._hardware is None or self._hardware[0] != topology:
             self._hardware = (topology, compact_topology(topology))
-        return NodeAssignmentStatus(
+        return NodeStatus(
             observed_generation=self.acceptance.generation,
             topology=self._hardware[1],
             free_hugepages=compact_free_hugepages(self.machine.free_hugepages()),

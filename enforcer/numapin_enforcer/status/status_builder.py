@@ -4,14 +4,15 @@ Does no I/O.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from numapin_api.condition_list import Condition, merge
+from numapin_api.condition_merge import merge_conditions
 from numapin_api.conditions import ConditionType, Obstacle, Reason, Verdict
-from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_api.quantity import plural
+from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.status.conditions import SHOWN, judge
+from numapin_enforcer.status.content import NodeStatus
 from numapin_enforcer.status.summary import Summary
 
 KERNEL_FIELDS: Final = ("containers", "pools", "running")
@@ -31,7 +32,7 @@ class Report:
         failed: there was no result at all; everything stays but generation and conditions.
     """
 
-    content: NodeAssignmentStatus
+    content: NodeStatus
     verdicts: tuple[Verdict, ...]
     blind: bool = False
     failed: bool = False
@@ -44,9 +45,9 @@ class Report:
             now: the time, RFC 3339, used where a condition changes.
         """
         generation = self.content.observed_generation
-        known = [Condition.model_validate(one) for one in before.get("conditions") or ()]
-        conditions = merge(known, self.verdicts, generation, now)
-        made = self.content.model_copy(update={"conditions": conditions}).to_wire()
+        known = before.get("conditions") or ()
+        conditions = merge_conditions(known, self.verdicts, generation, now)
+        made = self.content.to_wire() | {"conditions": conditions}
         if self.failed:
             made = {**before, **{key: made[key] for key in _JUDGED if key in made}}
         elif self.blind:
@@ -68,8 +69,8 @@ class Scene:
         note: an extra message for a healthy node.
     """
 
-    facts: NodeAssignmentStatus
-    spec: NodeAssignmentSpec | None
+    facts: NodeStatus
+    spec: AssignedSpec | None
     summary: Summary | None
     stalled: Sequence[Obstacle] = ()
     working: Sequence[Obstacle] = ()
@@ -79,14 +80,13 @@ class Scene:
 def build_report(scene: Scene) -> Report:
     """The status of this moment."""
     summary = scene.summary or Summary()
-    content = scene.facts.model_copy(
-        update={
-            "pools": summary.pools,
-            "containers": summary.containers,
-            "running": summary.running,
-            "refused": _refused(scene.spec),
-            "outdated": len(_outdated(scene.spec)),
-        }
+    content = replace(
+        scene.facts,
+        pools=summary.pools,
+        containers=summary.containers,
+        running=summary.running,
+        refused=_refused(scene.spec),
+        outdated=len(_outdated(scene.spec)),
     )
     stalled, working = _first(scene.stalled), _first((*scene.working, *_unsaved(summary)))
     fine = "; ".join(filter(None, (_fine(scene.spec, summary), scene.note)))
@@ -96,12 +96,12 @@ def build_report(scene: Scene) -> Report:
     return Report(content, verdicts, blind=scene.summary is None)
 
 
-def _refused(spec: NodeAssignmentSpec | None) -> int:
+def _refused(spec: AssignedSpec | None) -> int:
     """How many pods are refused, with those that the spec has no room for."""
     return len(spec.refused) + (spec.refused_omitted or 0) if spec else 0
 
 
-def _outdated(spec: NodeAssignmentSpec | None) -> list[str]:
+def _outdated(spec: AssignedSpec | None) -> list[str]:
     """The containers that the newest policy would not place as they are."""
     if spec is None:
         return []
@@ -124,7 +124,7 @@ def _unsaved(summary: Summary) -> list[Obstacle]:
     return [Obstacle(Reason.APPLYING, f"the assignment is being saved on the node, with {new}")]
 
 
-def _fine(spec: NodeAssignmentSpec | None, summary: Summary) -> str:
+def _fine(spec: AssignedSpec | None, summary: Summary) -> str:
     if spec is None:
         return "there is nothing to enforce"
     if spec.mode == "None":

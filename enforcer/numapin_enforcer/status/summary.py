@@ -8,15 +8,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import (
-    ContainerStatus,
-    NodeAssignmentSpec,
-    PoolsInForce,
-)
-from numapin_enforcer.assignment.spec import AssignedContainer
+from numapin_enforcer.assignment.spec import AssignedContainer, AssignedSpec
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.containment import Desired
+from numapin_enforcer.status.content import ContainerStatus, PoolsInForce
 from numapin_enforcer.status.exclusivity import (
     NO_EVIDENCE,
     Evidence,
@@ -94,7 +90,7 @@ class Summary:
 
 
 def summarize(
-    spec: NodeAssignmentSpec,
+    spec: AssignedSpec,
     tree: Tree,
     desired: Mapping[str, Desired],
     naming: CgroupNaming,
@@ -128,7 +124,7 @@ def summarize(
 
 
 def _lacks(
-    spec: NodeAssignmentSpec, found: Mapping[tuple[str, str], InForce], evidence: Evidence
+    spec: AssignedSpec, found: Mapping[tuple[str, str], InForce], evidence: Evidence
 ) -> Iterator[Lack]:
     """What containers of the spec lack: those with a cgroup, then those without."""
     lacks = (lack for one in found.values() for lack in (one.lack, one.unbound))
@@ -156,7 +152,7 @@ def _by_name(found: Iterable[InForce], evidence: Evidence) -> dict[tuple[str, st
 
 
 def _unsaved(
-    found: Mapping[tuple[str, str], InForce], restart_spec: NodeAssignmentSpec
+    found: Mapping[tuple[str, str], InForce], restart_spec: AssignedSpec
 ) -> frozenset[tuple[str, str]]:
     """Exclusive containers that have other CPUs in `restart_spec`, or none."""
     known = {(one.pod_uid, one.container): one for one in restart_spec.containers}
@@ -165,7 +161,7 @@ def _unsaved(
     )
 
 
-def _running(spec: NodeAssignmentSpec, tree: Tree, naming: CgroupNaming) -> Iterator[str]:
+def _running(spec: AssignedSpec, tree: Tree, naming: CgroupNaming) -> Iterator[str]:
     assigned = {one.pod_uid for one in spec.containers}
     top = tree.children[tree.root]
     classes = [path for path in top if naming.parse(path).kind is Kind.QOS]
@@ -193,7 +189,7 @@ def _shared(
 
 
 def _pools(
-    spec: NodeAssignmentSpec, containers: Iterable[ContainerStatus], shared: CpuSet
+    spec: AssignedSpec, containers: Iterable[ContainerStatus], shared: CpuSet
 ) -> PoolsInForce | None:
     """The pools in force; a shared pool without a container is as in the spec."""
     if spec.pools is None:

@@ -2,16 +2,18 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import NodeAssignmentSpec, Pools
+from numapin_enforcer.assignment.decode import Pools, Spec
 from numapin_enforcer.assignment.local_copy import Assignment, LocalCopy, LocalCopyWriter
+from numapin_enforcer.assignment.spec import AssignedSpec
 from support.fakes.manual_clock import ManualClock
 
-SPEC = NodeAssignmentSpec(pools=Pools(reserved=CpuSet((0,)), shared=CpuSet((0, 1))))
+SPEC = Spec(pools=Pools(reserved=CpuSet((0,)), shared=CpuSet((0, 1))))
 FIRST, SECOND = (Assignment("n", "u", generation, SPEC) for generation in (1, 2))
 
 
@@ -39,7 +41,7 @@ def writer(
     return made
 
 
-def would_load(writer: LocalCopyWriter) -> NodeAssignmentSpec | None:
+def would_load(writer: LocalCopyWriter) -> AssignedSpec | None:
     return writer.restart_spec
 
 
@@ -48,7 +50,7 @@ async def test_a_restart_loads_the_older_spec_until_the_newest_is_on_disk(
 ) -> None:
     assert would_load(writer) is None
     writer.want(FIRST)
-    assert would_load(writer) == NodeAssignmentSpec()
+    assert would_load(writer) == Spec()
     await clock.until(wake.is_set)
     assert would_load(writer) is None
     writer.want(SECOND)
@@ -63,7 +65,7 @@ async def test_an_equal_assignment_is_not_saved_again(
     writer.want(FIRST)
     await clock.until(wake.is_set)
     copy.path.unlink()
-    writer.want(Assignment("n", "u", 1, SPEC.model_copy()))
+    writer.want(Assignment("n", "u", 1, replace(SPEC)))
     await clock.advance(60)
     assert copy.read() is None
 
@@ -78,7 +80,7 @@ async def test_the_newest_assignment_is_saved_once_the_disk_allows_it(
     writer.want(FIRST)
     await clock.until(wake.is_set)
     assert "the assignment could not be saved in" in writer.problem
-    assert would_load(writer) == NodeAssignmentSpec()
+    assert would_load(writer) == Spec()
     assert [one.reason for one in writer.obstacles()] == ["AssignmentNotSaved"]
     writer.want(SECOND)
     make_writable()

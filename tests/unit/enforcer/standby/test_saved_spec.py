@@ -1,4 +1,4 @@
-"""The standby reads of the local copy what the enforcer's models would read."""
+"""The standby reads of the local copy what the enforcer has saved."""
 
 import logging
 import os
@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_enforcer.assignment.copy_file import CopyFile
+from numapin_enforcer.assignment.decode import Container, Pools, Spec
 from numapin_enforcer.assignment.local_copy import Assignment, LocalCopy
 from numapin_enforcer.standby.saved_spec import SavedSpec
 
@@ -24,43 +24,25 @@ CONTAINERS = st.tuples(
     CPUS,
     st.sets(st.integers(0, 7)).map(MemSet),
     st.booleans(),
-).map(
-    lambda one: ContainerAssignment(
-        pod_uid=one[0],
-        namespace="d",
-        pod="p",
-        container=one[1],
-        cpus=one[2],
-        mems=one[3],
-        exclusive=one[4],
-    )
-)
+).map(lambda one: Container(one[0], "d", "p", one[1], *one[2:]))
 SPECS = st.tuples(CPUS, st.lists(CONTAINERS, max_size=4)).map(
-    lambda one: NodeAssignmentSpec(
-        pools=Pools(reserved=one[0], shared=one[0]), containers=tuple(one[1])
-    )
+    lambda one: Spec(pools=Pools(one[0], one[0]), containers=tuple(one[1]))
 )
-FIELDS = ("pod_uid", "namespace", "pod", "container", "cpus", "mems", "exclusive")
 
 
 @given(SPECS)
-def test_it_reads_what_the_models_read(
-    tmp_path_factory: pytest.TempPathFactory, spec: NodeAssignmentSpec
+def test_it_reads_what_the_enforcer_saved(
+    tmp_path_factory: pytest.TempPathFactory, spec: Spec
 ) -> None:
     folder = tmp_path_factory.mktemp("state")
     LocalCopy(folder, "n1").write(Assignment("n1", "uid", 1, spec))
-    found = SavedSpec(CopyFile(folder, "n1")).spec()
-    assert found is not None
-    assert spec.pools is not None
-    assert found.pools.shared == spec.pools.shared
-    assert found.exclusive_cpus == spec.exclusive_cpus
-    assert [[getattr(one, name) for name in FIELDS] for one in found.containers] == [
-        [getattr(one, name) for name in FIELDS] for one in spec.containers
-    ]
+    assert SavedSpec(CopyFile(folder, "n1")).spec() == spec
 
 
 @pytest.mark.parametrize(
-    "spec", [{}, {"mode": "None", "pools": {"shared": "0"}}, {"pools": None}], ids=str
+    "spec",
+    [{}, {"mode": "None", "pools": {"reserved": "", "shared": "0"}}, {"pools": None}],
+    ids=str,
 )
 def test_what_enforces_nothing_is_none(tmp_path: Path, spec: dict[str, Any]) -> None:
     write(tmp_path, spec)
@@ -73,9 +55,9 @@ def test_what_enforces_nothing_is_none(tmp_path: Path, spec: dict[str, Any]) -> 
         [],
         {"pools": "0"},
         {"pools": {}},
-        {"pools": {"shared": "x"}},
-        {"pools": {"shared": "0"}, "containers": [{"podUID": "u"}]},
-        {"pools": {"shared": "0"}, "containers": 3},
+        {"pools": {"reserved": "", "shared": "x"}},
+        {"pools": {"reserved": "", "shared": "0"}, "containers": [{"podUID": "u"}]},
+        {"pools": {"reserved": "", "shared": "0"}, "containers": 3},
     ],
     ids=str,
 )
@@ -91,7 +73,7 @@ def test_a_copy_of_another_shape_is_logged_and_not_used(
 def test_a_copy_that_was_replaced_is_read_again(tmp_path: Path) -> None:
     saved = SavedSpec(CopyFile(tmp_path, "n1"))
     assert saved.spec() is None
-    write(tmp_path, {"pools": {"shared": "0-1"}})
+    write(tmp_path, {"pools": {"reserved": "", "shared": "0-1"}})
     first = saved.spec()
     assert first is saved.spec() is not None
     os.utime(tmp_path / "assignment.json", ns=(0, 0))

@@ -3,6 +3,7 @@
 import pytest
 
 from numapin_api.cpuset import CpuSet
+from numapin_enforcer.assignment.decode import Spec
 from numapin_enforcer.cgroups.tree import Version, tree_of
 from numapin_enforcer.status.conditions import PASSES_TO_STALL
 from numapin_enforcer.status.population import RECHECK_SECONDS, STARTING_SECONDS
@@ -51,7 +52,7 @@ def test_a_container_is_not_exclusive_while_others_may_get_its_cpus(world: World
 def test_a_container_is_not_exclusive_until_the_assignment_is_saved(world: World) -> None:
     accepted = world.acceptance.accepted
     assert accepted is not None
-    world.copy.restart_spec = accepted.spec.model_copy(update={"containers": ()})
+    world.copy.restart_spec = Spec()
     assert world.report()[0] == "Applying"
     assert world.exclusive == [False]
     world.copy.restart_spec = None

@@ -6,19 +6,15 @@ import pytest
 
 from numapin_api.conditions import Obstacle
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import (
-    ContainerStatus,
-    NodeAssignmentSpec,
-    NodeAssignmentStatus,
-    PoolsInForce,
-)
+from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_enforcer.status.content import ContainerStatus, NodeStatus, PoolsInForce
 from numapin_enforcer.status.status_builder import Scene, build_report
 from numapin_enforcer.status.summary import Summary
 
 ONE = ContainerStatus(pod_uid="u", container="c", cpus=CpuSet([1]), exclusive=True)
 POOLS = PoolsInForce(reserved=CpuSet([0]), shared=CpuSet([0]), exclusive=CpuSet([1]))
 SUMMARY = Summary((ONE,), POOLS, ("u",))
-SCENE = Scene(NodeAssignmentStatus(drift_count=3), NodeAssignmentSpec(), SUMMARY)
+SCENE = Scene(NodeStatus(drift_count=3), NodeAssignmentSpec(), SUMMARY)
 STUCK, BUSY = Obstacle("Stuck", "repair it"), Obstacle("Busy", "wait")
 
 
@@ -50,7 +46,7 @@ def test_a_report_without_a_readable_tree_is_blind() -> None:
         (SCENE, "1 container with exclusive CPUs"),
         (replace(SCENE, summary=Summary((ONE, ONE))), "2 containers with exclusive CPUs"),
         (
-            replace(SCENE, summary=Summary((ONE.model_copy(update={"exclusive": False}),))),
+            replace(SCENE, summary=Summary((replace(ONE, exclusive=False),))),
             "0 containers with exclusive CPUs",
         ),
     ],

@@ -1,0 +1,191 @@
+"""The plain values and the models are one: both take the same specs, and read the same of them."""
+
+import json
+from copy import deepcopy
+from dataclasses import fields
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from numapin_api.invalid import invalid_fields
+from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
+from numapin_enforcer.assignment import decode
+from numapin_enforcer.assignment.decode import InvalidSpecError, decode_spec
+
+NAMES = st.text("ab-", min_size=1, max_size=3)
+UIDS = st.sampled_from(("u1", "u2-x"))
+LISTS = st.sampled_from(("", "0", "1-3", "0,5-8191", "1,1-2"))
+MEMORY = st.fixed_dictionaries(
+    {
+        "numaNodes": st.lists(st.integers(0, 1023), min_size=1, max_size=2),
+        "resource": st.sampled_from(("memory", "hugepages-2Mi")),
+        "bytes": st.integers(0, 1 << 62),
+    }
+)
+CONTAINERS = st.fixed_dictionaries(
+    {"podUID": UIDS, "namespace": NAMES, "pod": NAMES, "container": NAMES},
+    optional={
+        "cpus": LISTS,
+        "mems": LISTS,
+        "exclusive": st.booleans(),
+        "outdated": st.none() | st.booleans(),
+        "memory": st.lists(MEMORY, max_size=2),
+    },
+)
+REFUSALS = st.fixed_dictionaries(
+    {"podUID": UIDS, "namespace": NAMES, "pod": NAMES, "reason": NAMES, "message": NAMES},
+    optional={"container": st.none() | NAMES},
+)
+POOLS = st.fixed_dictionaries({"reserved": LISTS, "shared": LISTS.filter(bool)})
+POLICIES = st.fixed_dictionaries(
+    {"name": NAMES, "generation": st.integers(0, 9)},
+    optional={"since": st.none() | st.integers(1, 9)},
+)
+SPECS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {},
+    optional={
+        "policy": st.none() | POLICIES,
+        "mode": st.sampled_from(("Static", "None", "Dynamic")),
+        "pools": st.none() | POOLS,
+        "cpuQuota": st.sampled_from(("Unlimited", "Keep")),
+        "isolation": st.sampled_from(("Cpuset", "Partition", "IsolatedPartition")),
+        "containers": st.lists(CONTAINERS, max_size=3),
+        "refused": st.lists(REFUSALS, max_size=2),
+        "refusedOmitted": st.none() | st.integers(1, 9),
+        "ofALaterVersion": st.integers(),
+    },
+)
+ODD: tuple[Any, ...] = (
+    *(None, True, -1, 0, 10**6, 10**30, 0.5, [], {}, [None], [-1], [[]], ["u"], "", "x", "3-1"),
+    *(
+        "0\n",
+        "a\n",
+        "0-1",
+        "8192",
+        "9999",
+        "1 ",
+        "\u0663",
+        "\u00fc",
+        "x" * 5000,
+        "0," * 2100,
+    ),
+    *([0] * 129, [{}] * 65, [{}] * 2049, {"name": "n"}, {"shared": "0"}, {"reserved": "0"}),
+)
+ODD_VALUES = st.sampled_from(ODD).map(deepcopy)
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> Any:
+    """A spec in which a few values, anywhere, were replaced or left out."""
+    spec: Any = draw(SPECS)
+    for _ in range(draw(st.integers(1, 3))):
+        at: Any = spec
+        while inner := [one for one in _values(at) if one]:
+            if not draw(st.booleans()):
+                break
+            at = draw(st.sampled_from(inner))
+        keys = list(at) if isinstance(at, dict) else list(range(len(at)))
+        if not keys:
+            return draw(ODD_VALUES)
+        key = draw(st.sampled_from(keys))
+        if isinstance(at, dict) and draw(st.booleans()):
+            del at[key]
+        else:
+            at[key] = draw(ODD_VALUES)
+    return spec
+
+
+def _values(at: Any) -> list[Any]:
+    values = at.values() if isinstance(at, dict) else at
+    return [one for one in values if isinstance(one, dict | list)]
+
+
+def wrong_by_the_models(spec: Any) -> set[str]:
+    """The wrong fields; strict, as the API server is: it takes no text for a number."""
+    try:
+        NodeAssignmentSpec.model_validate_json(json.dumps(spec), strict=True)
+    except ValidationError as error:
+        return {one.field for one in invalid_fields(error, within="spec")}
+    return set()
+
+
+def wrong(spec: Any) -> set[str]:
+    try:
+        decode_spec(spec)
+    except InvalidSpecError as error:
+        return {one.split(": ", 1)[0] for one in error.faults}
+    return set()
+
+
+@given(SPECS | damaged())
+def test_the_same_fields_are_wrong(spec: Any) -> None:
+    assert _innermost(wrong(spec)) == _innermost(wrong_by_the_models(spec))
+
+
+def _innermost(found: set[str]) -> set[str]:
+    """Without lists of wrong entries: pydantic counts the entries that are right."""
+    return {one for one in found if not any(other.startswith(f"{one}[") for other in found)}
+
+
+@given(SPECS)
+def test_the_same_is_read(spec: dict[str, Any]) -> None:
+    found, expected = decode_spec(spec), NodeAssignmentSpec.model_validate(spec)
+    assert _plain(found) == _plain(expected)
+    assert found.exclusive_cpus == expected.exclusive_cpus
+    assert decode_spec(found.to_wire()) == found
+    assert _plain(NodeAssignmentSpec.model_validate(found.to_wire())) == _plain(expected)
+
+
+def _plain(spec: decode.Spec | NodeAssignmentSpec) -> tuple[Any, ...]:
+    pools = spec.pools
+    return (
+        (spec.mode, spec.cpu_quota, spec.isolation),
+        (len(spec.refused), spec.refused_omitted),
+        pools and (pools.reserved, pools.shared),
+        [
+            tuple(getattr(one, field.name) for field in fields(decode.Container))
+            for one in spec.containers
+        ],
+    )
+
+
+def test_no_field_of_the_models_is_forgotten() -> None:
+    """A new one must be decoded, or be named here."""
+    assert names(decode.Spec) | {"policy"} == NodeAssignmentSpec.model_fields.keys()
+    assert names(decode.Container) | {"memory"} == ContainerAssignment.model_fields.keys()
+    assert names(decode.Pools) == Pools.model_fields.keys()
+
+
+def names(kind: Any) -> set[str]:
+    return {field.name for field in fields(kind)}
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ([], "spec: should be an object, not []"),
+        ({"pools": {"shared": "0"}}, "spec.pools.reserved: is missing; add it"),
+        (
+            {"containers": [{"podUID": "u", "namespace": "n", "pod": "p", "container": "c"}, 3]},
+            "spec.containers[1]: should be an object, not 3",
+        ),
+        ({"mode": "Off"}, "spec.mode: should be one of Static, None, Dynamic, not 'Off'"),
+        (
+            {"pools": {"reserved": "3-1", "shared": "0"}},
+            "spec.pools.reserved: '3-1' is not a list of ids: the range 3-1 runs backwards; "
+            "write it like 0-3,8, not '3-1'",
+        ),
+        ({"policy": {"name": "n", "generation": True}}, "generation: should be a whole number"),
+        ({"policy": {"name": "n", "generation": -1}}, "generation: should be at least 0, not -1"),
+        ({"policy": {"name": "", "generation": 1}}, "should have at least 1 characters, not ''"),
+        ({"policy": {"name": "\ud800", "generation": 1}}, "name: should be Unicode text"),
+        ({"containers": [{}] * 2049}, "spec.containers: should have at most 2048 entries"),
+    ],
+)
+def test_a_fault_says_where_and_what(spec: Any, message: str) -> None:
+    with pytest.raises(InvalidSpecError) as caught:
+        decode_spec(spec)
+    assert message in str(caught.value)
