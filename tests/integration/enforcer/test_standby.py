@@ -109,7 +109,8 @@ async def test_a_standby_that_starts_after_the_enforcer_died_still_fences(
     assert cpus_of(pod.cgroup) == "0-1"
     standby = await node.stand_by()
     await eventually(lambda: cpus_of(pod.cgroup) == "0")
-    assert f"fenced cgroup={pod.cgroup} cpuset.cpus=0" in node.standby_log
+    fenced = f"fenced cgroup={pod.cgroup} cpuset.cpus=0"
+    await eventually(lambda: fenced in node.standby_log)
     assert await end(standby, signal.SIGKILL) == -signal.SIGKILL
     later = await kubelet.run_pod("later")
     await node.stand_by()
