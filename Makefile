@@ -45,7 +45,7 @@ system:
 
 test: setup system  ## set up and run every test
 	$(BIN)/python -m numapin_lab components
-	$(BIN)/pytest --durations=30 --durations-min=5
+	lab/run-tests $(BIN)/pytest --durations=30 --durations-min=5
 
 demo: setup system  ## run the example policy and pods on a real one-node Kubernetes (KEEP=1 leaves it up)
 	$(BIN)/python -m numapin_lab demo --dir .lab-demo $(if $(KEEP),--keep)

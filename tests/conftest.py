@@ -33,10 +33,19 @@ COMPONENTS = {
     "vm_lab": tuple(ALL),
 }
 
+VIRTUAL_MACHINES = {"vm", "vm_lab"}
+
 
 def pytest_configure() -> None:
     """Let a job that is cancelled (SIGTERM) end as Ctrl-C does: with everything torn down."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests in virtual machines, before `-m` selects by the marks."""
+    for item in items:
+        if VIRTUAL_MACHINES & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.vm)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -48,7 +57,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     capture = session.config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
         programs = provide(list(dict.fromkeys(names)), progress=say)
-        if wanted & {"vm", "vm_lab"} and shutil.which(QEMU) is not None:
+        if wanted & VIRTUAL_MACHINES and shutil.which(QEMU) is not None:
             provide_kernel(progress=say)
         if "vm_lab" in wanted and shutil.which(QEMU) is not None:
             provide_snapshot({name: found.path for name, found in programs.items()}, progress=say)

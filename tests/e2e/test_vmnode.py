@@ -21,7 +21,7 @@ from numapin_lab.running_lab import pod, policy
 from numapin_lab.vm.running_lab import KUBEPODS, RunningVmLab, Task
 from support.real.vm_invariants import problems
 
-pytestmark = pytest.mark.timeout(1200)  # for a machine with much else to do
+pytestmark = pytest.mark.timeout(1800)  # for a machine with much else to do
 
 POLICY = policy(
     reserved={"cpus": "0-1"},

@@ -9,7 +9,7 @@ import pytest
 from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.vm.machine import Machine, NumaNode, VirtualMachine
 
-GUEST_SECONDS = 900
+GUEST_SECONDS = 1800
 # Each takes an enforcer, whose start alone is many seconds there; these need the kernel most.
 CHOSEN = "running_container or swap or fenced or never_run_on_exclusive_cpus"
 FOLDER = Path("tests/integration/enforcer")
