@@ -13,7 +13,7 @@ from numapin_lab.measurement.figures import Figure, in_runs
 from numapin_lab.measurement.observer import Wakes, real_time
 from numapin_lab.running_lab import BUSY, pod
 
-BUDGET = "budget p99 < 50"
+BUDGET = "budget p99 < 20"
 LIMIT_SECONDS = 30.0
 LOOK_SECONDS = 0.05
 RUNS = 5

@@ -32,7 +32,7 @@ from numapin_lab.measurement.observer import real_time
 
 CGROUPFS = Path("/sys/fs/cgroup")
 RUNS = 5
-BUDGETS = {Version.V1: "budget 20", Version.V2: "budget 2"}
+BUDGETS = {Version.V1: "budget 10", Version.V2: "budget 2"}
 FOREIGN = (0, 250, 1000)
 READING, PLANNING = "read the whole tree", "decide and plan"
 FENCE = "fence: plan and write"

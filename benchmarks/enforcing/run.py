@@ -5,14 +5,14 @@
 It uses this machine's cgroups and, for all but two parts, a real one-node Kubernetes that is
 removed at the end. The parts; all of them run if none is named:
 
-    fence      100 shared containers leave a CPU, without a cluster; budget 20 ms on v1, 2 ms on v2
-    drift      from an overwritten cpuset until it is reverted; budget p99 50 ms
+    fence      100 shared containers leave a CPU, without a cluster; budget 10 ms on v1, 2 ms on v2
+    drift      from an overwritten cpuset until it is reverted; budget p99 20 ms
     start      from a container's cgroup until it has its own CPUs, and until its first process
     away       from a kill of the enforcer until the standby fences, and fences a new pod
     sharing    how long an exclusive CPU is shared, a wrong set stays, a CPU has two containers
     kubelet    start and sharing with the kubelet's static policy instead, on the same machine
     isolation  a small service's latency, CPU share and waiting: alone, with neighbours, pinned
-    weight     memory and idle CPU time of an enforcer; budget 60 MiB, 0.2 %
+    weight     memory and idle CPU time of an enforcer; budget 50 MiB, 0.2 %
     storm      a new pod is fenced, a container starts and stops, storms of events; 10 to 250 pods
 
 It needs root and takes about ten minutes. An observer reads the kernel's effective sets each

@@ -166,7 +166,7 @@ def measure(pods: int, assignments: int, idle_seconds: float) -> Iterator[Figure
     idle = (found.idle.cpu_seconds - found.busy.cpu_seconds) / idle_seconds * 100
     subject = f"enforcer, {pods} pods"
     yield _one(f"{subject}: RSS when fresh", "MiB", found.fresh.resident_mib)
-    limit = f"budget 60, after {found.assignments} assignments"
+    limit = f"budget 50, after {found.assignments} assignments"
     yield _one(f"{subject}: RSS", "MiB", found.idle.resident_mib, limit)
     yield _one(f"{subject}: private memory", "MiB", found.idle.private_mib)
     yield _one(f"{subject}: RSS at its peak", "MiB", found.idle.peak_mib)
