@@ -1,6 +1,6 @@
 """Read and write objects of the API server, one request each."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -11,7 +11,9 @@ from numapin_client.connection import (
     Connection,
     Request,
     Timeouts,
+    shown,
 )
+from numapin_client.errors import AnswerTooLargeError
 from numapin_client.login.credentials import Login
 from numapin_client.resources import Json, Key, Resource
 from numapin_client.throttle import Throttle
@@ -80,7 +82,11 @@ class ApiClient:
         return await self.connection.ask(Request("GET", resource.path(key)))
 
     async def list_chunk(
-        self, source: Source, next_token: str = "", limit: int = CHUNK_LIMIT
+        self,
+        source: Source,
+        next_token: str = "",
+        limit: int = CHUNK_LIMIT,
+        most_bytes: int | None = None,
     ) -> Chunk:
         """Read one chunk of a list.
 
@@ -88,8 +94,10 @@ class ApiClient:
             source: what to list.
             next_token: `Chunk.next` of the previous chunk; empty for the first.
             limit: the most objects to return; 0 for all.
+            most_bytes: the size of the largest answer that is read to its end.
 
         Raises:
+            AnswerTooLargeError: the answer is larger; ask for fewer objects.
             GoneError: the token has expired; list again from the start.
         """
         params = source.params
@@ -97,7 +105,10 @@ class ApiClient:
             params["limit"] = str(limit)
         if next_token:
             params["continue"] = next_token
-        answer = await self.connection.ask(Request("GET", source.path, params))
+        async with self.connection.stream(Request("GET", source.path, params)) as response:
+            asked = shown(response)
+            body = await _read(response.content.iter_any(), most_bytes, asked)
+        answer = self.connection.parse(body, asked)
         metadata = answer.get("metadata") or {}
         return Chunk(
             items=answer.get("items") or [],
@@ -186,3 +197,14 @@ async def connect(
     opened = Connection(login, timeouts, user_agent=user_agent, throttle=throttle)
     async with opened as connection:
         yield ApiClient(connection)
+
+
+async def _read(parts: AsyncIterable[bytes], most_bytes: int | None, asked: str) -> bytes:
+    read: list[bytes] = []
+    size = 0
+    async for part in parts:
+        read.append(part)
+        size += len(part)
+        if most_bytes is not None and size > most_bytes:
+            raise AnswerTooLargeError(asked, f"the answer has over {most_bytes} bytes")
+    return b"".join(read)

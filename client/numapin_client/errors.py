@@ -44,6 +44,10 @@ class MalformedAnswerError(ConnectionFailedError):
     """The answer is not that of a Kubernetes API server."""
 
 
+class AnswerTooLargeError(ConnectionFailedError):
+    """The answer is larger than what the caller reads; the rest was not read."""
+
+
 class Cause(NamedTuple):
     """One of the causes of a refused request."""
 

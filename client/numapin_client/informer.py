@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from typing import Final, Generic, NoReturn, TypeVar
 
+from numapin_client.chunked_list import ChunkedList
 from numapin_client.client import ApiClient, Source
 from numapin_client.errors import (
     ClientError,
@@ -195,12 +196,13 @@ class Informer(Generic[T]):
         return await self._list_once(CHUNK_GROWTH[-1] * self._timing.chunk_limit)
 
     async def _list_once(self, limit: int) -> None:
-        """List in chunks of `limit` objects."""
+        """List in chunks of `limit` objects, or of fewer large ones."""
+        chunks = ChunkedList(self._client, self.source, limit)
         listed: set[Key] = set()
         newest = self._newest()  # before the server is asked: it may go on meanwhile
-        token, version = await self._take_chunk("", limit, listed, newest)
-        while token:
-            token, version = await self._take_chunk(token, limit, listed)
+        version = await self._take_chunk(chunks, listed, newest)
+        while not chunks.ended:
+            version = await self._take_chunk(chunks, listed)
         await self._in_slices(
             tuple(self._store.items),
             lambda key: None if key in listed else self._store.drop(key, version),
@@ -211,20 +213,18 @@ class Informer(Generic[T]):
         self.synced.set()
         self._progress.set()
 
-    async def _take_chunk(
-        self, token: str, limit: int, listed: set[Key], newest: int = 0
-    ) -> tuple[str, str]:
+    async def _take_chunk(self, chunks: ChunkedList, listed: set[Key], newest: int = 0) -> str:
         """Store one chunk; it is large, so it is freed before the next one.
 
         Returns:
-            The token of the next chunk, and the version of the list.
+            The version of the list.
         """
-        chunk = await self._client.list_chunk(self.source, token, limit)
+        chunk = await chunks.read()
         if newest and _is_older(chunk.resource_version, str(newest)):
             self._start_over(chunk.resource_version, newest)
         listed.update(map(Key.of, chunk.items))
         await self._in_slices(chunk.items, self._store.put)
-        return chunk.next, chunk.resource_version
+        return chunk.resource_version
 
     async def _in_slices(
         self, objects: Sequence[E], take_in: Callable[[E], Change[T] | None]

@@ -6,6 +6,7 @@ from typing import Final, Protocol
 from numapin_api import names
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.policystatus import CpuPolicyStatus
+from numapin_client.chunked_list import ChunkedList
 from numapin_client.client import ApiClient, Source
 from numapin_client.errors import GoneError, NotFoundError
 from numapin_client.events import WARNING, Event, Reporter, post_event
@@ -191,14 +192,13 @@ class ApiCluster:
 
     async def _list_policies_once(self) -> Listed[PolicyView]:
         states: list[PolicyView] = []
-        token, slices = "", Slices()
-        while True:
-            chunk = await self._api.list_chunk(Source(CPU_POLICIES), token, LIST_CHUNK)
+        chunks, slices = ChunkedList(self._api, Source(CPU_POLICIES), LIST_CHUNK), Slices()
+        while not chunks.ended:
+            chunk = await chunks.read()
             for item in chunk.items:
                 states.append(PolicyView.decode(item))
                 await slices.rest()
-            if not (token := chunk.next):
-                return Listed(tuple(states), int(chunk.resource_version))
+        return Listed(tuple(states), int(chunk.resource_version))
 
 
 def _owner(node: NodeView) -> dict[str, str]:

@@ -17,10 +17,14 @@ class CountingClient(ApiClient):
     lists = 0
 
     async def list_chunk(
-        self, source: Source, next_token: str = "", limit: int = CHUNK_LIMIT
+        self,
+        source: Source,
+        next_token: str = "",
+        limit: int = CHUNK_LIMIT,
+        most_bytes: int | None = None,
     ) -> Chunk:
         self.lists += not next_token and limit != 1
-        return await super().list_chunk(source, next_token, limit)
+        return await super().list_chunk(source, next_token, limit, most_bytes)
 
 
 def in_sync(informer: Informer[T]) -> bool:
