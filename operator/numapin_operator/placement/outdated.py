@@ -2,7 +2,8 @@
 
 A container keeps its CPUs and memory when the policy is edited. It is outdated if the policy, with
 nothing free on the node but what the container has, would not give it just that. What an option
-only prefers is therefore met by any placement.
+only prefers is therefore met by any placement. A pod with pod-level resources counts as fitting: it
+has given back the CPUs that its containers leave, parts of cores among them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -111,6 +112,8 @@ class _Judge:
         try:
             given = node.place(replace(pod, containers=_not_ended(pod)))
         except PlacementError as error:
+            if pod.pod_level is not None:
+                return ""
             return f"does not fit the policy: {error.reason}"
         if given.cpus != held.cpus:
             return "would get another number of CPUs"
