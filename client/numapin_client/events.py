@@ -10,6 +10,7 @@ from numapin_client.resources import EVENTS, Json
 from numapin_daemon.clock import Clock, SystemClock
 
 WARNING: Final = "Warning"
+NORMAL: Final = "Normal"
 
 _NOTE_BYTES: Final = 1024
 _WORD_BYTES: Final = 128

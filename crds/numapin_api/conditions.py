@@ -182,6 +182,13 @@ class Reason(StrEnum):
         "A field of the pod cannot be used; the pod shares CPUs and memory, and is not evicted.",
     )
 
+    # Events about a pod that is placed, or will be.
+    CPUS_ASSIGNED = "CPUsAssigned", "The pod's containers have been given CPUs of their own."
+    WAITING_FOR_ENDING_PODS = (
+        "WaitingForEndingPods",
+        "The pod gets CPUs of its own once pods that are ending have released theirs.",
+    )
+
     # Events about a NodeAssignment.
     CGROUP_DRIVER_CHANGED = (
         "CgroupDriverChanged",

@@ -1,7 +1,7 @@
 """What the operator reads and writes: a Protocol, and its implementation by the API server."""
 
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from numapin_api import names
 from numapin_api.nodeassignment import NodeAssignmentSpec
@@ -9,7 +9,7 @@ from numapin_api.policystatus import CpuPolicyStatus
 from numapin_client.chunked_list import ChunkedList
 from numapin_client.client import ApiClient, Source
 from numapin_client.errors import GoneError, NotFoundError
-from numapin_client.events import WARNING, Event, Reporter, post_event
+from numapin_client.events import NORMAL, WARNING, Event, Reporter, post_event
 from numapin_client.resources import (
     CPU_POLICIES,
     NODE_ASSIGNMENTS,
@@ -31,13 +31,14 @@ LIST_CHUNK: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class PodEvent:
-    """An Event about a pod."""
+    """An Event about a pod; it warns, or only informs."""
 
     namespace: str
     pod: str
     uid: str
     reason: str
     note: str
+    is_warning: bool = True
 
 
 class Cluster(Protocol):
@@ -177,8 +178,9 @@ class ApiCluster:
             "namespace": event.namespace,
             "uid": event.uid,
         }
-        refused = Event(WARNING, event.reason, "Place", event.note)
-        await post_event(self._api, regarding, refused, self._reporter)
+        severity: Literal["Normal", "Warning"] = WARNING if event.is_warning else NORMAL
+        placed = Event(severity, event.reason, "Place", event.note)
+        await post_event(self._api, regarding, placed, self._reporter)
 
     async def evict(self, namespace: str, pod: str, uid: str) -> None:
         """Use the eviction API. Source: Kubernetes, "API-initiated Eviction"."""

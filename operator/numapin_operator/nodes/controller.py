@@ -20,6 +20,7 @@ from numapin_operator.nodes.absence import Absences, BehindError
 from numapin_operator.nodes.decide import Decision, NodePicture, Write, decide
 from numapin_operator.nodes.evictable import consequence
 from numapin_operator.nodes.eviction import Evictor
+from numapin_operator.nodes.notices import notice_of_waiting, notices_of_pinned
 from numapin_operator.nodes.patience import Patience
 from numapin_operator.nodes.picture import picture_of, pods_on
 from numapin_operator.nodes.refusal_events import RefusalEvents, fresh_refusals
@@ -76,6 +77,7 @@ class Controller:
         self.patience = Patience(queue.add, clock or SystemClock())
         self.release_delays = ReleaseDelays(queue.add, clock or SystemClock())
         self._defects: dict[str, str] = {}
+        self._queued: dict[str, frozenset[str]] = {}
 
     async def work(self, leading: asyncio.Event) -> None:
         """Reconcile node after node from the queue, until cancelled; only while leading.
@@ -146,12 +148,21 @@ class Controller:
                 self._stall(name, error.reason, str(error))
                 raise
             else:
+                self._tell_queued(name, decision)
                 outcome = self.patience.judge(name, decision.outcome)
                 self._outputs.statuses.set_outcome(name, outcome)
                 self._outputs.evictor.offer(name)
                 if late:
                     raise BehindError(f"Pod {pod.namespace}/{pod.name}" for pod in late)
                 return
+
+    def _tell_queued(self, name: str, decision: Decision) -> None:
+        """Tell each pod once that it waits for ending ones."""
+        told = self._queued.pop(name, frozenset())
+        if decision.queued:
+            self._queued[name] = frozenset(one.pod.uid for one in decision.queued)
+            fresh = (one for one in decision.queued if one.pod.uid not in told)
+            self._outputs.events.inform(map(notice_of_waiting, fresh))
 
     async def _confirm_absences(self, name: str) -> tuple[PodView, ...]:
         """Pods with CPUs on a node that exist although their watch has not delivered them yet.
@@ -189,6 +200,8 @@ class Controller:
         for refusal in fresh:
             what = consequence(governing, pods.get(refusal.pod_uid))
             self._outputs.events.offer([refusal], what)
+        written = notices_of_pinned(before.spec if before else None, after.spec, after.topology)
+        self._outputs.events.inform(written)
         self._log_write(after)
 
     def _log_write(self, after: AssignmentView) -> None:

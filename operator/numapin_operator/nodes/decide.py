@@ -18,6 +18,7 @@ from numapin_operator.placement import (
     Plan,
     PodView,
     PolicyError,
+    Queued,
     free_hugepages,
     mark_outdated,
     plan_with,
@@ -77,11 +78,13 @@ class Decision:
         write: the write that the NodeAssignment needs.
         spec: for CREATE and REPLACE; else None.
         outcome: None if no policy governs the node.
+        queued: pods that wait for ending ones.
     """
 
     write: Write
     spec: NodeAssignmentSpec | None = None
     outcome: NodeOutcome | None = None
+    queued: tuple[Queued, ...] = ()
 
 
 def decide(picture: NodePicture) -> Decision:
@@ -138,12 +141,12 @@ def _govern(picture: NodePicture, node: NodeView, governing: PolicyView) -> Deci
     assignment = picture.assignment
     outcome = _counted(_outcome(picture, node, governing, plan), plan)
     if assignment is None:
-        return Decision(Write.CREATE, plan.spec, outcome)
+        return Decision(Write.CREATE, plan.spec, outcome, plan.queued)
     if assignment.deleting:
         return Decision(Write.NOTHING, outcome=outcome)
     if assignment.spec == plan.spec and assignment.owner_uid == node.uid:
-        return Decision(Write.NOTHING, outcome=outcome)
-    return Decision(Write.REPLACE, plan.spec, outcome)
+        return Decision(Write.NOTHING, outcome=outcome, queued=plan.queued)
+    return Decision(Write.REPLACE, plan.spec, outcome, plan.queued)
 
 
 def _plan(picture: NodePicture, node: NodeView, governing: PolicyView) -> Plan:

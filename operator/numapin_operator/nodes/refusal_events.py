@@ -1,4 +1,4 @@
-"""Events about refused pods: one for each refusal, never a flood."""
+"""Events about pods: one for each refusal, some about pods that are placed, never a flood."""
 
 import logging
 from collections import deque
@@ -9,6 +9,7 @@ from typing import Final
 from numapin_api.nodeassignment import Refusal
 from numapin_client.errors import ApiError, ClientError, ConnectionFailedError
 from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.rate_limit import TokenBucket
 from numapin_daemon.worker import Worker
 from numapin_operator.api_server import Cluster, PodEvent
 
@@ -19,6 +20,12 @@ ATTEMPTS: Final = 8
 """How often an Event is posted while the API server is overloaded or out of reach."""
 
 WAITING_EVENTS: Final = 1000
+MOST_NOTICES: Final = WAITING_EVENTS // 2
+"""Events that only inform, at once. Refusals always have the other half of the room."""
+
+NOTICES_PER_SECOND: Final = 20.0
+"""Events that only inform, in the long run, on all nodes together."""
+
 REMEMBERED_SUBJECTS: Final = 10_000
 
 _log = logging.getLogger(__name__)
@@ -62,6 +69,7 @@ class RefusalEvents:
         self._cluster, self._clock = cluster, clock or SystemClock()
         self._waiting: deque[_Waiting] = deque()
         self._dropped = 0
+        self._notices = TokenBucket(MOST_NOTICES, NOTICES_PER_SECOND)
         self._offered_at: dict[Subject, float] = {}
         self._worker = Worker(
             "refusal events",
@@ -84,6 +92,16 @@ class RefusalEvents:
                 continue
             self._remember(subject, now)
             self._waiting.append(_Waiting(event_about(refusal, consequence)))
+
+    def inform(self, notices: Iterable[PodEvent]) -> None:
+        """Have Events posted that only inform; those that come too fast are left out."""
+        now = self._clock.monotonic()
+        for event in notices:
+            if len(self._waiting) >= MOST_NOTICES or not self._notices.take(1, now):
+                _log.debug("left an Event out", extra={"pod": f"{event.namespace}/{event.pod}"})
+                continue
+            self._waiting.append(_Waiting(event))
+            self._worker.request()
 
     async def run(self) -> None:
         """Post until cancelled; what waits then is dropped.

@@ -13,6 +13,7 @@ from numapin_operator.placement.node import Node
 from numapin_operator.placement.outdated import Outdated, mark_outdated
 from numapin_operator.placement.plan import Plan, plan_node, plan_with
 from numapin_operator.placement.policy import NodePolicy, resolve
+from numapin_operator.placement.queue import Queued
 from numapin_operator.placement.requests import (
     CPU,
     HUGEPAGES_PREFIX,
@@ -57,6 +58,7 @@ __all__ = [
     "PodLevel",
     "PodView",
     "PolicyError",
+    "Queued",
     "SystemReservation",
     "amounts",
     "exclusive_cpus",

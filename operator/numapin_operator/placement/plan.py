@@ -38,6 +38,7 @@ from numapin_operator.placement.masks import NO_CPUS, CpuMask
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.outdated import Outdated
 from numapin_operator.placement.policy import NodePolicy, resolve
+from numapin_operator.placement.queue import Queue, Queued
 from numapin_operator.placement.requests import PodView
 
 MORE_TRIED: Final = 128
@@ -50,12 +51,12 @@ class Plan:
 
     Attributes:
         spec: what the enforcer must enforce.
-        queued: pods, as namespace/name, that fit once pods that are ending have been released.
+        queued: pods that fit once pods that are ending have been released, in their order.
         outdated: containers that the policy would not place as they are; see `mark_outdated`.
     """
 
     spec: NodeAssignmentSpec
-    queued: tuple[str, ...] = ()
+    queued: tuple[Queued, ...] = ()
     outdated: tuple[Outdated, ...] = ()
 
 
@@ -71,8 +72,9 @@ def plan_node(
     Earlier decisions stand: containers keep what `previous` gives them, and refused pods stay
     refused (leave `refused` out of `previous` to try them again). New pods are placed in the order
     given. A new pod that does not fit only because of pods that are ending is queued, not refused:
-    otherwise a pod that replaces another would stay refused. A pod's CPUs and memory are
-    released once it has ended or is not in `pods`, and its UID is not in `running`; those of an
+    otherwise a pod that replaces another would stay refused. No younger pod gets what it waits
+    for. A pod's CPUs and memory are released once it has ended or is not in `pods`, and its UID is
+    not in `running`; those of an
     ordinary init container once it has ended.
 
     The spec stays within what etcd takes: a pod whose containers it has no room for is refused. A
@@ -112,21 +114,15 @@ def plan_with(
     account_unbound(node, unbound)
     withhold(node, held := held_hugepages(node))
     room = SizeLimit(chain.from_iterable(kept.values()))
-    trial = _place_new(node, pods, refused, room)
-    later = _without_ending(node, alive, unbound) if trial.failed else None
-    if later is not None:
-        withhold(later, held)
-    queued: list[str] = []
-    for pod, problem in trial.failed:
-        if later is not None and _finds_room(later, pod):
-            queued.append(f"{pod.namespace}/{pod.name}")
-        else:
-            refused[pod.uid] = refusal_of(pod, problem)
+    queue = Queue(node, alive, unbound, held)
+    trial = _place_new(pods, refused, room, queue)
+    queue.give_back()
+    refused |= {pod.uid: refusal_of(pod, problem) for pod, problem in trial.failed}
     listed = room.cut(refused.values())
     spec = _spec(policy, node, (*chain.from_iterable(kept.values()), *trial.entries))
     omitted = len(refused) - len(listed) + trial.untried
     spec = spec.model_copy(update={"refused": listed, "refused_omitted": omitted or None})
-    return Plan(spec, tuple(queued))
+    return Plan(spec, tuple(queue.waiting))
 
 
 def _running_unbound(
@@ -161,10 +157,10 @@ class _Trial:
 
 
 def _place_new(
-    node: Node, pods: Sequence[PodView], refused: Collection[str], room: SizeLimit
+    pods: Sequence[PodView], refused: Collection[str], room: SizeLimit, queue: Queue
 ) -> _Trial:
     """Place every new pod, until so many are refused that the rest is not tried."""
-    trial, untried = _Trial(), 0
+    trial, untried, node = _Trial(), 0, queue.node
     for pod in pods:
         if pod.uid in node.allocations or pod.uid in refused or not node.wants(pod):
             continue
@@ -174,8 +170,13 @@ def _place_new(
         try:
             trial.entries.extend(_place(node, pod, room))
         except PlacementError as problem:
+            if queue.add(pod):
+                continue
             trial.failed.append((pod, problem))
             account_refused(node, pod)
+        else:
+            if pod.uid in node.allocations:
+                queue.note_placed(node.allocations[pod.uid])
     return replace(trial, untried=untried)
 
 
@@ -190,34 +191,6 @@ def _place(node: Node, pod: PodView, room: SizeLimit) -> tuple[ContainerAssignme
         node.release(pod.uid)
         raise
     return entries
-
-
-def _without_ending(
-    node: Node, alive: dict[str, PodView], unbound: Sequence[PodView]
-) -> Node | None:
-    """The node without the pods that are ending; None if none is."""
-    staying = [
-        allocation
-        for uid, allocation in node.allocations.items()
-        if (holder := alive.get(uid)) and not (holder.terminal or holder.deleting)
-    ]
-    unbound_staying = [pod for pod in unbound if not pod.deleting]
-    if len(staying) == len(node.allocations) and len(unbound_staying) == len(unbound):
-        return None
-    later = Node(node.policy)
-    for allocation in staying:
-        later.adopt(allocation)
-    account_unbound(later, unbound_staying)
-    return later
-
-
-def _finds_room(node: Node, pod: PodView) -> bool:
-    """Place a pod if it can be."""
-    try:
-        node.place(pod)
-    except PlacementError:
-        return False
-    return True
 
 
 def _kept(

@@ -49,6 +49,7 @@ class FakeCluster:
         self.policies: dict[str, Body] = {}
         self.assignments: dict[str, Body] = {}
         self.events: list[PodEvent] = []
+        self.notices: list[PodEvent] = []
         self.pods: dict[tuple[str, str], str] = {}
         self.nodes: dict[str, NodeView] = {}
         self.pod_views: dict[Key, PodView] = {}
@@ -140,7 +141,7 @@ class FakeCluster:
 
     async def post_event(self, event: PodEvent) -> None:
         self._fail()
-        self.events.append(event)
+        (self.events if event.is_warning else self.notices).append(event)
 
     async def evict(self, namespace: str, pod: str, uid: str) -> None:
         self._fail()

@@ -130,11 +130,27 @@ def test_a_pod_that_replaces_one_that_is_ending_waits_for_it(
     pods = [new] if ending is None else [ending, new]
     meanwhile = plan_node(machine(2, threads=1), policy(), before, pods, running)
     assert given(meanwhile.spec) == {"old/c0": "1"}
-    assert meanwhile.queued == ("default/new",)
+    (queued,) = meanwhile.queued
+    assert (queued.pod.name, str(queued.cpus)) == ("new", "1")
+    assert queued.ending == (("default", "old"),)
     assert not meanwhile.spec.refused
     after = plan_node(machine(2, threads=1), policy(), meanwhile.spec, [new], NO_UIDS)
     assert given(after.spec) == {"new/c0": "1"}
     assert not after.queued
+
+
+def test_no_younger_pod_overtakes_one_that_waits() -> None:
+    """Of the CPUs that `large` waits for, 3 are free; `other` leaves them, `small` has its own."""
+    old, other, large = pod("old", "3"), pod("other", "1"), pod("large", "6")
+    before = plan_node(machine(), policy(), None, [old], NO_UIDS).spec
+    ending = replace(old, deleting=True)
+    plan = plan_node(machine(), policy(), before, [ending, large, other, pod("more", "1")], NO_UIDS)
+    assert [one.pod.name for one in plan.queued] == ["large", "other"]
+    assert given(plan.spec) == {"old/c0": "1-3"}
+    assert [one.pod for one in plan.spec.refused] == ["more"]
+    assert shared(plan.spec) == "0,4-7", "what waits for a pod is shared until it is given"
+    after = plan_node(machine(), policy(), plan.spec, [large, other], NO_UIDS).spec
+    assert sorted(one.pod for one in after.containers) == ["large", "other"]
 
 
 def test_a_pod_that_never_fits_is_refused_while_others_are_ending() -> None:

@@ -1,0 +1,59 @@
+"""Normal Events on pods: which CPUs a pod was given, and what a pod waits for."""
+
+from collections.abc import Iterator
+from itertools import groupby
+from operator import attrgetter
+from typing import Final
+
+from numapin_api.conditions import Reason
+from numapin_api.cpuset import CpuSet
+from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
+from numapin_api.topology import Topology
+from numapin_operator.api_server import PodEvent
+from numapin_operator.placement import Queued
+
+NAMED_PODS: Final = 5
+"""Pods that an Event names; of more it says how many there are."""
+
+
+def notices_of_pinned(
+    before: NodeAssignmentSpec | None, after: NodeAssignmentSpec, topology: Topology | None
+) -> Iterator[PodEvent]:
+    """One Event about each pod that has got exclusive CPUs with this write."""
+    known = {entry.pod_uid for entry in before.containers} if before else frozenset[str]()
+    fresh = (one for one in after.containers if one.exclusive and one.pod_uid not in known)
+    for uid, grouped in groupby(fresh, key=attrgetter("pod_uid")):
+        entries = tuple(grouped)
+        given = "; ".join(_given(entry, topology) for entry in entries)
+        first = entries[0]
+        yield PodEvent(
+            first.namespace, first.pod, uid, Reason.CPUS_ASSIGNED, given, is_warning=False
+        )
+
+
+def notice_of_waiting(queued: Queued) -> PodEvent:
+    """The Event about a pod that waits; pods of other namespaces are counted, not named."""
+    pod = queued.pod
+    what = f"CPUs {queued.cpus}" if queued.cpus else "memory"
+    note = (
+        f"it runs on shared CPUs and waits for {what}, which ending pods still use: "
+        f"{_names(queued)}"
+    )
+    return PodEvent(
+        pod.namespace, pod.name, pod.uid, Reason.WAITING_FOR_ENDING_PODS, note, is_warning=False
+    )
+
+
+def _given(entry: ContainerAssignment, topology: Topology | None) -> str:
+    of_cpu = {cpu.id: cpu.numa_node for cpu in topology.cpus} if topology else {}
+    near = CpuSet(of_cpu[cpu] for cpu in entry.cpus if cpu in of_cpu)
+    given = f"container {entry.container}: CPUs {entry.cpus} of NUMA nodes {near}"
+    return f"{given}, memory of NUMA nodes {entry.mems}" if entry.memory else given
+
+
+def _names(queued: Queued) -> str:
+    mine = [name for namespace, name in queued.ending if namespace == queued.pod.namespace]
+    named = ", ".join(mine[:NAMED_PODS])
+    if not (more := len(queued.ending) - len(mine[:NAMED_PODS])):
+        return named
+    return f"{named} and {more} more" if named else f"{more} of other namespaces"

@@ -1,0 +1,97 @@
+"""What a pod is told that gets CPUs, or waits for them."""
+
+from dataclasses import replace
+
+from numapin_api.cpuset import CpuSet
+from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_client.resources import Key
+from numapin_operator.api_server import PodEvent
+from numapin_operator.nodes.notices import notice_of_waiting, notices_of_pinned
+from numapin_operator.nodes.refusal_events import (
+    MOST_NOTICES,
+    NOTICES_PER_SECOND,
+    RefusalEvents,
+)
+from numapin_operator.placement import Queued
+from support.fakes.cluster import FakeCluster
+from support.fakes.manual_clock import ManualClock
+from support.fakes.operator import held, operator_of_one_node, report
+from support.real.waiting import running
+from support.values.operator import pod_view
+from support.values.placement import machine
+
+
+def entry(pod: str, container: str, cpus: str, **more: object) -> dict[str, object]:
+    named = {"podUID": f"uid-{pod}", "namespace": "default", "pod": pod, "container": container}
+    return named | {"cpus": cpus, "exclusive": True} | more
+
+
+def test_each_pod_that_gets_cpus_has_one_event() -> None:
+    before = NodeAssignmentSpec.model_validate({"containers": [entry("old", "main", "1")]})
+    block = {"numaNodes": [1], "resource": "memory", "bytes": "1"}
+    bound = entry("two", "b", "8-9", mems="1", memory=[block])
+    entries = [
+        entry("old", "main", "1"),
+        entry("two", "a", "2,8"),
+        bound,
+        entry("shares", "main", "5", exclusive=False),
+    ]
+    after = NodeAssignmentSpec.model_validate({"containers": entries})
+    (told,) = notices_of_pinned(before, after, machine(16, numa_nodes=2))
+    assert (told.pod, told.reason, told.is_warning) == ("two", "CPUsAssigned", False)
+    first, second = told.note.split("; ")
+    assert first == "container a: CPUs 2,8 of NUMA nodes 0-1"
+    assert second.startswith("container b: CPUs 8-9 of NUMA nodes ")
+    assert second.endswith(", memory of NUMA nodes 1")
+
+
+def test_pods_of_other_namespaces_are_not_named() -> None:
+    ending = (("default", "a"), ("secret", "x"))
+    queued = Queued(pod_view("b"), CpuSet.parse("2-3"), ending)
+    assert notice_of_waiting(queued).note.endswith(": a and 1 more")
+    assert "x" not in notice_of_waiting(replace(queued, ending=ending[1:])).note.split(": ")[1]
+    many = tuple(("default", f"p{number}") for number in range(9))
+    assert notice_of_waiting(replace(queued, ending=many)).note.endswith("p4 and 4 more")
+    nothing = replace(queued, cpus=CpuSet())
+    assert "waits for memory, which" in notice_of_waiting(nothing).note
+
+
+async def test_a_pod_that_waits_for_an_ending_one_is_told_once_and_then_gets_its_cpus() -> None:
+    cluster = FakeCluster()
+    operator = await operator_of_one_node(cluster)
+    async with running(operator.events.run()):
+        operator.add_pod("old", "6")
+        await operator.work_until_idle()
+        report(cluster, "uid-old")
+        operator.state.drop_pod(Key("old", "default"), "node-1")
+        operator.add_pod("new", "4")
+        for _ in range(3):
+            operator.observe()
+            operator.queue.add("node-1")
+            await operator.work_until_idle()
+        waits = [one for one in cluster.notices if one.reason == "WaitingForEndingPods"]
+        assert [(one.pod, one.is_warning) for one in waits] == [("new", False)]
+        assert "which ending pods still use: old" in waits[0].note
+        report(cluster)
+        operator.observe()
+        await operator.work_until_idle()
+        assert "new" in held(cluster)
+    given = [one.pod for one in cluster.notices if one.reason == "CPUsAssigned"]
+    assert given == ["old", "new"]
+    assert cluster.events == []
+
+
+async def test_notices_leave_room_for_refusals_and_are_bounded_in_the_long_run() -> None:
+    cluster, clock = FakeCluster(), ManualClock()
+    events = RefusalEvents(cluster, clock)
+    flood = [PodEvent("default", str(n), str(n), "CPUsAssigned", "", False) for n in range(9999)]
+    async with running(events.run()):
+        events.inform(flood)
+        for _ in range(MOST_NOTICES // 10):
+            await clock.run_tasks()
+        assert len(cluster.notices) == MOST_NOTICES
+        await clock.advance(2)
+        events.inform(flood)
+        for _ in range(20):
+            await clock.run_tasks()
+    assert len(cluster.notices) == MOST_NOTICES + 2 * NOTICES_PER_SECOND
