@@ -23,7 +23,7 @@ NAMESPACES = {"fast": {"team": "a"}, "slow": {}}
 SELECTOR = st.sampled_from([None, {}, {"matchLabels": {"team": "a"}}])
 
 POLICIES = st.fixed_dictionaries(
-    {},
+    {"releaseDelay": st.just("0s")},  # plan shows the end, which the operator writes after it
     optional={
         "mode": st.sampled_from(["Static", "Static", "Static", "None", "Dynamic"]),
         "nodeSelector": st.sampled_from([{}, {"pool": "node-1"}, {"pool": "none"}]),
