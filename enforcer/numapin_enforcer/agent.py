@@ -134,7 +134,7 @@ class Agent:
             unreadable = Obstacle(error.reason, str(error))
             self._schedule.note_unreadable()
         else:
-            self._schedule.note_pass(began_seconds, resynced=full, complete=done.complete)
+            self._schedule.note_pass(began_seconds, resynced=full, complete=done.settled)
         failed_passes, resynced = self._schedule.failed_passes, full and unreadable is None
         result = PassResult(self._conflict, unreadable, done.failures, failed_passes, resynced)
         background = self.background.report(failed_passes)
@@ -184,13 +184,17 @@ class Agent:
             self.reporter.drifted(drift)
         if done.tree is None:
             self._close_host()
-        elif spec is None and done.complete and self.background.names_complete and accepted:
+        elif accepted and spec is None and self._is_released(done):
             self._holding = False
             self.background.clear_slices(done.tree, pods.naming)
             self.local_copy.want(accepted)
         for failure in done.failures if not self._schedule.failed_passes else ():
             LOG.warning("a cgroup write was refused", extra={"error": failure.error})
         return done
+
+    def _is_released(self, done: Converged) -> bool:
+        """Whether nothing is left to give back, neither CPUs nor NUMA nodes."""
+        return done.settled and not done.moves and self.background.names_complete
 
     def _goal(self) -> AssignmentGoal | ReleaseGoal | None:
         """What to bring the cgroups to; None to leave them alone."""

@@ -95,6 +95,11 @@ class Converged:
     complete: bool = True
     stable: bool = True
 
+    @property
+    def settled(self) -> bool:
+        """Whether nothing must be tried again; `moves` may be left."""
+        return self.complete and not self.failures
+
 
 class Reconciler:
     """Brings the cgroups of one pod tree to a goal, pass by pass. A pass never waits."""

@@ -19,7 +19,7 @@ from support.fakes.watched_kernel import ModelWatch, WatchedModel
 
 MACHINE = Topology(
     cpus=tuple(Cpu(cpu, cpu, 0, NO_CACHE, 0) for cpu in range(4)),
-    numa_nodes=(NumaNode(0, 1 << 30),),
+    numa_nodes=(NumaNode(0, 1 << 30), NumaNode(1, 1 << 30)),
 )
 POD, CONTAINER = "kubepods/podexclusive", f"kubepods/podexclusive/{'a' * 64}"
 BODY: dict[str, Any] = {
@@ -104,7 +104,7 @@ class World:
     """An agent, its fakes and a model of the kernel."""
 
     def __init__(self, descriptor: int, folder: Path) -> None:
-        self.model = WatchedModel(Version.V2, CpuSet(range(4)), MemSet((0,)))
+        self.model = WatchedModel(Version.V2, CpuSet(range(4)), MemSet((0, 1)))
         for path in (POD, CONTAINER):
             self.model.make(path)
         self.model.enter(CONTAINER)

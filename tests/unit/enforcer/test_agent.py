@@ -1,6 +1,7 @@
 """The loop on a manual clock, over a model of the kernel."""
 
 import asyncio
+import errno
 import itertools
 import logging
 import os
@@ -10,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from numapin_api.cpuset import CpuSet
+from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.agent import ACCEPTED, RETRY_SECONDS, SEARCH_SECONDS
+from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.schedule import CPU_SHARE
 from support.fakes.agent_world import BODY, CONTAINER, World
@@ -102,6 +104,35 @@ async def test_an_assignment_of_mode_none_is_released_once(world: World) -> None
     assert world.background.specs[-1] is None
     assert world.background.calls.count("clear_slices") == 1
     assert "restore_quotas" in world.background.calls
+
+
+async def test_a_release_goes_on_until_numa_nodes_are_given_back(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel makes that write late while it moves memory, when all CPUs are given back."""
+    make = world.model.write
+
+    def refuse(write: Write) -> None:
+        if isinstance(write.value, MemSet):
+            raise CgroupError(write.path, str(write.value), errno.ETIMEDOUT, "later")
+        make(write)
+
+    make(Write(CONTAINER, MemSet([0]), Step.MOVE_MEMORY))
+    world.background.memory.found_mems = {CONTAINER: MemSet([0, 1])}
+    monkeypatch.setattr(world.model, "write", refuse)
+    released = {**BODY, "metadata": {**BODY["metadata"], "generation": 2}, "spec": {"mode": "None"}}
+    world.assignments.body = released
+    world.wake.set()
+    await world.clock.run_tasks()
+    assert world.cpus == "0-3"
+    await world.clock.advance(RETRY_SECONDS)
+    assert world.results[-1].failures
+    assert "clear_slices" not in world.background.calls
+    monkeypatch.setattr(world.model, "write", make)
+    await world.clock.advance(2 * RETRY_SECONDS)
+    assert str(world.model.read().cgroups[CONTAINER].effective_mems) == "0-1"
+    assert not world.results[-1].failures
+    assert world.background.calls.count("clear_slices") == 1
 
 
 async def test_a_static_kubelet_is_left_alone(world: World) -> None:

@@ -109,7 +109,7 @@ class MemoryMover:
     @property
     def slow(self) -> tuple[Write, ...]:
         """What is left of a batch that takes long. The kernel cannot be stopped in the first."""
-        return self._batch.left if self._batch is not None and self._is_slow else ()
+        return self._batch.left if self._batch is not None and not self.finishes_soon else ()
 
     def obstacles(self) -> tuple[Obstacle, ...]:
         """An unexpected error of the last batch; the next pass asks for its moves again."""
