@@ -6,7 +6,7 @@ from numapin_operator.placement.cpumanager.pool import CpuPool
 from numapin_operator.placement.errors import InvalidPodError, PlacementError
 from numapin_operator.placement.explain import arithmetic
 from numapin_operator.placement.memorymanager.tables import MemoryTables
-from numapin_operator.placement.pod import PodPlacement
+from numapin_operator.placement.pods.pod import PodPlacement
 from numapin_operator.placement.policy import NodePolicy
 from numapin_operator.placement.requests import PodView
 

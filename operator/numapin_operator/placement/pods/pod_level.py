@@ -14,7 +14,6 @@ from numapin_operator.placement.cpumanager.pod_cpus import PodCpus
 from numapin_operator.placement.errors import EmptyPodSharedPoolError, PlacementError
 from numapin_operator.placement.masks import NO_CPUS, CpuMask
 from numapin_operator.placement.memorymanager.binder import MemoryBinder, divide
-from numapin_operator.placement.pod_hint import HintFinder
 from numapin_operator.placement.pod_shares import (
     CpuShares,
     share_cpus,
@@ -22,6 +21,7 @@ from numapin_operator.placement.pod_shares import (
     starves_of_cpus,
     starves_of_memory,
 )
+from numapin_operator.placement.pods.hint import HintFinder
 from numapin_operator.placement.policy import NodePolicy
 from numapin_operator.placement.requests import (
     PodView,

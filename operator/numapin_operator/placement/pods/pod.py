@@ -11,8 +11,8 @@ from numapin_operator.placement.memorymanager.nearest import NearestBinder
 from numapin_operator.placement.memorymanager.none import NoBinder
 from numapin_operator.placement.memorymanager.static import StaticBinder
 from numapin_operator.placement.memorymanager.tables import MemoryTables
-from numapin_operator.placement.pod_hint import HintFinder
-from numapin_operator.placement.pod_level import PodLevelPlacement
+from numapin_operator.placement.pods.hint import HintFinder
+from numapin_operator.placement.pods.pod_level import PodLevelPlacement
 from numapin_operator.placement.policy import NodePolicy
 from numapin_operator.placement.requests import (
     ContainerKind,
