@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Final
 
-from numapin_api.condition_list import merge
-from numapin_api.conditions import ConditionType, Reason, Verdict
+from numapin_api.conditions.model import merge
+from numapin_api.conditions.reasons import ConditionType, Reason, Verdict
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_operator.nodes.decide import Decision, NodePicture, Write, decide
 from numapin_operator.nodes.picture import picture_of

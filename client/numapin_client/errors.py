@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, NamedTuple
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions.reasons import Reason
 
 MAX_RETRY_AFTER_SECONDS: Final = 60.0
 """No server, and no proxy before it, can stop us for longer at a time."""

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field
 
-from numapin_api.condition_list import Condition
+from numapin_api.conditions.model import Condition
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.hardware.status import FreeHugepagesByNode, TopologyStatus
 from numapin_api.nodeplatform import CgroupStatus, RuntimeStatus

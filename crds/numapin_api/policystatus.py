@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from numapin_api.condition_list import Condition
+from numapin_api.conditions.model import Condition
 from numapin_api.wire import WireModel, atomic_list, keyed_list
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from numapin_api.conditions import Obstacle, internal_error
+from numapin_api.conditions.reasons import Obstacle, internal_error
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.assignment.local_copy import LocalCopyWriter

@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from numapin_api.conditions import Obstacle
+from numapin_api.conditions.reasons import Obstacle
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.cfs_quota.plan import NO_OTHERS, cgroups_without_limit, other_containers

@@ -6,7 +6,7 @@ from typing import Final
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions.reasons import Reason
 from numapin_cli.drawing.plan import draw_plan
 from numapin_cli.what_if import Foreseen
 from numapin_operator.nodes.decide import Write

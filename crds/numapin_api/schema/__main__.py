@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import yaml
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions.reasons import Reason
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.schema.check import KEYWORDS
 from numapin_api.schema.definitions import SchemaError, definitions, structural

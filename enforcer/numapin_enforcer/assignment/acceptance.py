@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from numapin_api.conditions import Obstacle, Reason
+from numapin_api.conditions.reasons import Obstacle, Reason
 from numapin_api.topology import Topology
 from numapin_enforcer.assignment.copy_file import LocalCopyError
 from numapin_enforcer.assignment.decode import InvalidSpecError, Spec, decode_spec

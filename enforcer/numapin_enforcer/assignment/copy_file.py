@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions.reasons import Reason
 from numapin_daemon import atomic_file
 
 SCHEMA_VERSION: Final = 1

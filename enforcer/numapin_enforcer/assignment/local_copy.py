@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
-from numapin_api.conditions import Obstacle, Reason, internal_error
+from numapin_api.conditions.reasons import Obstacle, Reason, internal_error
 from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.topology import Topology
 from numapin_enforcer.assignment.spec import AssignedContainer, AssignedPools, AssignedSpec

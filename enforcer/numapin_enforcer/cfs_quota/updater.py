@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from numapin_api.conditions import Obstacle, Reason, internal_error
+from numapin_api.conditions.reasons import Obstacle, Reason, internal_error
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
 from numapin_enforcer.cfs_quota.lifted import LiftedQuotas, QuotaFiles

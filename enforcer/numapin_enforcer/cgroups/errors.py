@@ -7,7 +7,7 @@ import errno
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions.reasons import Reason
 
 _MEANINGS: Final[Mapping[int, str]] = {
     errno.ERANGE: "it names a CPU or NUMA node that this kernel cannot have (ERANGE)",

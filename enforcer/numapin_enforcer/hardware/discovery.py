@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import ClassVar
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import MemSet
 from numapin_api.topology import NO_CACHE, Cpu, Topology
 from numapin_enforcer.hardware.cpus import CpuFacts, read_cpus

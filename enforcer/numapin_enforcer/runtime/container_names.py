@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import aclosing
 from typing import Final
 
-from numapin_api.conditions import Obstacle, internal_error
+from numapin_api.conditions.reasons import Obstacle, internal_error
 from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker

@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar, Final, Protocol
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet, MemSet
 
 UNLIMITED_QUOTA: Final = -1

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-from numapin_api.conditions import Obstacle, Reason
+from numapin_api.conditions.reasons import Obstacle, Reason
 from numapin_api.quantity import plural
 from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.cgroups.tree import Tree, has_processes

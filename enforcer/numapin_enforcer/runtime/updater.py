@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from numapin_api.conditions import Obstacle, internal_error
+from numapin_api.conditions.reasons import Obstacle, internal_error
 from numapin_api.cpuset import CpuSet
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker

@@ -5,7 +5,7 @@ Does no I/O.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from numapin_api.conditions import ConditionType, Obstacle, Reason, Verdict
+from numapin_api.conditions.reasons import ConditionType, Obstacle, Reason, Verdict
 from numapin_api.quantity import plural
 from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.cgroups.apply import Failure

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions.reasons import Reason
 from numapin_api.names import API_VERSION, GROUP, NODE_ASSIGNMENT_KIND
 from numapin_client.client import ApiClient
 from numapin_client.errors import ClientError

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.assignment.spec import AssignedContainer, AssignedSpec
 from numapin_enforcer.cgroups.tree import Cgroup, OutsideCgroup, Tree, contains, parent, related

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from numapin_api.conditions import Obstacle, Reason
+from numapin_api.conditions.reasons import Obstacle, Reason
 from numapin_api.cpuset import CpuSet
 from numapin_api.hardware.compact import compact_free_hugepages, compact_topology
 from numapin_api.topology import Topology

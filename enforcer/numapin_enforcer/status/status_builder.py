@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from numapin_api.condition_merge import merge_conditions
-from numapin_api.conditions import ConditionType, Obstacle, Reason, Verdict
+from numapin_api.conditions.merging import merge_conditions
+from numapin_api.conditions.reasons import ConditionType, Obstacle, Reason, Verdict
 from numapin_api.quantity import plural
 from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.status.conditions import SHOWN, judge

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from numapin_api.conditions import Obstacle, Reason, internal_error
+from numapin_api.conditions.reasons import Obstacle, Reason, internal_error
 from numapin_api.cpuset import CpuSet
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker

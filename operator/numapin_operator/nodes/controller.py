@@ -5,7 +5,7 @@ import logging
 from dataclasses import dataclass, replace
 from typing import Final
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions.reasons import Reason
 from numapin_client.errors import (
     AlreadyExistsError,
     ClientError,

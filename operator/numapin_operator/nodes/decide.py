@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from numapin_api.condition_list import find
-from numapin_api.conditions import ConditionType, Reason
+from numapin_api.conditions.model import find
+from numapin_api.conditions.reasons import ConditionType, Reason
 from numapin_api.nodeassignment import NodeAssignmentSpec, PolicyRef
 from numapin_operator.nodes.returning import read_back
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView

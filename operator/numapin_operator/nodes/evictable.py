@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions.reasons import Reason
 from numapin_api.nodeassignment import Refusal
 from numapin_operator.nodes.eviction_history import Cause
 from numapin_operator.observe.cache import ClusterState

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions.reasons import Reason
 from numapin_daemon.clock import Clock
 from numapin_daemon.worker import Worker
 from numapin_operator.policies.status import NodeOutcome, Phase

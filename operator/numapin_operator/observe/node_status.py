@@ -6,7 +6,7 @@ Does no I/O.
 from collections.abc import Mapping
 from typing import Any
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions.reasons import Reason
 from numapin_api.quantity import millis, whole
 from numapin_operator.placement import HUGEPAGES_PREFIX, MEMORY, SystemReservation, amounts
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions.reasons import Reason
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.invalid import invalid_fields
 from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus

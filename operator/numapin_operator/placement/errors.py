@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions.reasons import Reason
 from numapin_api.quantity import plural
 
 

@@ -6,8 +6,8 @@ from enum import Enum
 from functools import partial
 from typing import Final
 
-from numapin_api.condition_list import find, merge
-from numapin_api.conditions import ConditionType, Reason, Verdict
+from numapin_api.conditions.model import find, merge
+from numapin_api.conditions.reasons import ConditionType, Reason, Verdict
 from numapin_api.policystatus import CpuPolicyStatus, PolicyConflict, StalledNode
 from numapin_api.quantity import plural
 from numapin_api.text import cut_text, join_texts

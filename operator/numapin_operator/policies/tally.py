@@ -7,7 +7,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from typing import Final, TypeVar
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions.reasons import Reason
 from numapin_operator.policies.status import (
     EXAMPLES_NAMED,
     STALLED_NAMED,

@@ -1,5 +1,5 @@
-from numapin_api.condition_list import Condition, find, merge
-from numapin_api.conditions import ConditionType, Reason, Verdict
+from numapin_api.conditions.model import Condition, find, merge
+from numapin_api.conditions.reasons import ConditionType, Reason, Verdict
 
 READY = Condition(
     type="Ready",

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from numapin_api.condition_list import Condition
-from numapin_api.conditions import Reason
+from numapin_api.conditions.model import Condition
+from numapin_api.conditions.reasons import Reason
 from numapin_api.schema.__main__ import reasons_page
 
 ROOT = Path(__file__).parents[3]
@@ -18,7 +18,7 @@ SOURCES = sorted(
     for path in (ROOT / root).rglob("*.py")
     if "generated" not in path.parts
 )
-LIST_OF_REASONS = ROOT / "crds" / "numapin_api" / "conditions.py"
+LIST_OF_REASONS = ROOT / "crds" / "numapin_api" / "conditions" / "reasons.py"
 ASSIGNED = re.compile(r"""\breason\b[^=\n(]*=\s*f?["'][A-Z]""")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cfs_quota.updater import UNLIMITED_US
 from numapin_enforcer.cgroups.errors import CgroupRefusedError

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from numapin_api.conditions import Obstacle, internal_error
+from numapin_api.conditions.reasons import Obstacle, internal_error
 from numapin_api.cpuset import MemSet
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import MemSet
 from numapin_enforcer.cgroups.errors import CgroupError
 

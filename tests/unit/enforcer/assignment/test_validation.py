@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Cpu, NumaNode, Topology

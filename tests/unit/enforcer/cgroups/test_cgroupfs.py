@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
 from numapin_enforcer.cgroups.errors import CgroupError, CgroupVanishedError

@@ -2,7 +2,7 @@
 
 import errno
 
-from numapin_api.conditions import Obstacle
+from numapin_api.conditions.reasons import Obstacle
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
 from numapin_enforcer.cgroups.apply import Failure

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numapin_api.conditions import Obstacle, Reason
+from numapin_api.conditions.reasons import Obstacle, Reason
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.hardware.compact import compact_free_hugepages
 from numapin_api.nodeassignment import NodeAssignmentStatus

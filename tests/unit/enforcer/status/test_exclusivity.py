@@ -2,7 +2,7 @@
 
 import pytest
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cgroups.tree import OutsideCgroup, Tree
 from numapin_enforcer.plan.desired import desire

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from numapin_api.conditions import ConditionType, Obstacle, Verdict
+from numapin_api.conditions.reasons import ConditionType, Obstacle, Verdict
 from numapin_client.errors import (
     ClientError,
     ConflictError,

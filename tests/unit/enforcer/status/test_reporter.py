@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from numapin_api.conditions import Obstacle
+from numapin_api.conditions.reasons import Obstacle
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.errors import CgroupRefusedError

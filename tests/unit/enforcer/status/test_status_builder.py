@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from numapin_api.conditions import Obstacle
+from numapin_api.conditions.reasons import Obstacle
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_enforcer.status.content import ContainerStatus, NodeStatus, PoolsInForce

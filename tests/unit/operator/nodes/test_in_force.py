@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions.reasons import Reason
 from numapin_operator.nodes.decide import decide
 from numapin_operator.nodes.patience import ENFORCER_SECONDS, Patience
 from numapin_operator.observe.records import AssignmentView, NodeView

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from numapin_api.conditions import Reason
+from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
 from numapin_enforcer.cgroups.memory.binding import SavedMems

@@ -5,8 +5,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from numapin_api.condition_merge import MESSAGE_LIMIT, merge_conditions
-from numapin_api.conditions import ConditionType, Verdict
+from numapin_api.conditions.merging import MESSAGE_LIMIT, merge_conditions
+from numapin_api.conditions.reasons import ConditionType, Verdict
 from numapin_api.wire import WireModel
 
 

@@ -6,7 +6,7 @@ Written without the models, which take 9 MiB of memory: the enforcer uses it on 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from numapin_api.conditions import Verdict
+from numapin_api.conditions.reasons import Verdict
 from numapin_api.text import cut_text
 
 MESSAGE_LIMIT: Final = 32768
