@@ -99,7 +99,7 @@ def runtime() -> Runtime:
 async def client(runtime: Runtime, tmp_path: Path) -> AsyncIterator[CriClient]:
     server = Server([runtime])
     await server.start(path=str(tmp_path / "cri.sock"))
-    async with CriClient(tmp_path / "cri.sock", call_timeout_seconds=0.3) as made:
+    async with CriClient(tmp_path / "cri.sock") as made:
         yield made
     server.close()
     await server.wait_closed()
@@ -143,10 +143,14 @@ async def test_a_container_that_is_gone(client: CriClient, runtime: Runtime) -> 
         await client.update_resources("a", ContainerResources(CpuSet.parse("1")))
 
 
-async def test_a_runtime_that_hangs_is_unavailable(client: CriClient, runtime: Runtime) -> None:
+async def test_a_runtime_that_hangs_is_unavailable(
+    client: CriClient, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     runtime.hang = True
-    with pytest.raises(CriUnavailableError, match=r"cri\.sock: no answer in 0\.3 s") as caught:
-        await client.containers()
+    with monkeypatch.context() as impatient:
+        impatient.setattr(client, "_timeout_seconds", 0.3)
+        with pytest.raises(CriUnavailableError, match=r"cri\.sock: no answer in 0\.3 s") as caught:
+            await client.containers()
     assert caught.value.reason == "RuntimeUnavailable"
     runtime.hang = False
     assert len(await client.containers()) == 2
