@@ -11,16 +11,22 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
+from typing import Final
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_operator.placement.allocations import PodAllocation
 from numapin_operator.placement.assignment.entries import allocation_of
-from numapin_operator.placement.errors import PlacementError
+from numapin_operator.placement.errors import PlacementError, SmtAlignmentError
 from numapin_operator.placement.masks import CpuMask
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.policy import NodePolicy
 from numapin_operator.placement.requests import ContainerKind, ContainerView, PodView
+
+_UNFIT: Final = "does not fit the policy: "
+_UNALIGNED: Final = f"{_UNFIT}{SmtAlignmentError.reason}"
+"""With `fullPCPUsOnly` a container that reuses the CPUs of init containers needs as many free cores
+again, as with the kubelet. Those that there were when the pod was placed are not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +97,8 @@ class _Judge:
         together = ""
         if pod.pod_level is not None or self._policy.spec.topology.scope == "Pod":
             together = self._differs(pod, entries)
+            if together == _UNALIGNED and pod.pod_level is None:
+                together = ""  # each is judged alone: see `_UNALIGNED`
         for entry in entries:
             reserved = entry.cpus.mask & self._policy.reserved
             if reserved:
@@ -114,7 +122,7 @@ class _Judge:
         except PlacementError as error:
             if pod.pod_level is not None:
                 return ""
-            return f"does not fit the policy: {error.reason}"
+            return f"{_UNFIT}{error.reason}"
         if given.cpus != held.cpus:
             return "would get another number of CPUs"
         bound, would_bind = _resources(held), _resources(given)

@@ -83,7 +83,7 @@ def test_what_is_known_of_a_pod_that_is_gone_stays() -> None:
 
 
 @given(situations(), st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, derandomize=True)
 def test_what_a_policy_places_is_not_outdated_under_it(situation: Situation, data: Any) -> None:
     """Whatever else was there when a container was placed, and whatever has ended since."""
     topology, spec, objects = situation
