@@ -77,7 +77,7 @@ class Spec:
         return CpuSet.union(one.cpus for one in self.containers if one.exclusive)
 
     def to_wire(self) -> dict[str, Any]:
-        """The spec as values for JSON, of which `decode_spec` makes an equal one."""
+        """The spec as values for JSON. `decode_spec` restores an equal spec from them."""
         pools = self.pools
         wire: dict[str, Any] = {
             "mode": self.mode,
