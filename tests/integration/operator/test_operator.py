@@ -2,43 +2,13 @@
 
 import io
 import json
-import os
-import signal
 from contextlib import redirect_stdout
-from pathlib import Path
-
-import pytest
 
 from numapin_cli.main import main
 from numapin_client.resources import NODE_ASSIGNMENTS, NODES, Json, Key
+from support.real.operator_scenes import has, holds, plan, says, until_gone
 from support.real.operator_world import OperatorProcess, RealWorld, until
 from support.values.operator import condition, enforcer_status
-
-
-async def plan(world: RealWorld, spec: Json | None = None) -> str:
-    """A node whose policy is in force; nothing is placed yet."""
-    node = (await world.add_node()).name
-    await world.put_policy(spec or {"reserved": {"count": 2}}, "policy")
-    await until(lambda: world.spec(node))
-    await world.enforce(node)
-    await until(lambda: has(world, node, "pools"))
-    await world.enforce(node)
-    return node
-
-
-async def has(world: RealWorld, node: str, field: str) -> bool:
-    return field in await world.spec(node)
-
-
-async def holds(world: RealWorld, node: str, expected: dict[str, str]) -> bool:
-    return await world.held(node) == expected
-
-
-async def says(world: RealWorld, kind: str, status: str, reason: str, what: str = "policy") -> bool:
-    conditions = (await world.policy_status(world.name(what))).get("conditions", ())
-    return (kind, status, reason) in {
-        (one["type"], one["status"], one["reason"]) for one in conditions
-    }
 
 
 async def foresee(world: RealWorld, node: str, edited: Json) -> Json:
@@ -53,15 +23,6 @@ async def foresee(world: RealWorld, node: str, edited: Json) -> Json:
         assert main(asked) == 0
     (foreseen,) = json.loads(said.getvalue())["nodes"]
     return dict(foreseen)
-
-
-async def until_gone(world: RealWorld, node: str, log: Path) -> None:
-    """Wait until a node has no NodeAssignment any more."""
-
-    async def gone() -> bool:
-        return not await world.assignment(node)
-
-    await until(gone, log)
 
 
 async def test_a_policy_becomes_an_assignment(world: RealWorld, operator: OperatorProcess) -> None:
@@ -235,61 +196,6 @@ async def test_an_assignment_deleted_by_hand_comes_back(
     await until(reborn, operator.log)
 
 
-@pytest.mark.parametrize("end", ["kill", "stop"])
-async def test_a_restart_changes_nothing(
-    world: RealWorld, operator: OperatorProcess, end: str
-) -> None:
-    node = await plan(world)
-    first, second = await world.add_pod(node, "a"), await world.add_pod(node, "b", "8")
-    await until(lambda: world.event_notes(second), operator.log)
-    await world.enforce(node, first.uid, second.uid)
-    before = await world.assignment(node)
-    await (operator.kill() if end == "kill" else operator.stop())
-    await operator.start()
-    witness = await plan_another(world)
-    await until(lambda: world.spec(witness), operator.log)
-    after = await world.assignment(node)
-    assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
-    assert len(await world.event_notes(second)) == 1, "one Event, not one for each start"
-
-
-async def plan_another(world: RealWorld) -> str:
-    """A second node of the same policy, to see that the operator is at work again."""
-    return (await world.add_node("witness")).name
-
-
-async def test_changes_during_a_downtime_are_applied_after_it(
-    world: RealWorld, operator: OperatorProcess
-) -> None:
-    node = await plan(world)
-    gone, kept = await world.add_pod(node, "gone"), await world.add_pod(node, "kept")
-    await until(lambda: holds(world, node, {"gone": "2-3", "kept": "4-5"}), operator.log)
-    await operator.kill()
-    await world.delete_pod(gone)
-    await world.add_pod(node, "late")
-    await world.enforce(node, kept.uid)
-    await operator.start()
-    await until(lambda: holds(world, node, {"kept": "4-5", "late": "2-3"}), operator.log)
-
-
-async def test_a_stalled_operator_does_not_win_over_another(
-    world: RealWorld, operator: OperatorProcess
-) -> None:
-    """Stopped amid its work, it wakes up with a stale picture while another one has written."""
-    node = await plan(world)
-    os.kill(operator.pid, signal.SIGSTOP)
-    try:
-        rival = OperatorProcess(world.operator_kubeconfig, world.folder / node)
-        await rival.start()
-        await world.add_pod(node, "a")
-        await until(lambda: holds(world, node, {"a": "2-3"}), rival.log)
-        await rival.kill()
-    finally:
-        os.kill(operator.pid, signal.SIGCONT)
-    await world.add_pod(node, "b")
-    await until(lambda: holds(world, node, {"a": "2-3", "b": "4-5"}), operator.log)
-
-
 async def test_the_assignments_of_others_are_left_alone(
     world: RealWorld, operator: OperatorProcess
 ) -> None:
@@ -301,12 +207,6 @@ async def test_the_assignments_of_others_are_left_alone(
     await until(lambda: holds(world, node, {"a": "2-3"}), operator.log)
     metadata = (await world.assignment(node))["metadata"]
     assert (metadata["labels"], metadata["annotations"]) == ({"team": "a"}, {"note": "mine"})
-
-
-async def test_sigterm_ends_it_cleanly(world: RealWorld, operator: OperatorProcess) -> None:
-    await plan(world)
-    assert await operator.stop() == 0
-    assert operator.log.read_text().rstrip().endswith("stopped")
 
 
 async def test_a_refused_pod_is_evicted_where_the_policy_says_so(

@@ -11,15 +11,9 @@ from hypothesis import strategies as st
 
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_cli.main import main
-from numapin_client.resources import Key
-from numapin_operator.observe.pods.parser import parse_stored_pod
-from numapin_operator.observe.records import NodeView
-from support.fakes.cluster import FakeCluster
-from support.fakes.operator import Operator
-from support.values.operator import Body, condition, enforcer_status, flat_topology, pod_body
+from support.fakes.described_cluster import NAMESPACES, NODES, World, cluster, node_body
+from support.values.operator import Body, condition, enforcer_status, pod_body
 
-NODES = ("node-1", "node-2")
-NAMESPACES = {"fast": {"team": "a"}, "slow": {}}
 SELECTOR = st.sampled_from([None, {}, {"matchLabels": {"team": "a"}}])
 
 POLICIES = st.fixed_dictionaries(
@@ -63,69 +57,9 @@ def pods(draw: st.DrawFn, prefix: str) -> list[Body]:
     return made
 
 
-def node_body(name: str, allocatable: str) -> Body:
-    metadata = {"name": name, "uid": f"uid-{name}", "labels": {"pool": name}}
-    status = {"capacity": {"cpu": "8"}, "allocatable": {"cpu": allocatable}}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status}
-
-
-class World:
-    """An operator, its API server, and all of its objects as kubectl shows them."""
-
-    def __init__(self) -> None:
-        self.cluster = FakeCluster()
-        self.operator = Operator(self.cluster)
-        self.nodes = [node_body("node-1", "7500m"), node_body("node-2", "5")]
-        for body in self.nodes:
-            self.operator.state.put_node(NodeView.decode(body))
-        for name, labels in NAMESPACES.items():
-            self.operator.state.put_namespace(name, labels)
-        self.pods: list[Body] = []
-
-    def add_pods(self, bodies: list[Body]) -> None:
-        for body in bodies:
-            self.pods.append(body)
-            if body["spec"]["nodeName"]:
-                self.operator.state.put_pod(Key.of(body), parse_stored_pod(body))
-
-    async def settle(self) -> None:
-        """Write until nothing changes, and have every enforcer report each time."""
-        for _ in range(3):
-            self.operator.observe()
-            await self.operator.work_until_idle()
-            for name, body in self.cluster.assignments.items():
-                entries = body["spec"].get("containers", ())
-                status = enforcer_status(
-                    body["metadata"]["generation"],
-                    topology=flat_topology(),
-                    running={one["podUID"] for one in entries},
-                )
-                self.cluster.put_status(name, status)
-        self.operator.observe()
-        await self.operator.work_until_idle()
-
-    def dump(self) -> str:
-        ours = {"apiVersion": "numapin.io/v1alpha1"}
-        spaces = [
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-            for name, labels in NAMESPACES.items()
-        ]
-        items = [
-            *self.nodes,
-            *spaces,
-            *self.pods,
-            *(ours | {"kind": "NodeAssignment"} | one for one in self.cluster.assignments.values()),
-            *(ours | {"kind": "CpuPolicy"} | one for one in self.cluster.policies.values()),
-        ]
-        return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
-
-    def specs(self) -> dict[str, str]:
-        return {name: json.dumps(one["spec"]) for name, one in self.cluster.assignments.items()}
-
-
-def policy_file(name: str, spec: Body) -> str:
-    body = {"apiVersion": "numapin.io/v1alpha1", "kind": "CpuPolicy", "metadata": {"name": name}}
-    return json.dumps(body | {"spec": spec})
+def policy(name: str = "web", **spec: Any) -> Body:
+    kind = {"apiVersion": "numapin.io/v1alpha1", "kind": "CpuPolicy"}
+    return kind | {"metadata": {"name": name}, "spec": spec}
 
 
 def foreseen(folder: Path, capsys: pytest.CaptureFixture[str], *files: str) -> dict[str, str]:
@@ -168,22 +102,13 @@ def test_the_operator_writes_what_plan_foresees(  # noqa: PLR0917
         await world.operator.work_until_idle()
         assert world.specs() == expected
         (tmp_path / "now.json").write_text(world.dump())
-        expected = foreseen(tmp_path, capsys, policy_file("web", edited))
+        expected = foreseen(tmp_path, capsys, json.dumps(policy("web", **edited)))
         world.cluster.put_policy("web", edited)
         world.operator.observe()
         await world.operator.work_until_idle()
         assert world.specs() == expected
 
     asyncio.run(play())
-
-
-def cluster(*pods: Body, spec: Body | None = None) -> World:
-    """Two nodes with a policy in force, and pods on them."""
-    world = World()
-    world.cluster.put_policy("web", {"reserved": {"count": 2}} if spec is None else spec)
-    world.add_pods(list(pods))
-    asyncio.run(world.settle())
-    return world
 
 
 def plan(folder: Path, world: World, *arguments: str, **files: Any) -> int:
@@ -194,15 +119,6 @@ def plan(folder: Path, world: World, *arguments: str, **files: Any) -> int:
         (folder / f"{name}.json").write_text(json.dumps(content))
         flags += ["-f", str(folder / f"{name}.json")]
     return main(["plan", "--cluster", str(folder / "now.json"), *flags, *arguments])
-
-
-def policy(name: str = "web", **spec: Any) -> Body:
-    return {
-        "apiVersion": "numapin.io/v1alpha1",
-        "kind": "CpuPolicy",
-        "metadata": {"name": name},
-        "spec": spec,
-    }
 
 
 def test_a_diff_shows_what_an_edit_changes_and_what_waits(

@@ -1,0 +1,70 @@
+"""The operator as a process that ends, is killed or stopped, and starts again."""
+
+import os
+import signal
+
+import pytest
+
+from support.real.operator_scenes import holds, plan
+from support.real.operator_world import OperatorProcess, RealWorld, until
+
+
+@pytest.mark.parametrize("end", ["kill", "stop"])
+async def test_a_restart_changes_nothing(
+    world: RealWorld, operator: OperatorProcess, end: str
+) -> None:
+    node = await plan(world)
+    first, second = await world.add_pod(node, "a"), await world.add_pod(node, "b", "8")
+    await until(lambda: world.event_notes(second), operator.log)
+    await world.enforce(node, first.uid, second.uid)
+    before = await world.assignment(node)
+    await (operator.kill() if end == "kill" else operator.stop())
+    await operator.start()
+    witness = await plan_another(world)
+    await until(lambda: world.spec(witness), operator.log)
+    after = await world.assignment(node)
+    assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+    assert len(await world.event_notes(second)) == 1, "one Event, not one for each start"
+
+
+async def plan_another(world: RealWorld) -> str:
+    """A second node of the same policy, to see that the operator is at work again."""
+    return (await world.add_node("witness")).name
+
+
+async def test_changes_during_a_downtime_are_applied_after_it(
+    world: RealWorld, operator: OperatorProcess
+) -> None:
+    node = await plan(world)
+    gone, kept = await world.add_pod(node, "gone"), await world.add_pod(node, "kept")
+    await until(lambda: holds(world, node, {"gone": "2-3", "kept": "4-5"}), operator.log)
+    await operator.kill()
+    await world.delete_pod(gone)
+    await world.add_pod(node, "late")
+    await world.enforce(node, kept.uid)
+    await operator.start()
+    await until(lambda: holds(world, node, {"kept": "4-5", "late": "2-3"}), operator.log)
+
+
+async def test_a_stalled_operator_does_not_win_over_another(
+    world: RealWorld, operator: OperatorProcess
+) -> None:
+    """Stopped amid its work, it wakes up with a stale picture while another one has written."""
+    node = await plan(world)
+    os.kill(operator.pid, signal.SIGSTOP)
+    try:
+        rival = OperatorProcess(world.operator_kubeconfig, world.folder / node)
+        await rival.start()
+        await world.add_pod(node, "a")
+        await until(lambda: holds(world, node, {"a": "2-3"}), rival.log)
+        await rival.kill()
+    finally:
+        os.kill(operator.pid, signal.SIGCONT)
+    await world.add_pod(node, "b")
+    await until(lambda: holds(world, node, {"a": "2-3", "b": "4-5"}), operator.log)
+
+
+async def test_sigterm_ends_it_cleanly(world: RealWorld, operator: OperatorProcess) -> None:
+    await plan(world)
+    assert await operator.stop() == 0
+    assert operator.log.read_text().rstrip().endswith("stopped")
