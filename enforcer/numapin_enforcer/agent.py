@@ -15,13 +15,12 @@ from numapin_enforcer.assignment.watch import AssignmentWatch
 from numapin_enforcer.background import BackgroundUpdates
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
-from numapin_enforcer.cgroups.patient_files import PatientFiles
-from numapin_enforcer.cgroups.watch.event_reader import EventReader
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.kubelet_checkpoint import checkpoint_replaced, static_policy_conflict
-from numapin_enforcer.reconciler import AssignmentGoal, Converged, Reconciler, ReleaseGoal
+from numapin_enforcer.reconciler import AssignmentGoal, Converged, ReleaseGoal
 from numapin_enforcer.schedule import Schedule
 from numapin_enforcer.status.reporter import Kernel, PassResult, StatusReporter
+from numapin_enforcer.watched_pods import WatchedPods
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -53,9 +52,10 @@ class Agent:
 
     def __post_init__(self) -> None:
         self._schedule = Schedule(self.resync_seconds, RETRY_SECONDS)
-        self._reconciler: Reconciler | None = None
-        self._events: EventReader | None = None
-        """Set while there is a tree to watch."""
+        gate, names = self.background.memory.gate, self.background.names
+        self._pods = WatchedPods(
+            self.kubepods, gate, lambda: names.known, self.wake, self._schedule, self.clock
+        )
         self._conflict = ""
         """Why the kubelet's own CPU manager must be left alone; empty if it does not pin."""
         self._holding = self.acceptance.enforces
@@ -72,33 +72,14 @@ class Agent:
                 await self.clock.sleep(self._schedule.rest_seconds(spent_seconds, now_seconds))
                 await self._wait()
         finally:
-            self._close_host()
+            self._pods.close()
 
     async def _wait(self) -> None:
         """Wait for an event, or until a pass is due; only meanwhile the kernel's wake the loop."""
-        if self._events is not None:
-            self._events.listen()
+        self._pods.listen()
         await self.clock.wait(self.wake, self._wait_seconds())
         self.wake.clear()
-        if self._events is not None:
-            self._events.pause()
-
-    def _note_events(self, spent_seconds: float) -> None:
-        """Wake the loop; keep new cgroups off exclusive CPUs until it has planned for them.
-
-        Args:
-            spent_seconds: the CPU time of the read. It makes the rest after the next pass longer.
-        """
-        self.wake.set()
-        began_seconds = time.thread_time()
-        if self._reconciler is not None and self.kubepods.tree is not None:
-            new = self.kubepods.tree.watch.appeared
-            self._reconciler.fence_new(new, self.background.names.known)
-        spent_seconds += time.thread_time() - began_seconds
-        self._schedule.rest_seconds(spent_seconds, self.clock.monotonic())
-
-    def _rest_after_vain_read(self, spent_seconds: float) -> float:
-        return self._schedule.vain_read_seconds(spent_seconds, self.clock.monotonic())
+        self._pods.pause()
 
     def _wait_seconds(self) -> float:
         seconds = self._schedule.wait_seconds(self.clock.monotonic())
@@ -116,7 +97,7 @@ class Agent:
             self._pass()
         except Exception as error:
             LOG.exception("a pass failed unexpectedly, it will be retried")
-            self._close_host()
+            self._pods.close()
             self._schedule.note_unreadable()
             self.reporter.failed(internal_error("a pass over the cgroups", error))
 
@@ -127,7 +108,7 @@ class Agent:
         self._accept()
         done, unreadable = Converged(), None
         try:
-            if (pods := self._open_kubepods()) is not None:
+            if (pods := self._pods.open()) is not None:
                 done = self._enforce(pods, full_resync=full)
         except CgroupError as error:
             LOG.warning("the cgroups could not be read", extra={"error": error})
@@ -147,7 +128,7 @@ class Agent:
             self._conflict = static_policy_conflict(self.kubelet_state_dir)
             self.reporter.health.outdated = checkpoint_replaced(self.kubelet_state_dir)
             if self.kubepods.moved():
-                self._close_host()
+                self._pods.close()
                 self.reporter.driver_changed()
 
     def _accept(self) -> None:
@@ -173,7 +154,7 @@ class Agent:
         if accepted is not None and self.acceptance.enforces and not self._conflict:
             self._holding = True
             self.local_copy.want(accepted)
-        reconciler, goal = self._reconciler_of(pods), self._goal()
+        reconciler, goal = self._pods.reconciler(pods), self._goal()
         if goal is None:
             self._rest(pods, full_resync=full_resync)
             return reconciler.observe(full_resync=full_resync)
@@ -183,7 +164,7 @@ class Agent:
         for drift in done.drifts:
             self.reporter.drifted(drift)
         if done.tree is None:
-            self._close_host()
+            self._pods.close()
         elif accepted and spec is None and self._is_released(done):
             self._holding = False
             self.background.clear_slices(done.tree, pods.naming)
@@ -213,28 +194,3 @@ class Agent:
             self.background.pause()
         elif self.acceptance.accepted is not None:
             self.background.restore_quotas(pods, full_resync=full_resync)
-
-    def _open_kubepods(self) -> PodTree | None:
-        if self.kubepods.tree is not None:
-            return self.kubepods.tree
-        opened = self.kubepods.open()
-        if opened is not None:
-            loop = asyncio.get_running_loop()
-            work = (self._note_events, self._rest_after_vain_read)
-            self._events = EventReader(loop, opened.watch, *work)
-            LOG.info("found the kubelet's cgroups", extra={"root": opened.naming.root})
-        return opened
-
-    def _close_host(self) -> None:
-        if self._events is not None:
-            self._events.pause()
-            self._events = None
-        if self.kubepods.tree is not None:
-            self.kubepods.close()
-            self._reconciler = None
-
-    def _reconciler_of(self, pods: PodTree) -> Reconciler:
-        if self._reconciler is None:
-            files = PatientFiles(pods.files, self.background.memory.gate)
-            self._reconciler = Reconciler(files, pods.snapshot, pods.naming)
-        return self._reconciler

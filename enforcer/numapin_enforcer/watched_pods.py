@@ -1,0 +1,94 @@
+"""The kubelet's cgroups while they are there: their tree, its events and its reconciler."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from numapin_daemon.clock import Clock
+from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
+from numapin_enforcer.cgroups.patient_files import MoveGate, PatientFiles
+from numapin_enforcer.cgroups.watch.event_reader import EventReader
+from numapin_enforcer.reconciler import Reconciler
+from numapin_enforcer.schedule import Schedule
+
+LOG: Final = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class WatchedPods:
+    """Opens the tree of the kubelet's cgroups, and wakes the loop at its events.
+
+    Attributes:
+        kubepods: finds the tree.
+        gate: says whether memory is being moved.
+        names: returns container id to name, as the runtime lists them.
+        wake: set at each event that matters.
+        schedule: gets the CPU time of reads, and says how long to rest after one in vain.
+        clock: the time.
+    """
+
+    kubepods: KubepodsFinder
+    gate: MoveGate
+    names: Callable[[], Mapping[str, str]]
+    wake: asyncio.Event
+    schedule: Schedule
+    clock: Clock
+    _events: EventReader | None = field(default=None, init=False)
+    """Set while there is a tree to watch."""
+    _reconciler: Reconciler | None = field(default=None, init=False)
+
+    def open(self) -> PodTree | None:
+        """The tree; None while there is none."""
+        if self.kubepods.tree is not None:
+            return self.kubepods.tree
+        opened = self.kubepods.open()
+        if opened is not None:
+            loop = asyncio.get_running_loop()
+            work = (self._note_events, self._rest_after_vain_read)
+            self._events = EventReader(loop, opened.watch, *work)
+            LOG.info("found the kubelet's cgroups", extra={"root": opened.naming.root})
+        return opened
+
+    def close(self) -> None:
+        """Forget the tree and all that was known of it."""
+        self.pause()
+        self._events = None
+        if self.kubepods.tree is not None:
+            self.kubepods.close()
+            self._reconciler = None
+
+    def listen(self) -> None:
+        """Let events wake the loop."""
+        if self._events is not None:
+            self._events.listen()
+
+    def pause(self) -> None:
+        """Leave events to the kernel."""
+        if self._events is not None:
+            self._events.pause()
+
+    def reconciler(self, pods: PodTree) -> Reconciler:
+        """The reconciler of the tree, which is the one that is open."""
+        if self._reconciler is None:
+            files = PatientFiles(pods.files, self.gate)
+            self._reconciler = Reconciler(files, pods.snapshot, pods.naming)
+        return self._reconciler
+
+    def _note_events(self, spent_seconds: float) -> None:
+        """Wake the loop; keep new cgroups off exclusive CPUs until it has planned for them.
+
+        Args:
+            spent_seconds: the CPU time of the read. It makes the rest after the next pass longer.
+        """
+        self.wake.set()
+        began_seconds = time.thread_time()
+        if self._reconciler is not None and self.kubepods.tree is not None:
+            self._reconciler.fence_new(self.kubepods.tree.watch.appeared, self.names())
+        spent_seconds += time.thread_time() - began_seconds
+        self.schedule.rest_seconds(spent_seconds, self.clock.monotonic())
+
+    def _rest_after_vain_read(self, spent_seconds: float) -> float:
+        return self.schedule.vain_read_seconds(spent_seconds, self.clock.monotonic())
