@@ -24,9 +24,6 @@ from numapin_enforcer.watched_pods import WatchedPods
 
 LOG: Final = logging.getLogger(__name__)
 
-ACCEPTED: Final = "accepted an assignment"
-"""Logged with the generation; the lab's chaos run searches the log for it."""
-
 SEARCH_SECONDS: Final = 0.5
 """How often to look for the kubelet's cgroups while there are none."""
 
@@ -135,19 +132,13 @@ class Agent:
         """Accept or refuse what the API server has now."""
         body = self.assignments.body
         if body is None:
-            if self.assignments.gone and self.acceptance.retire():
-                LOG.warning("releasing every cgroup, since this node has no NodeAssignment")
+            if self.assignments.gone:
+                self.acceptance.retire()
             return
         if problem := self.acceptance.pop_copy_problem():
             self.reporter.ignored_copy(problem, body)
         self.reporter.resume(body)
-        if self.acceptance.offer(body, self.machine.topology):
-            refusal = self.acceptance.refusal
-            extra = {"generation": self.acceptance.generation}
-            if refusal is None:
-                LOG.info(ACCEPTED, extra=extra)
-            else:
-                LOG.warning("refused an assignment", extra=extra | {"why": refusal.message})
+        self.acceptance.offer(body, self.machine.topology)
 
     def _enforce(self, pods: PodTree, *, full_resync: bool) -> Converged:
         accepted = self.acceptance.accepted
@@ -156,7 +147,8 @@ class Agent:
             self.local_copy.want(accepted)
         reconciler, goal = self._pods.reconciler(pods), self._goal()
         if goal is None:
-            self._rest(pods, full_resync=full_resync)
+            untouched = accepted is None or bool(self._conflict)
+            self.background.rest(pods, untouched=untouched, full_resync=full_resync)
             return reconciler.observe(full_resync=full_resync)
         done = reconciler.converge(goal, full_resync=full_resync)
         spec = accepted.spec if accepted and isinstance(goal, AssignmentGoal) else None
@@ -186,11 +178,3 @@ class Agent:
         if self.acceptance.enforces:
             return AssignmentGoal(accepted.spec, topology, self.background.names.known, found)
         return ReleaseGoal(topology, found) if self._holding else None
-
-    def _rest(self, pods: PodTree, *, full_resync: bool) -> None:
-        """Enforce nothing; restore CFS limits unless that is the kubelet's business."""
-        self.background.stop_moves(pods)
-        if self._conflict:
-            self.background.pause()
-        elif self.acceptance.accepted is not None:
-            self.background.restore_quotas(pods, full_resync=full_resync)

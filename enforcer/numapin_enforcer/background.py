@@ -106,19 +106,18 @@ class BackgroundUpdates:
         """Have systemd forget the sets of the kubelet's slices, since all cgroups are released."""
         self.slices.want(dict.fromkeys(qos_slices(tree, naming), SliceSets()))
 
-    def stop_moves(self, pods: PodTree) -> None:
-        """Move no more memory."""
-        self.memory.want((), pods.files)
+    def rest(self, pods: PodTree, *, untouched: bool, full_resync: bool) -> None:
+        """Move no memory, and restore every CFS limit that was removed.
 
-    def pause(self) -> None:
-        """Change nothing from now on; what was changed stays."""
+        If the node is to be left `untouched`, change nothing more; what was changed stays.
+        """
+        self.memory.want((), pods.files)
+        if not untouched:
+            self.cfs_quota.want((), pods.files, pods.naming.root, full_resync=full_resync)
+            return
         self.runtime.pause()
         self.slices.pause()
         self.cfs_quota.pause()
-
-    def restore_quotas(self, pods: PodTree, *, full_resync: bool) -> None:
-        """Restore every CFS limit that was removed."""
-        self.cfs_quota.want((), pods.files, pods.naming.root, full_resync=full_resync)
 
     @property
     def names_complete(self) -> bool:

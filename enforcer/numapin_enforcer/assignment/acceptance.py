@@ -1,8 +1,9 @@
 """Which assignment is in force: the API server's if it is valid, else the last valid one."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from numapin_api.conditions.reasons import Obstacle, Reason
 from numapin_api.topology import Topology
@@ -12,7 +13,12 @@ from numapin_enforcer.assignment.local_copy import Assignment, LocalCopy
 from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.assignment.validation import find_problems
 
-MESSAGE_LIMIT = 4096
+LOG: Final = logging.getLogger(__name__)
+
+ACCEPTED: Final = "accepted an assignment"
+"""Logged with the generation; the lab's chaos run searches the log for it."""
+
+MESSAGE_LIMIT: Final = 4096
 """Longest message of a refusal, in characters; enough for dozens of problems."""
 
 
@@ -53,40 +59,48 @@ class Acceptance:
         problem, self._copy_problem = self._copy_problem, None
         return problem
 
-    def offer(self, body: Mapping[str, Any], topology: Topology) -> bool:
-        """Accept or refuse the object that the API server has; returns whether its spec is new."""
+    def offer(self, body: Mapping[str, Any], topology: Topology) -> None:
+        """Accept or refuse the object that the API server has, if its spec is new."""
         metadata = body["metadata"]
         seen = (str(metadata["uid"]), int(metadata["generation"]))
         if seen == self._seen:
-            return False
+            return
         self._seen, self.generation = seen, seen[1]
+        self._judge(body, topology)
+        if self.refusal is None:
+            LOG.info(ACCEPTED, extra={"generation": self.generation})
+        else:
+            extra = {"generation": self.generation, "why": self.refusal.message}
+            LOG.warning("refused an assignment", extra=extra)
+
+    def _judge(self, body: Mapping[str, Any], topology: Topology) -> None:
         try:
             spec = decode_spec(body.get("spec") or {})
         except InvalidSpecError as error:
             self.refusal = Obstacle(Reason.INVALID_ASSIGNMENT, str(error)[:MESSAGE_LIMIT])
-            return True
-        offered = Assignment(self.node_name, *seen, spec)
+            return
+        offered = Assignment(self.node_name, *self._seen, spec)
         self.waiting = None
         if spec.mode != "None" and spec.pools is None:
             message = "the operator has not set spec.pools yet"
             self.refusal, self.waiting = None, Obstacle(Reason.WAITING_FOR_ASSIGNMENT, message)
-            return True
-        problems = find_problems(spec, topology, metadata["name"], self.node_name)
-        if problems and not self._was_accepted(metadata["name"], spec):
+            return
+        name = body["metadata"]["name"]
+        problems = find_problems(spec, topology, name, self.node_name)
+        if problems and not self._was_accepted(name, spec):
             message = "; ".join(str(problem) for problem in problems)[:MESSAGE_LIMIT]
             self.refusal = Obstacle(problems[0].reason, message)
         else:
             self.accepted, self.refusal = offered, None
-        return True
 
-    def retire(self) -> bool:
-        """Enforce nothing any more, as with `mode: None`; returns whether that is a change."""
+    def retire(self) -> None:
+        """Enforce nothing any more, as with `mode: None`, since there is no NodeAssignment."""
         if not self.enforces:
-            return False
+            return
+        LOG.warning("releasing every cgroup, since this node has no NodeAssignment")
         self.accepted = Assignment(self.node_name, "", 0, Spec(mode="None"))
         self.refusal = self.waiting = None
         self.generation, self._seen = 0, ("", 0)
-        return True
 
     def _was_accepted(self, name: str, spec: AssignedSpec) -> bool:
         """Whether it is in force already: a CPU that went offline since does not change that."""

@@ -91,7 +91,11 @@ class Background:
         self.memory = SimpleNamespace(gate=MoveGate(), found_mems={})
         self.names_complete = True
         self.specs: list[Any] = []
+        self.rests: list[dict[str, bool]] = []
         self.calls: list[str] = []
+
+    def rest(self, _pods: Any, *, full_resync: bool, **arguments: bool) -> None:
+        self.rests.append(arguments)
 
     def update(self, spec: Any, _pods: Any, _done: Any, *, full_resync: bool) -> None:
         self.specs.append(spec)

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.agent import ACCEPTED, RETRY_SECONDS, SEARCH_SECONDS
+from numapin_enforcer.agent import RETRY_SECONDS, SEARCH_SECONDS
+from numapin_enforcer.assignment.acceptance import ACCEPTED
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.schedule import CPU_SHARE
@@ -103,7 +104,7 @@ async def test_an_assignment_of_mode_none_is_released_once(world: World) -> None
     assert world.cpus == "0-3"
     assert world.background.specs[-1] is None
     assert world.background.calls.count("clear_slices") == 1
-    assert "restore_quotas" in world.background.calls
+    assert world.background.rests[-1] == {"untouched": False}
 
 
 async def test_a_release_goes_on_until_numa_nodes_are_given_back(
@@ -142,7 +143,7 @@ async def test_a_static_kubelet_is_left_alone(world: World) -> None:
     await world.clock.advance(10)
     assert world.results[-1].conflict
     assert len(world.background.specs) == updates
-    assert "pause" in world.background.calls
+    assert world.background.rests[-1] == {"untouched": True}
 
 
 async def test_while_the_loop_rests_no_event_is_read_and_none_wakes_it(

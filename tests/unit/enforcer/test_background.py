@@ -116,7 +116,7 @@ async def test_nothing_is_sent_after_a_pause(node: Node) -> None:
     node.runtime.failure = CriUnavailableError(Path("/run/x.sock"), "no answer")
     node.background.names.known = {ID: "c"}
     await node.make_pass(CPU_3)
-    node.background.pause()
+    node.background.rest(node.pods, untouched=True, full_resync=False)
     node.runtime.failure = None
     await node.clock.advance(60)
     assert node.sent == []
@@ -191,7 +191,7 @@ async def test_a_cfs_limit_is_removed_and_restored(node: Node) -> None:
     await node.clock.until(lambda: node.background.cfs_quota.lifted)
     await node.make_pass(unlimited)
     assert node.runtime.updates[-1][1].quota_us == UNLIMITED_US
-    node.background.restore_quotas(node.pods, full_resync=False)
+    node.background.rest(node.pods, untouched=False, full_resync=False)
     await node.clock.until(lambda: node.model.groups[CONTAINER].quota == LIMIT)
 
 
@@ -214,7 +214,7 @@ async def test_no_memory_is_moved_after_a_stop(node: Node) -> None:
     node.model.after_write = written.append
     with_move = replace(done, moves=(MOVE,))
     node.background.update(CPU_3, node.pods, with_move, full_resync=False)
-    node.background.stop_moves(node.pods)
+    node.background.rest(node.pods, untouched=True, full_resync=False)
     await node.clock.advance(60)
     assert written == []
 

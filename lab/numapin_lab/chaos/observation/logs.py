@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from numapin_enforcer.agent import ACCEPTED
+from numapin_enforcer.assignment.acceptance import ACCEPTED
 from numapin_enforcer.standby import fencing
 from numapin_lab.chaos.observation.samples import Downtime
 

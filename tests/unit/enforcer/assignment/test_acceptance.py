@@ -1,12 +1,13 @@
 """Which assignment is in force: accepted or refused as a whole; the last valid one stays."""
 
+import logging
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
-from numapin_enforcer.assignment.acceptance import Acceptance
+from numapin_enforcer.assignment.acceptance import ACCEPTED, Acceptance
 from numapin_enforcer.assignment.local_copy import LocalCopy
 
 CPUS = tuple(Cpu(cpu, cpu, 0, NO_CACHE, 0) for cpu in range(4))
@@ -29,9 +30,13 @@ def acceptance() -> Acceptance:
     return Acceptance("n")
 
 
-def test_a_valid_spec_is_accepted_once(acceptance: Acceptance) -> None:
-    assert acceptance.offer(body(GOOD), MACHINE)
-    assert not acceptance.offer(body(GOOD), MACHINE)
+def test_a_valid_spec_is_accepted_once(
+    acceptance: Acceptance, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    for _ in range(2):
+        acceptance.offer(body(GOOD), MACHINE)
+    assert caplog.messages == [ACCEPTED]
     assert acceptance.accepted is not None
     assert (acceptance.accepted.generation, acceptance.generation, acceptance.enforces) == (
         1,
@@ -42,7 +47,9 @@ def test_a_valid_spec_is_accepted_once(acceptance: Acceptance) -> None:
 
 def test_an_object_that_was_created_again_is_new(acceptance: Acceptance) -> None:
     acceptance.offer(body(GOOD), MACHINE)
-    assert acceptance.offer(body(GOOD, uid="u2"), MACHINE)
+    acceptance.offer(body(GOOD, uid="u2"), MACHINE)
+    assert acceptance.accepted is not None
+    assert acceptance.accepted.uid == "u2"
 
 
 @pytest.mark.parametrize(
@@ -62,7 +69,7 @@ def test_an_invalid_spec_leaves_the_last_valid_one_in_force(
     acceptance: Acceptance, spec: dict[str, Any], name: str, reason: str, message: str
 ) -> None:
     acceptance.offer(body(GOOD), MACHINE)
-    assert acceptance.offer(body(spec, 2, name), MACHINE)
+    acceptance.offer(body(spec, 2, name), MACHINE)
     assert acceptance.accepted is not None
     assert (acceptance.accepted.generation, acceptance.generation) == (1, 2)
     assert acceptance.refusal is not None

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from numapin_daemon.logs import TextLines
-from numapin_enforcer import agent
+from numapin_enforcer.assignment import acceptance
 from numapin_enforcer.standby import fencing
 from numapin_lab.chaos.observation.logs import (
     Line,
@@ -29,7 +29,7 @@ def logged(logger: logging.Logger, text: str, **fields: object) -> Line:
 
 
 def test_the_enforcers_own_text_gives_the_accepted_generation() -> None:
-    assert taken([logged(agent.LOG, agent.ACCEPTED, generation=7)]) == [(1.0, 7)]
+    assert taken([logged(acceptance.LOG, acceptance.ACCEPTED, generation=7)]) == [(1.0, 7)]
 
 
 def test_only_the_standbys_fencing_is_counted() -> None:
@@ -37,7 +37,7 @@ def test_only_the_standbys_fencing_is_counted() -> None:
     lines = [
         logged(fencing.LOG, fencing.FENCED, **written),
         logged(fencing.LOG, fencing.STANDING_BY),
-        logged(agent.LOG, fencing.FENCED, **written),
+        logged(acceptance.LOG, fencing.FENCED, **written),
     ]
     assert fenced(lines) == 1
 
