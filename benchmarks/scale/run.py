@@ -117,8 +117,9 @@ async def run_steps(scene: Scene, options: Any) -> None:
         for rate in (20, 200):
             await steps.churn(scene, rate, rate * options.seconds)
     if "edit" in options.steps:
-        await steps.edit(scene, "edit that concerns every node", {"cpuQuota": "Keep"})
-        await steps.edit(scene, "edit that concerns no node", {"priority": 1})
+        everywhere = {"cpuQuota": "Keep"}
+        await steps.edit(scene, "edit that concerns every node", everywhere, scene.size.nodes)
+        await steps.edit(scene, "edit that concerns no node", {"priority": 1}, 0)
     if "restart" in options.steps:
         await steps.restart(scene)
     if "relist" in options.steps:

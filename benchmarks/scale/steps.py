@@ -213,8 +213,12 @@ async def _bind(
         created_in.append(now - begun)
 
 
-async def edit(scene: Scene, name: str, change: Json) -> None:
-    """A policy is edited: how many specs are written, and when the last one is."""
+async def edit(scene: Scene, name: str, change: Json, concerned: int) -> None:
+    """A policy is edited: how many specs are written, and when the last one is.
+
+    Args:
+        concerned: of how many nodes the spec must change; it is waited for them.
+    """
     mark = Mark.now(scene)
     while True:
         body = await scene.api.get(CPU_POLICIES, POLICY)
@@ -224,8 +228,10 @@ async def edit(scene: Scene, name: str, change: Json) -> None:
         except ConflictError:
             continue  # the operator has written the status in between
     begun = time.monotonic()
-    await scene.notes.until_quiet(SETTLE_SECONDS * 2, PATIENCE_SECONDS)
-    times = [at for _, at in scene.notes.specs[mark.specs :]]
+    notes = scene.notes
+    await notes.until(lambda: len(notes.specs) >= mark.specs + concerned, PATIENCE_SECONDS)
+    await notes.until_quiet(SETTLE_SECONDS * 2, PATIENCE_SECONDS)
+    times = [at for _, at in notes.specs[mark.specs :]]
     seconds = round(max(times) - begun, 1) if times else 0.0
     scene.figures[name] = {"seconds": seconds} | mark.cost(scene)
     progress(f"{name}: {len(times)} specs in {seconds} s")
