@@ -198,23 +198,20 @@ class Informer(Generic[T]):
     async def _list_once(self, limit: int) -> None:
         """List in chunks of `limit` objects, or of fewer large ones."""
         chunks = ChunkedList(self._client, self.source, limit)
-        listed: set[Key] = set()
+        gone = set(self._store.items)  # shares the keys: to free 150,000 others takes 40 ms
         newest = self._newest()  # before the server is asked: it may go on meanwhile
-        version = await self._take_chunk(chunks, listed, newest)
+        version = await self._take_chunk(chunks, gone, newest)
         while not chunks.ended:
-            version = await self._take_chunk(chunks, listed)
-        await self._in_slices(
-            tuple(self._store.items),
-            lambda key: None if key in listed else self._store.drop(key, version),
-        )
+            version = await self._take_chunk(chunks, gone)
+        await self._in_slices(tuple(gone), lambda key: self._store.drop(key, version))
         self.hooks.listed(version)
         self._version, self._short_watches = version, 0
         self.problem = None
         self.synced.set()
         self._progress.set()
 
-    async def _take_chunk(self, chunks: ChunkedList, listed: set[Key], newest: int = 0) -> str:
-        """Store one chunk; it is large, so it is freed before the next one.
+    async def _take_chunk(self, chunks: ChunkedList, gone: set[Key], newest: int = 0) -> str:
+        """Store one chunk, and take it out of `gone`; it is freed before the next one is read.
 
         Returns:
             The version of the list.
@@ -222,7 +219,7 @@ class Informer(Generic[T]):
         chunk = await chunks.read()
         if newest and _is_older(chunk.resource_version, str(newest)):
             self._start_over(chunk.resource_version, newest)
-        listed.update(map(Key.of, chunk.items))
+        gone.difference_update(map(Key.of, chunk.items))
         await self._in_slices(chunk.items, self._store.put)
         return chunk.resource_version
 
