@@ -87,13 +87,14 @@ def left_mems(tree: Tree, path: str, found_mems: FoundMems) -> MemSet:
 def restored_mems(
     tree: Tree, desired: Mapping[str, Desired], found_mems: FoundMems
 ) -> frozenset[str]:
-    """The cgroups of `found_mems` that are gone, or that nothing binds and that have it again."""
-    return frozenset(
-        path
-        for path in found_mems
-        if path not in tree.cgroups
-        or (
-            not ((one := desired[path].container) is not None and one.mems)
-            and tree.cgroups[path].effective_mems == desired[path].mems
-        )
-    )
+    """The cgroups of `found_mems` that are gone, or that nothing binds and that have it again.
+
+    A cgroup may be bound before it is known which container it is.
+    """
+
+    def is_restored(path: str) -> bool:
+        wanted, found = desired[path], left_mems(tree, path, found_mems)
+        is_bound = wanted.container is not None and bool(wanted.container.mems)
+        return not is_bound and tree.cgroups[path].effective_mems == wanted.mems == found
+
+    return frozenset(path for path in found_mems if path not in tree.cgroups or is_restored(path))

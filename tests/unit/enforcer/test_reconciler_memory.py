@@ -104,6 +104,24 @@ def test_a_container_that_is_bound_no_longer_gets_back_what_it_had(version: Vers
 
 
 @VERSIONS
+def test_what_a_container_had_is_kept_while_its_name_is_awaited(version: Version) -> None:
+    """It is bound already: only it can be the container that the spec binds."""
+    world, path = World(version, MemSet((0, 1))), f"{EXCLUSIVE}/{A}"
+    world.start(f"{EXCLUSIVE}/{C}")
+    found = {path: world.model.groups[path].mems}
+    bound = own("exclusive", "4-7").model_copy(update={"mems": MemSet((1,))})
+    goal = AssignmentGoal(spec(bound), TWO_NODES, {C: "sandbox"}, found)
+    done = world.reconciler.converge(goal, full_resync=True)
+    for write in done.moves:
+        world.model.write(write)
+    assert mems(world)[path] == "1"
+    done = world.reconciler.converge(goal, full_resync=True)
+    assert done.tree is not None
+    assert done.desired[path].container is None
+    assert restored_mems(done.tree, done.desired, found) == frozenset()
+
+
+@VERSIONS
 def test_numa_nodes_that_others_gave_a_container_stay(version: Version) -> None:
     """Only what numapin has bound is restored, which `found_mems` says."""
     world, path = World(version, MemSet((0, 1))), f"{EXCLUSIVE}/{A}"
