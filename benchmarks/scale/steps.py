@@ -216,8 +216,7 @@ async def _bind(
 async def edit(scene: Scene, name: str, change: Json, concerned: int) -> None:
     """A policy is edited: how many specs are written, and when the last one is.
 
-    Args:
-        concerned: of how many nodes the spec must change; it is waited for them.
+    It ends when the specs of as many nodes as are `concerned` have changed.
     """
     mark = Mark.now(scene)
     while True:
