@@ -38,6 +38,11 @@ LIST_CHUNK: Final = 50
 
 STOP_SECONDS: Final = 2.0
 
+IDENTITY: Final[Any] = "numapin-operator"
+"""kopf's name for this operator, which nobody sees without its peering. Without one it takes the
+name of the user, and fails where /etc/passwd has no entry for the UID, as in a container.
+Source: kopf `peering.detect_own_id`."""
+
 _log = logging.getLogger(__name__)
 
 SESSION_SECONDS: Final = 40
@@ -260,7 +265,11 @@ def _run_in_thread(registry: kopf.OperatorRegistry, stop: "Future[None]") -> Non
 async def _operate(registry: kopf.OperatorRegistry, stop: "Future[None]") -> None:
     try:
         await kopf.operator(
-            registry=registry, settings=build_settings(), clusterwide=True, stop_flag=stop
+            registry=registry,
+            settings=build_settings(),
+            identity=IDENTITY,
+            clusterwide=True,
+            stop_flag=stop,
         )
     finally:
         # A thread of the loop's executor waits for the flag, and the loop waits for the thread.

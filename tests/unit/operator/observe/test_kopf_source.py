@@ -153,6 +153,21 @@ async def test_lists_and_events_arrive(server: Server) -> None:
     assert operator.lists == 1, "the list of policies, no watches, no other kinds"
 
 
+async def test_a_user_without_a_name_can_run_it(
+    server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As in the operator's pod: /etc/passwd of its image has no entry for its UID."""
+
+    def nameless() -> str:
+        raise KeyError("getpwuid(): uid not found: 65532")
+
+    monkeypatch.setattr("getpass.getuser", nameless)
+    operator = Operator(server)
+    async with running(operator.source.run()):
+        await eventually(lambda: operator.connections == 1 or "kopf ended" in caplog.text)
+    assert "kopf ended" not in caplog.text
+
+
 async def test_it_lists_again_when_history_is_lost(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
