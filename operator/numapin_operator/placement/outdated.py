@@ -3,7 +3,9 @@
 A container keeps its CPUs and memory when the policy is edited. It is outdated if the policy, with
 nothing free on the node but what the container has, would not give it just that. What an option
 only prefers is therefore met by any placement. A pod with pod-level resources counts as fitting: it
-has given back the CPUs that its containers leave, parts of cores among them.
+has given back the CPUs that its containers leave, parts of cores among them. With `fullPCPUsOnly` a
+container that has parts of cores counts as outdated; the policy itself gives it these where the
+NUMA nodes of the hint have no whole core left, as the kubelet does.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -94,18 +96,18 @@ class _Judge:
         if not self._selects(pod):
             yield from ((entry, "is not selected any more") for entry in entries)
             return
-        together = ""
+        together: str | None = None
         if pod.pod_level is not None or self._policy.spec.topology.scope == "Pod":
             together = self._differs(pod, entries)
             if together == _UNALIGNED and pod.pod_level is None:
-                together = ""  # each is judged alone: see `_UNALIGNED`
+                together = None  # each is judged alone: see `_UNALIGNED`
         for entry in entries:
             reserved = entry.cpus.mask & self._policy.reserved
             if reserved:
                 yield entry, f"uses {CpuSet.from_mask(reserved)}, which is reserved now"
             elif self._crowded and entry.exclusive:
                 yield entry, "keeps a CPU that the shared pool lacks"
-            elif together or pod.pod_level is not None:
+            elif together is not None:
                 yield entry, together
             else:
                 yield entry, self._differs(_only(pod, entry.container), (entry,))
@@ -123,7 +125,7 @@ class _Judge:
             if pod.pod_level is not None:
                 return ""
             return f"{_UNFIT}{error.reason}"
-        if given.cpus != held.cpus:
+        if given.cpus != held.cpus if given.pod_level else _sizes(given) != _sizes(held):
             return "would get another number of CPUs"
         bound, would_bind = _resources(held), _resources(given)
         if bound != would_bind:
@@ -168,6 +170,11 @@ def _only(pod: PodView, name: str) -> PodView:
 
 def _not_ended(pod: PodView) -> tuple[ContainerView, ...]:
     return tuple(one for one in pod.containers if not one.ended)
+
+
+def _sizes(allocation: PodAllocation) -> dict[str, int]:
+    """The number of exclusive CPUs of each container, which may be some of an init container."""
+    return {one.name: one.cpus.bit_count() for one in allocation.containers if one.cpus}
 
 
 def _resources(allocation: PodAllocation) -> set[str]:

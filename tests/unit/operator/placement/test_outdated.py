@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.placement import PodView, PolicyError, mark_outdated, plan_with, resolve
 from support.values.placement import NO_UIDS, machine, pod, policy
@@ -82,10 +84,58 @@ def test_what_is_known_of_a_pod_that_is_gone_stays() -> None:
     assert mark_outdated(resolve(TWO_NUMA_NODES, policy()), marked, [], edited=True) == (marked, ())
 
 
+def container(name: str, cpus: int, memory: str = "64Mi") -> dict[str, Any]:
+    amounts = {"cpu": str(cpus), "memory": memory}
+    return {"name": name, "resources": {"requests": amounts, "limits": amounts}}
+
+
+def sizes(*numa_nodes: int, memory: dict[int, int]) -> Topology:
+    """NUMA nodes of one socket, of so many CPUs each; two threads on each core."""
+    nodes = [node for node, cpus in enumerate(numa_nodes) for _ in range(cpus)]
+    return Topology(
+        cpus=tuple(Cpu(cpu, cpu & ~1, 0, NO_CACHE, node) for cpu, node in enumerate(nodes)),
+        numa_nodes=tuple(NumaNode(node, each << 20) for node, each in memory.items()),
+    )
+
+
+def test_a_container_that_reuses_no_cpu_of_an_init_container() -> None:
+    """It would on a node with nothing else free: the number of each one's CPUs counts."""
+    topology = sizes(8, 2, 4, memory={0: 64, 1: 64, 2: 64})
+    resolved = resolve(topology, policy(reserved={"count": 2}, topology={"scope": "Pod"}))
+    first = parse_pod(pod_body("a", [container("c0", 1)]))
+    second = parse_pod(pod_body("b", [container("c0", 4)], [container("i0", 1)]))
+    before = plan_with(resolved, None, [first, second], NO_UIDS).spec
+    assert [str(one.cpus) for one in before.containers] == ["10", "11", "0-1,12-13"]
+    assert mark_outdated(resolved, before, [first, second], edited=True) == (before, ())
+
+
+def test_with_scope_pod_the_pod_is_judged_and_not_each_container_alone() -> None:
+    """Alone, the second one would be refused: no CPU is on the NUMA node of its memory."""
+    topology = sizes(2, 2, 0, memory={0: 32, 1: 96, 2: 3104})
+    together = policy(
+        reserved={"count": 1},
+        topology={"policy": "Restricted", "scope": "Pod"},
+        memory={"policy": "SingleNUMA"},
+    )
+    one = parse_pod(pod_body("a", [container("c0", 1), container("c1", 1, "3Gi")]))
+    resolved = resolve(topology, together)
+    before = plan_with(resolved, None, [one], NO_UIDS).spec
+    assert [str(one.mems) for one in before.containers] == ["1", "2"]
+    assert mark_outdated(resolved, before, [one], edited=True) == (before, ())
+
+
+def pod_body(name: str, containers: list[Any], first: list[Any] | None = None) -> dict[str, Any]:
+    spec = {"initContainers": first or [], "containers": containers}
+    return {"metadata": {"name": name, "uid": name}, "spec": spec}
+
+
 @given(situations(), st.data())
 @settings(max_examples=200, deadline=None, derandomize=True)
 def test_what_a_policy_places_is_not_outdated_under_it(situation: Situation, data: Any) -> None:
-    """Whatever else was there when a container was placed, and whatever has ended since."""
+    """Whatever else was there when a container was placed, and whatever has ended since.
+
+    Parts of cores under `fullPCPUsOnly` are the exception.
+    """
     topology, spec, objects = situation
     pods = [parse_pod(each) for each in objects]
     try:
@@ -95,4 +145,13 @@ def test_what_a_policy_places_is_not_outdated_under_it(situation: Situation, dat
         later = plan_with(resolved, plan.spec, left, NO_UIDS)
     except PolicyError:
         return
-    assert mark_outdated(resolved, later.spec, left, edited=True) == (later.spec, ())
+    spec_then, found = mark_outdated(resolved, later.spec, left, edited=True)
+    marked = [one for one in spec_then.containers if one.outdated]
+    assert len(marked) == len(found)
+    if spec.options.full_pcpus_only:
+        marked = [one for one in marked if not splits_a_core(topology, one.cpus)]
+    assert marked == []
+
+
+def splits_a_core(topology: Topology, cpus: CpuSet) -> bool:
+    return any(cpus & core not in {CpuSet(), core} for core in topology.core_cpus.values())
