@@ -244,7 +244,8 @@ def test_nothing_is_privileged(rendered: Rendered) -> None:
     }
     for (kind, name), capabilities in allowed.items():
         pod = rendered[kind, name]["spec"]["template"]["spec"]
-        assert not {"hostNetwork", "hostPID", "hostIPC"} & pod.keys()
+        assert not {"hostNetwork", "hostIPC"} & pod.keys()
+        assert ("hostPID" in pod) == (kind == "DaemonSet"), "see the DaemonSets"
         security = _container(rendered, kind, name)["securityContext"]
         assert security["readOnlyRootFilesystem"]
         assert not security["allowPrivilegeEscalation"]
