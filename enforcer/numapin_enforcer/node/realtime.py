@@ -21,7 +21,10 @@ def raise_priority() -> None:
         parameters = os.sched_param(os.sched_get_priority_min(os.SCHED_RR))
         os.sched_setscheduler(0, os.SCHED_RR, parameters)
     except PermissionError:
-        LOG.info("no real-time priority: on busy CPUs a container may start before it is pinned")
+        LOG.warning(
+            "no real-time priority: on busy CPUs a container may start before it is pinned; it "
+            "needs CAP_SYS_NICE and, on cgroup v1, cpu.rt_runtime_us above 0 in its own cgroup"
+        )
 
 
 def thread_pool() -> ThreadPoolExecutor:

@@ -62,6 +62,7 @@ def test_without_the_capability_the_process_goes_on_and_logs_it(
         raise PermissionError
 
     monkeypatch.setattr(os, "sched_setscheduler", refuse)
-    with caplog.at_level(logging.INFO):
-        raise_priority()
-    assert "no real-time priority" in caplog.text
+    raise_priority()
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert "no real-time priority" in record.message
