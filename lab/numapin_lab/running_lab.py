@@ -24,6 +24,7 @@ WAIT_SECONDS = 240.0
 """Only ends a wait that is in vain; a busy machine may be several times slower than an idle one."""
 KUBECTL_TIMEOUT = f"--timeout={WAIT_SECONDS:.0f}s"
 NODE_ASSIGNMENTS = f"/apis/{API_VERSION}/nodeassignments"
+ENDED = {"Failed", "Succeeded"}
 SLEEP = ("sleep", "1000000")
 BUSY = ("sh", "-c", "while true; do :; done")
 _SETS = {1: "cpuset.cpus", 2: "cpuset.cpus.effective"}
@@ -131,9 +132,21 @@ class RunningLab:
         return found
 
     def wait_running(self, *names: str) -> None:
-        """Return when the pods run."""
-        conditions = "--for=jsonpath={.status.phase}=Running"
-        self.kubectl("wait", conditions, "pod", *names, KUBECTL_TIMEOUT)
+        """Return when the pods run.
+
+        Raises:
+            LabError: one has ended instead (the message is its description with its Events), or
+                they do not all run in time.
+        """
+        self.wait(lambda: self._run(names), f"the pods {', '.join(names)} to run")
+
+    def _run(self, names: Sequence[str]) -> bool:
+        items = self.cluster.api.get("/api/v1/namespaces/default/pods")["items"]
+        phases = {one["metadata"]["name"]: one["status"].get("phase") for one in items}
+        for name in names:
+            if phases.get(name) in ENDED:
+                raise LabError(f"{name} has ended:\n{self.kubectl('describe', 'pod', name)}")
+        return all(phases.get(name) == "Running" for name in names)
 
     def assignment(self) -> NodeAssignment | None:
         """The node's NodeAssignment."""

@@ -166,11 +166,6 @@ class RunningVmLab(RunningLab):
         gone = ("get", kind, *names, "--ignore-not-found", "--output=name")
         self.eventually(lambda: self.kubectl(*gone), "")
 
-    def wait_running(self, *names: str) -> None:
-        """Return when the pods run."""
-        phase = ("get", "pod", *names, "--output=jsonpath={..status.phase}")
-        self.eventually(lambda: set(self.kubectl(*phase).split()), {"Running"})
-
     def cpusets(self) -> dict[str, CpuSet]:
         """The effective cpuset of every cgroup of pods, by its path below kubepods."""
         groups = self.look().groups
