@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
+from numapin_api.cpuset import CpuSet
 from numapin_api.topology import Topology
 from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.cgroups.apply import Failure, Outcome, apply, unblocked
@@ -20,6 +21,9 @@ from numapin_enforcer.plan.drift import Drift, DriftDetector
 from numapin_enforcer.plan.involved import Settled, involved
 from numapin_enforcer.plan.new_cgroups import NewCgroupFence
 from numapin_enforcer.plan.writes import NOTHING_HELD, Held, Plan, plan
+
+MOST_CHECKS: Final = 5
+"""How often a resync may only check what exclusive CPUs rest on, before one reads everything."""
 
 MOST_ROUNDS: Final = 8
 """How often `converge` plans again at most while others keep changing the tree."""
@@ -104,8 +108,12 @@ class Converged:
 class Reconciler:
     """Brings the cgroups of one pod tree to a goal, pass by pass. A pass never waits."""
 
-    def __init__(self, files: CgroupFiles, snapshot: TreeCache, naming: CgroupNaming) -> None:
+    def __init__(
+        self, files: CgroupFiles, snapshot: TreeCache, naming: CgroupNaming, most_checks: int = 0
+    ) -> None:
+        """Args: for so many resyncs in a row, a check of exclusive CPUs may replace a full read."""
         self._files, self._snapshot = files, snapshot
+        self._checks_left = self._most_checks = most_checks
         self._cache = DesiredCache(naming)
         self._drifts = DriftDetector(files.has_tasks)
         self._steady: tuple[Goal, Converged] | None = None
@@ -124,12 +132,13 @@ class Reconciler:
 
         Args:
             goal: what the cgroups must become.
-            full_resync: read the whole tree, not only the cgroups that events named.
+            full_resync: read the whole tree, not only the cgroups that events named. If the last
+                pass left nothing to do, a check may be made instead: see `__init__`.
 
         Raises:
             CgroupError: a file could not be read.
         """
-        tree = self._snapshot.observe(full_resync=full_resync)
+        tree = self._observe(goal) if full_resync else self._snapshot.observe(full_resync=False)
         if self._steady is not None and self._steady[0] == goal and self._steady[1].tree == tree:
             return self._steady[1]
         done = self._rounds(goal, tree)
@@ -137,6 +146,16 @@ class Reconciler:
         idle = done.complete and not (done.failures or done.moves or done.drifts)
         self._steady = (goal, replace(done, made=())) if idle and done.tree is not None else None
         return done
+
+    def _observe(self, goal: Goal) -> Tree | None:
+        """The tree, read again unless a check shows that it has what exclusive CPUs rest on."""
+        if self._checks_left and self._steady is not None and self._steady[0] == goal:
+            self._checks_left -= 1
+            tree = self._snapshot.observe(full_resync=False)
+            if tree == self._steady[1].tree and self._snapshot.is_current(self._exclusive_cpus):
+                return tree
+        self._checks_left = self._most_checks
+        return self._snapshot.observe(full_resync=True)
 
     def observe(self, *, full_resync: bool) -> Converged:
         """Read the tree and write nothing; what was right before counts no more.
@@ -161,6 +180,10 @@ class Reconciler:
         for write in self._new_cgroups.writes(paths, names):
             with suppress(CgroupError):
                 self._files.write(write)
+
+    @property
+    def _exclusive_cpus(self) -> CpuSet:
+        return CpuSet.union(self._held.values())
 
     def _rounds(self, goal: Goal, tree: Tree | None) -> Converged:
         made: list[Write] = []

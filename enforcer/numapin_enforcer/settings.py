@@ -146,7 +146,8 @@ _RUNNING: Final = (
     Option(
         "--resync-seconds",
         10,
-        "time between two passes that read everything, even if no event came",
+        "time between two passes that check all exclusive CPUs, even if no event came; every sixth "
+        "one reads everything",
         type=seconds_between(0.1, 3600),
         metavar="SECONDS",
     ),

@@ -11,7 +11,7 @@ from numapin_daemon.clock import Clock
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
 from numapin_enforcer.cgroups.patient_files import MoveGate, PatientFiles
 from numapin_enforcer.cgroups.watch.event_reader import EventReader
-from numapin_enforcer.reconciler import Reconciler
+from numapin_enforcer.reconciler import MOST_CHECKS, Reconciler
 from numapin_enforcer.schedule import Schedule
 
 LOG: Final = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ class WatchedPods:
         """The reconciler of the tree, which is the one that is open."""
         if self._reconciler is None:
             files = PatientFiles(pods.files, self.gate)
-            self._reconciler = Reconciler(files, pods.snapshot, pods.naming)
+            self._reconciler = Reconciler(files, pods.snapshot, pods.naming, MOST_CHECKS)
         return self._reconciler
 
     def _note_events(self, spent_seconds: float) -> None:

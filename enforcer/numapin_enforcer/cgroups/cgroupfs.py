@@ -13,7 +13,13 @@ from numapin_enforcer.cgroups.errors import (
     CgroupReadOnlyError,
     CgroupVanishedError,
 )
-from numapin_enforcer.cgroups.file_access import list_folders, read_file, read_files, write_file
+from numapin_enforcer.cgroups.file_access import (
+    list_folders,
+    read_bytes,
+    read_file,
+    read_files,
+    write_file,
+)
 from numapin_enforcer.cgroups.mounts import Mounts
 from numapin_enforcer.cgroups.naming import CgroupNaming
 from numapin_enforcer.cgroups.nesting import NestingLimits
@@ -75,6 +81,7 @@ class Cgroupfs:
         self._mounts, self._root, self._naming = mounts, root, naming
         self._mount = str(mounts.cpuset)
         self._files = (*_ASKED, *EFFECTIVE_FILES[mounts.version])
+        self._effective_cpus = EFFECTIVE_FILES[mounts.version][0]
 
     def read(self) -> Tree:
         """Every cgroup as it is now; see `CgroupTree`."""
@@ -95,6 +102,10 @@ class Cgroupfs:
         """
         self._check(path)
         return self._read_one(path)[0]
+
+    def read_effective_cpus(self, path: str) -> CpuSet:
+        """The CPUs that one cgroup really has; see `CgroupFiles`."""
+        return _cpus(read_bytes(f"{self._folder(path)}/{self._effective_cpus}"))
 
     def write(self, write: Write) -> None:
         """Make one write; see `CgroupTree`."""

@@ -49,10 +49,15 @@ def read_file(path: str) -> str:
         CgroupVanishedError: the cgroup is gone, or has no such file.
         CgroupError: the file could not be read.
     """
+    return read_bytes(path).decode("ascii").strip()
+
+
+def read_bytes(path: str) -> bytes:
+    """The content of a cgroup's file as it is; see `read_file`."""
     try:
         file = os.open(path, _READ)
         try:
-            return os.read(file, 65536).decode("ascii").strip()
+            return os.read(file, 65536)
         finally:
             os.close(file)
     except OSError as error:

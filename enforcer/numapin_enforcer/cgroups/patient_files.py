@@ -68,6 +68,10 @@ class PatientFiles:
         """See `CgroupFiles`."""
         return self._files.read_one(path)
 
+    def read_effective_cpus(self, path: str) -> CpuSet:
+        """See `CgroupFiles`."""
+        return self._files.read_effective_cpus(path)
+
     def has_tasks(self, path: str) -> bool:
         """See `CgroupFiles`."""
         return self._files.has_tasks(path)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Protocol
 
+from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cgroups.errors import CgroupError, CgroupVanishedError
 from numapin_enforcer.cgroups.tree import (
     Cgroup,
@@ -26,6 +27,15 @@ class CgroupFiles(CgroupTree, Protocol):
         """
         ...
 
+    def read_effective_cpus(self, path: str) -> CpuSet:
+        """The CPUs that one cgroup really has now: a fraction of what `read_one` costs.
+
+        Raises:
+            CgroupVanishedError: it is gone.
+            CgroupError: the file could not be read.
+        """
+        ...
+
     def has_tasks(self, path: str) -> bool:
         """Whether a process runs in the cgroup itself.
 
@@ -37,6 +47,11 @@ class CgroupFiles(CgroupTree, Protocol):
 
 class Watch(Protocol):
     """The source of events: which cgroups changed."""
+
+    @property
+    def problem(self) -> str:
+        """Why events may be missed; empty if none is missed."""
+        ...
 
     def read(self) -> Changes:
         """Everything since the last read; never waits."""
@@ -62,6 +77,28 @@ class TreeCache:
         """
         self._update(self._watch.read(), (), full_resync=full_resync)
         return self.tree
+
+    def is_current(self, cpus: CpuSet) -> bool:
+        """Whether each cgroup that may use any of `cpus` still has the CPUs that were read last.
+
+        The kernel gives a cgroup no CPU that its parent has not: where a cgroup has none of `cpus`,
+        nothing below it is read. Changes of other cgroups are found by events and by full reads.
+        """
+        tree = self.tree
+        if tree is None or self._watch.problem:
+            return False
+        pending = [tree.root]
+        while pending:
+            path = pending.pop()
+            try:
+                found = self._files.read_effective_cpus(path)
+            except CgroupError:
+                return False
+            if found != tree.cgroups[path].effective_cpus:
+                return False
+            if found.mask & cpus.mask:
+                pending += tree.children[path]
+        return True
 
     def read_back(self, written: Iterable[str]) -> Tree | None:
         """Read the cgroups that we wrote, and those that others changed meanwhile.

@@ -35,10 +35,11 @@ def own(uid: str, cpus: str) -> ContainerAssignment:
 class World:
     """A running pod with an exclusive container beside a best-effort one, and their reconciler."""
 
-    def __init__(self, version: Version, mems: MemSet = MemSet((0,))) -> None:
+    def __init__(self, version: Version, mems: MemSet = MemSet((0,)), most_checks: int = 0) -> None:
         self.model = WatchedModel(version, ALL, mems)
-        self.snapshot = TreeCache(self.model, ModelWatch(self.model))
-        self.reconciler = Reconciler(self.model, self.snapshot, NAMING)
+        self.watch = ModelWatch(self.model)
+        self.snapshot = TreeCache(self.model, self.watch)
+        self.reconciler = Reconciler(self.model, self.snapshot, NAMING, most_checks)
         self.make("kubepods/besteffort")
         for path in (f"{EXCLUSIVE}/{A}", f"{OTHER}/{B}"):
             self.start(path)

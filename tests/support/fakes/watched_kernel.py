@@ -3,6 +3,7 @@
 import errno
 from collections.abc import Iterable
 
+from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cgroups.errors import CgroupVanishedError
 from numapin_enforcer.cgroups.tree import Cgroup, Tree
 from numapin_enforcer.cgroups.watch.inotify import Changes
@@ -18,7 +19,7 @@ class WatchedModel(KernelModel):
         self.appeared: list[str] = []
         self.vanished: list[str] = []
         self.written: list[str] = []
-        self.reads = 0
+        self.reads = self.full_reads = 0
         self.covered: set[str] = set()
         self.overflowed = False
 
@@ -37,6 +38,7 @@ class WatchedModel(KernelModel):
     def read(self) -> Tree:
         if self.root not in self.groups:
             raise CgroupVanishedError(self.root, None, errno.ENOENT, "gone")
+        self.full_reads += 1
         return super().read()
 
     def read_one(self, path: str) -> Cgroup:
@@ -45,6 +47,9 @@ class WatchedModel(KernelModel):
         if path not in found:
             raise CgroupVanishedError(path, None, errno.ENOENT, "gone")
         return found[path]
+
+    def read_effective_cpus(self, path: str) -> CpuSet:
+        return self.read_one(path).effective_cpus
 
     def read_numa_stat(self, path: str) -> str:
         """There is no memory controller here."""
@@ -59,7 +64,7 @@ class ModelWatch:
     """The watch on a model; reading it forgets, as inotify does."""
 
     def __init__(self, model: WatchedModel) -> None:
-        self._model = model
+        self._model, self.problem = model, ""
 
     def cover(self, paths: Iterable[str]) -> None:
         self._model.covered = set(paths)

@@ -11,7 +11,7 @@ from numapin_enforcer.cgroups.tree import Version, contains
 from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.watch.inotify import Changes
 from numapin_enforcer.cgroups.write import Step, Write
-from numapin_enforcer.reconciler import AssignmentGoal, Converged, Reconciler
+from numapin_enforcer.reconciler import MOST_CHECKS, AssignmentGoal, Converged, Reconciler
 from numapin_enforcer.standby.fencing import FenceGoal, NewCgroupsGoal
 from numapin_enforcer.status.summary import summarize
 from support.fakes.watched_kernel import ModelWatch
@@ -45,6 +45,8 @@ FaultsOf = Callable[[str, int], Iterable[Fault]]
 
 class _NoEvents:
     """The standby's watch: the events of the model are for the enforcer."""
+
+    problem = ""
 
     def read(self) -> Changes:
         return Changes((), (), (), overflowed=False)
@@ -182,7 +184,8 @@ class Node:
 
     def _restart(self) -> None:
         cache = TreeCache(self.kernel, ModelWatch(self.kernel))
-        self.reconciler = Reconciler(self.kernel, cache, self.paths.naming)
+        naming = self.paths.naming
+        self.reconciler = Reconciler(self.kernel, cache, naming, MOST_CHECKS)
         self._is_new = True
 
     def _outside(self, action: Outside) -> None:

@@ -38,6 +38,9 @@ class SlowTree:
         every = CpuSet(range(2)), MemSet((0, 1))
         return Cgroup(path, *every, *every)
 
+    def read_effective_cpus(self, path: str) -> CpuSet:
+        raise AssertionError("the mover checks no CPUs")
+
     def has_tasks(self, path: str) -> bool:
         raise AssertionError("the mover does not look for tasks")
 
