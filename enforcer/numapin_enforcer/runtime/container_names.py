@@ -150,7 +150,6 @@ class ContainerNames:
             return
         except CriError as error:
             self._note(error)
-            self._wake.set()
             raise
         self._wake.set()
         raise _StreamEndedError("the runtime ended the stream of events")

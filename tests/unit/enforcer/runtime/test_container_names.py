@@ -167,8 +167,12 @@ async def test_a_broken_stream_of_events_is_opened_again(
     await clock.run_tasks()
     assert wake.is_set()
     assert names.problem is AWAY
-    runtime.queue.put_nowait((MAIN,))
+    wake.clear()
+    runtime.queue.put_nowait(AWAY)
     await clock.advance(0.5)
+    assert not wake.is_set()  # nothing has changed
+    runtime.queue.put_nowait((MAIN,))
+    await clock.advance(1)
     assert names.known == {"c1": "main"}
 
 
