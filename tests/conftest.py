@@ -36,9 +36,25 @@ COMPONENTS = {
 VIRTUAL_MACHINES = {"vm", "vm_lab"}
 
 
-def pytest_configure() -> None:
+class FailuresAtOnce:
+    """Prints why a test failed when it fails: a long run may be stopped before its summary."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Print the error of a failed test."""
+        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and terminal is not None:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            at = f"{crash.path}:{crash.lineno}: {crash.message}" if crash else report.longreprtext
+            terminal.write_line(f"\n{report.nodeid} ({report.when}): {at}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """Let a job that is cancelled (SIGTERM) end as Ctrl-C does: with everything torn down."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    config.pluginmanager.register(FailuresAtOnce(config))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
