@@ -59,11 +59,13 @@ class Chunk:
         items: the objects; the server leaves out their `kind` and `apiVersion`.
         resource_version: the version that the list shows; the same in all its chunks.
         next: the token of the next chunk; empty in the last one.
+        size_bytes: the length of the answer.
     """
 
     items: list[Json]
     resource_version: str
     next: str
+    size_bytes: int
 
 
 class ApiClient:
@@ -114,6 +116,7 @@ class ApiClient:
             items=answer.get("items") or [],
             resource_version=metadata.get("resourceVersion", ""),
             next=metadata.get("continue", ""),
+            size_bytes=len(body),
         )
 
     async def create(self, resource: Resource, body: Json, subresource: str = "") -> Json:

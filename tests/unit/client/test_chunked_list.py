@@ -14,7 +14,7 @@ from support.real.waiting import running
 from support.values.informers import CONFIG_MAPS
 
 ALL = Source(CONFIG_MAPS)
-LARGE = 600_000
+LARGE = 300_000
 """Bytes of an object: three fit into one answer."""
 
 
@@ -66,6 +66,16 @@ async def test_the_chunks_are_large_again_after_large_objects(
     smallest = min(counts)
     assert smallest <= 3
     assert max(counts[counts.index(smallest) :]) >= 4 * smallest
+
+
+async def test_few_answers_are_refused_where_all_objects_are_alike(
+    server: FakeApiServer, client: ApiClient, sizes: list[int]
+) -> None:
+    for number in range(200):
+        put(server, f"m{number:03}", 40_000)
+    assert sum(map(len, await listed(client, limit=50))) == 200
+    assert len(server.requests) - len(sizes) <= 1
+    assert len(sizes) <= 2 * 200 * 40_000 // MOST_BYTES
 
 
 async def test_an_object_that_alone_is_larger_is_read(
