@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.duration import DURATION_PATTERN
@@ -193,6 +193,40 @@ class PodSelection(WireModel):
     )
 
 
+def _count_text(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+COUNT_PATTERN = r"^([1-9][0-9]{0,5}|([1-9][0-9]?|100)%)$"
+
+
+class Rollout(WireModel):
+    """How an edit reaches the nodes."""
+
+    max_concurrent: Annotated[
+        str,
+        BeforeValidator(_count_text),
+        Field(
+            pattern=COUNT_PATTERN,
+            max_length=6,
+            # pydantic leaves a pattern behind a validator out of the schema
+            json_schema_extra={
+                "x-kubernetes-int-or-string": True,
+                "pattern": COUNT_PATTERN,
+                "minimum": 1,
+                "maximum": 999_999,
+            },
+        ),
+    ] = Field(
+        default="10%",
+        description="How many nodes change at the same time when the policy is edited: a number, "
+        "or a percentage of the nodes that it governs, rounded up. The next node follows when an "
+        "enforcer has accepted the edit. None follows while a node that changed is stalled. The "
+        "others keep what was in force. 100%: all at once, whatever becomes of them. Mode None "
+        "and the deletion of a policy reach all nodes at once.",
+    )
+
+
 class CpuPolicySpec(WireModel):
     """How CPUs and memory are assigned on the nodes of this policy."""
 
@@ -262,6 +296,7 @@ class CpuPolicySpec(WireModel):
         description="Cpuset: the cpusets of other containers exclude these CPUs. Partition and "
         "IsolatedPartition (cgroup v2 partitions): not supported yet.",
     )
+    rollout: Rollout = Field(default_factory=Rollout, description="How an edit reaches the nodes.")
     release_delay: str = Field(
         default="30s",
         pattern=DURATION_PATTERN,

@@ -1,6 +1,6 @@
 """The status of a CpuPolicy."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -26,6 +26,16 @@ class PolicyConflict(WireModel):
         description="The names of some of these nodes.",
         max_length=10,
         json_schema_extra=atomic_list(),
+    )
+
+
+class RolledOut(WireModel):
+    """The newest generation of the policy that has reached every node."""
+
+    generation: int = Field(ge=1, description="Its metadata.generation.")
+    spec: dict[str, Any] = Field(
+        description="Its spec. Nodes that wait for a later generation are planned by it.",
+        json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
     )
 
 
@@ -76,6 +86,10 @@ class CpuPolicyStatus(WireModel):
         description="Policies that take precedence over this one on nodes that both select.",
         max_length=20,
         json_schema_extra=atomic_list(),
+    )
+    rolled_out: RolledOut | None = Field(
+        default=None,
+        description="The newest generation that has reached every node that the policy governs.",
     )
     conditions: tuple[Condition, ...] = Field(
         default=(),

@@ -55,6 +55,10 @@ class Reason(StrEnum):
         "WaitingForAssignment",
         "The operator has not assigned any CPUs on the node yet.",
     )
+    WAITING_FOR_ROLLOUT = (
+        "WaitingForRollout",
+        "The node keeps what was in force until others have accepted the edited policy.",
+    )
     RELEASE_DELAYED = (
         "ReleaseDelayed",
         "mode is None; containers keep their CPUs until releaseDelay has passed.",

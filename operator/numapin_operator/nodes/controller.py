@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -29,7 +30,8 @@ from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.records import AssignmentView
 from numapin_operator.placement import PodView
-from numapin_operator.policies.status import stalled
+from numapin_operator.policies.rollout import Rollout, Turn
+from numapin_operator.policies.status import NodeOutcome, stalled, waiting_for_turn
 from numapin_operator.policies.status_writer import StatusWriter
 
 ATTEMPTS: Final = 5
@@ -75,6 +77,7 @@ class Controller:
         self._queue, self._outputs = queue, outputs
         self._absences = Absences(cluster, state)
         self.patience = Patience(queue.add, clock or SystemClock())
+        self.rollout = Rollout(queue.add, state.policies, state.governed)
         self.release_delays = ReleaseDelays(queue.add, clock or SystemClock())
         self._defects: dict[str, str] = {}
         self._queued: dict[str, frozenset[str]] = {}
@@ -124,6 +127,7 @@ class Controller:
         """Report on the governing policy that this node cannot be served."""
         if ranked := self._state.policies_of(name):
             outcome = stalled(ranked[0], name, reason, message)
+            self.rollout.settle(name, outcome, waits=False)
             self._outputs.statuses.set_outcome(name, outcome)
 
     async def reconcile(self, name: str) -> None:
@@ -134,10 +138,9 @@ class Controller:
         """
         for attempt in range(1, ATTEMPTS + 1):
             late = await self._confirm_absences(name)
-            picture = picture_of(self._state, name, late)
-            delay_seconds = self.release_delays.left_seconds(picture)
-            picture = replace(picture, release_in_seconds=delay_seconds)
-            decision = decide(picture)
+            turn, picture = self._picture(name, late)
+            is_kept = turn.wait and turn.policy is None
+            decision = Decision(Write.NOTHING) if is_kept else decide(picture)
             try:
                 await self._write(picture, decision)
             except _STALE:
@@ -149,12 +152,29 @@ class Controller:
                 raise
             else:
                 self._tell_queued(name, decision)
-                outcome = self.patience.judge(name, decision.outcome)
-                self._outputs.statuses.set_outcome(name, outcome)
+                self._settle(name, turn, decision.outcome)
                 self._outputs.evictor.offer(name)
                 if late:
                     raise BehindError(f"Pod {pod.namespace}/{pod.name}" for pod in late)
                 return
+
+    def _picture(self, name: str, late: Sequence[PodView]) -> tuple[Turn, NodePicture]:
+        """What a decision depends on, by the policy whose turn it is on the node."""
+        governing = next(iter(self._state.policies_of(name)), None)
+        turn = self.rollout.turn(name, governing, self._state.assignments.get(name))
+        picture = picture_of(self._state, name, late, turn.policy)
+        delay_seconds = self.release_delays.left_seconds(picture)
+        return turn, replace(picture, release_in_seconds=delay_seconds)
+
+    def _settle(self, name: str, turn: Turn, outcome: NodeOutcome | None) -> None:
+        """Report what became of the governing policy on a node."""
+        if not turn.wait:
+            outcome = self.patience.judge(name, outcome)
+        self.rollout.settle(name, outcome, waits=bool(turn.wait))
+        governing = next(iter(self._state.policies_of(name)), None)
+        if turn.wait and governing is not None:
+            outcome = waiting_for_turn(governing, name, turn.wait, outcome)
+        self._outputs.statuses.set_outcome(name, outcome)
 
     def _tell_queued(self, name: str, decision: Decision) -> None:
         """Tell each pod once that it waits for ending ones."""

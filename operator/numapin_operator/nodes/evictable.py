@@ -45,6 +45,12 @@ def candidates(state: ClusterState, node: str) -> Iterator[Candidate]:
     governing = next(iter(state.policies_of(node)), None)
     if governing is None or not evicts(governing):
         return
+    followed = assignment.spec.policy
+    if followed is None or (followed.name, followed.generation) != (
+        governing.name,
+        governing.generation,
+    ):
+        return  # the node waits for its turn in a roll-out
     refused = {
         one.pod_uid: one for one in assignment.spec.refused if one.reason != Reason.INVALID_POD
     }

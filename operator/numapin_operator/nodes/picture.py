@@ -5,19 +5,29 @@ from collections.abc import Sequence
 from numapin_operator.nodes.decide import NodePicture
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.mirror_pods import with_static_uids
+from numapin_operator.observe.records import PolicyView
 from numapin_operator.placement import PodView
 from numapin_operator.policies.selection import mark_selected
 
 
-def picture_of(state: ClusterState, name: str, late: Sequence[PodView] = ()) -> NodePicture:
+def picture_of(
+    state: ClusterState,
+    name: str,
+    late: Sequence[PodView] = (),
+    governing: PolicyView | None = None,
+) -> NodePicture:
     """Everything that a decision about a node depends on.
 
     Args:
         state: the cluster as observed.
         name: the node's name.
         late: pods of the node that exist although their watch has not delivered them yet.
+        governing: an older state of the governing policy, by which the node is planned; None for
+            the newest.
     """
     ranked = state.policies_of(name)
+    if governing is not None:
+        ranked = (governing, *ranked[1:])
     pods = pods_on(state, name, late)
     if ranked:
         pods = mark_selected(ranked[0].spec.pods, pods, state.namespaces)

@@ -68,6 +68,10 @@ class ClusterState:
         """The policies that select a node, the governing one first."""
         return tuple(self.policies[name] for name in self._ranking.of(node))
 
+    def governed(self, policy: str) -> int:
+        """How many nodes a policy governs."""
+        return len(self._ranking.governed(policy))
+
     def node_names(self) -> set[str]:
         """The names of all nodes that exist or have an assignment."""
         return self.nodes.keys() | self.assignments.keys()

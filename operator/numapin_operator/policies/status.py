@@ -8,7 +8,7 @@ from typing import Final
 
 from numapin_api.conditions.model import find, merge
 from numapin_api.conditions.reasons import ConditionType, Reason, Verdict
-from numapin_api.policystatus import CpuPolicyStatus, PolicyConflict, StalledNode
+from numapin_api.policystatus import CpuPolicyStatus, PolicyConflict, RolledOut, StalledNode
 from numapin_api.quantity import plural
 from numapin_api.text import cut_text, join_texts
 from numapin_operator.observe.records import AssignmentView, PolicyView
@@ -119,6 +119,14 @@ def waiting(policy: PolicyView, node: str, reason: str, message: str) -> NodeOut
     return _outcome(policy, node, Phase.UNDER_WAY, reason, message)
 
 
+def waiting_for_turn(
+    policy: PolicyView, node: str, why: str, older: NodeOutcome | None
+) -> NodeOutcome:
+    """The policy has not been rolled out to a node yet; `older` is the outcome of what is."""
+    outcome = waiting(policy, node, Reason.WAITING_FOR_ROLLOUT, why)
+    return replace(outcome, refused=older.refused) if older else outcome
+
+
 def stalled(policy: PolicyView, node: str, reason: str, message: str) -> NodeOutcome:
     """The policy cannot be put in force on a node until a person acts."""
     return _outcome(policy, node, Phase.STALLED, reason, message)
@@ -172,8 +180,19 @@ def policy_status(policy: PolicyView, nodes: PolicyNodes, now: str) -> CpuPolicy
             PolicyConflict(policy=lost.common, nodes=lost.nodes, examples=lost.examples)
             for lost in nodes.overruled[:CONFLICTS_NAMED]
         ),
+        rolled_out=_rolled_out(policy, nodes),
         conditions=merge(policy.status.conditions, _judge(policy, nodes), policy.generation, now),
     )
+
+
+def _rolled_out(policy: PolicyView, nodes: PolicyNodes) -> RolledOut | None:
+    """The newest generation that has reached every node: none has yet to follow or to answer."""
+    before = policy.status.rolled_out
+    unanswered = any(one.common != Reason.WAITING_FOR_CONTAINERS for one in nodes.under_way)
+    if unanswered or policy_fault(policy) or (before and before.generation == policy.generation):
+        return before
+    spec = policy.spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    return RolledOut(generation=policy.generation, spec=spec)
 
 
 def _sum(groups: Iterable[NodeGroup]) -> int:

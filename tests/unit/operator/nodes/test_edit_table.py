@@ -59,6 +59,7 @@ ROWS: list[Any] = [
     ("`cpuQuota`", {"cpuQuota": "Keep"}, "2-3", "InForce"),
     ("`onUnsatisfiable`", {"onUnsatisfiable": "Evict"}, "2-3", "InForce"),
     ("`releaseDelay`", {"releaseDelay": "5m"}, "2-3", "InForce"),
+    ("`rollout`", {"rollout": {"maxConcurrent": 1}}, "2-3", "InForce"),
     ("`isolatedCPUs`", {"isolatedCPUs": "ExclusiveOnly"}, "2-3", "InForce"),
 ]
 
