@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from numapin_client.library_session import NO_ANSWER
 from numapin_daemon.clock import Clock
 
 GRACE_SECONDS: Final = 10.0
@@ -26,11 +27,16 @@ class WatchContact:
         self._outages = {name: Outage(now, "not connected yet") for name in watches}
 
     def report(self, watch: str, problem: str) -> None:
-        """Take in what happened to a watch; an empty problem means contact."""
+        """Take in what happened to a watch; an empty problem means contact.
+
+        A request without an answer says less than how the last one failed.
+        """
         outages = dict(self._outages)
         before = outages.pop(watch, None)
-        if problem:
-            outages[watch] = Outage(before.since if before else self._clock.monotonic(), problem)
+        if problem and before:
+            outages[watch] = before if problem == NO_ANSWER else before._replace(why=problem)
+        elif problem:
+            outages[watch] = Outage(self._clock.monotonic(), problem)
         self._outages = outages
 
     @property

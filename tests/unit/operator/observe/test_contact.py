@@ -1,3 +1,4 @@
+from numapin_client.library_session import NO_ANSWER
 from numapin_operator.observe.contact import GRACE_SECONDS, WatchContact, describe_outages
 from support.fakes.manual_clock import ManualClock
 
@@ -24,3 +25,13 @@ async def test_a_watch_that_never_connected_is_reported() -> None:
     contact = WatchContact(["pods"], clock)
     await clock.advance(GRACE_SECONDS)
     assert list(describe_outages(contact.outages, clock.monotonic())) == ["pods"]
+
+
+def test_a_request_without_an_answer_does_not_hide_why_the_last_one_failed() -> None:
+    contact = WatchContact(["pods"], ManualClock())
+    contact.report("pods", "503 Service Unavailable")
+    contact.report("pods", NO_ANSWER)
+    assert contact.outages["pods"].why == "503 Service Unavailable"
+    contact.report("pods", "")
+    contact.report("pods", NO_ANSWER)
+    assert contact.outages["pods"].why == NO_ANSWER
