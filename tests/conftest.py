@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from numapin_lab.components.build import provide, say
-from numapin_lab.components.catalog import COMPONENTS as ALL
-from numapin_lab.components.catalog import CONTROL_PLANE, RUNTIME
+from numapin_lab.components.catalog import CLUSTER, CONTROL_PLANE, HELM, RUNTIME
 from numapin_lab.controlplane.servers import GUEST_VIEW, ControlPlane, ControlPlanePorts
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.node.containerd import Runtime
@@ -29,8 +28,9 @@ OUTSIDE = "NUMAPIN_TEST_CONTROL_PLANE"
 COMPONENTS = {
     "control_plane": CONTROL_PLANE,
     "containerd": RUNTIME,
-    "cluster": tuple(ALL),
-    "vm_lab": tuple(ALL),
+    "helm": (HELM.name,),
+    "cluster": CLUSTER,
+    "vm_lab": CLUSTER,
 }
 
 VIRTUAL_MACHINES = {"vm", "vm_lab"}

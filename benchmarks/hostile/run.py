@@ -182,7 +182,8 @@ async def perform(plane: LargePlane, record: Record, options: Any) -> dict[str, 
         bounds = Bounds(options.placed, options.step, options.told)
         checks = Checks(stage, lambda: run.operator, bounds, record.violation)
         honest = (*cast.control, *cast.tenant)
-        with played(plane.kubeconfig, record.folder / "notes", captured(), "--only", *honest):
+        options = ("--end-containers", "--only", *honest)
+        with played(plane.kubeconfig, record.folder / "notes", captured(), *options):
             try:
                 if not await stage.until_planned(control, PREPARE_SECONDS):
                     raise LabError("the control nodes were not planned in time")

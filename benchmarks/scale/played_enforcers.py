@@ -4,8 +4,9 @@
 
 MACHINES is a JSON file of topologies. Each stand-in reports its machine once; then, for each
 generation of the spec, that the pools are in force, and a moment later that the new containers run:
-two writes, as a real enforcer. With --heartbeats it also renews each node's Lease every 10 s, and
-its Node's status every five minutes.
+two writes, as a real enforcer. With --end-containers it follows the pods too, and reports that the
+containers of one that is gone have ended; else they run for ever. With --heartbeats it also renews
+each node's Lease every 10 s, and its Node's status every five minutes.
 
 It appends a line to the file NOTES for each new thing that it sees, with the time of the monotonic
 clock at which the event arrived: `pod UID TIME placed|refused`, `spec NODE TIME`,
@@ -33,7 +34,7 @@ from numapin_client.client import ApiClient, Source, connect
 from numapin_client.errors import ClientError, ConflictError, NotFoundError
 from numapin_client.informer import Informer
 from numapin_client.login.kubeconfig import kubeconfig_login
-from numapin_client.resources import NODE_ASSIGNMENTS, Json, Key
+from numapin_client.resources import NODE_ASSIGNMENTS, PODS, Json, Key
 from numapin_client.store import Change
 
 WRITERS = 24
@@ -55,6 +56,7 @@ class Enforcers:
         self._latest: dict[str, Json] = {}
         self._known: set[str] = set()
         self._running: dict[str, set[str]] = {}
+        self._gone: set[str] = set()
         self._waiting: asyncio.Queue[str] = asyncio.Queue()
         self._queued: set[str] = set()
 
@@ -76,6 +78,15 @@ class Enforcers:
                 self._note_spec(name, change.new["spec"], now)
                 self._want(name)
         self._notes.flush()
+
+    def end(self, changes: Sequence[Change[tuple[str, str]]]) -> None:
+        """Have the containers of pods that are gone reported as ended."""
+        for change in changes:
+            if change.old is not None and change.old != change.new:
+                uid, node = change.old
+                self._gone.add(uid)
+                if node in self._latest:
+                    self._want(node)
 
     def _note_spec(self, name: str, spec: Json, now: float) -> None:
         self._notes.write(f"spec {name} {now}\n")
@@ -107,7 +118,7 @@ class Enforcers:
         latest = self._latest.get(name)
         if latest is None:
             return
-        wanted = {one["podUID"] for one in latest["spec"].get("containers") or ()}
+        wanted = {one["podUID"] for one in latest["spec"].get("containers") or ()} - self._gone
         running = self._running.setdefault(name, set())
         await self._patch(name, latest, wanted & running)
         if wanted != running:
@@ -157,6 +168,11 @@ def status_of(name: str, latest: Json, running: set[str], pods: int) -> Json:
     return status
 
 
+def uid_and_node(pod: Json) -> tuple[str, str]:
+    """What a stand-in keeps of a pod."""
+    return pod["metadata"]["uid"], pod["spec"].get("nodeName", "")
+
+
 def slim(body: Json) -> Json:
     """What a stand-in keeps of a NodeAssignment."""
     return {"generation": body["metadata"]["generation"], "spec": body["spec"]}
@@ -194,6 +210,9 @@ async def play(options: argparse.Namespace) -> None:
             tasks.create_task(informer.run(), name="assignments")
             for number in range(WRITERS):
                 tasks.create_task(enforcers.write(), name=f"writer {number}")
+            if options.end_containers:
+                pods = Informer(api, Source(PODS), uid_and_node, enforcers.end)
+                tasks.create_task(pods.run(), name="pods")
             if options.heartbeats:
                 names = [node_name(number) for number in range(options.nodes)]
                 tasks.create_task(beat(api, names), name="heartbeats")
@@ -207,6 +226,7 @@ def main() -> None:
     parser.add_argument("machines", type=Path)
     parser.add_argument("--nodes", type=int, default=0)
     parser.add_argument("--pods", type=int, default=0)
+    parser.add_argument("--end-containers", action="store_true")
     parser.add_argument("--heartbeats", action="store_true")
     parser.add_argument("--only", nargs="*", default=())
     with suppress(KeyboardInterrupt):

@@ -11,7 +11,7 @@ from typing import Any
 from numapin_lab.cleanup import clear
 from numapin_lab.cluster import Cluster, VmCluster
 from numapin_lab.components.build import Say, provide, say
-from numapin_lab.components.catalog import COMPONENTS
+from numapin_lab.components.catalog import CLUSTER
 from numapin_lab.errors import LabError
 from numapin_lab.node.cgroups import LabCgroup
 from numapin_lab.processes.daemons import read_pid, stop
@@ -97,7 +97,7 @@ class LabFolder:
             raise LabError(f"the node of {self.path} is this machine; take the lab down")
         programs = {
             name: found.path
-            for name, found in provide([*COMPONENTS], environment, progress).items()
+            for name, found in provide(CLUSTER, environment, progress).items()
         }
         self.path.mkdir(parents=True, exist_ok=True)
         with locked(self.path / "lock"):

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 
 from numapin_lab.components.build import find_go
-from numapin_lab.components.catalog import COMPONENTS, find
+from numapin_lab.components.catalog import CLUSTER, COMPONENTS, find
 from numapin_lab.errors import LabError, MissingError
 from numapin_lab.node.cgroups import MOUNTS, hierarchies
 from numapin_lab.node.containerd import SEARCH_PATH, find_runc
@@ -62,6 +62,6 @@ def check_cgroups() -> None:
 
 def check_go(environment: Mapping[str, str]) -> None:
     """Check for Go, if a component must be built."""
-    absent = [one for one in COMPONENTS.values() if find(one, environment)[0] is None]
+    absent = [one for name in CLUSTER if not find(one := COMPONENTS[name], environment)[0]]
     for module in {one.module for one in absent}:
         find_go(module, environment)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from numapin_lab.components.catalog import COMPONENTS, Component, Found, cache_folder, find
+from numapin_lab.components.catalog import COMPONENTS, HELM, Component, Found, cache_folder, find
 from numapin_lab.errors import LabError, MissingError
 from numapin_lab.processes.locks import locked
 
@@ -59,18 +59,26 @@ def provide(
 def go_arguments(component: Component, output: Path) -> list[str]:
     """The arguments of `go` that build one component into `output`."""
     flags = "-s -w"
-    if component.release == "k8s.io/kubernetes":
-        major, minor, patch = component.pinned()
-        # Without these the server reports a version that clients cannot parse.
-        stamps = {
-            "gitVersion": f"v{major}.{minor}.{patch}",
-            "gitMajor": major,
-            "gitMinor": minor,
-        }
-        for name, value in stamps.items():
-            flags += f" -X k8s.io/component-base/version.{name}={value}"
+    for name, value in _stamps(component).items():
+        flags += f" -X {name}={value}"
     options = ["-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags", flags]
     return ["build", *options, "-o", str(output), component.package]
+
+
+def _stamps(component: Component) -> dict[str, object]:
+    """The variables that hold a program's version, which its release sets so.
+
+    Without them a server reports a version that clients cannot parse.
+    """
+    major, minor, patch = component.pinned()
+    version = f"v{major}.{minor}.{patch}"
+    if component.release == "k8s.io/kubernetes":
+        package = "k8s.io/component-base/version"
+        values = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
+        return {f"{package}.{name}": value for name, value in values.items()}
+    if component is HELM:
+        return {"helm.sh/helm/v4/internal/version.version": version}
+    return {}
 
 
 def find_go(module: Path, environment: Mapping[str, str]) -> str:

@@ -18,6 +18,7 @@ Version = tuple[int, int, int]
 
 KUBERNETES_MODULE = Path(__file__).resolve().parents[2]
 CONTAINERD_MODULE = KUBERNETES_MODULE / "containerd"
+HELM_MODULE = KUBERNETES_MODULE / "helm"
 VERSION_SECONDS = 120
 
 
@@ -87,6 +88,14 @@ ETCD = Component(
     "go.etcd.io/etcd/server/v3",
     floor=(3, 5, 0),
 )
+HELM = Component(
+    "helm",
+    HELM_MODULE,
+    "helm.sh/helm/v4/cmd/helm",
+    "helm.sh/helm/v4",
+    "version --short",
+    floor=(4, 0, 0),
+)
 COMPONENTS: Mapping[str, Component] = {
     component.name: component
     for component in (
@@ -99,8 +108,10 @@ COMPONENTS: Mapping[str, Component] = {
         _containerd("containerd"),
         _containerd("containerd-shim-runc-v2", "-v"),
         _containerd("ctr"),
+        HELM,
     )
 }
+CLUSTER = tuple(name for name in COMPONENTS if name != HELM.name)
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kubectl")
 RUNTIME = ("containerd", "containerd-shim-runc-v2", "ctr")
 
