@@ -17,7 +17,8 @@ from support.values.operator import Body, condition, enforcer_status, pod_body
 SELECTOR = st.sampled_from([None, {}, {"matchLabels": {"team": "a"}}])
 
 POLICIES = st.fixed_dictionaries(
-    {"releaseDelay": st.just("0s")},  # plan shows the end, which the operator writes after it
+    # plan shows the end, which the operator writes after the delay and the roll-out
+    {"releaseDelay": st.just("0s"), "rollout": st.just({"maxConcurrent": "100%"})},
     optional={
         "mode": st.sampled_from(["Static", "Static", "Static", "None", "Dynamic"]),
         "nodeSelector": st.sampled_from([{}, {"pool": "node-1"}, {"pool": "none"}]),
