@@ -132,6 +132,8 @@ def differing(now: Mapping[str, object], before: Mapping[str, object]) -> list[s
 
     Every pass asks this of all cgroups, so no Python code runs for each of them.
     """
+    if now is before:
+        return []
     return list(compress(now, map(is_not, map(before.get, now), now.values())))
 
 

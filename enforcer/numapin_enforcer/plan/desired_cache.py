@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from numapin_api.topology import Topology
 from numapin_enforcer.assignment.spec import AssignedSpec
-from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
+from numapin_enforcer.cgroups.naming import CgroupNaming, Qos
 from numapin_enforcer.cgroups.tree import Tree, differing, parent
 from numapin_enforcer.plan.containment import (
     NONE_BOUND,
@@ -36,6 +36,7 @@ class DesiredCache:
     def __init__(self, naming: CgroupNaming) -> None:
         """Args: `naming` is how to read the paths of every tree."""
         self.naming = naming
+        self._classes = tuple(naming.qos_path(qos) for qos in (Qos.BURSTABLE, Qos.BEST_EFFORT))
         self._last: _Answer | None = None
 
     @property
@@ -110,13 +111,18 @@ class DesiredCache:
             fresh[path] = widened(raw[path], (fresh[one] for one in tree.children[path]))
         for path in paths:  # parents first
             _put(desired, path, fresh[path])
-        top = tree.children[tree.root]
-        classes = [path for path in top if self.naming.parse(path).kind is Kind.QOS]
+        root = tree.root
+        if tree.cgroups[root] is last.tree.cgroups[root] and all(
+            desired.get(pod) is last.desired.get(pod) for pod in pods
+        ):
+            return desired
+        top = tree.children[root]
+        classes = [path for path in self._classes if path in tree.cgroups]
         for path, one in last.rules.desired(tree, names, classes).items():
             children = (desired[child] for child in tree.children[path])
             _put(desired, path, widened(one, children))
         below = (desired[path] for path in top)
-        _put(desired, tree.root, kubepods(tree, below, last.topology))
+        _put(desired, root, kubepods(tree, below, last.topology))
         return desired
 
 

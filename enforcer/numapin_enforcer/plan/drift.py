@@ -111,7 +111,7 @@ class DriftDetector:
     def _to_judge(self, tree: Tree, desired: Mapping[str, Desired]) -> list[str]:
         """Cgroups that differ from the last call in what they have or must have; parents first."""
         (cgroups, wanted), self._seen = self._seen, (tree.cgroups, desired)
-        for path in self._in_force.keys() - desired.keys():
+        for path in self._in_force.keys() - desired.keys() if desired is not wanted else ():
             del self._in_force[path]
         changed = {*differing(tree.cgroups, cgroups), *differing(desired, wanted)}
         return [path for path in desired if path in changed] if changed else []
