@@ -18,6 +18,7 @@ from numapin_enforcer.cgroups.write import Quota
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.lock import NodeLock
 from numapin_enforcer.node.lock_keeper import acquire_from_standby
+from numapin_enforcer.plan.cpu_index import CpuIndex
 from numapin_enforcer.reconciler import Reconciler, ReleaseGoal
 from numapin_enforcer.runtime.interface import (
     ContainerResources,
@@ -96,7 +97,7 @@ def _release(machine: Machine, pods: PodTree, found: SavedMems) -> list[str]:
     moved = apply(done.moves, pods.files)
     left = [str(failure.error) for failure in (*done.failures, *moved.failed)]
     if done.tree is not None and not (left or done.complete):
-        left += [str(lack) for lack in withheld(done.tree, done.desired)]
+        left += [str(lack) for lack in withheld(CpuIndex(done.tree, done.desired))]
     if not left:
         with suppress(OSError):  # restoring it again changes nothing
             found.drop(found.mems.keys())

@@ -9,6 +9,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_enforcer.assignment.spec import AssignedContainer, AssignedSpec
 from numapin_enforcer.cgroups.tree import Cgroup, OutsideCgroup, Tree, contains, parent, related
 from numapin_enforcer.plan.containment import Desired
+from numapin_enforcer.plan.cpu_index import CpuIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +69,9 @@ class _Rival:
 class Exclusivity:
     """Judges each exclusive container of one tree, as read back after all writes."""
 
-    def __init__(self, tree: Tree, wanted: Mapping[str, Desired], evidence: Evidence) -> None:
-        """Args: `wanted` has an entry for each cgroup of `tree`."""
-        self._tree, self._wanted, self._evidence = tree, wanted, evidence
+    def __init__(self, index: CpuIndex, evidence: Evidence) -> None:
+        self._index, self._evidence = index, evidence
+        self._tree, self._wanted = index.tree, index.wanted
         self._idle = evidence.starting | evidence.deserted
         self._rivals = self._find_rivals()
 
@@ -116,10 +117,10 @@ class Exclusivity:
         """The first rival of each exclusive container; its own tree and ancestors are none."""
         owners, rivals = self._owners(), dict[str, _Rival]()
         exclusive_cpus, stale_cpus = CpuSet(owners), self._evidence.stale_cpus
-        exclusive = exclusive_cpus.mask
-        for path, found in self._tree.cgroups.items():
-            if path not in stale_cpus and not found.effective_cpus.mask & exclusive:
-                continue
+        cgroups = {one.path: one for one in self._index.having(exclusive_cpus)}
+        every = self._tree.cgroups
+        cgroups |= {path: every[path] for path in sorted(stale_cpus) if path in every}
+        for path, found in cgroups.items():
             stale = stale_cpus.get(path, CpuSet())
             for cpu in (found.effective_cpus | stale) & exclusive_cpus:
                 for owner in owners[cpu]:
@@ -137,10 +138,11 @@ class Exclusivity:
     def _owners(self) -> dict[int, list[str]]:
         """Each exclusive CPU, with the cgroups of the containers that must have it."""
         owners: dict[int, list[str]] = {}
-        for path, want in self._wanted.items():
-            if want.exclusive and self._is_whole(path):
+        for one in self._index.assigned():
+            want = self._wanted[one.path]
+            if want.exclusive and self._is_whole(one.path):
                 for cpu in want.cpus:
-                    owners.setdefault(cpu, []).append(path)
+                    owners.setdefault(cpu, []).append(one.path)
         return owners
 
     def _is_whole(self, path: str) -> bool:
@@ -156,12 +158,13 @@ class Exclusivity:
         return not any(contains(one, path) and parent(one) == pod for one in self._idle)
 
 
-def withheld(tree: Tree, wanted: Mapping[str, Desired]) -> tuple[Lack, ...]:
+def withheld(index: CpuIndex) -> tuple[Lack, ...]:
     """Cgroups that have other CPUs than they must have."""
+    tree, wanted = index.tree, index.wanted
     return tuple(
-        Lack(f"cgroup {path}", Reason.CPUS_WITHHELD, _why_withheld(tree, found, wanted[path]))
-        for path, found in tree.cgroups.items()
-        if path != tree.root and found.effective_cpus != wanted[path].cpus
+        Lack(f"cgroup {one.path}", Reason.CPUS_WITHHELD, _why_withheld(tree, one, wanted[one.path]))
+        for one in index.withheld()
+        if one.path != tree.root
     )
 
 

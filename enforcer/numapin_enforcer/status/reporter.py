@@ -35,7 +35,7 @@ from numapin_enforcer.status.population import Population
 from numapin_enforcer.status.publisher import Publisher
 from numapin_enforcer.status.readiness import missing
 from numapin_enforcer.status.status_builder import Report, Scene, build_report
-from numapin_enforcer.status.summary import Summary, summarize
+from numapin_enforcer.status.summary import Summarizer, Summary
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -114,6 +114,7 @@ class StatusReporter:
     _writers: OtherWriters = field(default_factory=OtherWriters, init=False)
     _hardware: tuple[Topology, dict[str, Any]] | None = field(default=None, init=False)
     _summarized: tuple[tuple[object, ...], Summary] | None = field(default=None, init=False)
+    _summarizer: Summarizer = field(default_factory=Summarizer, init=False)
     _population: Population = field(default_factory=Population, init=False)
 
     @property
@@ -270,5 +271,5 @@ class StatusReporter:
         )
         arguments = (accepted.spec, kernel.tree, kernel.desired, pods.naming, evidence)
         if self._summarized is None or self._summarized[0] != arguments:
-            self._summarized = (arguments, summarize(*arguments))
+            self._summarized = (arguments, self._summarizer.summarize(*arguments))
         return self._summarized[1]

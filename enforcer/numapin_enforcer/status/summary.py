@@ -12,6 +12,7 @@ from numapin_enforcer.assignment.spec import AssignedContainer, AssignedSpec
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.containment import Desired
+from numapin_enforcer.plan.cpu_index import CpuIndex
 from numapin_enforcer.status.content import ContainerStatus, PoolsInForce
 from numapin_enforcer.status.exclusivity import (
     NO_EVIDENCE,
@@ -45,23 +46,21 @@ class InForce:
         return self.container.exclusive and self.lack is None
 
 
-def in_force(
-    tree: Tree, wanted: Mapping[str, Desired], evidence: Evidence = NO_EVIDENCE
-) -> tuple[InForce, ...]:
+def in_force(index: CpuIndex, evidence: Evidence = NO_EVIDENCE) -> tuple[InForce, ...]:
     """Every container of the spec that has a cgroup, with the sets read back from the kernel."""
-    exclusivity = Exclusivity(tree, wanted, evidence)
+    exclusivity, tree, wanted = Exclusivity(index, evidence), index.tree, index.wanted
     return tuple(
         InForce(
-            path,
+            found.path,
             container,
             found.effective_cpus,
             found.effective_mems,
-            exclusivity.lack(path),
-            unbound(found, wanted[path]),
+            exclusivity.lack(found.path),
+            unbound(found, wanted[found.path]),
         )
-        for path, found in tree.cgroups.items()
-        if (container := wanted[path].container)
-        and wanted[tree.parents.get(path, path)].container is None
+        for found in index.assigned()
+        if (container := wanted[found.path].container)
+        and wanted[tree.parents.get(found.path, found.path)].container is None
     )
 
 
@@ -89,6 +88,35 @@ class Summary:
     lacks: tuple[Lack, ...] = ()
 
 
+class Summarizer:
+    """Summarizes one tree after another; what has not changed is not looked at again."""
+
+    def __init__(self) -> None:
+        self._index: CpuIndex | None = None
+
+    def summarize(
+        self,
+        spec: AssignedSpec,
+        tree: Tree,
+        desired: Mapping[str, Desired],
+        naming: CgroupNaming,
+        evidence: Evidence = NO_EVIDENCE,
+    ) -> Summary:
+        """What `tree`, read back after all writes, means for `spec`.
+
+        If nothing is desired the summary has only what runs; if all is released it is empty.
+        """
+        if spec.mode == "None":
+            return Summary()
+        if not desired:
+            return Summary(running=tuple(_running(spec, tree, naming)))
+        if self._index is None:
+            self._index = CpuIndex(tree, desired)
+        else:
+            self._index.update(tree, desired)
+        return _summarized(spec, self._index, naming, evidence)
+
+
 def summarize(
     spec: AssignedSpec,
     tree: Tree,
@@ -96,16 +124,15 @@ def summarize(
     naming: CgroupNaming,
     evidence: Evidence = NO_EVIDENCE,
 ) -> Summary:
-    """What `tree`, read back after all writes, means for `spec`.
+    """One summary; see `Summarizer.summarize`."""
+    return Summarizer().summarize(spec, tree, desired, naming, evidence)
 
-    If nothing is desired the summary has only what runs; if all is released it is empty.
-    """
-    if spec.mode == "None":
-        return Summary()
-    running = tuple(_running(spec, tree, naming))
-    if not desired:
-        return Summary(running=running)
-    found = _by_name(in_force(tree, desired, evidence), evidence)
+
+def _summarized(
+    spec: AssignedSpec, index: CpuIndex, naming: CgroupNaming, evidence: Evidence
+) -> Summary:
+    running = tuple(_running(spec, index.tree, naming))
+    found = _by_name(in_force(index, evidence), evidence)
     restart = evidence.restart_spec
     unsaved = _unsaved(found, restart) if restart is not None else frozenset()
     containers = tuple(
@@ -118,9 +145,9 @@ def summarize(
         )
         for key, one in sorted(found.items())
     )
-    pools = _pools(spec, containers, _shared(tree, desired, naming, spec.exclusive_cpus))
+    pools = _pools(spec, containers, _shared(index, naming, spec.exclusive_cpus))
     lacks = tuple(_lacks(spec, found, evidence))
-    return Summary(containers, pools, running, len(unsaved), lacks or withheld(tree, desired))
+    return Summary(containers, pools, running, len(unsaved), lacks or withheld(index))
 
 
 def _lacks(
@@ -176,15 +203,15 @@ def _running(spec: AssignedSpec, tree: Tree, naming: CgroupNaming) -> Iterator[s
     )
 
 
-def _shared(
-    tree: Tree, desired: Mapping[str, Desired], naming: CgroupNaming, exclusive: CpuSet
-) -> CpuSet:
+def _shared(index: CpuIndex, naming: CgroupNaming, exclusive: CpuSet) -> CpuSet:
     """The CPUs of all cgroups but those on exclusive CPUs."""
     shared = 0
-    for path, cgroup in tree.cgroups.items():
-        more = cgroup.effective_cpus.mask & ~shared
-        if more and not desired[path].cpus <= exclusive and naming.parse(path).kind in LEAVES:
-            shared |= more
+    for mask, paths in index.groups():
+        if mask & ~shared and any(
+            naming.parse(path).kind in LEAVES and not index.wanted[path].cpus <= exclusive
+            for path in paths
+        ):
+            shared |= mask
     return CpuSet.from_mask(shared)
 
 

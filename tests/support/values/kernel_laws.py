@@ -12,6 +12,7 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_enforcer.cgroups.tree import CgroupTree, Tree, contains, parent, related
 from numapin_enforcer.cgroups.write import Write
+from numapin_enforcer.plan.cpu_index import CpuIndex
 from numapin_enforcer.status.summary import in_force
 from support.fakes.kernel import KernelModel
 from support.values.kernel_worlds import World
@@ -83,7 +84,9 @@ def assert_reported(
     for path, cgroup in tree.cgroups.items():
         expected = (wanted[path].cpus, wanted[path].mems)
         assert (cgroup.effective_cpus, cgroup.effective_mems) == expected, path
-    assert {one.path: one.cpus for one in in_force(tree, wanted) if one.exclusive} == exclusive
+    assert {
+        one.path: one.cpus for one in in_force(CpuIndex(tree, wanted)) if one.exclusive
+    } == exclusive
 
 
 def assert_mems_stayed(world: World, spec: NodeAssignmentSpec, before: Tree, after: Tree) -> None:

@@ -4,6 +4,7 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
 from numapin_enforcer.plan.containment import Desired
+from numapin_enforcer.plan.cpu_index import CpuIndex
 from numapin_enforcer.status.exclusivity import Evidence
 from numapin_enforcer.status.summary import in_force
 
@@ -47,7 +48,7 @@ def observed(**found: str) -> Tree:
 def test_a_container_is_exclusive_when_no_other_has_its_cpus(
     found: dict[str, str], exclusive: bool
 ) -> None:
-    (found_in_force,) = in_force(observed(**found), WANTED)
+    (found_in_force,) = in_force(CpuIndex(observed(**found), WANTED))
     assert (found_in_force.path, found_in_force.container, found_in_force.exclusive) == (
         "k/pod/own",
         EXCLUSIVE,
@@ -59,7 +60,7 @@ def test_a_container_is_exclusive_when_no_other_has_its_cpus(
 def test_a_container_is_not_exclusive_while_its_cpus_may_be_given_to_another() -> None:
     for path, cpus, exclusive in (("k/far", "3", False), ("k/far", "0-1", True), ("k", "2", True)):
         (found_in_force,) = in_force(
-            observed(), WANTED, Evidence(stale_cpus={path: CpuSet.parse(cpus)})
+            CpuIndex(observed(), WANTED), Evidence(stale_cpus={path: CpuSet.parse(cpus)})
         )
         assert found_in_force.exclusive is exclusive, path
 
@@ -90,7 +91,7 @@ def test_memory_on_other_numa_nodes_is_lacking(
     wanted = WANTED | {"k/pod/own": Desired(CpuSet([2, 3]), MemSet([1]), container, exclusive=True)}
     cpus = CpuSet([2, 3])
     own = Cgroup("k/pod/own", cpus, MemSet.parse(asked), cpus, MemSet.parse(effective))
-    (found,) = in_force(observed().with_changes({own.path: own}), wanted)
+    (found,) = in_force(CpuIndex(observed().with_changes({own.path: own}), wanted))
     assert found.exclusive
     lack = found.unbound
     assert said == (lack and (str(lack.reason), str(lack)))
