@@ -96,8 +96,7 @@ class LabFolder:
         if known and self.vm and not known.vm:
             raise LabError(f"the node of {self.path} is this machine; take the lab down")
         programs = {
-            name: found.path
-            for name, found in provide(CLUSTER, environment, progress).items()
+            name: found.path for name, found in provide(CLUSTER, environment, progress).items()
         }
         self.path.mkdir(parents=True, exist_ok=True)
         with locked(self.path / "lock"):
