@@ -1,0 +1,269 @@
+"""The Helm chart installs what the manifests install; the real Helm on a real API server."""
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from numapin_api import names
+from numapin_lab.components.build import provide
+from numapin_lab.components.catalog import HELM
+from numapin_lab.controlplane.kubectl import Kubectl
+from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
+from numapin_lab.processes.ports import choose
+
+ROOT = Path(__file__).parents[3]
+CHART = ROOT / "charts" / "numapin"
+OVERLAYS = ROOT / "manifests" / "overlays"
+KEPT = {"helm.sh/resource-policy": "keep"}
+
+Object = dict[str, Any]
+
+
+class Helm:
+    """Runs helm with a home of its own."""
+
+    def __init__(self, program: Path, folder: Path, kubeconfig: Path | None = None) -> None:
+        self._program = program
+        self._environment = {"HOME": str(folder), "PATH": "/usr/bin:/bin"}
+        if kubeconfig is not None:
+            self._environment["KUBECONFIG"] = str(kubeconfig)
+
+    def ask(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run it in the namespace of the manifests."""
+        return subprocess.run(
+            [self._program, *arguments, f"--namespace={names.NAMESPACE}"],
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+            stdin=subprocess.DEVNULL,
+        )
+
+    def __call__(self, *arguments: str) -> str:
+        """Run it; its standard output."""
+        answer = self.ask(*arguments)
+        assert answer.returncode == 0, answer.stderr
+        return answer.stdout
+
+    def template(self, *settings: str) -> dict[tuple[str, str], Object]:
+        """The objects that would be installed, by kind and name."""
+        return by_name(self("template", "numapin", str(CHART), *_set(settings)))
+
+
+def _set(settings: tuple[str, ...]) -> list[str]:
+    return [f"--set={one}" for one in settings]
+
+
+def by_name(text: str) -> dict[tuple[str, str], Object]:
+    return {(one["kind"], one["metadata"]["name"]): one for one in yaml.safe_load_all(text) if one}
+
+
+@pytest.fixture(scope="module")
+def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    program = provide([HELM.name])[HELM.name].path
+    return Helm(program, tmp_path_factory.mktemp("helm"))
+
+
+def without_names(value: Any) -> Any:
+    """Lists of named things as mappings: their order has no meaning."""
+    if isinstance(value, dict):
+        return {key: without_names(one) for key, one in value.items()}
+    if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+        if all("name" in one for one in value):
+            return {one["name"]: without_names(one) for one in value}
+        return [without_names(one) for one in value]
+    return value
+
+
+def comparable(found: Object) -> Object:
+    """An object without what the chart may add: labels, and that Helm keeps the CRDs."""
+    metadata = {key: one for key, one in found["metadata"].items() if key != "labels"}
+    others = {key: one for key, one in metadata.pop("annotations", {}).items() if key not in KEPT}
+    if others:
+        metadata["annotations"] = others
+    shown: Object = without_names(found | {"metadata": metadata})
+    return shown
+
+
+@pytest.mark.parametrize("overlay", sorted(one.name for one in OVERLAYS.iterdir()))
+def test_the_chart_installs_what_the_overlay_installs(
+    helm: Helm, installed: Kubectl, overlay: str
+) -> None:
+    wanted = by_name(installed("kustomize", str(OVERLAYS / overlay)))
+    del wanted["Namespace", names.NAMESPACE]  # helm install --create-namespace
+    found = helm.template(f"distribution={overlay}")
+    assert found.keys() == wanted.keys()
+    for key, one in wanted.items():
+        assert comparable(found[key]) == comparable(one), key
+        labels = found[key]["metadata"]["labels"]
+        assert one["metadata"].get("labels", {}).items() <= labels.items()
+
+
+def test_selinux_is_an_option_as_it_is_a_component(helm: Helm) -> None:
+    found = helm.template("selinux.enabled=true")
+    for name in ("numapin-enforcer", "numapin-standby"):
+        pod = found["DaemonSet", name]["spec"]["template"]["spec"]
+        assert pod["securityContext"]["seLinuxOptions"] == {"type": "spc_t"}
+
+
+def test_each_value_is_used(helm: Helm) -> None:
+    found = helm.template(
+        "crds.install=false",
+        "image.registry=registry.example.com/team/",
+        "image.tag=1.2.3",
+        "image.pullPolicy=Always",
+        "image.pullSecrets={one}",
+        f"image.enforcer.digest=sha256:{'a' * 64}",
+        "logFormat=text",
+        "operator.replicas=3",
+        "operator.extraArgs={--kube-api-qps=5}",
+        "operator.podAnnotations.x=y",
+        "operator.nodeSelector.role=control",
+        "operator.tolerations[0].operator=Exists",
+        "operator.priorityClassName=low",
+        "operator.resources.requests.cpu=7",
+        "nodes.nodeSelector.pool=fast",
+        "nodes.tolerations=null",
+        "nodes.priorityClassName=lower",
+        "nodes.podAnnotations.x=z",
+        "enforcer.extraArgs={--verbose}",
+        "enforcer.maxUnavailable=2",
+        "enforcer.resources.limits.memory=1Gi",
+        "standby.extraArgs={--quiet}",
+        "standby.maxSurge=3",
+        "standby.resources.limits.memory=2Gi",
+        "systemd.enabled=false",
+    )
+    assert "CustomResourceDefinition" not in {kind for kind, _ in found}
+    operator = found["Deployment", "numapin-operator"]["spec"]
+    pod = operator["template"]["spec"]
+    (container,) = pod["containers"]
+    assert operator["replicas"] == 3
+    assert operator["template"]["metadata"]["annotations"] == {"x": "y"}
+    assert container["image"] == "registry.example.com/team/numapin-operator:1.2.3"
+    assert container["imagePullPolicy"] == "Always"
+    assert container["args"][-2:] == ["--log-format=text", "--kube-api-qps=5"]
+    assert container["resources"]["requests"] == {"cpu": 7, "memory": "256Mi"}
+    assert pod["imagePullSecrets"] == [{"name": "one"}]
+    assert pod["nodeSelector"] == {"kubernetes.io/os": "linux", "role": "control"}
+    assert pod["tolerations"] == [{"operator": "Exists"}]
+    assert pod["priorityClassName"] == "low"
+    changed = {"enforcer": ("maxUnavailable", 2, "1Gi", "--verbose")}
+    changed["standby"] = ("maxSurge", 3, "2Gi", "--quiet")
+    for name, (pace, share, memory, flag) in changed.items():
+        spec = found["DaemonSet", f"numapin-{name}"]["spec"]
+        pod = spec["template"]["spec"]
+        (container,) = pod["containers"]
+        assert spec["updateStrategy"]["rollingUpdate"][pace] == share
+        assert spec["template"]["metadata"]["annotations"] == {"x": "z"}
+        image = f"registry.example.com/team/numapin-enforcer@sha256:{'a' * 64}"
+        assert (container["image"], container["imagePullPolicy"]) == (image, "Always")
+        assert container["args"][-2:] == ["--log-format=text", flag]
+        assert container["resources"]["limits"] == {"memory": memory}
+        assert pod["nodeSelector"] == {"kubernetes.io/os": "linux", "pool": "fast"}
+        assert pod["priorityClassName"] == "lower"
+        assert "tolerations" not in pod
+        assert "dbus" not in {one["name"] for one in pod["volumes"]}
+
+
+@pytest.mark.parametrize(
+    ("setting", "named"),
+    [
+        ("operator.replica=3", "replica"),
+        ("distribution=k3z", "distribution"),
+        ("operator.replicas=0", "replicas"),
+        ("enforcer.maxUnavailable=half", "maxUnavailable"),
+        ("image.operator.digest=sha256:12", "digest"),
+        ("image.tag=a tag", "tag"),
+        ("logFormat=xml", "logFormat"),
+        ("systemd.enabled=perhaps", "enabled"),
+        ("nodes.tolerations[0].effekt=NoSchedule", "effekt"),
+        ("resources.limits.memory=1Gi", "resources"),
+    ],
+)
+def test_a_wrong_value_is_refused_and_named(helm: Helm, setting: str, named: str) -> None:
+    answer = helm.ask("template", "numapin", str(CHART), f"--set={setting}")
+    assert answer.returncode != 0
+    assert named in answer.stderr
+    assert "values don't meet the specifications of the schema" in answer.stderr
+
+
+def test_the_schema_knows_every_value() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    _compare(yaml.safe_load((CHART / "values.yaml").read_text()), schema, "values")
+
+
+def _compare(value: Any, schema: Object, where: str) -> None:
+    if schema.get("additionalProperties") is False and isinstance(value, dict):
+        properties = schema["properties"].keys() - {"global"}
+        if "resources" not in where and where != "values.nodes.tolerations":
+            assert properties == value.keys(), where
+        for key, one in value.items():
+            _compare(one, schema["properties"][key], f"{where}.{key}")
+
+
+def test_what_the_chart_repeats_is_up_to_date() -> None:
+    subprocess.run([ROOT / "charts" / "generate", "--check"], check=True)
+
+
+def test_helm_finds_nothing_to_blame(helm: Helm) -> None:
+    helm("lint", "--strict", str(CHART))
+
+
+def test_the_version_is_that_of_the_project() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    text = (ROOT / "pyproject.toml").read_text()
+    found = re.search(r'^version = "(.+)"$', text, re.MULTILINE)
+    assert found is not None
+    assert chart["version"] == chart["appVersion"] == found[1]
+
+
+@pytest.fixture(scope="module")
+def cluster(
+    control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """An API server on which nothing was installed."""
+    folder = tmp_path_factory.mktemp("chart")
+    plane = ControlPlane(folder, ControlPlanePorts(*choose(3)), control_plane.programs)
+    try:
+        plane.start()
+        yield plane
+    finally:
+        plane.stop()
+
+
+def test_install_upgrade_rollback_uninstall(
+    cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    program = provide([HELM.name])[HELM.name].path
+    helm = Helm(program, tmp_path_factory.mktemp("helm"), cluster.kubeconfig)
+    kubectl = cluster.kubectl
+    notes = helm("install", "numapin", str(CHART), "--create-namespace")
+    assert f"kubectl label namespace {names.NAMESPACE} pod-security" in notes
+    kubectl("wait", "--for=condition=Established", "crd", "-l", "app.kubernetes.io/name=numapin")
+    kubectl("apply", "-f", str(ROOT / "examples" / "policy.yaml"))
+
+    replicas = ("get", "deploy", "-n", names.NAMESPACE, "-o", "jsonpath={.items[*].spec.replicas}")
+    assert kubectl(*replicas) == "2"
+    helm("upgrade", "numapin", str(CHART), "--set=operator.replicas=3")
+    assert kubectl(*replicas) == "3"
+    helm("rollback", "numapin", "1")
+    assert kubectl(*replicas) == "2"
+
+    second = helm.ask("install", "second", str(CHART))
+    assert second.returncode != 0
+    assert "invalid ownership metadata" in second.stderr
+
+    helm("uninstall", "numapin")
+    left = kubectl("get", "deploy,ds,sa,clusterrole", "-A", "-o", "name")
+    assert "numapin" not in left
+    assert "latency-critical" in kubectl("get", "cpupolicies", "-o", "name")
+    helm("install", "numapin", str(CHART))
+    assert kubectl(*replicas) == "2"
