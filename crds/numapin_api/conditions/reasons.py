@@ -39,6 +39,10 @@ class Reason(StrEnum):
         "MemoryReservationDiffers",
         "memory.reserved does not add up to what the Node keeps back; the policy is in force.",
     )
+    RESERVED_CPUS_OFFLINE = (
+        "ReservedCPUsOffline",
+        "reserved.cpus names CPUs that are offline; the policy is in force with the others.",
+    )
     SETTLED = "Settled", "No change is in progress."
 
     # In progress: numapin completes it without help.

@@ -23,6 +23,7 @@ from numapin_operator.placement import (
     mark_outdated,
     plan_with,
     reservation_mismatch,
+    reserved_offline,
     resolve,
     with_reserved,
 )
@@ -257,7 +258,10 @@ def _outcome(
     if plan.outdated and outcome.reason == Reason.IN_FORCE:
         return waiting(governing, name, Reason.WAITING_FOR_CONTAINERS, _named(plan.outdated))
     if outcome.reason == Reason.IN_FORCE:
-        return remarked(outcome, reservation_mismatch(governing.spec, node.system))
+        if offline := reserved_offline(governing.spec, assignment.topology):
+            return remarked(outcome, Reason.RESERVED_CPUS_OFFLINE, offline)
+        differs = reservation_mismatch(governing.spec, node.system)
+        return remarked(outcome, Reason.MEMORY_RESERVATION_DIFFERS, differs)
     return outcome
 
 

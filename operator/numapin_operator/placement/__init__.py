@@ -32,6 +32,7 @@ from numapin_operator.placement.reservation import (
     SystemReservation,
     free_hugepages,
     reservation_mismatch,
+    reserved_offline,
     with_reserved,
 )
 
@@ -68,6 +69,7 @@ __all__ = [
     "plan_with",
     "pod_cpus",
     "reservation_mismatch",
+    "reserved_offline",
     "resolve",
     "with_reserved",
 ]

@@ -91,7 +91,7 @@ def resolve(
     _check_options(spec, cpu_groups)
     taker = _cpu_taker(cpu_groups, spec.options, quirks)
     isolated = _isolated(topology, spec)
-    reserved = _reserved(spec, taker, isolated)
+    reserved = _reserved(spec, taker, isolated, CpuMask(topology.offline.mask))
     leaves_none = spec.reserved.strict and not cpu_groups.cpus & ~reserved & ~isolated
     if leaves_none and not quirks.empties_shared_pool:
         raise PolicyError("reserved", "leaves no CPU for the shared pool; reserve fewer CPUs")
@@ -159,21 +159,27 @@ def _isolated(topology: Topology, spec: CpuPolicySpec) -> CpuMask:
     return CpuMask(isolated.mask)
 
 
-def _reserved(spec: CpuPolicySpec, taker: CpuTaker, isolated: CpuMask) -> CpuMask:
+def _reserved(spec: CpuPolicySpec, taker: CpuTaker, isolated: CpuMask, offline: CpuMask) -> CpuMask:
     online = taker.cpu_groups.cpus
     if spec.reserved.cpus is None:
         try:
             return taker.take(online & ~isolated, spec.reserved.count or 1)
         except NotEnoughCpusError as refused:
             raise PolicyError("reserved.count", f"{refused}; reserve fewer CPUs") from refused
-    reserved = CpuMask(spec.reserved.cpus.mask)
-    if unknown := reserved & ~online:
+    named = CpuMask(spec.reserved.cpus.mask)
+    if unknown := named & ~online & ~offline:
         raise PolicyError(
             "reserved.cpus",
             f"this machine has no online CPU {CpuSet.from_mask(unknown)};"
             f" it has {CpuSet.from_mask(online)}",
         )
-    return reserved
+    if named and not named & online:
+        raise PolicyError(
+            "reserved.cpus",
+            f"every reserved CPU of this machine is offline ({CpuSet.from_mask(named)}); bring one "
+            f"online, or reserve some of {CpuSet.from_mask(online)}",
+        )
+    return named & online
 
 
 def _hint_merger(topology: Topology, spec: CpuPolicySpec) -> HintMerger:

@@ -76,6 +76,19 @@ def reservation_mismatch(policy: CpuPolicySpec, system: SystemReservation) -> st
     )
 
 
+def reserved_offline(policy: CpuPolicySpec, topology: Topology | None) -> str:
+    """Which CPUs of `reserved.cpus` are offline; empty if none is. The others stay reserved."""
+    if policy.mode == "None" or policy.reserved.cpus is None or topology is None:
+        return ""
+    offline = policy.reserved.cpus & topology.offline
+    if not offline:
+        return ""
+    return (
+        f"reserved.cpus names {offline}, which is offline; the others stay reserved. Bring it "
+        "online, or remove it from reserved.cpus"
+    )
+
+
 def free_hugepages(reported: Iterable[FreeHugepages]) -> Capacity:
     """What the kernel has free, in bytes by resource and NUMA node; unreadable sizes are left out.
 

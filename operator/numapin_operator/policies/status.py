@@ -137,12 +137,11 @@ def not_served(policy: PolicyView, node: str, reason: str, message: str) -> Node
     return _outcome(policy, node, Phase.NOT_SERVED, reason, message)
 
 
-def remarked(outcome: NodeOutcome, mismatch: str) -> NodeOutcome:
-    """An outcome in force, with how the reserved memory differs from the Node's, if it does."""
-    if not mismatch:
+def remarked(outcome: NodeOutcome, reason: Reason, message: str) -> NodeOutcome:
+    """An outcome in force with what is to be known about it; as it is if the message is empty."""
+    if not message:
         return outcome
-    message = cut_text(mismatch, MESSAGE_LENGTH)
-    return replace(outcome, reason=Reason.MEMORY_RESERVATION_DIFFERS.value, message=message)
+    return replace(outcome, reason=reason.value, message=cut_text(message, MESSAGE_LENGTH))
 
 
 def _outcome(policy: PolicyView, node: str, phase: Phase, reason: str, message: str) -> NodeOutcome:

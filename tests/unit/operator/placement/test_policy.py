@@ -1,5 +1,6 @@
 """What a policy means on one machine, and what is wrong with one that cannot work there."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numapin_api.cpupolicy import CpuPolicySpec
+from numapin_api.cpuset import CpuSet
 from numapin_api.topology import Cpu, NumaNode, Topology
 from numapin_operator.placement import (
     PolicyError,
@@ -73,6 +75,20 @@ def test_a_policy_that_cannot_work_says_which_field_and_why(
 ) -> None:
     with pytest.raises(PolicyError, match=message):
         plan_node(machine(), policy(**fields), None, [], NO_UIDS)
+
+
+@pytest.mark.parametrize(
+    ("reserved", "message"),
+    [("1", r"every reserved CPU of this machine is offline \(1\)"), ("1,8", "no online CPU 8")],
+)
+def test_reserved_cpus_that_are_all_offline_or_missing_are_refused(
+    reserved: str, message: str
+) -> None:
+    whole = machine()
+    online = tuple(cpu for cpu in whole.cpus if cpu.id != 1)
+    topology = replace(whole, cpus=online, offline=CpuSet([1]))
+    with pytest.raises(PolicyError, match=message):
+        resolve(topology, policy(reserved={"cpus": reserved}))
 
 
 def test_without_reserved_cpus_the_node_s_own_reservation_is_rounded_up() -> None:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from numapin_api.conditions.reasons import Reason
 from numapin_api.policystatus import CpuPolicyStatus
 from numapin_operator.observe.records import PolicyView
 from numapin_operator.policies.status import (
@@ -126,7 +127,8 @@ def test_ready_names_the_nodes_that_are_counted_apart() -> None:
 
 
 def test_ready_names_the_nodes_whose_reserved_memory_differs() -> None:
-    status = status_of([in_force("a"), remarked(in_force("b"), "1 GiB and 2 GiB")])
+    differs = remarked(in_force("b"), Reason.MEMORY_RESERVATION_DIFFERS, "1 GiB and 2 GiB")
+    status = status_of([in_force("a"), differs])
     assert conditions(status)["Ready"] == ("True", "InForce")
     assert "in force on 2 nodes; 1 node MemoryReservationDiffers: b (1 GiB and 2 GiB)" in str(
         status.conditions
