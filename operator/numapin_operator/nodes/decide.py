@@ -219,7 +219,8 @@ def _plan_for(
         return Plan(NodeAssignmentSpec(policy=reference, mode=policy.mode))
     previous = assignment.spec
     if previous.mode == "None":
-        previous = read_back(assignment, picture.pods)
+        binds_memory = policy.memory.policy != "None"
+        previous = read_back(assignment, picture.pods, binds_memory=binds_memory)
     edited = not _same_generation(previous.policy, reference)
     if edited:
         previous = previous.model_copy(update={"refused": ()})

@@ -3,20 +3,35 @@
 Does no I/O.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import ContainerAssignment, ContainerStatus, NodeAssignmentSpec
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.nodeassignment import (
+    ContainerAssignment,
+    ContainerStatus,
+    MemoryBlock,
+    NodeAssignmentSpec,
+)
 from numapin_operator.observe.records import AssignmentView
-from numapin_operator.placement import PodView, exclusive_cpus
+from numapin_operator.placement import (
+    Amounts,
+    ContainerKind,
+    PodView,
+    container_memory,
+    exclusive_cpus,
+)
 
 
-def read_back(assignment: AssignmentView, pods: Iterable[PodView]) -> NodeAssignmentSpec:
+def read_back(
+    assignment: AssignmentView, pods: Iterable[PodView], *, binds_memory: bool
+) -> NodeAssignmentSpec:
     """What running containers still have under an assignment that is being released.
 
     Only a pod whose exclusive containers all still have as many CPUs as they ask for counts, and
-    no CPU counts twice. The memory that was bound is not in the status.
+    no CPU counts twice. With `binds_memory` its memory is bound where the status tells where it is;
+    else the plan withholds it.
     """
+    mems = assignment.topology.mems if binds_memory and assignment.topology else MemSet()
     of_pod: dict[str, list[ContainerStatus]] = {}
     for one in assignment.status.containers:
         if one.exclusive:
@@ -27,7 +42,8 @@ def read_back(assignment: AssignmentView, pods: Iterable[PodView]) -> NodeAssign
         cpus = CpuSet.union(one.cpus for one in found)
         if _is_whole(pod, found) and cpus.isdisjoint(taken):
             taken |= cpus
-            entries += [_entry(pod, one) for one in found]
+            asked = _bound(pod, found, mems)
+            entries += [_entry(pod, one, asked.get(one.container, ())) for one in found]
     return assignment.spec.model_copy(update={"containers": tuple(entries)})
 
 
@@ -42,7 +58,20 @@ def _is_whole(pod: PodView, found: Sequence[ContainerStatus]) -> bool:
     return apart and bool(found) and asked == {one.container: len(one.cpus) for one in found}
 
 
-def _entry(pod: PodView, found: ContainerStatus) -> ContainerAssignment:
+def _bound(pod: PodView, found: Sequence[ContainerStatus], mems: MemSet) -> Mapping[str, Amounts]:
+    """The memory of each container of a pod; empty if the status does not tell where all of it is.
+
+    It tells if every container that asks for memory is bound to a single NUMA node.
+    """
+    going_on = [one for one in pod.containers if not one.ended]
+    asked = {one.name: memory for one in going_on if (memory := container_memory(pod, one))}
+    on_one = all(len(one.mems) == 1 and one.mems <= mems for one in found)
+    shares = pod.pod_level is not None or any(one.kind is ContainerKind.INIT for one in going_on)
+    known = asked.keys() <= {one.container for one in found}
+    return asked if on_one and known and not shares else {}
+
+
+def _entry(pod: PodView, found: ContainerStatus, bound: Amounts) -> ContainerAssignment:
     return ContainerAssignment(
         pod_uid=pod.uid,
         namespace=pod.namespace,
@@ -50,4 +79,9 @@ def _entry(pod: PodView, found: ContainerStatus) -> ContainerAssignment:
         container=found.container,
         cpus=found.cpus,
         exclusive=True,
+        mems=found.mems if bound else MemSet(),
+        memory=tuple(
+            MemoryBlock(numa_nodes=tuple(found.mems), resource=resource, bytes=size)
+            for resource, size in bound
+        ),
     )
