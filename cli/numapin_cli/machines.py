@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from numapin_api.hardware.machine import MachineFormatError, parse_machine
+from numapin_api.hardware.machine_file import MachineFormatError, parse_machine
 from numapin_api.topology import Topology
 from numapin_cli.subcommand import CommandError
 from numapin_enforcer.hardware.discovery import DiscoveryError, discover

@@ -8,7 +8,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from numapin_api.cpupolicy import CpuPolicySpec
-from numapin_api.hardware.machine import MachineFormatError, parse_machine
+from numapin_api.hardware.machine_file import MachineFormatError, parse_machine
 from numapin_api.invalid import invalid_fields
 from numapin_api.topology import Topology
 from numapin_cli.machines import Machines

@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Final
 
-from numapin_api.hardware.machine import format_machine
+from numapin_api.hardware.machine_file import format_machine
 from numapin_api.topology import Topology
 from numapin_cli.machines import discover_below
 from numapin_cli.subcommand import Subcommand

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from numapin_api.hardware.machine import parse_machine
+from numapin_api.hardware.machine_file import parse_machine
 from numapin_api.quantity import millis
 from numapin_client.resources import Key
 from numapin_operator.nodes.controller import Controller, Outputs

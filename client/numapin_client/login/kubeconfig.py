@@ -160,7 +160,7 @@ def _plugin(
     if user is None or not (user.values.get("exec") or user.values.get("auth-provider")):
         return ()
     try:
-        from numapin_client.login import exec_plugin  # noqa: PLC0415 (19 MiB that few need)
+        from numapin_client.login import credential_providers  # noqa: PLC0415 (19 MiB that few need)
     except ImportError as error:
         raise LoginError(
             f"{user.place}: exec and auth-provider need the Python package `kubernetes`: "
@@ -168,9 +168,9 @@ def _plugin(
         ) from error
     if entry := user.values.get("exec"):
         location = f"{user.place}.exec"
-        plugin = exec_plugin.ExecPlugin(location, entry, cluster.values, user.path.parent)
-        return (exec_plugin.ExecCredential(plugin, tls),)
-    return (exec_plugin.AuthProviderCredential(f"{user.place}.auth-provider", *source),)
+        plugin = credential_providers.ExecPlugin(location, entry, cluster.values, user.path.parent)
+        return (credential_providers.ExecCredential(plugin, tls),)
+    return (credential_providers.AuthProviderCredential(f"{user.place}.auth-provider", *source),)
 
 
 def _client_certificate(user: Entry, tls: ssl.SSLContext) -> list[Credential]:

@@ -5,8 +5,8 @@ from functools import lru_cache
 from typing import Final
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.hardware.consistency import check_topology
 from numapin_api.hardware.status import PciGroup, TopologyStatus
+from numapin_api.hardware.status_consistency import check_topology
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, PciDevice, Topology
 
 MODELS: Final = 64

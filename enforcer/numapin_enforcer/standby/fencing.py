@@ -13,7 +13,7 @@ from numapin_enforcer.assignment.copy_file import CopyFile
 from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
-from numapin_enforcer.cgroups.patient_files import MoveGate, PatientFiles
+from numapin_enforcer.cgroups.memory.writes_during_moves import MoveGate, PatientFiles
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.heartbeat import Heartbeat

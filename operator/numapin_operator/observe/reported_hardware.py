@@ -11,10 +11,10 @@ from typing import Final, TypeVar
 
 from pydantic import ValidationError
 
-from numapin_api.hardware.consistency import TopologyError
 from numapin_api.hardware.limits import TOPOLOGY_BYTES
 from numapin_api.hardware.restore import restore_topology
 from numapin_api.hardware.status import TopologyStatus
+from numapin_api.hardware.status_consistency import TopologyError
 from numapin_api.invalid import invalid_fields
 from numapin_api.topology import Topology
 from numapin_api.wire import WireModel

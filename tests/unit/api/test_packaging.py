@@ -30,11 +30,11 @@ def test_the_standard_operator_module_is_found_from_the_checkout() -> None:
     "package", ["numapin_api", "numapin_daemon", "numapin_client", "numapin_enforcer"]
 )
 def test_importing_the_light_packages_loads_neither_kopf_nor_kubernetes(package: str) -> None:
-    """`exec_plugin` is the one module that may load `kubernetes`."""
+    """`credential_providers` is the one module that may load `kubernetes`."""
     script = f"""
 import importlib, pkgutil, sys, {package}
 for found in pkgutil.walk_packages({package}.__path__, "{package}."):
-    if not found.name.endswith(("__main__", ".exec_plugin")):
+    if not found.name.endswith(("__main__", ".credential_providers")):
         importlib.import_module(found.name)
 print([name for name in ("kopf", "kubernetes", "rich") if name in sys.modules])
 """

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from numapin_api.hardware.machine import machine_document, parse_machine
+from numapin_api.hardware.machine_file import machine_document, parse_machine
 from numapin_api.topology import PciDevice, Topology
 from numapin_cli import main as cli
 from numapin_cli.drawing.machine import draw_machine

@@ -12,7 +12,7 @@ from numapin_api.cpuset import MemSet
 from numapin_daemon import atomic_file
 from numapin_enforcer.cgroups.errors import CgroupError, error_of
 from numapin_enforcer.cgroups.memory.use import check_fits, parse_free, parse_numa_stat
-from numapin_enforcer.cgroups.patient_files import MoveGate
+from numapin_enforcer.cgroups.memory.writes_during_moves import MoveGate
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.cgroups.tree_cache import CgroupFiles
 from numapin_enforcer.cgroups.write import Write

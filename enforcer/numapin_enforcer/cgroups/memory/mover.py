@@ -15,7 +15,7 @@ from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
 from numapin_enforcer.cgroups.apply import Failure, Outcome, apply
 from numapin_enforcer.cgroups.memory.binding import BindingTree, MemoryFiles, SavedMems
-from numapin_enforcer.cgroups.patient_files import MoveGate
+from numapin_enforcer.cgroups.memory.writes_during_moves import MoveGate
 from numapin_enforcer.cgroups.write import Value, Write
 
 LOG: Final = logging.getLogger(__name__)

@@ -116,7 +116,7 @@ def test_the_client_stays_small(unwanted: str, tmp_path: Path) -> None:
     code = f"""
 import importlib, pkgutil, sys, numapin_client
 for module in pkgutil.walk_packages(numapin_client.__path__, "numapin_client."):
-    if module.name != "numapin_client.login.exec_plugin":
+    if module.name != "numapin_client.login.credential_providers":
         importlib.import_module(module.name)
 from numapin_client.login.find import find_login
 find_login({path!r}, {{}})

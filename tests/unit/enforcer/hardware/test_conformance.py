@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from numapin_api.hardware.machine import machine_document
+from numapin_api.hardware.machine_file import machine_document
 from numapin_enforcer.hardware.discovery import discover
 
 TESTS = Path(__file__).parents[3]

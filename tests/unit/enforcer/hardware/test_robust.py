@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numapin_api.hardware.machine import format_machine, machine_document, parse_machine
+from numapin_api.hardware.machine_file import format_machine, machine_document, parse_machine
 from numapin_api.topology import Topology
 from numapin_enforcer.hardware.discovery import DiscoveryError, discover
 

@@ -8,7 +8,7 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.memory.binding import FILE_NAME, BindingTree, SavedMems
 from numapin_enforcer.cgroups.memory.use import NotEnoughMemoryError, parse_free, parse_numa_stat
-from numapin_enforcer.cgroups.patient_files import MoveGate
+from numapin_enforcer.cgroups.memory.writes_during_moves import MoveGate
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Step, Write
 from support.fakes.watched_kernel import WatchedModel

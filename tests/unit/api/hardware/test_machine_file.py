@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.hardware.machine import (
+from numapin_api.hardware.machine_file import (
     MachineFormatError,
     format_machine,
     machine_document,

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from numapin_client.errors import LoginError
+from numapin_client.login.credential_providers import ExecCredential, ExecPlugin
 from numapin_client.login.credentials import Login
-from numapin_client.login.exec_plugin import ExecCredential, ExecPlugin
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import Json
 from support.fakes.manual_clock import ManualClock
@@ -124,8 +124,8 @@ async def test_an_auth_provider_without_token_says_where(tmp_path: Path) -> None
 def test_the_kubernetes_package_may_be_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "numapin_client.login.exec_plugin", raising=False)
-    monkeypatch.delattr("numapin_client.login.exec_plugin", raising=False)
+    monkeypatch.delitem(sys.modules, "numapin_client.login.credential_providers", raising=False)
+    monkeypatch.delattr("numapin_client.login.credential_providers", raising=False)
     monkeypatch.setitem(sys.modules, "kubernetes", None)
     monkeypatch.setitem(sys.modules, "kubernetes.client", None)
     with pytest.raises(LoginError, match="numapin\\[login\\]"):

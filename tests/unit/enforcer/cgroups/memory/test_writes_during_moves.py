@@ -10,8 +10,8 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_enforcer.cgroups.errors import CgroupError, CgroupRefusedError
+from numapin_enforcer.cgroups.memory.writes_during_moves import MOST_WAITING, MoveGate, PatientFiles
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
-from numapin_enforcer.cgroups.patient_files import MOST_WAITING, MoveGate, PatientFiles
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.write import Step, Write
