@@ -185,9 +185,13 @@ def policy_status(policy: PolicyView, nodes: PolicyNodes, now: str) -> CpuPolicy
 
 
 def _rolled_out(policy: PolicyView, nodes: PolicyNodes) -> RolledOut | None:
-    """The newest generation that has reached every node: none has yet to follow or to answer."""
+    """The newest generation that has reached every node: none has yet to follow or to answer.
+
+    A node whose hardware is not known yet follows nothing that it could leave.
+    """
     before = policy.status.rolled_out
-    unanswered = any(one.common != Reason.WAITING_FOR_CONTAINERS for one in nodes.under_way)
+    settled = {Reason.WAITING_FOR_CONTAINERS, Reason.WAITING_FOR_TOPOLOGY}
+    unanswered = any(one.common not in settled for one in nodes.under_way)
     if unanswered or policy_fault(policy) or (before and before.generation == policy.generation):
         return before
     spec = policy.spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)

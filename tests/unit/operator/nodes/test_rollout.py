@@ -188,6 +188,14 @@ async def test_a_node_that_is_not_ready_is_not_waited_for(world: World) -> None:
     assert world.changed() == set(NODES[:6])
 
 
+async def test_a_new_node_without_hardware_does_not_hold_a_rollout_up(world: World) -> None:
+    world.operator.state.put_node(node_view("new"))
+    await world.apply("policy", AFTER | {"rollout": {"maxConcurrent": "100%"}})
+    await world.answer()
+    assert world.reason("Ready") == Reason.WAITING_FOR_TOPOLOGY
+    assert world.status()["rolledOut"]["generation"] == 2
+
+
 async def test_a_deleted_node_makes_room(world: World) -> None:
     await world.apply("policy", AFTER)
     (first,) = world.changed()
