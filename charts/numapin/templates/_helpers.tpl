@@ -6,7 +6,7 @@ app.kubernetes.io/name: numapin
 
 {{/* Those that say which release an object belongs to. */}}
 {{- define "numapin.releaseLabels" -}}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
@@ -46,7 +46,7 @@ app.kubernetes.io/component: {{ . }}
 {{- with .Values.image.pullSecrets }}
 imagePullSecrets:
   {{- range . }}
-  - name: {{ . }}
+  - name: {{ . | quote }}
   {{- end }}
 {{- end }}
 nodeSelector:
@@ -54,7 +54,7 @@ nodeSelector:
   {{- with .Values.nodes.nodeSelector }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
-priorityClassName: {{ .Values.nodes.priorityClassName }}
+priorityClassName: {{ .Values.nodes.priorityClassName | quote }}
 {{- with .Values.nodes.tolerations }}
 tolerations:
   {{- toYaml . | nindent 2 }}

@@ -13,5 +13,12 @@ def installed(control_plane: ControlPlane) -> Kubectl:
     """kubectl of a cluster on which the manifests that users apply are applied."""
     kubectl = control_plane.kubectl
     kubectl("apply", "--server-side", "-k", str(ROOT / "manifests" / "overlays" / "default"))
-    kubectl("wait", "--for=condition=Established", "crd", "-l", "app.kubernetes.io/name=numapin")
+    kubectl(
+        "wait",
+        "--for=condition=Established",
+        "--timeout=120s",
+        "crd",
+        "-l",
+        "app.kubernetes.io/name=numapin",
+    )
     return kubectl

@@ -15,7 +15,9 @@ from numapin_lab.components.build import provide
 from numapin_lab.components.catalog import HELM
 from numapin_lab.controlplane.kubectl import Kubectl
 from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
+from numapin_lab.errors import LabError
 from numapin_lab.processes.ports import choose
+from numapin_lab.running_lab import eventually
 
 ROOT = Path(__file__).parents[3]
 CHART = ROOT / "charts" / "numapin"
@@ -85,9 +87,9 @@ def without_names(value: Any) -> Any:
 def comparable(found: Object) -> Object:
     """An object without what the chart may add: labels, and that Helm keeps the CRDs."""
     metadata = {key: one for key, one in found["metadata"].items() if key != "labels"}
-    others = {key: one for key, one in metadata.pop("annotations", {}).items() if key not in KEPT}
-    if others:
-        metadata["annotations"] = others
+    if found["kind"] == "CustomResourceDefinition":
+        kept = metadata.pop("annotations", {}).items() - KEPT.items()
+        metadata |= {"annotations": dict(kept)} if kept else {}
     shown: Object = without_names(found | {"metadata": metadata})
     return shown
 
@@ -102,6 +104,8 @@ def test_the_chart_installs_what_the_overlay_installs(
     assert found.keys() == wanted.keys()
     for key, one in wanted.items():
         assert comparable(found[key]) == comparable(one), key
+        if key[0] == "CustomResourceDefinition":
+            assert KEPT.items() <= found[key]["metadata"]["annotations"].items()
         labels = found[key]["metadata"]["labels"]
         assert one["metadata"].get("labels", {}).items() <= labels.items()
 
@@ -180,6 +184,10 @@ def test_each_value_is_used(helm: Helm) -> None:
         ("distribution=k3z", "distribution"),
         ("operator.replicas=0", "replicas"),
         ("enforcer.maxUnavailable=half", "maxUnavailable"),
+        ("enforcer.maxUnavailable=0", "maxUnavailable"),
+        ("standby.maxSurge=0%", "maxSurge"),
+        (r"operator.nodeSelector.kubernetes\.io/os=windows", "nodeSelector"),
+        (r"nodes.nodeSelector.kubernetes\.io/os=linux", "nodeSelector"),
         ("image.operator.digest=sha256:12", "digest"),
         ("image.tag=a tag", "tag"),
         ("logFormat=xml", "logFormat"),
@@ -193,6 +201,22 @@ def test_a_wrong_value_is_refused_and_named(helm: Helm, setting: str, named: str
     assert answer.returncode != 0
     assert named in answer.stderr
     assert "values don't meet the specifications of the schema" in answer.stderr
+
+
+def test_names_that_look_like_numbers_stay_names(helm: Helm) -> None:
+    settings = [
+        "image.pullSecrets[0]=7",
+        "operator.priorityClassName=8",
+        "nodes.priorityClassName=9",
+    ]
+    strings = [f"--set-string={one}" for one in settings]
+    found = by_name(helm("template", "2024", str(CHART), *strings))
+    operator = found["Deployment", "numapin-operator"]
+    node = found["DaemonSet", "numapin-enforcer"]
+    assert operator["metadata"]["labels"]["app.kubernetes.io/instance"] == "2024"
+    pods = [one["spec"]["template"]["spec"] for one in (operator, node)]
+    assert [one["imagePullSecrets"] for one in pods] == [[{"name": "7"}]] * 2
+    assert [one["priorityClassName"] for one in pods] == ["8", "9"]
 
 
 def test_the_schema_knows_every_value() -> None:
@@ -225,6 +249,14 @@ def test_the_version_is_that_of_the_project() -> None:
     assert chart["version"] == chart["appVersion"] == found[1]
 
 
+def _is_served(kubectl: Kubectl) -> bool:
+    try:
+        kubectl("get", "cpupolicies")
+    except LabError:
+        return False
+    return True
+
+
 @pytest.fixture(scope="module")
 def cluster(
     control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
@@ -247,7 +279,7 @@ def test_install_upgrade_rollback_uninstall(
     kubectl = cluster.kubectl
     notes = helm("install", "numapin", str(CHART), "--create-namespace")
     assert f"kubectl label namespace {names.NAMESPACE} pod-security" in notes
-    kubectl("wait", "--for=condition=Established", "crd", "-l", "app.kubernetes.io/name=numapin")
+    eventually(lambda: _is_served(kubectl), True)
     kubectl("apply", "-f", str(ROOT / "examples" / "policy.yaml"))
 
     replicas = ("get", "deploy", "-n", names.NAMESPACE, "-o", "jsonpath={.items[*].spec.replicas}")
@@ -265,5 +297,7 @@ def test_install_upgrade_rollback_uninstall(
     left = kubectl("get", "deploy,ds,sa,clusterrole", "-A", "-o", "name")
     assert "numapin" not in left
     assert "latency-critical" in kubectl("get", "cpupolicies", "-o", "name")
-    helm("install", "numapin", str(CHART))
+    other_name = helm.ask("install", "other", str(CHART))
+    assert "invalid ownership metadata" in other_name.stderr
+    helm("install", "other", str(CHART), "--take-ownership")
     assert kubectl(*replicas) == "2"

@@ -208,7 +208,7 @@ def test_one_operator_stays_when_nodes_are_drained(
 ) -> None:
     deployment = rendered["Deployment", "numapin-operator"]["spec"]
     budget = rendered["PodDisruptionBudget", "numapin-operator"]["spec"]
-    assert budget["minAvailable"] < deployment["replicas"]
+    assert budget["maxUnavailable"] < deployment["replicas"]
     assert budget["selector"] == deployment["selector"]
     affinity = deployment["template"]["spec"]["affinity"]["podAntiAffinity"]
     assert list(affinity) == ["preferredDuringSchedulingIgnoredDuringExecution"]
