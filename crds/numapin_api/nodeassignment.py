@@ -6,6 +6,7 @@ from pydantic import ConfigDict, Field
 
 from numapin_api.conditions.model import Condition
 from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.duration import TIME_PATTERN
 from numapin_api.hardware.status import FreeHugepagesByNode, TopologyStatus
 from numapin_api.nodeplatform import CgroupStatus, RuntimeStatus
 from numapin_api.schema.cel_rules import rule, rules
@@ -191,6 +192,14 @@ class NodeAssignmentSpec(WireModel):
         default=None,
         description="The number of refused pods that are not listed in refused, which is full; "
         "unset if all are.",
+    )
+    release_at: str | None = Field(
+        default=None,
+        pattern=TIME_PATTERN,
+        max_length=20,
+        description="When everything is given back (RFC 3339, UTC), because no policy wants it any "
+        "more; unset while one does. A policy that returns before finds its containers where they "
+        "are.",
     )
 
     @property

@@ -98,4 +98,8 @@ SPEC_SCHEMA: Final[dict[str, Any]] = {'type': 'object',
                                                      'reason': {'maxLength': 256, 'type': 'string'},
                                                      'message': {'maxLength': 2048,
                                                                  'type': 'string'}}}},
-                'refusedOmitted': {'minimum': 1, 'type': 'integer', 'nullable': True}}}
+                'refusedOmitted': {'minimum': 1, 'type': 'integer', 'nullable': True},
+                'releaseAt': {'maxLength': 20,
+                              'pattern': '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$',
+                              'type': 'string',
+                              'nullable': True}}}

@@ -70,6 +70,7 @@ class Spec:
     containers: tuple[Container, ...] = ()
     refused: tuple[Mapping[str, Any], ...] = ()
     refused_omitted: int | None = None
+    release_at: str | None = None
 
     @cached_property
     def exclusive_cpus(self) -> CpuSet:
@@ -88,6 +89,8 @@ class Spec:
         }
         if self.refused_omitted is not None:
             wire["refusedOmitted"] = self.refused_omitted
+        if self.release_at is not None:
+            wire["releaseAt"] = self.release_at
         if pools is not None:
             wire["pools"] = {"reserved": str(pools.reserved), "shared": str(pools.shared)}
         return wire
@@ -111,6 +114,7 @@ def decode_spec(wire: object) -> Spec:
         tuple(map(_container, wire.get("containers", ()))),
         tuple(wire.get("refused", ())),
         wire.get("refusedOmitted"),
+        wire.get("releaseAt"),
     )
 
 

@@ -106,6 +106,11 @@ class AssignedSpec(Protocol):
         ...
 
     @property
+    def release_at(self) -> str | None:
+        """When the operator gives everything back; None if that is not planned."""
+        ...
+
+    @property
     def exclusive_cpus(self) -> CpuSet:
         """The CPUs of all exclusive containers."""
         ...

@@ -130,7 +130,10 @@ def _fine(spec: AssignedSpec | None, summary: Summary) -> str:
     if spec.mode == "None":
         return "every cgroup has what its parent has"
     count = sum(one.exclusive for one in summary.containers)
-    return f"{plural(count, 'container')} with exclusive CPUs"
+    given = f"{plural(count, 'container')} with exclusive CPUs"
+    if spec.release_at is None:
+        return given
+    return f"{given}; no policy wants them any more: given back at {spec.release_at}"
 
 
 def _first(obstacles: Sequence[Obstacle]) -> Obstacle | None:

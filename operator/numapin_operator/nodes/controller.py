@@ -163,8 +163,7 @@ class Controller:
         governing = next(iter(self._state.policies_of(name)), None)
         turn = self.rollout.turn(name, governing, self._state.assignments.get(name))
         picture = picture_of(self._state, name, late, turn.policy)
-        delay_seconds = self.release_delays.left_seconds(picture)
-        return turn, replace(picture, release_in_seconds=delay_seconds)
+        return turn, replace(picture, release_at=self.release_delays.release_at(picture))
 
     def _settle(self, name: str, turn: Turn, outcome: NodeOutcome | None) -> None:
         """Report what became of the governing policy on a node."""

@@ -51,7 +51,8 @@ class NodePicture:
         ranked: the policies that select it, the governing one first.
         assignment: its NodeAssignment; None if it does not exist.
         pods: the pods bound to it, marked by the governing policy's selectors.
-        release_in_seconds: how long the assignment stays although no policy wants it.
+        release_at: until when the assignment stays although no policy wants it; None if it need
+            not.
     """
 
     name: str
@@ -59,7 +60,7 @@ class NodePicture:
     ranked: tuple[PolicyView, ...]
     assignment: AssignmentView | None
     pods: tuple[PodView, ...]
-    release_in_seconds: float = 0.0
+    release_at: str | None = None
 
 
 class Write(Enum):
@@ -94,7 +95,7 @@ def decide(picture: NodePicture) -> Decision:
     if picture.node is None:
         return Decision(Write.NOTHING if assignment is None else Write.DELETE)
     if not picture.ranked:
-        return _retire(assignment, picture.release_in_seconds)
+        return _retire(assignment, picture.release_at)
     governing = picture.ranked[0]
     if fault := policy_fault(governing):
         return Decision(Write.NOTHING, outcome=stalled(governing, picture.name, *fault))
@@ -104,7 +105,7 @@ def decide(picture: NodePicture) -> Decision:
     return _govern(picture, picture.node, governing)
 
 
-def _retire(assignment: AssignmentView | None, release_in_seconds: float) -> Decision:
+def _retire(assignment: AssignmentView | None, release_at: str | None) -> Decision:
     """No policy governs the node any more: release its cgroups, then delete the assignment.
 
     The spec is first replaced by mode None, so that the enforcer releases every cgroup. The
@@ -115,8 +116,11 @@ def _retire(assignment: AssignmentView | None, release_in_seconds: float) -> Dec
         return Decision(Write.NOTHING)
     if assignment.spec.pools is None and assignment.status.observed_generation == 0:
         return Decision(Write.DELETE)
-    if release_in_seconds > 0:
-        return Decision(Write.NOTHING)
+    if release_at is not None:
+        if assignment.problem is not None or assignment.spec.release_at == release_at:
+            return Decision(Write.NOTHING)
+        announced = assignment.spec.model_copy(update={"release_at": release_at})
+        return Decision(Write.REPLACE, announced)
     released = NodeAssignmentSpec(mode="None")
     if assignment.spec != released:
         return Decision(Write.REPLACE, released)
@@ -159,6 +163,8 @@ def _plan(picture: NodePicture, node: NodeView, governing: PolicyView) -> Plan:
     plan = _plan_for(
         picture, node, governing, PolicyRef(name=governing.name, generation=governing.generation)
     )
+    if picture.release_at is None and plan.spec.release_at is not None:
+        plan = replace(plan, spec=plan.spec.model_copy(update={"release_at": None}))
     if before is not None and _is_settled(before.spec, plan.spec):
         return replace(plan, spec=before.spec)
     return replace(plan, spec=_with_since(before, plan.spec))
@@ -209,8 +215,8 @@ def _plan_for(
 ) -> Plan:
     assignment, policy = picture.assignment, governing.spec
     if policy.mode == "None":
-        if assignment is not None and picture.release_in_seconds > 0:
-            return Plan(assignment.spec)
+        if assignment is not None and picture.release_at is not None:
+            return Plan(assignment.spec.model_copy(update={"release_at": picture.release_at}))
         return Plan(NodeAssignmentSpec(policy=reference, mode="None"))
     if assignment is None or assignment.topology is None:
         previous = assignment.spec if assignment else NodeAssignmentSpec()
@@ -271,9 +277,12 @@ def _unanswered(
 ) -> tuple[Reason, str] | None:
     """Why the enforcer cannot have accepted the policy yet; None if it can."""
     assignment = picture.assignment
-    if picture.release_in_seconds > 0:
+    if picture.release_at is not None:
         delay = governing.spec.release_delay
-        message = f"the CPUs are given back when spec.releaseDelay, {delay}, has passed"
+        message = (
+            f"the CPUs are given back at {picture.release_at}, when spec.releaseDelay, {delay}, "
+            "has passed"
+        )
         return Reason.RELEASE_DELAYED, message
     if governing.spec.mode != "None" and (assignment is None or assignment.topology is None):
         return Reason.WAITING_FOR_TOPOLOGY, "the enforcer has not reported the hardware yet"

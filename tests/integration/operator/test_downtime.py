@@ -5,7 +5,8 @@ import signal
 
 import pytest
 
-from support.real.operator_scenes import holds, plan
+from numapin_daemon.clock import SystemClock
+from support.real.operator_scenes import has, holds, plan, says
 from support.real.operator_world import OperatorProcess, RealWorld, until
 
 
@@ -44,6 +45,27 @@ async def test_changes_during_a_downtime_are_applied_after_it(
     await world.enforce(node, kept.uid)
     await operator.start()
     await until(lambda: holds(world, node, {"kept": "4-5", "late": "2-3"}), operator.log)
+
+
+async def test_a_release_keeps_its_time_over_a_restart(
+    world: RealWorld, operator: OperatorProcess
+) -> None:
+    node = await plan(world)
+    policy = await world.put_policy({"reserved": {"count": 2}, "releaseDelay": "15s"}, "policy")
+    await until(lambda: says(world, "Ready", "True", "InForce"), operator.log)
+    await world.delete_policy(policy)
+    await until(lambda: has(world, node, "releaseAt"), operator.log)
+    announced = await world.assignment(node)
+    await operator.kill()
+    await operator.start()
+
+    async def released() -> bool:
+        return bool((await world.spec(node))["mode"] == "None")
+
+    await until(released, operator.log)
+    assert SystemClock().now_text() >= announced["spec"]["releaseAt"]
+    generation = (await world.assignment(node))["metadata"]["generation"]
+    assert generation == announced["metadata"]["generation"] + 1, "no other time was announced"
 
 
 async def test_a_stalled_operator_does_not_win_over_another(

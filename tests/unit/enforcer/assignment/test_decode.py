@@ -55,6 +55,7 @@ SPECS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "containers": st.lists(CONTAINERS, max_size=3),
         "refused": st.lists(REFUSALS, max_size=2),
         "refusedOmitted": st.none() | st.integers(1, 9),
+        "releaseAt": st.none() | st.just("2030-01-01T00:00:30Z"),
         "ofALaterVersion": st.integers(),
     },
 )
@@ -143,7 +144,7 @@ def _plain(spec: decode.Spec | NodeAssignmentSpec) -> tuple[Any, ...]:
     pools = spec.pools
     return (
         (spec.mode, spec.cpu_quota, spec.isolation),
-        (len(spec.refused), spec.refused_omitted),
+        (len(spec.refused), spec.refused_omitted, spec.release_at),
         pools and (pools.reserved, pools.shared),
         [
             tuple(getattr(one, field.name) for field in fields(decode.Container))

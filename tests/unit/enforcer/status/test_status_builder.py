@@ -44,6 +44,11 @@ def test_a_report_without_a_readable_tree_is_blind() -> None:
         ),
         (replace(SCENE, summary=Summary()), "0 containers with exclusive CPUs"),
         (SCENE, "1 container with exclusive CPUs"),
+        (
+            replace(SCENE, spec=NodeAssignmentSpec(release_at="2030-01-01T00:00:30Z")),
+            "1 container with exclusive CPUs; no policy wants them any more: given back at "
+            "2030-01-01T00:00:30Z",
+        ),
         (replace(SCENE, summary=Summary((ONE, ONE))), "2 containers with exclusive CPUs"),
         (
             replace(SCENE, summary=Summary((replace(ONE, exclusive=False),))),

@@ -66,8 +66,8 @@ ROWS: list[Any] = [
 
 def picture(before: AssignmentView | None, policy: PolicyView, *pods: Any) -> NodePicture:
     marked = mark_selected(policy.spec.pods, pods, {})
-    delay_seconds = 1.0 if policy.spec.mode == "None" else 0.0
-    return NodePicture("node-1", node_view(), (policy,), before, marked, delay_seconds)
+    release_at = "2030-01-01T00:00:30Z" if policy.spec.mode == "None" else None
+    return NodePicture("node-1", node_view(), (policy,), before, marked, release_at)
 
 
 def enforced(before: AssignmentView, picture: NodePicture) -> AssignmentView:

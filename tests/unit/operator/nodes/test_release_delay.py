@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from numapin_api.duration import duration_seconds
+from numapin_api.duration import MAX_SECONDS, duration_seconds
 from numapin_client.resources import Key
 from numapin_operator.nodes.decide import Write, decide
 from numapin_operator.nodes.release_delay import ReleaseDelays
@@ -25,6 +25,7 @@ from support.values.operator import (
 )
 
 NONE = policy_view("policy", {"mode": "None", "reserved": {"count": 2}}, generation=2)
+AT = "2030-01-01T00:00:30Z"
 STATIC = {"reserved": {"count": 2}}
 
 
@@ -36,25 +37,30 @@ def test_durations(text: str, seconds: int) -> None:
 @pytest.mark.parametrize("policies", [(), (NONE,)])
 def test_a_node_keeps_its_assignment_while_the_release_is_delayed(policies: Any) -> None:
     before = assignment_view(PLANNED, REPORTED)
-    delayed = replace(picture(before, policies=policies), release_in_seconds=1.0)
-    assert decide(delayed).write is Write.NOTHING
-    assert decide(replace(delayed, release_in_seconds=0.0)).write is Write.REPLACE
+    delayed = replace(picture(before, policies=policies), release_at=AT)
+    announced = decide(delayed)
+    assert announced.spec == before.spec.model_copy(update={"release_at": AT})
+    told = replace(before, spec=announced.spec)
+    assert decide(replace(delayed, assignment=told)).write is Write.NOTHING
+    released = decide(replace(delayed, assignment=told, release_at=None))
+    assert released.spec is not None
+    assert (released.spec.mode, released.spec.release_at) == ("None", None)
 
 
 def test_the_condition_of_a_policy_of_mode_none_says_so() -> None:
     before = assignment_view(PLANNED, REPORTED)
-    delayed = replace(picture(before, policies=(NONE,)), release_in_seconds=1.0)
+    delayed = replace(picture(before, policies=(NONE,)), release_at=AT)
     outcome = decide(delayed).outcome
     assert outcome is not None
     assert (outcome.phase, outcome.reason) == (Phase.UNDER_WAY, "ReleaseDelayed")
-    assert "spec.releaseDelay, 30s, has passed" in outcome.message
+    assert f"given back at {AT}, when spec.releaseDelay, 30s, has passed" in outcome.message
 
 
 def test_an_assignment_that_changed_no_cgroup_is_not_delayed() -> None:
     delays = ReleaseDelays(lambda _: None, ManualClock())
     empty = assignment_view({"policy": {"name": "policy", "generation": 1}})
-    assert delays.left_seconds(picture(empty, policies=())) == 0
-    assert delays.left_seconds(picture(None, policies=())) == 0
+    assert delays.release_at(picture(empty, policies=())) is None
+    assert delays.release_at(picture(None, policies=())) is None
 
 
 async def test_the_delay_is_that_of_the_last_policy_and_begins_again_when_it_returns() -> None:
@@ -62,16 +68,38 @@ async def test_the_delay_is_that_of_the_last_policy_and_begins_again_when_it_ret
     delays = ReleaseDelays(lambda _: None, clock)
     slow = policy_view("policy", STATIC | {"releaseDelay": "5m"})
     gone, present = picture(before, policies=()), picture(before, policies=(slow,))
-    assert delays.left_seconds(gone) == 30, "nothing is known of its policy"
-    assert delays.left_seconds(present) == 0
-    assert delays.left_seconds(gone) == 300
+    assert delays.release_at(gone) == AT, "nothing is known of its policy"
+    assert delays.release_at(present) is None
+    assert delays.release_at(gone) == "2030-01-01T00:05:00Z"
     clock.stand_still(100)
-    assert delays.left_seconds(gone) == 200
-    assert delays.left_seconds(present) == 0
-    assert delays.left_seconds(gone) == 300
+    assert delays.release_at(gone) == "2030-01-01T00:05:00Z"
+    assert delays.release_at(present) is None
+    assert delays.release_at(gone) == "2030-01-01T00:06:40Z"
     clock.stand_still(301)
-    assert delays.left_seconds(gone) == 0
-    assert delays.left_seconds(picture(before, policies=(NONE,))) == 0, "30 s have passed too"
+    assert delays.release_at(gone) is None
+    assert delays.release_at(picture(before, policies=(NONE,))) is None, "30 s have passed too"
+
+
+@pytest.mark.parametrize(
+    ("written", "passed_seconds"),
+    [
+        pytest.param("2030-01-01T00:00:10Z", 10, id="as-written"),
+        pytest.param("2029-12-31T23:00:00Z", 0, id="passed"),
+        pytest.param("2030-13-01T00:00:00Z", 0, id="no-such-month"),
+        pytest.param("9999-01-01T00:00:00Z", MAX_SECONDS, id="another-clock"),
+    ],
+)
+async def test_a_restarted_operator_goes_on_with_the_delay(
+    written: str, passed_seconds: int
+) -> None:
+    clock = ManualClock()
+    gone = picture(assignment_view(PLANNED | {"releaseAt": written}, REPORTED), policies=())
+    delays = ReleaseDelays(lambda _: None, clock)
+    assert delays.release_at(gone) == (written if passed_seconds else None)
+    clock.stand_still(max(0, passed_seconds - 1))
+    assert delays.release_at(gone) == (written if passed_seconds else None)
+    clock.stand_still(1)
+    assert delays.release_at(gone) is None
 
 
 async def two_pods(cluster: FakeCluster) -> Operator:
@@ -95,11 +123,12 @@ async def test_a_policy_that_is_deleted_and_applied_again_moves_nothing() -> Non
     before, policy = spec(cluster), cluster.policies.pop("policy")
     operator.observe()
     await operator.work_until_idle()
-    assert spec(cluster) == before
+    assert spec(cluster) == before | {"releaseAt": AT}
     cluster.put_policy("policy", policy["spec"])
     operator.observe()
     await operator.work_until_idle()
     assert held(cluster) == {"b": "4-5"}
+    assert "releaseAt" not in spec(cluster)
 
 
 async def test_a_policy_that_stays_away_is_released_after_the_delay() -> None:
