@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format schema proto system test demo lab chaos bench scale hostile histories figures images locks
+.PHONY: help setup check format schema proto system test demo lab chaos bench scale hostile histories figures images locks release
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,6 +21,7 @@ check: setup  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy crds daemon client operator enforcer cli lab tests benchmarks/enforcing
+	$(BIN)/mypy release
 	$(BIN)/mypy benchmarks/scale
 	$(BIN)/mypy benchmarks/hostile
 	$(BIN)/mypy benchmarks/histories
@@ -93,3 +94,6 @@ figures: setup system  ## measure enforcing on this machine, and draw the pictur
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python benchmarks/enforcing/run.py --output docs/images/enforcing.json
 	$(BIN)/python benchmarks/enforcing/plot.py docs/images/enforcing.json
+
+release: setup  ## build what a release consists of in dist/ (REGISTRY=, BASE=; release/build.py --help)
+	$(BIN)/python release/build.py $(if $(REGISTRY),--registry $(REGISTRY)) $(if $(BASE),--base $(BASE))

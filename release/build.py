@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+"""Build what a release consists of, from the sources of one commit.
+
+    .venv/bin/python release/build.py [--output DIR] [--registry REGISTRY] [--no-images]
+
+    numapin-X.Y.Z-py3-none-any.whl, numapin-X.Y.Z.tar.gz   the programs, for pip
+    numapin-X.Y.Z.tgz                                      the Helm chart
+    numapin-X.Y.Z-OVERLAY.yaml                             each overlay in one file, for kubectl
+    numapin-X.Y.Z-crds.yaml                                the CustomResourceDefinitions alone
+    numapin-operator-X.Y.Z.tar, numapin-enforcer-X.Y.Z.tar the images, each with its SBOM
+    RELEASE_NOTES.md                                       what CHANGELOG.md says of this version
+    SHA256SUMS                                             for `sha256sum --check`
+
+The folder is complete or absent: it is built under another name first. The same commit gives the
+same files, where the images have the same base.
+"""
+
+import argparse
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from numapin_lab.components.build import provide
+from numapin_lab.errors import LabError
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+OVERLAYS: Final = ROOT / "manifests" / "overlays"
+IMAGES: Final = ("numapin-operator", "numapin-enforcer")
+SUMS: Final = "SHA256SUMS"
+USAGE = 2
+
+
+class ReleaseError(Exception):
+    """A release cannot be built; the message says why and what to do."""
+
+
+def run(*command: str | Path, **environment: str) -> str:
+    """Run a program in the project's folder; returns its standard output.
+
+    Raises:
+        ReleaseError: it failed; the message has the end of its output.
+    """
+    answer = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    if answer.returncode != 0:
+        output = (answer.stdout + answer.stderr).strip()[-2000:]
+        raise ReleaseError(f"{' '.join(map(str, command))} failed:\n{output}")
+    return answer.stdout
+
+
+def check_sources(*, changed: bool) -> str:
+    """The version of the sources.
+
+    Args:
+        changed: whether files may differ from the commit.
+
+    Raises:
+        ReleaseError: they differ, or not everything has the same version.
+    """
+    if not changed and (differs := run("git", "status", "--porcelain").strip()):
+        raise ReleaseError(f"commit these files first, or give --allow-changes:\n{differs}")
+    version = str(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"])
+    chart = yaml.safe_load((ROOT / "charts" / "numapin" / "Chart.yaml").read_text())
+    found = {f"charts/numapin/Chart.yaml: {key}": chart[key] for key in ("version", "appVersion")}
+    for file in sorted(OVERLAYS.glob("*/kustomization.yaml")):
+        for image in yaml.safe_load(file.read_text()).get("images", ()):
+            found[f"{file.relative_to(ROOT)}: {image['name']}"] = image["newTag"]
+    if wrong := [f"{where} is {one}" for where, one in found.items() if str(one) != version]:
+        raise ReleaseError(f"pyproject.toml has version {version}, but " + "; ".join(wrong))
+    return version
+
+
+def check_tools(*, images: bool) -> None:
+    """Look for what builds the images, before anything is built.
+
+    Raises:
+        ReleaseError: it is not installed.
+    """
+    if images and shutil.which("buildah") is None:
+        raise ReleaseError(
+            "buildah is not installed (Debian: apt-get install buildah); "
+            "--no-images leaves the images out"
+        )
+
+
+def release_notes(changelog: str, version: str) -> str:
+    """The section of a version, or else what is unreleased.
+
+    Raises:
+        ReleaseError: there is neither.
+    """
+    sections = re.split(r"^## (?=\[)", changelog, flags=re.MULTILINE)[1:]
+    for title in (version, "Unreleased"):
+        for section in sections:
+            if section.startswith(f"[{title}]"):
+                text = re.sub(r"^\[[^]]*\]: .*$", "", section, flags=re.MULTILINE)
+                return f"## {text.strip()}\n"
+    raise ReleaseError(
+        f"CHANGELOG.md has no section for {version}, and none for what is unreleased"
+    )
+
+
+def with_registry(manifests: str, registry: str, version: str) -> str:
+    """Manifests whose images have the registry in their names."""
+    for image in IMAGES:
+        line = f"image: {image}:{version}\n"
+        if line not in manifests:
+            raise ReleaseError(f"the manifests use no image {image}:{version}")
+        manifests = manifests.replace(line, f"image: {registry}{image}:{version}\n")
+    return manifests
+
+
+@contextmanager
+def appearing(folder: Path) -> Iterator[Path]:
+    """A folder to fill, which takes its name when it is complete.
+
+    Raises:
+        ReleaseError: there is one of that name which is no release.
+    """
+    if folder.exists() and any(folder.iterdir()) and not (folder / SUMS).exists():
+        raise ReleaseError(f"{folder} has other files: name another folder with --output")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    made.chmod(0o755)
+    try:
+        yield made
+        if folder.exists():
+            shutil.rmtree(folder)
+        made.rename(folder)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def package_chart(helm: Path, folder: Path, time: int) -> None:
+    """Pack the Helm chart; its files get a time of their own, because Helm writes it down."""
+    with tempfile.TemporaryDirectory() as parent:
+        chart = shutil.copytree(ROOT / "charts" / "numapin", Path(parent) / "numapin")
+        for file in (chart, *chart.rglob("*")):
+            os.utime(file, (time, time))
+        run(helm, "package", chart, "--destination", folder)
+
+
+def fill(folder: Path, version: str, options: argparse.Namespace) -> None:
+    """Build every file."""
+    say = Progress(5 if options.images else 4)
+    registry = f"{options.registry.rstrip('/')}/" if options.registry else ""
+    say("wheel and sdist")
+    time = run("git", "log", "-1", "--format=%ct").strip()
+    run(sys.executable, "-m", "build", "--outdir", folder, SOURCE_DATE_EPOCH=time)
+    programs = provide(["helm", "kubectl"], progress=lambda text: print(text, file=sys.stderr))
+    say("chart")
+    package_chart(programs["helm"].path, folder, int(time))
+    say("manifests")
+    for overlay in sorted(OVERLAYS.iterdir()):
+        made = run(programs["kubectl"].path, "kustomize", overlay)
+        file = folder / f"numapin-{version}-{overlay.name}.yaml"
+        file.write_text(with_registry(made, registry, version))
+    crds = [file.read_text() for file in sorted((ROOT / "crds").glob("numapin.io_*.yaml"))]
+    (folder / f"numapin-{version}-crds.yaml").write_text("---\n".join(crds))
+    if options.images:
+        say("images (some minutes)")
+        base = ["--base", options.base] if options.base else []
+        run(ROOT / "images" / "build", *base, "--tag", version, "--output", folder)
+    say("notes and checksums")
+    notes = release_notes((ROOT / "CHANGELOG.md").read_text(), version)
+    (folder / "RELEASE_NOTES.md").write_text(notes)
+    sums = [f"{digest(file)}  {file.name}\n" for file in sorted(folder.iterdir())]
+    (folder / SUMS).write_text("".join(sums))
+
+
+class Progress:
+    """Prints each step with its number."""
+
+    def __init__(self, steps: int) -> None:
+        """Nothing is done yet."""
+        self._steps, self._done = steps, 0
+
+    def __call__(self, what: str) -> None:
+        """Begin the next step."""
+        self._done += 1
+        print(f"release: {self._done} of {self._steps}: {what}", file=sys.stderr, flush=True)
+
+
+def digest(file: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--output", type=Path, help="the folder (dist/numapin-X.Y.Z)")
+    parser.add_argument(
+        "--registry", default="", help="registry and folder of the images in the manifests"
+    )
+    parser.add_argument("--base", default="", help="the images' base; see images/build")
+    parser.add_argument(
+        "--no-images", dest="images", action="store_false", help="leave the images out"
+    )
+    parser.add_argument(
+        "--allow-changes", action="store_true", help="build although files are not committed"
+    )
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Build a release; the exit status is 2 if that cannot begin and 1 if it fails."""
+    options = arguments()
+    try:
+        version = check_sources(changed=options.allow_changes)
+        check_tools(images=options.images)
+    except ReleaseError as error:
+        print(f"release: {error}", file=sys.stderr)
+        return USAGE
+    output = options.output or ROOT / "dist" / f"numapin-{version}"
+    try:
+        with appearing(output.resolve()) as folder:
+            fill(folder, version, options)
+    except (ReleaseError, LabError, OSError) as error:
+        print(f"release: {error}", file=sys.stderr)
+        return 1
+    for file in sorted(output.iterdir()):
+        print(f"{file.stat().st_size:>12,}  {file}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
