@@ -5,19 +5,20 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import ConfigDict, Field
 
 from numapin_api.conditions.model import Condition
+from numapin_api.containerstatus import (
+    ContainerStatus,
+    KubeletContainer,
+    Name,
+    PodUid,
+    PoolsInForce,
+    SomeCpus,
+)
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.duration import TIME_PATTERN
 from numapin_api.hardware.status import FreeHugepagesByNode, TopologyStatus
 from numapin_api.nodeplatform import CgroupStatus, RuntimeStatus
 from numapin_api.schema.cel_rules import rule, rules
 from numapin_api.wire import WireModel, atomic_list, keyed_list
-
-POD_UID_LENGTH: Final = 64
-POD_UID_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"
-PodUid = Annotated[str, Field(min_length=1, max_length=POD_UID_LENGTH, pattern=POD_UID_PATTERN)]
-NAME_LENGTH: Final = 253
-Name = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH)]
-SomeCpus = Annotated[CpuSet, Field(min_length=1)]
 
 MAX_ENTRIES: Final = 2048
 MAX_REFUSED: Final = 1024
@@ -29,7 +30,7 @@ etcd takes a request of 1.5 MiB (1,572,864 bytes) by default. The parts add up t
 
 - `containers` and `refused`: 848 KiB (868,352); `containers` alone at most 720 KiB;
 - `status.containers`: 235,000 (1,134 entries of 199 bytes with the longest names, or 2,048 of 110
-  with short ones, besides their CPUs);
+  with short ones, besides their CPUs); `status.kubeletContainers` only while that is empty;
 - `running`: 2,048 UIDs of 67 bytes (137,216);
 - `status.topology`: 128 KiB (131,072); `status.freeHugepages`: 16,000;
 - conditions, pools, metadata: 150,000.
@@ -208,37 +209,6 @@ class NodeAssignmentSpec(WireModel):
         return CpuSet.union(one.cpus for one in self.containers if one.exclusive)
 
 
-class PoolsInForce(WireModel):
-    """The pools in force in the kernel."""
-
-    reserved: CpuSet = Field(
-        default=CpuSet(), description="CPUs that are never assigned exclusively."
-    )
-    shared: CpuSet = Field(
-        default=CpuSet(), description="CPUs of all containers without exclusive CPUs."
-    )
-    exclusive: CpuSet = Field(
-        default=CpuSet(), description="CPUs that are exclusive to one container each."
-    )
-
-
-class ContainerStatus(WireModel):
-    """The state of one container of the spec, read from the kernel."""
-
-    pod_uid: PodUid = Field(alias="podUID", description="The metadata.uid of the pod.")
-    container: Name = Field(description="The name of the container.")
-    cpus: CpuSet = Field(description="The CPUs that it may use, read from the kernel.")
-    mems: MemSet = Field(
-        default=MemSet(), description="The NUMA nodes that it may use, read from the kernel."
-    )
-    exclusive: bool = Field(
-        default=False,
-        description="True if, by the kernel's answer, processes run in its cgroup, it has all its "
-        "CPUs, and no cgroup of another pod or container has any of them, nor has a container "
-        "outside of the kubelet's cgroups that the runtime lists.",
-    )
-
-
 class NodeAssignmentStatus(WireModel):
     """The state of the node, read from the kernel; written only by the node's enforcer."""
 
@@ -251,6 +221,14 @@ class NodeAssignmentStatus(WireModel):
     containers: tuple[ContainerStatus, ...] = Field(
         default=(),
         description="The running containers of the spec, with their state read from the kernel.",
+        max_length=MAX_ENTRIES,
+        json_schema_extra=atomic_list(),
+    )
+    kubelet_containers: tuple[KubeletContainer, ...] = Field(
+        default=(),
+        description="The containers to which the kubelet's static policy has given exclusive CPUs, "
+        "by its checkpoint, while it pins containers itself. The spec gives them the same CPUs, so "
+        "that they keep them when numapin takes over.",
         max_length=MAX_ENTRIES,
         json_schema_extra=atomic_list(),
     )

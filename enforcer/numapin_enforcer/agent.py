@@ -16,7 +16,12 @@ from numapin_enforcer.background import BackgroundUpdates
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
 from numapin_enforcer.hardware.hotplug import Machine
-from numapin_enforcer.node.kubelet_checkpoint import checkpoint_replaced, static_policy_conflict
+from numapin_enforcer.node.kubelet_checkpoint import (
+    checkpoint_replaced,
+    pinned_containers,
+    static_policy_conflict,
+)
+from numapin_enforcer.node.kubelet_state import KubeletContainer
 from numapin_enforcer.reconciler import AssignmentGoal, Converged, ReleaseGoal
 from numapin_enforcer.schedule import Schedule
 from numapin_enforcer.status.reporter import Kernel, PassResult, StatusReporter
@@ -55,6 +60,8 @@ class Agent:
         )
         self._conflict = ""
         """Why the kubelet's own CPU manager must be left alone; empty if it does not pin."""
+        self._pinned: tuple[KubeletContainer, ...] = ()
+        """What it has pinned, while it pins."""
         self._holding = self.acceptance.enforces
         """Whether cpusets of ours may be in force, which must be released with the assignment."""
 
@@ -114,15 +121,20 @@ class Agent:
         else:
             self._schedule.note_pass(began_seconds, resynced=full, complete=done.settled)
         failed_passes, resynced = self._schedule.failed_passes, full and unreadable is None
-        result = PassResult(self._conflict, unreadable, done.failures, failed_passes, resynced)
+        result = PassResult(
+            self._conflict, unreadable, done.failures, failed_passes, resynced, self._pinned
+        )
         background = self.background.report(failed_passes)
         self.reporter.report(result, Kernel(done.tree, done.desired), background)
 
     def _observe_node(self, *, full_resync: bool) -> None:
         if self.machine.rescan(pages=full_resync):
             LOG.info("the hardware changed", extra={"online": self.machine.topology.online})
+        if full_resync or self._conflict:
+            folder = self.kubelet_state_dir
+            self._conflict = static_policy_conflict(folder)
+            self._pinned = pinned_containers(folder) if self._conflict else ()
         if full_resync:
-            self._conflict = static_policy_conflict(self.kubelet_state_dir)
             self.reporter.health.outdated = checkpoint_replaced(self.kubelet_state_dir)
             if self.kubepods.moved():
                 self._pods.close()

@@ -1,10 +1,19 @@
 """The checkpoints of the kubelet's managers: does the kubelet pin containers itself?"""
 
-import json
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from numapin_daemon import atomic_file
+from numapin_enforcer.node.kubelet_state import (
+    KubeletContainer,
+    KubeletStateError,
+    MemoryState,
+    checkpoint,
+    parse_cpu_state,
+    parse_memory_state,
+    pinned,
+)
 
 MOST_BYTES: Final = 16 * 1024 * 1024
 """Far more than a checkpoint of all containers of a node takes."""
@@ -45,18 +54,29 @@ def static_policy_conflict(kubelet_state_dir: Path) -> str:
     return ""
 
 
-def _policy(path: Path) -> Any:
-    """The policy that a checkpoint names.
-
-    The newest format has it in a string too, which a later one may have alone.
-    """
+def _policy(path: Path) -> object:
+    """The policy that a checkpoint names; None if that cannot be read."""
     try:
-        state = json.loads(atomic_file.read(path, most_bytes=MOST_BYTES))
-        if isinstance(state, dict) and "policyName" not in state and "data" in state:
-            state = json.loads(state["data"])
-    except (OSError, TypeError, ValueError, RecursionError):
+        return checkpoint(_read(path)).get("policyName")
+    except (OSError, KubeletStateError):
         return None
-    return state.get("policyName") if isinstance(state, dict) else None
+
+
+def _read(path: Path) -> bytes:
+    return atomic_file.read(path, most_bytes=MOST_BYTES)
+
+
+def pinned_containers(kubelet_state_dir: Path) -> tuple[KubeletContainer, ...]:
+    """The containers that the kubelet has given exclusive CPUs, with the NUMA nodes it binds.
+
+    A checkpoint that cannot be read or parsed names none.
+    """
+    memory = MemoryState()
+    with suppress(OSError, KubeletStateError):
+        memory = parse_memory_state(_read(kubelet_state_dir / _MEMORY.file))
+    with suppress(OSError, KubeletStateError):
+        return pinned(parse_cpu_state(_read(kubelet_state_dir / _CPU.file)), memory)
+    return ()
 
 
 def checkpoint_replaced(kubelet_state_dir: Path) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from numapin_api.cpuset import CpuSet, MemSet
+from numapin_enforcer.node.kubelet_state import KubeletContainer
 
 Wire = dict[str, Any]
 
@@ -75,6 +76,7 @@ class NodeStatus:
     free_hugepages: Sequence[Wire] = ()
     pools: PoolsInForce | None = None
     containers: tuple[ContainerStatus, ...] = ()
+    kubelet_containers: tuple[KubeletContainer, ...] = ()
     running: tuple[str, ...] = ()
     refused: int = 0
     outdated: int = 0
@@ -93,6 +95,7 @@ class NodeStatus:
             "freeHugepages": list(self.free_hugepages),
             "pools": self.pools.to_wire() if self.pools else None,
             "containers": [one.to_wire() for one in self.containers],
+            "kubeletContainers": [one.to_wire() for one in self.kubelet_containers],
             "running": list(self.running),
             "refused": self.refused,
             "outdated": self.outdated,

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from numapin_api.conditions.reasons import Obstacle, Reason
@@ -19,6 +19,7 @@ from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder
 from numapin_enforcer.cgroups.tree import OutsideCgroup, Tree
 from numapin_enforcer.hardware.hotplug import Machine
+from numapin_enforcer.node.kubelet_state import KubeletContainer
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.drift import Drift, DriftCount
 from numapin_enforcer.status.conditions import (
@@ -52,6 +53,7 @@ class PassResult:
         failures: the writes that the kernel refused.
         failed_passes: how many passes failed in a row.
         resynced: whether every cgroup was read.
+        pinned: the containers that the kubelet pins itself, under a conflict.
     """
 
     conflict: str
@@ -59,6 +61,7 @@ class PassResult:
     failures: Sequence[Failure]
     failed_passes: int
     resynced: bool = False
+    pinned: tuple[KubeletContainer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +178,7 @@ class StatusReporter:
         stalled, working = cgroup_obstacles(result.failures, result.failed_passes)
         lacks = lack_obstacles(summary.lacks if summary else (), result.failed_passes)
         return Scene(
-            self._facts(background.runtime),
+            replace(self._facts(background.runtime), kubelet_containers=result.pinned),
             accepted.spec if accepted is not None else None,
             summary,
             (

@@ -11,7 +11,7 @@ from typing import Final
 from numapin_api.conditions.model import find
 from numapin_api.conditions.reasons import ConditionType, Reason
 from numapin_api.nodeassignment import NodeAssignmentSpec, PolicyRef
-from numapin_operator.nodes.returning import read_back
+from numapin_operator.nodes.returning import before_plan
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
 from numapin_operator.placement import (
     Outdated,
@@ -223,10 +223,8 @@ def _plan_for(
         if previous.pools is not None:
             return Plan(previous)
         return Plan(NodeAssignmentSpec(policy=reference, mode=policy.mode))
-    previous = assignment.spec
-    if previous.mode == "None":
-        binds_memory = policy.memory.policy != "None"
-        previous = read_back(assignment, picture.pods, binds_memory=binds_memory)
+    binds_memory = policy.memory.policy != "None"
+    previous = before_plan(assignment, picture.pods, binds_memory=binds_memory)
     edited = not _same_generation(previous.policy, reference)
     if edited:
         previous = previous.model_copy(update={"refused": ()})

@@ -1,17 +1,13 @@
-"""A policy that returns finds its containers where the enforcer still reads them back.
+"""Running containers keep the CPUs that they have already when a policy comes or returns.
 
 Does no I/O.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from numapin_api.containerstatus import ContainerStatus, KubeletContainer
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import (
-    ContainerAssignment,
-    ContainerStatus,
-    MemoryBlock,
-    NodeAssignmentSpec,
-)
+from numapin_api.nodeassignment import ContainerAssignment, MemoryBlock, NodeAssignmentSpec
 from numapin_operator.observe.records import AssignmentView
 from numapin_operator.placement import (
     Amounts,
@@ -21,44 +17,98 @@ from numapin_operator.placement import (
     exclusive_cpus,
 )
 
+_Pinned = ContainerStatus | KubeletContainer
 
-def read_back(
-    assignment: AssignmentView, pods: Iterable[PodView], *, binds_memory: bool
+
+def before_plan(
+    assignment: AssignmentView, pods: Sequence[PodView], *, binds_memory: bool
 ) -> NodeAssignmentSpec:
-    """What running containers still have under an assignment that is being released.
+    """The spec from which the next plan goes on, with what running containers have already.
+
+    That is the assignment's own, with two exceptions: under mode None it has the containers that
+    the enforcer still reads back as exclusive; and while the kubelet pins containers itself, it has
+    those as the kubelet pins them, so that they keep their CPUs when that ends.
+    """
+    spec, status = assignment.spec, assignment.status
+    if status.kubelet_containers:
+        mems = _known_mems(assignment, binds_memory=binds_memory)
+        return _taken_over(spec, _kept(pods, status.kubelet_containers, mems))
+    if spec.mode == "None":
+        found = [one for one in status.containers if one.exclusive]
+        mems = _known_mems(assignment, binds_memory=binds_memory)
+        return spec.model_copy(update={"containers": _kept(pods, found, mems)})
+    return spec
+
+
+def _known_mems(assignment: AssignmentView, *, binds_memory: bool) -> MemSet:
+    """The NUMA nodes on which memory may be bound."""
+    return assignment.topology.mems if binds_memory and assignment.topology else MemSet()
+
+
+def _taken_over(
+    spec: NodeAssignmentSpec, kept: tuple[ContainerAssignment, ...]
+) -> NodeAssignmentSpec:
+    """The spec with what the kubelet has given; other containers give up what it has given away.
+
+    If anything differs, the spec counts as one of another policy: each container is compared with
+    the policy again, and refused pods are tried again.
+    """
+    pods, taken = {one.pod_uid for one in kept}, CpuSet.union(one.cpus for one in kept)
+    known = [one for one in spec.containers if one.pod_uid in pods]
+    if sorted(map(_having, known)) == sorted(map(_having, kept)):
+        return spec
+    others = [
+        one for one in spec.containers if one.pod_uid not in pods and one.cpus.isdisjoint(taken)
+    ]
+    return spec.model_copy(update={"containers": (*kept, *others), "policy": None, "refused": ()})
+
+
+def _having(entry: ContainerAssignment) -> tuple[object, ...]:
+    """What an entry gives, without the mark."""
+    return entry.pod_uid, entry.container, str(entry.cpus), str(entry.mems), str(entry.memory)
+
+
+def _kept(
+    pods: Iterable[PodView], found: Iterable[_Pinned], mems: MemSet
+) -> tuple[ContainerAssignment, ...]:
+    """The containers of `found` that keep what they have.
 
     Only a pod whose exclusive containers all still have as many CPUs as they ask for counts, and
-    no CPU counts twice. With `binds_memory` its memory is bound where the status tells where it is;
-    else the plan withholds it.
+    no CPU counts twice. Its memory is bound if `mems` and the status tell where it is; else the
+    plan withholds it.
     """
-    mems = assignment.topology.mems if binds_memory and assignment.topology else MemSet()
-    of_pod: dict[str, list[ContainerStatus]] = {}
-    for one in assignment.status.containers:
-        if one.exclusive:
-            of_pod.setdefault(one.pod_uid, []).append(one)
+    of_pod: dict[str, list[_Pinned]] = {}
+    for one in found:
+        of_pod.setdefault(one.pod_uid, []).append(one)
     taken, entries = CpuSet(), list[ContainerAssignment]()
     for pod in pods:
-        found = of_pod.get(pod.uid, [])
-        cpus = CpuSet.union(one.cpus for one in found)
-        if _is_whole(pod, found) and cpus.isdisjoint(taken):
+        ended = {one.name for one in pod.containers if one.ended}
+        had = [one for one in of_pod.get(pod.uid, ()) if one.container not in ended]
+        cpus = CpuSet.union(one.cpus for one in had)
+        if _is_whole(pod, had) and cpus.isdisjoint(taken):
             taken |= cpus
-            asked = _bound(pod, found, mems)
-            entries += [_entry(pod, one, asked.get(one.container, ())) for one in found]
-    return assignment.spec.model_copy(update={"containers": tuple(entries)})
+            asked = _bound(pod, had, mems)
+            entries += [_entry(pod, one, asked.get(one.container, ())) for one in had]
+    return tuple(entries)
 
 
-def _is_whole(pod: PodView, found: Sequence[ContainerStatus]) -> bool:
-    """Whether these are just the exclusive containers of a pod, with CPUs of their own."""
+def _is_whole(pod: PodView, found: Sequence[_Pinned]) -> bool:
+    """Whether these are just the exclusive containers of a pod, with CPUs of their own.
+
+    The containers that start after an init container reuse its CPUs.
+    """
     asked = {
         one.name: count
         for one in pod.containers
         if not one.ended and (count := exclusive_cpus(pod, one))
     }
-    apart = len(CpuSet.union(one.cpus for one in found)) == sum(len(one.cpus) for one in found)
+    first = {one.name for one in pod.containers if one.kind is ContainerKind.INIT}
+    lasting = [one.cpus for one in found if one.container not in first]
+    apart = len(CpuSet.union(lasting)) == sum(map(len, lasting))
     return apart and bool(found) and asked == {one.container: len(one.cpus) for one in found}
 
 
-def _bound(pod: PodView, found: Sequence[ContainerStatus], mems: MemSet) -> Mapping[str, Amounts]:
+def _bound(pod: PodView, found: Sequence[_Pinned], mems: MemSet) -> Mapping[str, Amounts]:
     """The memory of each container of a pod; empty if the status does not tell where all of it is.
 
     It tells if every container that asks for memory is bound to a single NUMA node.
@@ -71,7 +121,7 @@ def _bound(pod: PodView, found: Sequence[ContainerStatus], mems: MemSet) -> Mapp
     return asked if on_one and known and not shares else {}
 
 
-def _entry(pod: PodView, found: ContainerStatus, bound: Amounts) -> ContainerAssignment:
+def _entry(pod: PodView, found: _Pinned, bound: Amounts) -> ContainerAssignment:
     return ContainerAssignment(
         pod_uid=pod.uid,
         namespace=pod.namespace,

@@ -31,7 +31,13 @@ Json = Mapping[str, Any]
 CARRIED_METADATA: Final = ("name", "uid", "resourceVersion", "labels", "annotations", "finalizers")
 """The metadata that a replacing write must carry, or it would delete what others set."""
 
-USED_STATUS: Final = ("observedGeneration", "running", "conditions", "freeHugepages")
+USED_STATUS: Final = (
+    "observedGeneration",
+    "running",
+    "conditions",
+    "freeHugepages",
+    "kubeletContainers",
+)
 """The fields of an enforcer's status that decisions use, besides the topology.
 
 While a node is being released, its containers as well.

@@ -136,14 +136,30 @@ async def test_a_release_goes_on_until_numa_nodes_are_given_back(
     assert world.background.calls.count("clear_slices") == 1
 
 
+STATIC = '{"policyName": "static", "defaultCpuSet": "0-3", "entries": {"a": {"c": "%s"}}}'
+
+
 async def test_a_static_kubelet_is_left_alone(world: World) -> None:
     state = world.agent.kubelet_state_dir / "cpu_manager_state"
-    state.write_text('{"policyName": "static", "defaultCpuSet": "0-3", "checksum": 1}')
+    state.write_text(STATIC % 1)
     updates = len(world.background.specs)
     await world.clock.advance(10)
     assert world.results[-1].conflict
     assert len(world.background.specs) == updates
     assert world.background.rests[-1] == {"untouched": True}
+    assert [str(one.cpus) for one in world.results[-1].pinned] == ["1"]
+
+
+async def test_what_a_static_kubelet_pins_is_reported_until_it_pins_no_more(world: World) -> None:
+    state = world.agent.kubelet_state_dir / "cpu_manager_state"
+    state.write_text(STATIC % 1)
+    await world.clock.advance(10)
+    for text, pinned in ((STATIC % 2, ["2"]), ('{"policyName": "none"}', [])):
+        state.write_text(text)
+        world.wake.set()  # as by a new pod: the next resync is later
+        await world.clock.run_tasks()
+        assert [str(one.cpus) for one in world.results[-1].pinned] == pinned
+    assert world.results[-1].conflict == ""
 
 
 async def test_while_the_loop_rests_no_event_is_read_and_none_wakes_it(

@@ -6,7 +6,7 @@ from fractions import Fraction
 from sys import intern
 from typing import Any, Final
 
-from numapin_api.nodeassignment import NAME_LENGTH
+from numapin_api.containerstatus import NAME_LENGTH
 from numapin_api.quantity import QuantityError, parse_quantity
 from numapin_operator.observe.pods.mirror_pods import is_pod_uid, mirror_claim
 from numapin_operator.observe.pods.origin import origin_of

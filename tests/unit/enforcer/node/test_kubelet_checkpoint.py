@@ -8,6 +8,7 @@ import pytest
 from numapin_enforcer.node.kubelet_checkpoint import (
     STATE_FILES,
     checkpoint_replaced,
+    pinned_containers,
     static_policy_conflict,
 )
 
@@ -73,3 +74,28 @@ def test_a_checkpoint_without_a_folder_entry_was_replaced(tmp_path: Path, file: 
         assert checkpoint_replaced(tmp_path) == ""
         (tmp_path / "old").unlink()
         assert "only a restart shows the new one" in checkpoint_replaced(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "memory", "found"),
+    [
+        ('{"2"', "{}", []),
+        ("static", "{", ["2"]),
+        ("static", None, ["2"]),
+        ("static", "Static", ["2 on 0"]),
+        (None, "Static", []),
+    ],
+    ids=["damaged", "memory damaged", "no memory manager", "both", "no CPU manager"],
+)
+def test_the_containers_that_the_kubelet_pins(
+    tmp_path: Path, cpu: str | None, memory: str | None, found: list[str]
+) -> None:
+    texts = {
+        "static": {"policyName": "static", "entries": {"uid": {"main": "2"}}},
+        "Static": {"policyName": "Static", "entries": {"uid": {"main": [{"numaAffinity": [0]}]}}},
+    }
+    for name, text in ((STATE_FILE, cpu), (MEMORY_STATE_FILE, memory)):
+        if text is not None:
+            (tmp_path / name).write_text(json.dumps(texts[text]) if text in texts else text)
+    pinned = pinned_containers(tmp_path)
+    assert [f"{one.cpus} on {one.mems}".removesuffix(" on ") for one in pinned] == found

@@ -10,6 +10,7 @@ from numapin_api.conditions.reasons import Obstacle, Reason
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.hardware.compact import compact_free_hugepages
 from numapin_api.nodeassignment import NodeAssignmentStatus
+from numapin_enforcer.node.kubelet_state import KubeletContainer
 from numapin_enforcer.status.conditions import judge
 from numapin_enforcer.status.content import (
     CgroupStatus,
@@ -36,6 +37,9 @@ STATUSES = st.builds(
     pools=st.none() | st.builds(PoolsInForce, CPUS, CPUS, CPUS),
     containers=st.lists(
         st.builds(ContainerStatus, NAMES, NAMES, CPUS, MEMS, st.booleans()), max_size=3
+    ).map(tuple),
+    kubelet_containers=st.lists(
+        st.builds(KubeletContainer, NAMES, NAMES, CPUS.filter(bool), MEMS), max_size=3
     ).map(tuple),
     running=st.lists(NAMES, max_size=3).map(tuple),
     refused=COUNTS,

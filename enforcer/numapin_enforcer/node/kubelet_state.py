@@ -1,0 +1,163 @@
+"""What the kubelet's static managers have given to containers, as their checkpoints say.
+
+Their checksums, over a dump of Go's memory, are not verified: the kubelet does not start with a
+wrong one. Source: kubelet pkg/kubelet/cm/cpumanager/state and pkg/kubelet/cm/memorymanager/state,
+`CPUManagerCheckpoint` and `MemoryManagerCheckpoint` of Kubernetes v1.36.
+
+Does no I/O.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from numapin_api.cpuset import CpuSet, ListFormatError, MemSet
+
+_UID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_NAME_LENGTH: Final = 253
+
+ContainerKey = tuple[str, str]
+"""The UID of a pod and the name of a container."""
+
+
+class KubeletStateError(ValueError):
+    """A checkpoint is damaged, or of a version that is not known; the text says where."""
+
+
+@dataclass(frozen=True, slots=True)
+class KubeletContainer:
+    """A container that the kubelet pins; `mems` is empty if it does not bind its memory."""
+
+    pod_uid: str
+    container: str
+    cpus: CpuSet
+    mems: MemSet = MemSet()
+
+    def to_wire(self) -> dict[str, Any]:
+        """The container as values for JSON."""
+        return {
+            "podUID": self.pod_uid,
+            "container": self.container,
+            "cpus": str(self.cpus),
+            "mems": str(self.mems),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CpuState:
+    """The checkpoint of the CPU manager.
+
+    Attributes:
+        policy: `none` or `static`.
+        shared: the CPUs of all other containers; empty under `none`.
+        exclusive: the CPUs of each exclusive container.
+    """
+
+    policy: str
+    shared: CpuSet = CpuSet()
+    exclusive: Mapping[ContainerKey, CpuSet] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryState:
+    """The checkpoint of the memory manager: its policy, and each container's NUMA nodes."""
+
+    policy: str = "None"
+    mems: Mapping[ContainerKey, MemSet] = field(default_factory=dict)
+
+
+def parse_cpu_state(text: str | bytes) -> CpuState:
+    """Parse `cpu_manager_state`.
+
+    Raises:
+        KubeletStateError: it is damaged, or older than Kubernetes 1.18.
+    """
+    state = checkpoint(text)
+    exclusive = {key: _cpus(key, cpus) for key, cpus in _containers(state)}
+    shared = _cpus(("", "defaultCpuSet"), state.get("defaultCpuSet", ""))
+    given = {key: cpus for key, cpus in exclusive.items() if cpus}
+    return CpuState(_policy_name(state), shared, given)
+
+
+def parse_memory_state(text: str | bytes) -> MemoryState:
+    """Parse `memory_manager_state`.
+
+    Raises:
+        KubeletStateError: it is damaged.
+    """
+    state = checkpoint(text)
+    mems = {key: _numa_nodes(key, blocks) for key, blocks in _containers(state)}
+    return MemoryState(_policy_name(state), mems)
+
+
+def pinned(cpu: CpuState, memory: MemoryState) -> tuple[KubeletContainer, ...]:
+    """Each container that the kubelet gave exclusive CPUs, by its pod's UID and its name."""
+    return tuple(
+        KubeletContainer(*key, cpus, memory.mems.get(key, MemSet()))
+        for key, cpus in sorted(cpu.exclusive.items())
+    )
+
+
+def checkpoint(text: str | bytes) -> Mapping[str, Any]:
+    """The object in a checkpoint.
+
+    The newest format has it in a string too, which a later one may have alone.
+
+    Raises:
+        KubeletStateError: there is none.
+    """
+    try:
+        state = json.loads(text)
+        if isinstance(state, dict) and "policyName" not in state and "data" in state:
+            state = json.loads(state["data"])
+    except (TypeError, ValueError, RecursionError) as problem:
+        raise KubeletStateError(f"it is not JSON ({problem})") from problem
+    if not isinstance(state, dict):
+        raise KubeletStateError("it is not a JSON object")
+    return state
+
+
+def _policy_name(state: Mapping[str, Any]) -> str:
+    name = state.get("policyName")
+    if not isinstance(name, str) or not name:
+        raise KubeletStateError("policyName is missing: it is no state of a kubelet's manager")
+    return name
+
+
+def _containers(state: Mapping[str, Any]) -> Iterator[tuple[ContainerKey, Any]]:
+    """The entry of each container."""
+    pods = state.get("entries") or {}
+    if not isinstance(pods, dict):
+        raise KubeletStateError("entries is not an object")
+    for uid, containers in pods.items():
+        if isinstance(containers, str):
+            raise KubeletStateError(
+                "entries name containers by id, as before Kubernetes 1.18; update the kubelet first"
+            )
+        if not isinstance(containers, dict) or not _UID.fullmatch(uid):
+            raise KubeletStateError(f"entries: {uid!r} is not a pod with its containers")
+        for name, entry in containers.items():
+            if not 0 < len(name) <= _NAME_LENGTH:
+                raise KubeletStateError(f"entries: {uid}: {name!r} is not a container's name")
+            yield (uid, name), entry
+
+
+def _cpus(key: ContainerKey, text: object) -> CpuSet:
+    where = " ".join(filter(None, key))
+    if not isinstance(text, str):
+        raise KubeletStateError(f"{where}: {text!r} is not a list of CPUs")
+    try:
+        return CpuSet.parse(text)
+    except ListFormatError as problem:
+        raise KubeletStateError(f"{where}: {problem}") from problem
+
+
+def _numa_nodes(key: ContainerKey, blocks: object) -> MemSet:
+    """The NUMA nodes of all memory blocks of a container."""
+    try:
+        assert isinstance(blocks, list)
+        return MemSet(one for block in blocks for one in block["numaAffinity"])
+    except (AssertionError, KeyError, TypeError, ValueError) as problem:
+        raise KubeletStateError(f"{' '.join(key)}: no list of memory blocks") from problem
