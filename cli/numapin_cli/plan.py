@@ -5,17 +5,13 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
-from pathlib import Path
 from typing import Final
 
 import yaml
 
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.quantity import plural
-from numapin_api.topology import Topology
-from numapin_cli.described_cluster import DescribedCluster, in_a_cluster, on_a_machine
-from numapin_cli.machines import discover_below, read_machine
-from numapin_cli.objects import Objects, read_objects
+from numapin_cli.inputs import add_input_arguments, described_by, read_given
 from numapin_cli.subcommand import CommandError, Subcommand
 from numapin_cli.what_if import Foreseen, foresee
 from numapin_operator.nodes.decide import Write
@@ -49,39 +45,7 @@ examples:
 
 def _add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = _EPILOG
-    parser.add_argument(
-        "-f",
-        "--filename",
-        action="append",
-        type=Path,
-        default=[],
-        metavar="FILE",
-        help="YAML or JSON with CpuPolicies, Pods, Nodes, Namespaces, NodeAssignments; - for"
-        " standard input; may be repeated",
-    )
-    parser.add_argument(
-        "--cluster",
-        action="append",
-        type=Path,
-        default=[],
-        metavar="FILE",
-        help="the same kinds as a cluster has them; -f replaces and adds; may be repeated",
-    )
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument(
-        "--machine",
-        type=Path,
-        metavar="FILE",
-        help="machine written by numapin topology -o json; with Nodes, that of each node whose"
-        " NodeAssignment has no topology",
-    )
-    where.add_argument(
-        "--root",
-        type=Path,
-        metavar="DIR",
-        help="folder that holds a machine's sys and proc, for the same (default without Nodes: /,"
-        " this machine)",
-    )
+    add_input_arguments(parser)
     parser.add_argument("--node", metavar="NAME", help="plan only this node, and pods bound to it")
     parser.add_argument(
         "-o",
@@ -94,10 +58,8 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _run(options: Namespace) -> int:
-    if not options.filename and not options.cluster:
-        raise CommandError("nothing is given to plan; name files with -f or --cluster")
-    objects = read_objects(options.cluster, options.filename)
-    described = _described(objects, options)
+    objects = read_given(options)
+    described = described_by(objects, options)
     foreseen = [foresee(described.state, node) for node in described.nodes]
     if not objects.of("Node"):
         _check_machine(foreseen)
@@ -110,18 +72,6 @@ def _run(options: Namespace) -> int:
     else:
         _draw(foreseen, named=bool(objects.of("Node")))
     return 1 if any(each.is_stalled for each in foreseen) else 0
-
-
-def _described(objects: Objects, options: Namespace) -> DescribedCluster:
-    if objects.of("Node"):
-        return in_a_cluster(objects, _machine(options), options.node)
-    return on_a_machine(objects, _machine(options) or discover_below(Path("/")), options.node)
-
-
-def _machine(options: Namespace) -> Topology | None:
-    if options.machine is not None:
-        return read_machine(options.machine)
-    return None if options.root is None else discover_below(options.root)
 
 
 def _check_machine(foreseen: Sequence[Foreseen]) -> None:

@@ -63,7 +63,11 @@ class Foreseen:
 
 def foresee(state: ClusterState, node: str) -> Foreseen:
     """Decide about one node as the operator does, and about what follows from its write."""
-    picture = picture_of(state, node)
+    return foresee_from(picture_of(state, node))
+
+
+def foresee_from(picture: NodePicture) -> Foreseen:
+    """Decide about a node by all that its decision depends on, and about what follows."""
     decision = decide(picture)
     if decision.write is Write.DELETE:
         return Foreseen(picture, decision, None, decision.outcome)

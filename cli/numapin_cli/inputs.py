@@ -1,0 +1,75 @@
+"""The flags that name files with nodes, policies, pods and a machine, and what they describe."""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from numapin_api.topology import Topology
+from numapin_cli.described_cluster import DescribedCluster, in_a_cluster, on_a_machine
+from numapin_cli.machines import discover_below, read_machine
+from numapin_cli.objects import Objects, read_objects
+from numapin_cli.subcommand import CommandError
+
+
+def add_input_arguments(parser: ArgumentParser) -> None:
+    """Declare `-f`, `--cluster`, `--machine` and `--root`."""
+    parser.add_argument(
+        "-f",
+        "--filename",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="YAML or JSON with CpuPolicies, Pods, Nodes, Namespaces, NodeAssignments; - for"
+        " standard input; may be repeated",
+    )
+    parser.add_argument(
+        "--cluster",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="the same kinds as a cluster has them; -f replaces and adds; may be repeated",
+    )
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--machine",
+        type=Path,
+        metavar="FILE",
+        help="machine written by numapin topology -o json; with Nodes, that of each node whose"
+        " NodeAssignment has no topology",
+    )
+    where.add_argument(
+        "--root",
+        type=Path,
+        metavar="DIR",
+        help="folder that holds a machine's sys and proc, for the same (default without Nodes: /,"
+        " this machine)",
+    )
+
+
+def read_given(options: Namespace) -> Objects:
+    """The objects of the files that are named.
+
+    Raises:
+        CommandError: none is named, or one cannot be used.
+    """
+    if not options.filename and not options.cluster:
+        raise CommandError("nothing is given to plan; name files with -f or --cluster")
+    return read_objects(options.cluster, options.filename)
+
+
+def described_by(objects: Objects, options: Namespace) -> DescribedCluster:
+    """The cluster that the objects describe, or the one machine if there is no Node.
+
+    Raises:
+        CommandError: something is missing, or the machine cannot be read.
+    """
+    if objects.of("Node"):
+        return in_a_cluster(objects, _machine(options), options.node)
+    return on_a_machine(objects, _machine(options) or discover_below(Path("/")), options.node)
+
+
+def _machine(options: Namespace) -> Topology | None:
+    if options.machine is not None:
+        return read_machine(options.machine)
+    return None if options.root is None else discover_below(options.root)
