@@ -139,7 +139,7 @@ def _containers(state: Mapping[str, Any]) -> Iterator[tuple[ContainerKey, Any]]:
         if not isinstance(containers, dict) or not _UID.fullmatch(uid):
             raise KubeletStateError(f"entries: {uid!r} is not a pod with its containers")
         for name, entry in containers.items():
-            if not 0 < len(name) <= _NAME_LENGTH:
+            if not 0 < len(name) <= _NAME_LENGTH or not name.isprintable():
                 raise KubeletStateError(f"entries: {uid}: {name!r} is not a container's name")
             yield (uid, name), entry
 

@@ -62,6 +62,7 @@ def test_pinned_containers_are_sorted_and_have_the_numa_nodes_of_their_memory() 
         ('{"policyName": "static", "entries": {"a": 7}}', "entries: 'a' is not a pod"),
         ('{"policyName": "static", "entries": {"../x": {}}}', "entries: '../x' is not a pod"),
         ('{"policyName": "static", "entries": {"a": {"": "1"}}}', "is not a container's name"),
+        ('{"policyName": "static", "entries": {"a": {"\\u001b[2J": "1"}}}', "a container's name"),
         ('{"policyName": "static", "entries": {"a": {"x": "3-1"}}}', "a x: "),
         ('{"policyName": "static", "entries": {"a": {"x": null}}}', "a x: None is not a list"),
         ('{"policyName": "static", "entries": {"a": {"x": "99999"}}}', "a x: "),

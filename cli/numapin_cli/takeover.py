@@ -1,0 +1,228 @@
+"""What becomes of the containers that a static kubelet has pinned, under a policy, and back.
+
+Does no I/O.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from numapin_api.containerstatus import KubeletContainer
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
+from numapin_api.quantity import plural
+from numapin_api.topology import Topology
+from numapin_cli.what_if import Foreseen, foresee_from
+from numapin_enforcer.node.kubelet_state import CpuState, MemoryState, pinned
+from numapin_operator.nodes.decide import NodePicture
+from numapin_operator.placement import (
+    PodView,
+    exclusive_cpus,
+    mark_outdated,
+    resolve,
+    with_reserved,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What becomes of one container.
+
+    Attributes:
+        name: namespace, pod and container; the pod's UID if it is not known.
+        cpus: the CPUs that the kubelet has given it.
+        keeps: whether numapin gives it just these.
+        said: the same for people, with the reason.
+    """
+
+    name: str
+    cpus: CpuSet
+    keeps: bool
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Takeover:
+    """What becomes of a node: its containers, and what else differs."""
+
+    fates: tuple[Fate, ...]
+    notes: tuple[str, ...]
+    stalled: str = ""
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether every container keeps its CPUs."""
+        return not self.stalled and all(one.keeps for one in self.fates)
+
+
+def take_over(
+    picture: NodePicture, topology: Topology, cpu: CpuState, memory: MemoryState
+) -> Takeover:
+    """What the operator decides when the enforcer reports what the kubelet has pinned.
+
+    Args:
+        picture: what is known of the node, with an assignment and a governing policy.
+        topology: its hardware.
+        cpu: the checkpoint of the kubelet's CPU manager.
+        memory: that of its memory manager.
+    """
+    containers = tuple(
+        KubeletContainer(pod_uid=one.pod_uid, container=one.container, cpus=one.cpus, mems=one.mems)
+        for one in pinned(cpu, memory)
+    )
+    foreseen = foresee_from(_reported(picture, containers))
+    spec = foreseen.spec or NodeAssignmentSpec()
+    judge = _Judge(foreseen, spec, topology, _outdated(picture, topology, spec))
+    fates = tuple(judge.fate(one) for one in containers)
+    notes = (*_pool_notes(cpu, spec, topology), *judge.memory_notes(containers))
+    return Takeover(fates, notes, foreseen.said if foreseen.is_stalled else "")
+
+
+def _reported(picture: NodePicture, containers: tuple[KubeletContainer, ...]) -> NodePicture:
+    """The picture once the enforcer has reported these containers, and is not stalled by them."""
+    assignment = picture.assignment
+    assert assignment is not None
+    reported = {
+        "kubelet_containers": containers,
+        "observed_generation": assignment.generation,
+        "conditions": (),
+    }
+    status = assignment.status.model_copy(update=reported)
+    return replace(picture, assignment=replace(assignment, status=status))
+
+
+def _outdated(
+    picture: NodePicture, topology: Topology, spec: NodeAssignmentSpec
+) -> dict[tuple[str, ...], str]:
+    """Why the policy would not place a container as it is, by namespace, pod and container."""
+    assert picture.node is not None
+    governing = picture.ranked[0].spec
+    if governing.mode == "None" or spec.pools is None:
+        return {}
+    policy = resolve(topology, with_reserved(governing, topology, picture.node.system))
+    found = mark_outdated(policy, spec, picture.pods, edited=True)[1]
+    return {(one.namespace, one.pod, one.container): one.why for one in found}
+
+
+class _Judge:
+    """Says of each container what becomes of it."""
+
+    def __init__(
+        self,
+        foreseen: Foreseen,
+        spec: NodeAssignmentSpec,
+        topology: Topology,
+        outdated: dict[tuple[str, ...], str],
+    ) -> None:
+        self._pods = {pod.uid: pod for pod in foreseen.picture.pods}
+        self._then, self._refused = _by_key(spec), {one.pod_uid: one for one in spec.refused}
+        self._now = _by_key(foreseen.before) if foreseen.before is not None else None
+        self._topology, self._outdated = topology, outdated
+
+    def fate(self, one: KubeletContainer) -> Fate:
+        """What becomes of one container."""
+        keeps, said = self._judged(one)
+        return Fate(self._name(one), one.cpus, keeps, said)
+
+    def memory_notes(self, containers: Iterable[KubeletContainer]) -> Iterator[str]:
+        """The containers whose memory the kubelet binds and numapin does not."""
+        for one in containers:
+            then = self._then.get((one.pod_uid, one.container))
+            if one.mems and then is not None and then.mems != one.mems:
+                yield (
+                    f"{self._name(one)}: its memory stays on {_numa(one.mems)}, and numapin does"
+                    " not count it as bound there"
+                )
+
+    def _judged(self, one: KubeletContainer) -> tuple[bool, str]:
+        key = (one.pod_uid, one.container)
+        pod, then = self._pods.get(one.pod_uid), self._then.get(key)
+        if pod is None:
+            return False, "no pod with this UID runs on the node, by the files that are given"
+        if _ended(pod, one.container):
+            return True, "has ended"
+        if then is None or then.cpus != one.cpus:
+            gets = f"would get CPUs {then.cpus}" if then and then.cpus else "would share CPUs"
+            return False, f"{gets}: {self._why_not(pod, one)}"
+        now = self._now.get(key) if self._now is not None else then
+        if now is None or now.cpus != one.cpus:
+            return False, "keeps them, but its NodeAssignment does not say so yet: wait for it"
+        why = self._outdated.get((pod.namespace, pod.name, one.container))
+        return True, f"keeps them until it ends: {why}" if why else "keeps them"
+
+    def _why_not(self, pod: PodView, one: KubeletContainer) -> str:
+        view = next((each for each in pod.containers if each.name == one.container), None)
+        count = exclusive_cpus(pod, view) if view is not None else 0
+        offline = one.cpus - self._topology.online
+        refusal = self._refused.get(pod.uid)
+        reasons = (
+            (pod.problem, pod.problem),
+            (view is None, "its pod has no such container"),
+            (pod.pod_level, "resources of a pod as a whole are not taken over"),
+            (
+                count != len(one.cpus),
+                f"it has {plural(len(one.cpus), 'CPU')}, and requests {count}",
+            ),
+            (offline, f"CPUs {offline} are not online"),
+            (refusal, f"{refusal.reason}, {refusal.message}" if refusal else ""),
+        )
+        other = "the policy's mode is None, or another container of its pod cannot keep its CPUs"
+        return next((text for applies, text in reasons if applies), other)
+
+    def _name(self, one: KubeletContainer) -> str:
+        pod = self._pods.get(one.pod_uid)
+        return f"{f'{pod.namespace}/{pod.name}' if pod else one.pod_uid} {one.container}"
+
+
+def _by_key(spec: NodeAssignmentSpec) -> dict[tuple[str, str], ContainerAssignment]:
+    return {(one.pod_uid, one.container): one for one in spec.containers}
+
+
+def _ended(pod: PodView, container: str) -> bool:
+    return any(one.name == container and one.ended for one in pod.containers)
+
+
+def _numa(mems: MemSet) -> str:
+    return f"NUMA node {mems}" if len(mems) == 1 else f"NUMA nodes {mems}"
+
+
+def _pool_notes(cpu: CpuState, spec: NodeAssignmentSpec, topology: Topology) -> Iterator[str]:
+    """How the CPUs of all other containers change, and what the kubelet keeps from them."""
+    if spec.pools is None:
+        return
+    shared, changed = spec.pools.shared, cpu.shared != spec.pools.shared
+    yield f"shared CPUs: {cpu.shared}" + (f", then {shared}" if changed else ", as before")
+    kept_back = topology.online - cpu.shared - CpuSet.union(cpu.exclusive.values())
+    if given := kept_back & (shared | spec.exclusive_cpus):
+        yield (
+            f"the kubelet keeps CPUs {given} from all pods (strict-cpu-reservation), and the policy"
+            f' does not: reserved: {{cpus: "{kept_back}", strict: true}} does'
+        )
+    if lost := spec.pools.reserved - shared - kept_back:
+        yield f"the policy keeps CPUs {lost} from all pods, the kubelet does not"
+
+
+def kubelet_state(spec: NodeAssignmentSpec, topology: Topology) -> dict[str, Any]:
+    """The `cpu_manager_state` with which a static kubelet starts where `spec` is in force.
+
+    Without a checksum, which the kubelet accepts. The CPUs that it reserves must be in
+    `defaultCpuSet`, or in nothing if it reserves them strictly.
+    Source: Kubernetes v1.36, cpumanager, `CPUManagerCheckpointV2.VerifyChecksum`, `validateState`.
+    """
+    entries: dict[str, dict[str, str]] = {}
+    for one in spec.containers:
+        if one.exclusive:
+            entries.setdefault(one.pod_uid, {})[one.container] = str(one.cpus)
+    shared = topology.online - spec.exclusive_cpus
+    if spec.pools is not None and spec.pools.reserved.isdisjoint(spec.pools.shared):
+        shared -= spec.pools.reserved
+    return {"policyName": "static", "defaultCpuSet": str(shared), "entries": entries}
+
+
+def rows(fates: Sequence[Fate]) -> Iterator[str]:
+    """A line for each container, in columns."""
+    wide = max((len(one.name) for one in fates), default=0)
+    cpus = max((len(str(one.cpus)) for one in fates), default=0)
+    for one in fates:
+        mark = " " if one.keeps else "!"
+        yield f"{mark} {one.name:<{wide}}  {one.cpus!s:<{cpus}}  {one.said}"
