@@ -60,8 +60,8 @@ class Agent:
         )
         self._conflict = ""
         """Why the kubelet's own CPU manager must be left alone; empty if it does not pin."""
-        self._pinned: tuple[KubeletContainer, ...] = ()
-        """What it has pinned, while it pins."""
+        self._pinned: tuple[KubeletContainer, ...] | None = None
+        """What it has pinned; None while it does not."""
         self._holding = self.acceptance.enforces
         """Whether cpusets of ours may be in force, which must be released with the assignment."""
 
@@ -122,7 +122,7 @@ class Agent:
             self._schedule.note_pass(began_seconds, resynced=full, complete=done.settled)
         failed_passes, resynced = self._schedule.failed_passes, full and unreadable is None
         result = PassResult(
-            self._conflict, unreadable, done.failures, failed_passes, resynced, self._pinned
+            self._conflict, unreadable, done.failures, failed_passes, resynced, self._pinned or ()
         )
         background = self.background.report(failed_passes)
         self.reporter.report(result, Kernel(done.tree, done.desired), background)
@@ -133,7 +133,7 @@ class Agent:
         if full_resync or self._conflict:
             folder = self.kubelet_state_dir
             self._conflict = static_policy_conflict(folder)
-            self._pinned = pinned_containers(folder) if self._conflict else ()
+            self._pinned = pinned_containers(folder)
         if full_resync:
             self.reporter.health.outdated = checkpoint_replaced(self.kubelet_state_dir)
             if self.kubepods.moved():
@@ -159,12 +159,15 @@ class Agent:
             self.local_copy.want(accepted)
         reconciler, goal = self._pods.reconciler(pods), self._goal()
         if goal is None:
-            untouched = accepted is None or bool(self._conflict)
+            untouched = accepted is None or (bool(self._conflict) and self.acceptance.enforces)
             self.background.rest(pods, untouched=untouched, full_resync=full_resync)
             return reconciler.observe(full_resync=full_resync)
         done = reconciler.converge(goal, full_resync=full_resync)
         spec = accepted.spec if accepted and isinstance(goal, AssignmentGoal) else None
-        self.background.update(spec, pods, done, full_resync=full_resync)
+        if self._conflict:
+            self.background.rest(pods, untouched=False, full_resync=full_resync)
+        else:
+            self.background.update(spec, pods, done, full_resync=full_resync)
         for drift in done.drifts:
             self.reporter.drifted(drift)
         if done.tree is None:
@@ -184,9 +187,10 @@ class Agent:
     def _goal(self) -> AssignmentGoal | ReleaseGoal | None:
         """What to bring the cgroups to; None to leave them alone."""
         accepted, topology = self.acceptance.accepted, self.machine.topology
-        if self._conflict or accepted is None:
+        enforces, pins = self.acceptance.enforces, self._pinned is not None
+        if accepted is None or (self._conflict and (enforces or not pins)):
             return None
         found = self.background.memory.found_mems
-        if self.acceptance.enforces:
+        if enforces:
             return AssignmentGoal(accepted.spec, topology, self.background.names.known, found)
-        return ReleaseGoal(topology, found) if self._holding else None
+        return ReleaseGoal(topology, found, keeps_containers=pins) if self._holding else None

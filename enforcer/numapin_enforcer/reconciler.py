@@ -15,7 +15,7 @@ from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.cgroups.tree_cache import CgroupFiles, TreeCache
 from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.plan.containment import Desired, FoundMems
-from numapin_enforcer.plan.desired import release
+from numapin_enforcer.plan.desired import in_containers, release
 from numapin_enforcer.plan.desired_cache import DesiredCache
 from numapin_enforcer.plan.drift import Drift, DriftDetector
 from numapin_enforcer.plan.involved import Settled, involved
@@ -61,14 +61,20 @@ class AssignmentGoal:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseGoal:
-    """Every cgroup has the CPUs of kubepods, and the NUMA nodes that it had before."""
+    """Every cgroup has the CPUs of kubepods, and the NUMA nodes that it had before.
+
+    With `keeps_containers` only pods and QoS classes get them: the kubelet has set the containers,
+    and can set only what their parents have.
+    """
 
     topology: Topology
     found_mems: FoundMems = field(default_factory=dict)
+    keeps_containers: bool = False
 
-    def desired(self, tree: Tree, cache: DesiredCache) -> Mapping[str, Desired]:  # noqa: ARG002
+    def desired(self, tree: Tree, cache: DesiredCache) -> Mapping[str, Desired]:
         """What was found, as far as it is known."""
-        return release(tree, self.topology, self.found_mems)
+        kept = in_containers(tree, cache.naming) if self.keeps_containers else ()
+        return release(tree, self.topology, self.found_mems, kept)
 
     def plan(self, tree: Tree, desired: Mapping[str, Desired], held: Held) -> Plan:
         """Every difference is written."""

@@ -66,11 +66,13 @@ def _read(path: Path) -> bytes:
     return atomic_file.read(path, most_bytes=MOST_BYTES)
 
 
-def pinned_containers(kubelet_state_dir: Path) -> tuple[KubeletContainer, ...]:
+def pinned_containers(kubelet_state_dir: Path) -> tuple[KubeletContainer, ...] | None:
     """The containers that the kubelet has given exclusive CPUs, with the NUMA nodes it binds.
 
-    A checkpoint that cannot be read or parsed names none.
+    None if its CPU manager does not pin. A checkpoint that cannot be parsed names no container.
     """
+    if _policy(kubelet_state_dir / _CPU.file) != _CPU.static:
+        return None
     memory = MemoryState()
     with suppress(OSError, KubeletStateError):
         memory = parse_memory_state(_read(kubelet_state_dir / _MEMORY.file))

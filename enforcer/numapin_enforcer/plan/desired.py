@@ -1,7 +1,7 @@
 """The CPUs and NUMA nodes that each cgroup must have, from the accepted spec and the tree."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -65,19 +65,31 @@ def exclusive_cpus(wanted: Iterable[Desired]) -> CpuSet:
 
 
 def release(
-    tree: Tree, topology: Topology, found_mems: FoundMems = NONE_BOUND
+    tree: Tree,
+    topology: Topology,
+    found_mems: FoundMems = NONE_BOUND,
+    kept: Collection[str] = (),
 ) -> dict[str, Desired]:
     """The sets of every cgroup once numapin enforces nothing: all CPUs that kubepods has.
 
     NUMA nodes are restored to `found_mems`. The sets are written once. Sets that others write later
-    stay.
+    stay. The cgroups of `kept` keep the CPUs that they have.
     """
     everything = kubepods(tree, (), topology)
     wanted = {
-        path: Desired(everything.cpus, left_mems(tree, path, found_mems) or everything.mems)
+        path: Desired(
+            (tree.cgroups[path].effective_cpus if path in kept else None) or everything.cpus,
+            left_mems(tree, path, found_mems) or everything.mems,
+        )
         for path in tree.parents
     }
     return contain(tree, wanted, topology)
+
+
+def in_containers(tree: Tree, naming: CgroupNaming) -> frozenset[str]:
+    """The cgroups of containers and sandboxes, and all that is inside them or unknown."""
+    above = {Kind.ROOT, Kind.QOS, Kind.POD}
+    return frozenset(path for path in tree.parents if naming.parse(path).kind not in above)
 
 
 class _Certainty(Enum):

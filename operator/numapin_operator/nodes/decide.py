@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from numapin_api.conditions.model import find
-from numapin_api.conditions.reasons import ConditionType, Reason
+from numapin_api.conditions.reasons import Reason
 from numapin_api.nodeassignment import NodeAssignmentSpec, PolicyRef
-from numapin_operator.nodes.returning import before_plan
+from numapin_operator.nodes.returning import before_plan, is_released
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
 from numapin_operator.placement import (
     Outdated,
@@ -124,14 +123,7 @@ def _retire(assignment: AssignmentView | None, release_at: str | None) -> Decisi
     released = NodeAssignmentSpec(mode="None")
     if assignment.spec != released:
         return Decision(Write.REPLACE, released)
-    return Decision(Write.DELETE if _is_released(assignment) else Write.NOTHING)
-
-
-def _is_released(assignment: AssignmentView) -> bool:
-    """Whether the enforcer reports that this generation is in force."""
-    ready = find(assignment.status.conditions, ConditionType.READY)
-    observed = assignment.status.observed_generation == assignment.generation
-    return observed and ready is not None and ready.status == "True"
+    return Decision(Write.DELETE if is_released(assignment) else Write.NOTHING)
 
 
 def _govern(picture: NodePicture, node: NodeView, governing: PolicyView) -> Decision:

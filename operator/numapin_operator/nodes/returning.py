@@ -1,10 +1,12 @@
-"""Running containers keep the CPUs that they have already when a policy comes or returns.
+"""What running containers have when a policy comes or returns, and whether it was given back.
 
 Does no I/O.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from numapin_api.conditions.model import find
+from numapin_api.conditions.reasons import ConditionType, Reason
 from numapin_api.containerstatus import ContainerStatus, KubeletContainer
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, MemoryBlock, NodeAssignmentSpec
@@ -38,6 +40,20 @@ def before_plan(
         mems = _known_mems(assignment, binds_memory=binds_memory)
         return spec.model_copy(update={"containers": _kept(pods, found, mems)})
     return spec
+
+
+def is_released(assignment: AssignmentView) -> bool:
+    """Whether the enforcer reports that nothing of this generation is left to be given back.
+
+    A kubelet that pins containers itself has its own sets; the enforcer says `KubeletStaticPolicy`.
+    """
+    conditions = assignment.status.conditions
+    if assignment.status.observed_generation != assignment.generation:
+        return False
+    ready = find(conditions, ConditionType.READY)
+    stalled = find(conditions, ConditionType.STALLED)
+    pins = stalled is not None and stalled.reason == Reason.KUBELET_STATIC_POLICY
+    return pins or (ready is not None and ready.status == "True")
 
 
 def _known_mems(assignment: AssignmentView, *, binds_memory: bool) -> MemSet:

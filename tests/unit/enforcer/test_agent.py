@@ -17,7 +17,7 @@ from numapin_enforcer.assignment.acceptance import ACCEPTED
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.schedule import CPU_SHARE
-from support.fakes.agent_world import BODY, CONTAINER, World
+from support.fakes.agent_world import BODY, CONTAINER, POD, World
 
 
 @pytest.fixture
@@ -148,6 +148,31 @@ async def test_a_static_kubelet_is_left_alone(world: World) -> None:
     assert len(world.background.specs) == updates
     assert world.background.rests[-1] == {"untouched": True}
     assert [str(one.cpus) for one in world.results[-1].pinned] == ["1"]
+
+
+async def test_a_kubelet_that_pins_again_gets_pods_back_and_keeps_its_containers(
+    world: World,
+) -> None:
+    """Their parents have all CPUs again, so that the kubelet can set them."""
+    world.model.make("kubepods/burstable")
+    world.wake.set()
+    await world.clock.run_tasks()
+    sets = {path: str(one.cpus) for path, one in world.model.read().cgroups.items()}
+    assert (sets["kubepods/burstable"], sets[CONTAINER]) == ("0-2", "3")
+    (world.agent.kubelet_state_dir / "cpu_manager_state").write_text(STATIC % 3)
+    await world.clock.advance(10)
+    assert str(world.model.read().cgroups["kubepods/burstable"].cpus) == "0-2", "still assigned"
+    none = {"metadata": {**BODY["metadata"], "generation": 2}, "spec": {"mode": "None"}}
+    world.assignments.body = {**BODY, **none}
+    for _ in range(2):
+        world.wake.set()
+        await world.clock.run_tasks()
+    sets = {path: str(one.effective_cpus) for path, one in world.model.read().cgroups.items()}
+    assert (sets["kubepods/burstable"], sets[POD], sets[CONTAINER]) == ("0-3", "0-3", "3")
+    assert world.background.calls.count("clear_slices") == 1
+    assert world.background.rests[-1] == {"untouched": False}
+    assert world.background.specs.count(None) == 0, "the runtime is sent nothing"
+    assert world.results[-1].conflict
 
 
 async def test_what_a_static_kubelet_pins_is_reported_until_it_pins_no_more(world: World) -> None:

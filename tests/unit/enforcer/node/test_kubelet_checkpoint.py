@@ -79,16 +79,18 @@ def test_a_checkpoint_without_a_folder_entry_was_replaced(tmp_path: Path, file: 
 @pytest.mark.parametrize(
     ("cpu", "memory", "found"),
     [
-        ('{"2"', "{}", []),
+        ('{"2"', "{}", None),
         ("static", "{", ["2"]),
         ("static", None, ["2"]),
         ("static", "Static", ["2 on 0"]),
-        (None, "Static", []),
+        ('{"policyName": "static", "entries": 7}', "Static", []),
+        ('{"policyName": "none"}', "Static", None),
+        (None, "Static", None),
     ],
-    ids=["damaged", "memory damaged", "no memory manager", "both", "no CPU manager"],
+    ids=["damaged", "memory damaged", "none", "both", "bad entries", "no policy", "no state"],
 )
 def test_the_containers_that_the_kubelet_pins(
-    tmp_path: Path, cpu: str | None, memory: str | None, found: list[str]
+    tmp_path: Path, cpu: str | None, memory: str | None, found: list[str] | None
 ) -> None:
     texts = {
         "static": {"policyName": "static", "entries": {"uid": {"main": "2"}}},
@@ -98,4 +100,5 @@ def test_the_containers_that_the_kubelet_pins(
         if text is not None:
             (tmp_path / name).write_text(json.dumps(texts[text]) if text in texts else text)
     pinned = pinned_containers(tmp_path)
-    assert [f"{one.cpus} on {one.mems}".removesuffix(" on ") for one in pinned] == found
+    shown = pinned and [f"{one.cpus} on {one.mems}".removesuffix(" on ") for one in pinned]
+    assert shown == (found or (None if found is None else ()))

@@ -177,3 +177,12 @@ def test_memory_is_bound_where_the_kubelet_has_bound_it(mems: str, memory: str, 
     (one,) = made.spec.containers
     assert (str(one.cpus), str(one.mems), len(one.memory)) == ("4-5", bound, len(bound))
     assert bool(one.outdated) == (memory == "Static" and not bound)
+
+
+@pytest.mark.parametrize(("observed", "write"), [(1, Write.NOTHING), (2, Write.DELETE)])
+def test_without_a_policy_the_assignment_is_deleted_once_the_enforcer_has_seen_it(
+    observed: int, write: Write
+) -> None:
+    reported = enforcer_status(observed, conditions=[condition("Ready", False), *STALLED])
+    released = assignment_view({"mode": "None"}, reported, generation=2)
+    assert decide(picture(released, A, policies=())).write is write
