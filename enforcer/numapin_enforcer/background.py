@@ -75,7 +75,6 @@ class BackgroundUpdates:
             return
         self._desired = done.desired
         self.memory.want(done.moves, pods.files)
-        self.memory.forget(restored_mems(done.tree, done.desired, self.memory.found_mems))
         self._intruders &= index.found.keys()
         self._request_names(assigned, index.found)
         self._find_unlisted(spec, pods, done.tree, index.found)
@@ -84,11 +83,19 @@ class BackgroundUpdates:
             **{index.found[id_][0]: cpus for id_, cpus in self.runtime.stale_cpus.items()},
             **self.previous.unnamed(spec, self.names.known),
         }
+        self._forget_mems(done, index.found)
         if spec is not None:
             self.slices.want(slice_sets(done.desired, done.tree, pods.naming))
         self._locate_outside(spec, pods, index, full_resync=full_resync)
         if full_resync:
             self.names.forget_except(index.found.keys())
+
+    def _forget_mems(self, done: Converged, found: Mapping[str, tuple[str, str]]) -> None:
+        """Forget what bound cgroups had, unless the runtime may bind them once more."""
+        assert done.tree is not None
+        restored = restored_mems(done.tree, done.desired, self.memory.found_mems)
+        pending = {found[id_][0] for id_ in self.runtime.pending_ids & found.keys()}
+        self.memory.forget(restored - pending)
 
     def _locate_outside(
         self,

@@ -26,6 +26,9 @@ def resources_to_send(
 ) -> ResourcesToSend | None:
     """What the runtime must have for a container: its exclusive CPUs, and later what replaced them.
 
+    NUMA nodes are sent once the kernel has them: it may refuse them, and what the cgroup had before
+    must be saved first.
+
     Args:
         desired: what each cgroup of `tree` should have.
         tree: what the kernel has.
@@ -38,9 +41,10 @@ def resources_to_send(
     wanted = desired.get(path)
     if wanted is None or (not wanted.exclusive_container and sent is None):
         return None
-    if tree.cgroups[path].effective_cpus != wanted.cpus:
+    found, sent_mems = tree.cgroups[path], sent.mems if sent is not None else MemSet()
+    if found.effective_cpus != wanted.cpus:
         return ResourcesToSend(sent, are_new=False) if sent is not None else None
     assigned = wanted.container is not None and bool(wanted.container.mems)
-    needs_mems = assigned or (sent is not None and bool(sent.mems))
-    resources = ContainerResources(wanted.cpus, wanted.mems if needs_mems else MemSet())
+    is_bound = (assigned or bool(sent_mems)) and found.effective_mems == wanted.mems
+    resources = ContainerResources(wanted.cpus, wanted.mems if is_bound else sent_mems)
     return ResourcesToSend(resources, are_new=True)

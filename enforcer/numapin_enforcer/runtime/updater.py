@@ -116,6 +116,11 @@ class RuntimeUpdater:
         """The containers that this process sent an update of, acknowledged or not."""
         return frozenset(id_ for id_, state in self._states.items() if state.sent is not None)
 
+    @property
+    def pending_ids(self) -> frozenset[str]:
+        """The containers of which the runtime may still write what it was sent before."""
+        return frozenset(id_ for id_, state in self._states.items() if state.is_pending)
+
     def sent(self, id_: str) -> ContainerResources | None:
         """What this process sent last for a container, acknowledged or not; None if nothing."""
         state = self._states.get(id_)

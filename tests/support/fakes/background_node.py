@@ -33,20 +33,28 @@ ROOT = "kubepods.slice"
 POD = f"{ROOT}/kubepods-pod1.slice"
 CONTAINER = f"{POD}/cri-containerd-{ID}.scope"
 BURSTABLE = f"{ROOT}/kubepods-burstable.slice"
-ALL, MEMS = CpuSet(range(4)), MemSet((0,))
+ALL, MEMS = CpuSet(range(4)), MemSet((0, 1))
 LIMIT, NO_LIMIT = Quota(200_000), Quota(None)
 MOVE = Write(CONTAINER, MEMS, Step.MOVE_MEMORY, may_block=True)
 MACHINE = Topology(
     cpus=tuple(Cpu(cpu, cpu, 0, NO_CACHE, 0) for cpu in range(4)),
-    numa_nodes=(NumaNode(0, 1 << 30),),
+    numa_nodes=(NumaNode(0, 1 << 30), NumaNode(1, 1 << 30)),
 )
 
 
-def spec_of(cpus: str, cpu_quota: Literal["Keep", "Unlimited"] = "Keep") -> NodeAssignmentSpec:
-    """Container c of pod 1 has `cpus` exclusively."""
+def spec_of(
+    cpus: str, cpu_quota: Literal["Keep", "Unlimited"] = "Keep", mems: str = ""
+) -> NodeAssignmentSpec:
+    """Container c of pod 1 has `cpus` exclusively, and memory of `mems`."""
     exclusive = CpuSet.parse(cpus)
     container = ContainerAssignment(
-        pod_uid="1", namespace="d", pod="p", container="c", cpus=exclusive, exclusive=True
+        pod_uid="1",
+        namespace="d",
+        pod="p",
+        container="c",
+        cpus=exclusive,
+        mems=MemSet.parse(mems),
+        exclusive=True,
     )
     pools = Pools(reserved=CpuSet((0,)), shared=ALL - exclusive)
     return NodeAssignmentSpec(pools=pools, containers=(container,), cpu_quota=cpu_quota)
@@ -106,8 +114,8 @@ class Node:
 
     async def make_pass(self, spec: NodeAssignmentSpec | None, *, full: bool = False) -> Converged:
         """Enforce `spec`, or (None) release everything; let the background tasks run."""
-        names = self.background.names.known
-        goal = AssignmentGoal(spec, MACHINE, names) if spec else ReleaseGoal(MACHINE)
+        names, found = self.background.names.known, self.background.memory.found_mems
+        goal = AssignmentGoal(spec, MACHINE, names, found) if spec else ReleaseGoal(MACHINE, found)
         done = self.reconciler.converge(goal, full_resync=full)
         self.background.update(spec, self.pods, done, full_resync=full)
         await self.clock.run_tasks()

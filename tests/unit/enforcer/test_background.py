@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from numapin_api.conditions.reasons import Reason
-from numapin_api.cpuset import CpuSet
+from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cfs_quota.updater import UNLIMITED_US
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
 from numapin_enforcer.cgroups.write import Write
@@ -28,6 +28,7 @@ from support.fakes.background_node import (
     CPU_3,
     ID,
     LIMIT,
+    MEMS,
     MOVE,
     NO_LIMIT,
     POD,
@@ -206,6 +207,28 @@ async def test_a_refused_move_of_memory_stalls_after_some_passes(node: Node) -> 
     await node.clock.until(lambda: node.background.memory.failures)
     assert node.reasons(0) == ([], [Reason.CGROUP_WRITE_FAILED])
     assert node.reasons(PASSES_TO_STALL) == ([Reason.CGROUP_WRITE_FAILED], [])
+
+
+async def test_what_a_container_had_is_known_until_the_runtime_cannot_bind_it_again(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An update that is under way may bind it after the kernel was told otherwise."""
+    forgotten: list[frozenset[str]] = []
+    monkeypatch.setattr(node.background.memory, "forget", forgotten.append)
+    bound = spec_of("3", mems="0")
+    await node.enforce(bound)
+    await node.clock.until(lambda: str(node.model.read_one(CONTAINER).mems) == "0")
+    await node.make_pass(bound)
+    assert node.runtime.updates[-1] == (ID, ContainerResources(CpuSet((3,)), MemSet((0,))))
+    node.runtime.failure = CriUnavailableError(Path("/run/x.sock"), "no answer")
+    await node.make_pass(CPU_3)
+    await node.clock.until(lambda: node.model.read_one(CONTAINER).effective_mems == MEMS)
+    await node.make_pass(CPU_3)
+    assert not forgotten[-1]
+    node.runtime.failure = None
+    await node.clock.advance(60)
+    await node.make_pass(CPU_3)
+    assert forgotten[-1] == {CONTAINER}
 
 
 async def test_no_memory_is_moved_after_a_stop(node: Node) -> None:

@@ -18,10 +18,16 @@ BOTH, ONE = MemSet([0, 1]), CpuSet([1])
 
 
 def resources(
-    found: str, *, exclusive: bool = True, mems: str = "", before: ContainerResources | None = None
+    found: str,
+    *,
+    exclusive: bool = True,
+    mems: str = "",
+    bound: str | None = None,
+    before: ContainerResources | None = None,
 ) -> ResourcesToSend | None:
-    """What must be sent for a container that should have CPU 1."""
+    """What must be sent for a container that should have CPU 1; it has `found` and `bound`."""
     cpus, nodes = CpuSet.parse(found), MemSet.parse(mems)
+    has = BOTH if bound is None else MemSet.parse(bound)
     container = ContainerAssignment(
         pod_uid="1",
         namespace="d",
@@ -32,13 +38,13 @@ def resources(
         exclusive=exclusive,
     )
     tree = tree_of(
-        Version.V1, ROOT, [Cgroup(path, cpus, BOTH, cpus, BOTH) for path in (ROOT, POD, A)]
+        Version.V1, ROOT, [Cgroup(path, cpus, has, cpus, has) for path in (ROOT, POD, A)]
     )
     wanted = Desired(ONE, nodes or BOTH, container, exclusive=exclusive)
     return resources_to_send({A: wanted}, tree, A, before)
 
 
-OLD = ContainerResources(CpuSet([3]))
+OLD, ON_NODE_1 = ContainerResources(CpuSet([3])), ContainerResources(ONE, MemSet([1]))
 
 
 def new(cpus: CpuSet, mems: MemSet = MemSet()) -> ResourcesToSend:
@@ -49,7 +55,9 @@ def new(cpus: CpuSet, mems: MemSet = MemSet()) -> ResourcesToSend:
     ("expected", "found"),
     [
         (new(ONE), resources("1")),
-        (new(ONE, MemSet([0])), resources("1", mems="0")),
+        (new(ONE), resources("1", mems="0")),
+        (new(ONE, MemSet([0])), resources("1", mems="0", bound="0")),
+        (new(ONE, MemSet([1])), resources("1", mems="0", before=ON_NODE_1)),
         (None, resources("0")),
         (ResourcesToSend(OLD, are_new=False), resources("0", before=OLD)),
         (None, resources("1", exclusive=False)),
@@ -61,7 +69,9 @@ def new(cpus: CpuSet, mems: MemSet = MemSet()) -> ResourcesToSend:
     ],
     ids=[
         "exclusive",
-        "exclusive with memory",
+        "memory that is not bound yet",
+        "memory that is bound",
+        "memory that is not moved yet",
         "exclusive, and the kernel does not have it yet",
         "sent before, and the kernel does not have it yet",
         "shared",
