@@ -89,8 +89,8 @@ class Agent:
         seconds = self._schedule.wait_seconds(self.clock.monotonic())
         if self.kubepods.tree is None:
             return min(seconds, SEARCH_SECONDS)
-        recheck_seconds = self.reporter.recheck_seconds
-        return seconds if recheck_seconds is None else min(seconds, recheck_seconds)
+        rechecks = (self.reporter.recheck_seconds, self.background.recheck_seconds)
+        return min((seconds, *(one for one in rechecks if one is not None)))
 
     def _supervised_pass(self) -> None:
         """One pass. After an unexpected error the next one starts from nothing, as a restart would.

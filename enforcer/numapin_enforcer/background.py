@@ -25,7 +25,7 @@ from numapin_enforcer.runtime.previous_updates import PreviousUpdates
 from numapin_enforcer.runtime.resources_to_send import resources_to_send
 from numapin_enforcer.runtime.unlisted import unlisted_obstacles
 from numapin_enforcer.runtime.updater import NO_CHANGE, QUOTA_LIFTED, RuntimeUpdater
-from numapin_enforcer.status.conditions import move_obstacles, moving, stale_in_runtime
+from numapin_enforcer.status.conditions import move_obstacles, moving, stale_in_runtime, unnamed
 from numapin_enforcer.status.content import RuntimeStatus
 from numapin_enforcer.status.reporter import BackgroundReport
 from numapin_enforcer.systemd.interface import SliceSets
@@ -127,6 +127,11 @@ class BackgroundUpdates:
         self.cfs_quota.pause()
 
     @property
+    def recheck_seconds(self) -> float | None:
+        """When to report again although no event comes; None if that is not needed."""
+        return self.names.patience_seconds
+
+    @property
     def names_complete(self) -> bool:
         """Whether the runtime has named every container whose name is needed."""
         return not self._unnamed
@@ -140,7 +145,11 @@ class BackgroundUpdates:
             stalled=tuple(self._stalled(failed_passes)),
             working=tuple(self._working(failed_passes)),
             note="; ".join(filter(None, (self.slices.note, self.outside.note))),
-            finishes_soon=self.slices.finishes_soon or self.memory.finishes_soon,
+            finishes_soon=(
+                self.slices.finishes_soon
+                or self.memory.finishes_soon
+                or self.names.patience_seconds is not None
+            ),
             outside=self.outside.found,
             running=self.outside.running,
             strays=self.outside.strays,
@@ -159,6 +168,7 @@ class BackgroundUpdates:
         yield from self.slices.obstacles()
         yield from self.runtime.obstacles()
         yield from stale_in_runtime(self._runtime_stale)
+        yield from unnamed(self.names.slow)
 
     def _update_quotas(
         self,

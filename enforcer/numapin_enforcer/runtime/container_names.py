@@ -28,6 +28,9 @@ MAX_PAUSE_SECONDS: Final = 5.0
 AGE_SHARE: Final = 20
 """An id that is not listed is asked for again after this fraction of its waiting time so far."""
 
+PATIENCE_SECONDS: Final = 1.0
+"""A runtime that takes longer for an answer is slow, and reported in the status."""
+
 LISTED_WITHIN_SECONDS: Final = 5.0
 """How long a container may run before the runtime lists it; CRI-O needs some 0.1 s."""
 
@@ -50,6 +53,8 @@ class ContainerNames:
         """Args: `wake` is set when a needed name, the version or the problem changes."""
         self._runtime, self._wake, self._clock = runtime, wake, clock or SystemClock()
         self._wanted: set[str] = set()
+        self._unanswered: dict[str, float] = {}
+        """The wanted ids that the runtime has not answered about, and since when."""
         self._unlisted: dict[str, float] = {}
         """The wanted ids that the runtime did not list, and since when."""
         self.known: dict[str, str] = {}
@@ -64,11 +69,28 @@ class ContainerNames:
 
     def need(self, ids: Iterable[str]) -> frozenset[str]:
         """Ask for the names of these containers; returns those that are not known yet."""
-        self._wanted = set(ids) - self.known.keys()
+        self._wanted, now = set(ids) - self.known.keys(), self._clock.monotonic()
+        self._unanswered = {
+            id_: self._unanswered.get(id_, now) for id_ in self._wanted - self._unlisted.keys()
+        }
         self._unlisted = {id_: at for id_, at in self._unlisted.items() if id_ in self._wanted}
-        if self._wanted - self._unlisted.keys():
+        if self._unanswered:
             self._resolver.request()
         return frozenset(self._wanted)
+
+    @property
+    def patience_seconds(self) -> float | None:
+        """How long the status can wait for the runtime's answer; None if it must not wait."""
+        if self.problem is not None or not self._unanswered:
+            return None
+        left = min(self._unanswered.values()) + PATIENCE_SECONDS - self._clock.monotonic()
+        return left if left > 0 else None
+
+    @property
+    def slow(self) -> frozenset[str]:
+        """The needed containers that the runtime takes long to answer about."""
+        is_slow = self.problem is None and self.patience_seconds is None
+        return frozenset(self._unanswered) if is_slow else frozenset()
 
     @property
     def unlisted(self) -> frozenset[str]:
@@ -100,6 +122,7 @@ class ContainerNames:
         self.known = self.known | names
         if not self._wanted.isdisjoint(names):
             self._wanted -= names.keys()
+            self._answered(names)
             self._wake.set()
 
     def forget_except(self, ids: Collection[str]) -> None:
@@ -172,11 +195,18 @@ class ContainerNames:
         now = self._clock.monotonic()
         self._unlisted = {id_: self._unlisted.get(id_, now) for id_ in ids - found.keys()}
         self._wanted -= found.keys()
+        self._answered(ids)
         if ids:
             self._note(None)
         if not ids.isdisjoint(found):
             self.known = self.known | found
             self._wake.set()
+
+    def _answered(self, ids: Iterable[str]) -> None:
+        """The runtime has answered about these; wake the loop if its status waits for that."""
+        for id_ in ids:
+            if self._unanswered.pop(id_, None) is not None and not self._unanswered:
+                self._wake.set()
 
     def _pause_seconds(self) -> float | None:
         """How long until an unlisted container may be listed; None if there is none."""

@@ -127,6 +127,15 @@ def stale_in_runtime(cgroups: Collection[str]) -> list[Obstacle]:
     return [Obstacle(Reason.APPLYING, f"the runtime is being updated with the CPUs of {count}")]
 
 
+def unnamed(ids: Collection[str]) -> list[Obstacle]:
+    """Containers of pods of the spec that may be exclusive ones, and that have no name yet."""
+    if not ids:
+        return []
+    count = plural(len(ids), "container")
+    message = f"the container runtime is slow to name {count}, which share CPUs until it does"
+    return [Obstacle(Reason.APPLYING, message)]
+
+
 def unread_note(unread: Sequence[Unread], spec: AssignedSpec | None) -> str:
     """Which pods have cgroups that are not read; empty if all are. No container loses by it."""
     if not unread:

@@ -87,6 +87,7 @@ class Background:
     """Names the one container; remembers the specs that it was updated for."""
 
     def __init__(self) -> None:
+        self.recheck_seconds: float | None = None
         self.names = SimpleNamespace(known={"a" * 64: "c"})
         self.memory = SimpleNamespace(gate=MoveGate(), found_mems={})
         self.names_complete = True

@@ -113,6 +113,32 @@ async def test_the_report_is_delayed_while_systemd_answers(node: Node) -> None:
     assert not node.background.report(0).finishes_soon
 
 
+async def test_the_report_waits_a_second_for_the_names_of_containers(node: Node) -> None:
+    """Until it has a name, an exclusive container shares CPUs, and the kernel shows no lack."""
+    node.runtime.may_list.clear()
+    await node.make_pass(CPU_3)
+    assert node.background.report(0).finishes_soon
+    rechecks = [node.background.recheck_seconds]
+    assert node.reasons() == ([], [])
+    node.clock.stand_still(1)
+    assert not node.background.report(0).finishes_soon
+    assert [*rechecks, node.background.recheck_seconds] == [1.0, None]
+    (obstacle,) = node.background.report(0).working
+    assert obstacle.reason == Reason.APPLYING
+    assert "slow to name 1 container, which share CPUs until it does" in obstacle.message
+    node.runtime.may_list.set()
+    await node.clock.run_tasks()
+    await node.make_pass(CPU_3)
+    assert node.reasons() == ([], [])
+    assert not node.background.report(0).finishes_soon
+
+
+async def test_the_report_does_not_wait_for_a_container_that_is_not_listed(node: Node) -> None:
+    node.runtime.known.clear()
+    await node.make_pass(CPU_3)
+    assert not node.background.report(0).finishes_soon
+
+
 async def test_nothing_is_sent_after_a_pause(node: Node) -> None:
     node.runtime.failure = CriUnavailableError(Path("/run/x.sock"), "no answer")
     node.background.names.known = {ID: "c"}
