@@ -203,10 +203,8 @@ class ContainerNames:
             self._wake.set()
 
     def _answered(self, ids: Iterable[str]) -> None:
-        """The runtime has answered about these; wake the loop if its status waits for that."""
         for id_ in ids:
-            if self._unanswered.pop(id_, None) is not None and not self._unanswered:
-                self._wake.set()
+            self._unanswered.pop(id_, None)
 
     def _pause_seconds(self) -> float | None:
         """How long until an unlisted container may be listed; None if there is none."""
