@@ -31,6 +31,7 @@ from numapin_enforcer.hardware.discovery import DiscoveryError
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.boot_id import read_boot_id
 from numapin_enforcer.node.heartbeat import Heartbeat
+from numapin_enforcer.node.kubelet_checkpoint import KubeletPins
 from numapin_enforcer.node.lock import NodeLock
 from numapin_enforcer.node.lock_keeper import LockLostError, keep_alive, wait_for_lock
 from numapin_enforcer.node.realtime import raise_priority, thread_pool
@@ -175,7 +176,7 @@ def _build_agent(
         background=_build_background(settings, acceptance, runtime, wake),
         reporter=reporter,
         wake=wake,
-        kubelet_state_dir=settings.kubelet_state_dir,
+        kubelet=KubeletPins(settings.kubelet_state_dir),
         resync_seconds=settings.resync_seconds,
     )
 

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from numapin_api.conditions.reasons import Obstacle, internal_error
@@ -16,12 +15,7 @@ from numapin_enforcer.background import BackgroundUpdates
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
 from numapin_enforcer.hardware.hotplug import Machine
-from numapin_enforcer.node.kubelet_checkpoint import (
-    checkpoint_replaced,
-    pinned_containers,
-    static_policy_conflict,
-)
-from numapin_enforcer.node.kubelet_state import KubeletContainer
+from numapin_enforcer.node.kubelet_checkpoint import KubeletPins
 from numapin_enforcer.reconciler import AssignmentGoal, Converged, ReleaseGoal
 from numapin_enforcer.schedule import Schedule
 from numapin_enforcer.status.reporter import Kernel, PassResult, StatusReporter
@@ -48,7 +42,7 @@ class Agent:
     background: BackgroundUpdates
     reporter: StatusReporter
     wake: asyncio.Event
-    kubelet_state_dir: Path
+    kubelet: KubeletPins
     resync_seconds: float
     clock: Clock = field(default_factory=SystemClock)
 
@@ -58,10 +52,6 @@ class Agent:
         self._pods = WatchedPods(
             self.kubepods, gate, lambda: names.known, self.wake, self._schedule, self.clock
         )
-        self._conflict = ""
-        """Why the kubelet's own CPU manager must be left alone; empty if it does not pin."""
-        self._pinned: tuple[KubeletContainer, ...] | None = None
-        """What it has pinned; None while it does not."""
         self._holding = self.acceptance.enforces
         """Whether cpusets of ours may be in force, which must be released with the assignment."""
 
@@ -87,10 +77,9 @@ class Agent:
 
     def _wait_seconds(self) -> float:
         seconds = self._schedule.wait_seconds(self.clock.monotonic())
-        if self.kubepods.tree is None:
-            return min(seconds, SEARCH_SECONDS)
-        rechecks = (self.reporter.recheck_seconds, self.background.recheck_seconds)
-        return min((seconds, *(one for one in rechecks if one is not None)))
+        searching = SEARCH_SECONDS if self.kubepods.tree is None else None
+        others = (searching, self.reporter.recheck_seconds, self.background.recheck_seconds)
+        return min((seconds, *(one for one in others if one is not None)))
 
     def _supervised_pass(self) -> None:
         """One pass. After an unexpected error the next one starts from nothing, as a restart would.
@@ -121,8 +110,9 @@ class Agent:
         else:
             self._schedule.note_pass(began_seconds, resynced=full, complete=done.settled)
         failed_passes, resynced = self._schedule.failed_passes, full and unreadable is None
+        pinned, failures = self.kubelet.containers or (), done.failures
         result = PassResult(
-            self._conflict, unreadable, done.failures, failed_passes, resynced, self._pinned or ()
+            self.kubelet.conflict, unreadable, failures, failed_passes, resynced, pinned
         )
         background = self.background.report(failed_passes)
         self.reporter.report(result, Kernel(done.tree, done.desired), background)
@@ -130,12 +120,9 @@ class Agent:
     def _observe_node(self, *, full_resync: bool) -> None:
         if self.machine.rescan(pages=full_resync):
             LOG.info("the hardware changed", extra={"online": self.machine.topology.online})
-        if full_resync or self._conflict:
-            folder = self.kubelet_state_dir
-            self._conflict = static_policy_conflict(folder)
-            self._pinned = pinned_containers(folder)
+        self.kubelet.observe(full_resync=full_resync)
         if full_resync:
-            self.reporter.health.outdated = checkpoint_replaced(self.kubelet_state_dir)
+            self.reporter.health.outdated = self.kubelet.outdated()
             if self.kubepods.moved():
                 self._pods.close()
                 self.reporter.driver_changed()
@@ -154,17 +141,18 @@ class Agent:
 
     def _enforce(self, pods: PodTree, *, full_resync: bool) -> Converged:
         accepted = self.acceptance.accepted
-        if accepted is not None and self.acceptance.enforces and not self._conflict:
+        if accepted is not None and self.acceptance.enforces and not self.kubelet.conflict:
             self._holding = True
             self.local_copy.want(accepted)
         reconciler, goal = self._pods.reconciler(pods), self._goal()
         if goal is None:
-            untouched = accepted is None or (bool(self._conflict) and self.acceptance.enforces)
+            pinned = bool(self.kubelet.conflict) and self.acceptance.enforces
+            untouched = accepted is None or pinned
             self.background.rest(pods, untouched=untouched, full_resync=full_resync)
             return reconciler.observe(full_resync=full_resync)
         done = reconciler.converge(goal, full_resync=full_resync)
         spec = accepted.spec if accepted and isinstance(goal, AssignmentGoal) else None
-        if self._conflict:
+        if self.kubelet.conflict:
             self.background.rest(pods, untouched=False, full_resync=full_resync)
         else:
             self.background.update(spec, pods, done, full_resync=full_resync)
@@ -172,7 +160,7 @@ class Agent:
             self.reporter.drifted(drift)
         if done.tree is None:
             self._pods.close()
-        elif accepted and spec is None and self._is_released(done):
+        elif accepted and spec is None and done.finished and self.background.names_complete:
             self._holding = False
             self.background.clear_slices(done.tree, pods.naming)
             self.local_copy.want(accepted)
@@ -180,15 +168,11 @@ class Agent:
             LOG.warning("a cgroup write was refused", extra={"error": failure.error})
         return done
 
-    def _is_released(self, done: Converged) -> bool:
-        """Whether nothing is left to give back, neither CPUs nor NUMA nodes."""
-        return done.settled and not done.moves and self.background.names_complete
-
     def _goal(self) -> AssignmentGoal | ReleaseGoal | None:
         """What to bring the cgroups to; None to leave them alone."""
         accepted, topology = self.acceptance.accepted, self.machine.topology
-        enforces, pins = self.acceptance.enforces, self._pinned is not None
-        if accepted is None or (self._conflict and (enforces or not pins)):
+        enforces, pins = self.acceptance.enforces, self.kubelet.containers is not None
+        if accepted is None or (self.kubelet.conflict and (enforces or not pins)):
             return None
         found = self.background.memory.found_mems
         if enforces:

@@ -110,6 +110,11 @@ class Converged:
         """Whether nothing must be tried again; `moves` may be left."""
         return self.complete and not self.failures
 
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to do, neither for CPUs nor for NUMA nodes."""
+        return self.settled and not self.moves
+
 
 class Reconciler:
     """Brings the cgroups of one pod tree to a goal, pass by pass. A pass never waits."""

@@ -81,6 +81,32 @@ def pinned_containers(kubelet_state_dir: Path) -> tuple[KubeletContainer, ...] |
     return ()
 
 
+class KubeletPins:
+    """What the kubelet's managers pin, by the checkpoints as they were read last.
+
+    Attributes:
+        conflict: why the cgroups must be left alone; empty if nothing is pinned.
+        containers: what the CPU manager has pinned; None if it does not pin.
+    """
+
+    def __init__(self, state_dir: Path) -> None:
+        """Know nothing yet. Args: `state_dir` is the kubelet's folder."""
+        self._state_dir = state_dir
+        self.conflict = ""
+        self.containers: tuple[KubeletContainer, ...] | None = None
+
+    def observe(self, *, full_resync: bool) -> None:
+        """Read the checkpoints; without `full_resync` only to see whether a conflict has ended."""
+        if not (full_resync or self.conflict):
+            return
+        self.conflict = static_policy_conflict(self._state_dir)
+        self.containers = pinned_containers(self._state_dir)
+
+    def outdated(self) -> str:
+        """See `checkpoint_replaced`."""
+        return checkpoint_replaced(self._state_dir)
+
+
 def checkpoint_replaced(kubelet_state_dir: Path) -> str:
     """Why only a restart shows the kubelet's newest checkpoints; empty if none is needed.
 

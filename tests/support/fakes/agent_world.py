@@ -14,6 +14,7 @@ from numapin_enforcer.cgroups.memory.writes_during_moves import MoveGate
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.tree_cache import TreeCache
+from numapin_enforcer.node.kubelet_checkpoint import KubeletPins
 from support.fakes.manual_clock import ManualClock
 from support.fakes.watched_kernel import ModelWatch, WatchedModel
 
@@ -117,6 +118,7 @@ class World:
         self.kubepods = KubepodsFinder(self.model, self.events)
         self.assignments = SimpleNamespace(body=BODY, gone=False)
         self.saved: list[Any] = []
+        self.kubelet_state_dir = folder
         self.results: list[Any] = []
         self.failures: list[Any] = []
         self.driver_changes: list[bool] = []
@@ -140,7 +142,7 @@ class World:
             cast("Any", self.background),
             cast("Any", reporter),
             self.wake,
-            folder,
+            KubeletPins(folder),
             10.0,
             self.clock,
         )

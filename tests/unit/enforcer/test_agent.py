@@ -140,7 +140,7 @@ STATIC = '{"policyName": "static", "defaultCpuSet": "0-3", "entries": {"a": {"c"
 
 
 async def test_a_static_kubelet_is_left_alone(world: World) -> None:
-    state = world.agent.kubelet_state_dir / "cpu_manager_state"
+    state = world.kubelet_state_dir / "cpu_manager_state"
     state.write_text(STATIC % 1)
     updates = len(world.background.specs)
     await world.clock.advance(10)
@@ -159,7 +159,7 @@ async def test_a_kubelet_that_pins_again_gets_pods_back_and_keeps_its_containers
     await world.clock.run_tasks()
     sets = {path: str(one.cpus) for path, one in world.model.read().cgroups.items()}
     assert (sets["kubepods/burstable"], sets[CONTAINER]) == ("0-2", "3")
-    (world.agent.kubelet_state_dir / "cpu_manager_state").write_text(STATIC % 3)
+    (world.kubelet_state_dir / "cpu_manager_state").write_text(STATIC % 3)
     await world.clock.advance(10)
     assert str(world.model.read().cgroups["kubepods/burstable"].cpus) == "0-2", "still assigned"
     none = {"metadata": {**BODY["metadata"], "generation": 2}, "spec": {"mode": "None"}}
@@ -176,7 +176,7 @@ async def test_a_kubelet_that_pins_again_gets_pods_back_and_keeps_its_containers
 
 
 async def test_what_a_static_kubelet_pins_is_reported_until_it_pins_no_more(world: World) -> None:
-    state = world.agent.kubelet_state_dir / "cpu_manager_state"
+    state = world.kubelet_state_dir / "cpu_manager_state"
     state.write_text(STATIC % 1)
     await world.clock.advance(10)
     for text, pinned in ((STATIC % 2, ["2"]), ('{"policyName": "none"}', [])):
