@@ -7,6 +7,7 @@ from typing import Final
 from numapin_api.conditions.reasons import Reason
 from numapin_api.nodeassignment import Refusal
 from numapin_operator.nodes.eviction_history import Cause
+from numapin_operator.nodes.returning import kubelet_pins
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.origin import CRITICAL_PRIORITY
 from numapin_operator.observe.records import PolicyView
@@ -37,10 +38,10 @@ def candidates(state: ClusterState, node: str) -> Iterator[Candidate]:
     """The pods of a node that must be evicted, by all that is known now.
 
     The newest spec refuses it, the governing policy selects it and says `Evict`, it exists, it has
-    not ended, and nothing protects it.
+    not ended, and nothing protects it. While the kubelet pins containers, no spec is in force.
     """
     assignment = state.assignments.get(node)
-    if assignment is None or not assignment.spec.refused:
+    if assignment is None or not assignment.spec.refused or kubelet_pins(assignment):
         return
     governing = next(iter(state.policies_of(node)), None)
     if governing is None or not evicts(governing):

@@ -43,17 +43,21 @@ def before_plan(
 
 
 def is_released(assignment: AssignmentView) -> bool:
-    """Whether the enforcer reports that nothing of this generation is left to be given back.
-
-    A kubelet that pins containers itself has its own sets; the enforcer says `KubeletStaticPolicy`.
-    """
+    """Whether the enforcer reports that nothing of this generation is left to be given back."""
     conditions = assignment.status.conditions
     if assignment.status.observed_generation != assignment.generation:
         return False
     ready = find(conditions, ConditionType.READY)
-    stalled = find(conditions, ConditionType.STALLED)
-    pins = stalled is not None and stalled.reason == Reason.KUBELET_STATIC_POLICY
-    return pins or (ready is not None and ready.status == "True")
+    return kubelet_pins(assignment) or (ready is not None and ready.status == "True")
+
+
+def kubelet_pins(assignment: AssignmentView) -> bool:
+    """Whether the enforcer reports that the kubelet pins containers: nothing of ours is in force.
+
+    Containers have the kubelet's sets then.
+    """
+    stalled = find(assignment.status.conditions, ConditionType.STALLED)
+    return stalled is not None and stalled.reason == Reason.KUBELET_STATIC_POLICY
 
 
 def _known_mems(assignment: AssignmentView, *, binds_memory: bool) -> MemSet:

@@ -31,8 +31,11 @@ def placed(pod: str) -> dict[str, Any]:
     return at | {"podUID": f"uid-{pod}", "exclusive": True}
 
 
-def assignment(*refused: dict[str, str], containers: Any = ()) -> AssignmentView:
-    return assignment_view(PLANNED | {"refused": list(refused), "containers": list(containers)})
+def assignment(
+    *refused: dict[str, str], containers: Any = (), conditions: Any = ()
+) -> AssignmentView:
+    spec = PLANNED | {"refused": list(refused), "containers": list(containers)}
+    return assignment_view(spec, {"conditions": list(conditions)})
 
 
 class EvictionWorld:
@@ -59,10 +62,10 @@ class EvictionWorld:
             self.state.put_pod(Key(name, namespace), view)
         self.plan(*(refusal(pod.name, pod.namespace) for pod in self.state.pods_on("node-1")))
 
-    def plan(self, *refused: dict[str, str], containers: Any = ()) -> None:
+    def plan(self, *refused: dict[str, str], **others: Any) -> None:
         """Write a spec, and offer what it refuses, as the controller does."""
         self.state.assignments = VersionedCache()
-        self.state.assignments.put(assignment(*refused, containers=containers))
+        self.state.assignments.put(assignment(*refused, **others))
         self.evictor.offer("node-1")
 
     def left(self) -> list[str]:

@@ -8,7 +8,7 @@ from numapin_client.resources import Key
 from numapin_operator.nodes.eviction import PAUSE_SECONDS
 from support.fakes.eviction_world import EVICT, EvictionWorld, placed, refusal
 from support.real.waiting import running
-from support.values.operator import pod_view, policy_body
+from support.values.operator import condition, pod_view, policy_body
 
 HOUR = 3600.0
 
@@ -52,6 +52,11 @@ def pod_ending(world: EvictionWorld) -> None:
     world.state.drop_pod(Key("b", "default"), body.node)
 
 
+def kubelet_pins(world: EvictionWorld) -> None:
+    stalled = [condition("Stalled", reason="KubeletStaticPolicy")]
+    world.plan(refusal("b"), conditions=stalled)
+
+
 def node_gone(world: EvictionWorld) -> None:
     world.state.drop_node("node-1")
 
@@ -65,6 +70,7 @@ CHANGES = (
     another_policy_governs,
     pod_placed,
     pod_ending,
+    kubelet_pins,
     node_gone,
 )
 
