@@ -30,6 +30,7 @@ COMPONENTS = {
     "containerd": RUNTIME,
     "helm": (HELM.name,),
     "cluster": CLUSTER,
+    "static_lab": CLUSTER,
     "vm_lab": CLUSTER,
 }
 

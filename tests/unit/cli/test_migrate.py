@@ -247,6 +247,18 @@ def test_a_node_assignment_must_say_the_same_already(
     assert of_cluster(folder, "--check", "--node", "node-1") == 0
 
 
+def test_a_node_on_which_numapin_is_not_installed_yet(
+    folder: Path, dumped: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dumped.cluster.assignments.clear()
+    (folder / "now.json").write_text(dumped.dump())
+    assert of_cluster(folder, "--check", "--node", "node-1") == 2
+    assert "the hardware of node node-1 is not known" in capsys.readouterr().err
+    machine = ("--machine", str(folder / "machine.json"))
+    assert of_cluster(folder, "--check", "--node", "node-1", *machine) == 0
+    assert "default/b main  2-3  keeps them\n" in capsys.readouterr().out
+
+
 def test_a_node_that_is_stalled_by_the_kubelet_alone(folder: Path, dumped: World) -> None:
     body = dumped.cluster.assignments["node-1"]
     body["status"]["conditions"] = [condition("Stalled", reason="KubeletStaticPolicy")]
