@@ -167,7 +167,7 @@ def summary(run: Run, checks: Checks, stop: int) -> dict[str, Any]:
     }
 
 
-async def perform(plane: LargePlane, record: Record, options: Any) -> dict[str, Any]:
+async def perform(plane: LargePlane, record: Record, options: argparse.Namespace) -> dict[str, Any]:
     """Prepare, let all authors work for the time, end."""
     account = ServiceAccount(names.NAMESPACE, names.OPERATOR_SERVICE_ACCOUNT)
     login = log_in(plane, account, record.folder / "login")
@@ -182,8 +182,8 @@ async def perform(plane: LargePlane, record: Record, options: Any) -> dict[str, 
         bounds = Bounds(options.placed, options.step, options.told)
         checks = Checks(stage, lambda: run.operator, bounds, record.violation)
         honest = (*cast.control, *cast.tenant)
-        options = ("--end-containers", "--only", *honest)
-        with played(plane.kubeconfig, record.folder / "notes", captured(), *options):
+        arguments = ("--end-containers", "--only", *honest)
+        with played(plane.kubeconfig, record.folder / "notes", captured(), *arguments):
             try:
                 if not await stage.until_planned(control, PREPARE_SECONDS):
                     raise LabError("the control nodes were not planned in time")
