@@ -29,7 +29,7 @@ def audit(world: RealWorld) -> Audit:
 async def do_everything(world: RealWorld, operator: OperatorProcess, audit: Audit) -> None:
     """Create, replace and delete assignments, write statuses and Events, evict, read again."""
     evict = {"reserved": {"count": 2}, "onUnsatisfiable": "Evict"}
-    await world.put_policy(evict, "policy")
+    policy = await world.put_policy(evict, "policy")
     node, other = (await world.add_node("node")).name, (await world.add_node("other")).name
     for name in (node, other):
         await until(lambda name=name: world.spec(name), operator.log)  # type: ignore[misc]
@@ -55,6 +55,7 @@ async def do_everything(world: RealWorld, operator: OperatorProcess, audit: Audi
         return await world.assignment(other) == {}
 
     await until(gone, operator.log)
+    await until(lambda: world.policy_status(policy), operator.log)
 
 
 async def delete_while_away(world: RealWorld, operator: OperatorProcess) -> None:
