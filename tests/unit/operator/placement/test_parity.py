@@ -248,3 +248,32 @@ def test_a_numa_node_without_huge_pages_of_a_size_has_none_to_bind() -> None:
     )
     spec = plan_node(two_nodes, static, None, [view], NO_UIDS).spec
     assert [(str(e.cpus), str(e.mems)) for e in spec.containers] == [("4", "1")]
+
+
+@pytest.mark.parametrize(
+    ("memory", "bound_to"), [("Static", "0-1"), ("SingleNUMA", "")], ids=["Static", "SingleNUMA"]
+)
+def test_huge_pages_of_an_init_container_alone_are_not_counted_in_pod_scope(
+    memory: str, bound_to: str
+) -> None:
+    """As the kubelet; numapin's own memory policy keeps the container in one NUMA node."""
+    rows = tuple(Cpu(cpu, cpu, 0, -1, cpu // 4) for cpu in range(8))
+    two_nodes = Topology(rows, tuple(NumaNode(n, 4 * GIB, {"2Mi": 16}) for n in (0, 1)))
+    aligned = policy(
+        memory={"policy": memory}, topology={"policy": "SingleNUMANode", "scope": "Pod"}
+    )
+    init = {"name": "i0", "resources": resources("1", **{"hugepages-2Mi": "48Mi"})}
+    view = parse_pod(
+        {
+            "metadata": {"name": "a", "uid": "a"},
+            "spec": {
+                "initContainers": [init],
+                "containers": [{"name": "c0", "resources": resources("1")}],
+            },
+        }
+    )
+    spec = plan_node(two_nodes, aligned, None, [view], NO_UIDS).spec
+    assert [str(e.mems) for e in spec.containers if e.container == "i0"] == (
+        [bound_to] if bound_to else []
+    )
+    assert bool(spec.refused) is not bool(bound_to)
