@@ -13,6 +13,7 @@ from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.naming import CgroupNaming
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.cgroups.tree_cache import CgroupFiles, TreeCache
+from numapin_enforcer.cgroups.watch.inotify import Changes
 from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.plan.containment import Desired, FoundMems
 from numapin_enforcer.plan.desired import in_containers, release
@@ -177,20 +178,41 @@ class Reconciler:
         self._forget()
         return Converged(self._snapshot.observe(full_resync=full_resync))
 
-    def fence_new(self, paths: Iterable[str], names: Mapping[str, str]) -> None:
+    def fence_new(self, changes: Changes, names: Mapping[str, str]) -> bool:
         """Take exclusive CPUs of others from new cgroups at once; the next pass plans for them.
 
-        A write that fails is left to that pass.
+        On v1 a runtime gives its new cgroup the parent's CPUs, perhaps after it was fenced: then it
+        is fenced again. A write that fails is left to that pass.
 
         Args:
-            paths: the cgroups that events have named as created, parents first.
+            changes: what happened since the last pass.
             names: container id to name, as the runtime lists them.
+
+        Returns:
+            Whether only new cgroups were fenced, so that the pass may wait until runtimes are done.
         """
-        if self._new_cgroups is None:
-            return
-        for write in self._new_cgroups.writes(paths, names):
-            with suppress(CgroupError):
-                self._files.write(write)
+        fence = self._new_cgroups
+        if fence is None:
+            return False
+        again = [fence.written[path] for path in changes.written if path in fence.written]
+        writes = [write for write in again if self._has_come_back(write)]
+        writes += fence.writes(changes.appeared, names)
+        made = [self._is_made(write) for write in writes]
+        if not changes.appeared or changes.vanished or changes.overflowed or not all(made):
+            return False
+        return fence.written.keys() >= {*changes.appeared, *changes.written}
+
+    def _has_come_back(self, write: Write) -> bool:
+        with suppress(CgroupError):
+            found = self._files.read_effective_cpus(write.path)
+            return isinstance(write.leaves, CpuSet) and not found.isdisjoint(write.leaves)
+        return False
+
+    def _is_made(self, write: Write) -> bool:
+        with suppress(CgroupError):
+            self._files.write(write)
+            return True
+        return False
 
     @property
     def _exclusive_cpus(self) -> CpuSet:

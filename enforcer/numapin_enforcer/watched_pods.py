@@ -16,6 +16,12 @@ from numapin_enforcer.schedule import Schedule
 
 LOG: Final = logging.getLogger(__name__)
 
+SETTLE_SECONDS: Final = 0.002
+"""How long a pass waits for the runtime that sets up a new cgroup, which has been fenced already.
+
+A pass takes longer than a fence. What comes during a pass is only fenced after it.
+"""
+
 
 @dataclass(eq=False)
 class WatchedPods:
@@ -39,6 +45,8 @@ class WatchedPods:
     _events: EventReader | None = field(default=None, init=False)
     """Set while there is a tree to watch."""
     _reconciler: Reconciler | None = field(default=None, init=False)
+    _settling: asyncio.TimerHandle | None = field(default=None, init=False)
+    """Set while only new cgroups, all of them fenced, call for a pass."""
 
     def open(self) -> PodTree | None:
         """The tree; None while there is none."""
@@ -67,6 +75,9 @@ class WatchedPods:
 
     def pause(self) -> None:
         """Leave events to the kernel."""
+        if self._settling is not None:
+            self._settling.cancel()
+            self._settling = None
         if self._events is not None:
             self._events.pause()
 
@@ -78,17 +89,31 @@ class WatchedPods:
         return self._reconciler
 
     def _note_events(self, spent_seconds: float) -> None:
-        """Wake the loop; keep new cgroups off exclusive CPUs until it has planned for them.
+        """Keep new cgroups off exclusive CPUs, and let the loop plan for them at once or soon.
 
         Args:
             spent_seconds: the CPU time of the read. It makes the rest after the next pass longer.
         """
-        self.wake.set()
         began_seconds = time.thread_time()
-        if self._reconciler is not None and self.kubepods.tree is not None:
-            self._reconciler.fence_new(self.kubepods.tree.watch.appeared, self.names())
+        if self._fence_new():
+            self._settle()
+        else:
+            self.wake.set()
         spent_seconds += time.thread_time() - began_seconds
         self.schedule.rest_seconds(spent_seconds, self.clock.monotonic())
+
+    def _fence_new(self) -> bool:
+        """Whether nothing but new cgroups, all of them fenced now, calls for a pass."""
+        if self._reconciler is None or self.kubepods.tree is None:
+            return False
+        return self._reconciler.fence_new(self.kubepods.tree.watch.collected, self.names())
+
+    def _settle(self) -> None:
+        """Plan `SETTLE_SECONDS` after the first of these events; fence what comes meanwhile."""
+        if self._settling is None:
+            loop = asyncio.get_running_loop()
+            self._settling = loop.call_later(SETTLE_SECONDS, self.wake.set)
+        self.listen()
 
     def _rest_after_vain_read(self, spent_seconds: float) -> float:
         return self.schedule.vain_read_seconds(spent_seconds, self.clock.monotonic())

@@ -25,6 +25,8 @@ class NewCgroupFence:
     def __init__(self, rules: Rules, naming: CgroupNaming, tree: Tree) -> None:
         """Args: `rules` are in force in every cgroup of `tree`, which was read back."""
         self._rules, self._naming, self._tree = rules, naming, tree
+        self.written: dict[str, Write] = {}
+        """The write to each new cgroup that needed one."""
 
     def writes(self, paths: Iterable[str], names: Mapping[str, str]) -> Iterator[Write]:
         """What to write to new cgroups.
@@ -39,7 +41,9 @@ class NewCgroupFence:
                 continue
             cpus = self._first_cpus(path, above, names)
             if cpus is not None:
-                yield Write(path, cpus, Step.NARROW, leaves=above.effective_cpus - cpus)
+                leaves = above.effective_cpus - cpus
+                self.written[path] = Write(path, cpus, Step.NARROW, leaves=leaves)
+                yield self.written[path]
             self._add(path, above, above.effective_cpus if cpus is None else cpus)
 
     def _first_cpus(self, path: str, above: Cgroup, names: Mapping[str, str]) -> CpuSet | None:

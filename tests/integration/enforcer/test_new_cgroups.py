@@ -44,8 +44,12 @@ def test_a_new_pod_leaves_exclusive_cpus_at_its_event() -> None:
         assert reconciler.converge(goal, full_resync=True).complete
         new = make(real, f"{real.root}/podnew")
         assert watch.collect()
-        assert watch.appeared == (f"{real.root}/podnew",)
-        reconciler.fence_new(watch.appeared, {})
+        assert watch.collected.appeared == (f"{real.root}/podnew",)
+        assert reconciler.fence_new(watch.collected, {})
+        assert (new / "cpuset.cpus").read_text().strip() == str(first)
+        (new / "cpuset.cpus").write_text(str(topology.online))
+        assert watch.collect()
+        assert reconciler.fence_new(watch.collected, {})
         assert (new / "cpuset.cpus").read_text().strip() == str(first)
         done = reconciler.converge(goal, full_resync=False)
         assert done.complete

@@ -14,6 +14,7 @@ from numapin_enforcer.cgroups.memory.writes_during_moves import MoveGate
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.tree_cache import TreeCache
+from numapin_enforcer.cgroups.watch.inotify import Changes
 from numapin_enforcer.node.kubelet_checkpoint import KubeletPins
 from support.fakes.manual_clock import ManualClock
 from support.fakes.watched_kernel import ModelWatch, WatchedModel
@@ -46,7 +47,7 @@ class Events:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor, self.reads, self.matter = descriptor, 0, True
-        self.appeared: tuple[str, ...] = ()
+        self.collected = Changes()
         self.was_empty = False
 
     def fileno(self) -> int:

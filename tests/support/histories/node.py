@@ -133,8 +133,14 @@ class Node:
                 self.laws.accept(assign.spec())
         elif isinstance(action, FenceNew):
             self.laws.begin(self.cgroups, self._named(), keep_unseen=True)
-            new = sorted(self.kernel.appeared)
-            self.reconciler.fence_new(new, self.names)
+            kernel = self.kernel
+            changes = Changes(
+                tuple(sorted(kernel.appeared)),
+                tuple(kernel.vanished),
+                tuple(kernel.written),
+                kernel.overflowed,
+            )
+            self.reconciler.fence_new(changes, self.names)
         else:
             self.laws.begin(self.cgroups, self._named(), partial=not action.full_resync)
             if self._is_new and self._saved is not None and self._saved != assign:

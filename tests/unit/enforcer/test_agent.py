@@ -15,8 +15,10 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.agent import RETRY_SECONDS, SEARCH_SECONDS
 from numapin_enforcer.assignment.acceptance import ACCEPTED
 from numapin_enforcer.cgroups.errors import CgroupError
+from numapin_enforcer.cgroups.watch.inotify import Changes
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.schedule import CPU_SHARE
+from numapin_enforcer.watched_pods import SETTLE_SECONDS
 from support.fakes.agent_world import BODY, CONTAINER, POD, World
 
 
@@ -243,11 +245,32 @@ async def test_a_new_pod_is_kept_off_exclusive_cpus_before_the_loop_plans_for_it
     passes = len(world.results)
     monkeypatch.setattr(world.agent, "_supervised_pass", lambda: None)
     world.model.make("kubepods/podnew")
-    world.events.appeared = ("kubepods/podnew",)
+    world.events.collected = Changes(("kubepods/podnew",))
     world.events.begin()
     await world.clock.run_tasks()
     assert len(world.results) == passes
     assert str(world.model.read().cgroups["kubepods/podnew"].effective_cpus) == "0-2"
+
+
+async def test_a_pass_waits_a_little_for_the_runtime_of_a_fenced_pod(world: World) -> None:
+    """Not for long: what comes meanwhile does not put it off again."""
+    world.wake.set()
+    await world.clock.run_tasks()
+    passes, new = len(world.results), "kubepods/podnew"
+    world.model.make(new)
+    world.events.collected = Changes((new,))
+    world.events.begin()
+    began_seconds = time.monotonic()
+    await world.clock.run_tasks()
+    assert len(world.results) == passes
+    world.model.write(Write(new, CpuSet(range(4)), Step.PREPARE))
+    world.events.collected = Changes((new,), written=(new,))
+    await world.wake.wait()
+    assert time.monotonic() - began_seconds >= SETTLE_SECONDS
+    assert str(world.model.read().cgroups[new].effective_cpus) == "0-2"
+    world.events.collected = Changes()
+    await world.clock.run_tasks()
+    assert len(world.results) > passes
 
 
 async def test_everything_is_released_once_the_assignment_is_gone(world: World) -> None:

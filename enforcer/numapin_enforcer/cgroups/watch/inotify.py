@@ -54,7 +54,7 @@ _WANTED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What happened since the last read; paths are folders, relative to the mount.
+    """What happened since the last read; paths are folders, relative to the mount, parents first.
 
     `overflowed`: the kernel dropped events, or the root of the tree was created or deleted. The
     whole tree must be read again.
@@ -170,9 +170,9 @@ class CgroupWatch:
         return bool(self._batch)
 
     @property
-    def appeared(self) -> tuple[str, ...]:
-        """The cgroups created since the last `read`, as far as collected; parents come first."""
-        return tuple(self._batch.appeared)
+    def collected(self) -> Changes:
+        """What happened since the last `read`, as far as collected; the next one says it again."""
+        return self._batch.frozen()
 
     def read(self) -> Changes:
         """What happened since the last read; never waits, and reads at most `MOST_READS` times."""

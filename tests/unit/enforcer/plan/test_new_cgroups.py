@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
 from numapin_enforcer.cgroups.tree import Version, contains
-from numapin_enforcer.cgroups.write import Write
+from numapin_enforcer.cgroups.watch.inotify import Changes
+from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.plan.desired import Rules
 from numapin_enforcer.plan.new_cgroups import NewCgroupFence
 from numapin_enforcer.plan.writes import plan
@@ -36,7 +37,7 @@ def test_a_new_pod_leaves_exclusive_cpus_at_once(world: SmallWorld) -> None:
     world.make(NEW_POD)
     assert world.cpus(NEW_POD) == "0-7"
     world.model.reads = 0
-    world.reconciler.fence_new([NEW_POD], NAMES)
+    world.reconciler.fence_new(Changes((NEW_POD,)), NAMES)
     assert (world.cpus(NEW_POD), world.model.reads) == ("0-3", 0)
     done = world.run(SPEC)
     assert (done.complete, done.drifts) == (True, ())
@@ -45,7 +46,7 @@ def test_a_new_pod_leaves_exclusive_cpus_at_once(world: SmallWorld) -> None:
 def test_a_new_container_beside_an_exclusive_one_leaves_its_cpus_at_once(world: SmallWorld) -> None:
     sidecar = f"{EXCLUSIVE}/{C}"
     world.make(sidecar)
-    world.reconciler.fence_new([sidecar], {**NAMES, C: "sidecar"})
+    world.reconciler.fence_new(Changes((sidecar,)), {**NAMES, C: "sidecar"})
     assert world.cpus(sidecar) == "0-3"
 
 
@@ -56,7 +57,7 @@ def test_a_pod_and_its_container_that_appear_together_are_fenced_together(
     paths = [NEW_POD, f"{NEW_POD}/{C}"]
     for path in paths:
         world.model.make(path)
-    world.reconciler.fence_new(paths, NAMES)
+    world.reconciler.fence_new(Changes(tuple(paths)), NAMES)
     assert world.cpus(NEW_POD) == "0-3"
     assert world.cpus(paths[1]) in ("", "0-3")
 
@@ -65,7 +66,7 @@ def test_a_new_cgroup_that_starts_in_the_pool_is_not_written(world: SmallWorld) 
     world.make(f"{OTHER}/{C}")
     writes: list[object] = []
     world.model.after_write = writes.append
-    world.reconciler.fence_new([f"{OTHER}/{C}"], NAMES)
+    world.reconciler.fence_new(Changes((f"{OTHER}/{C}",)), NAMES)
     assert writes == []
 
 
@@ -75,7 +76,7 @@ def test_a_container_that_the_spec_lists_is_left_to_the_plan(world: SmallWorld) 
     world.make(NEW_POD)
     assert world.run(given_spec).complete
     world.make(f"{NEW_POD}/{C}")
-    world.reconciler.fence_new([f"{NEW_POD}/{C}"], {**NAMES, C: "main"})
+    world.reconciler.fence_new(Changes((f"{NEW_POD}/{C}",)), {**NAMES, C: "main"})
     assert world.cpus(f"{NEW_POD}/{C}") == "0-3"
 
 
@@ -87,8 +88,42 @@ def test_nothing_is_written_while_a_spec_is_not_in_force_everywhere(world: Small
     world.model.before_write = refuse
     assert not world.run(spec(own("exclusive", "3"), shared="0-2")).complete
     world.make(NEW_POD)
-    world.reconciler.fence_new([NEW_POD], NAMES)
+    world.reconciler.fence_new(Changes((NEW_POD,)), NAMES)
     assert world.cpus(NEW_POD) == "0-7"
+
+
+def test_a_runtime_that_writes_after_the_fence_is_fenced_again(world: SmallWorld) -> None:
+    world.make(NEW_POD)
+    assert world.reconciler.fence_new(Changes((NEW_POD,)), NAMES)
+    writes: list[object] = []
+    world.model.after_write = writes.append
+    both = Changes((NEW_POD,), written=(NEW_POD,))
+    assert world.reconciler.fence_new(both, NAMES)
+    assert writes == []  # the event was that of the fence's own write
+    world.model.write(Write(NEW_POD, CpuSet(range(8)), Step.PREPARE))
+    writes.clear()
+    assert world.reconciler.fence_new(both, NAMES)
+    assert (world.cpus(NEW_POD), len(writes)) == ("0-3", 1)
+
+
+def test_only_new_cgroups_that_were_fenced_may_wait_for_their_pass(world: SmallWorld) -> None:
+    world.make(NEW_POD)
+    for changes in (
+        Changes((NEW_POD,), written=(EXCLUSIVE,)),
+        Changes((NEW_POD,), vanished=(OTHER,)),
+        Changes((NEW_POD,), overflowed=True),
+        Changes((NEW_POD, f"{EXCLUSIVE}/{C}/nested")),
+    ):
+        assert not world.reconciler.fence_new(changes, NAMES)
+
+
+def test_a_new_cgroup_that_cannot_be_fenced_does_not_wait(world: SmallWorld) -> None:
+    def refuse(write: Write) -> None:
+        raise CgroupRefusedError(write.path, str(write.value), errno.EBUSY, "busy")
+
+    world.make(NEW_POD)
+    world.model.before_write = refuse
+    assert not world.reconciler.fence_new(Changes((NEW_POD,)), NAMES)
 
 
 @patient

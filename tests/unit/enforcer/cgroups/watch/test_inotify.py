@@ -108,7 +108,7 @@ def test_what_was_collected_is_reported_once_with_what_came_later(
 ) -> None:
     (root / "pod1").mkdir()
     assert watch.collect()
-    assert watch.appeared == ("kubepods/pod1",)
+    assert watch.collected == Changes(("kubepods/pod1",))
     assert watch.collect()
     (root / "burstable" / "cpuset.cpus").write_text("1")
     changes = watch.read()
