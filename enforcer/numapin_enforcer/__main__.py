@@ -190,7 +190,12 @@ def _build_background(
         runtime=RuntimeUpdater(runtime, wake),
         slices=SliceUpdater(partial(_systemd, settings), wake),
         cfs_quota=CfsQuotaUpdater(settings.state_dir, wake),
-        memory=MemoryMover(wake, SavedMems(settings.state_dir), sysfs=settings.sysfs),
+        memory=MemoryMover(
+            wake,
+            SavedMems(settings.state_dir),
+            sysfs=settings.sysfs,
+            most_moved_bytes=settings.most_moved_memory,
+        ),
         previous=PreviousUpdates(kept.spec if kept is not None else None),
         outside=OutsideContainers(runtime, wake),
     )

@@ -123,7 +123,7 @@ class Reason(StrEnum):
     CGROUP_WRITE_FAILED = "CgroupWriteFailed", "The kernel rejected a write to a cgroup."
     MEMORY_NOT_BOUND = (
         "MemoryNotBound",
-        "The memory that a container has does not fit on its NUMA nodes, so it is not moved there.",
+        "What a container has on other NUMA nodes does not fit on its own, or is too much to move.",
     )
     CONTAINER_UNKNOWN = (
         "ContainerUnknown",

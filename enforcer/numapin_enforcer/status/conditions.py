@@ -10,7 +10,7 @@ from numapin_api.quantity import plural
 from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.errors import CgroupReadOnlyError
-from numapin_enforcer.cgroups.memory.use import NotEnoughMemoryError
+from numapin_enforcer.cgroups.memory.use import MemoryNotBoundError
 from numapin_enforcer.cgroups.tree import Unread
 from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.plan.containment import Desired
@@ -93,22 +93,19 @@ def move_obstacles(
     unfit = [
         _not_bound(one.write.path, one.error, desired)
         for one in failures
-        if isinstance(one.error, NotEnoughMemoryError)
+        if isinstance(one.error, MemoryNotBoundError)
     ]
-    refused = [one for one in failures if not isinstance(one.error, NotEnoughMemoryError)]
+    refused = [one for one in failures if not isinstance(one.error, MemoryNotBoundError)]
     stalled, working = cgroup_obstacles(refused, failed_passes)
     if unfit:
         working = [*working, Obstacle(Reason.MEMORY_NOT_BOUND, _shown(unfit))]
     return stalled, working
 
 
-def _not_bound(path: str, error: NotEnoughMemoryError, desired: Mapping[str, Desired]) -> str:
+def _not_bound(path: str, error: MemoryNotBoundError, desired: Mapping[str, Desired]) -> str:
     one = desired[path].container if path in desired else None
     subject = f"container {one.namespace}/{one.pod}/{one.container}" if one else f"cgroup {path}"
-    return (
-        f"{subject} is not bound to NUMA nodes {error.mems}: {error.numbers}; "
-        "free memory there, or create the pod again"
-    )
+    return f"{subject} is not bound to NUMA nodes {error.mems}: {error.why}"
 
 
 def moving(writes: Iterable[Write]) -> list[Obstacle]:

@@ -17,6 +17,7 @@ def test_defaults() -> None:
     assert settings.cgroup_root == "/"
     assert settings.health_address == ("127.0.0.1", 8081)
     assert settings.resync_seconds == 10
+    assert settings.most_moved_memory == 16 * 1024**3
     assert not settings.release
 
 
@@ -60,6 +61,8 @@ def test_release_is_a_flag_only_as_the_help_says(capsys: pytest.CaptureFixture[s
         ([*NODE, "--health-address", "8081"], {}, "'8081' is not HOST:PORT"),
         ([*NODE, "--health-address", "h:99999"], {}, "is not HOST:PORT"),
         ([*NODE, "--resync-seconds", "0"], {}, "'0' is not a number of seconds from 0.1 to 3600"),
+        ([*NODE, "--most-moved-memory", "16G i"], {}, "'16G i' is not a quantity"),
+        ([*NODE, "--most-moved-memory=-1"], {}, "'-1' is less than 0"),
         ([*NODE, "--resync-seconds", "nan"], {}, "'nan' is not a number of seconds"),
         (NODE, {"NUMAPIN_RESYNC_SECONDS": "soon"}, "'soon' is not a number of seconds"),
         ([*NODE, "--cgroup-root", "/a/../../b"], {}, "holds no '..'"),

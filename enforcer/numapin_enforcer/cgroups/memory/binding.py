@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from numapin_api.cpuset import MemSet
 from numapin_daemon import atomic_file
 from numapin_enforcer.cgroups.errors import CgroupError, error_of
-from numapin_enforcer.cgroups.memory.use import check_fits, parse_free, parse_numa_stat
+from numapin_enforcer.cgroups.memory.use import check_move, parse_free, parse_numa_stat
 from numapin_enforcer.cgroups.memory.writes_during_moves import MoveGate
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.cgroups.tree_cache import CgroupFiles
@@ -72,10 +72,16 @@ class BindingTree:
     """Makes the writes of one batch of memory moves."""
 
     def __init__(
-        self, files: MemoryFiles, found: SavedMems, gate: MoveGate, sysfs: Path = Path("/sys")
+        self,
+        files: MemoryFiles,
+        found: SavedMems,
+        gate: MoveGate,
+        sysfs: Path,
+        most_moved_bytes: float,
     ) -> None:
-        """Args: `sysfs` says how much memory each NUMA node has free."""
+        """Args: `sysfs` says how much memory each NUMA node has free; for the rest see `use`."""
         self._files, self._found, self._gate, self._sysfs = files, found, gate, sysfs
+        self._most_moved_bytes = most_moved_bytes
 
     def read(self) -> Tree:
         """See `CgroupTree`."""
@@ -85,12 +91,14 @@ class BindingTree:
         """Make one write; see `CgroupTree`.
 
         Raises:
-            NotEnoughMemoryError: what the cgroup has on other NUMA nodes does not fit there.
+            MemoryNotBoundError: what the cgroup has on other NUMA nodes does not fit there, or is
+                too much to move.
             CgroupError: what it asks for now could not be saved; then it is not bound.
         """
         if isinstance(write.value, MemSet):
             use = parse_numa_stat(self._files.read_numa_stat(write.path), resource.getpagesize())
-            check_fits(write.path, write.value, use, self._free(write.value))
+            free = self._free(write.value)
+            check_move(write.path, write.value, use, free, self._most_moved_bytes)
             self._save(write)
         with self._gate.moving():
             self._files.write(write)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -78,6 +79,7 @@ class MemoryMover:
         found: SavedMems,
         clock: Clock | None = None,
         sysfs: Path = Path("/sys"),
+        most_moved_bytes: float = math.inf,
     ) -> None:
         """Make ready to move.
 
@@ -86,9 +88,10 @@ class MemoryMover:
             found: what cgroups had before they were bound.
             clock: the time.
             sysfs: says how much memory each NUMA node has free.
+            most_moved_bytes: how much memory of one cgroup may be moved.
         """
         self._wake, self._clock = wake, clock or SystemClock()
-        self._found, self._sysfs = found, sysfs
+        self._found, self._sysfs, self._most_moved_bytes = found, sysfs, most_moved_bytes
         self.gate = MoveGate(left_moving=bool(found.mems))
         self._restored: frozenset[str] = frozenset()
         self._wanted: _Wanted = frozenset()
@@ -163,7 +166,7 @@ class MemoryMover:
         self._wake.set()
 
     async def _apply(self, batch: _Batch, files: MemoryFiles) -> Outcome:
-        tree = BindingTree(files, self._found, self.gate, self._sysfs)
+        tree = BindingTree(files, self._found, self.gate, self._sysfs, self._most_moved_bytes)
         moving, ended = _in_thread(lambda: apply(batch.due(), tree)), asyncio.Event()
         moving.add_done_callback(lambda _: ended.set())
         if not await self._clock.wait(ended, PATIENCE_SECONDS):

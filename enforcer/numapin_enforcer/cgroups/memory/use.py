@@ -37,37 +37,43 @@ def parse_free(meminfo: str) -> int:
     return 1024 * sum(map(int, _FREE.findall(meminfo)))
 
 
-class NotEnoughMemoryError(CgroupError):
-    """A container is not bound: what it has elsewhere does not fit on its NUMA nodes.
-
-    The kernel would kill processes of it and of others there, while other nodes have free memory.
-    """
+class MemoryNotBoundError(CgroupError):
+    """A cgroup is not bound to its NUMA nodes; `why` says why, with numbers, and what to do."""
 
     reason = Reason.MEMORY_NOT_BOUND
 
-    def __init__(self, path: str, mems: MemSet, elsewhere_bytes: int, free_bytes: int) -> None:
-        self.numbers = (
-            f"it has {elsewhere_bytes >> 20} MiB on other NUMA nodes, and only "
-            f"{free_bytes >> 20} MiB are free there"
-        )
-        super().__init__(f"{path}/cpuset.mems", str(mems), 0, f"not done: {self.numbers}")
-        self.mems, self.elsewhere_bytes, self.free_bytes = mems, elsewhere_bytes, free_bytes
+    def __init__(self, path: str, mems: MemSet, why: str) -> None:
+        super().__init__(f"{path}/cpuset.mems", str(mems), 0, f"not done: {why}")
+        self.mems, self.why = mems, why
 
 
-def check_fits(path: str, mems: MemSet, use: NodeBytes, free: NodeBytes) -> None:
-    """Make sure that the memory of a cgroup fits on `mems`.
+def check_move(
+    path: str, mems: MemSet, use: NodeBytes, free: NodeBytes, most_moved_bytes: float
+) -> None:
+    """Make sure that the memory of a cgroup fits on `mems`, and is not too much to move.
+
+    What does not fit makes the kernel kill processes of the cgroup and of others there, while other
+    nodes have free memory. A move cannot be stopped or divided, and can stop the whole node.
 
     Args:
         path: the cgroup.
         mems: what it is to be bound to.
         use: its own memory; none if there is no memory controller.
         free: of each NUMA node; of a node that is missing nothing is known, and nothing is refused.
+        most_moved_bytes: how much memory may be moved in one write.
 
     Raises:
-        NotEnoughMemoryError: it does not fit.
+        MemoryNotBoundError: it does not fit, or is too much.
     """
-    elsewhere = sum(count for node, count in use.items() if node not in mems)
+    elsewhere_bytes = sum(count for node, count in use.items() if node not in mems)
     known = all(node in free for node in mems)
-    there = sum(free.get(node, 0) for node in mems)
-    if known and elsewhere > there:
-        raise NotEnoughMemoryError(path, mems, elsewhere, there)
+    there_bytes = sum(free.get(node, 0) for node in mems)
+    has = f"it has {elsewhere_bytes >> 20} MiB on other NUMA nodes"
+    if known and elsewhere_bytes > there_bytes:
+        free_there = f"only {there_bytes >> 20} MiB are free there"
+        do = "free memory there, or create the pod again"
+        raise MemoryNotBoundError(path, mems, f"{has}, and {free_there}; {do}")
+    if elsewhere_bytes > most_moved_bytes:
+        most_mib = f"{most_moved_bytes / (1 << 20):.0f} MiB"
+        why = f"at most {most_mib} are moved at once (--most-moved-memory); create the pod again"
+        raise MemoryNotBoundError(path, mems, f"{has}, and {why}")

@@ -7,7 +7,7 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment
 from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.errors import CgroupError, CgroupReadOnlyError, CgroupRefusedError
-from numapin_enforcer.cgroups.memory.use import NotEnoughMemoryError
+from numapin_enforcer.cgroups.memory.use import MemoryNotBoundError
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.status.conditions import (
@@ -55,7 +55,7 @@ def test_cgroups_whose_memory_is_moved_are_counted() -> None:
     assert moving(writes) == [Obstacle("Applying", "memory of 2 cgroups is being moved")]
 
 
-def test_a_container_whose_memory_does_not_fit_is_named_with_what_is_free() -> None:
+def test_a_container_whose_memory_is_not_bound_is_named_with_the_reason() -> None:
     one = ContainerAssignment(
         pod_uid="1", namespace="shop", pod="db", container="main", mems=MemSet([1])
     )
@@ -63,14 +63,11 @@ def test_a_container_whose_memory_does_not_fit_is_named_with_what_is_free() -> N
     failures = [
         Failure(
             Write(path, MemSet([1]), Step.MOVE_MEMORY, may_block=True),
-            NotEnoughMemoryError(path, MemSet([1]), 800 << 20, 500 << 20),
+            MemoryNotBoundError(path, MemSet([1]), "it has 800 MiB elsewhere; do this"),
         )
         for path in ("a", "gone")
     ]
-    says = (
-        "is not bound to NUMA nodes 1: it has 800 MiB on other NUMA nodes, and only 500 MiB are "
-        "free there; free memory there, or create the pod again"
-    )
+    says = "is not bound to NUMA nodes 1: it has 800 MiB elsewhere; do this"
     message = f"container shop/db/main {says}; cgroup gone {says}"
     expected = [Obstacle("MemoryNotBound", message)]
     assert move_obstacles(failures, desired, PASSES_TO_STALL) == ([], expected)

@@ -1,5 +1,6 @@
 """A container is bound only where its memory fits, and gets back what it had before."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.memory.binding import FILE_NAME, BindingTree, SavedMems
-from numapin_enforcer.cgroups.memory.use import NotEnoughMemoryError, parse_free, parse_numa_stat
+from numapin_enforcer.cgroups.memory.use import MemoryNotBoundError, parse_free, parse_numa_stat
 from numapin_enforcer.cgroups.memory.writes_during_moves import MoveGate
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Step, Write
@@ -69,8 +70,8 @@ def test_what_does_not_fit_is_not_bound_and_the_message_has_numbers(
 ) -> None:
     kernel.numa_stat = V2.replace("409600", str(400 << 20))
     free_on_node_1(tmp_path, 500 * 1024)
-    tree = BindingTree(kernel, SavedMems(tmp_path), MoveGate(), tmp_path)
-    with pytest.raises(NotEnoughMemoryError, match=r"800 MiB on other .* 500 MiB are free"):
+    tree = BindingTree(kernel, SavedMems(tmp_path), MoveGate(), tmp_path, math.inf)
+    with pytest.raises(MemoryNotBoundError, match=r"800 MiB on other .* 500 MiB are free"):
         tree.write(BIND)
     assert kernel.groups[PATH].mems == MemSet((0, 1))
     free_on_node_1(tmp_path, 900 * 1024)
@@ -78,13 +79,27 @@ def test_what_does_not_fit_is_not_bound_and_the_message_has_numbers(
     assert kernel.groups[PATH].mems == MemSet((1,))
 
 
+def test_what_is_too_much_to_move_at_once_is_not_bound(kernel: Kernel, tmp_path: Path) -> None:
+    kernel.numa_stat = V2.replace("409600", str(400 << 20))
+    free_on_node_1(tmp_path, 900 * 1024)
+    found = SavedMems(tmp_path)
+    with pytest.raises(MemoryNotBoundError, match=r"has 800 MiB .* at most 799 MiB .*memory\)"):
+        BindingTree(kernel, found, MoveGate(), tmp_path, 799 << 20).write(BIND)
+    assert kernel.groups[PATH].mems == MemSet((0, 1))
+    assert not found.mems
+    BindingTree(kernel, found, MoveGate(), tmp_path, 801 << 20).write(BIND)
+    assert kernel.groups[PATH].mems == MemSet((1,))
+    back = Write(PATH, MemSet((0, 1)), Step.MOVE_MEMORY, may_block=True)
+    BindingTree(kernel, found, MoveGate(), tmp_path, 0).write(back)
+
+
 def test_without_a_memory_controller_or_a_numa_node_in_sysfs_nothing_is_refused(
     kernel: Kernel, tmp_path: Path
 ) -> None:
-    BindingTree(kernel, SavedMems(tmp_path), MoveGate(), tmp_path).write(BIND)
+    BindingTree(kernel, SavedMems(tmp_path), MoveGate(), tmp_path, math.inf).write(BIND)
     kernel.numa_stat = ""
     free_on_node_1(tmp_path, 0)
-    BindingTree(kernel, SavedMems(tmp_path), MoveGate(), tmp_path).write(BIND)
+    BindingTree(kernel, SavedMems(tmp_path), MoveGate(), tmp_path, math.inf).write(BIND)
     assert kernel.groups[PATH].mems == MemSet((1,))
 
 
@@ -94,7 +109,7 @@ def test_what_a_cgroup_had_first_is_on_disk_before_it_is_bound(
     kernel.before_write = lambda _: seen.append(SavedMems(tmp_path).mems)
     seen: list[object] = []
     found = SavedMems(tmp_path)
-    tree = BindingTree(kernel, found, MoveGate(), tmp_path)
+    tree = BindingTree(kernel, found, MoveGate(), tmp_path, math.inf)
     tree.write(BIND)
     tree.write(Write(PATH, MemSet((0,)), Step.MOVE_MEMORY, may_block=True))
     assert seen == [{PATH: MemSet((0, 1))}] * 2
@@ -104,7 +119,7 @@ def test_what_a_cgroup_had_first_is_on_disk_before_it_is_bound(
 
 def test_what_cannot_be_saved_is_not_bound(kernel: Kernel, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    tree = BindingTree(kernel, SavedMems(tmp_path / "file"), MoveGate(), tmp_path)
+    tree = BindingTree(kernel, SavedMems(tmp_path / "file"), MoveGate(), tmp_path, math.inf)
     with pytest.raises(CgroupError, match="could not be saved in the state folder"):
         tree.write(BIND)
     assert kernel.groups[PATH].mems == MemSet((0, 1))
