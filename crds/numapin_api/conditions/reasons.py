@@ -196,6 +196,10 @@ class Reason(StrEnum):
         "WaitingForEndingPods",
         "The pod gets CPUs of its own once pods that are ending have released theirs.",
     )
+    WAITING_FOR_KUBELET = (
+        "WaitingForKubelet",
+        "No scheduler has bound the pod, and the node has no room for it; the kubelet decides.",
+    )
 
     # Events about a NodeAssignment.
     CGROUP_DRIVER_CHANGED = (

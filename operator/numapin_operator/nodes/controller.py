@@ -80,7 +80,8 @@ class Controller:
         self.rollout = Rollout(queue.add, state.policies, state.governed)
         self.release_delays = ReleaseDelays(queue.add, clock or SystemClock())
         self._defects: dict[str, str] = {}
-        self._queued: dict[str, frozenset[str]] = {}
+        self._told: dict[str, frozenset[str]] = {}
+        """The pods of each node that wait."""
 
     async def work(self, leading: asyncio.Event) -> None:
         """Reconcile node after node from the queue, until cancelled; only while leading.
@@ -151,7 +152,7 @@ class Controller:
                 self._stall(name, error.reason, str(error))
                 raise
             else:
-                self._tell_queued(name, decision)
+                self._tell_waiting(name, decision)
                 self._settle(name, turn, decision.outcome)
                 self._outputs.evictor.offer(name)
                 if late:
@@ -175,12 +176,12 @@ class Controller:
             outcome = waiting_for_turn(governing, name, turn.wait, outcome)
         self._outputs.statuses.set_outcome(name, outcome)
 
-    def _tell_queued(self, name: str, decision: Decision) -> None:
-        """Tell each pod once that it waits for ending ones."""
-        told = self._queued.pop(name, frozenset())
-        if decision.queued:
-            self._queued[name] = frozenset(one.pod.uid for one in decision.queued)
-            fresh = (one for one in decision.queued if one.pod.uid not in told)
+    def _tell_waiting(self, name: str, decision: Decision) -> None:
+        """Tell each pod once that it waits."""
+        told = self._told.pop(name, frozenset())
+        if decision.waiting:
+            self._told[name] = frozenset(one.pod.uid for one in decision.waiting)
+            fresh = (one for one in decision.waiting if one.pod.uid not in told)
             self._outputs.events.inform(map(notice_of_waiting, fresh))
 
     async def _confirm_absences(self, name: str) -> tuple[PodView, ...]:

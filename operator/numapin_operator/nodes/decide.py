@@ -18,6 +18,7 @@ from numapin_operator.placement import (
     PodView,
     PolicyError,
     Queued,
+    Unaccepted,
     free_hugepages,
     mark_outdated,
     plan_with,
@@ -79,13 +80,13 @@ class Decision:
         write: the write that the NodeAssignment needs.
         spec: for CREATE and REPLACE; else None.
         outcome: None if no policy governs the node.
-        queued: pods that wait for ending ones.
+        waiting: pods that wait for ending ones, or for their kubelet.
     """
 
     write: Write
     spec: NodeAssignmentSpec | None = None
     outcome: NodeOutcome | None = None
-    queued: tuple[Queued, ...] = ()
+    waiting: tuple[Queued | Unaccepted, ...] = ()
 
 
 def decide(picture: NodePicture) -> Decision:
@@ -138,12 +139,12 @@ def _govern(picture: NodePicture, node: NodeView, governing: PolicyView) -> Deci
     assignment = picture.assignment
     outcome = _counted(_outcome(picture, node, governing, plan), plan)
     if assignment is None:
-        return Decision(Write.CREATE, plan.spec, outcome, plan.queued)
+        return Decision(Write.CREATE, plan.spec, outcome, plan.waiting)
     if assignment.deleting:
         return Decision(Write.NOTHING, outcome=outcome)
     if assignment.spec == plan.spec and assignment.owner_uid == node.uid:
-        return Decision(Write.NOTHING, outcome=outcome, queued=plan.queued)
-    return Decision(Write.REPLACE, plan.spec, outcome, plan.queued)
+        return Decision(Write.NOTHING, outcome=outcome, waiting=plan.waiting)
+    return Decision(Write.REPLACE, plan.spec, outcome, plan.waiting)
 
 
 def _plan(picture: NodePicture, node: NodeView, governing: PolicyView) -> Plan:
@@ -223,7 +224,11 @@ def _plan_for(
     resolved = resolve(assignment.topology, with_reserved(policy, assignment.topology, node.system))
     pods = sorted(picture.pods, key=lambda pod: (*pod.order, pod.uid))
     plan = plan_with(
-        replace(resolved, free_hugepages=free_hugepages(assignment.status.free_hugepages)),
+        replace(
+            resolved,
+            free_hugepages=free_hugepages(assignment.status.free_hugepages),
+            allocatable=node.allocatable,
+        ),
         previous,
         pods,
         frozenset(assignment.status.running),

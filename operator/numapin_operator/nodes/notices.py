@@ -8,9 +8,10 @@ from typing import Final
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
+from numapin_api.quantity import format_bytes, plural
 from numapin_api.topology import Topology
 from numapin_operator.api_server import PodEvent
-from numapin_operator.placement import Queued
+from numapin_operator.placement import Queued, Unaccepted
 
 NAMED_PODS: Final = 5
 """Pods that an Event names; of more it says how many there are."""
@@ -31,16 +32,29 @@ def notices_of_pinned(
         )
 
 
-def notice_of_waiting(queued: Queued) -> PodEvent:
+def notice_of_waiting(waiting: Queued | Unaccepted) -> PodEvent:
     """The Event about a pod that waits; pods of other namespaces are counted, not named."""
-    pod = queued.pod
+    pod = waiting.pod
+    if isinstance(waiting, Queued):
+        reason, what = Reason.WAITING_FOR_ENDING_PODS, _wanted(waiting)
+    else:
+        reason, what = Reason.WAITING_FOR_KUBELET, _overcommitment(waiting)
+    return PodEvent(pod.namespace, pod.name, pod.uid, reason, what, is_warning=False)
+
+
+def _wanted(queued: Queued) -> str:
     what = f"CPUs {queued.cpus}" if queued.cpus else "memory"
-    note = (
-        f"it runs on shared CPUs and waits for {what}, which ending pods still use: "
-        f"{_names(queued)}"
-    )
-    return PodEvent(
-        pod.namespace, pod.name, pod.uid, Reason.WAITING_FOR_ENDING_PODS, note, is_warning=False
+    who = _names(queued)
+    return f"it runs on shared CPUs and waits for {what}, which ending pods still use: {who}"
+
+
+def _overcommitment(unaccepted: Unaccepted) -> str:
+    asked, left = unaccepted.requests, unaccepted.left
+    return (
+        f"no scheduler has bound it, and its node has no room for it: it requests "
+        f"{asked.cpu_millis}m CPU and {format_bytes(asked.memory_bytes)} of memory; "
+        f"{max(0, left.cpu_millis)}m, {format_bytes(max(0, left.memory_bytes))} and room for "
+        f"{plural(max(0, left.pods), 'pod')} are left. It gets CPUs once the kubelet accepts it"
     )
 
 

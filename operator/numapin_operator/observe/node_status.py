@@ -1,4 +1,4 @@
-"""What a Node's status says: what its kubelet keeps back, and whether anything runs there.
+"""What a Node's status says: what its kubelet offers and keeps back, and whether it is served.
 
 Does no I/O.
 """
@@ -8,7 +8,13 @@ from typing import Any
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.quantity import millis, whole
-from numapin_operator.placement import HUGEPAGES_PREFIX, MEMORY, SystemReservation, amounts
+from numapin_operator.placement import (
+    HUGEPAGES_PREFIX,
+    MEMORY,
+    Allocatable,
+    SystemReservation,
+    amounts,
+)
 
 Json = Mapping[str, Any]
 
@@ -35,6 +41,14 @@ def system_reservation(status: Json) -> SystemReservation:
         cpu_millis=cpu - millis(allocatable.get("cpu", f"{cpu}m")),
         memory=amounts((name, size) for name, size in kept_back.items() if size > 0),
     )
+
+
+def allocatable(status: Json) -> Allocatable | None:
+    """What the node offers to pods; None if it does not say so yet."""
+    offered = json_object(status, "allocatable")
+    if not offered.keys() >= {"cpu", MEMORY, "pods"}:
+        return None
+    return Allocatable(millis(offered["cpu"]), whole(offered[MEMORY]), whole(offered["pods"]))
 
 
 def not_served(status: Json) -> Reason | None:

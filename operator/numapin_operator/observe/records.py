@@ -17,14 +17,19 @@ from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_api.policystatus import CpuPolicyStatus
 from numapin_api.quantity import QuantityError
 from numapin_api.topology import Topology
-from numapin_operator.observe.node_status import json_object, not_served, system_reservation
+from numapin_operator.observe.node_status import (
+    allocatable,
+    json_object,
+    not_served,
+    system_reservation,
+)
 from numapin_operator.observe.reported_hardware import (
     Hardware,
     InvalidPartError,
     decode_hardware,
     validated,
 )
-from numapin_operator.placement import SystemReservation
+from numapin_operator.placement import Allocatable, SystemReservation
 
 Json = Mapping[str, Any]
 
@@ -49,11 +54,12 @@ NO_NODE: Final = {"": ""}
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """One Kubernetes node: its labels, and what its kubelet keeps back.
+    """One Kubernetes node: its labels, and what its kubelet keeps back and offers.
 
     Attributes:
         problem: why that is not known, which stalls the node; else None.
         not_served: why no enforcer can be expected to answer there now; else None.
+        allocatable: what it offers to pods; None if it does not say so.
     """
 
     name: str
@@ -62,13 +68,16 @@ class NodeView:
     system: SystemReservation
     problem: str | None = None
     not_served: Reason | None = None
+    allocatable: Allocatable | None = None
 
     @classmethod
     def decode(cls, body: Json) -> "NodeView":
         """Decode a Node; it keeps nothing back until its kubelet has reported its capacity."""
         metadata, problem, system = body["metadata"], None, SystemReservation()
+        offered: Allocatable | None = None
         try:
             system = system_reservation(json_object(body, "status"))
+            offered = allocatable(json_object(body, "status"))
         except QuantityError as error:
             problem = f"status.capacity or status.allocatable of the Node: {error}"
         return cls(
@@ -78,6 +87,7 @@ class NodeView:
             system=system,
             problem=problem,
             not_served=not_served(json_object(body, "status")),
+            allocatable=offered,
         )
 
 

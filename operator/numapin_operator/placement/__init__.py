@@ -6,6 +6,7 @@ Read in this order: `requests` (what a pod asks for), `policy` (a CpuPolicy on o
 `node` one after the other, `plan` makes a whole NodeAssignment. Other packages import from here.
 """
 
+from numapin_operator.placement.admission import Allocatable, Unaccepted, hold_unaccepted
 from numapin_operator.placement.allocations import Block, ContainerAllocation, PodAllocation
 from numapin_operator.placement.errors import PlacementError, PodFormatError, PolicyError
 from numapin_operator.placement.kubelet_quirks import KUBELET, NO_QUIRKS, KubeletQuirks
@@ -24,6 +25,7 @@ from numapin_operator.placement.requests import (
     MirrorClaim,
     Origin,
     PodLevel,
+    PodRequests,
     PodView,
     amounts,
     container_memory,
@@ -44,6 +46,7 @@ __all__ = [
     "KUBELET",
     "MEMORY",
     "NO_QUIRKS",
+    "Allocatable",
     "Amounts",
     "Block",
     "ContainerAllocation",
@@ -60,14 +63,17 @@ __all__ = [
     "PodAllocation",
     "PodFormatError",
     "PodLevel",
+    "PodRequests",
     "PodView",
     "PolicyError",
     "Queued",
     "SystemReservation",
+    "Unaccepted",
     "amounts",
     "container_memory",
     "exclusive_cpus",
     "free_hugepages",
+    "hold_unaccepted",
     "mark_outdated",
     "plan_node",
     "plan_with",

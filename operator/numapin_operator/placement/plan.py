@@ -16,6 +16,7 @@ from numapin_api.nodeassignment import (
     Refusal,
 )
 from numapin_api.topology import Topology
+from numapin_operator.placement.admission import Unaccepted, hold_unaccepted
 from numapin_operator.placement.assignment.entries import (
     allocation_of,
     entries_of,
@@ -53,11 +54,18 @@ class Plan:
         spec: what the enforcer must enforce.
         queued: pods that fit once pods that are ending have been released, in their order.
         outdated: containers that the policy would not place as they are; see `mark_outdated`.
+        unaccepted: pods that the kubelet is about to refuse; see `hold_unaccepted`.
     """
 
     spec: NodeAssignmentSpec
     queued: tuple[Queued, ...] = ()
     outdated: tuple[Outdated, ...] = ()
+    unaccepted: tuple[Unaccepted, ...] = ()
+
+    @property
+    def waiting(self) -> tuple[Queued | Unaccepted, ...]:
+        """The pods that may get CPUs later."""
+        return (*self.queued, *self.unaccepted)
 
 
 def plan_node(
@@ -104,6 +112,7 @@ def plan_with(
     running: frozenset[str],
 ) -> Plan:
     """`plan_node` with a policy that is resolved already."""
+    pods, unaccepted = hold_unaccepted(pods, policy.allocatable, _decided(previous))
     alive = {pod.uid: pod for pod in pods if not pod.terminal or pod.uid in running}
     node = Node(policy)
     kept = _kept(policy.topology, previous, alive, running)
@@ -122,7 +131,16 @@ def plan_with(
     spec = _spec(policy, node, (*chain.from_iterable(kept.values()), *trial.entries))
     omitted = len(refused) - len(listed) + trial.untried
     spec = spec.model_copy(update={"refused": listed, "refused_omitted": omitted or None})
-    return Plan(spec, tuple(queue.waiting))
+    return Plan(spec, tuple(queue.waiting), unaccepted=unaccepted)
+
+
+def _decided(previous: NodeAssignmentSpec | None) -> frozenset[str]:
+    """The pods about which the previous assignment says anything."""
+    if previous is None:
+        return frozenset()
+    return frozenset(
+        [*(one.pod_uid for one in previous.containers), *(one.pod_uid for one in previous.refused)]
+    )
 
 
 def _running_unbound(

@@ -6,6 +6,7 @@ from typing import Final
 from numapin_api.cpupolicy import CpuPolicySpec, Options
 from numapin_api.cpuset import CpuSet
 from numapin_api.topology import Topology, default_distances
+from numapin_operator.placement.admission import Allocatable
 from numapin_operator.placement.cpumanager.cpu_groups import CpuGroups, cpu_groups_of
 from numapin_operator.placement.cpumanager.packed import Packing
 from numapin_operator.placement.cpumanager.take import CpuTaker, Method
@@ -40,6 +41,7 @@ class NodePolicy:
         cpu_taker: how CPUs are chosen.
         quirks: faults of the kubelet to repeat.
         free_hugepages: bytes that the kernel has free; NUMA nodes that it lacks are unknown.
+        allocatable: what the Node offers to pods; None if that does not matter.
     """
 
     topology: Topology
@@ -53,6 +55,7 @@ class NodePolicy:
     cpu_taker: CpuTaker
     quirks: KubeletQuirks
     free_hugepages: Capacity = field(default_factory=dict)
+    allocatable: Allocatable | None = None
 
     @property
     def all_shared(self) -> CpuMask:

@@ -1,6 +1,6 @@
 """What a pod and its containers ask for, in the slim form that planning needs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
@@ -93,6 +93,7 @@ class PodView:
         uid: the UID in the names of the pod's cgroups.
         containers: in the order in which they start.
         bound: when it was bound to its node (RFC 3339, so that texts sort by time).
+        checked: a scheduler has bound it, or its kubelet has accepted it.
         terminal: it has ended.
         deleting: it is being deleted.
         selected: the policy's selectors choose it.
@@ -109,6 +110,7 @@ class PodView:
     pod_level: PodLevel | None = None
     node: str = ""
     bound: str = ""
+    checked: bool = True
     terminal: bool = False
     deleting: bool = False
     selected: bool = True
@@ -140,16 +142,40 @@ def pod_cpus(pod: PodView) -> int:
     """
     if pod.pod_level is not None:
         return 0 if pod.pod_level.cpu_millis % 1000 else pod.pod_level.cpu_millis // 1000
+    return _at_once(pod, lambda container: exclusive_cpus(pod, container))
+
+
+class PodRequests(NamedTuple):
+    """What a pod requests at once: thousandths of a CPU, and bytes of memory."""
+
+    cpu_millis: int
+    memory_bytes: int
+
+
+def pod_requests(pod: PodView) -> PodRequests:
+    """What scheduler and kubelet count of a pod, whether or not it is eligible for CPUs.
+
+    Source: Kubernetes v1.36, component-helpers, `PodRequests`.
+    """
+    if pod.pod_level is not None:
+        return PodRequests(pod.pod_level.cpu_millis, dict(pod.pod_level.memory).get(MEMORY, 0))
+    cpu_millis = _at_once(pod, lambda container: container.cpu_millis)
+    memory_bytes = _at_once(pod, lambda container: dict(container.memory).get(MEMORY, 0))
+    return PodRequests(cpu_millis, memory_bytes)
+
+
+def _at_once(pod: PodView, amount: Callable[[ContainerView], int]) -> int:
+    """The most that a pod's containers ask for at a time, init containers and sidecars counted."""
     peak = sidecars = apps = 0
     for container in pod.containers:
-        cpus = exclusive_cpus(pod, container)
+        asked = amount(container)
         match container.kind:
             case ContainerKind.SIDECAR:
-                sidecars += cpus
+                sidecars += asked
             case ContainerKind.INIT:
-                peak = max(peak, sidecars + cpus)
+                peak = max(peak, sidecars + asked)
             case ContainerKind.APP:
-                apps += cpus
+                apps += asked
     return max(peak, sidecars + apps)
 
 

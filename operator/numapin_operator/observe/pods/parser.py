@@ -99,6 +99,7 @@ def _envelope(pod: Mapping[str, Any], metadata: Mapping[str, Any], qos: str) -> 
         "qos": intern(qos),
         "node": intern(str(spec.get("nodeName") or "")),
         "bound": _bound(metadata, status),
+        "checked": status.get("phase") != "Pending" or _is_checked(metadata, status),
         "terminal": str(status.get("phase")) in _ENDED,
         "deleting": metadata.get("deletionTimestamp") is not None,
         "mirror": mirror_claim(metadata),
@@ -270,6 +271,23 @@ def _bound(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> str:
         if condition.get("type") == "PodScheduled" and condition.get("status") == "True":
             return str(condition.get("lastTransitionTime") or "")
     return str(metadata.get("creationTimestamp") or "")
+
+
+def _is_checked(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
+    """Whether a scheduler has bound a pending pod, or its kubelet has accepted it.
+
+    A static pod was accepted before its mirror pod was created. Binding sets the condition; of a
+    pod that was created with a node, the kubelet sets both.
+    Source: Kubernetes v1.36, registry/core/pod, `setPodHostAndAnnotations`.
+    """
+    return (
+        "startTime" in status
+        or mirror_claim(metadata) is not None
+        or any(
+            one.get("type") == "PodScheduled" and one.get("status") == "True"
+            for one in _objects(status.get("conditions"))
+        )
+    )
 
 
 def _is_labels(labels: object) -> bool:

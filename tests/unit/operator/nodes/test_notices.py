@@ -12,7 +12,7 @@ from numapin_operator.nodes.refusal_events import (
     NOTICES_PER_SECOND,
     RefusalEvents,
 )
-from numapin_operator.placement import Queued
+from numapin_operator.placement import Allocatable, PodRequests, Queued, Unaccepted
 from support.fakes.cluster import FakeCluster
 from support.fakes.manual_clock import ManualClock
 from support.fakes.operator import held, operator_of_one_node, report
@@ -54,6 +54,15 @@ def test_pods_of_other_namespaces_are_not_named() -> None:
     assert notice_of_waiting(replace(queued, ending=many)).note.endswith("p4 and 4 more")
     nothing = replace(queued, cpus=CpuSet())
     assert "waits for memory, which" in notice_of_waiting(nothing).note
+
+
+def test_a_pod_that_waits_for_its_kubelet_is_told_the_numbers() -> None:
+    held = Unaccepted(pod_view("b"), PodRequests(2000, 64 << 20), Allocatable(1500, 3 << 30, 1))
+    told = notice_of_waiting(held)
+    assert (told.pod, told.reason, told.is_warning) == ("b", "WaitingForKubelet", False)
+    assert (
+        "it requests 2000m CPU and 64 MiB of memory; 1500m, 3 GiB and room for 1 pod" in told.note
+    )
 
 
 async def test_a_pod_that_waits_for_an_ending_one_is_told_once_and_then_gets_its_cpus() -> None:
