@@ -1,16 +1,16 @@
 """What a node keeps back for its system: CPUs and memory that no container is bound to."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
-from numapin_api.cpupolicy import CpuPolicySpec, MemoryPolicy, MemoryReservation
+from numapin_api.cpupolicy import CpuPolicySpec, MemoryReservation
 from numapin_api.hardware.status import FreeHugepages
-from numapin_api.quantity import QuantityError, format_bytes, whole
-from numapin_api.topology import NumaNode, Topology, page_size_bytes
-from numapin_operator.placement.errors import PolicyError
+from numapin_api.quantity import format_bytes, whole
+from numapin_api.topology import Topology, page_size_bytes
+from numapin_operator.placement.memory_capacity import memory_of, reserved_amounts
 from numapin_operator.placement.requests import HUGEPAGES_PREFIX, MEMORY, Amounts, Capacity
 
 _PAGE_BYTES: Final = 4096
@@ -60,7 +60,7 @@ def reservation_mismatch(policy: CpuPolicySpec, system: SystemReservation) -> st
         return ""
     kept_back, named = dict(system.memory), dict.fromkeys(dict(system.memory), 0)
     for reserved in policy.memory.reserved:
-        for resource, quantity in _quantities(reserved):
+        for resource, quantity in reserved_amounts(reserved):
             named[resource] = named.get(resource, 0) + whole(quantity)
     differing = [
         f"{format_bytes(named[resource])} of {resource}, and the Node keeps back "
@@ -103,74 +103,8 @@ def free_hugepages(reported: Iterable[FreeHugepages]) -> Capacity:
     return free
 
 
-def bindable_memory(topology: Topology, memory: MemoryPolicy) -> Capacity:
-    """Memory and huge pages that containers can be bound to; empty if the policy binds none.
-
-    Raises:
-        PolicyError: a NUMA node does not exist, or has less than is reserved.
-    """
-    if memory.policy == "None":
-        return {}
-    capacity: dict[str, dict[int, int]] = {MEMORY: {}} | _memory_of(topology)
-    for index, reserved in enumerate(memory.reserved):
-        field = f"memory.reserved[{index}]"
-        if reserved.numa_node not in capacity[MEMORY]:
-            numa_nodes = ", ".join(map(str, capacity[MEMORY]))
-            raise PolicyError(
-                f"{field}.numaNode",
-                f"this machine has no NUMA node {reserved.numa_node}, only {numa_nodes}",
-            )
-        for resource, quantity in _quantities(reserved):
-            at = capacity.setdefault(resource, {})
-            _reserve(at, reserved.numa_node, quantity, f"{field}: {resource}")
-    return capacity
-
-
-def _memory_of(topology: Topology) -> dict[str, dict[int, int]]:
-    """Memory and huge pages by NUMA node."""
-    capacity: dict[str, dict[int, int]] = {}
-    for numa_node in topology.numa_nodes:
-        for resource, size in _memory_on(numa_node):
-            capacity.setdefault(resource, {})[numa_node.id] = size
-    return capacity
-
-
-def _memory_on(numa_node: NumaNode) -> Iterator[tuple[str, int]]:
-    """Memory and huge pages of a NUMA node; a device's own memory is there with no bytes."""
-    if numa_node.on_device:
-        yield MEMORY, 0
-        return
-    ordinary = numa_node.memory_bytes
-    for size, pages in numa_node.hugepages.items():
-        total = pages * page_size_bytes(size)
-        ordinary -= total
-        yield f"{HUGEPAGES_PREFIX}{size}", total
-    yield MEMORY, max(0, ordinary)
-
-
-def _quantities(reserved: MemoryReservation) -> Iterator[tuple[str, str]]:
-    if reserved.memory is not None:
-        yield MEMORY, reserved.memory
-    for size, quantity in reserved.hugepages.items():
-        yield f"{HUGEPAGES_PREFIX}{size}", quantity
-
-
-def _reserve(at: dict[int, int], numa_node: int, quantity: str, field: str) -> None:
-    try:
-        size = whole(quantity)
-    except QuantityError as refused:
-        raise PolicyError(field, str(refused)) from refused
-    present = at.get(numa_node, 0)
-    if size > present:
-        raise PolicyError(
-            field,
-            f"{size} bytes reserved of the {present} that NUMA node {numa_node} has; lower it",
-        )
-    at[numa_node] = present - size
-
-
 def _in_proportion(topology: Topology, kept_back: Amounts) -> tuple[MemoryReservation, ...]:
-    present = _memory_of(topology)
+    present = memory_of(topology)
     taken = {
         resource: _shares(size, present[resource], _unit_bytes(resource))
         for resource, size in kept_back

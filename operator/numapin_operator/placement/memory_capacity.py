@@ -1,0 +1,76 @@
+"""How much memory each NUMA node has, and how much of it containers can be bound to."""
+
+from collections.abc import Iterator
+
+from numapin_api.cpupolicy import MemoryPolicy, MemoryReservation
+from numapin_api.quantity import QuantityError, whole
+from numapin_api.topology import NumaNode, Topology, page_size_bytes
+from numapin_operator.placement.errors import PolicyError
+from numapin_operator.placement.requests import HUGEPAGES_PREFIX, MEMORY, Capacity
+
+
+def bindable_memory(topology: Topology, memory: MemoryPolicy) -> Capacity:
+    """Memory and huge pages that containers can be bound to; empty if the policy binds none.
+
+    Raises:
+        PolicyError: a NUMA node does not exist, or has less than is reserved.
+    """
+    if memory.policy == "None":
+        return {}
+    capacity: dict[str, dict[int, int]] = {MEMORY: {}} | memory_of(topology)
+    for index, reserved in enumerate(memory.reserved):
+        field = f"memory.reserved[{index}]"
+        if reserved.numa_node not in capacity[MEMORY]:
+            numa_nodes = ", ".join(map(str, capacity[MEMORY]))
+            raise PolicyError(
+                f"{field}.numaNode",
+                f"this machine has no NUMA node {reserved.numa_node}, only {numa_nodes}",
+            )
+        for resource, quantity in reserved_amounts(reserved):
+            at = capacity.setdefault(resource, {})
+            _reserve(at, reserved.numa_node, quantity, f"{field}: {resource}")
+    return capacity
+
+
+def memory_of(topology: Topology) -> dict[str, dict[int, int]]:
+    """Memory and huge pages by NUMA node."""
+    capacity: dict[str, dict[int, int]] = {}
+    for numa_node in topology.numa_nodes:
+        for resource, size in _memory_on(numa_node):
+            capacity.setdefault(resource, {})[numa_node.id] = size
+    return capacity
+
+
+def _memory_on(numa_node: NumaNode) -> Iterator[tuple[str, int]]:
+    """Memory and huge pages of a NUMA node; a device's own memory is there with no bytes."""
+    if numa_node.on_device:
+        yield MEMORY, 0
+        return
+    ordinary = numa_node.memory_bytes
+    for size, pages in numa_node.hugepages.items():
+        total = pages * page_size_bytes(size)
+        ordinary -= total
+        yield f"{HUGEPAGES_PREFIX}{size}", total
+    yield MEMORY, max(0, ordinary)
+
+
+def reserved_amounts(reserved: MemoryReservation) -> Iterator[tuple[str, str]]:
+    """Each resource of one entry of `memory.reserved`, with its quantity."""
+    if reserved.memory is not None:
+        yield MEMORY, reserved.memory
+    for size, quantity in reserved.hugepages.items():
+        yield f"{HUGEPAGES_PREFIX}{size}", quantity
+
+
+def _reserve(at: dict[int, int], numa_node: int, quantity: str, field: str) -> None:
+    try:
+        size = whole(quantity)
+    except QuantityError as refused:
+        raise PolicyError(field, str(refused)) from refused
+    present = at.get(numa_node, 0)
+    if size > present:
+        raise PolicyError(
+            field,
+            f"{size} bytes reserved of the {present} that NUMA node {numa_node} has; lower it",
+        )
+    at[numa_node] = present - size
