@@ -3,8 +3,7 @@
 Does no I/O.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
@@ -13,7 +12,6 @@ from operator import is_not
 from typing import Protocol
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.write import Write
 
 
@@ -166,25 +164,6 @@ def tree_of(
         if parent(path) in kept:
             kept[path] = given[path]
     return Tree(version, root, kept, unread)
-
-
-def has_processes(tree: Tree, path: str, has_tasks: Callable[[str], bool]) -> bool:
-    """Whether a process runs in the cgroup or in one of its descendants in `tree`.
-
-    Args:
-        tree: the cgroups as read.
-        path: one of them.
-        has_tasks: whether a process runs in a cgroup itself. A cgroup for which it raises
-            `CgroupError` is gone or cannot be read, and counts as without processes.
-    """
-    pending = [path]
-    while pending:
-        one = pending.pop()
-        with suppress(CgroupError):
-            if has_tasks(one):
-                return True
-        pending += tree.children.get(one, ())
-    return False
 
 
 class CgroupTree(Protocol):

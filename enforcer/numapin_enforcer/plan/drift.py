@@ -8,7 +8,8 @@ from typing import Any
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.assignment.spec import AssignedContainer
-from numapin_enforcer.cgroups.tree import Cgroup, Tree, differing, has_processes, parent
+from numapin_enforcer.cgroups.processes import has_processes
+from numapin_enforcer.cgroups.tree import Cgroup, Tree, differing, parent
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.desired import exclusive_cpus
 

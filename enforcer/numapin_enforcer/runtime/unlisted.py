@@ -6,7 +6,8 @@ from typing import Final
 from numapin_api.conditions.reasons import Obstacle, Reason
 from numapin_api.quantity import plural
 from numapin_enforcer.assignment.spec import AssignedSpec
-from numapin_enforcer.cgroups.tree import Tree, has_processes
+from numapin_enforcer.cgroups.processes import has_processes
+from numapin_enforcer.cgroups.tree import Tree
 
 SHORT_ID: Final = 13
 """As much of an id as `crictl ps` prints."""
