@@ -5,7 +5,7 @@ from numapin_operator.placement.allocations import Block
 from numapin_operator.placement.errors import NotEnoughMemoryError
 from numapin_operator.placement.kubelet_quirks import KubeletQuirks
 from numapin_operator.placement.masks import NO_NUMA_NODES, CpuMask, NumaMask, members
-from numapin_operator.placement.memorymanager.binder import PodBlocks
+from numapin_operator.placement.memorymanager.pod_blocks import PodBlocks
 from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.requests import Amounts, ContainerKind, ContainerView
 from numapin_operator.placement.topologymanager.hints import MemoryHints

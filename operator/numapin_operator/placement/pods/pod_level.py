@@ -13,7 +13,8 @@ from numapin_operator.placement.allocations import (
 from numapin_operator.placement.cpumanager.pod_cpus import PodCpus
 from numapin_operator.placement.errors import EmptyPodSharedPoolError, PlacementError
 from numapin_operator.placement.masks import NO_CPUS, CpuMask
-from numapin_operator.placement.memorymanager.binder import MemoryBinder, divide
+from numapin_operator.placement.memorymanager.binder import MemoryBinder
+from numapin_operator.placement.memorymanager.pod_blocks import divide
 from numapin_operator.placement.pod_shares import (
     CpuShares,
     share_cpus,
