@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from sys import intern
 from typing import Any, Final
 
@@ -12,23 +11,21 @@ from numapin_operator.observe.pods.mirror_pods import is_pod_uid, mirror_claim
 from numapin_operator.observe.pods.origin import origin_of
 from numapin_operator.observe.pods.resources import (
     CPU_AND_MEMORY,
+    ContainerResources,
     Resources,
     canonical_resource,
     cpu_millis,
     memory_amounts,
-    positive,
-    sum_positive,
+    pod_level,
+    qos_class,
 )
 from numapin_operator.observe.pods.shared_parts import shared_containers, shared_labels
 from numapin_operator.observe.pods.virtual_machines import runs_in_virtual_machine
 from numapin_operator.placement import (
-    CPU,
     HUGEPAGES_PREFIX,
-    MEMORY,
     ContainerKind,
     ContainerView,
     PodFormatError,
-    PodLevel,
     PodView,
 )
 
@@ -55,7 +52,7 @@ def parse_pod(pod: Mapping[str, Any]) -> PodView:
     return PodView(
         uid=uid,
         containers=shared_containers(containers),
-        pod_level=reader.pod_level(),
+        pod_level=pod_level(*reader.of_pod(), reader.of_containers),
         labels=shared_labels(reader.labels()),
         **_envelope(pod, reader.metadata, _reported_qos(reader.status) or reader.qos()),
     )
@@ -122,8 +119,8 @@ class _PodReader:
         self.spec = self.mapping(pod, "spec", "spec")
         self.status = self.mapping(pod, "status", "status")
         self._ended: frozenset[str] = frozenset()
-        self._resources_of_each: list[tuple[Resources, Resources]] = []
-        self._parts: list[tuple[ContainerKind, Resources]] = []
+        self.of_containers: list[ContainerResources] = []
+        """Of those that `containers` has returned so far."""
 
     def uid(self) -> str:
         """The pod's UID. That of a static pod is found later; see `mirror_pods`."""
@@ -155,28 +152,18 @@ class _PodReader:
             field = f"spec.{key}"
             for index, container in enumerate(listed):
                 yield self._container(container, f"{field}[{index}]", init=key != "containers")
-        if not self._resources_of_each:
+        if not self.of_containers:
             raise self._error("spec.containers", "is missing; a pod has at least one container")
 
-    def pod_level(self) -> PodLevel | None:
-        """The requests of `spec.resources`, for the whole pod; None if it has none."""
-        requests, limits = self._resources(self.spec, "spec.resources", defaults=False)
-        if not requests and not limits:
-            return None
-        for name, limit in limits.items():
-            requests.setdefault(name, self._sum_of_containers(name) or limit)
-        return PodLevel(cpu_millis(requests), memory_amounts(requests))
+    def of_pod(self) -> tuple[Resources, Resources]:
+        """Requests and limits of `spec.resources`, for the whole pod."""
+        return self._resources(self.spec, "spec.resources", defaults=False)
 
     def qos(self) -> str:
-        """The QoS class. Source: Kubernetes v1.36, `ComputePodQOS`."""
-        asked = self._resources_of_each
+        """The QoS class that the API server gives the pod."""
         if self.spec.get("resources") is not None:
-            asked = [self._resources(self.spec, "spec.resources", defaults=False)]
-        requests, limits = (sum_positive(pair[side] for pair in asked) for side in (0, 1))
-        if not requests and not limits:
-            return "BestEffort"
-        complete = all(positive(pair[1]).keys() == {CPU, MEMORY} for pair in asked)
-        return "Guaranteed" if complete and requests == limits else "Burstable"
+            return qos_class([self.of_pod()])
+        return qos_class([(one.requests, one.limits) for one in self.of_containers])
 
     def mapping(self, parent: Any, key: str, field: str) -> Mapping[str, Any]:
         """The object under a key; empty if the key is not set."""
@@ -203,8 +190,7 @@ class _PodReader:
                 if container.get("restartPolicy") == "Always"
                 else ContainerKind.INIT
             )
-        self._resources_of_each.append((requests, limits))
-        self._parts.append((kind, requests))
+        self.of_containers.append(ContainerResources(kind, requests, limits))
         return ContainerView(
             name=intern(name),
             kind=kind,
@@ -235,22 +221,6 @@ class _PodReader:
                 if known := canonical_resource(name):
                     found[known] = found.get(known, 0) + quantity
         return found
-
-    def _sum_of_containers(self, name: str) -> Fraction:
-        """The most that the containers request at a time.
-
-        Source: Kubernetes, `AggregateContainerRequests`.
-        """
-        peak = sidecars = apps = Fraction(0)
-        for kind, requests in self._parts:
-            amount = requests.get(name, Fraction(0))
-            if kind is ContainerKind.SIDECAR:
-                sidecars += amount
-            elif kind is ContainerKind.INIT:
-                peak = max(peak, sidecars + amount)
-            else:
-                apps += amount
-        return max(peak, sidecars + apps)
 
     def _ended_init_containers(self) -> Iterator[str]:
         for entry in _objects(self.status.get("initContainerStatuses")):

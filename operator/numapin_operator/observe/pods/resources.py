@@ -1,21 +1,36 @@
 """Amounts of CPU, memory and huge pages in a pod, in the form that planning needs. Does no I/O."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil
 from sys import intern
-from typing import Final
+from typing import Final, NamedTuple
 
 from numapin_api.quantity import QuantityError, parse_quantity
 from numapin_api.topology import page_size_name
-from numapin_operator.placement import CPU, HUGEPAGES_PREFIX, MEMORY, amounts
+from numapin_operator.placement import (
+    CPU,
+    HUGEPAGES_PREFIX,
+    MEMORY,
+    ContainerKind,
+    PodLevel,
+    amounts,
+)
 
 Resources = dict[str, Fraction]
 
 CPU_AND_MEMORY: Final = (CPU, MEMORY)
 
 _MAX_BYTES: Final = (1 << 63) - 1
+
+
+class ContainerResources(NamedTuple):
+    """What one container asks for."""
+
+    kind: ContainerKind
+    requests: Resources
+    limits: Resources
 
 
 def cpu_millis(requests: Resources) -> int:
@@ -51,15 +66,59 @@ def canonical_resource(name: str) -> str | None:
     return f"{HUGEPAGES_PREFIX}{page_size_name(int(size))}"
 
 
-def positive(resources: Resources) -> Resources:
+def pod_level(
+    requests: Resources, limits: Resources, containers: Iterable[ContainerResources]
+) -> PodLevel | None:
+    """What a pod requests as a whole; None if it has no `spec.resources`.
+
+    Args:
+        requests: of `spec.resources`.
+        limits: the same.
+        containers: the pod's. What the pod only limits, it requests as much as they do together.
+    """
+    if not requests and not limits:
+        return None
+    asked = dict(requests)
+    for name, limit in limits.items():
+        asked.setdefault(name, _sum_of(containers, name) or limit)
+    return PodLevel(cpu_millis(asked), memory_amounts(asked))
+
+
+def qos_class(each: Sequence[tuple[Resources, Resources]]) -> str:
+    """The QoS class by requests and limits. Source: Kubernetes v1.36, `ComputePodQOS`."""
+    requests, limits = (_sum_positive(pair[side] for pair in each) for side in (0, 1))
+    if not requests and not limits:
+        return "BestEffort"
+    complete = all(_positive(pair[1]).keys() == {CPU, MEMORY} for pair in each)
+    return "Guaranteed" if complete and requests == limits else "Burstable"
+
+
+def _sum_of(containers: Iterable[ContainerResources], name: str) -> Fraction:
+    """The most that the containers request at a time.
+
+    Source: Kubernetes, `AggregateContainerRequests`.
+    """
+    peak = sidecars = apps = Fraction(0)
+    for one in containers:
+        amount = one.requests.get(name, Fraction(0))
+        if one.kind is ContainerKind.SIDECAR:
+            sidecars += amount
+        elif one.kind is ContainerKind.INIT:
+            peak = max(peak, sidecars + amount)
+        else:
+            apps += amount
+    return max(peak, sidecars + apps)
+
+
+def _positive(resources: Resources) -> Resources:
     """CPU and memory, where an amount is given."""
     return {name: q for name, q in resources.items() if name in CPU_AND_MEMORY and q > 0}
 
 
-def sum_positive(each: Iterable[Resources]) -> Resources:
+def _sum_positive(each: Iterable[Resources]) -> Resources:
     """The CPU and memory of all of them together."""
     total: Resources = {}
     for resources in each:
-        for name, quantity in positive(resources).items():
+        for name, quantity in _positive(resources).items():
             total[name] = total.get(name, Fraction(0)) + quantity
     return total
