@@ -107,6 +107,7 @@ class Report:
             "violations": grouped(self.verdict.violations),
             "excused": self._excused(),
             **self._reverts(),
+            "newCgroupsOnExclusiveCPUs": self._unfenced(),
             "fencedByTheStandby": self.fenced,
             "injected": dict(self.injected),
             "stopNoticedSeconds": [one and round(one, 1) for one in self.noticed_seconds],
@@ -128,6 +129,21 @@ class Report:
             ),
             "driftCount": self.drift_count,
         }
+
+    def _unfenced(self) -> dict[str, Any]:
+        """Milliseconds in which new cgroups had exclusive CPUs of others, with or without a task.
+
+        Those that a single sample saw so are counted with the time until the next one.
+        """
+        down = [one for one in self.downtimes if one.part == "enforcer"]
+        times: dict[str, list[float]] = {"enforcer runs": [], "enforcer away": []}
+        for one in self.samples.unfenced:
+            away = any(
+                each.killed_at <= one.fenced_at and one.seen_at <= each.ready_at for each in down
+            )
+            milliseconds = (one.fenced_at - one.seen_at) * 1000
+            times["enforcer away" if away else "enforcer runs"].append(milliseconds)
+        return {when: _spread(sorted(found)) for when, found in times.items()}
 
     def _excused(self) -> dict[str, Any]:
         by_kind: dict[str, list[Anomaly]] = {}
@@ -181,6 +197,10 @@ def summary(report: Report) -> str:
         *(f"excused: {kind}: {_line(one)}" for kind, one in figures["excused"].items()),
         f"overwritten: {_line(figures['overwrites'])}",
         f"external changes counted: {figures['driftCount']}",
+        *(
+            f"new cgroups on exclusive CPUs, {when} (ms): {_line(one)}"
+            for when, one in figures["newCgroupsOnExclusiveCPUs"].items()
+        ),
         f"written by the standby: {figures['fencedByTheStandby']}",
         f"injected: {_line(figures['injected'])}",
         f"stopped enforcer noticed after (s): {figures['stopNoticedSeconds']}",

@@ -41,7 +41,13 @@ from numapin_client.resources import NODE_ASSIGNMENTS
 from numapin_client.store import Change
 from numapin_lab.chaos.observation.assignment_versions import AssignmentVersion, ContainerKey
 from numapin_lab.chaos.observation.cgroup_tree import Leaf, PodsTree
-from numapin_lab.chaos.observation.samples import Anomaly, AnomalyKind, Samples, Seen
+from numapin_lab.chaos.observation.samples import (
+    Anomaly,
+    AnomalyKind,
+    Samples,
+    Seen,
+    Unfenced,
+)
 
 PERIOD_SECONDS: Final = 0.001
 EVERYTHING_EVERY: Final = 20
@@ -95,6 +101,11 @@ class Sampler:
         self._alive: set[str] = set()
         self._times: list[float] = []
         self._with_exclusive = 0
+        self._known: set[str] = set()
+        """The cgroups that had no exclusive CPU of others in some sample."""
+        self._open: set[str] = set()
+        """The new cgroups that have had one in every sample so far."""
+        self._unfenced: list[Unfenced] = []
 
     def run(self, stop: threading.Event) -> Samples:
         """Sample until `stop` is set."""
@@ -123,6 +134,7 @@ class Sampler:
             tuple(self._anomalies),
             tuple(self._reported.versions),
             tuple(self._seen.values()),
+            tuple(self._unfenced),
         )
 
     def _record_cgroups(self, now: float) -> None:
@@ -140,21 +152,41 @@ class Sampler:
 
     def _compare(self, version: AssignmentVersion) -> bool:
         """Compare the kernel with one version; returns whether an exclusive container runs."""
-        if not version.spec_exclusive:
-            return False
         tree = self._tree
+        if not version.spec_exclusive:
+            self._known = set(tree.leaves)
+            return False
         sets = [(leaf, cpus) for leaf in tree.leaves.values() if (cpus := tree.cpus(leaf))]
-        exclusive_runs = False
+        exclusive: list[tuple[Leaf, int]] = []
         for key, mask in version.reported_exclusive:
             leaf = self._find(key)
             if leaf is not None and tree.runs(leaf):
-                exclusive_runs = True
+                exclusive.append((leaf, mask))
                 self._check_pin(key, leaf, mask)
                 self._check_others(key, leaf, mask, sets)
         self._check_exclusive_pairs(
             [leaf for leaf, cpus in sets if not cpus & version.shared], version
         )
-        return exclusive_runs
+        self._record_new(exclusive, sets)
+        return bool(exclusive)
+
+    def _record_new(
+        self, exclusive: Sequence[tuple[Leaf, int]], sets: Iterable[tuple[Leaf, int]]
+    ) -> None:
+        """Record how long new cgroups have had exclusive CPUs of others since they were seen."""
+        now = time.monotonic()
+        for leaf, cpus in sets:
+            if leaf.path in self._known:
+                continue
+            others = (mask for one, mask in exclusive if not _within(leaf, one))
+            if any(cpus & mask for mask in others):
+                self._open.add(leaf.path)
+                continue
+            self._known.add(leaf.path)
+            if leaf.path in self._open:
+                self._unfenced.append(Unfenced(leaf.path, leaf.seen_at, now))
+        self._known &= self._tree.leaves.keys()
+        self._open &= self._tree.leaves.keys() - self._known
 
     def _find(self, key: ContainerKey) -> Leaf | None:
         uid, name = key
@@ -174,7 +206,7 @@ class Sampler:
         self, key: ContainerKey, leaf: Leaf, mask: int, sets: Iterable[tuple[Leaf, int]]
     ) -> None:
         for other, cpus in sets:
-            if not cpus & mask or f"{other.path}/".startswith(f"{leaf.path}/"):
+            if not cpus & mask or _within(other, leaf):
                 continue
             since = time.monotonic()
             found = self._tree.cpus(other) if self._tree.runs(other) else 0
@@ -207,6 +239,11 @@ class Sampler:
         if len(self._anomalies) < MAX_ANOMALIES:
             until, started = time.monotonic(), self._tree.has_started(leaf)
             self._anomalies.append(replace(anomaly, until=until, started=started))
+
+
+def _within(one: Leaf, other: Leaf) -> bool:
+    """Whether one cgroup is another, or lies in it."""
+    return f"{one.path}/".startswith(f"{other.path}/")
 
 
 def main() -> None:

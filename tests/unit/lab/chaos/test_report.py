@@ -11,6 +11,7 @@ from numapin_lab.chaos.observation.samples import (
     Overwrite,
     Samples,
     Seen,
+    Unfenced,
 )
 from numapin_lab.chaos.observation.verdict import Excuse, Verdict
 from numapin_lab.chaos.plan import make_plan
@@ -39,10 +40,16 @@ def report() -> Report:
         Seen("podb/y", "uid-b", "main", 2.0, None),
     )
     versions = (AssignmentVersion(1.0, 1), AssignmentVersion(2.0, 2, CLAIM, CLAIM, 1, 4))
+    unfenced = (
+        Unfenced("podb/y", 3.0, 3.002),
+        Unfenced("podc/y", 3.5, 3.501),
+        Unfenced("podd/y", 4.2, 4.5),
+        Unfenced("pode/y", 3.9, 4.0),
+    )
     by_hand = [(Excuse.INJECTED, anomaly(at)) for at in (1.0, 1.05, 1.1, 7.0, 7.01)]
     return Report(
         make_plan(5, 20),
-        Samples(1000, 400, 9.0, 0.02, 0.001, (), versions, seen),
+        Samples(1000, 400, 9.0, 0.02, 0.001, (), versions, seen, unfenced),
         Verdict((anomaly(3.0), anomaly(3.25)), tuple(by_hand)),
         [overwrite(0.004), overwrite(0.002), overwrite(1.5, up=False), overwrite(None, "Remained")],
         [Downtime("enforcer", 1.0, 2.5), Downtime("enforcer", 4.0, 5.0)],
@@ -73,6 +80,10 @@ def test_figures_are_counted_and_measured(report: Report) -> None:
         "OverwriteExclusive: Reverted": 3,
         "OverwriteExclusive: Remained": 1,
     }
+    assert figures["newCgroupsOnExclusiveCPUs"] == {
+        "enforcer runs": {"count": 2, "p50": 2.0, "p99": 2.0, "max": 2.0},
+        "enforcer away": {"count": 2, "p50": 300.0, "p99": 300.0, "max": 300.0},
+    }
     assert figures["downSeconds"] == {"enforcer": 2.5}
     assert figures["enforcerMiB"] == {
         "first": 50.0,
@@ -88,4 +99,5 @@ def test_the_summary_names_what_is_wrong(report: Report) -> None:
     page = summary(report)
     assert "seed 5: 2 pods ran, 1 ended" in page
     assert "violations: 2\n  kind Overlap, container uid-a/main" in page
+    assert "exclusive CPUs, enforcer runs (ms): count 2, p50 2.0, p99 2.0, max 2.0" in page
     assert "PROBLEM: not so after 150 s: it rains" in page
