@@ -10,13 +10,6 @@ from numapin_client.resources import LEASES, Json, Key
 from support.real.holding_proxy import holding_proxy
 from support.real.operator_world import OperatorProcess, RealWorld, until
 
-KUBECONFIG = """\
-clusters: [{name: c, cluster: {server: "URL"}}]
-users: [{name: u, user: {}}]
-contexts: [{name: x, context: {cluster: c, user: u}}]
-current-context: x
-"""
-
 LEASE = Key(names.LEADER_LEASE, names.NAMESPACE)
 
 
@@ -70,8 +63,7 @@ async def test_a_new_leader_whose_watches_are_late_takes_nothing_for_gone(
         (tmp_path / name).mkdir()
     first = OperatorProcess(world.operator_kubeconfig, tmp_path / "first", hasty=True)
     async with holding_proxy(kubeconfig_login(str(world.operator_kubeconfig))) as proxy:
-        kubeconfig = tmp_path / "second" / "kubeconfig"
-        kubeconfig.write_text(KUBECONFIG.replace("URL", proxy.url))
+        kubeconfig = proxy.kubeconfig(tmp_path / "second")
         second = OperatorProcess(kubeconfig, tmp_path / "second", hasty=True)
         try:
             await first.start("--leader-elect")

@@ -3,11 +3,19 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import aiohttp
 from aiohttp import web
 
 from numapin_client.login.credentials import Login
+
+_KUBECONFIG = """\
+clusters: [{name: c, cluster: {server: "URL"}}]
+users: [{name: u, user: {}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+"""
 
 _PASSED_ON = ("Content-Type", "Content-Encoding", "Accept", "Accept-Encoding", "Retry-After")
 
@@ -23,6 +31,12 @@ class HoldingProxy:
     def hold(self, *plurals: str) -> None:
         """Let watches of these kinds, such as `pods`, deliver nothing more; requests pass."""
         self._held |= set(plurals)
+
+    def kubeconfig(self, folder: Path) -> Path:
+        """A kubeconfig, written into this folder, with which a program uses the proxy."""
+        path = folder / "proxy-kubeconfig"
+        path.write_text(_KUBECONFIG.replace("URL", self.url))
+        return path
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """Forward one request, and its answer as it comes."""
