@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Final, Literal
 
 from numapin_client.client import ApiClient
@@ -42,12 +43,15 @@ class Event:
         reason: why, one word in PascalCase, such as `TopologyAffinityError`.
         action: the action that was taken or that failed, a verb in PascalCase, such as `Repair`.
         note: a sentence for people; cut at 1,024 bytes.
+        is_once: the API server refuses a second one about the same object with the same reason, for
+            as long as it keeps the first (`kube-apiserver --event-ttl`, one hour by default).
     """
 
     type: Literal["Normal", "Warning"]
     reason: str
     action: str
     note: str
+    is_once: bool = False
 
 
 def object_reference(body: Mapping[str, Any]) -> dict[str, str]:
@@ -76,10 +80,11 @@ def build_event(
         event_time: when, in RFC 3339 with microseconds.
 
     Returns:
-        An `events.k8s.io/v1` Event with a unique name, within the limits of the API. An Event
-        about a cluster-scoped object is in the namespace `default`, as the API requires.
+        An `events.k8s.io/v1` Event with a name of its own, within the limits of the API; one that
+        is posted once is named after its object and reason. An Event about a cluster-scoped object
+        is in the namespace `default`, as the API requires.
     """
-    suffix = secrets.token_hex(8)
+    suffix = _name_of_subject(regarding, event) if event.is_once else secrets.token_hex(8)
     stem = regarding["name"][: _NAME_BYTES - len(suffix) - 1].rstrip("-.")
     return {
         "metadata": {
@@ -107,11 +112,16 @@ async def post_event(
     """Create an Event about an object, dated now; see `build_event`.
 
     Raises:
+        AlreadyExistsError: it is to be posted once, and was.
         NotFoundError: the object's namespace is gone.
         ClientError: as `ApiClient.create`.
     """
     event_time = clock.now_text(microseconds=True)
     return await client.create(EVENTS, build_event(regarding, event, reporter, event_time))
+
+
+def _name_of_subject(regarding: Mapping[str, str], event: Event) -> str:
+    return sha256(f"{regarding.get('uid')} {event.reason}".encode()).hexdigest()[:16]
 
 
 def _cut(text: str, limit_bytes: int) -> str:

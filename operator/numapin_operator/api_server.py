@@ -8,7 +8,7 @@ from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.policystatus import CpuPolicyStatus
 from numapin_client.chunked_list import ChunkedList
 from numapin_client.client import ApiClient, Source
-from numapin_client.errors import GoneError, NotFoundError
+from numapin_client.errors import AlreadyExistsError, GoneError, NotFoundError
 from numapin_client.events import NORMAL, WARNING, Event, Reporter, post_event
 from numapin_client.resources import (
     CPU_POLICIES,
@@ -31,7 +31,7 @@ LIST_CHUNK: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class PodEvent:
-    """An Event about a pod; it warns, or only informs."""
+    """An Event about a pod; it warns, or only informs; perhaps once for this pod and reason."""
 
     namespace: str
     pod: str
@@ -39,6 +39,7 @@ class PodEvent:
     reason: str
     note: str
     is_warning: bool = True
+    is_once: bool = False
 
 
 class Cluster(Protocol):
@@ -83,7 +84,7 @@ class Cluster(Protocol):
         """Replace the status of a CpuPolicy that is still as in `before`."""
 
     async def post_event(self, event: PodEvent) -> None:
-        """Post an Event about a pod."""
+        """Post an Event about a pod; a second one that is posted once is left out."""
 
     async def evict(self, namespace: str, pod: str, uid: str) -> None:
         """Evict a pod if it still has that UID; a disruption budget may refuse it."""
@@ -179,8 +180,12 @@ class ApiCluster:
             "uid": event.uid,
         }
         severity: Literal["Normal", "Warning"] = WARNING if event.is_warning else NORMAL
-        placed = Event(severity, event.reason, "Place", event.note)
-        await post_event(self._api, regarding, placed, self._reporter)
+        placed = Event(severity, event.reason, "Place", event.note, event.is_once)
+        try:
+            await post_event(self._api, regarding, placed, self._reporter)
+        except AlreadyExistsError:
+            if not event.is_once:
+                raise
 
     async def evict(self, namespace: str, pod: str, uid: str) -> None:
         """Use the eviction API. Source: Kubernetes, "API-initiated Eviction"."""

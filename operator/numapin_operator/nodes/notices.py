@@ -33,13 +33,16 @@ def notices_of_pinned(
 
 
 def notice_of_waiting(waiting: Queued | Unaccepted) -> PodEvent:
-    """The Event about a pod that waits; pods of other namespaces are counted, not named."""
+    """The Event about a pod that waits; pods of other namespaces are counted, not named.
+
+    A restarted operator does not know whom it has told, so the Event is posted once.
+    """
     pod = waiting.pod
     if isinstance(waiting, Queued):
         reason, what = Reason.WAITING_FOR_ENDING_PODS, _wanted(waiting)
     else:
         reason, what = Reason.WAITING_FOR_KUBELET, _overcommitment(waiting)
-    return PodEvent(pod.namespace, pod.name, pod.uid, reason, what, is_warning=False)
+    return PodEvent(pod.namespace, pod.name, pod.uid, reason, what, is_warning=False, is_once=True)
 
 
 def _wanted(queued: Queued) -> str:

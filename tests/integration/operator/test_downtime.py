@@ -15,9 +15,11 @@ async def test_a_restart_changes_nothing(
     world: RealWorld, operator: OperatorProcess, end: str
 ) -> None:
     node = await plan(world)
-    first, second = await world.add_pod(node, "a"), await world.add_pod(node, "b", "8")
-    await until(lambda: world.event_notes(second), operator.log)
-    await world.enforce(node, first.uid, second.uid)
+    first, refused = await world.add_pod(node, "a"), await world.add_pod(node, "b", "6")
+    waiting = await world.add_pod(node, "c", "8")
+    for told in (refused, waiting):
+        await until(lambda told=told: world.event_notes(told), operator.log)  # type: ignore[misc]
+    await world.enforce(node, first.uid, refused.uid)
     before = await world.assignment(node)
     await (operator.kill() if end == "kill" else operator.stop())
     await operator.start()
@@ -25,7 +27,8 @@ async def test_a_restart_changes_nothing(
     await until(lambda: world.spec(witness), operator.log)
     after = await world.assignment(node)
     assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
-    assert len(await world.event_notes(second)) == 1, "one Event, not one for each start"
+    for told in (refused, waiting):
+        assert len(await world.event_notes(told)) == 1, "one Event, not one for each start"
 
 
 async def plan_another(world: RealWorld) -> str:

@@ -141,7 +141,10 @@ class FakeCluster:
 
     async def post_event(self, event: PodEvent) -> None:
         self._fail()
-        (self.events if event.is_warning else self.notices).append(event)
+        told = self.events if event.is_warning else self.notices
+        subjects = {(one.uid, one.reason) for one in told if one.is_once}
+        if not event.is_once or (event.uid, event.reason) not in subjects:
+            told.append(event)
 
     async def evict(self, namespace: str, pod: str, uid: str) -> None:
         self._fail()

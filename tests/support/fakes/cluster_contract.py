@@ -1,5 +1,6 @@
 """What every `Cluster` must do; the fake and the real API server pass the same tests."""
 
+from dataclasses import replace
 from typing import Any, Protocol
 
 import pytest
@@ -198,6 +199,15 @@ class ClusterContract:
         event = await world.add_pod(node.name)
         await world.cluster.post_event(event)
         assert await world.event_notes(event) == [event.note]
+
+    async def test_an_event_that_is_posted_once_for_each_reason(self, world: World) -> None:
+        node = await world.add_node()
+        first = replace(await world.add_pod(node.name), is_once=True)
+        for event in (first, replace(first, note="with other numbers")):
+            await world.cluster.post_event(event)
+        assert await world.event_notes(first) == [first.note]
+        await world.cluster.post_event(replace(first, reason="Another", note="of another"))
+        assert {*await world.event_notes(first)} == {first.note, "of another"}
 
     async def test_a_pod_is_evicted_if_it_is_still_that_pod(self, world: World) -> None:
         node = await world.add_node()

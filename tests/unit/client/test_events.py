@@ -38,6 +38,17 @@ def test_two_events_have_two_names() -> None:
     assert event()["metadata"]["name"] != event()["metadata"]["name"]
 
 
+def test_an_event_that_is_posted_once_is_named_after_its_object_and_reason() -> None:
+    def name(uid: str, reason: str, note: str) -> str:
+        once = Event("Normal", reason, "Pin", note, is_once=True)
+        regarding = {"name": "pod", "uid": uid}
+        written = build_event(regarding, once, Reporter("numapin.io/x", "me"), "now")
+        return str(written["metadata"]["name"])
+
+    assert name("1", "Waits", "for 2 CPUs") == name("1", "Waits", "for 3 CPUs")
+    assert len({name("1", "Waits", ""), name("2", "Waits", ""), name("1", "Pinned", "")}) == 3
+
+
 @settings(deadline=None)
 @given(st.text(max_size=2000))
 def test_a_note_is_cut_to_whole_characters(note: str) -> None:
