@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format schema proto system test demo lab chaos bench scale hostile histories figures images locks release
+.PHONY: help setup check format schema proto system test demo lab chaos bench scale hostile histories figures images locks release skew
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,14 @@ BENCHMARKS := $(filter-out benchmarks/pod_server.py benchmarks/pictures.py bench
 
 chaos: setup system  ## kill each part while pods start and end, and count shared exclusive CPUs (PODS=200, SEED=)
 	$(BIN)/python -m numapin_lab chaos --pods $(or $(PODS),200) $(if $(SEED),--seed $(SEED)) --dir .lab-chaos
+
+SKEW_TESTS := $(addprefix tests/integration/,contract client operator) $(addprefix tests/e2e/test_,pods.py restarts.py migration.py)
+
+skew: setup system  ## run what needs an API server or a kubelet with the oldest and the newest Kubernetes
+	@set -e; for release in $(notdir $(wildcard lab/kubernetes/*)); do \
+		echo "== Kubernetes $$release"; \
+		NUMAPIN_LAB_KUBERNETES=$$release $(BIN)/pytest $(SKEW_TESTS); \
+	done
 
 bench: setup system  ## run all benchmarks (ONLY="enforcing placement": only these)
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done

@@ -154,6 +154,7 @@ def vm() -> VirtualMachine:
     """
     if shutil.which(QEMU) is None:
         skip_here(f"needs QEMU; {QEMU_REMEDY}")
-    kept = ("HOME", "NUMAPIN_LAB_CACHE", "XDG_CACHE_HOME", "KUBEBUILDER_ASSETS")
+    chosen = ("NUMAPIN_LAB_CACHE", "NUMAPIN_LAB_KUBERNETES", "KUBEBUILDER_ASSETS")
+    kept = ("HOME", "XDG_CACHE_HOME", *chosen)
     environment = {name: os.environ[name] for name in kept if name in os.environ}
     return VirtualMachine(environment=environment)

@@ -14,7 +14,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from numapin_lab.components.catalog import COMPONENTS, HELM, Component, Found, cache_folder, find
+from numapin_lab.components.catalog import (
+    COMPONENTS,
+    HELM,
+    Component,
+    Found,
+    cache_folder,
+    check_choice,
+    find,
+)
 from numapin_lab.errors import LabError, MissingError
 from numapin_lab.processes.locks import locked
 
@@ -37,8 +45,10 @@ def provide(
 
     Raises:
         MissingError: a component must be built, and Go is missing.
-        LabError: a build failed; the message holds the end of its output.
+        LabError: a build failed, and the message holds the end of its output; or
+            NUMAPIN_LAB_KUBERNETES names a release that the lab does not know.
     """
+    check_choice()
     found: dict[str, Found] = {}
     absent: list[Component] = []
     for name in names:

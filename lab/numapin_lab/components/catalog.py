@@ -14,11 +14,19 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from numapin_lab.errors import LabError
+
 Version = tuple[int, int, int]
 
-KUBERNETES_MODULE = Path(__file__).resolve().parents[2]
-CONTAINERD_MODULE = KUBERNETES_MODULE / "containerd"
-HELM_MODULE = KUBERNETES_MODULE / "helm"
+LAB_MODULE = Path(__file__).resolve().parents[2]
+CONTAINERD_MODULE = LAB_MODULE / "containerd"
+HELM_MODULE = LAB_MODULE / "helm"
+OTHER_KUBERNETES = LAB_MODULE / "kubernetes"
+"""Has a module for each release that can be chosen instead of the lab's own."""
+
+KUBERNETES_VARIABLE = "NUMAPIN_LAB_KUBERNETES"
+CHOSEN_KUBERNETES = os.environ.get(KUBERNETES_VARIABLE, "")
+KUBERNETES_MODULE = OTHER_KUBERNETES / CHOSEN_KUBERNETES if CHOSEN_KUBERNETES else LAB_MODULE
 VERSION_SECONDS = 120
 
 
@@ -83,7 +91,7 @@ def _containerd(name: str, version_flag: str = "--version") -> Component:
 
 ETCD = Component(
     "etcd",
-    KUBERNETES_MODULE,
+    LAB_MODULE,
     "go.etcd.io/etcd/server/v3",
     "go.etcd.io/etcd/server/v3",
     floor=(3, 5, 0),
@@ -114,6 +122,18 @@ COMPONENTS: Mapping[str, Component] = {
 CLUSTER = tuple(name for name in COMPONENTS if name != HELM.name)
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kubectl")
 RUNTIME = ("containerd", "containerd-shim-runc-v2", "ctr")
+
+
+def check_choice(chosen: str = CHOSEN_KUBERNETES) -> None:
+    """Make sure that there is a module for the chosen release of Kubernetes.
+
+    Raises:
+        LabError: there is none.
+    """
+    there = sorted(one.parent.name for one in OTHER_KUBERNETES.glob("*/go.mod"))
+    if chosen and chosen not in there:
+        choices = " or ".join(there)
+        raise LabError(f"{KUBERNETES_VARIABLE} is {chosen!r}; set it to {choices}, or not at all")
 
 
 def parse_version(text: str) -> Version | None:

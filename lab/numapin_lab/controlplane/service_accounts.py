@@ -19,10 +19,8 @@ class ServiceAccount:
     node: str | None = None
 
 
-def log_in(plane: ControlPlane, account: ServiceAccount, folder: Path) -> Path:
-    """Request a token, and write it with a kubeconfig that refers to it; returns the kubeconfig.
-
-    A second call renews the token in the same file.
+def request_token(plane: ControlPlane, account: ServiceAccount) -> str:
+    """A token of this account; `kubectl create token` of 1.30 cannot bind one to a Node.
 
     Raises:
         AnswerError: the account or the node does not exist.
@@ -34,11 +32,23 @@ def log_in(plane: ControlPlane, account: ServiceAccount, folder: Path) -> Path:
         spec["boundObjectRef"] = {**reference, "uid": node["metadata"]["uid"]}
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
     path = f"/api/v1/namespaces/{account.namespace}/serviceaccounts/{account.name}/token"
-    answer = plane.api.request("POST", path, request)
+    token: str = plane.api.request("POST", path, request)["status"]["token"]
+    return token
+
+
+def log_in(plane: ControlPlane, account: ServiceAccount, folder: Path) -> Path:
+    """Request a token, and write it with a kubeconfig that refers to it; returns the kubeconfig.
+
+    A second call renews the token in the same file.
+
+    Raises:
+        AnswerError: the account or the node does not exist.
+    """
+    text = request_token(plane, account)
     folder.mkdir(parents=True, exist_ok=True)
     partial, token = folder / "token.partial", folder / "token"
     partial.touch(mode=0o600)
-    partial.write_text(answer["status"]["token"])
+    partial.write_text(text)
     partial.replace(token)
     return kubeconfig.write(
         folder / "kubeconfig", plane.server, plane.ca, {"tokenFile": str(token)}

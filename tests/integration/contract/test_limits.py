@@ -124,23 +124,23 @@ def test_the_largest_assignment_fits_into_etcd(
 @pytest.mark.parametrize(
     ("topology", "message"),
     [
-        ({"numaNodes": [{"id": 1024, "memoryBytes": 1}]}, "status.topology.numaNodes[0].id"),
+        ({"numaNodes": [{"id": 1024, "memoryBytes": 1}]}, "topology.numaNodes[0].id"),
         (
             {"numaNodes": [{"id": 0, "memoryBytes": 1, "distances": [1] * 1025}]},
-            "status.topology.numaNodes[0].distances",
+            "topology.numaNodes[0].distances",
         ),
         (
             {"numaNodes": [{"id": 0, "memoryBytes": 1, "hugepages": {"1Gi": -1}}]},
-            "status.topology.numaNodes[0].hugepages.1Gi",
+            "topology.numaNodes[0].hugepages.1Gi",
         ),
-        ({"sockets": [{"id": 0, "cpus": "0-65535"}]}, "status.topology.sockets[0].cpus"),
-        ({"sockets": [{"id": -1, "cpus": "0"}]}, "status.topology.sockets[0].id"),
-        ({"uncoreCaches": [{"id": 1 << 31, "cpus": "0"}]}, "status.topology.uncoreCaches[0].id"),
-        ({"cores": ["0"] * 4097}, "status.topology.cores"),
-        ({"warnings": ["w" * 513]}, "status.topology.warnings[0]"),
-        ({"pci": [{"devices": ["d" * 65]}]}, "status.topology.pci[0].devices[0]"),
+        ({"sockets": [{"id": 0, "cpus": "0-65535"}]}, "topology.sockets[0].cpus"),
+        ({"sockets": [{"id": -1, "cpus": "0"}]}, "topology.sockets[0].id"),
+        ({"uncoreCaches": [{"id": 1 << 31, "cpus": "0"}]}, "topology.uncoreCaches[0].id"),
+        ({"cores": ["0"] * 4097}, "topology.cores"),
+        ({"warnings": ["w" * 513]}, "topology.warnings[0]"),
+        ({"pci": [{"devices": ["d" * 65]}]}, "topology.pci[0].devices[0]"),
     ],
-    ids=lambda value: value.removeprefix("status.topology.") if isinstance(value, str) else "",
+    ids=lambda value: value.removeprefix("topology.") if isinstance(value, str) else "",
 )
 def test_impossible_hardware_is_refused(
     installed: Kubectl, topology: dict[str, Any], message: str

@@ -98,7 +98,7 @@ BAD_POLICIES: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown field": ({"reservedCPUs": "0"}, 'unknown field "spec.reservedCPUs"'),
     "memory of one node twice": (
         {"memory": {"reserved": [{"numaNode": 0}, {"numaNode": 0}]}},
-        'Duplicate value: {"numaNode":0}',
+        "spec.memory.reserved[1]: Duplicate value",
     ),
     "memory no quantity": (
         {"memory": {"reserved": [{"numaNode": 0, "memory": "1 GB"}]}},

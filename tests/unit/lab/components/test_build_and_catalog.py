@@ -1,16 +1,28 @@
 """Where components are found, and what building them means."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from numapin_lab.components.build import go_arguments, provide
-from numapin_lab.components.catalog import COMPONENTS, Component, cache_folder, find, parse_version
+from numapin_lab.components.catalog import (
+    COMPONENTS,
+    LAB_MODULE,
+    OTHER_KUBERNETES,
+    Component,
+    cache_folder,
+    check_choice,
+    find,
+    parse_version,
+)
 from numapin_lab.errors import LabError, MissingError
 
 KUBELET = COMPONENTS["kubelet"]
 CONTAINERD = COMPONENTS["containerd"]
+RELEASES = sorted(one.parent.name for one in OTHER_KUBERNETES.glob("*/go.mod"))
 GO_SAYS = 'if [ "$1" = version ]; then echo go version go1.26.8 linux/amd64; exit; fi\n'
 
 
@@ -131,6 +143,24 @@ def test_labs_that_start_together_build_once(tmp_path: Path, environment: dict[s
     assert (tmp_path / "builds").read_text() == "build\n"
 
 
+def test_another_release_of_kubernetes_must_be_pinned() -> None:
+    for chosen in ("", *RELEASES):
+        check_choice(chosen)
+    with pytest.raises(LabError, match=r"is '1.29'; set it to 1.30 or 1.37, or not at all"):
+        check_choice("1.29")
+
+
+@pytest.mark.parametrize(
+    "module", sorted(OTHER_KUBERNETES.glob("*/go.mod")), ids=lambda one: one.parent.name
+)
+def test_each_other_release_has_every_program_of_its_version(module: Path) -> None:
+    text = module.read_text()
+    assert f"k8s.io/kubernetes v{module.parent.name}." in text
+    for component in COMPONENTS.values():
+        if component.release == "k8s.io/kubernetes":
+            assert f"\t{component.package}\n" in text
+
+
 def test_kubernetes_is_stamped_with_its_pinned_version() -> None:
     arguments = go_arguments(KUBELET, Path("/out"))
     flags = arguments[arguments.index("-ldflags") + 1]
@@ -158,3 +188,11 @@ def test_versions_are_read_from_what_programs_say(
     text: str, version: tuple[int, int, int] | None
 ) -> None:
     assert parse_version(text) == version
+
+
+def test_the_page_names_each_release_that_is_pinned() -> None:
+    page = (LAB_MODULE.parent / "docs" / "compatibility.md").read_text()
+    told = set(re.findall(r"^\| (\d+\.\d+\.\d+) \|", page, re.MULTILINE))
+    modules = [LAB_MODULE, *(OTHER_KUBERNETES / one for one in RELEASES)]
+    pinned = {replace(KUBELET, module=module).pinned() for module in modules}
+    assert told == {".".join(map(str, version)) for version in pinned}
