@@ -25,11 +25,18 @@ _MOST_NODES: Final = 16
 
 
 def arithmetic(
-    policy: NodePolicy, cpus: CpuPool, memory: MemoryTables | None, refused: PlacementError
+    policy: NodePolicy,
+    cpus: CpuPool,
+    memory: MemoryTables | None,
+    refused: PlacementError,
+    own: CpuMask = NO_CPUS,
 ) -> str:
-    """What was free on each NUMA node, and what would have fitted."""
+    """What was free on each NUMA node, and what would have fitted.
+
+    `own` are the CPUs that the refused container had got before its memory was refused.
+    """
     whole_cores = isinstance(refused, SmtAlignmentError)
-    free = cpus.free_whole_cores if whole_cores else cpus.free
+    free = own | (cpus.free_whole_cores if whole_cores else cpus.free)
     listed = list(_free_on_nodes(policy, free, memory))
     if len(listed) > _MOST_NODES:
         listed[_MOST_NODES:] = [f"and {len(listed) - _MOST_NODES} more"]

@@ -70,7 +70,8 @@ class Node:
         try:
             allocation = placement.run()
         except PlacementError as refused:
-            refused.arithmetic = arithmetic(self.policy, self.cpus, self.memory, refused)
+            own = placement.taken(refused.container)
+            refused.arithmetic = arithmetic(self.policy, self.cpus, self.memory, refused, own)
             placement.undo()
             raise
         if allocation.containers:

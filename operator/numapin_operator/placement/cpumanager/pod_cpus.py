@@ -12,13 +12,14 @@ class PodCpus:
     """What the containers of one pod have taken out of the pool so far.
 
     Attributes:
+        claimed: what was taken so far.
         reusable: CPUs that ordinary init containers leave to the containers after them.
     """
 
     def __init__(self, taker: CpuTaker, pool: CpuPool, quirks: KubeletQuirks) -> None:
         self._taker, self._pool, self._quirks = taker, pool, quirks
         self._of: dict[str, CpuMask] = {}
-        self._claimed = NO_CPUS
+        self.claimed = NO_CPUS
         self.reusable = NO_CPUS
 
     @property
@@ -54,11 +55,11 @@ class PodCpus:
 
     def forget(self) -> None:
         """Keep whatever was taken so far even if the pod is refused."""
-        self._claimed = NO_CPUS
+        self.claimed = NO_CPUS
 
     def undo(self) -> None:
         """Return whatever was taken."""
-        self._pool.release(self._claimed)
+        self._pool.release(self.claimed)
 
     def _choose(self, free: CpuMask, count: int, numa_nodes: NumaMask | None) -> CpuMask:
         """CPUs that are never shared if they suffice, else others, else the former and others.
@@ -90,5 +91,5 @@ class PodCpus:
                 f"giving away {CpuSet.from_mask(cpus)} would leave no CPU in the shared pool"
             )
         self._pool.claim(cpus)
-        self._claimed |= cpus
+        self.claimed |= cpus
         return cpus

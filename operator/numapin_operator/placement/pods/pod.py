@@ -6,6 +6,7 @@ from numapin_operator.placement.allocations import ContainerAllocation, PodAlloc
 from numapin_operator.placement.cpumanager.pod_cpus import PodCpus
 from numapin_operator.placement.cpumanager.pool import CpuPool
 from numapin_operator.placement.errors import PlacementError
+from numapin_operator.placement.masks import CpuMask
 from numapin_operator.placement.memorymanager.binder import MemoryBinder
 from numapin_operator.placement.memorymanager.nearest import NearestBinder
 from numapin_operator.placement.memorymanager.none import NoBinder
@@ -52,6 +53,10 @@ class PodPlacement:
         else:
             return PodLevelPlacement(self._policy, self._cpus, self._memory, pod).run(self._hints)
         return self._allocation()
+
+    def taken(self, container: str | None) -> CpuMask:
+        """The CPUs that a container has got so far, or the pod as a whole."""
+        return self._cpus.claimed if container is None else self._cpus.of(container)
 
     def undo(self) -> None:
         """Return whatever was taken."""

@@ -130,3 +130,10 @@ def test_a_pod_waits_for_pages_of_an_ending_one_although_the_kernel_has_none_fre
 
 def test_without_a_report_huge_pages_are_what_the_machine_has() -> None:
     assert bound(plan_on({}, paged("a", "32Mi")).spec)["a"][1] == "0"
+
+
+def test_a_pod_whose_memory_is_refused_reads_that_its_cpus_are_free() -> None:
+    alone = policy(memory={"policy": "SingleNUMA"})
+    large = pod("large", "2", memory="5Gi")
+    (refused,) = plan_node(TWO_NODES, alone, None, [large], NO_UIDS).spec.refused
+    assert "NUMA node 0: 3 CPUs + 4 GiB memory, 1: 4 CPUs + 4 GiB memory" in (refused.message or "")
