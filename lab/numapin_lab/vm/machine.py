@@ -174,11 +174,12 @@ def hardware(machine: Machine, kernel: Kernel, archive: Path, console: str) -> l
     serial line of the kernel's console.
     """
     # A single thread emulates faster than one for each CPU if the host has fewer CPUs.
-    # Nehalem shows threads, cores and a cache for each socket; QEMU's default CPU does not.
+    # Nehalem shows threads, cores and a cache for each socket; QEMU's default CPU does not. It has
+    # no pages of 1 GiB.
     share = "local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap"
     cmdline = f"console={console} quiet panic=-1 random.trust_cpu=on tsc=unstable"
     return [
-        *("-accel", "tcg,thread=single", "-cpu", "Nehalem-v1"),
+        *("-accel", "tcg,thread=single", "-cpu", "Nehalem-v1,+pdpe1gb"),
         *("-nodefaults", "-display", "none", "-no-reboot"),
         *("-kernel", str(kernel.image), "-initrd", str(archive)),
         *("-append", f"{cmdline} {machine.append}"),

@@ -17,7 +17,8 @@ from numapin_lab.vm.machine import Machine, find_qemu, hardware
 from numapin_lab.vm.qemu_monitor import Monitor
 
 CONSOLE = "ttyS0"
-MACHINE = Machine()
+# The kernel finds 1 GiB in one piece only at boot. Pages of 2 MiB can be added later.
+MACHINE = Machine(memory_mib=5120, append="hugepagesz=1G hugepages=0:1,1:1")
 BOOT_SECONDS = 300.0
 PING_SECONDS, MAX_PING_SECONDS = 2.0, 32.0
 LOAD_SECONDS = 300.0

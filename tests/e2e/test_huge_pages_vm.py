@@ -1,0 +1,119 @@
+"""Huge pages of both sizes on a real node with two NUMA nodes: they come from the bound node.
+
+8 CPUs: cores 0-1, 2-3 on NUMA node 0, 4-5, 6-7 on NUMA node 1; core 0-1 is reserved. Each NUMA node
+has one page of 1 GiB.
+"""
+
+from typing import Any
+
+import pytest
+
+from numapin_lab.cluster import VmCluster
+from numapin_lab.lifecycle import LabFolder
+from numapin_lab.running_lab import pod, policy
+from numapin_lab.vm.running_lab import RunningVmLab
+
+pytestmark = pytest.mark.timeout(1800)  # for a machine with much else to do
+
+POLICY = policy(
+    reserved={"cpus": "0-1"},
+    topology={"policy": "SingleNUMANode"},
+    memory={"policy": "Static"},
+)
+PAGES = "/sys/devices/system/node/node{node}/hugepages/hugepages-{kib}kB/{file}"
+KIB = {"2Mi": 2048, "1Gi": 1024 * 1024}
+SMALL_PAGES = 16
+HELD = "/run/pages/held"
+HOLD_OF_NODE_0 = f"""
+mkdir -p /run/pages /sys/fs/cgroup/holder
+mount -t hugetlbfs -o pagesize=1G none /run/pages
+echo 0 >/sys/fs/cgroup/holder/cpuset.mems
+sh -c 'echo $$ >/sys/fs/cgroup/holder/cgroup.procs; exec fallocate -l 1G {HELD}'
+"""
+# Pages that a file got before the container was bound would stay where they are.
+BOUND = "grep -q 'Mems_allowed_list:[[:space:]]*[01]$' /proc/self/status"
+
+
+def pod_with_pages(name: str, size: str, amount: str) -> dict[str, Any]:
+    """A pod with two CPUs that takes huge pages once its memory is bound."""
+    wait = f"until {BOUND}; do sleep 0.1; done"
+    take = f"{wait}; fallocate -l {amount[:-1]} /pages/taken; sleep 1000000"
+    body = pod(name, ("sh", "-c", take), cpu="2")
+    container = body["spec"]["containers"][0]
+    for amounts in container["resources"].values():
+        amounts[f"hugepages-{size}"] = amount
+    container["volumeMounts"] = [{"name": "pages", "mountPath": "/pages"}]
+    body["spec"]["volumes"] = [{"name": "pages", "emptyDir": {"medium": f"HugePages-{size}"}}]
+    return body
+
+
+@pytest.fixture(scope="module")
+def node(vm_lab: LabFolder) -> RunningVmLab:
+    """The node; its kubelet counts pages when it starts."""
+    cluster = vm_lab.up()
+    assert isinstance(cluster, VmCluster)
+    lab = RunningVmLab(cluster)
+    for numa_node in (0, 1):
+        file = PAGES.format(node=numa_node, kib=KIB["2Mi"], file="nr_hugepages")
+        lab.write(file, str(SMALL_PAGES))
+    lab.machine("stop-kubelet; start-kubelet", lab.patience_seconds)
+    lab.eventually(lambda: allocatable(lab), {"2Mi": "64Mi", "1Gi": "2Gi"})
+    lab.apply(POLICY)
+    lab.wait_in_force()
+    return lab
+
+
+def allocatable(lab: RunningVmLab) -> dict[str, str]:
+    """What the kubelet offers of each size."""
+    found = lab.cluster.api.get(f"/api/v1/nodes/{lab.node}")["status"]["allocatable"]
+    return {size: found.get(f"hugepages-{size}") for size in KIB}
+
+
+def free(lab: RunningVmLab, size: str) -> list[int]:
+    """Pages of a size that are free on each NUMA node, by the kernel."""
+    files = [PAGES.format(node=node, kib=KIB[size], file="free_hugepages") for node in (0, 1)]
+    found = lab.read(*files)
+    return [int(found[file]) for file in files]
+
+
+def reported_free(lab: RunningVmLab, size: str) -> list[int]:
+    """Pages of a size that are free on each NUMA node, by the status."""
+    assignment = lab.assignment()
+    found = assignment.status.free_hugepages if assignment and assignment.status else ()
+    return [one.pages[size] for one in sorted(found, key=lambda one: one.numa_node)]
+
+
+def numa_node_of(lab: RunningVmLab, name: str) -> str:
+    """The NUMA nodes of a pod's container, once it is exclusive and the kernel has them."""
+    uid = lab.pod(name)["metadata"]["uid"]
+
+    def is_exclusive() -> bool:
+        assignment = lab.assignment()
+        found = assignment.status.containers if assignment and assignment.status else ()
+        return any(one.pod_uid == uid and one.exclusive for one in found)
+
+    lab.wait(is_exclusive, f"{name} to be exclusive")
+    group, _ = lab.look().of(lab.container_id(name))
+    return group.mems_effective
+
+
+def test_pages_come_from_the_numa_node_that_has_them_free(node: RunningVmLab) -> None:
+    node.machine(HOLD_OF_NODE_0)
+    try:
+        assert free(node, "1Gi") == [0, 1]
+        node.eventually(lambda: reported_free(node, "1Gi"), [0, 1])
+        node.apply(pod_with_pages("large", "1Gi", "1Gi"))
+        node.wait_running("large")
+        assert numa_node_of(node, "large") == "1"
+        node.eventually(lambda: free(node, "1Gi"), [0, 0])
+        node.apply(pod_with_pages("late", "1Gi", "1Gi"))
+        node.eventually(lambda: [one.pod for one in node.wait_in_force().spec.refused], ["late"])
+        (refusal,) = node.wait_in_force().spec.refused
+        assert refusal.reason == "NotEnoughMemory"
+        assert "0: 2 CPUs + 0 B hugepages-1Gi (1 GiB used by others)" in (refusal.message or "")
+        node.apply(pod_with_pages("small", "2Mi", "8Mi"))
+        node.wait_running("small")
+        assert numa_node_of(node, "small") == "0"
+        node.eventually(lambda: free(node, "2Mi"), [SMALL_PAGES - 4, SMALL_PAGES])
+    finally:
+        node.machine(f"rm -f {HELD}; umount /run/pages; rmdir /sys/fs/cgroup/holder")
