@@ -63,10 +63,14 @@ async def node(contract: ControlPlane, kubelet: Kubelet, tmp_path: Path) -> Asyn
 
 @pytest.fixture
 async def exclusive(node: Node, kubelet: Kubelet) -> tuple[Pod, str]:
-    """A pod whose container has CPU 1 exclusively, and that container's cgroup."""
+    """A pod whose container has CPU 1 exclusively, and that container's cgroup.
+
+    The runtime has written its set too, so it will not write it again once the enforcer has ended.
+    """
     pod = await kubelet.run_pod("exclusive")
     container_id = await kubelet.run(pod, "main")
     await node.start()
     await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
     await eventually(node.reports_exclusive, "the container to be reported exclusive")
+    await kubelet.until_remembered(container_id, "1")
     return pod, f"{pod.cgroup}/{container_id}"
