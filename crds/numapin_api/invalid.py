@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 
@@ -27,6 +27,17 @@ def invalid_fields(error: ValidationError, within: str = "") -> tuple[InvalidFie
         InvalidField(_path(within, finding["loc"]), _problem(finding))
         for finding in error.errors(include_url=False)
     )
+
+
+def unknown_fields(kind: type[BaseModel], document: object, within: str = "") -> tuple[str, ...]:
+    """The paths of fields that a model does not have, in a document that it reads without them."""
+    try:
+        kind.model_validate(document, extra="forbid")
+    except ValidationError as error:
+        findings = error.errors(include_url=False)
+        strange = (one["loc"] for one in findings if one["type"] == "extra_forbidden")
+        return tuple(_path(within, path) for path in strange)
+    return ()
 
 
 def _path(within: str, path: tuple[int | str, ...]) -> str:

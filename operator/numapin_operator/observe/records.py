@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpupolicy import CpuPolicySpec
-from numapin_api.invalid import invalid_fields
+from numapin_api.invalid import invalid_fields, unknown_fields
 from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_api.policystatus import CpuPolicyStatus
 from numapin_api.quantity import QuantityError
@@ -97,6 +97,7 @@ class PolicyView:
 
     Attributes:
         problem: why its spec is invalid, which only happens if the CRD is not ours; else None.
+        unknown: fields of its spec that this operator does not have, which a later CRD has.
     """
 
     name: str
@@ -108,6 +109,7 @@ class PolicyView:
     spec: CpuPolicySpec
     status: CpuPolicyStatus
     problem: str | None = None
+    unknown: tuple[str, ...] = ()
 
     @classmethod
     def decode(cls, body: Json) -> "PolicyView":
@@ -129,17 +131,20 @@ class PolicyView:
             spec=spec,
             status=_policy_status(body.get("status") or {}),
             problem=problem,
+            unknown=unknown_fields(CpuPolicySpec, raw, "spec"),
         )
 
     def decides_like(self, other: "PolicyView") -> bool:
         """Whether both lead to the same assignments and outcomes: all but metadata and status."""
-        return (self.uid, self.generation, self.created, self.deleting, self.problem) == (
+        mine = (self.uid, self.generation, self.created, self.deleting, self.problem, self.unknown)
+        return self.spec == other.spec and mine == (
             other.uid,
             other.generation,
             other.created,
             other.deleting,
             other.problem,
-        ) and self.spec == other.spec
+            other.unknown,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ EXAMPLES_NAMED: Final = 5
 MESSAGE_LENGTH: Final = 1024
 REASONS_NAMED: Final = 20
 SUMMARY_LENGTH: Final = 4096
+UNKNOWN_LENGTH: Final = 1024
 """Reasons and characters of a condition's message; a node may report any reason and any text."""
 
 
@@ -214,6 +215,16 @@ def policy_fault(policy: PolicyView) -> tuple[str, str] | None:
 
 
 def _judge(policy: PolicyView, nodes: PolicyNodes) -> tuple[Verdict, ...]:
+    """The conditions; Ready also names fields of a later release, whatever else it says."""
+    ready, *others = _judge_nodes(policy, nodes)
+    if policy.unknown:
+        unknown = join_texts(policy.unknown, ", ", UNKNOWN_LENGTH)
+        note = f"this operator does not know {unknown}: no effect"
+        ready = ready._replace(message=f"{ready.message}; {note}")
+    return ready, *others
+
+
+def _judge_nodes(policy: PolicyView, nodes: PolicyNodes) -> tuple[Verdict, ...]:
     if fault := policy_fault(policy):
         return _verdicts_of(
             Verdict(ConditionType.READY, False, *fault),

@@ -1,7 +1,8 @@
 """Which rights a program used, by the audit log of a real API server, and which its role grants."""
 
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +51,11 @@ class Audit:
 
     def used(self) -> set[Right]:
         """The rights that the requests needed."""
-        rights = set()
-        for event in self._events():
-            about = event["objectRef"]
-            parts = (about["resource"], about.get("subresource"))
-            resource = "/".join(part for part in parts if part)
-            rights.add((about.get("apiGroup", ""), resource, event["verb"]))
-        return rights
+        return set(self.counts())
+
+    def counts(self) -> Counter[Right]:
+        """How many requests needed each right."""
+        return Counter(map(_right, self._events()))
 
     def forbidden(self) -> list[dict[str, Any]]:
         """The requests that were forbidden."""
@@ -73,6 +72,13 @@ class Audit:
             is_about_objects = "resource" in event.get("objectRef", {})
             if is_about_objects and not event["userAgent"].startswith(_TEST_CLIENT):
                 yield event
+
+
+def _right(event: Mapping[str, Any]) -> Right:
+    about = event["objectRef"]
+    parts = (about["resource"], about.get("subresource"))
+    resource = "/".join(part for part in parts if part)
+    return about.get("apiGroup", ""), resource, event["verb"]
 
 
 def granted(manifest: str) -> set[Right]:

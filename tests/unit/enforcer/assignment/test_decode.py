@@ -153,6 +153,12 @@ def _plain(spec: decode.Spec | NodeAssignmentSpec) -> tuple[Any, ...]:
     )
 
 
+def test_fields_of_a_later_release_are_dropped() -> None:
+    pools = {"reserved": "0", "shared": "0-1"}
+    later = {"pools": pools | {"idle": "1"}, "containers": [], "future": {"a": 1}}
+    assert decode_spec(later) == decode_spec({"pools": pools, "containers": []})
+
+
 def test_no_field_of_the_models_is_forgotten() -> None:
     """A new one must be decoded, or be named here."""
     assert names(decode.Spec) | {"policy"} == NodeAssignmentSpec.model_fields.keys()

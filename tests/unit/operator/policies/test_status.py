@@ -161,6 +161,20 @@ def test_an_invalid_policy_is_stalled_and_still_selects() -> None:
     assert "spec.reserved.cpus" in str(status.conditions)
 
 
+def test_fields_of_a_later_release_are_named_and_change_nothing_else() -> None:
+    plain = policy_view("mine", {"reserved": {"count": 1}})
+    later = policy_view("mine", {"reserved": {"count": 1, "spread": True}, "future": {"a": 1}})
+    assert not plain.decides_like(later)
+    first, second = (status_of([in_force("a")], policy=one) for one in (plain, later))
+    assert conditions(first) == conditions(second)
+    ready, others = second.conditions[0], second.conditions[1:]
+    assert ready.message == (
+        "in force on 1 node; "
+        "this operator does not know spec.reserved.spread, spec.future: no effect"
+    )
+    assert others == first.conditions[1:]
+
+
 def test_a_condition_that_does_not_change_keeps_its_time() -> None:
     first = status_of([in_force("a")])
     known = policy_view("mine", status=first.to_wire())
