@@ -58,6 +58,23 @@ def find_faults(value: object, schema: Mapping[str, Any], path: str) -> Iterator
         yield from _number_faults(value, schema, path)
 
 
+def find_unknown(value: object, schema: Mapping[str, Any], path: str) -> Iterator[str]:
+    """The path of each field that a schema does not have, in a value without faults.
+
+    Fields of list entries are named once for each entry, as `containers[].future`.
+    """
+    if isinstance(value, dict):
+        known = schema["properties"]
+        for name, one in value.items():
+            if name in known:
+                yield from find_unknown(one, known[name], f"{path}.{name}")
+            else:
+                yield f"{path}.{name}"
+    elif isinstance(value, list):
+        for one in value:
+            yield from find_unknown(one, schema["items"], f"{path}[]")
+
+
 def _object_faults(
     value: Mapping[str, object], schema: Mapping[str, Any], path: str
 ) -> Iterator[str]:

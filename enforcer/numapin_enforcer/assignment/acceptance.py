@@ -8,7 +8,7 @@ from typing import Any, Final
 from numapin_api.conditions.reasons import Obstacle, Reason
 from numapin_api.topology import Topology
 from numapin_enforcer.assignment.copy_file import LocalCopyError
-from numapin_enforcer.assignment.decode import InvalidSpecError, Spec, decode_spec
+from numapin_enforcer.assignment.decode import InvalidSpecError, Spec, decode_spec, unknown_fields
 from numapin_enforcer.assignment.local_copy import Assignment, LocalCopy
 from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.assignment.validation import find_problems
@@ -32,6 +32,7 @@ class Acceptance:
         refusal: why the newest spec is not accepted; None if it is.
         waiting: why the newest spec assigns nothing yet; None if it does.
         generation: of the newest spec that the API server has; 0 before the first one.
+        unknown: fields of that spec, if it is valid, that this enforcer does not have.
     """
 
     node_name: str
@@ -39,6 +40,7 @@ class Acceptance:
     refusal: Obstacle | None = None
     waiting: Obstacle | None = None
     generation: int = 0
+    unknown: tuple[str, ...] = ()
     _seen: tuple[str, int] = ("", 0)
     _copy_problem: Obstacle | None = None
 
@@ -79,6 +81,7 @@ class Acceptance:
         except InvalidSpecError as error:
             self.refusal = Obstacle(Reason.INVALID_ASSIGNMENT, str(error)[:MESSAGE_LIMIT])
             return
+        self.unknown = unknown_fields(body.get("spec") or {})
         offered = Assignment(self.node_name, *self._seen, spec)
         self.waiting = None
         if spec.mode != "None" and spec.pools is None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.assignment_spec import SPEC_SCHEMA
-from numapin_api.schema.check import find_faults
+from numapin_api.schema.check import find_faults, find_unknown
 
 
 class InvalidSpecError(ValueError):
@@ -116,6 +116,11 @@ def decode_spec(wire: object) -> Spec:
         wire.get("refusedOmitted"),
         wire.get("releaseAt"),
     )
+
+
+def unknown_fields(wire: object) -> tuple[str, ...]:
+    """Fields of a valid spec that this enforcer does not have, which a later operator writes."""
+    return tuple(dict.fromkeys(find_unknown(wire, SPEC_SCHEMA, "spec")))
 
 
 def _pools(wire: Mapping[str, Any]) -> Pools:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from numapin_api.conditions.reasons import ConditionType, Obstacle, Reason, Verdict
 from numapin_api.quantity import plural
+from numapin_api.text import join_texts
 from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.errors import CgroupReadOnlyError
@@ -21,6 +22,9 @@ PASSES_TO_STALL = 5
 
 SHOWN = 3
 """How many failures a condition names."""
+
+UNKNOWN_LENGTH = 1024
+"""How many characters of a condition name unknown fields."""
 
 
 def judge(stalled: Obstacle | None, working: Obstacle | None, fine: str) -> tuple[Verdict, ...]:
@@ -131,6 +135,13 @@ def unnamed(ids: Collection[str]) -> list[Obstacle]:
     count = plural(len(ids), "container")
     message = f"the container runtime is slow to name {count}, which share CPUs until it does"
     return [Obstacle(Reason.APPLYING, message)]
+
+
+def unknown_note(fields: Sequence[str]) -> str:
+    """What to say of fields that a later operator has written; empty if there are none."""
+    if not fields:
+        return ""
+    return f"this enforcer does not know {join_texts(fields, ', ', UNKNOWN_LENGTH)}: no effect"
 
 
 def unread_note(unread: Sequence[Unread], spec: AssignedSpec | None) -> str:

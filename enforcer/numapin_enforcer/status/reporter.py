@@ -26,6 +26,7 @@ from numapin_enforcer.status.conditions import (
     cgroup_obstacles,
     judge,
     lack_obstacles,
+    unknown_note,
     unread_note,
 )
 from numapin_enforcer.status.content import CgroupStatus, NodeStatus, RuntimeStatus
@@ -215,6 +216,7 @@ class StatusReporter:
 
     def _notes(self, background: BackgroundReport, kernel: Kernel) -> Iterator[str]:
         yield background.note
+        yield unknown_note(self.acceptance.unknown)
         yield self._unread(kernel)
         yield self._writers.describe(self.clock.monotonic())
 

@@ -1,6 +1,7 @@
 """The plain values and the models are one: both take the same specs, and read the same of them."""
 
 import json
+import re
 from copy import deepcopy
 from dataclasses import fields
 from typing import Any
@@ -10,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from numapin_api import invalid
 from numapin_api.invalid import invalid_fields
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_enforcer.assignment import decode
-from numapin_enforcer.assignment.decode import InvalidSpecError, decode_spec
+from numapin_enforcer.assignment.decode import InvalidSpecError, decode_spec, unknown_fields
 
 NAMES = st.text("ab-", min_size=1, max_size=3)
 UIDS = st.sampled_from(("u1", "u2-x"))
@@ -157,6 +159,18 @@ def test_fields_of_a_later_release_are_dropped() -> None:
     pools = {"reserved": "0", "shared": "0-1"}
     later = {"pools": pools | {"idle": "1"}, "containers": [], "future": {"a": 1}}
     assert decode_spec(later) == decode_spec({"pools": pools, "containers": []})
+    assert unknown_fields(later) == ("spec.pools.idle", "spec.future")
+
+
+@given(SPECS)
+def test_the_same_fields_are_unknown(spec: dict[str, Any]) -> None:
+    by_the_models = invalid.unknown_fields(NodeAssignmentSpec, spec, "spec")
+    assert set(unknown_fields(spec)) == {re.sub(r"\[\d+\]", "[]", one) for one in by_the_models}
+
+
+def test_an_unknown_field_of_many_entries_is_named_once() -> None:
+    entry = {"podUID": "u", "namespace": "n", "pod": "p", "container": "c", "weight": 2}
+    assert unknown_fields({"containers": [entry, entry]}) == ("spec.containers[].weight",)
 
 
 def test_no_field_of_the_models_is_forgotten() -> None:

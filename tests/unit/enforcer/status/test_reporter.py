@@ -13,7 +13,7 @@ from numapin_enforcer.plan.drift import Drift
 from numapin_enforcer.status.content import CgroupStatus
 from numapin_enforcer.status.other_writers import OFTEN, RUN_SECONDS
 from numapin_enforcer.status.reporter import PassResult
-from support.fakes.reporter_world import BODY, MEMS, POD, World
+from support.fakes.reporter_world import BODY, MACHINE, MEMS, POD, World
 
 
 @pytest.fixture
@@ -81,6 +81,17 @@ def test_a_program_that_keeps_changing_a_cgroup_is_named(world: World) -> None:
     world.clock.stand_still(RUN_SECONDS)
     world.report()
     assert "was changed" not in world.published[-1].verdicts[0].message
+
+
+def test_fields_of_a_later_release_are_named(world: World) -> None:
+    metadata = BODY["metadata"] | {"generation": 2}
+    world.acceptance.offer(
+        BODY | {"metadata": metadata, "spec": BODY["spec"] | {"idle": 1}}, MACHINE
+    )
+    world.report()
+    ready = world.published[-1].verdicts[0]
+    assert ready.holds
+    assert ready.message.endswith("; this enforcer does not know spec.idle: no effect")
 
 
 def test_an_incomplete_watch_is_reported(world: World) -> None:
