@@ -107,10 +107,18 @@ class _Judge:
                 yield entry, f"uses {CpuSet.from_mask(reserved)}, which is reserved now"
             elif self._crowded and entry.exclusive:
                 yield entry, "keeps a CPU that the shared pool lacks"
-            elif together is not None:
-                yield entry, together
             else:
-                yield entry, self._differs(_only(pod, entry.container), (entry,))
+                alone = together is None
+                why = self._differs(_only(pod, entry.container), (entry,)) if alone else together
+                yield entry, why or self._splits_cores(pod, entry)
+
+    def _splits_cores(self, pod: PodView, entry: ContainerAssignment) -> str:
+        """Which CPUs lack their siblings, if the policy gives whole cores only."""
+        if not self._policy.spec.options.full_pcpus_only or pod.pod_level is not None:
+            return ""
+        cpus = entry.cpus.mask
+        parts = cpus & ~self._policy.cpu_groups.whole_cores(CpuMask(cpus))
+        return f"has parts of cores: {CpuSet.from_mask(parts)}" if parts else ""
 
     def _selects(self, pod: PodView) -> bool:
         return pod.selected and pod.qos in self._policy.spec.pods.qos_classes

@@ -63,6 +63,14 @@ def test_the_reserved_and_the_shared_cpus_are_those_that_are_left() -> None:
     assert why(made) == ["a main"], "it has a reserved CPU, and keeps it until it ends"
 
 
+def test_parts_of_cores_are_outdated_where_the_policy_gives_whole_cores() -> None:
+    full = policy_view("policy", {"reserved": {"count": 2}, "options": {"fullPCPUsOnly": True}})
+    before = node(has("a", "3,5"), has("b", "6-7"), topology=machine(8))
+    made = decide(picture(before, A, B, policies=(full,)))
+    assert given(made) == {"a main": "3,5", "b main": "6-7"}
+    assert why(made) == ["a main"]
+
+
 def test_a_pod_that_the_policy_does_not_select_keeps_its_cpus_until_it_ends() -> None:
     burstable = policy_view("policy", {"pods": {"qosClasses": ["Burstable"]}})
     made = decide(picture(node(has("a", "4-5")), A, policies=(burstable,)))
