@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format schema proto system test demo lab chaos bench scale hostile histories figures images locks release skew
+.PHONY: help setup check format schema proto system test demo lab chaos bench scale hostile histories figures images locks release skew upgrade
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,7 @@ check: setup  ## ruff, mypy --strict, import-linter
 	$(BIN)/mypy benchmarks/scale
 	$(BIN)/mypy benchmarks/hostile
 	$(BIN)/mypy benchmarks/histories
+	$(BIN)/mypy benchmarks/upgrade
 	$(BIN)/lint-imports
 
 format: setup  ## let ruff rewrite the sources
@@ -55,10 +56,10 @@ demo: setup system  ## run the example policy and pods on a real one-node Kubern
 lab: setup system  ## bring up a real one-node Kubernetes in .lab (docs/lab.md: status, down)
 	$(BIN)/python -m numapin_lab up
 
-# What runs by itself; pod_server.py and pictures.py are parts of others, and hostile and histories measure nothing.
+# What runs by itself; pod_server.py and pictures.py are parts of others, and hostile, histories and upgrade measure nothing.
 ONLY := *
 SCRIPTS := $(wildcard $(foreach name,$(ONLY),benchmarks/$(name).py benchmarks/$(name)/run.py))
-BENCHMARKS := $(filter-out benchmarks/pod_server.py benchmarks/pictures.py benchmarks/hostile/run.py benchmarks/histories/run.py,$(SCRIPTS))
+BENCHMARKS := $(filter-out benchmarks/pod_server.py benchmarks/pictures.py benchmarks/hostile/run.py benchmarks/histories/run.py benchmarks/upgrade/run.py,$(SCRIPTS))
 
 chaos: setup system  ## kill each part while pods start and end, and count shared exclusive CPUs (PODS=200, SEED=)
 	$(BIN)/python -m numapin_lab chaos --pods $(or $(PODS),200) $(if $(SEED),--seed $(SEED)) --dir .lab-chaos
@@ -84,6 +85,9 @@ hostile: setup system  ## an hour of random valid and hostile objects against th
 
 histories: setup  ## search random histories for a write that breaks an invariant (COUNT=10000 of each kind)
 	$(BIN)/python benchmarks/histories/run.py --count $(or $(COUNT),10000) $(if $(FROM),--from $(FROM))
+
+upgrade: setup system  ## replace each part by that of another commit and back while a pod is pinned (FROM=a tag or commit)
+	$(BIN)/python benchmarks/upgrade/run.py --from $(or $(FROM),$(error set FROM to a tag or a commit))
 
 images:  ## build the images of operator and enforcer (BASE=, TAG=, OUTPUT=; needs buildah)
 	images/build $(if $(BASE),--base $(BASE)) $(if $(TAG),--tag $(TAG)) $(if $(OUTPUT),--output $(OUTPUT))

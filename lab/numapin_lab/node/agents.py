@@ -2,7 +2,7 @@
 
 import sys
 import urllib.request
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from numapin_api.names import ENFORCER_SERVICE_ACCOUNT, NAMESPACE, OPERATOR_SERVICE_ACCOUNT
@@ -21,7 +21,7 @@ class Agent:
     """The operator or the enforcer of the cluster of `plane`.
 
     `port` serves its probes on loopback; `options` is its command line without the login and the
-    address of the probes.
+    address of the probes; `python` has the program.
     """
 
     name: str
@@ -29,6 +29,7 @@ class Agent:
     plane: ControlPlane
     account: ServiceAccount
     options: tuple[str, ...]
+    python: str = field(default=sys.executable, kw_only=True)
 
     @property
     def folder(self) -> Path:
@@ -39,7 +40,7 @@ class Agent:
     def daemon(self) -> Watched:
         """The process."""
         address = f"--health-address=127.0.0.1:{self.port}"
-        command = (sys.executable, *self.arguments(self.folder / "kubeconfig"), address)
+        command = (self.python, *self.arguments(self.folder / "kubeconfig"), address)
         return Daemon(self.name, self.folder, command, self.plane.folder, ports=(self.port,))
 
     def arguments(self, login: Path) -> tuple[str, ...]:
@@ -99,10 +100,10 @@ def enforcer(kubelet: Kubelet, port: int) -> Agent:
     return Agent("enforcer", port, kubelet.plane, enforcer_account(kubelet.node), options)
 
 
-def standby(kubelet: Kubelet) -> Daemon:
+def standby(kubelet: Kubelet, python: str = sys.executable) -> Daemon:
     """The standby, which fences new pods while the enforcer is down; it uses no API server."""
     lab = kubelet.plane.folder
-    command = (sys.executable, "-m", "numapin_enforcer.standby", *_node_options(kubelet))
+    command = (python, "-m", "numapin_enforcer.standby", *_node_options(kubelet))
     return Daemon("standby", lab / "standby", command, lab)
 
 

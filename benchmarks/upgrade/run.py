@@ -1,0 +1,189 @@
+"""From another commit to this one and back, part by part, while a pod has an exclusive CPU.
+
+    python benchmarks/upgrade/run.py --from REF [--seconds 3]
+
+REF is a tag or a commit of this repository. Its programs are installed in a virtual environment of
+their own, and start as the operator, enforcer and standby of a lab with the real kubelet. Then CRDs
+and programs are replaced, one after the other, in four orders: operator first and back with the
+enforcer first, CRDs and enforcer first and back with the operator first. After each step the
+container must still be reported exclusive, and all the time, about each millisecond, the kernel
+must show it and its neighbour on their own CPUs.
+
+The exit status is 1 after a sample that shows anything else.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from numapin_lab.lifecycle import LabFolder
+from numapin_lab.node import agents
+from numapin_lab.processes.daemons import stop
+from numapin_lab.running_lab import BUSY, RunningLab, eventually, pod, policy
+
+ROOT = Path(__file__).parents[2]
+WANTED = {"owner": "1", "neighbour": "0"}
+STOP_SECONDS = 30.0
+SAMPLE_SECONDS = 0.001
+ORDERS = (
+    ("to this commit, operator first", True, ("operator", "crds", "standby", "enforcer")),
+    ("back, enforcer first", False, ("enforcer", "standby", "operator", "crds")),
+    ("to this commit, CRDs and enforcer first", True, ("crds", "enforcer", "standby", "operator")),
+    ("back, operator first", False, ("operator", "enforcer", "standby", "crds")),
+)
+
+
+@dataclass(frozen=True)
+class Release:
+    """The sources of one commit, and a Python that has its programs."""
+
+    name: str
+    sources: Path
+    python: str
+
+
+@contextmanager
+def other_release(reference: str, folder: Path) -> Iterator[Release]:
+    """Another commit, checked out and installed in `folder` for the duration of the context."""
+    sources, environment = folder / "sources", folder / "venv"
+    git = ("git", "-C", str(ROOT))
+    subprocess.run([*git, "worktree", "add", "--quiet", "--detach", sources, reference], check=True)
+    try:
+        subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+        python = environment / "bin" / "python"
+        extras = f"{sources}[operator,enforcer]"
+        options = ("--quiet", "--disable-pip-version-check", "--editable")
+        subprocess.run([python, "-m", "pip", "install", *options, extras], check=True)
+        yield Release(reference, sources, str(python))
+    finally:
+        subprocess.run([*git, "worktree", "remove", "--force", sources], check=False)
+
+
+@dataclass
+class Samples:
+    """What the kernel shows of the two containers, read about each millisecond."""
+
+    files: dict[str, Path]
+    count: int = 0
+    longest_seconds: float = 0.0
+    violations: list[dict[str, str]] = field(default_factory=list)
+    _ended: threading.Event = field(default_factory=threading.Event)
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """Take samples for the duration of the context."""
+        thread = threading.Thread(target=self._run)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._ended.set()
+            thread.join()
+
+    def _run(self) -> None:
+        before = time.monotonic()
+        while not self._ended.is_set():
+            found = {
+                name: file.read_text(encoding="ascii").strip() for name, file in self.files.items()
+            }
+            now = time.monotonic()
+            self.count, self.longest_seconds = (
+                self.count + 1,
+                max(self.longest_seconds, now - before),
+            )
+            before = now
+            if found != WANTED:
+                self.violations.append(found)
+            time.sleep(SAMPLE_SECONDS)
+
+
+@dataclass(frozen=True)
+class Upgrade:
+    """A lab whose parts are replaced; `seconds` is how long each replacement is watched."""
+
+    lab: RunningLab
+    seconds: float
+
+    def replace(self, part: str, release: Release) -> None:
+        """Replace one part, and wait until all is reported as it was."""
+        if part == "crds":
+            folder = str(release.sources / "crds")
+            self.lab.kubectl("apply", "--server-side", "--force-conflicts", "-k", folder)
+        elif part == "standby":
+            if (pid := self.lab.cluster.standby.pid()) is not None:
+                stop(pid, STOP_SECONDS)
+            agents.standby(self.lab.cluster.kubelet, release.python).start()
+        else:
+            agent = replace(self.lab.agent(part), python=release.python)
+            agent.stop()
+            agent.start()
+            agent.wait_ready()
+        time.sleep(self.seconds)
+        eventually(self.is_reported, True)
+        print(f"  {part}: {release.name}", flush=True)
+
+    def is_reported(self) -> bool:
+        """Whether the newest assignment is in force, with the exclusive container."""
+        assignment = self.lab.assignment()
+        if assignment is None or assignment.status is None:
+            return False
+        is_newest = assignment.status.observed_generation == assignment.metadata["generation"]
+        ready = {one.type: one.status for one in assignment.status.conditions}.get("Ready")
+        given = [(str(one.cpus), one.exclusive) for one in assignment.status.containers]
+        return is_newest and ready == "True" and given == [(WANTED["owner"], True)]
+
+
+def run(older: Release, newer: Release, folder: LabFolder, seconds: float) -> Samples:
+    """All orders in one lab, which is taken down at the end."""
+    try:
+        lab = RunningLab(folder.up())
+        upgrade = Upgrade(lab, seconds)
+        lab.apply(policy(), pod("owner", cpu="1"), pod("neighbour", BUSY))
+        lab.wait_running(*WANTED)
+        eventually(lambda: {name: str(lab.allowed(name)) for name in WANTED}, WANTED)
+        print("all parts", flush=True)
+        for part in ("crds", "operator", "standby", "enforcer"):
+            upgrade.replace(part, older)
+        samples = Samples({name: _effective(lab, name) for name in WANTED})
+        with samples.taken():
+            for title, is_newer, parts in ORDERS:
+                print(title, flush=True)
+                for part in parts:
+                    upgrade.replace(part, newer if is_newer else older)
+        return samples
+    finally:
+        folder.down()
+
+
+def _effective(lab: RunningLab, name: str) -> Path:
+    (cgroup,) = lab.kubepods.rglob(lab.container_id(name))
+    v1, v2 = cgroup / "cpuset.effective_cpus", cgroup / "cpuset.cpus.effective"
+    return v1 if v1.exists() else v2
+
+
+def main() -> int:
+    """Parse the command line, run, and print what was seen."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--from", dest="reference", required=True, help="a tag or a commit")
+    parser.add_argument("--seconds", type=float, default=3.0, help="to watch after each step (3)")
+    options = parser.parse_args()
+    newer = Release("this commit", ROOT, sys.executable)
+    with tempfile.TemporaryDirectory(prefix="numapin-upgrade-") as name:
+        folder = Path(name)
+        with other_release(options.reference, folder) as older:
+            samples = run(older, newer, LabFolder(folder / "lab"), options.seconds)
+    longest = round(1000 * samples.longest_seconds)
+    print(f"samples: {samples.count}, at most {longest} ms apart")
+    print(f"violations: {len(samples.violations)}", *samples.violations[:5])
+    return 1 if samples.violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
