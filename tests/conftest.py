@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from numapin_lab.components.build import provide, say
-from numapin_lab.components.catalog import CLUSTER, CONTROL_PLANE, HELM, RUNTIME
+from numapin_lab.components.catalog import CLUSTER, CONTROL_PLANE, DRA_DRIVER, HELM, RUNTIME
 from numapin_lab.controlplane.servers import GUEST_VIEW, ControlPlane, ControlPlanePorts
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.node.containerd import Runtime
@@ -29,6 +29,7 @@ COMPONENTS = {
     "control_plane": CONTROL_PLANE,
     "containerd": RUNTIME,
     "helm": (HELM.name,),
+    "dra_driver": (DRA_DRIVER.name,),
     "cluster": CLUSTER,
     "static_lab": CLUSTER,
     "vm_lab": CLUSTER,

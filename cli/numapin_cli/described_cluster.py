@@ -7,11 +7,12 @@ from typing import Final
 from numapin_api.names import CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND
 from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_api.topology import Topology
-from numapin_cli.manifests import Manifest, section
+from numapin_cli.manifests import CLAIM_KIND, Manifest, section
 from numapin_cli.objects import Objects
 from numapin_cli.subcommand import CommandError
 from numapin_client.resources import Key
 from numapin_operator.observe.cache import ClusterState
+from numapin_operator.observe.pods.claims import ClaimView, with_cpu_claims
 from numapin_operator.observe.pods.parser import parse_stored_pod
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView, slim_labels
 from numapin_operator.observe.reported_hardware import Hardware
@@ -102,7 +103,7 @@ def _described(
         state.put_namespace(manifest.name, slim_labels(manifest.metadata))
     for view in _assignments(objects, machine, state.nodes):
         state.put_assignment(view)
-    unbound = _put_pods(state, objects.of("Pod"), default, stored_too=stored_too)
+    unbound = _put_pods(state, objects, default, stored_too=stored_too)
     _check_complete(state, objects)
     return DescribedCluster(state, tuple(sorted(state.node_names())), unbound)
 
@@ -136,12 +137,10 @@ def unwritten_assignment(name: str, hardware: Hardware | None) -> AssignmentView
     )
 
 
-def _put_pods(
-    state: ClusterState, pods: dict[str, Manifest], default: str, *, stored_too: bool
-) -> int:
+def _put_pods(state: ClusterState, objects: Objects, default: str, *, stored_too: bool) -> int:
     """Have the state observe the pods; returns how many are left out because they are not bound."""
     unbound, known = 0, dict[str, Manifest]()
-    for number, (key, manifest) in enumerate(pods.items()):
+    for number, (key, manifest) in enumerate(objects.of("Pod").items()):
         pod = parse_stored_pod(manifest.content)
         if pod.terminal:
             continue  # the operator does not watch pods that have ended
@@ -160,8 +159,23 @@ def _put_pods(
                 f"{manifest.source}: pod {key}: spec.nodeName: there is no Node {bound.node};"
                 " add it (kubectl get nodes -o yaml), or leave spec.nodeName out"
             )
-        state.put_pod(Key(key), bound)
+        state.put_pod(Key(key), _with_claims(bound, manifest, objects))
     return unbound
+
+
+def _with_claims(pod: PodView, manifest: Manifest, objects: Objects) -> PodView:
+    """The pod with what its ResourceClaims say; one that is not allocated counts as unknown."""
+    claims, given = dict[str, ClaimView](), objects.of(CLAIM_KIND)
+    for name in sorted({ref.claim for container in pod.containers for ref in container.claims}):
+        claim = given.get(f"{pod.namespace}/{name}")
+        if claim is None:
+            raise CommandError(
+                f"{manifest.source}: pod {pod.name} uses ResourceClaim {name}, which is not given;"
+                " add it (kubectl get resourceclaims -A -o yaml)"
+            )
+        if view := ClaimView.decode(claim.content):
+            claims[name] = view
+    return with_cpu_claims(pod, claims)
 
 
 def _bound(pod: PodView, manifest: Manifest, default: str, number: int) -> PodView:

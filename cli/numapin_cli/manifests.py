@@ -12,6 +12,7 @@ import yaml
 from numapin_api.names import API_VERSION, CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND
 from numapin_cli.subcommand import CommandError
 
+CLAIM_KIND: Final = "ResourceClaim"
 STDIN: Final = Path("-")
 VERSIONS: Final = {
     CPU_POLICY_KIND: API_VERSION,
@@ -19,13 +20,15 @@ VERSIONS: Final = {
     "Node": "v1",
     "Namespace": "v1",
     "Pod": "v1",
+    CLAIM_KIND: "resource.k8s.io/v1",
 }
 """The kinds that can be planned, each with its apiVersion."""
 
-WANTED: Final = "give CpuPolicies, Pods, Nodes, Namespaces and NodeAssignments"
+WANTED: Final = "give CpuPolicies, Pods, Nodes, Namespaces, NodeAssignments and ResourceClaims"
 DEPTH: Final = 100
 """How deep objects may be nested. libyaml ends the interpreter at some ten thousand levels."""
 
+_NAMESPACED: Final = frozenset({"Pod", CLAIM_KIND})
 _LISTS: Final = frozenset({"List", *(f"{kind}List" for kind in VERSIONS)})
 
 
@@ -56,7 +59,7 @@ class Manifest:
         name, namespace = self.metadata.get("name"), self.metadata.get("namespace")
         if not isinstance(name, str):
             return ""
-        return f"{namespace or 'default'}/{name}" if self.kind == "Pod" else name
+        return f"{namespace or 'default'}/{name}" if self.kind in _NAMESPACED else name
 
 
 def section(content: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -169,6 +172,6 @@ def _manifest(document: Any, source: str, kind: str) -> Manifest:
     version = document.get("apiVersion", None if expected == API_VERSION else expected)
     if version != expected:
         raise CommandError(f"{source}: apiVersion: must be {expected}, not {version!r}")
-    if not made.name and kind in {"Node", "Namespace", NODE_ASSIGNMENT_KIND}:
+    if not made.name and kind in {"Node", "Namespace", NODE_ASSIGNMENT_KIND, CLAIM_KIND}:
         raise CommandError(f"{source}: metadata.name: is missing; name the {kind}")
     return made

@@ -77,6 +77,9 @@ PODS: Final = Resource("", "v1", "pods", "Pod", namespaced=True)
 NODES: Final = Resource("", "v1", "nodes", "Node", namespaced=False)
 NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event", namespaced=True)
+RESOURCE_CLAIMS: Final = Resource(
+    "resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", namespaced=True
+)
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)
 CPU_POLICIES: Final = Resource(
     names.GROUP, names.VERSION, names.CPU_POLICY_PLURAL, names.CPU_POLICY_KIND, namespaced=False

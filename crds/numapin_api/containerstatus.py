@@ -55,3 +55,12 @@ class KubeletContainer(WireModel):
     mems: MemSet = Field(
         default=MemSet(), description="The NUMA nodes that its memory is bound to; if empty, none."
     )
+
+
+class ClaimedCpus(WireModel):
+    """The CPUs that the DRA driver dra.cpu has given to a ResourceClaim."""
+
+    claim_uid: PodUid = Field(
+        alias="claimUID", description="The metadata.uid of the ResourceClaim."
+    )
+    cpus: SomeCpus = Field(description="Its CPUs.")

@@ -6,6 +6,7 @@ from pydantic import ConfigDict, Field
 
 from numapin_api.conditions.model import Condition
 from numapin_api.containerstatus import (
+    ClaimedCpus,
     ContainerStatus,
     KubeletContainer,
     Name,
@@ -22,6 +23,7 @@ from numapin_api.wire import WireModel, atomic_list, keyed_list
 
 MAX_ENTRIES: Final = 2048
 MAX_REFUSED: Final = 1024
+MAX_CLAIMS: Final = 128
 SPEC_BYTES: Final = 848 << 10
 CONTAINERS_BYTES: Final = 720 << 10
 """How much a NodeAssignment may list; the operator refuses pods beyond it.
@@ -33,9 +35,10 @@ etcd takes a request of 1.5 MiB (1,572,864 bytes) by default. The parts add up t
   with short ones, besides their CPUs); `status.kubeletContainers` only while that is empty;
 - `running`: 2,048 UIDs of 67 bytes (137,216);
 - `status.topology`: 128 KiB (131,072); `status.freeHugepages`: 16,000;
+- `status.claims`: 18,000 (128 entries of 100 bytes, besides their CPUs);
 - conditions, pools, metadata: 150,000.
 
-That is 1,537,640. The 250 pods of a kubelet with 5 containers each, 1,250 entries, take 360 kB with
+That is 1,555,640. The 250 pods of a kubelet with 5 containers each, 1,250 entries, take 360 kB with
 names as usual (282 bytes an entry). If every name is as long as Kubernetes allows, there is room
 for 1,056 entries.
 """
@@ -125,6 +128,11 @@ class ContainerAssignment(WireModel):
     outdated: bool | None = Field(
         default=None,
         description="True if the newest policy would not place it so; it stays until it ends.",
+    )
+    claimed: bool | None = Field(
+        default=None,
+        description="True if the DRA driver dra.cpu has given it these CPUs, for a ResourceClaim. "
+        "They are kept from all others; its CFS quota and its memory are left alone.",
     )
 
 
@@ -230,6 +238,13 @@ class NodeAssignmentStatus(WireModel):
         "by its checkpoint, while it pins containers itself. The spec gives them the same CPUs, so "
         "that they keep them when numapin takes over.",
         max_length=MAX_ENTRIES,
+        json_schema_extra=atomic_list(),
+    )
+    claims: tuple[ClaimedCpus, ...] = Field(
+        default=(),
+        description="The CPUs that the DRA driver dra.cpu has given to ResourceClaims on the node, "
+        "by the files that it makes for the container runtime.",
+        max_length=MAX_CLAIMS,
         json_schema_extra=atomic_list(),
     )
     running: tuple[PodUid, ...] = Field(

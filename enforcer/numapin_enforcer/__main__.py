@@ -30,6 +30,7 @@ from numapin_enforcer.cgroups.naming import InvalidIdError
 from numapin_enforcer.hardware.discovery import DiscoveryError
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.boot_id import read_boot_id
+from numapin_enforcer.node.dra_claims import DraClaims
 from numapin_enforcer.node.heartbeat import Heartbeat
 from numapin_enforcer.node.kubelet_checkpoint import KubeletPins
 from numapin_enforcer.node.lock import NodeLock
@@ -165,6 +166,7 @@ def _build_agent(
         publisher=publisher,
         events=EventPoster(api, settings.node_name),
         health=LoopHealth(stale_after_seconds=3 * settings.resync_seconds + 20),
+        claims=DraClaims(settings.cdi_dir),
         boot_id=read_boot_id(settings.procfs),
     )
     return Agent(

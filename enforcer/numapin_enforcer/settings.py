@@ -63,6 +63,7 @@ class Settings(NodeSettings):
 
     kubeconfig: Path | None
     cri_socket: Path | None
+    cdi_dir: Path
     systemd_socket: Path
     health_address: Address
     resync_seconds: float
@@ -123,6 +124,12 @@ _SOCKETS: Final = (
         type=Path,
         metavar="SOCKET",
     ),
+)
+_CDI_DIR: Final = _folder(
+    "--cdi-dir",
+    "/var/run/cdi",
+    "where DRA drivers tell the container runtime about devices, read for the CPUs that the driver "
+    "dra.cpu has given away",
 )
 _HOST: Final = (
     Option(
@@ -209,7 +216,7 @@ def parse_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> 
         "while no enforcer runs on the node",
     )
     parser.add(_NODE_NAME, _KUBECONFIG, group="the cluster")
-    parser.add(*_SOCKETS, *_HOST, group="the host")
+    parser.add(*_SOCKETS, *_HOST, _CDI_DIR, group="the host")
     parser.add(*_RUNNING, _LOG_FORMAT, group="running")
     options = parser.parse(arguments)
     if not options["release"]:

@@ -15,10 +15,12 @@ from numapin_client.resources import (
     NODE_ASSIGNMENTS,
     NODES,
     PODS,
+    RESOURCE_CLAIMS,
     Key,
 )
 from numapin_daemon.slices import Slices
 from numapin_operator.observe.informers import decode_pod
+from numapin_operator.observe.pods.claims import ClaimView
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
 from numapin_operator.observe.versioned_cache import Listed
 from numapin_operator.placement import PodView
@@ -66,6 +68,12 @@ class Cluster(Protocol):
 
     async def read_pod(self, key: Key) -> PodView | None:
         """One pod; None if it does not exist."""
+
+    async def read_claim(self, key: Key) -> ClaimView | None:
+        """One ResourceClaim; None if nothing is allocated for it.
+
+        Raises NotFoundError too: the claim is gone, or the API server has no such kind.
+        """
 
     async def create_assignment(self, node: NodeView, spec: NodeAssignmentSpec) -> AssignmentView:
         """Create a node's NodeAssignment, owned by the node."""
@@ -140,6 +148,10 @@ class ApiCluster:
             return decode_pod(await self._api.get(PODS, key))
         except NotFoundError:
             return None
+
+    async def read_claim(self, key: Key) -> ClaimView | None:
+        """One ResourceClaim, as of now."""
+        return ClaimView.decode(await self._api.get(RESOURCE_CLAIMS, key))
 
     async def create_assignment(self, node: NodeView, spec: NodeAssignmentSpec) -> AssignmentView:
         """Create; raises AlreadyExistsError if it exists."""

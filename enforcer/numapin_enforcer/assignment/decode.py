@@ -41,6 +41,7 @@ class Container:
     mems: MemSet = MemSet()
     exclusive: bool = False
     outdated: bool | None = None
+    claimed: bool | None = None
 
     def to_wire(self) -> dict[str, Any]:
         """The container as values for JSON."""
@@ -53,7 +54,8 @@ class Container:
             "mems": str(self.mems),
             "exclusive": self.exclusive,
         }
-        return wire if self.outdated is None else wire | {"outdated": self.outdated}
+        marks = {"outdated": self.outdated, "claimed": self.claimed}
+        return wire | {name: mark for name, mark in marks.items() if mark is not None}
 
 
 @dataclass(frozen=True)
@@ -137,4 +139,5 @@ def _container(wire: Mapping[str, Any]) -> Container:
         MemSet.parse(wire.get("mems", "")),
         wire.get("exclusive", False),
         wire.get("outdated"),
+        wire.get("claimed"),
     )

@@ -52,6 +52,11 @@ class AssignedContainer(Protocol):
         """Whether the newest policy would not place it as it is."""
         ...
 
+    @property
+    def claimed(self) -> bool | None:
+        """Whether the DRA driver dra.cpu has given it these CPUs."""
+        ...
+
 
 class AssignedPools(Protocol):
     """The pools; the fields are those of `numapin_api.nodeassignment.Pools`."""

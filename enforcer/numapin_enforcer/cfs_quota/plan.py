@@ -30,12 +30,12 @@ def cgroups_without_limit(desired: Mapping[str, Desired], naming: CgroupNaming) 
 
     A limit throttles: a container that has 4 CPUs to itself and a limit of 4 is still stopped when
     the time of its threads, counted in slices, exceeds it. Cgroups nested in a container keep their
-    limits. Parents come first.
+    limits, and so does a container whose CPUs a DRA driver has given. Parents come first.
     """
     found: dict[str, None] = {}
     for path, want in desired.items():
-        is_exclusive = want.exclusive and bool(want.exclusive_container)
-        if is_exclusive and naming.parse(path).kind is Kind.CONTAINER:
+        container = want.container if want.exclusive else None
+        if container and not container.claimed and naming.parse(path).kind is Kind.CONTAINER:
             found[parent(path)] = None
             found[path] = None
     return tuple(sorted(found))

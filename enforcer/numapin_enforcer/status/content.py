@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from numapin_api.cpuset import CpuSet, MemSet
+from numapin_enforcer.node.cdi_spec import ClaimedCpus
 from numapin_enforcer.node.kubelet_state import KubeletContainer
 
 Wire = dict[str, Any]
@@ -77,6 +78,7 @@ class NodeStatus:
     pools: PoolsInForce | None = None
     containers: tuple[ContainerStatus, ...] = ()
     kubelet_containers: tuple[KubeletContainer, ...] = ()
+    claims: tuple[ClaimedCpus, ...] = ()
     running: tuple[str, ...] = ()
     refused: int = 0
     outdated: int = 0
@@ -96,6 +98,7 @@ class NodeStatus:
             "pools": self.pools.to_wire() if self.pools else None,
             "containers": [one.to_wire() for one in self.containers],
             "kubeletContainers": [one.to_wire() for one in self.kubelet_containers],
+            "claims": [one.to_wire() for one in self.claims],
             "running": list(self.running),
             "refused": self.refused,
             "outdated": self.outdated,

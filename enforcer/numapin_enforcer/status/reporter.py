@@ -19,6 +19,7 @@ from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder
 from numapin_enforcer.cgroups.tree import OutsideCgroup, Tree
 from numapin_enforcer.hardware.hotplug import Machine
+from numapin_enforcer.node.dra_claims import DraClaims
 from numapin_enforcer.node.kubelet_state import KubeletContainer
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.drift import Drift, DriftCount
@@ -112,6 +113,7 @@ class StatusReporter:
     publisher: Publisher
     events: EventPoster
     health: LoopHealth
+    claims: DraClaims
     boot_id: str | None = None
     clock: Clock = field(default_factory=SystemClock)
     _drifts: DriftCount = field(default_factory=DriftCount, init=False)
@@ -152,6 +154,7 @@ class StatusReporter:
 
     def report(self, result: PassResult, kernel: Kernel, background: BackgroundReport) -> None:
         """A pass has ended: publish the status, unless it changes in a moment."""
+        self.claims.observe(full_resync=result.resynced)
         report = build_report(self._scene(result, kernel, background))
         if not background.finishes_soon:
             self.publisher.publish(report)
@@ -219,6 +222,7 @@ class StatusReporter:
         yield unknown_note(self.acceptance.unknown)
         yield self._unread(kernel)
         yield self._writers.describe(self.clock.monotonic())
+        yield self.claims.problem
 
     def _unread(self, kernel: Kernel) -> str:
         accepted = self.acceptance.accepted
@@ -233,6 +237,7 @@ class StatusReporter:
             observed_generation=self.acceptance.generation,
             topology=self._hardware[1],
             free_hugepages=compact_free_hugepages(self.machine.free_hugepages()),
+            claims=self.claims.on(topology.online),
             drift_count=self._drifts.total,
             drift_causes=self._drifts.causes,
             cgroup=self._cgroup(),

@@ -21,6 +21,7 @@ Version = tuple[int, int, int]
 LAB_MODULE = Path(__file__).resolve().parents[2]
 CONTAINERD_MODULE = LAB_MODULE / "containerd"
 HELM_MODULE = LAB_MODULE / "helm"
+DRA_MODULE = LAB_MODULE / "dra-driver-cpu"
 OTHER_KUBERNETES = LAB_MODULE / "kubernetes"
 """Has a module for each release that can be chosen instead of the lab's own."""
 
@@ -104,6 +105,12 @@ HELM = Component(
     "version --short",
     floor=(4, 0, 0),
 )
+DRA_DRIVER = Component(
+    "dracpu",
+    DRA_MODULE,
+    "github.com/kubernetes-sigs/dra-driver-cpu/cmd/dracpu",
+    "github.com/kubernetes-sigs/dra-driver-cpu",
+)
 COMPONENTS: Mapping[str, Component] = {
     component.name: component
     for component in (
@@ -117,9 +124,10 @@ COMPONENTS: Mapping[str, Component] = {
         _containerd("containerd-shim-runc-v2", "-v"),
         _containerd("ctr"),
         HELM,
+        DRA_DRIVER,
     )
 }
-CLUSTER = tuple(name for name in COMPONENTS if name != HELM.name)
+CLUSTER = tuple(name for name in COMPONENTS if name not in (HELM.name, DRA_DRIVER.name))
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kubectl")
 RUNTIME = ("containerd", "containerd-shim-runc-v2", "ctr")
 

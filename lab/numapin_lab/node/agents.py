@@ -96,7 +96,9 @@ def operator(plane: ControlPlane, port: int) -> Agent:
 
 def enforcer(kubelet: Kubelet, port: int) -> Agent:
     """The enforcer of the node of `kubelet`."""
-    options = (*_node_options(kubelet), f"--cri-socket={kubelet.runtime.socket}")
+    runtime = kubelet.runtime
+    folders = (f"--cri-socket={runtime.socket}", f"--cdi-dir={runtime.cdi}")
+    options = (*_node_options(kubelet), *folders)
     return Agent("enforcer", port, kubelet.plane, enforcer_account(kubelet.node), options)
 
 

@@ -50,7 +50,7 @@ imports = []
   disable_apparmor = true
   restrict_oom_score_adj = true
   netns_mounts_under_state_dir = true
-  cdi_spec_dirs = []
+  cdi_spec_dirs = ["{folder}/cdi"]
   [plugins."io.containerd.cri.v1.runtime".cni]
     conf_dir = "{folder}/cni/networks"
     bin_dirs = ["{folder}/cni/bin"]
@@ -109,6 +109,11 @@ class Runtime:
     def nri_socket(self) -> Path:
         """The socket of NRI."""
         return self.run / "nri.sock"
+
+    @property
+    def cdi(self) -> Path:
+        """The folder of CDI files, by default /var/run/cdi."""
+        return self.folder / "cdi"
 
     @property
     def image(self) -> str:
@@ -172,7 +177,7 @@ class Runtime:
         cleanup.clear(self.folder.parent, self.run, self.cgroup)
 
     def _write_files(self) -> None:
-        for folder in ("cni/networks", "cni/bin", "nri/plugins", "nri/configuration"):
+        for folder in ("cdi", "cni/networks", "cni/bin", "nri/plugins", "nri/configuration"):
             (self.folder / folder).mkdir(parents=True, exist_ok=True)
         self.run.mkdir(mode=0o700, parents=True, exist_ok=True)
         (self.folder / "config.toml").write_text(self.config())

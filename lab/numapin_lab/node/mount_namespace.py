@@ -79,6 +79,14 @@ class MountNamespace:
         """The command that runs `command` in the namespace, in the same process."""
         return ("nsenter", f"--mount={self.file}", "--", *command)
 
+    def run_inside(self, *command: str) -> None:
+        """Run a command in the namespace.
+
+        Raises:
+            LabError: it failed; the message is its standard error.
+        """
+        _run(*self.inside(command))
+
     def create(self) -> None:
         """Create it if it does not exist.
 

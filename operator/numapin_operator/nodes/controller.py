@@ -18,6 +18,7 @@ from numapin_client.errors import (
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_operator.api_server import Cluster
 from numapin_operator.nodes.absence import Absences, BehindError
+from numapin_operator.nodes.claims import Claims
 from numapin_operator.nodes.decide import Decision, NodePicture, Write, decide
 from numapin_operator.nodes.evictable import consequence
 from numapin_operator.nodes.eviction import Evictor
@@ -76,6 +77,7 @@ class Controller:
         self._cluster, self._state = cluster, state
         self._queue, self._outputs = queue, outputs
         self._absences = Absences(cluster, state)
+        self._claims = Claims(cluster, queue.add)
         self.patience = Patience(queue.add, clock or SystemClock())
         self.rollout = Rollout(queue.add, state.policies, state.governed)
         self.release_delays = ReleaseDelays(queue.add, clock or SystemClock())
@@ -139,6 +141,7 @@ class Controller:
         """
         for attempt in range(1, ATTEMPTS + 1):
             late = await self._confirm_absences(name)
+            await self._claims.read(name, pods_on(self._state, name, late))
             turn, picture = self._picture(name, late)
             is_kept = turn.wait and turn.policy is None
             decision = Decision(Write.NOTHING) if is_kept else decide(picture)
@@ -164,6 +167,7 @@ class Controller:
         governing = next(iter(self._state.policies_of(name)), None)
         turn = self.rollout.turn(name, governing, self._state.assignments.get(name))
         picture = picture_of(self._state, name, late, turn.policy)
+        picture = replace(picture, pods=self._claims.mark(name, picture.pods))
         return turn, replace(picture, release_at=self.release_delays.release_at(picture))
 
     def _settle(self, name: str, turn: Turn, outcome: NodeOutcome | None) -> None:

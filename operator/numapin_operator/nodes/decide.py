@@ -228,6 +228,7 @@ def _plan_for(
             resolved,
             free_hugepages=free_hugepages(assignment.status.free_hugepages),
             allocatable=node.allocatable,
+            claims={one.claim_uid: one.cpus for one in assignment.status.claims},
         ),
         previous,
         pods,

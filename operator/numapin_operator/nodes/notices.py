@@ -20,9 +20,13 @@ NAMED_PODS: Final = 5
 def notices_of_pinned(
     before: NodeAssignmentSpec | None, after: NodeAssignmentSpec, topology: Topology | None
 ) -> Iterator[PodEvent]:
-    """One Event about each pod that has got exclusive CPUs with this write."""
-    known = {entry.pod_uid for entry in before.containers} if before else frozenset[str]()
-    fresh = (one for one in after.containers if one.exclusive and one.pod_uid not in known)
+    """One Event about each pod that has got exclusive CPUs from us with this write."""
+    known = {one.pod_uid for one in before.containers if not one.claimed} if before else set()
+    fresh = (
+        one
+        for one in after.containers
+        if one.exclusive and not one.claimed and one.pod_uid not in known
+    )
     for uid, grouped in groupby(fresh, key=attrgetter("pod_uid")):
         entries = tuple(grouped)
         given = "; ".join(_given(entry, topology) for entry in entries)

@@ -102,7 +102,7 @@ def _kept(
         of_pod.setdefault(one.pod_uid, []).append(one)
     taken, entries = CpuSet(), list[ContainerAssignment]()
     for pod in pods:
-        ended = {one.name for one in pod.containers if one.ended}
+        ended = {one.name for one in pod.containers if one.ended or one.cpu_claims}
         had = [one for one in of_pod.get(pod.uid, ()) if one.container not in ended]
         cpus = CpuSet.union(one.cpus for one in had)
         if _is_whole(pod, had) and cpus.isdisjoint(taken):

@@ -42,6 +42,7 @@ USED_STATUS: Final = (
     "conditions",
     "freeHugepages",
     "kubeletContainers",
+    "claims",
 )
 """The fields of an enforcer's status that decisions use, besides the topology.
 

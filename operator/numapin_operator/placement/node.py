@@ -23,6 +23,7 @@ class Node:
         self.cpus = CpuPool(
             policy.all_shared, policy.reserved, policy.reserved_cores, policy.exclusive_only
         )
+        self.cpus.claim(policy.claimed)
         self.memory: MemoryTables | None = None
         if policy.binds_memory:
             numa_nodes = (numa_node.id for numa_node in policy.topology.numa_nodes)
@@ -35,9 +36,14 @@ class Node:
         return CpuSet.from_mask(self.cpus.shared)
 
     def wants(self, pod: PodView) -> bool:
-        """Whether the policy places this pod; every other pod uses the shared pool."""
+        """Whether the policy places this pod; every other pod uses the shared pool.
+
+        What a pod has as a whole cannot be divided between numapin and a DRA driver.
+        """
         eligible = pod.selected and pod.qos in self.policy.spec.pods.qos_classes
-        return eligible and not pod.terminal and not pod.deleting
+        divided = pod.pod_level is not None and pod.has_cpu_claims
+        waits = pod.claims_unknown or pod.deleting
+        return eligible and not (pod.terminal or divided or waits)
 
     def adopt(self, allocation: PodAllocation) -> None:
         """Take over an earlier decision unchanged."""

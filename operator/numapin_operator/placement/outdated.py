@@ -60,7 +60,8 @@ def mark_outdated(
     found: list[Outdated] = []
     for uid, grouped in groupby(spec.containers, key=attrgetter("pod_uid")):
         of_pod = tuple(grouped)
-        pod = known.get(uid)
+        entries += (entry for entry in of_pod if entry.claimed)
+        of_pod, pod = tuple(entry for entry in of_pod if not entry.claimed), known.get(uid)
         if pod is None or not (edited or judge.may_differ(pod, of_pod)):
             entries += of_pod  # nothing is known of a pod that is gone but still runs
             continue

@@ -17,6 +17,11 @@ from numapin_api.nodeassignment import (
 )
 from numapin_api.topology import Topology
 from numapin_operator.placement.admission import Unaccepted, hold_unaccepted
+from numapin_operator.placement.assignment.claimed import (
+    claimed_cpus,
+    not_claimed,
+    with_claimed,
+)
 from numapin_operator.placement.assignment.entries import (
     allocation_of,
     entries_of,
@@ -35,7 +40,7 @@ from numapin_operator.placement.in_use import (
     held_hugepages,
     withhold,
 )
-from numapin_operator.placement.masks import NO_CPUS, CpuMask
+from numapin_operator.placement.masks import CpuMask
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.outdated import Outdated
 from numapin_operator.placement.policy import NodePolicy, resolve
@@ -114,9 +119,11 @@ def plan_with(
     """`plan_node` with a policy that is resolved already."""
     pods, unaccepted = hold_unaccepted(pods, policy.allocatable, _decided(previous))
     alive = {pod.uid: pod for pod in pods if not pod.terminal or pod.uid in running}
-    node = Node(policy)
     kept = _kept(policy.topology, previous, alive, running)
-    for uid, entries in kept.items():
+    kept = with_claimed(kept, alive.values(), policy.claims, CpuSet.from_mask(policy.all_shared))
+    policy = replace(policy, claimed=CpuMask(claimed_cpus(kept).mask))
+    node = Node(policy)
+    for uid, entries in not_claimed(kept).items():
         node.adopt(allocation_of(uid, entries))
     refused = dict(_standing(previous, alive))
     unbound = _running_unbound(node, alive.values(), refused)
@@ -239,7 +246,7 @@ def _ended(pod: PodView) -> frozenset[str]:
 def _spec(
     policy: NodePolicy, node: Node, containers: tuple[ContainerAssignment, ...]
 ) -> NodeAssignmentSpec:
-    held = NO_CPUS
+    held = policy.claimed
     for allocation in node.allocations.values():
         held |= allocation.cpus
     return NodeAssignmentSpec(

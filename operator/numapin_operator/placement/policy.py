@@ -1,5 +1,6 @@
 """A CpuPolicy worked out for one machine, or the reason why it cannot work there."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -42,6 +43,8 @@ class NodePolicy:
         quirks: faults of the kubelet to repeat.
         free_hugepages: bytes that the kernel has free; NUMA nodes that it lacks are unknown.
         allocatable: what the Node offers to pods; None if that does not matter.
+        claims: the CPUs that a DRA driver has given to ResourceClaims, by UID.
+        claimed: those of them that pods of the node use.
     """
 
     topology: Topology
@@ -56,6 +59,8 @@ class NodePolicy:
     quirks: KubeletQuirks
     free_hugepages: Capacity = field(default_factory=dict)
     allocatable: Allocatable | None = None
+    claims: Mapping[str, CpuSet] = field(default_factory=dict)
+    claimed: CpuMask = NO_CPUS
 
     @property
     def all_shared(self) -> CpuMask:

@@ -25,12 +25,23 @@ class ContainerKind(Enum):
     APP = "app"
 
 
+class ClaimRef(NamedTuple):
+    """How a container refers to a ResourceClaim.
+
+    `claim` is the name of the claim, `request` that of one of its requests; empty for all of them.
+    """
+
+    claim: str
+    request: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class ContainerView:
     """One container's requests.
 
     `matched`: its requests for CPU and memory are set and equal its limits. `ended`: it is an init
-    container that has completed and will not run again.
+    container that has completed and will not run again. `claims`: its ResourceClaims. `cpu_claims`:
+    the UIDs of those for which a DRA driver gives it CPUs; its CPUs and memory are not ours then.
     """
 
     name: str
@@ -39,6 +50,8 @@ class ContainerView:
     memory: Amounts = ()
     matched: bool = False
     ended: bool = False
+    claims: tuple[ClaimRef, ...] = ()
+    cpu_claims: tuple[str, ...] = ()
 
     @property
     def whole_cpus(self) -> int:
@@ -100,6 +113,7 @@ class PodView:
         origin: who created it, and how important it is.
         mirror: set if the pod says that it mirrors a static pod; not checked yet.
         problem: why nothing can be assigned to it, with the field; empty if something can.
+        claims_unknown: one of its ResourceClaims has not been read yet.
     """
 
     uid: str
@@ -118,6 +132,12 @@ class PodView:
     origin: Origin = NO_ORIGIN
     mirror: MirrorClaim | None = None
     problem: str = ""
+    claims_unknown: bool = False
+
+    @property
+    def has_cpu_claims(self) -> bool:
+        """Whether a DRA driver gives CPUs to one of its containers."""
+        return any(container.cpu_claims for container in self.containers)
 
     @property
     def order(self) -> tuple[str, str, str]:
@@ -130,7 +150,7 @@ def exclusive_cpus(pod: PodView, container: ContainerView) -> int:
 
     Source: Kubernetes v1.36, cpumanager, `guaranteedCPUs`.
     """
-    if pod.pod_level is not None and not container.matched:
+    if container.cpu_claims or (pod.pod_level is not None and not container.matched):
         return 0
     return container.whole_cpus
 
@@ -184,7 +204,7 @@ def container_memory(pod: PodView, container: ContainerView) -> Amounts:
 
     Source: Kubernetes v1.36, memorymanager, `getContainerRequestedResources`.
     """
-    if pod.pod_level is not None and not container.matched:
+    if container.cpu_claims or (pod.pod_level is not None and not container.matched):
         return ()
     return container.memory
 

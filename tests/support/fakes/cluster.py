@@ -15,6 +15,7 @@ from numapin_client.errors import (
 )
 from numapin_client.resources import Key
 from numapin_operator.api_server import PodEvent
+from numapin_operator.observe.pods.claims import ClaimView
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
 from numapin_operator.observe.versioned_cache import Listed
 from numapin_operator.placement import PodView
@@ -39,7 +40,7 @@ BLOCKED_BY_BUDGET: Body = {
 class FakeCluster:
     """Implements `Cluster`; `policies` and `assignments` are the objects in it, by name.
 
-    `nodes` and `pod_views` are what can be read one by one.
+    `nodes`, `pod_views` and `claims` are what can be read one by one; `claims_read` is what was.
     `pods` maps namespace and name to a UID; `budget` is how many may be evicted.
     `writes` counts what was written; `failures` are raised one by one by the next calls.
     """
@@ -53,6 +54,8 @@ class FakeCluster:
         self.pods: dict[tuple[str, str], str] = {}
         self.nodes: dict[str, NodeView] = {}
         self.pod_views: dict[Key, PodView] = {}
+        self.claims: dict[Key, Body] = {}
+        self.claims_read: list[Key] = []
         self.budget = 1000
         self.writes = 0
         self.failures: list[ClientError] = []
@@ -101,6 +104,13 @@ class FakeCluster:
     async def read_pod(self, key: Key) -> PodView | None:
         self._fail()
         return self.pod_views.get(key)
+
+    async def read_claim(self, key: Key) -> ClaimView | None:
+        self._fail()
+        self.claims_read.append(key)
+        if key not in self.claims:
+            raise NotFoundError(f"GET {key}", 404, {"reason": "NotFound"})
+        return ClaimView.decode(self.claims[key])
 
     async def create_assignment(self, node: NodeView, spec: NodeAssignmentSpec) -> AssignmentView:
         self._write()

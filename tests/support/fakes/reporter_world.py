@@ -1,5 +1,6 @@
 """A status reporter whose node accepted an assignment, and fakes of all that it needs."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -9,6 +10,7 @@ from numapin_daemon.probes import LoopHealth
 from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
+from numapin_enforcer.node.dra_claims import DraClaims
 from numapin_enforcer.plan.desired import desire
 from numapin_enforcer.plan.drift import Drift
 from numapin_enforcer.status.reporter import BackgroundReport, Kernel, PassResult, StatusReporter
@@ -84,11 +86,13 @@ class World:
             version=Version.V2,
         )
         self.health = LoopHealth(60, self.clock)
+        self.claims = DraClaims(Path("/nonexistent"))
         self.reporter = StatusReporter(
             assignments=cast("Any", self.assignments),
             acceptance=self.acceptance,
             local_copy=cast("Any", self.copy),
             kubepods=cast("Any", self.kubepods),
+            claims=self.claims,
             machine=cast("Any", SimpleNamespace(topology=MACHINE, free_hugepages=dict)),
             publisher=cast(
                 "Any",

@@ -39,6 +39,22 @@ items:
 - metadata: {name: other}
   spec: {containers: [{name: x, resources: {limits: {cpu: "2", memory: 1Gi}}}]}
 """
+CLAIMING = """\
+kind: Pod
+metadata: {name: a, labels: {pin: "yes"}}
+spec:
+  resourceClaims: [{name: own, resourceClaimName: own-cpus}]
+  containers:
+  - {name: x, resources: {claims: [{name: own}], limits: {cpu: "2", memory: 1Gi}}}
+  - {name: y, resources: {limits: {cpu: "1", memory: 1Gi}}}
+"""
+CLAIM = """\
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: own-cpus, namespace: default, uid: u}
+status: {allocation: {devices: {results: [{request: r, driver: DRIVER}]}}}
+"""
 
 
 @pytest.fixture
@@ -161,6 +177,13 @@ def test_pods_come_from_standard_input_in_the_order_bound(
             PODS.replace('"3"', "[3]"),
             "pods.yaml: document 2: items[0]: pod odd: spec.containers[0].resources.limits.cpu",
         ),
+        (
+            "pods.yaml",
+            CLAIMING,
+            "pods.yaml: document 1: pod a uses ResourceClaim own-cpus, which is not given; add it "
+            "(kubectl get resourceclaims -A -o yaml)",
+        ),
+        ("pods.yaml", "kind: ResourceClaim", "metadata.name: is missing; name the ResourceClaim"),
         ("pods.yaml", "kind: Deployment", "kind: Deployment cannot be planned; give CpuPolicies"),
         ("pods.yaml", "kind: List\nitems: 1", "document 1: items: must be a list of objects"),
         ("pods.yaml", f"{PODS}---\n{PODS}", "pods.yaml: document 3: Pod web/first is listed twice"),
@@ -181,6 +204,24 @@ def test_a_policy_without_a_name_is_planned_too(
     (folder / "policy.yaml").write_text(POLICY.replace("metadata: {name: web}", "metadata: []"))
     assert plan(folder) == 0
     assert "web/first" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("claim", "pinned"),
+    [
+        pytest.param(CLAIM.replace("DRIVER", "dra.cpu"), ["y"], id="for-cpus"),
+        pytest.param(CLAIM.replace("DRIVER", "gpu.example"), ["x", "y"], id="for-another-device"),
+        pytest.param(CLAIM.partition("status")[0], [], id="not-allocated"),
+    ],
+)
+def test_resource_claims_say_which_containers_a_dra_driver_serves(
+    folder: Path, capsys: pytest.CaptureFixture[str], claim: str, pinned: list[str]
+) -> None:
+    (folder / "policy.yaml").write_text(POLICY.replace("options: {fullPCPUsOnly: true}", ""))
+    (folder / "pods.yaml").write_text(CLAIMING + claim)
+    assert plan(folder, "-o", "json") == 0
+    spec = json.loads(capsys.readouterr().out)["nodes"][0]["spec"]
+    assert [one["container"] for one in spec.get("containers", ())] == pinned
 
 
 def test_files_that_are_not_there_are_named(

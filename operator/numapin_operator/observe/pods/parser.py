@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from numapin_api.containerstatus import NAME_LENGTH
 from numapin_api.quantity import QuantityError, parse_quantity
+from numapin_operator.observe.pods.claims import claims_of_containers
 from numapin_operator.observe.pods.mirror_pods import is_pod_uid, mirror_claim
 from numapin_operator.observe.pods.origin import origin_of
 from numapin_operator.observe.pods.resources import (
@@ -35,6 +36,9 @@ MAX_CONTAINERS: Final = 256
 A pod of 8,000 fits into the API server's limit for an object, and would take 0.3 s at each of its
 events. Real pods have a few dozen at most.
 """
+
+MAX_CLAIMS: Final = 64
+"""ResourceClaims of a pod, counted for each container; each is one request to the API server."""
 
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 _QOS_CLASSES: Final = frozenset({"Guaranteed", "Burstable", "BestEffort"})
@@ -121,6 +125,10 @@ class _PodReader:
         self._ended: frozenset[str] = frozenset()
         self.of_containers: list[ContainerResources] = []
         """Of those that `containers` has returned so far."""
+        self._claims = claims_of_containers(self.spec, self.status)
+        if (count := sum(map(len, self._claims.values()))) > MAX_CLAIMS:
+            problem = f"the containers use {count} claims; use at most {MAX_CLAIMS}"
+            raise self._error("spec.resourceClaims", problem)
 
     def uid(self) -> str:
         """The pod's UID. That of a static pod is found later; see `mirror_pods`."""
@@ -200,6 +208,7 @@ class _PodReader:
                 requests.get(key) and requests[key] == limits.get(key) for key in CPU_AND_MEMORY
             ),
             ended=kind is ContainerKind.INIT and name in self._ended,
+            claims=self._claims.get(name, ()),
         )
 
     def _resources(self, parent: Any, field: str, *, defaults: bool) -> tuple[Resources, Resources]:

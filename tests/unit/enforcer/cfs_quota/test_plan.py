@@ -30,6 +30,20 @@ def test_exclusive_containers_and_their_pods_have_no_limit() -> None:
     assert cgroups_without_limit(wanted, CgroupNaming(Driver.CGROUPFS)) == (POD, EXCLUSIVE)
 
 
+def test_a_container_whose_cpus_a_dra_driver_has_given_keeps_its_limit() -> None:
+    one = ContainerAssignment(
+        pod_uid="1",
+        namespace="d",
+        pod="p",
+        container="c",
+        cpus=CpuSet([1]),
+        exclusive=True,
+        claimed=True,
+    )
+    wanted = {EXCLUSIVE: Desired(CpuSet([1]), MemSet([0]), one, exclusive=True)}
+    assert cgroups_without_limit(wanted, CgroupNaming(Driver.CGROUPFS)) == ()
+
+
 def test_a_limit_is_saved_before_it_is_lifted() -> None:
     planned = plan_quotas((POD,), {POD: TWO}, {})
     assert planned.save_before == {POD: TWO}

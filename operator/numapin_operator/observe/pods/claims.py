@@ -1,0 +1,121 @@
+"""Which ResourceClaims a pod's containers use, and which of these are for CPUs. Does no I/O."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from sys import intern
+from typing import Any, Final
+
+from numapin_operator.placement import ClaimRef, PodView
+
+DRIVER: Final = "dra.cpu"
+"""The DRA driver that gives CPUs away. Source: kubernetes-sigs/dra-driver-cpu, cmd/dracpu."""
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimView:
+    """One ResourceClaim that is allocated.
+
+    Attributes:
+        uid: its UID.
+        cpu_requests: which of its requests the driver of CPUs serves.
+    """
+
+    uid: str
+    cpu_requests: frozenset[str]
+
+    @classmethod
+    def decode(cls, body: Json) -> "ClaimView | None":
+        """Decode a ResourceClaim; None if nothing is allocated for it.
+
+        Source: Kubernetes v1.36, api/resource/v1, `DeviceRequestAllocationResult`.
+        """
+        allocation = _object(_object(body.get("status")).get("allocation"))
+        if not allocation:
+            return None
+        results = _objects(_object(allocation.get("devices")).get("results"))
+        served = (str(one.get("request")) for one in results if one.get("driver") == DRIVER)
+        return cls(str(_object(body.get("metadata")).get("uid") or ""), frozenset(served))
+
+    def serves(self, ref: ClaimRef) -> bool:
+        """Whether a container that refers so to this claim gets CPUs from the driver.
+
+        A request with alternatives is allocated as `request/alternative`.
+        """
+        return any(ref.request in ("", one, one.partition("/")[0]) for one in self.cpu_requests)
+
+
+def claims_of_containers(spec: Json, status: Json) -> Mapping[str, tuple[ClaimRef, ...]]:
+    """The claims of each container that has any.
+
+    A claim that is made from a template, or for an extended resource, is named in the pod's status
+    before the pod is bound.
+    Source: Kubernetes v1.36, api/core/v1, `PodResourceClaimStatus`, `ResourceClaim` of a container
+    and `PodExtendedResourceClaimStatus`.
+    """
+    listed = (*_objects(spec.get("initContainers")), *_objects(spec.get("containers")))
+    found = {str(one.get("name")): list[ClaimRef]() for one in listed}
+    if names := dict(_names(spec, status)):
+        for one in listed:
+            for used in _objects(_object(one.get("resources")).get("claims")):
+                if claim := names.get(str(used.get("name"))):
+                    found[str(one.get("name"))].append(_ref(claim, used.get("request")))
+    extended = _object(status.get("extendedResourceClaimStatus"))
+    claim = extended.get("resourceClaimName")
+    if isinstance(claim, str) and claim:
+        for mapping in _objects(extended.get("requestMappings")):
+            name = str(mapping.get("containerName"))
+            found.get(name, []).append(_ref(claim, mapping.get("requestName")))
+    return {name: tuple(refs) for name, refs in found.items() if refs}
+
+
+def with_cpu_claims(pod: PodView, claims: Mapping[str, ClaimView]) -> PodView:
+    """The pod with the claims for CPUs of each container.
+
+    Args:
+        pod: a pod whose containers may have claims.
+        claims: those that are known, by name. A pod with another one is not placed yet.
+    """
+    refs = {ref for container in pod.containers for ref in container.claims}
+    if not refs:
+        return pod
+    if any(ref.claim not in claims for ref in refs):
+        return replace(pod, claims_unknown=True)
+    containers = tuple(
+        replace(
+            container,
+            cpu_claims=tuple(
+                dict.fromkeys(
+                    claims[ref.claim].uid
+                    for ref in container.claims
+                    if claims[ref.claim].serves(ref)
+                )
+            ),
+        )
+        for container in pod.containers
+    )
+    return replace(pod, containers=containers)
+
+
+def _names(spec: Json, status: Json) -> Iterator[tuple[str, str]]:
+    """The name of each claim, by its name in the pod."""
+    made = {str(one.get("name")): one for one in _objects(status.get("resourceClaimStatuses"))}
+    for one in _objects(spec.get("resourceClaims")):
+        name = one.get("resourceClaimName")
+        if name is None:
+            name = made.get(str(one.get("name")), {}).get("resourceClaimName")
+        if isinstance(name, str) and name:
+            yield str(one.get("name")), name
+
+
+def _ref(claim: object, request: object) -> ClaimRef:
+    return ClaimRef(intern(str(claim)), intern(str(request or "")))
+
+
+def _object(value: object) -> Json:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _objects(listed: object) -> Sequence[Json]:
+    return [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else ()

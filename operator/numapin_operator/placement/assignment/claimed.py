@@ -1,0 +1,64 @@
+"""The entries of containers to which a DRA driver has given CPUs. Does no I/O."""
+
+from collections.abc import Iterable, Mapping
+
+from numapin_api.cpuset import CpuSet
+from numapin_api.nodeassignment import ContainerAssignment
+from numapin_operator.placement.requests import PodView
+
+
+def with_claimed(
+    kept: Mapping[str, list[ContainerAssignment]],
+    pods: Iterable[PodView],
+    claims: Mapping[str, CpuSet],
+    shared: CpuSet,
+) -> dict[str, list[ContainerAssignment]]:
+    """The entries that stay, with those of claimed containers as the node reports them now.
+
+    The driver does not know of numapin. A CPU that a container has from numapin stays with it, and
+    the last CPU of the shared pool is given to no claim.
+
+    Args:
+        kept: the entries that stay, by pod; those of claimed containers are replaced.
+        pods: the pods that have not ended, in the order of placement.
+        claims: the UID of each claim to its CPUs.
+        shared: the shared pool of a node without pods.
+    """
+    known = [pod for pod in pods if not pod.claims_unknown]
+    renewed = {pod.uid for pod in known}
+    entries = {
+        uid: [one for one in listed if not (one.claimed and uid in renewed)]
+        for uid, listed in kept.items()
+    }
+    taken = CpuSet.union(one.cpus for listed in entries.values() for one in listed)
+    for pod in known:
+        for container in pod.containers:
+            cpus = CpuSet.union(claims.get(uid, CpuSet()) for uid in container.cpu_claims) - taken
+            if container.ended or not cpus or not shared - taken - cpus:
+                continue
+            taken |= cpus
+            entries.setdefault(pod.uid, []).append(
+                ContainerAssignment(
+                    pod_uid=pod.uid,
+                    namespace=pod.namespace,
+                    pod=pod.name,
+                    container=container.name,
+                    cpus=cpus,
+                    exclusive=True,
+                    claimed=True,
+                )
+            )
+    return {uid: listed for uid, listed in entries.items() if listed}
+
+
+def not_claimed(
+    kept: Mapping[str, list[ContainerAssignment]],
+) -> dict[str, list[ContainerAssignment]]:
+    """The entries whose CPUs are numapin's to give."""
+    own = {uid: [one for one in listed if not one.claimed] for uid, listed in kept.items()}
+    return {uid: listed for uid, listed in own.items() if listed}
+
+
+def claimed_cpus(kept: Mapping[str, list[ContainerAssignment]]) -> CpuSet:
+    """All CPUs of claimed containers."""
+    return CpuSet.union(one.cpus for listed in kept.values() for one in listed if one.claimed)
