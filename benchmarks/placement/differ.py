@@ -19,8 +19,8 @@ from peer import Kubelet, build
 from workload import Json
 
 from numapin_api.cpuset import CpuSet
-from numapin_cli.machines import Machines
-from numapin_cli.scenario import parse_scenario
+from numapin_cli.inputs.machines import Machines
+from numapin_cli.inputs.scenario import parse_scenario
 from numapin_cli.simulate import answer
 from numapin_operator.placement import KUBELET
 

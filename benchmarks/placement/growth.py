@@ -12,8 +12,8 @@ from workload import Json, Shape, scenario
 
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.hardware.machine_file import parse_machine
-from numapin_cli.machines import Machines
-from numapin_cli.scenario import parse_scenario
+from numapin_cli.inputs.machines import Machines
+from numapin_cli.inputs.scenario import parse_scenario
 from numapin_operator.placement import Node, PlacementError, PodView, plan_with, resolve
 
 _ROUNDS = 5

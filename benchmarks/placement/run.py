@@ -26,8 +26,8 @@ from growth import growth_tables
 from peer import Kubelet, build
 from workload import POLICIES, SHAPES, Json, Shape, scenario
 
-from numapin_cli.machines import Machines
-from numapin_cli.scenario import parse_scenario
+from numapin_cli.inputs.machines import Machines
+from numapin_cli.inputs.scenario import parse_scenario
 from numapin_cli.simulate import answer
 from numapin_operator.placement import KUBELET, Node, PlacementError, resolve
 

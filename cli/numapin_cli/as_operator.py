@@ -7,9 +7,9 @@ from typing import Any
 from numapin_api.conditions.reasons import Reason
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.policystatus import CpuPolicyStatus
-from numapin_cli.described_cluster import unwritten_assignment
-from numapin_cli.policy_rules import refused_fields
-from numapin_cli.scenario import Scenario
+from numapin_cli.inputs.described_cluster import unwritten_assignment
+from numapin_cli.inputs.policy_rules import refused_fields
+from numapin_cli.inputs.scenario import Scenario
 from numapin_cli.what_if import followed
 from numapin_client.resources import Key
 from numapin_operator.nodes.decide import Decision, Write, decide

@@ -8,7 +8,7 @@ from typing import Final
 
 from numapin_api.names import NODE_ASSIGNMENT_KIND
 from numapin_api.quantity import plural
-from numapin_cli.inputs import add_input_arguments, described_by, read_given
+from numapin_cli.inputs.input_flags import add_input_arguments, described_by, read_given
 from numapin_cli.subcommand import CommandError, Subcommand, UsageError
 from numapin_cli.takeover import Takeover, kubelet_state, rows, take_over
 from numapin_enforcer.node.kubelet_state import (

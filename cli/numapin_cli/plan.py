@@ -11,7 +11,7 @@ import yaml
 
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.quantity import plural
-from numapin_cli.inputs import add_input_arguments, described_by, read_given
+from numapin_cli.inputs.input_flags import add_input_arguments, described_by, read_given
 from numapin_cli.subcommand import CommandError, Subcommand
 from numapin_cli.what_if import Foreseen, foresee
 from numapin_operator.nodes.decide import Write

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from numapin_cli.as_operator import answer_as_operator
-from numapin_cli.machines import Machines
-from numapin_cli.scenario import Scenario, ScenarioError, parse_scenario
+from numapin_cli.inputs.machines import Machines
+from numapin_cli.inputs.scenario import Scenario, ScenarioError, parse_scenario
 from numapin_cli.subcommand import CommandError, Subcommand
 from numapin_operator.placement import (
     KUBELET,

@@ -7,7 +7,7 @@ from typing import Final
 
 from numapin_api.hardware.machine_file import format_machine
 from numapin_api.topology import Topology
-from numapin_cli.machines import discover_below
+from numapin_cli.inputs.machines import discover_below
 from numapin_cli.subcommand import Subcommand
 
 _DESCRIPTION: Final = """\

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from numapin_cli.machines import Machines
+from numapin_cli.inputs.machines import Machines
+from numapin_cli.inputs.scenario import parse_scenario
 from numapin_cli.main import main
-from numapin_cli.scenario import parse_scenario
 from numapin_cli.simulate import answer
 from numapin_operator.placement import KUBELET
 

@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,11 @@ FORBIDDEN = frozenset(PURE_PACKAGES["forbidden_modules"])
 EXEMPT = frozenset(line.split(" -> ")[0] for line in PURE_PACKAGES.get("ignore_imports", ()))
 MARK = "Does no I/O."
 """The last words of the docstring of a module that does none, in a room where others do."""
+
+
+TOPS = ("crds", "daemon", "client", "operator", "enforcer", "cli", "lab", "tests", "benchmarks")
+MOST_MODULES = 14
+"""More in one folder are a drawer: make a room of those that belong together."""
 
 
 @cache
@@ -79,3 +85,10 @@ def test_what_does_no_io_says_so() -> None:
         and not io_reached(name, graph())
     }
     assert silent <= set(pure_modules())
+
+
+def test_no_folder_is_a_drawer() -> None:
+    listed = [one for top in TOPS for one in (ROOT / top).rglob("*.py")]
+    folders = Counter(str(one.parent) for one in listed if one.name != "__init__.py")
+    assert folders
+    assert {name: count for name, count in folders.items() if count > MOST_MODULES} == {}

@@ -14,7 +14,7 @@ from numapin_operator.placement.cpumanager.take import CpuTaker, Method
 from numapin_operator.placement.errors import NotEnoughCpusError, PolicyError
 from numapin_operator.placement.kubelet_quirks import NO_QUIRKS, KubeletQuirks
 from numapin_operator.placement.masks import NO_CPUS, CpuMask, numa_mask
-from numapin_operator.placement.memory_capacity import bindable_memory
+from numapin_operator.placement.memorymanager.memory_capacity import bindable_memory
 from numapin_operator.placement.requests import Capacity
 from numapin_operator.placement.topologymanager.merge import HintMerger
 

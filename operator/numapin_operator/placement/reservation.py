@@ -10,7 +10,7 @@ from numapin_api.cpupolicy import CpuPolicySpec, MemoryReservation
 from numapin_api.hardware.status import FreeHugepages
 from numapin_api.quantity import format_bytes, whole
 from numapin_api.topology import Topology, page_size_bytes
-from numapin_operator.placement.memory_capacity import memory_of, reserved_amounts
+from numapin_operator.placement.memorymanager.memory_capacity import memory_of, reserved_amounts
 from numapin_operator.placement.requests import HUGEPAGES_PREFIX, MEMORY, Amounts, Capacity
 
 _PAGE_BYTES: Final = 4096

@@ -11,7 +11,7 @@ from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
 from numapin_lab.processes.ports import choose
 from numapin_operator.api_server import ApiCluster
-from support.real.operator_world import OperatorProcess, RealWorld
+from support.real.operators.operator_world import OperatorProcess, RealWorld
 
 ROOT = Path(__file__).parents[3]
 

@@ -6,8 +6,8 @@ import signal
 import pytest
 
 from numapin_daemon.clock import SystemClock
-from support.real.operator_scenes import has, holds, plan, says
-from support.real.operator_world import OperatorProcess, RealWorld, until
+from support.real.operators.operator_scenes import has, holds, plan, says
+from support.real.operators.operator_world import OperatorProcess, RealWorld, until
 
 
 @pytest.mark.parametrize("end", ["kill", "stop"])

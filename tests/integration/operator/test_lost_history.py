@@ -16,7 +16,7 @@ import pytest
 from numapin_client.resources import NODE_ASSIGNMENTS, Key, Resource
 from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.processes.daemons import Daemon, kill
-from support.real.operator_world import OperatorProcess, RealWorld, until
+from support.real.operators.operator_world import OperatorProcess, RealWorld, until
 
 
 @pytest.fixture

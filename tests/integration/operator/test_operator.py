@@ -6,8 +6,8 @@ from contextlib import redirect_stdout
 
 from numapin_cli.main import main
 from numapin_client.resources import NODE_ASSIGNMENTS, NODES, Json, Key
-from support.real.operator_scenes import has, holds, plan, says, until_gone
-from support.real.operator_world import OperatorProcess, RealWorld, until
+from support.real.operators.operator_scenes import has, holds, plan, says, until_gone
+from support.real.operators.operator_world import OperatorProcess, RealWorld, until
 from support.values.operator import condition, enforcer_status
 
 

@@ -14,8 +14,8 @@ from numapin_lab.controlplane.installation import install
 from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
 from numapin_lab.processes.ports import choose
 from support.real.audit import Audit, Right, audit_flags
-from support.real.operator_scenes import plan
-from support.real.operator_world import OperatorProcess, RealWorld, until
+from support.real.operators.operator_scenes import plan
+from support.real.operators.operator_world import OperatorProcess, RealWorld, until
 
 CHANGES = {"create", "update", "patch", "delete"}
 QUIET_SECONDS = 5.0

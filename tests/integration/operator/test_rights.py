@@ -18,7 +18,7 @@ from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.processes.ports import choose, is_free
 from support.real.audit import Audit, granted
 from support.real.holding_proxy import holding_proxy
-from support.real.operator_world import OperatorProcess, RealWorld, probe, until
+from support.real.operators.operator_world import OperatorProcess, RealWorld, probe, until
 
 CLUSTER_ROLE = ("clusterrole", "numapin-operator")
 

@@ -8,7 +8,7 @@ from numapin_api import names
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import LEASES, Json, Key
 from support.real.holding_proxy import holding_proxy
-from support.real.operator_world import OperatorProcess, RealWorld, until
+from support.real.operators.operator_world import OperatorProcess, RealWorld, until
 
 LEASE = Key(names.LEADER_LEASE, names.NAMESPACE)
 

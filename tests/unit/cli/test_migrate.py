@@ -8,7 +8,7 @@ import pytest
 
 from numapin_api.cpuset import CpuSet
 from numapin_cli.main import main
-from support.fakes.described_cluster import World, cluster
+from support.fakes.worlds.described_cluster import World, cluster
 from support.values.operator import condition, pod_body
 
 MACHINE = {

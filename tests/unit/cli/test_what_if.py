@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_cli.main import main
-from support.fakes.described_cluster import NAMESPACES, NODES, World, cluster, node_body
+from support.fakes.worlds.described_cluster import NAMESPACES, NODES, World, cluster, node_body
 from support.values.operator import Body, condition, enforcer_status, pod_body
 
 SELECTOR = st.sampled_from([None, {}, {"matchLabels": {"team": "a"}}])

@@ -19,7 +19,7 @@ from numapin_enforcer.cgroups.watch.inotify import Changes
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.schedule import CPU_SHARE
 from numapin_enforcer.watched_pods import SETTLE_SECONDS
-from support.fakes.agent_world import BODY, CONTAINER, POD, World
+from support.fakes.worlds.agent_world import BODY, CONTAINER, POD, World
 
 
 @pytest.fixture

@@ -20,7 +20,8 @@ from numapin_enforcer.runtime.interface import (
 )
 from numapin_enforcer.status.conditions import PASSES_TO_STALL
 from numapin_enforcer.systemd.interface import SliceSets
-from support.fakes.background_node import (
+from support.fakes.runtime import FakeRuntime
+from support.fakes.worlds.background_node import (
     ALL,
     BURSTABLE,
     CONTAINER,
@@ -35,7 +36,6 @@ from support.fakes.background_node import (
     Node,
     spec_of,
 )
-from support.fakes.runtime import FakeRuntime
 
 
 async def test_the_runtime_is_asked_for_the_names_of_assigned_pods(node: Node) -> None:

@@ -7,7 +7,7 @@ from numapin_enforcer.runtime.container_names import LISTED_WITHIN_SECONDS
 from numapin_enforcer.runtime.interface import (
     ContainerResources,
 )
-from support.fakes.background_node import (
+from support.fakes.worlds.background_node import (
     ALL,
     CONTAINER,
     CPU_2,

@@ -11,7 +11,7 @@ from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.plan.drift import Cause
 from numapin_enforcer.reconciler import AssignmentGoal
 from numapin_enforcer.status.summary import summarize
-from support.fakes.reconciler_world import (
+from support.fakes.worlds.reconciler_world import (
     ALL,
     EXCLUSIVE,
     MACHINE,

@@ -9,7 +9,7 @@ from numapin_enforcer.cgroups.tree import Version, parent
 from numapin_enforcer.reconciler import MOST_CHECKS
 from numapin_enforcer.status.summary import summarize
 from support.fakes.kernel import Group
-from support.fakes.reconciler_world import (
+from support.fakes.worlds.reconciler_world import (
     ALL,
     EXCLUSIVE,
     NAMING,

@@ -9,7 +9,7 @@ from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.plan.containment import restored_mems
 from numapin_enforcer.reconciler import AssignmentGoal, ReleaseGoal
-from support.fakes.reconciler_world import EXCLUSIVE, NAMES, A, C, World, own
+from support.fakes.worlds.reconciler_world import EXCLUSIVE, NAMES, A, C, World, own
 from support.values.specs_and_trees import spec
 
 TWO_NODES = Topology(

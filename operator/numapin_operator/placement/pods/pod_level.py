@@ -15,14 +15,14 @@ from numapin_operator.placement.errors import EmptyPodSharedPoolError, Placement
 from numapin_operator.placement.masks import NO_CPUS, CpuMask
 from numapin_operator.placement.memorymanager.binder import MemoryBinder
 from numapin_operator.placement.memorymanager.pod_blocks import divide
-from numapin_operator.placement.pod_shares import (
+from numapin_operator.placement.pods.hint import HintFinder
+from numapin_operator.placement.pods.pod_shares import (
     CpuShares,
     share_cpus,
     share_memory,
     starves_of_cpus,
     starves_of_memory,
 )
-from numapin_operator.placement.pods.hint import HintFinder
 from numapin_operator.placement.policy import NodePolicy
 from numapin_operator.placement.requests import (
     PodView,

@@ -7,7 +7,7 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.tree import Cgroup, Version, tree_of
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.cpu_index import CpuIndex
-from support.fakes.reconciler_world import own
+from support.fakes.worlds.reconciler_world import own
 
 MEMS = MemSet((0,))
 PATHS = ("k", "k/a", "k/b", "k/a/1", "k/a/2", "k/b/1", "k/a/1/x")

@@ -13,8 +13,17 @@ from numapin_enforcer.plan.desired_cache import DesiredCache
 from numapin_enforcer.plan.involved import involved
 from numapin_enforcer.plan.writes import plan
 from support.fakes.kernel import KernelModel
-from support.fakes.reconciler_world import EXCLUSIVE, MACHINE, NAMES, NAMING, OTHER, A, B, own
-from support.fakes.reconciler_world import World as SmallWorld
+from support.fakes.worlds.reconciler_world import (
+    EXCLUSIVE,
+    MACHINE,
+    NAMES,
+    NAMING,
+    OTHER,
+    A,
+    B,
+    own,
+)
+from support.fakes.worlds.reconciler_world import World as SmallWorld
 from support.values.kernel_passes import in_force, patient
 from support.values.kernel_worlds import World, born, followers, worlds
 from support.values.specs_and_trees import spec

@@ -15,8 +15,8 @@ from numapin_enforcer.plan.desired import Rules
 from numapin_enforcer.plan.new_cgroups import NewCgroupFence
 from numapin_enforcer.plan.writes import plan
 from support.fakes.kernel import KernelModel
-from support.fakes.reconciler_world import EXCLUSIVE, NAMES, OTHER, C, own
-from support.fakes.reconciler_world import World as SmallWorld
+from support.fakes.worlds.reconciler_world import EXCLUSIVE, NAMES, OTHER, C, own
+from support.fakes.worlds.reconciler_world import World as SmallWorld
 from support.values.kernel_laws import Watch, assert_reached
 from support.values.kernel_passes import enforce, holders, in_force, patient
 from support.values.kernel_worlds import World, born, worlds

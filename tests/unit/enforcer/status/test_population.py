@@ -11,10 +11,10 @@ from numapin_enforcer.plan.desired import desire
 from numapin_enforcer.status.exclusivity import Evidence
 from numapin_enforcer.status.population import RECHECK_SECONDS, STARTING_SECONDS, Population
 from numapin_enforcer.status.summary import summarize
-from support.fakes.reconciler_world import ALL, A, own
-from support.fakes.reconciler_world import EXCLUSIVE as KERNEL_POD
-from support.fakes.reconciler_world import NAMING as KERNEL_NAMING
-from support.fakes.reconciler_world import World as KernelWorld
+from support.fakes.worlds.reconciler_world import ALL, A, own
+from support.fakes.worlds.reconciler_world import EXCLUSIVE as KERNEL_POD
+from support.fakes.worlds.reconciler_world import NAMING as KERNEL_NAMING
+from support.fakes.worlds.reconciler_world import World as KernelWorld
 from support.values.specs_and_trees import (
     EXCLUSIVE,
     NAMES,

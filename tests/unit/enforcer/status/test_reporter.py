@@ -13,7 +13,7 @@ from numapin_enforcer.plan.drift import Drift
 from numapin_enforcer.status.content import CgroupStatus
 from numapin_enforcer.status.other_writers import OFTEN, RUN_SECONDS
 from numapin_enforcer.status.reporter import PassResult
-from support.fakes.reporter_world import BODY, MACHINE, MEMS, POD, World
+from support.fakes.worlds.reporter_world import BODY, MACHINE, MEMS, POD, World
 
 
 @pytest.fixture

@@ -8,7 +8,16 @@ from numapin_enforcer.cgroups.tree import Version, tree_of
 from numapin_enforcer.status.conditions import PASSES_TO_STALL
 from numapin_enforcer.status.population import RECHECK_SECONDS, STARTING_SECONDS
 from numapin_enforcer.status.reporter import PassResult
-from support.fakes.reporter_world import BODY, CONTAINER, ID, MACHINE, ROOT, TREE, World, cgroup
+from support.fakes.worlds.reporter_world import (
+    BODY,
+    CONTAINER,
+    ID,
+    MACHINE,
+    ROOT,
+    TREE,
+    World,
+    cgroup,
+)
 
 
 @pytest.fixture

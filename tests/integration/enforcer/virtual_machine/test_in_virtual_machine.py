@@ -12,7 +12,8 @@ from numapin_lab.vm.machine import Machine, NumaNode, VirtualMachine
 GUEST_SECONDS = 1800
 # Each takes an enforcer, whose start alone is many seconds there; these need the kernel most.
 CHOSEN = "running_container or swap or fenced or never_run_on_exclusive_cpus"
-FOLDER = Path("tests/integration/enforcer")
+ENFORCER = Path("tests/integration/enforcer")
+FOLDER, CGROUPS = ENFORCER / "virtual_machine", ENFORCER / "cgroups"
 # The host ends the guest; a bound inside, made for a real machine, would only come before that.
 PYTEST = (
     sys.executable,
@@ -49,7 +50,7 @@ def guest(vm: VirtualMachine, control_plane: ControlPlane) -> VirtualMachine:
 
 
 def test_containers_on_cgroup_v2(guest: VirtualMachine) -> None:
-    passes(guest, f"{FOLDER}/test_pinning.py", f"{FOLDER}/test_standby.py", "-k", CHOSEN)
+    passes(guest, f"{ENFORCER}/test_pinning.py", f"{ENFORCER}/test_standby.py", "-k", CHOSEN)
 
 
 def test_memory_on_two_numa_nodes(guest: VirtualMachine) -> None:
@@ -74,5 +75,5 @@ def test_the_kernel_model_answers_as_cgroup_v2_does(vm: VirtualMachine) -> None:
         machine=Machine(sockets=2, cores=2, threads=1, numa_nodes=2),
         environment={**vm.environment, **variables},
     )
-    files = [FOLDER / "guest_lost_cpu.py", *sorted(FOLDER.glob("test_cgroupfs_*.py"))]
+    files = [FOLDER / "guest_lost_cpu.py", *sorted(CGROUPS.glob("test_cgroupfs_*.py"))]
     passes(guest, "--noconftest", *map(str, files))

@@ -18,7 +18,7 @@ from support.values.operator import (
 )
 from support.values.placement import machine
 
-DOCS = Path(__file__).parents[4] / "docs" / "operator.md"
+DOCS = Path(__file__).parents[5] / "docs" / "operator.md"
 MACHINE: Topology = machine(16, numa_nodes=2)
 SPEC: dict[str, Any] = {"reserved": {"count": 1}}
 RUNNING, NEW = pod_view("a", "9", bound="1"), pod_view("b", bound="2")

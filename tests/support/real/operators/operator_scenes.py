@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from numapin_client.resources import Json
-from support.real.operator_world import RealWorld, until
+from support.real.operators.operator_world import RealWorld, until
 
 
 async def plan(world: RealWorld, spec: Json | None = None) -> str:

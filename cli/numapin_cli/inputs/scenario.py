@@ -11,7 +11,7 @@ from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.hardware.machine_file import MachineFormatError, parse_machine
 from numapin_api.invalid import invalid_fields
 from numapin_api.topology import Topology
-from numapin_cli.machines import Machines
+from numapin_cli.inputs.machines import Machines
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.observe.records import NodeView
 from numapin_operator.placement import PodFormatError, PodView

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.invalid import invalid_fields
 from numapin_api.names import CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND
-from numapin_cli.manifests import STDIN, Manifest, read_manifests, section
-from numapin_cli.policy_rules import refused_fields
+from numapin_cli.inputs.manifests import STDIN, Manifest, read_manifests, section
+from numapin_cli.inputs.policy_rules import refused_fields
 from numapin_cli.subcommand import CommandError
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.placement import PodFormatError

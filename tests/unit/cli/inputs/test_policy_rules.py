@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from numapin_api.cpupolicy import CpuPolicySpec
-from numapin_cli.policy_rules import refused_fields
+from numapin_cli.inputs.policy_rules import refused_fields
 from support.values.policy_specs import BAD_POLICIES, GOOD_POLICIES
 
 

@@ -216,7 +216,7 @@ class RealWorld:
 class OperatorProcess:
     """`python -m numapin_operator`, logged in as the operator's service account.
 
-    A hasty one has shorter waits; see support.real.hasty_operator.
+    A hasty one has shorter waits; see support.real.operators.hasty_operator.
     """
 
     def __init__(self, kubeconfig: Path, folder: Path, *, hasty: bool = False) -> None:

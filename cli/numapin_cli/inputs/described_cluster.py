@@ -7,8 +7,8 @@ from typing import Final
 from numapin_api.names import CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND
 from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_api.topology import Topology
-from numapin_cli.manifests import CLAIM_KIND, Manifest, section
-from numapin_cli.objects import Objects
+from numapin_cli.inputs.manifests import CLAIM_KIND, Manifest, section
+from numapin_cli.inputs.objects import Objects
 from numapin_cli.subcommand import CommandError
 from numapin_client.resources import Key
 from numapin_operator.observe.cache import ClusterState

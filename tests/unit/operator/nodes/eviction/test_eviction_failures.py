@@ -6,7 +6,7 @@ import pytest
 
 from numapin_client.errors import ConnectionFailedError, TooManyRequestsError
 from numapin_operator.nodes.eviction import PAUSE_SECONDS, RETRY_SECONDS
-from support.fakes.eviction_world import EvictionWorld
+from support.fakes.worlds.eviction_world import EvictionWorld
 from support.real.waiting import running
 
 HOUR = 3600.0

@@ -8,7 +8,7 @@ import pytest
 from numapin_client.resources import Key
 from numapin_operator.nodes.eviction import PAUSE_SECONDS
 from numapin_operator.nodes.eviction_history import FIRST_DELAY_SECONDS
-from support.fakes.eviction_world import EvictionWorld
+from support.fakes.worlds.eviction_world import EvictionWorld
 from support.real.waiting import running
 
 HOUR = 3600.0

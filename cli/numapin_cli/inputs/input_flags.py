@@ -4,9 +4,9 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from numapin_api.topology import Topology
-from numapin_cli.described_cluster import DescribedCluster, in_a_cluster, on_a_machine
-from numapin_cli.machines import discover_below, read_machine
-from numapin_cli.objects import Objects, read_objects
+from numapin_cli.inputs.described_cluster import DescribedCluster, in_a_cluster, on_a_machine
+from numapin_cli.inputs.machines import discover_below, read_machine
+from numapin_cli.inputs.objects import Objects, read_objects
 from numapin_cli.subcommand import CommandError
 
 

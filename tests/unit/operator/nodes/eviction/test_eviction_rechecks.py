@@ -6,7 +6,7 @@ import pytest
 
 from numapin_client.resources import Key
 from numapin_operator.nodes.eviction import PAUSE_SECONDS
-from support.fakes.eviction_world import EVICT, EvictionWorld, placed, refusal
+from support.fakes.worlds.eviction_world import EVICT, EvictionWorld, placed, refusal
 from support.real.waiting import running
 from support.values.operator import condition, pod_view, policy_body
 

@@ -1,0 +1,1 @@
+"""What the commands read: files with objects, machines and scenarios; the cluster of these."""
