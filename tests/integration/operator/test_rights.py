@@ -41,6 +41,9 @@ async def do_everything(world: RealWorld, operator: OperatorProcess) -> None:
     refused = await world.add_pod(node, "b", "4")
     await until(lambda: world.pod_is_deleted(refused), operator.log)
     await until(lambda: world.event_notes(refused), operator.log)
+    claim = await world.add_claim()
+    await world.allocate(claim)
+    await world.add_pod(node, "claiming", claim=claim.name)
 
     await world.delete_pod(placed)
     await world.admin.delete(NODES, Key(other))

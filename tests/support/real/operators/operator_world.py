@@ -24,6 +24,7 @@ from numapin_client.resources import (
     NODE_ASSIGNMENTS,
     NODES,
     PODS,
+    RESOURCE_CLAIMS,
     Json,
     Key,
     Resource,
@@ -107,13 +108,32 @@ class RealWorld:
         patch = {"metadata": {"ownerReferences": [*owners, FOREIGN_OWNER]}}
         await self.admin.merge_patch(NODE_ASSIGNMENTS, Key(node), patch)
 
-    async def add_pod(self, node: str, what: str = "", cpu: str = "2") -> PodEvent:
-        """A Guaranteed pod that a scheduler has bound to a node."""
+    async def add_pod(self, node: str, what: str = "", cpu: str = "2", claim: str = "") -> PodEvent:
+        """A Guaranteed pod that a scheduler has bound to a node; its container uses `claim`."""
         body = pod_body(self.name(what or secrets.token_hex(4)), cpu, node=node)
+        if claim:
+            body["spec"]["resourceClaims"] = [{"name": "own", "resourceClaimName": claim}]
+            body["spec"]["containers"][0]["resources"]["claims"] = [{"name": "own"}]
         del body["metadata"]["uid"], body["metadata"]["creationTimestamp"]
         made = await self._make(PODS, body)
         uid, name = made["metadata"]["uid"], made["metadata"]["name"]
         return PodEvent("default", name, uid, "NotEnoughCPUs", "wanted 4 CPUs, 2 free: 6-7")
+
+    async def add_claim(self, what: str = "", driver: str = "dra.cpu") -> Key:
+        """A ResourceClaim for one device of a driver; `allocate` gives it one."""
+        device = {"deviceClassName": driver, "count": 1}
+        metadata = {"name": self.name(what or secrets.token_hex(4)), "namespace": "default"}
+        spec = {"devices": {"requests": [{"name": "one", "exactly": device}]}}
+        return Key.of(await self._make(RESOURCE_CLAIMS, {"metadata": metadata, "spec": spec}))
+
+    async def allocate(self, claim: Key, driver: str = "dra.cpu") -> str:
+        """Give a claim a device, as a scheduler does; returns the claim's UID."""
+        device = {"request": "one", "driver": driver, "pool": "node", "device": "cpudev002"}
+        status = {"allocation": {"devices": {"results": [device]}}}
+        made = await self.admin.merge_patch(
+            RESOURCE_CLAIMS, claim, {"status": status}, subresource="status"
+        )
+        return str(made["metadata"]["uid"])
 
     async def block_evictions(self, pod: PodEvent) -> None:
         """Cover a pod that runs by a budget that allows no eviction, as its controller would."""
