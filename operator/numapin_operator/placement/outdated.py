@@ -8,6 +8,7 @@ container that has parts of cores counts as outdated; the policy itself gives it
 NUMA nodes of the hint have no whole core left, as the kubelet does.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,8 +20,12 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_operator.placement.allocations import PodAllocation
 from numapin_operator.placement.assignment.entries import allocation_of
-from numapin_operator.placement.errors import PlacementError, SmtAlignmentError
-from numapin_operator.placement.masks import CpuMask
+from numapin_operator.placement.errors import (
+    NotEnoughMemoryError,
+    PlacementError,
+    SmtAlignmentError,
+)
+from numapin_operator.placement.masks import CpuMask, NumaMask, members
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.policy import NodePolicy
 from numapin_operator.placement.requests import ContainerKind, ContainerView, PodView
@@ -131,7 +136,8 @@ class _Judge:
         try:
             given = node.place(replace(pod, containers=_not_ended(pod)))
         except PlacementError as error:
-            if pod.pod_level is not None:
+            is_memory = isinstance(error, NotEnoughMemoryError)
+            if pod.pod_level is not None or (is_memory and self._may_stay(held)):
                 return ""
             return f"{_UNFIT}{error.reason}"
         if given.cpus != held.cpus if given.pod_level else _sizes(given) != _sizes(held):
@@ -142,7 +148,11 @@ class _Judge:
         return ""
 
     def _node_with(self, held: PodAllocation) -> Node:
-        """The node with nothing free but what a pod has, and the reserved CPUs."""
+        """The node with nothing free but what a pod has, and the reserved CPUs.
+
+        Its NUMA nodes are bound together as they were for the pod: which of them others had bound
+        together before is not known any more.
+        """
         policy = self._lenient
         mems = {block.numa_nodes for block in held.memory}
         if mems:
@@ -156,7 +166,30 @@ class _Judge:
             policy = replace(policy, capacity=capacity)
         node = Node(policy)
         node.cpus.claim(CpuMask(policy.cpu_groups.cpus & ~held.cpus & ~policy.reserved))
+        if node.memory is not None:
+            for block in held.memory:
+                node.memory.assign(block._replace(size_bytes=0))
         return node
+
+    def _may_stay(self, held: PodAllocation) -> bool:
+        """Whether the policy allows memory to be where it is, whatever it would choose itself.
+
+        What a topology policy that refuses nothing leads to depends on what others had when the pod
+        was placed, which is not known any more.
+        """
+        policy = self._policy
+        if policy.spec.topology.policy not in ("None", "BestEffort"):
+            return False
+        bound = Counter[tuple[NumaMask, str]]()
+        for block in held.memory:
+            if policy.spec.memory.policy == "SingleNUMA" and len(block.node_ids) > 1:
+                return False
+            bound[block.numa_nodes, block.resource] += block.size_bytes
+        return bool(bound) and all(
+            size
+            <= sum(policy.capacity.get(resource, {}).get(one, 0) for one in members(numa_nodes))
+            for (numa_nodes, resource), size in bound.items()
+        )
 
     @cached_property
     def _lenient(self) -> NodePolicy:

@@ -124,6 +124,48 @@ def test_with_scope_pod_the_pod_is_judged_and_not_each_container_alone() -> None
     assert mark_outdated(resolved, before, [one], edited=True) == (before, ())
 
 
+def test_memory_beside_others_that_had_bound_numa_nodes_together() -> None:
+    """As with the kubelet; on an empty node its Memory Manager would refuse the second pod."""
+    topology = sizes(2, 4, 0, memory={0: 192, 1: 2176, 2: 4096})
+    edited = policy(
+        reserved={"cpus": "5"},
+        topology={"policy": "BestEffort", "scope": "Pod"},
+        memory={"policy": "Static"},
+    )
+    static = resolve(topology, edited)
+    small = [parse_pod(pod_body(name, [container("c0", 1)])) for name in ("x", "y")]
+    large = [
+        parse_pod(pod_body("a", [container("c0", 1, "3Gi")])),
+        parse_pod(pod_body("b", [container("c0", 1), container("c1", 1, "3Gi")])),
+    ]
+    before = plan_with(static, None, [*small, *large], NO_UIDS).spec
+    assert [str(one.mems) for one in before.containers] == ["0", "0", "1-2", "1-2", "1-2"]
+    later = plan_with(static, before, large[1:], NO_UIDS).spec
+    assert mark_outdated(static, later, large[1:], edited=True) == (later, ())
+
+
+@pytest.mark.parametrize(
+    ("edit", "why"),
+    [
+        pytest.param({"policy": "SingleNUMA"}, "NotEnoughMemory", id="one-numa-node"),
+        pytest.param(
+            {"policy": "Static", "reserved": [{"numaNode": 2, "memory": "3Gi"}]},
+            "NotEnoughMemory",
+            id="less-to-bind",
+        ),
+        pytest.param({"policy": "Static"}, "", id="no-edit"),
+    ],
+)
+def test_memory_of_two_numa_nodes_under_an_edited_policy(edit: dict[str, Any], why: str) -> None:
+    topology = sizes(8, 8, 8, memory={0: 192, 1: 2176, 2: 4096})
+    pods = [parse_pod(pod_body("a", [container("c0", 1, "5Gi")]))]
+    before = plan_with(resolve(topology, policy(memory={"policy": "Static"})), None, pods, NO_UIDS)
+    after = resolve(topology, policy(memory=edit))
+    _, found = mark_outdated(after, before.spec, pods, edited=True)
+    assert len(found) == bool(why)
+    assert why in "".join(one.why for one in found)
+
+
 def pod_body(name: str, containers: list[Any], first: list[Any] | None = None) -> dict[str, Any]:
     spec = {"initContainers": first or [], "containers": containers}
     return {"metadata": {"name": name, "uid": name}, "spec": spec}
