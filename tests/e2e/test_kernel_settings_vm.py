@@ -1,16 +1,17 @@
-"""Huge pages of both sizes on a real node with two NUMA nodes: they come from the bound node.
+"""What a kernel was booted with, on a real node with two NUMA nodes: huge pages, isolated CPUs.
 
-8 CPUs: cores 0-1, 2-3 on NUMA node 0, 4-5, 6-7 on NUMA node 1; core 0-1 is reserved. Each NUMA node
-has one page of 1 GiB.
+8 CPUs: cores 0-1, 2-3 on NUMA node 0, 4-5, 6-7 on NUMA node 1; core 0-1 is reserved, CPU 7 is
+isolated. Each NUMA node has one page of 1 GiB.
 """
 
 from typing import Any
 
 import pytest
 
+from numapin_api.cpuset import CpuSet
 from numapin_lab.cluster import VmCluster
 from numapin_lab.lifecycle import LabFolder
-from numapin_lab.running_lab import pod, policy
+from numapin_lab.running_lab import BUSY, pod, policy
 from numapin_lab.vm.running_lab import RunningVmLab
 
 pytestmark = pytest.mark.timeout(1800)  # for a machine with much else to do
@@ -117,3 +118,34 @@ def test_pages_come_from_the_numa_node_that_has_them_free(node: RunningVmLab) ->
         node.eventually(lambda: free(node, "2Mi"), [SMALL_PAGES - 4, SMALL_PAGES])
     finally:
         node.machine(f"rm -f {HELD}; umount /run/pages; rmdir /sys/fs/cgroup/holder")
+
+
+def test_isolated_cpus_serve_exclusive_containers_first_and_nobody_else(
+    node: RunningVmLab,
+) -> None:
+    def allowed(*names: str) -> list[str]:
+        return [str(node.allowed(name)) for name in names]
+
+    node.clear()
+    reserved = {"cpus": "0-1"}
+    node.apply(policy(reserved=reserved), pod("neighbour", BUSY))
+    node.wait_running("neighbour")
+    assert node.wait_in_force().status is not None
+    node.eventually(lambda: allowed("neighbour"), ["0-7"])
+    node.apply(policy(reserved=reserved, isolatedCPUs="ExclusiveOnly"))
+    node.eventually(lambda: allowed("neighbour"), ["0-6"])
+
+    node.apply(pod("first", cpu="1"), pod("second", cpu="1"))
+    node.wait_running("first", "second")
+    node.eventually(node.reported_exclusive, [True, True])
+    sets = {one.pod: one.cpus for one in node.wait_in_force().spec.containers}
+    assert sum(CpuSet.parse("7") == each for each in sets.values()) == 1
+    shared = CpuSet.parse("0-6") - CpuSet.union(sets.values())
+    assert allowed("neighbour", *sets) == [str(shared), *map(str, sets.values())]
+
+    node.apply(policy(reserved=reserved))
+    node.wait_in_force()
+    assert allowed("neighbour", *sets) == [str(shared), *map(str, sets.values())]
+    isolated = next(name for name, cpus in sets.items() if cpus == CpuSet.parse("7"))
+    node.delete("pod", isolated)
+    node.eventually(lambda: allowed("neighbour"), [str(shared | CpuSet.parse("7"))])
