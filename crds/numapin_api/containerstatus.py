@@ -5,6 +5,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.hardware.limits import MAX_BYTES
 from numapin_api.wire import WireModel
 
 POD_UID_LENGTH: Final = 64
@@ -64,3 +65,13 @@ class ClaimedCpus(WireModel):
         alias="claimUID", description="The metadata.uid of the ResourceClaim."
     )
     cpus: SomeCpus = Field(description="Its CPUs.")
+
+
+class UnboundMemory(WireModel):
+    """Where the memory of a pod is that is not bound to NUMA nodes."""
+
+    pod_uid: PodUid = Field(alias="podUID", description="The metadata.uid of the pod.")
+    bytes: dict[str, Annotated[int, Field(ge=0, le=MAX_BYTES)]] = Field(
+        description="The ID of a NUMA node to the bytes that the pod uses there.",
+        max_length=8,
+    )

@@ -13,6 +13,7 @@ from numapin_api.containerstatus import (
     PodUid,
     PoolsInForce,
     SomeCpus,
+    UnboundMemory,
 )
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.duration import TIME_PATTERN
@@ -24,6 +25,7 @@ from numapin_api.wire import WireModel, atomic_list, keyed_list
 MAX_ENTRIES: Final = 2048
 MAX_REFUSED: Final = 1024
 MAX_CLAIMS: Final = 128
+MAX_UNBOUND: Final = 64
 SPEC_BYTES: Final = 848 << 10
 CONTAINERS_BYTES: Final = 720 << 10
 """How much a NodeAssignment may list; the operator refuses pods beyond it.
@@ -36,9 +38,10 @@ etcd takes a request of 1.5 MiB (1,572,864 bytes) by default. The parts add up t
 - `running`: 2,048 UIDs of 67 bytes (137,216);
 - `status.topology`: 128 KiB (131,072); `status.freeHugepages`: 16,000;
 - `status.claims`: 18,000 (128 entries of 100 bytes, besides their CPUs);
+- `status.unboundMemory`: 14,000 (64 pods, 8 NUMA nodes each);
 - conditions, pools, metadata: 150,000.
 
-That is 1,555,640. The 250 pods of a kubelet with 5 containers each, 1,250 entries, take 360 kB with
+That is 1,569,640. The 250 pods of a kubelet with 5 containers each, 1,250 entries, take 360 kB with
 names as usual (282 bytes an entry). If every name is as long as Kubernetes allows, there is room
 for 1,056 entries.
 """
@@ -245,6 +248,13 @@ class NodeAssignmentStatus(WireModel):
         description="The CPUs that the DRA driver dra.cpu has given to ResourceClaims on the node, "
         "by the files that it makes for the container runtime.",
         max_length=MAX_CLAIMS,
+        json_schema_extra=atomic_list(),
+    )
+    unbound_memory: tuple[UnboundMemory, ...] = Field(
+        default=(),
+        description="Where the kernel has the memory of Guaranteed pods that is not bound, on "
+        "machines with several NUMA nodes; the pods with most of it, in steps of 64 MiB or more.",
+        max_length=MAX_UNBOUND,
         json_schema_extra=atomic_list(),
     )
     running: tuple[PodUid, ...] = Field(

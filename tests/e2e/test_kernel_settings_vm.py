@@ -1,4 +1,6 @@
-"""What a kernel was booted with, on a real node with two NUMA nodes: huge pages, isolated CPUs.
+"""What a kernel has apart from pods that are bound, on a real node with two NUMA nodes.
+
+Huge pages that others hold, isolated CPUs, memory of a pod that was there before memory was bound.
 
 8 CPUs: cores 0-1, 2-3 on NUMA node 0, 4-5, 6-7 on NUMA node 1; core 0-1 is reserved, CPU 7 is
 isolated. Each NUMA node has one page of 1 GiB.
@@ -149,3 +151,32 @@ def test_isolated_cpus_serve_exclusive_containers_first_and_nobody_else(
     isolated = next(name for name, cpus in sets.items() if cpus == CpuSet.parse("7"))
     node.delete("pod", isolated)
     node.eventually(lambda: allowed("neighbour"), [str(shared | CpuSet.parse("7"))])
+
+
+def test_memory_that_was_used_before_is_not_promised_where_it_is(node: RunningVmLab) -> None:
+    """The kernel has it on NUMA node 0; in proportion, half of it would count on each."""
+    node.clear()
+    reserved = {"cpus": "0-1"}
+    node.apply(policy(reserved=reserved))
+    fill = "taskset 4 dd if=/dev/zero bs=600M count=1 | sleep 1000000"  # on CPU 2
+    node.apply(pod("beside", ("sh", "-c", fill), cpu="500m", memory="700Mi"))
+    node.wait_running("beside")
+    uid = node.pod("beside")["metadata"]["uid"]
+
+    def used_mib() -> int:
+        assignment = node.assignment()
+        listed = assignment.status.unbound_memory if assignment and assignment.status else ()
+        return sum(one.bytes.get("0", 0) >> 20 for one in listed if one.pod_uid == uid)
+
+    node.wait(lambda: used_mib() >= 590, "the memory of `beside` to be reported")
+    single = {"policy": "SingleNUMANode"}
+    node.apply(policy(reserved=reserved, topology=single, memory={"policy": "SingleNUMA"}))
+    assignment = node.wait_in_force()
+    assert assignment.status is not None
+    assert assignment.status.topology is not None
+    first, _ = assignment.status.topology.numa_nodes
+    late_mib = (first.memory_bytes >> 20) - 1024 - 500
+    assert 500 < late_mib < 2048
+    node.apply(pod("late", cpu="1", memory=f"{late_mib}Mi"))
+    node.wait_running("late")
+    assert numa_node_of(node, "late") == "1"

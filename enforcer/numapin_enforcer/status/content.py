@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from numapin_api.cpuset import CpuSet, MemSet
+from numapin_enforcer.cgroups.memory.unbound import UnboundMemory
 from numapin_enforcer.node.cdi_spec import ClaimedCpus
 from numapin_enforcer.node.kubelet_state import KubeletContainer
 
@@ -79,6 +80,7 @@ class NodeStatus:
     containers: tuple[ContainerStatus, ...] = ()
     kubelet_containers: tuple[KubeletContainer, ...] = ()
     claims: tuple[ClaimedCpus, ...] = ()
+    unbound_memory: tuple[UnboundMemory, ...] = ()
     running: tuple[str, ...] = ()
     refused: int = 0
     outdated: int = 0
@@ -99,6 +101,7 @@ class NodeStatus:
             "containers": [one.to_wire() for one in self.containers],
             "kubeletContainers": [one.to_wire() for one in self.kubelet_containers],
             "claims": [one.to_wire() for one in self.claims],
+            "unboundMemory": [one.to_wire() for one in self.unbound_memory],
             "running": list(self.running),
             "refused": self.refused,
             "outdated": self.outdated,

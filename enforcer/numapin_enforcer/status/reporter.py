@@ -17,6 +17,7 @@ from numapin_enforcer.assignment.local_copy import LocalCopyWriter
 from numapin_enforcer.assignment.watch import AssignmentWatch
 from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder
+from numapin_enforcer.cgroups.memory.unbound import UnboundMemoryReader
 from numapin_enforcer.cgroups.tree import OutsideCgroup, Tree
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.dra_claims import DraClaims
@@ -122,6 +123,7 @@ class StatusReporter:
     _summarized: tuple[tuple[object, ...], Summary] | None = field(default=None, init=False)
     _summarizer: Summarizer = field(default_factory=Summarizer, init=False)
     _population: Population = field(default_factory=Population, init=False)
+    _unbound: UnboundMemoryReader = field(default_factory=UnboundMemoryReader, init=False)
 
     @property
     def recheck_seconds(self) -> float | None:
@@ -238,6 +240,7 @@ class StatusReporter:
             topology=self._hardware[1],
             free_hugepages=compact_free_hugepages(self.machine.free_hugepages()),
             claims=self.claims.on(topology.online),
+            unbound_memory=self._unbound.found,
             drift_count=self._drifts.total,
             drift_causes=self._drifts.causes,
             cgroup=self._cgroup(),
@@ -263,6 +266,10 @@ class StatusReporter:
         if accepted is None:
             return Summary()
         now_seconds, population = self.clock.monotonic(), self._population
+        if resynced and len(self.machine.topology.numa_nodes) > 1:
+            files, naming = pods.files, pods.naming
+            bound = {one.pod_uid for one in accepted.spec.containers if one.mems}
+            self._unbound.look(kernel.tree, naming, bound, files.read_numa_stat, now_seconds)
         population.update(
             kernel.tree, kernel.desired, pods.files.has_tasks, now_seconds, resynced=resynced
         )

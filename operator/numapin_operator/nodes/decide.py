@@ -25,6 +25,7 @@ from numapin_operator.placement import (
     reservation_mismatch,
     reserved_offline,
     resolve,
+    used_memory,
     with_reserved,
 )
 from numapin_operator.policies.status import (
@@ -228,6 +229,7 @@ def _plan_for(
             resolved,
             free_hugepages=free_hugepages(assignment.status.free_hugepages),
             allocatable=node.allocatable,
+            used_memory=used_memory(assignment.status.unbound_memory),
             claims={one.claim_uid: one.cpus for one in assignment.status.claims},
         ),
         previous,

@@ -43,6 +43,7 @@ USED_STATUS: Final = (
     "freeHugepages",
     "kubeletContainers",
     "claims",
+    "unboundMemory",
 )
 """The fields of an enforcer's status that decisions use, besides the topology.
 

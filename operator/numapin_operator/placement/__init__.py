@@ -38,6 +38,7 @@ from numapin_operator.placement.reservation import (
     free_hugepages,
     reservation_mismatch,
     reserved_offline,
+    used_memory,
     with_reserved,
 )
 
@@ -83,5 +84,6 @@ __all__ = [
     "reservation_mismatch",
     "reserved_offline",
     "resolve",
+    "used_memory",
     "with_reserved",
 ]

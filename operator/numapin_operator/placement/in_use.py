@@ -15,9 +15,9 @@ ACCOUNTED_QOS: Final = "Guaranteed"
 def account_unbound(node: Node, pods: Iterable[PodView]) -> None:
     """Withhold the memory of Guaranteed pods that run without being bound.
 
-    The kernel takes memory from the NUMA node of the CPU that first uses it. What a pod with CPUs
-    of its own requests is therefore withheld where these are, that of others on every NUMA node in
-    proportion to its memory.
+    What a pod uses is withheld where the kernel has it, as far as that is reported. What it
+    requests besides will come from the NUMA node of the CPU that first uses it: it is withheld
+    where the pod's own CPUs are, or on every NUMA node in proportion to its memory.
     Source: Documentation/admin-guide/mm/numa_memory_policy.rst, "System Default Policy".
     """
     if node.memory is None:
@@ -25,7 +25,10 @@ def account_unbound(node: Node, pods: Iterable[PodView]) -> None:
     for pod in pods:
         if pod.qos == ACCOUNTED_QOS and not _is_bound(node, pod):
             for resource, size in pod_memory(pod):
-                _withhold(node, node.memory, pod.uid, resource, size)
+                rest = size
+                if resource == MEMORY:
+                    rest -= _withhold_used(node, node.memory, pod.uid, size)
+                _withhold(node, node.memory, pod.uid, resource, rest)
 
 
 def account_refused(node: Node, pod: PodView) -> None:
@@ -54,6 +57,17 @@ def withhold(node: Node, held: Capacity) -> None:
         for resource, at in held.items():
             for numa_node, size in at.items():
                 node.memory.withhold(resource, numa_node, size)
+
+
+def _withhold_used(node: Node, memory: MemoryTables, uid: str, size: int) -> int:
+    """Withhold what a pod uses, at most what it requests; returns how much of that there is."""
+    used = node.policy.used_memory.get(uid, {})
+    total, counted = sum(used.values()), 0
+    for numa_node, count in used.items():
+        part = count if total <= size else count * size // total
+        memory.withhold(MEMORY, numa_node, part)
+        counted += part
+    return counted
 
 
 def _is_bound(node: Node, pod: PodView) -> bool:

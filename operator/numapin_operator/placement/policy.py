@@ -43,6 +43,8 @@ class NodePolicy:
         quirks: faults of the kubelet to repeat.
         free_hugepages: bytes that the kernel has free; NUMA nodes that it lacks are unknown.
         allocatable: what the Node offers to pods; None if that does not matter.
+        used_memory: bytes that the kernel has on each NUMA node for pods without bound memory, by
+            UID; of a pod that it lacks nothing is known.
         claims: the CPUs that a DRA driver has given to ResourceClaims, by UID.
         claimed: those of them that pods of the node use.
     """
@@ -59,6 +61,7 @@ class NodePolicy:
     quirks: KubeletQuirks
     free_hugepages: Capacity = field(default_factory=dict)
     allocatable: Allocatable | None = None
+    used_memory: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     claims: Mapping[str, CpuSet] = field(default_factory=dict)
     claimed: CpuMask = NO_CPUS
 

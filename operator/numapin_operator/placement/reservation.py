@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
+from numapin_api.containerstatus import UnboundMemory
 from numapin_api.cpupolicy import CpuPolicySpec, MemoryReservation
 from numapin_api.hardware.status import FreeHugepages
 from numapin_api.quantity import format_bytes, whole
@@ -101,6 +102,21 @@ def free_hugepages(reported: Iterable[FreeHugepages]) -> Capacity:
                 at = free.setdefault(f"{HUGEPAGES_PREFIX}{name}", {})
                 at[numa_node.numa_node] = pages * page_size_bytes(name)
     return free
+
+
+def used_memory(reported: Iterable[UnboundMemory]) -> dict[str, dict[int, int]]:
+    """What pods use on each NUMA node, by UID; what is no ID of a NUMA node is left out.
+
+    An enforcer may report anything.
+    """
+    return {
+        one.pod_uid: {
+            int(node): count
+            for node, count in one.bytes.items()
+            if node.isascii() and node.isdecimal() and len(node) < 5
+        }
+        for one in reported
+    }
 
 
 def _in_proportion(topology: Topology, kept_back: Amounts) -> tuple[MemoryReservation, ...]:

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.hardware.limits import MAX_WARNINGS, TOPOLOGY_BYTES, WARNING_LENGTH
+from numapin_api.hardware.limits import MAX_BYTES, MAX_WARNINGS, TOPOLOGY_BYTES, WARNING_LENGTH
 from numapin_api.names import API_VERSION, NODE_ASSIGNMENT_KIND
 from numapin_api.nodeassignment import (
     CONTAINERS_BYTES,
     MAX_ENTRIES,
+    MAX_UNBOUND,
     SPEC_BYTES,
     ContainerAssignment,
     MemoryBlock,
@@ -91,6 +92,10 @@ def full_status(spec: NodeAssignmentSpec) -> dict[str, Any]:
             for one in spec.containers
         ],
         "running": [f"{index:u>64}" for index in range(2048)],
+        "unboundMemory": [
+            {"podUID": f"{index:u>64}", "bytes": {str(node): MAX_BYTES for node in range(8)}}
+            for index in range(MAX_UNBOUND)
+        ],
         "conditions": [CONDITION | {"type": kind} for kind in ("Ready", "Reconciling", "Stalled")],
     }
 

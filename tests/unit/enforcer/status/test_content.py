@@ -10,6 +10,8 @@ from numapin_api.conditions.reasons import Obstacle, Reason
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.hardware.compact import compact_free_hugepages
 from numapin_api.nodeassignment import NodeAssignmentStatus
+from numapin_enforcer.cgroups.memory.unbound import UnboundMemory
+from numapin_enforcer.node.cdi_spec import ClaimedCpus
 from numapin_enforcer.node.kubelet_state import KubeletContainer
 from numapin_enforcer.status.conditions import judge
 from numapin_enforcer.status.content import (
@@ -40,6 +42,11 @@ STATUSES = st.builds(
     ).map(tuple),
     kubelet_containers=st.lists(
         st.builds(KubeletContainer, NAMES, NAMES, CPUS.filter(bool), MEMS), max_size=3
+    ).map(tuple),
+    claims=st.lists(st.builds(ClaimedCpus, NAMES, CPUS.filter(bool)), max_size=3).map(tuple),
+    unbound_memory=st.lists(
+        st.builds(UnboundMemory, NAMES, st.dictionaries(st.integers(0, 1023), COUNTS, max_size=3)),
+        max_size=3,
     ).map(tuple),
     running=st.lists(NAMES, max_size=3).map(tuple),
     refused=COUNTS,

@@ -47,6 +47,27 @@ def test_memory_of_a_pod_that_is_not_selected_is_taken_from_every_numa_node(
     assert "2 GiB memory (2 GiB used by others)" in (refused[0].message or "")
 
 
+@pytest.mark.parametrize(
+    ("used", "numa_node"),
+    [
+        pytest.param({}, "0", id="not-known"),
+        pytest.param({0: 3 * GIB, 1: GIB // 2}, "1", id="most-on-the-first"),
+        pytest.param({1: 3 * GIB}, "0", id="on-the-second"),
+        pytest.param({0: 40 * GIB}, "1", id="more-than-requested"),
+        pytest.param({7: 3 * GIB}, "0", id="on-no-node-of-the-machine"),
+    ],
+)
+def test_what_a_pod_uses_is_withheld_where_the_kernel_has_it(
+    used: dict[int, int], numa_node: str
+) -> None:
+    """It shares CPUs; half of its 4 GiB were withheld on each NUMA node."""
+    static = resolve(TWO_NODES, policy(memory={"policy": "Static"}))
+    beside = replace(pod("beside", "500m", memory="4Gi"), selected=False)
+    seen = replace(static, used_memory={beside.uid: used})
+    spec = plan_with(seen, None, [beside, pod("b", "1", memory="1536Mi")], NO_UIDS).spec
+    assert bound(spec)["b"][1] == numa_node
+
+
 def test_a_refused_pod_runs_and_uses_its_memory() -> None:
     """It is refused for its CPUs. The pod after it was promised all memory."""
     alone = policy(memory={"policy": "SingleNUMA"})
