@@ -23,6 +23,8 @@ from numapin_client.resources import LEASES, Json, Key
 from numapin_client.throttle import Throttle
 from numapin_daemon.probes import LoopHealth
 from numapin_operator.leadership import Leadership
+from numapin_operator.observed_lease import ObservedLease
+from numapin_operator.other_installations import OtherInstallationError, OtherInstallations
 
 RELEASE_SECONDS: Final = 3.0
 """How long a clean shutdown tries to release the Lease."""
@@ -94,8 +96,9 @@ class LeaderElector:
         self.leadership = leadership or Leadership()
         self.leading, self._clock = self.leadership.leading, self.leadership.clock
         self.identity = f"{identity}_{secrets.token_hex(8)}"
-        self._observed: Json | None = None
-        self._changed_at = 0.0
+        self._observed = ObservedLease(self._clock, timing.lease_seconds)
+        self._others = OtherInstallations(api, lease, timing.lease_seconds, self._clock)
+        self._problem = ""
         self._renewed_at = 0.0
 
     async def run(self) -> NoReturn:
@@ -117,18 +120,17 @@ class LeaderElector:
         Call it when all writing has stopped. It does nothing if we do not hold the Lease. If it
         fails, the Lease expires by itself.
         """
-        if self._observed is None:
+        if self._observed.body is None:
             return
         try:
             async with asyncio.timeout(RELEASE_SECONDS):
                 lease = await self._api.get(LEASES, self._lease)
-                if not self._held_by_us(lease):
+                self._observed.observe(lease)
+                if not self._held_by_us():
                     return
                 now = self._clock.now_text(microseconds=True)
                 free = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now}
-                self._observe(
-                    await self._api.update(LEASES, lease | {"spec": lease["spec"] | free})
-                )
+                await self._update(lease, lease["spec"] | free)
         except (ClientError, TimeoutError) as error:
             _log.warning("cannot release the lease", extra={"error": repr(error)})
         else:
@@ -147,7 +149,7 @@ class LeaderElector:
                 async with asyncio.timeout(left_seconds):
                     await self._pause()
                     while not await self.attempt():
-                        if self._observed is not None and not self._held_by_us(self._observed):
+                        if not self._held_by_us():
                             return
                         await self._pause()
             except TimeoutError:
@@ -159,16 +161,13 @@ class LeaderElector:
         try:
             # Half the deadline: a request lost on a dead connection leaves time for another.
             async with asyncio.timeout(self._timing.renew_deadline_seconds / 2):
-                held = await self._take_or_renew()
+                renews = self.leadership.holds()
+                held = await (self._take_or_renew() if renews else self._take_alone())
         except (ConflictError, AlreadyExistsError):
             # Another operator was faster; the next attempt reads what it wrote.
             held = False
         except (ClientError, TimeoutError) as error:
             held, problem = False, str(error) or "no answer in time"
-            _log.warning(
-                "cannot take or renew the lease",
-                extra={"lease": str(self._lease), "error": problem},
-            )
         if held:
             self._renewed_at = sent_at
             self.leadership.extend(sent_at + self._timing.renew_deadline_seconds)
@@ -176,54 +175,65 @@ class LeaderElector:
         return held
 
     def _report(self, problem: str) -> None:
-        """Have the probes say what the last attempt met with."""
+        """Log what the last attempt met with if that is new, and have the probes say it."""
+        if problem and problem != self._problem:
+            about = {"lease": str(self._lease), "error": problem}
+            _log.warning("cannot take or renew the lease", extra=about)
+        self._problem = problem
         if self.leadership.election is not None:
             what = {f"Lease {self._lease}": f"cannot be taken or renewed: {problem}"}
             self.leadership.election.passed(what if problem else {})
+
+    async def _take_alone(self) -> bool:
+        """Begin a term, unless the operator of another installation leads.
+
+        It is looked for again once we hold the Lease: it may have started at the same time.
+
+        Raises:
+            OtherInstallationError: it leads, and our Lease is free.
+        """
+        try:
+            await self._others.check()
+            held = await self._take_or_renew()
+            if held:
+                await self._others.check()
+        except OtherInstallationError:
+            if self._held_by_us():
+                await self.release()
+            raise
+        return held
 
     async def _take_or_renew(self) -> bool:
         """Renew with one request if the Lease is as last seen, else read it first.
 
         Source: client-go `tryAcquireOrRenew`, "fast path".
         """
-        if self._observed is not None and self._held_by_us(self._observed):
+        observed = self._observed
+        if observed.body is not None and self._held_by_us():
             with suppress(ConflictError, NotFoundError):
-                await self._hold(self._observed)
+                await self._hold(observed.body)
                 return True
         try:
             lease = await self._api.get(LEASES, self._lease)
         except NotFoundError:
             metadata = {"name": self._lease.name, "namespace": self._lease.namespace}
             body: Json = {"metadata": metadata, "spec": self._spec({})}
-            self._observe(await self._api.create(LEASES, body))
+            observed.observe(await self._api.create(LEASES, body))
             return True
-        self._observe(lease)
-        if not self._held_by_us(lease) and not self._expired(lease):
+        observed.observe(lease)
+        if not self._held_by_us() and not observed.expired():
             return False
         await self._hold(lease)
         return True
 
     async def _hold(self, lease: Json) -> None:
-        spec = self._spec(lease.get("spec") or {})
-        self._observe(await self._api.update(LEASES, lease | {"spec": spec}))
+        await self._update(lease, self._spec(lease.get("spec") or {}))
 
-    def _observe(self, lease: Json) -> None:
-        """Remember the Lease, and when by our own clock it last changed.
+    async def _update(self, lease: Json, spec: Json) -> None:
+        self._observed.observe(await self._api.update(LEASES, lease | {"spec": spec}))
 
-        The times in it are those of another machine and cannot be compared with ours.
-        """
-        if self._observed is None or _version(self._observed) != _version(lease):
-            self._changed_at = self._clock.monotonic()
-        self._observed = lease
-
-    def _held_by_us(self, lease: Json) -> bool:
-        return (lease.get("spec") or {}).get("holderIdentity") == self.identity
-
-    def _expired(self, lease: Json) -> bool:
-        spec = lease.get("spec") or {}
-        lasts_seconds = float(spec.get("leaseDurationSeconds") or self._timing.lease_seconds)
-        unchanged_seconds = self._clock.monotonic() - self._changed_at
-        return not spec.get("holderIdentity") or unchanged_seconds >= lasts_seconds
+    def _held_by_us(self) -> bool:
+        return self._observed.holder == self.identity
 
     def _spec(self, old: dict[str, Any]) -> dict[str, Any]:
         """The spec by which we hold the Lease from now on, or still."""
@@ -287,7 +297,3 @@ async def take_part(
         if not stop.done():
             stop.set_result(None)
         await asyncio.wait((thread,))
-
-
-def _version(lease: Json) -> str:
-    return str(lease["metadata"]["resourceVersion"])

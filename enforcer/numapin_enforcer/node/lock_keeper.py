@@ -18,6 +18,12 @@ POLL_SECONDS: Final = 0.002
 POLLS: Final = 1000
 """How often to try to acquire the lock: a standby releases it within milliseconds."""
 
+ANOTHER_ENFORCER: Final = "another enforcer runs on this node, this one waits until it ends"
+ONE_INSTALLATION: Final = (
+    "if it does not end, find out which: numapin may be installed twice in this cluster (kubectl "
+    "get daemonsets -A -l app.kubernetes.io/name=numapin), or somebody started it by hand"
+)
+
 
 class LockLostError(Exception):
     """The lock's file was replaced, and another process has the lock of the new one."""
@@ -49,10 +55,13 @@ async def wait_for_lock(lock: NodeLock, ended: asyncio.Event, clock: Clock | Non
     If the lock's file cannot be created, there is none, and no standby acts. A file that exists is
     locked in a read-only folder as well.
     """
+    waits = False
     try:
         lock.create()
         while not ended.is_set() and not await acquire_from_standby(lock, clock):
-            LOG.warning("another enforcer runs on this node", extra={"lock": lock.path})
+            if not waits:
+                LOG.warning(ANOTHER_ENFORCER, extra={"lock": lock.path, "remedy": ONE_INSTALLATION})
+            waits = True
     except OSError as error:
         LOG.warning("the node's lock cannot be taken", extra={"lock": lock.path, "error": error})
 

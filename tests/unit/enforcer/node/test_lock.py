@@ -108,10 +108,14 @@ async def test_an_enforcer_waits_for_another_until_it_must_end(
     assert first.try_acquire()
     waiting = asyncio.create_task(wait_for_lock(second, ended, clock))
     await clock.run_tasks()
+    await clock.advance(3 * (POLLS + 1) * POLL_SECONDS)
     ended.set()
     await clock.advance((POLLS + 1) * POLL_SECONDS)
     await waiting
-    assert caplog.messages == ["another enforcer runs on this node"]
+    assert caplog.messages == [
+        "another enforcer runs on this node, this one waits until it ends"
+    ], "said once: the last line of the log"
+    assert "numapin may be installed twice" in vars(caplog.records[0])["remedy"]
 
 
 async def test_a_lock_that_cannot_be_created_does_not_stop_an_enforcer(
