@@ -8,13 +8,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
+from numapin_cli.get import GET
 from numapin_cli.migrate import MIGRATE
 from numapin_cli.plan import PLAN
 from numapin_cli.simulate import SIMULATE
 from numapin_cli.subcommand import CommandError, Subcommand
 from numapin_cli.topology import TOPOLOGY
 
-SUBCOMMANDS: Final[tuple[Subcommand, ...]] = (TOPOLOGY, SIMULATE, PLAN, MIGRATE)
+SUBCOMMANDS: Final[tuple[Subcommand, ...]] = (TOPOLOGY, SIMULATE, PLAN, MIGRATE, GET)
 """Every subcommand, in the order in which the help lists them."""
 
 _DESCRIPTION: Final = "Exclusive CPUs and nearby memory for Kubernetes containers."

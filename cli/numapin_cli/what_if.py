@@ -6,6 +6,7 @@ from typing import Final
 from numapin_api.conditions.model import merge
 from numapin_api.conditions.reasons import ConditionType, Reason, Verdict
 from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_cli.drawing.printable import printable
 from numapin_operator.nodes.decide import Decision, NodePicture, Write, decide
 from numapin_operator.nodes.picture import picture_of
 from numapin_operator.observe.cache import ClusterState
@@ -57,8 +58,7 @@ class Foreseen:
         """
         if self.outcome is None:
             return ""
-        text = f"{self.outcome.reason}: {self.outcome.message}"
-        return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+        return printable(f"{self.outcome.reason}: {self.outcome.message}")
 
 
 def foresee(state: ClusterState, node: str) -> Foreseen:

@@ -15,12 +15,15 @@ from numapin_client.connection import (
 )
 from numapin_client.errors import AnswerTooLargeError
 from numapin_client.login.credentials import Login
-from numapin_client.resources import Json, Key, Resource
+from numapin_client.resources import PODS, Json, Key, Resource
 from numapin_client.throttle import Throttle
 
 CHUNK_LIMIT: Final = 100
 """Objects in one answer to a list. An answer is parsed in one step of the event loop: 100 pods of
 8 kB take some 8 ms, client-go's 500 (`pager.defaultPageSize`) 40 ms."""
+
+METADATA_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+ANYTHING: Final = "*/*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,34 @@ class ApiClient:
             next=metadata.get("continue", ""),
             size_bytes=len(body),
         )
+
+    async def list_metadata(self, source: Source, limit: int) -> list[Json]:
+        """Read only the metadata of the first objects of a list.
+
+        Source: Kubernetes, "API concepts", "Metadata-only fetches".
+        """
+        params = source.params | {"limit": str(limit)}
+        request = Request("GET", source.path, params, accept=METADATA_ONLY)
+        answer = await self.connection.ask(request)
+        return [item.get("metadata") or {} for item in answer.get("items") or []]
+
+    async def read_log(self, pod: Key, params: Mapping[str, str], most_bytes: int) -> bytes:
+        """Read the log of a container.
+
+        Args:
+            pod: the pod.
+            params: of the request, such as `container`, `tailLines` and `previous`.
+            most_bytes: how much is read; what follows is left out.
+
+        Raises:
+            BadRequestError: the container has not started, or there is no previous one.
+            NotFoundError: no such pod.
+        """
+        path = PODS.path(pod, "log")
+        limited = {**params, "limitBytes": str(most_bytes)}
+        request = Request("GET", path, limited, accept=ANYTHING)
+        async with self.connection.stream(request) as response:
+            return (await response.read())[:most_bytes]
 
     async def create(self, resource: Resource, body: Json, subresource: str = "") -> Json:
         """Create an object; its metadata contains name and namespace.

@@ -61,6 +61,7 @@ class Request:
     params: Mapping[str, str] | None = None
     body: Mapping[str, Any] | None = None
     content_type: str = JSON
+    accept: str = JSON
 
 
 class Connection:
@@ -98,11 +99,9 @@ class Connection:
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=0,  # every watch holds one; the callers limit concurrent requests
-                socket_factory=self._socket,
-            ),
-            headers={"User-Agent": self._user_agent, "Accept": JSON},
+            # Every watch holds a connection: the callers limit concurrent requests.
+            connector=aiohttp.TCPConnector(limit=0, socket_factory=self._socket),
+            headers={"User-Agent": self._user_agent},
         )
         return self
 
@@ -205,7 +204,9 @@ class Connection:
         self, request: Request, timeout: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
         assert self._session is not None, "the connection is used outside `async with`"
-        headers = {"Content-Type": request.content_type} if request.body is not None else {}
+        headers = {"Accept": request.accept}
+        if request.body is not None:
+            headers["Content-Type"] = request.content_type
         for credential in self.login.credentials:
             if header := await credential.authorization():
                 headers["Authorization"] = header

@@ -15,7 +15,7 @@ from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, 
 from numapin_api.quantity import format_bytes
 from numapin_api.topology import Topology
 from numapin_cli.drawing.machine import core_list, draw_boxes
-from numapin_cli.drawing.text import section
+from numapin_cli.drawing.text import plain, section
 from numapin_operator.placement import PodView
 
 _LETTERS: Final = ascii_uppercase + ascii_lowercase
@@ -26,7 +26,7 @@ _MANY: Final = "#"
 
 
 @dataclass(frozen=True, slots=True)
-class _Holder:
+class Holder:
     """A container that has CPUs, and the mark of its CPUs in the drawing."""
 
     entry: ContainerAssignment
@@ -38,20 +38,21 @@ def draw_plan(
     topology: Topology, spec: NodeAssignmentSpec, pods: Sequence[PodView], *, machine: bool = True
 ) -> RenderableType:
     """The table of containers, the refused pods, the pools, and the machine if it is wanted."""
-    holders = _holders(spec.containers)
+    holders = holders_of(spec.containers)
     return Group(
         _table(pods, spec, holders),
-        *_refusals(spec.refused),
-        *_pools(spec),
-        *(_machine(topology, spec, holders) if machine else ()),
+        *draw_refusals(spec.refused),
+        *draw_pools(spec),
+        *(draw_marked_machine(topology, spec, holders) if machine else ()),
     )
 
 
-def _holders(entries: Sequence[ContainerAssignment]) -> dict[tuple[str, str], _Holder]:
+def holders_of(entries: Sequence[ContainerAssignment]) -> dict[tuple[str, str], Holder]:
+    """The containers that have CPUs, by pod UID and container, each with a mark of its own."""
     marked = {}
     for number, entry in enumerate(entry for entry in entries if entry.cpus):
         mark = _LETTERS[number] if number < len(_LETTERS) else _MANY
-        holder = _Holder(entry, mark, _COLOURS[number % len(_COLOURS)])
+        holder = Holder(entry, mark, _COLOURS[number % len(_COLOURS)])
         marked[entry.pod_uid, entry.container] = holder
     return marked
 
@@ -59,7 +60,7 @@ def _holders(entries: Sequence[ContainerAssignment]) -> dict[tuple[str, str], _H
 def _table(
     pods: Sequence[PodView],
     spec: NodeAssignmentSpec,
-    holders: Mapping[tuple[str, str], _Holder],
+    holders: Mapping[tuple[str, str], Holder],
 ) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("", "pod", "container", "CPUs", "NUMA", "memory"):
@@ -76,18 +77,25 @@ def _table(
                 container.name,
                 _cpus(entry, is_refused=pod.uid in refused),
                 str(entry.mems) if entry else "",
-                _memory(entry) if entry else "",
+                memory_text(entry) if entry else "",
             )
     return table
 
 
 def _cpus(entry: ContainerAssignment | None, *, is_refused: bool) -> Text:
     if entry is not None and entry.cpus:
-        return Text(str(entry.cpus) if entry.exclusive else f"{entry.cpus} (within the pod)")
+        return Text(cpus_text(entry))
     return Text("shared, refused", "red") if is_refused else Text("shared", "dim")
 
 
-def _memory(entry: ContainerAssignment) -> str:
+def cpus_text(entry: ContainerAssignment) -> str:
+    """The CPUs of a container, and whether it shares them with others of its pod."""
+    shared = bool(entry.cpus) and not entry.exclusive
+    return f"{entry.cpus} (within the pod)" if shared else str(entry.cpus)
+
+
+def memory_text(entry: ContainerAssignment) -> str:
+    """The memory that is bound for a container."""
     return ", ".join(
         f"{format_bytes(block.bytes)} {block.resource.removeprefix('memory')}".strip()
         for block in entry.memory
@@ -95,18 +103,20 @@ def _memory(entry: ContainerAssignment) -> str:
     )
 
 
-def _refusals(refused: Sequence[Refusal]) -> Iterator[RenderableType]:
+def draw_refusals(refused: Sequence[Refusal]) -> Iterator[RenderableType]:
+    """The refused containers with the reasons; nothing if there is none."""
     if not refused:
         return
     rows = Table.grid(padding=(0, 2))
     for refusal in refused:
         name = f"{refusal.namespace}/{refusal.pod}"
         who = f"{name} {refusal.container}" if refusal.container else name
-        rows.add_row(Text(who, "bold"), Text(refusal.reason, "red"), refusal.message)
+        rows.add_row(plain(who, "bold"), plain(refusal.reason, "red"), plain(refusal.message))
     yield from section("Refused (they run in the shared pool)", rows)
 
 
-def _pools(spec: NodeAssignmentSpec) -> Iterator[RenderableType]:
+def draw_pools(spec: NodeAssignmentSpec) -> Iterator[RenderableType]:
+    """The pools; nothing if there are none."""
     if spec.pools is None:
         return
     rows = Table.grid(padding=(0, 2))
@@ -115,9 +125,10 @@ def _pools(spec: NodeAssignmentSpec) -> Iterator[RenderableType]:
     yield from section("Pools", rows)
 
 
-def _machine(
-    topology: Topology, spec: NodeAssignmentSpec, holders: Mapping[tuple[str, str], _Holder]
+def draw_marked_machine(
+    topology: Topology, spec: NodeAssignmentSpec, holders: Mapping[tuple[str, str], Holder]
 ) -> Iterator[RenderableType]:
+    """The machine, each core with a mark for each of its CPUs."""
     marks: dict[int, tuple[str, str]] = {}
     for holder in holders.values():
         for cpu in holder.entry.cpus:

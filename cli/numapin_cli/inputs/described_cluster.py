@@ -91,6 +91,15 @@ def in_a_cluster(objects: Objects, machine: Topology | None, node: str | None) -
     return described if node is None else replace(described, nodes=(node,))
 
 
+def observed(objects: Objects) -> ClusterState:
+    """What the operator would observe of these objects; pods that no scheduler has bound are not.
+
+    Raises:
+        CommandError: something is missing without which the operator would decide otherwise.
+    """
+    return _described(objects, None, "").state
+
+
 def _described(
     objects: Objects, machine: Topology | None, default: str, *, stored_too: bool = False
 ) -> DescribedCluster:

@@ -52,8 +52,12 @@ def read_objects(cluster: Iterable[Path], files: Iterable[Path]) -> Objects:
     listed = [*cluster], [*files]
     if [*listed[0], *listed[1]].count(STDIN) > 1:
         raise CommandError("standard input (-) is given twice, and can be read once; use a file")
-    present = _each_once(read_manifests(listed[0]))
-    applied = _each_once(read_manifests(listed[1]))
+    return combined(read_manifests(listed[0]), read_manifests(listed[1]))
+
+
+def combined(cluster: Iterable[Manifest], written: Iterable[Manifest]) -> Objects:
+    """The objects of a cluster once what people wrote is applied to it; see `read_objects`."""
+    present, applied = _each_once(cluster), _each_once(written)
     for manifest in applied.all():
         _check(manifest)
     by_kind = {kind: dict(named) for kind, named in present.by_kind.items()}

@@ -43,6 +43,7 @@ class Login:
         tls: None for plain HTTP.
         tls_server_name: the name in the server's certificate if it is not the URL's host.
         proxy: URL of an HTTP proxy, or None.
+        namespace: that of the kubeconfig's context; empty if it names none.
     """
 
     server: str
@@ -51,6 +52,7 @@ class Login:
     tls: ssl.SSLContext | None = field(default=None, repr=False)
     tls_server_name: str | None = None
     proxy: str | None = None
+    namespace: str = ""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import base64
 import binascii
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,18 +65,20 @@ class Entry:
         return self.path.parent / text if text else None
 
 
-def kubeconfig_login(paths: str) -> Login:
-    """Log in as the current context of a kubeconfig says.
+def kubeconfig_login(paths: str, context: str = "") -> Login:
+    """Log in as a context of a kubeconfig says.
 
     Args:
         paths: one path or several joined by `:`; of entries with the same name the first wins,
             files that do not exist are passed over as long as one does.
+        context: the name of the context; empty for the current one.
 
     Raises:
         LoginError: a file or an entry is missing, broken or beyond us; says which and the remedy.
     """
     files = _read_files(paths)
-    name = next((str(v) for _, c in files if (v := c.get("current-context"))), "")
+    current = (str(v) for _, c in files if (v := c.get("current-context")))
+    name = context or next(current, "")
     if not name:
         known = ", ".join(_names(files, "contexts")) or "none"
         raise LoginError(
@@ -87,7 +89,8 @@ def kubeconfig_login(paths: str) -> Login:
     cluster = _find(files, "clusters", "cluster", chosen.text("cluster"))
     user_name = chosen.text("user")
     user = _find(files, "users", "user", user_name) if user_name else None
-    return _login(paths, name, cluster, user)
+    login = _login(paths, name, cluster, user)
+    return replace(login, namespace=chosen.text("namespace"))
 
 
 def _login(paths: str, context: str, cluster: Entry, user: Entry | None) -> Login:

@@ -5,7 +5,6 @@ What it keeps is held to the real API server by `tests/integration/client/test_s
 
 import asyncio
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -15,13 +14,8 @@ from aiohttp import web
 
 from numapin_client.login.credentials import Login
 from numapin_client.resources import Json, Resource
-from support.fakes.apiserver_answers import Answer, refusal, status
-
-_PATH = re.compile(
-    r"/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)"
-    r"(?:/namespaces/(?P<namespace>[^/]+)(?=/[^/]))?"
-    r"/(?P<plural>[^/]+)(?:/(?P<name>[^/]+))?(?:/status)?"
-)
+from support.fakes.apiserver_answers import Answer, denial, not_found, refusal, status
+from support.fakes.apiserver_requests import collection_of, right_of, selection, where_of
 
 
 class Change(NamedTuple):
@@ -59,6 +53,12 @@ class FakeApiServer:
         self.answers: list[Answer] = []
         self.gone_as_event = True
         self.token = ""
+        self.forbidden: set[str] = set()
+        """Rights that nobody has, such as `list pods` or `get pods/log`."""
+        self.unknown: set[str] = set()
+        """Resources whose CRD is not installed, by their plural."""
+        self.logs: dict[str, bytes] = {}
+        """The log of each pod."""
         self._runner: web.AppRunner | None = None
         self.url = ""
 
@@ -160,12 +160,16 @@ class FakeApiServer:
             return refusal(401, "Unauthorized", "Unauthorized")
         if request.path == "/version":
             return web.json_response({"gitVersion": "v1.36.3"})
-        where = _where(request.path)
-        if where is None:
+        where = where_of(request.path)
+        if where is None or where["plural"] in self.unknown:
             return refusal(404, "NotFound", "the server could not find the requested resource")
+        if (right := right_of(request, where)) in self.forbidden:
+            return refusal(403, "Forbidden", denial(right, where))
         return await self._resource(request, where)
 
     async def _resource(self, request: web.Request, where: dict[str, str]) -> web.StreamResponse:
+        if where["subresource"] == "log":
+            return web.Response(body=self.logs[where["name"]], content_type="text/plain")
         if request.query.get("watch"):
             return await self._watch(request, where)
         if request.method == "GET" and not where["name"]:
@@ -178,7 +182,7 @@ class FakeApiServer:
                 return refusal(410, "Expired", "The provided continue parameter is too old")
             version, found = self.snapshots[token]
         else:
-            chosen, version = _selection(request, where), self.version
+            chosen, version = _selected(request, where), self.version
             states = [
                 Change(0, "", place[0], self.objects[place]) for place in sorted(self.objects)
             ]
@@ -188,13 +192,15 @@ class FakeApiServer:
         if len(found) > limit:
             metadata["continue"] = f"token-{len(self.snapshots)}"
             self.snapshots[metadata["continue"]] = version, found[limit:]
+        if "as=PartialObjectMetadataList" in request.headers["Accept"]:
+            found = [{"metadata": one["metadata"]} for one in found]
         return web.json_response({"kind": "List", "metadata": metadata, "items": found[:limit]})
 
     async def _watch(self, request: web.Request, where: dict[str, str]) -> web.StreamResponse:
         start = int(request.query["resourceVersion"])
         if start < self.oldest and not self.gone_as_event:
             return refusal(410, "Expired", "too old resource version")
-        chosen = _selection(request, where)
+        chosen = _selected(request, where)
         watcher = Watcher(chosen, start, transport=request.transport)
         for change in self.history:
             if change.version > start and chosen(change):
@@ -223,7 +229,7 @@ class FakeApiServer:
             return web.json_response(self.put(resource, body), status=201)
         old = self.objects.get((resource.collection_path(), namespace, name))
         if old is None:
-            return refusal(404, "NotFound", f"{where['plural']} {name!r} not found")
+            return refusal(404, "NotFound", not_found(where))
         asked = body.get("preconditions") or body.get("metadata") or {}
         for each in ("uid", "resourceVersion"):
             if asked.get(each) and asked[each] != old["metadata"][each]:
@@ -235,37 +241,9 @@ class FakeApiServer:
         return web.json_response(old if request.method == "GET" else self.put(resource, body))
 
 
-def _where(path: str) -> dict[str, str] | None:
-    matched = _PATH.fullmatch(path)
-    return {name: text or "" for name, text in matched.groupdict().items()} if matched else None
-
-
-def _selection(request: web.Request, where: dict[str, str]) -> Callable[[Change], bool]:
-    wanted = dict(_pairs(request.query.get("labelSelector", "")))
-    fields = dict(_pairs(request.query.get("fieldSelector", "")))
-    collection, namespace = _collection(where), where["namespace"]
-
-    def chosen(change: Change) -> bool:
-        metadata = change.body["metadata"]
-        return (
-            change.collection == collection
-            and (not namespace or metadata.get("namespace") == namespace)
-            and metadata["name"] == fields.get("metadata.name", metadata["name"])
-            and wanted.items() <= metadata.get("labels", {}).items()
-        )
-
-    return chosen
-
-
-def _pairs(selector: str) -> list[tuple[str, str]]:
-    return [
-        (name, text) for name, _, text in (x.partition("=") for x in selector.split(",")) if name
-    ]
-
-
-def _collection(where: dict[str, str]) -> str:
-    resource = Resource(where["group"], where["version"], where["plural"], "", True)
-    return resource.collection_path()
+def _selected(request: web.Request, where: dict[str, str]) -> Callable[[Change], bool]:
+    matches, collection = selection(request, where), collection_of(where)
+    return lambda change: change.collection == collection and matches(change.body)
 
 
 def _line(change: Change) -> bytes:

@@ -32,3 +32,26 @@ def gone() -> Answer:
 def refusal(code: int, reason: str, message: str) -> web.Response:
     """Answer with a Status object."""
     return web.json_response(status(code, reason, message), status=code)
+
+
+def denial(right: str, where: dict[str, str]) -> str:
+    """Source: Kubernetes, apiserver, `responsewriters.forbiddenMessage`."""
+    verb, _, resource = right.partition(" ")
+    place = f'in the namespace "{where["namespace"]}"' if where["namespace"] else _EVERYWHERE
+    named = f' "{where["name"]}"' if where["name"] else ""
+    return (
+        f'{_full_name(where)}{named} is forbidden: User "tester" cannot {verb}'
+        f' resource "{resource}" in API group "{where["group"]}" {place}'
+    )
+
+
+_EVERYWHERE = "at the cluster scope"
+
+
+def not_found(where: dict[str, str]) -> str:
+    """Source: Kubernetes, apimachinery, `errors.NewNotFound`."""
+    return f'{_full_name(where)} "{where["name"]}" not found'
+
+
+def _full_name(where: dict[str, str]) -> str:
+    return ".".join(filter(None, (where["plural"], where["group"])))

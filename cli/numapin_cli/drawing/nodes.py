@@ -1,0 +1,123 @@
+"""Nodes for people: one line each, or one node's machine with the containers that have its CPUs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_cli.drawing.plan import (
+    Holder,
+    cpus_text,
+    draw_marked_machine,
+    draw_pools,
+    draw_refusals,
+    holders_of,
+    memory_text,
+)
+from numapin_cli.drawing.text import plain
+from numapin_cli.live.node_state import NodeState
+
+_COLUMNS = ("node", "policy", "mode", "exclusive", "shared", "refused", "ready")
+_WIDE = ("reserved", "drift", "last pass", "message")
+
+
+def draw_nodes(states: Sequence[NodeState], *, wide: bool) -> RenderableType:
+    """A line for each node."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in (*_COLUMNS, *(_WIDE if wide else ())):
+        table.add_column(heading.upper(), overflow="fold", no_wrap=wide)
+    for state in states:
+        pools = state.view.spec.pools if state.view else None
+        cells = [
+            plain(state.name),
+            plain(state.policy or "-"),
+            plain(state.mode or "-"),
+            plain(str(state.exclusive)),
+            plain(str(pools.shared) if pools else "-"),
+            plain(str(state.refused)),
+            _readiness(state),
+        ]
+        if wide:
+            ready = state.ready
+            cells += [
+                plain(str(pools.reserved) if pools else "-"),
+                plain(str(state.status.drift_count)),
+                plain(state.status.last_pass_time or "-"),
+                plain(state.problem or (ready.message if ready else "")),
+            ]
+        table.add_row(*cells)
+    return table
+
+
+def _readiness(state: NodeState) -> Text:
+    if state.view is None:
+        return plain("-")
+    return plain(state.readiness, "" if state.is_ready else "yellow")
+
+
+def draw_node(state: NodeState, *, wide: bool) -> RenderableType:
+    """One node: its containers, its refused pods, its pools and its machine."""
+    return Group(*_heading(state), *_body(state, wide=wide))
+
+
+def _heading(state: NodeState) -> Iterator[RenderableType]:
+    heading = Text.assemble(("Node ", "bold"), plain(state.name, "bold"), ": ")
+    if state.view is None:
+        yield heading.append("no policy governs it; every container runs as without numapin")
+        return
+    heading.append_text(plain(f"policy {state.policy or '(none)'}, mode {state.mode}, "))
+    yield heading.append_text(
+        plain("in force", "green") if state.is_ready else plain(state.readiness, "yellow")
+    )
+    if state.problem:
+        yield plain(f"  {state.problem}", "yellow")
+    elif state.ready is not None and not state.is_ready and state.ready.message:
+        yield plain(f"  {state.ready.message}", "yellow")
+
+
+def _body(state: NodeState, *, wide: bool) -> Iterator[RenderableType]:
+    if state.view is None:
+        return
+    spec, topology = state.view.spec, state.view.topology
+    holders = holders_of(spec.containers)
+    if spec.containers:
+        yield _containers(state, spec, holders, wide=wide)
+    elif spec.mode != "None":
+        yield Text("\nNo container has CPUs of its own.")
+    yield from draw_refusals(spec.refused)
+    yield from draw_pools(spec)
+    if topology is not None:
+        yield from draw_marked_machine(topology, spec, holders)
+    else:
+        yield Text("\nThe enforcer has not reported the hardware yet.", "yellow")
+
+
+def _containers(
+    state: NodeState,
+    spec: NodeAssignmentSpec,
+    holders: Mapping[tuple[str, str], Holder],
+    *,
+    wide: bool,
+) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    more = ("pod UID", "notes") if wide else ()
+    for heading in ("", "pod", "container", "CPUs", "NUMA", "memory", "in kernel", *more):
+        table.add_column(heading, overflow="fold")
+    for entry in spec.containers:
+        holder = holders.get((entry.pod_uid, entry.container))
+        actual = state.in_kernel(entry)
+        notes = [word for word in ("outdated", "claimed") if getattr(entry, word)]
+        table.add_row(
+            Text(holder.mark, f"bold {holder.colour}") if holder else "",
+            plain(f"{entry.namespace}/{entry.pod}"),
+            plain(entry.container),
+            cpus_text(entry),
+            str(entry.mems),
+            memory_text(entry),
+            plain(actual, "" if actual == "yes" else "yellow"),
+            *((plain(entry.pod_uid), ", ".join(notes)) if wide else ()),
+        )
+    return table

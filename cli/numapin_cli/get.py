@@ -1,0 +1,164 @@
+"""`numapin get`: which containers have which CPUs of each node, as decided and as in the kernel."""
+
+import json
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from numapin_api.names import NODE_ASSIGNMENT_KIND
+from numapin_cli.inputs.manifests import Manifest
+from numapin_cli.inputs.objects import read_objects
+from numapin_cli.live.follow import follow
+from numapin_cli.live.near_names import did_you_mean
+from numapin_cli.live.node_state import NodeState
+from numapin_cli.live.reader import Reader, together
+from numapin_cli.live.screen import Screen
+from numapin_cli.live.server import add_server_arguments, ask_server
+from numapin_cli.subcommand import CommandError, Subcommand, UsageError
+from numapin_client.client import ApiClient, Source
+from numapin_client.errors import ForbiddenError
+from numapin_client.resources import NODE_ASSIGNMENTS, NODES, Key
+
+_LINE: Final = 10_000
+"""Columns of `-o wide`: each node stays on one line."""
+
+_WIDE: Final = 120
+"""Columns of a machine in `-o wide`."""
+
+_DESCRIPTION: Final = """\
+Show which containers have which CPUs and NUMA nodes, by the NodeAssignments of a cluster: what the
+operator has decided, and whether the kernel has it.
+
+Without a NODE, there is one line for each node. With NODEs, each one's machine is drawn, with a
+mark on each CPU for the container that has it.
+
+This reads NodeAssignments, and the names of Nodes if that is allowed. Nothing is changed.
+
+exit status:
+  0    shown
+  1    the cluster cannot be read, or a node does not exist
+  2    wrong usage
+  130  interrupted (the way to end --watch)
+"""
+
+_EPILOG: Final = """\
+examples:
+  numapin get
+  numapin get worker-1 --watch
+  numapin get worker-1 -o yaml
+  numapin get --cluster numapin-report.tar.gz      what a report says
+"""
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    parser.epilog = _EPILOG
+    parser.add_argument("nodes", nargs="*", metavar="NODE", help="draw this node (default: list)")
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=("text", "wide", "json", "yaml"),
+        default="text",
+        help="text that fits 80 columns; wide: with more columns; or documents (default: text)",
+    )
+    parser.add_argument(
+        "-w", "--watch", action="store_true", help="show it again after every change, until Ctrl-C"
+    )
+    parser.add_argument(
+        "--cluster",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="read this dump or report instead of an API server; may be repeated",
+    )
+    add_server_arguments(parser)
+
+
+def _run(options: Namespace) -> int:
+    text_of = partial(_text, options)
+    if options.cluster:
+        if options.watch:
+            raise UsageError("--watch needs an API server; leave out --cluster")
+        sys.stdout.write(text_of(_in_files(options)))
+        return 0
+    text_of([])  # what it draws with is missing, or not
+    if options.watch:
+        ask_server(options, partial(_follow, options, Screen(text_of)))
+    sys.stdout.write(text_of(ask_server(options, partial(_read, options))))
+    return 0
+
+
+async def _follow(options: Namespace, screen: Screen[list[NodeState]], client: ApiClient) -> None:
+    one = f"metadata.name={options.nodes[0]}" if len(options.nodes) == 1 else ""
+    sources = [Source(NODE_ASSIGNMENTS, field_selector=one)]
+    await follow(client, sources, partial(_read, options, client), screen.show)
+
+
+async def _read(options: Namespace, client: ApiClient) -> list[NodeState]:
+    reader = Reader(client)
+    if not options.nodes:
+        found = {one.name: one for one in await reader.all(NODE_ASSIGNMENTS)}
+        try:
+            names = {key.name for key in await reader.names(NODES)}
+        except ForbiddenError:
+            names = set[str]()
+        return _states(sorted(names | found.keys()), found)
+    listed = await together(reader.one(NODE_ASSIGNMENTS, Key(name)) for name in options.nodes)
+    found = {one.name: one for one in listed if one is not None}
+    for name in options.nodes:
+        if name not in found:
+            known = {key.name for key in await reader.names_if_allowed(NODES)}
+            known |= {key.name for key in await reader.names_if_allowed(NODE_ASSIGNMENTS)}
+            _check_exists(name, known)
+    return _states(options.nodes, found)
+
+
+def _in_files(options: Namespace) -> list[NodeState]:
+    objects = read_objects(options.cluster, [])
+    found, nodes = objects.of(NODE_ASSIGNMENT_KIND), objects.of("Node")
+    for name in options.nodes:
+        _check_exists(name, {*found, *nodes})
+    return _states(options.nodes or sorted({*found, *nodes}), found)
+
+
+def _check_exists(name: str, known: set[str]) -> None:
+    if name not in known:
+        raise CommandError(f"there is no node {name}; {did_you_mean(name, known)}")
+
+
+def _states(names: Sequence[str], found: Mapping[str, Manifest]) -> list[NodeState]:
+    return [
+        NodeState.decode(found[name].content) if name in found else NodeState(name)
+        for name in names
+    ]
+
+
+def _text(options: Namespace, states: Sequence[NodeState]) -> str:
+    if options.output == "json":
+        return json.dumps({"nodes": [state.to_json() for state in states]}, indent=2) + "\n"
+    if options.output == "yaml":
+        documents = {"nodes": [state.to_json() for state in states]}
+        return str(yaml.safe_dump(documents, sort_keys=False, width=100))
+    from numapin_cli.drawing.nodes import draw_node, draw_nodes  # noqa: PLC0415
+    from numapin_cli.drawing.text import rendered  # noqa: PLC0415
+
+    wide = options.output == "wide"
+    if not options.nodes:
+        table = draw_nodes(states, wide=wide)
+        return rendered(table, _LINE if wide else 0) if states else "there is no node\n"
+    width = _WIDE if wide else 0
+    return "".join(rendered(draw_node(state, wide=wide), width) for state in states)
+
+
+GET: Final = Subcommand(
+    name="get",
+    summary="show which containers have which CPUs on the nodes of a cluster",
+    description=_DESCRIPTION,
+    add_arguments=_add_arguments,
+    run=_run,
+)

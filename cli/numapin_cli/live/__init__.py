@@ -1,0 +1,1 @@
+"""A real cluster, read for a command: its API server, its objects and their changes."""

@@ -1,0 +1,147 @@
+"""What one node's NodeAssignment says: as decided, and as read back from the kernel.
+
+Does no I/O.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from numapin_api.conditions.model import Condition, find
+from numapin_api.conditions.reasons import ConditionType
+from numapin_api.containerstatus import ContainerStatus
+from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentStatus
+from numapin_operator.observe.records import AssignmentView
+from numapin_operator.observe.reported_hardware import InvalidPartError, validated
+
+Json = dict[str, Any]
+
+IN_FORCE = "yes"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """One node.
+
+    Attributes:
+        name: its name.
+        view: its NodeAssignment; None if it has none, so that no policy governs it.
+        status: the whole status.
+        problem: why the object cannot be read; empty if it can.
+    """
+
+    name: str
+    view: AssignmentView | None = None
+    status: NodeAssignmentStatus = field(default_factory=NodeAssignmentStatus)
+    problem: str = ""
+
+    @classmethod
+    def decode(cls, content: Mapping[str, Any]) -> "NodeState":
+        """Read a NodeAssignment."""
+        view = AssignmentView.decode(content)
+        raw = {key: part for key, part in (content.get("status") or {}).items() if key != _HARDWARE}
+        try:
+            status = validated(NodeAssignmentStatus, raw, "status")
+        except InvalidPartError as error:
+            return cls(view.name, view, NodeAssignmentStatus(), view.problem or str(error))
+        return cls(view.name, view, status, view.problem or "")
+
+    @property
+    def policy(self) -> str:
+        """The policy in force; empty if there is none."""
+        reference = self.view.spec.policy if self.view else None
+        return reference.name if reference else ""
+
+    @property
+    def mode(self) -> str:
+        """The mode; empty without an assignment."""
+        return self.view.spec.mode if self.view else ""
+
+    @property
+    def ready(self) -> Condition | None:
+        """The condition that says whether the kernel has what the spec says."""
+        stalled = find(self.status.conditions, ConditionType.STALLED)
+        if stalled is not None and stalled.status == "True":
+            return stalled
+        return find(self.status.conditions, ConditionType.READY)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the enforcer reports so of the newest assignment."""
+        ready = self.ready
+        return bool(
+            self.view
+            and ready
+            and ready.type == ConditionType.READY
+            and ready.status == "True"
+            and self.status.observed_generation == self.view.generation
+        )
+
+    @property
+    def readiness(self) -> str:
+        """`True`, or the reason why not."""
+        if self.problem:
+            return "unreadable"
+        if self.view is None:
+            return ""
+        if self.is_ready:
+            return "True"
+        ready = self.ready
+        if ready is None or (ready.type == ConditionType.READY and ready.status == "True"):
+            return "not reported"
+        return ready.reason
+
+    @property
+    def exclusive(self) -> int:
+        """How many CPUs are exclusive to containers, as decided."""
+        return len(self.view.spec.exclusive_cpus) if self.view else 0
+
+    @property
+    def refused(self) -> int:
+        """How many pods are refused."""
+        spec = self.view.spec if self.view else None
+        return len(spec.refused) + (spec.refused_omitted or 0) if spec else 0
+
+    def in_kernel(self, entry: ContainerAssignment) -> str:
+        """What the kernel has of a container of the spec."""
+        found = self._reported(entry)
+        if found is None:
+            return "not running"
+        if found.cpus != entry.cpus:
+            return f"has {found.cpus}"
+        if entry.mems and found.mems != entry.mems:
+            return f"memory on {found.mems}"
+        return IN_FORCE if found.exclusive or not entry.exclusive else "not alone yet"
+
+    def to_json(self) -> Json:
+        """The node for scripts."""
+        spec = self.view.spec.to_wire() if self.view else {}
+        return {
+            "node": self.name,
+            "policy": self.policy or None,
+            "mode": self.mode or None,
+            "ready": self.is_ready,
+            "reason": self.problem or (self.ready.reason if self.ready else None),
+            "message": self.ready.message if self.ready else "",
+            "pools": spec.get("pools"),
+            "containers": [
+                self._container(one) for one in (self.view.spec.containers if self.view else ())
+            ],
+            "refused": spec.get("refused") or [],
+            "driftCount": self.status.drift_count,
+            "lastPassTime": self.status.last_pass_time,
+        }
+
+    def _container(self, entry: ContainerAssignment) -> Json:
+        found = self._reported(entry)
+        kernel = found.to_wire() if found else None
+        return entry.to_wire() | {"inForce": self.in_kernel(entry) == IN_FORCE, "kernel": kernel}
+
+    def _reported(self, entry: ContainerAssignment) -> ContainerStatus | None:
+        wanted = (entry.pod_uid, entry.container)
+        each = (one for one in self.status.containers if (one.pod_uid, one.container) == wanted)
+        return next(each, None)
+
+
+_HARDWARE = "topology"
+"""Decoded with the view; a status holds it in another form."""

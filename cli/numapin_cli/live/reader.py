@@ -1,0 +1,136 @@
+"""Reads the objects of a cluster as manifests, each kind when a command needs it."""
+
+import asyncio
+from collections.abc import Awaitable, Iterable, Sequence
+from typing import Any, Final, TypeVar
+
+from numapin_cli.inputs.manifests import Manifest
+from numapin_cli.live.server import is_unknown_resource
+from numapin_client.chunked_list import ChunkedList
+from numapin_client.client import ApiClient, Source
+from numapin_client.errors import ClientError, ForbiddenError, GoneError, NotFoundError
+from numapin_client.resources import (
+    PODS,
+    RESOURCE_CLAIMS,
+    Json,
+    Key,
+    Resource,
+)
+from numapin_operator.observe.pods.parser import parse_stored_pod
+
+T = TypeVar("T")
+
+CHUNK: Final = 500
+AT_ONCE: Final = 8
+"""Requests at the same time; more would crowd others out of the API server."""
+
+NAMES_READ: Final = 5000
+"""Names that are read to find one like a name that does not exist."""
+
+_NO_CPUS: Final[Json] = {"allocation": {"devices": {"results": []}}}
+
+
+class Reader:
+    """Reads objects.
+
+    Every method raises `ClientError` if the API server does not answer or refuses.
+    """
+
+    def __init__(self, client: ApiClient) -> None:
+        self.client = client
+        self._slots = asyncio.Semaphore(AT_ONCE)
+
+    async def all(self, resource: Resource, **selectors: str) -> list[Manifest]:
+        """Every object of a resource, or those that selectors of `Source` match."""
+        source = Source(resource, **selectors)
+        async with self._slots:
+            try:
+                items = await self._listed(source)
+            except GoneError:  # the list expired between two chunks
+                items = await self._listed(source)
+        return [manifest(resource, item) for item in items]
+
+    async def one(self, resource: Resource, key: Key) -> Manifest | None:
+        """One object; None if it does not exist."""
+        try:
+            async with self._slots:
+                return manifest(resource, await self.client.get(resource, key))
+        except NotFoundError as error:
+            if is_unknown_resource(error):
+                raise
+            return None
+
+    async def pods_on(self, nodes: Iterable[str]) -> list[Manifest]:
+        """The pods that are bound to some nodes, and have not ended."""
+        lists = await together(
+            self.all(PODS, field_selector=f"spec.nodeName={node},{_ALIVE}") for node in nodes
+        )
+        return [pod for pods in lists for pod in pods]
+
+    async def names(self, resource: Resource, namespace: str = "") -> list[Key]:
+        """The names of some objects of a resource."""
+        source = Source(resource, namespace)
+        listed = await self.client.list_metadata(source, NAMES_READ)
+        return [Key(one["name"], one.get("namespace", "")) for one in listed]
+
+    async def names_if_allowed(self, resource: Resource, namespace: str = "") -> list[Key]:
+        """The same; none if they may not be listed."""
+        try:
+            return await self.names(resource, namespace)
+        except ForbiddenError:
+            return []
+
+    async def claims_of(self, pods: Sequence[Manifest]) -> list[Manifest]:
+        """The ResourceClaims of pods; one that does not exist is read as one without CPUs."""
+        views = [parse_stored_pod(pod.content) for pod in pods]
+        keys = {
+            Key(ref.claim, view.namespace)
+            for view in views
+            for container in view.containers
+            for ref in container.claims
+        }
+        return await together(self._claim(key) for key in sorted(keys))
+
+    async def _claim(self, key: Key) -> Manifest:
+        found = await self.one(RESOURCE_CLAIMS, key)
+        metadata = {"name": key.name, "namespace": key.namespace}
+        return found or manifest(RESOURCE_CLAIMS, {"metadata": metadata, "status": _NO_CPUS})
+
+    async def _listed(self, source: Source) -> list[Json]:
+        chunks, items = ChunkedList(self.client, source, CHUNK), list[Json]()
+        while not chunks.ended:
+            items += (await chunks.read()).items
+        return items
+
+
+_ALIVE: Final = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+def manifest(resource: Resource, content: dict[str, Any]) -> Manifest:
+    """An object of the API server; lists leave its kind and apiVersion out."""
+    typed = {"apiVersion": resource.api_version, "kind": resource.kind, **content}
+    return Manifest("the API server", resource.kind, typed, stored=True)
+
+
+async def together(asked: Iterable[Awaitable[T]]) -> list[T]:
+    """Wait for several reads at the same time; returns the answers in their order.
+
+    Raises:
+        ClientError: that of the first read that failed; the others are cancelled.
+    """
+    tasks: list[asyncio.Task[T]] = []
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks += [group.create_task(_awaited(one), name="read") for one in asked]
+    except* ClientError as failed:
+        raise _first(failed) from None
+    return [task.result() for task in tasks]
+
+
+def _first(failed: BaseExceptionGroup[ClientError]) -> ClientError:
+    inner = failed.exceptions[0]
+    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
+
+
+async def _awaited(one: Awaitable[T]) -> T:
+    return await one

@@ -1,0 +1,48 @@
+"""`numapin` as a user runs it, against an API server in memory with a cluster on it."""
+
+import asyncio
+from pathlib import Path
+
+import yaml
+
+from numapin_cli.main import main
+from numapin_client.resources import (
+    CPU_POLICIES,
+    NAMESPACES,
+    NODE_ASSIGNMENTS,
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+)
+from support.fakes.apiserver import FakeApiServer
+from support.values.operator import Body
+
+RESOURCES = {
+    one.kind: one
+    for one in (CPU_POLICIES, NAMESPACES, NODE_ASSIGNMENTS, NODES, PODS, RESOURCE_CLAIMS)
+}
+
+
+def fill(server: FakeApiServer, dump: Body) -> None:
+    """Put every object of a list there."""
+    for body in dump["items"]:
+        server.put(RESOURCES[body["kind"]], body)
+
+
+def kubeconfig(server: str, folder: Path, namespace: str = "") -> Path:
+    """How to reach a server without a login."""
+    context = {"cluster": "it", "user": "", "namespace": namespace}
+    content = {
+        "current-context": "it",
+        "clusters": [{"name": "it", "cluster": {"server": server}}],
+        "contexts": [{"name": "it", "context": context}],
+    }
+    file = folder / "kubeconfig"
+    file.write_text(yaml.safe_dump(content))
+    return file
+
+
+async def asked(server: FakeApiServer, folder: Path, *arguments: str) -> int:
+    """Run a command against the server; returns its exit status."""
+    flags = ["--kubeconfig", str(kubeconfig(server.url, folder))]
+    return await asyncio.to_thread(main, [*arguments, *flags])
