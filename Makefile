@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format schema proto system test demo lab chaos bench scale hostile histories figures images locks release skew upgrade
+.PHONY: help setup check format schema proto system test demo lab chaos bench scale hostile histories moves figures images locks release skew upgrade
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,7 @@ check: setup  ## ruff, mypy --strict, import-linter
 	$(BIN)/mypy benchmarks/scale
 	$(BIN)/mypy benchmarks/hostile
 	$(BIN)/mypy benchmarks/histories
+	$(BIN)/mypy benchmarks/moves
 	$(BIN)/mypy benchmarks/upgrade
 	$(BIN)/lint-imports
 
@@ -85,6 +86,12 @@ hostile: setup system  ## an hour of random valid and hostile objects against th
 
 histories: setup  ## search random histories for a write that breaks an invariant (COUNT=10000 of each kind)
 	$(BIN)/python benchmarks/histories/run.py --count $(or $(COUNT),10000) $(if $(FROM),--from $(FROM))
+
+moves: setup  ## what moving containers gains, drawn; and searches compared with every way to move (COUNT=3000)
+	$(BIN)/python benchmarks/moves/run.py --check $(or $(COUNT),3000)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(BIN)/python benchmarks/moves/run.py --output docs/images/moves.json
+	$(BIN)/python benchmarks/moves/plot.py docs/images/moves.json
 
 upgrade: setup system  ## replace each part by that of another commit and back while a pod is pinned (FROM=a tag or commit)
 	$(BIN)/python benchmarks/upgrade/run.py --from $(or $(FROM),$(error set FROM to a tag or a commit))

@@ -3,13 +3,15 @@
 Read in this order: `requests` (what a pod asks for), `policy` (a CpuPolicy on one machine),
 `topologymanager` (which NUMA nodes can serve every resource), `cpumanager` (which CPUs),
 `memorymanager` (which memory), `allocations` (what a pod has been given). `pod` places one pod,
-`node` one after the other, `plan` makes a whole NodeAssignment. Other packages import from here.
+`node` one after the other, `plan` makes a whole NodeAssignment; `moves` finds what to move so that
+a pod fits. Other packages import from here.
 """
 
 from numapin_operator.placement.admission import Allocatable, Unaccepted, hold_unaccepted
 from numapin_operator.placement.allocations import Block, ContainerAllocation, PodAllocation
 from numapin_operator.placement.errors import PlacementError, PodFormatError, PolicyError
 from numapin_operator.placement.kubelet_quirks import KUBELET, NO_QUIRKS, KubeletQuirks
+from numapin_operator.placement.moves import Ground, Move, Moves, Searched, fewest_moves
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.outdated import Outdated, mark_outdated
 from numapin_operator.placement.plan import Plan, plan_node, plan_with
@@ -55,8 +57,11 @@ __all__ = [
     "ContainerAllocation",
     "ContainerKind",
     "ContainerView",
+    "Ground",
     "KubeletQuirks",
     "MirrorClaim",
+    "Move",
+    "Moves",
     "Node",
     "NodePolicy",
     "Origin",
@@ -70,11 +75,13 @@ __all__ = [
     "PodView",
     "PolicyError",
     "Queued",
+    "Searched",
     "SystemReservation",
     "Unaccepted",
     "amounts",
     "container_memory",
     "exclusive_cpus",
+    "fewest_moves",
     "free_hugepages",
     "hold_unaccepted",
     "mark_outdated",

@@ -55,6 +55,16 @@ class MemoryTables:
         made._uses, made._groups = dict(self._uses), dict(self._groups)
         return made
 
+    def takes(self, block: Block) -> bool:
+        """Whether a block can be bound: its NUMA nodes have room and serve no other group."""
+        free, there = self.free.get(block.resource, {}), list(members(block.numa_nodes))
+        apart = all(
+            numa_node in self._uses
+            and (not self._uses[numa_node] or self._groups[numa_node] == block.numa_nodes)
+            for numa_node in there
+        )
+        return apart and sum(free.get(one, 0) for one in there) >= block.size_bytes
+
     def assign(self, block: Block) -> None:
         """Bind a block; its bytes come from its lowest nodes that have any free."""
         free = self.free.setdefault(block.resource, {})

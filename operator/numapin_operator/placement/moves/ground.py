@@ -1,0 +1,104 @@
+"""The node on which moves are searched: its CPUs counted by NUMA node, and what a policy allows."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from numapin_operator.placement.allocations import PodAllocation
+from numapin_operator.placement.errors import PlacementError
+from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask, numa_mask
+from numapin_operator.placement.node import Node
+from numapin_operator.placement.policy import NodePolicy
+from numapin_operator.placement.topologymanager.hints import CpuHints, cpu_hints
+
+Counts = tuple[int, ...]
+"""CPUs on each NUMA node that has any, by ascending id of the node."""
+
+Rebuild = Callable[[Mapping[str, PodAllocation]], Node]
+"""Makes the node as it would be with other allocations."""
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A node, with which pods have what, before anything is moved.
+
+    Attributes:
+        node: the node.
+        rebuild: makes the node as it would be after some moves.
+        moves_memory: whether memory may follow to another NUMA node.
+    """
+
+    node: Node
+    rebuild: Rebuild
+    moves_memory: bool = False
+
+    @property
+    def policy(self) -> NodePolicy:
+        """The policy that governs the node."""
+        return self.node.policy
+
+    @cached_property
+    def masks(self) -> tuple[CpuMask, ...]:
+        """The CPUs of each NUMA node."""
+        return tuple(self.policy.cpu_groups.numa_nodes.values())
+
+    @cached_property
+    def ids(self) -> tuple[int, ...]:
+        """The ids of the NUMA nodes."""
+        return tuple(self.policy.cpu_groups.numa_nodes)
+
+    def counts(self, cpus: CpuMask) -> Counts:
+        """How many of some CPUs each NUMA node has."""
+        return tuple((mask & cpus).bit_count() for mask in self.masks)
+
+    def keepable(self, cpus: CpuMask) -> CpuMask:
+        """Those that a container may keep when it moves: whole cores if the policy demands them."""
+        whole = self.policy.cpu_taker.whole_cores_only
+        return self.policy.cpu_groups.whole_cores(cpus) if whole else cpus
+
+    def usable(self, free: CpuMask, like: CpuMask) -> CpuMask:
+        """The CPUs among `free` that may replace those of `like`.
+
+        CPUs that the kernel isolates replace only such: it does not balance threads between both.
+        """
+        only = self.policy.exclusive_only
+        kind = free & only if like & only else free & ~only
+        if not self.policy.cpu_taker.whole_cores_only:
+            return kind
+        return self.policy.cpu_groups.whole_cores(kind & ~self.policy.reserved_cores)
+
+    def room(self, like: CpuMask) -> Counts:
+        """How many CPUs each NUMA node has that may replace those of `like`."""
+        return self.counts(self.usable(self.node.cpus.free, like))
+
+    def take(self, cpus: CpuMask, count: int) -> CpuMask | None:
+        """Some of these CPUs as the policy packs them; None if they do not suffice."""
+        if count in (0, cpus.bit_count()):
+            return cpus if count else NO_CPUS
+        if not 0 < count < cpus.bit_count():
+            return None
+        try:
+            return self.policy.cpu_taker.take(cpus, count)
+        except PlacementError:
+            return None
+
+    def hints(self, wanted: int) -> CpuHints | None:
+        """What the policy says of so many CPUs on the empty machine; None if it has fewer."""
+        groups, taker = self.policy.cpu_groups, self.policy.cpu_taker
+        found = cpu_hints(groups, groups.cpus, NO_CPUS, wanted, by_socket=taker.align_by_socket)
+        return found if isinstance(found, CpuHints) else None
+
+    def accepts(self, wanted: int, numa_nodes: NumaMask) -> bool:
+        """Whether the topology policy allows so many CPUs to be on just these NUMA nodes."""
+        match self.policy.hint_merger.policy:
+            case "SingleNUMANode":
+                return numa_nodes.bit_count() == 1
+            case "Restricted":
+                found = self.hints(wanted)
+                return found is not None and found.prefers(numa_nodes)
+            case _:
+                return True
+
+    def spanned(self, counts: Counts) -> NumaMask:
+        """The NUMA nodes that have any of the CPUs counted."""
+        return numa_mask(one for one, count in zip(self.ids, counts, strict=True) if count)

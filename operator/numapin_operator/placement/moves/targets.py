@@ -1,0 +1,113 @@
+"""The NUMA nodes on which a pod could be placed, and how many CPUs each choice lacks."""
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations, islice, product
+from math import prod
+from typing import Final, NamedTuple
+
+from numapin_operator.placement.moves.ground import Counts, Ground
+from numapin_operator.placement.requests import (
+    ContainerKind,
+    PodView,
+    exclusive_cpus,
+    pod_cpus,
+)
+
+MOST_TARGETS: Final = 512
+"""Choices of NUMA nodes that are tried for one pod."""
+
+Positions = tuple[int, ...]
+"""NUMA nodes by their place in `Counts`."""
+
+
+class Target(NamedTuple):
+    """NUMA nodes for the containers of a pod: each choice with how many CPUs it must have free."""
+
+    needs: tuple[tuple[Positions, int], ...]
+
+    def lacks(self, free: Counts) -> int:
+        """How many more CPUs must get free at least."""
+        if len(self.needs) == 1:
+            ((chosen, wanted),) = self.needs
+            return max(0, wanted - sum([free[place] for place in chosen]))
+        short = [
+            max(0, wanted - sum(free[place] for place in chosen)) for chosen, wanted in self.needs
+        ]
+        apart = sum(len(chosen) for chosen, _ in self.needs) == len(self.positions)
+        return sum(short) if apart else max(short)
+
+    @property
+    def positions(self) -> frozenset[int]:
+        """All its NUMA nodes."""
+        return frozenset(place for chosen, _ in self.needs for place in chosen)
+
+    def gains(self, before: Counts, after: Counts) -> bool:
+        """Whether a container that changes its CPUs so frees some that the pod could use."""
+        return any(
+            sum(before[place] - after[place] for place in chosen) > 0 for chosen, _ in self.needs
+        )
+
+
+def needs_of(ground: Ground, pod: PodView) -> tuple[int, ...]:
+    """The numbers of CPUs that must each be aligned for a pod.
+
+    Empty if no moves are searched for it: nothing of it demands NUMA nodes, it has pod-level
+    resources, or an init container that has not ended.
+    """
+    policy = ground.policy.hint_merger.policy
+    starting = any(one.kind is ContainerKind.INIT and not one.ended for one in pod.containers)
+    if policy not in ("Restricted", "SingleNUMANode") or pod.pod_level is not None or starting:
+        return ()
+    if ground.policy.spec.topology.scope == "Pod":
+        return tuple(filter(None, (pod_cpus(pod),)))
+    return tuple(
+        count for one in pod.containers if not one.ended and (count := exclusive_cpus(pod, one)) > 0
+    )
+
+
+def targets(ground: Ground, needs: Sequence[int]) -> tuple[tuple[Target, ...], bool]:
+    """The choices of NUMA nodes for all needs together, and whether none was left out."""
+    choices = [tuple(_choices(ground, wanted)) for wanted in needs]
+    made = tuple(
+        Target(_joined(zip(chosen, needs, strict=True)))
+        for chosen in islice(product(*choices), MOST_TARGETS)
+    )
+    return made, prod(map(len, choices)) <= MOST_TARGETS
+
+
+def _choices(ground: Ground, wanted: int) -> Iterator[Positions]:
+    """The smallest sets of NUMA nodes that the policy accepts and that are large enough."""
+    sizes = ground.counts(ground.policy.cpu_groups.cpus & ~ground.policy.reserved)
+    hints = ground.hints(wanted)
+    if hints is None:
+        return
+    everywhere = range(len(sizes))
+    kinds: list[Iterator[Positions]] = [
+        islice(combinations(everywhere, hints.fewest), MOST_TARGETS + 1)
+    ]
+    if hints.sockets is not None:
+        kinds.append(_sockets(ground, hints.sockets))
+    for kind in kinds:
+        for chosen in kind:
+            enough = sum(sizes[place] for place in chosen) >= wanted
+            if enough and (len(chosen) == 1 or ground.policy.hint_merger.policy == "Restricted"):
+                yield chosen
+
+
+def _sockets(ground: Ground, count: int) -> Iterator[Positions]:
+    """The NUMA nodes of so many sockets."""
+    groups = ground.policy.cpu_groups
+    for chosen in islice(combinations(groups.sockets, count), MOST_TARGETS + 1):
+        yield tuple(
+            place
+            for place, one in enumerate(ground.ids)
+            if groups.sockets_of_numa_node[one] & set(chosen)
+        )
+
+
+def _joined(chosen: Iterator[tuple[Positions, int]]) -> tuple[tuple[Positions, int], ...]:
+    """What is needed of each choice; containers with the same choice need the sum."""
+    needed: dict[Positions, int] = {}
+    for positions, wanted in chosen:
+        needed[positions] = needed.get(positions, 0) + wanted
+    return tuple(sorted(needed.items()))
