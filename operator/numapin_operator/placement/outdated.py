@@ -63,11 +63,9 @@ def mark_outdated(
     judge, known = _Judge(policy, crowded), {pod.uid: pod for pod in pods}
     entries: list[ContainerAssignment] = []
     found: list[Outdated] = []
-    for uid, grouped in groupby(spec.containers, key=attrgetter("pod_uid")):
-        of_pod = tuple(grouped)
-        entries += (entry for entry in of_pod if entry.claimed)
-        of_pod, pod = tuple(entry for entry in of_pod if not entry.claimed), known.get(uid)
-        if pod is None or not (edited or judge.may_differ(pod, of_pod)):
+    for (uid, claimed), grouped in groupby(spec.containers, key=attrgetter("pod_uid", "claimed")):
+        of_pod, pod = tuple(grouped), known.get(uid)
+        if claimed or pod is None or not (edited or judge.may_differ(pod, of_pod)):
             entries += of_pod  # nothing is known of a pod that is gone but still runs
             continue
         for entry, why in judge.judge(pod, of_pod):

@@ -19,6 +19,7 @@ from numapin_api.topology import Topology
 from numapin_operator.placement.admission import Unaccepted, hold_unaccepted
 from numapin_operator.placement.assignment.claimed import (
     claimed_cpus,
+    in_order,
     not_claimed,
     with_claimed,
 )
@@ -135,7 +136,7 @@ def plan_with(
     queue.give_back()
     refused |= {pod.uid: refusal_of(pod, problem) for pod, problem in trial.failed}
     listed = room.cut(refused.values())
-    spec = _spec(policy, node, (*chain.from_iterable(kept.values()), *trial.entries))
+    spec = _spec(policy, node, in_order(kept, trial.entries))
     omitted = len(refused) - len(listed) + trial.untried
     spec = spec.model_copy(update={"refused": listed, "refused_omitted": omitted or None})
     return Plan(spec, tuple(queue.waiting), unaccepted=unaccepted)

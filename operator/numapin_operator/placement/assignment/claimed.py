@@ -62,3 +62,22 @@ def not_claimed(
 def claimed_cpus(kept: Mapping[str, list[ContainerAssignment]]) -> CpuSet:
     """All CPUs of claimed containers."""
     return CpuSet.union(one.cpus for listed in kept.values() for one in listed if one.claimed)
+
+
+def in_order(
+    kept: Mapping[str, list[ContainerAssignment]], new: Iterable[ContainerAssignment]
+) -> tuple[ContainerAssignment, ...]:
+    """All entries in the order that the next plan keeps: by pod, those of claimed containers last.
+
+    A pod may have a claimed container before its other containers are placed.
+    """
+    of_pod = {uid: list(listed) for uid, listed in kept.items()}
+    for entry in new:
+        of_pod.setdefault(entry.pod_uid, []).append(entry)
+    return tuple(
+        entry
+        for listed in of_pod.values()
+        for claimed in (False, True)
+        for entry in listed
+        if bool(entry.claimed) is claimed
+    )

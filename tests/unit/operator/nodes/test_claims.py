@@ -155,6 +155,31 @@ def test_no_edit_of_the_policy_makes_a_claim_outdated() -> None:
     assert [(one.claimed, one.outdated) for one in made.spec.containers] == [(True, None)]
 
 
+@pytest.mark.parametrize("scope", ["Container", "Pod"])
+def test_a_pod_of_which_all_is_claimed_is_judged_under_no_policy(scope: str) -> None:
+    body = claiming_body("a")
+    amount = {"cpu": "4", "memory": "64Mi"}
+    body["spec"]["resources"] = {"requests": amount, "limits": amount}
+    whole = with_cpu_claims(parse_pod(body), {"c": ClaimView("uid-c", frozenset({"cpus"}))})
+    edited = policy_view("policy", {"topology": {"scope": scope}}, generation=2)
+    for pod in (claiming("a"), whole):
+        made = decide(picture(node(c="2-3"), pod, pod_view("b"), policies=(edited,)))
+        assert given(made) == {"a!": "2-3"} | {"b": "4-5"}
+
+
+def test_containers_that_are_placed_after_a_claim_are_listed_with_their_pod() -> None:
+    body = claiming_body("a", bound="1")
+    more = pod_body("a")["spec"]["containers"][0] | {"name": "worker"}
+    body["spec"]["containers"].append(more)
+    view = with_cpu_claims(parse_pod(body), {"c": ClaimView("uid-c", frozenset({"cpus"}))})
+    pods = (view, claiming("x", "d", bound="2"))
+    made = decide(picture(node(c="2-3", d="6"), *pods))
+    assert made.spec is not None
+    assert [one.container for one in made.spec.containers] == ["worker", "main", "main"]
+    again = decide(picture(node(made.spec.to_wire(), c="2-3", d="6"), *pods))
+    assert again.write is Write.NOTHING
+
+
 def test_a_policy_that_returns_adopts_no_claim_as_its_own() -> None:
     ready = [condition("Ready")]
     status = enforcer_status(1, conditions=ready, running=["uid-a", "uid-b"]) | {
