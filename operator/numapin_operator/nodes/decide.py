@@ -218,12 +218,12 @@ def _plan_for(
             return Plan(previous)
         return Plan(NodeAssignmentSpec(policy=reference, mode=policy.mode))
     binds_memory = policy.memory.policy != "None"
-    previous = before_plan(assignment, picture.pods, binds_memory=binds_memory)
+    pods = sorted(picture.pods, key=lambda pod: (*pod.order, pod.uid))
+    previous = before_plan(assignment, pods, binds_memory=binds_memory)
     edited = not _same_generation(previous.policy, reference)
     if edited:
         previous = previous.model_copy(update={"refused": ()})
     resolved = resolve(assignment.topology, with_reserved(policy, assignment.topology, node.system))
-    pods = sorted(picture.pods, key=lambda pod: (*pod.order, pod.uid))
     plan = plan_with(
         replace(
             resolved,

@@ -25,7 +25,7 @@ A, B = pod_view("a"), pod_view("b")
 STALLED = [condition("Stalled", reason="KubeletStaticPolicy")]
 
 
-def has(pod: str, cpus: str, container: str = "main", **more: str) -> dict[str, Any]:
+def has(pod: str, cpus: str, container: str = "main", **more: Any) -> dict[str, Any]:
     return {"podUID": f"uid-{pod}", "container": container, "cpus": cpus} | more
 
 
@@ -53,6 +53,19 @@ def test_containers_keep_what_the_kubelet_gave_them_and_others_get_the_rest() ->
     made = decide(picture(node(has("b", "6-7"), has("a", "3,5")), A, B, pod_view("c", bound="9")))
     assert given(made) == {"a main": "3,5", "b main": "6-7", "c main": "2,4"}
     assert why(made) == []
+
+
+def test_they_are_listed_in_the_same_order_whatever_order_the_pods_are_observed_in() -> None:
+    """A new operator lists them in another order than one that has watched them."""
+    before = node(has("a", "3,5"), has("b", "6-7"))
+    released = assignment_view(
+        {"mode": "None"},
+        enforcer_status(1)
+        | {"containers": [has("a", "3,5", exclusive=True), has("b", "6-7", exclusive=True)]},
+    )
+    for one in (before, released):
+        assert decide(picture(one, B, A)) == decide(picture(one, A, B))
+        assert list(given(decide(picture(one, B, A)))) == ["a main", "b main"]
 
 
 def test_the_reserved_and_the_shared_cpus_are_those_that_are_left() -> None:
