@@ -74,11 +74,13 @@ def _taken_over(
     the policy again, and refused pods are tried again.
     """
     pods, taken = {one.pod_uid for one in kept}, CpuSet.union(one.cpus for one in kept)
-    known = [one for one in spec.containers if one.pod_uid in pods]
+    known = [one for one in spec.containers if one.pod_uid in pods and not one.claimed]
     if sorted(map(_having, known)) == sorted(map(_having, kept)):
         return spec
     others = [
-        one for one in spec.containers if one.pod_uid not in pods and one.cpus.isdisjoint(taken)
+        one
+        for one in spec.containers
+        if (one.claimed or one.pod_uid not in pods) and one.cpus.isdisjoint(taken)
     ]
     return spec.model_copy(update={"containers": (*kept, *others), "policy": None, "refused": ()})
 

@@ -1,5 +1,6 @@
 """A node whose kubelet pins containers itself: the spec gives them what they have already."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -66,6 +67,32 @@ def test_they_are_listed_in_the_same_order_whatever_order_the_pods_are_observed_
     for one in (before, released):
         assert decide(picture(one, B, A)) == decide(picture(one, A, B))
         assert list(given(decide(picture(one, B, A)))) == ["a main", "b main"]
+
+
+def test_a_claim_beside_them_tries_no_refused_pod_again() -> None:
+    refusal = {"namespace": "default", "pod": "b", "podUID": "uid-b", "reason": "NotEnoughCPUs"}
+    claim = {"podUID": "uid-a", "container": "gpu", "namespace": "default", "pod": "a"}
+    spec = PLANNED | {
+        "containers": [
+            entry("a", "3,5"),
+            claim | {"cpus": "4", "exclusive": True, "claimed": True},
+        ],
+        "refused": [refusal | {"message": "it ran out"}],
+    }
+    body = pod_body("a")
+    more = body["spec"]["containers"][0] | {"name": "gpu"}
+    body["spec"]["containers"].append(more)
+    view = parse_pod(body)
+    gpu = replace(view.containers[1], cpu_claims=("c",))
+    a = replace(view, containers=(view.containers[0], gpu))
+    status = enforcer_status(1, conditions=STALLED) | {
+        "kubeletContainers": [has("a", "3,5")],
+        "claims": [{"claimUID": "c", "cpus": "4"}],
+    }
+    made = decide(picture(assignment_view(spec, status), a, B))
+    assert made.spec is not None
+    assert [one.pod for one in made.spec.refused] == ["b"]
+    assert given(made) == {"a main": "3,5", "a gpu": "4"}
 
 
 def test_the_reserved_and_the_shared_cpus_are_those_that_are_left() -> None:
