@@ -36,7 +36,6 @@ from numapin_operator.placement.errors import (
     PolicyError,
 )
 from numapin_operator.placement.in_use import (
-    account_refused,
     account_unbound,
     held_hugepages,
     withhold,
@@ -199,7 +198,7 @@ def _place_new(
             if queue.add(pod):
                 continue
             trial.failed.append((pod, problem))
-            account_refused(node, pod)
+            queue.note_refused(pod)
         else:
             if pod.uid in node.allocations:
                 queue.note_placed(node.allocations[pod.uid])

@@ -7,7 +7,7 @@ from functools import cached_property
 from numapin_api.cpuset import CpuSet
 from numapin_operator.placement.allocations import PodAllocation
 from numapin_operator.placement.errors import PlacementError
-from numapin_operator.placement.in_use import account_unbound, withhold
+from numapin_operator.placement.in_use import account_refused, account_unbound, withhold
 from numapin_operator.placement.masks import NO_CPUS, CpuMask, members
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.requests import Capacity, PodView
@@ -55,6 +55,12 @@ class Queue:
         """Take in a pod that has just been placed."""
         if self._asked and self._later is not None:
             self._later.adopt(allocation)
+
+    def note_refused(self, pod: PodView) -> None:
+        """Take in a pod that has just been refused: it runs, and its memory stays in use."""
+        account_refused(self.node, pod)
+        if self._asked and self._later is not None:
+            account_refused(self._later, pod)
 
     def add(self, pod: PodView) -> bool:
         """Have a pod wait that does not fit now; return False if waiting would not help."""

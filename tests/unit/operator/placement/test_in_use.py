@@ -88,6 +88,17 @@ def test_a_pod_waits_for_memory_that_an_ending_unbound_pod_uses() -> None:
     assert not plan.spec.refused
 
 
+def test_what_a_refused_pod_uses_is_not_waited_for() -> None:
+    """It was told that it waits, and was refused by the next plan."""
+    binding = policy(memory={"policy": "SingleNUMA"})
+    ending = replace(pod("ending", "1", memory="8Gi"), selected=False, deleting=True)
+    pods = [ending, pod("many", "8", memory="4Gi"), pod("b", "1", memory="3Gi")]
+    plan = plan_node(TWO_NODES, binding, None, pods, NO_UIDS)
+    assert [one.pod for one in plan.spec.refused] == ["many", "b"]
+    assert not plan.queued
+    assert plan_node(TWO_NODES, binding, plan.spec, pods, NO_UIDS) == plan
+
+
 def test_burstable_pods_and_ended_ones_are_not_accounted() -> None:
     static = policy(memory={"policy": "Static"})
     burstable = replace(pod("burstable", "500m", memory="8Gi"), qos="Burstable")
