@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, NamedTuple
 
+from numapin_api import names
 from numapin_api.conditions.reasons import Reason
 
 MAX_RETRY_AFTER_SECONDS: Final = 60.0
@@ -13,6 +14,11 @@ DISRUPTION_BUDGET: Final = "DisruptionBudget"
 """Cause of an eviction refused by a budget. Source: `policy/v1`, `DisruptionBudgetCause`."""
 
 _NO_RIGHT: Final = re.compile(r' cannot [a-z]+ resource "')
+
+_OUR_KINDS: Final = re.compile(rf"/apis/{re.escape(names.GROUP)}/[^/]+/[a-z]+(\?.*)?$")
+
+NO_CRDS: Final = "if this lasts, install numapin's CRDs: kubectl apply -k crds"
+"""An API server that has just started does not know them either, for some seconds."""
 
 _APPLY_AGAIN: Final = "the role lacks this right: apply the manifests of this version again"
 
@@ -135,6 +141,11 @@ class ForbiddenError(ApiError):
 
 class NotFoundError(ApiError):
     """404: no such object, or no such resource (its CRD is not installed)."""
+
+    def __str__(self) -> str:
+        """What was not found, and what to do if it is one of our kinds."""
+        unknown_kind = _OUR_KINDS.search(self.request) is not None
+        return f"{super().__str__()}; {NO_CRDS}" if unknown_kind else super().__str__()
 
 
 class ConflictError(ApiError):

@@ -200,7 +200,8 @@ class Application:
             elif informer.behind_since is not None:
                 outages[name] = Outage(informer.behind_since, why)
         if not self._lists.done.is_set():
-            missing[POLICIES] = "not listed yet"
+            why = self._lists.outage.why if self._lists.outage else "no answer yet"
+            missing["lists of policies"] = f"not listed yet: {why}"
         elif self._lists.outage is not None:
             outages["lists of policies"] = self._lists.outage
         missing |= dict.fromkeys(tuple(self._behind), BEHIND) | self._rights.describe()

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from numapin_api.conditions.reasons import Reason
 from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
@@ -16,16 +17,21 @@ from numapin_enforcer.cgroups.tree import OutsideCgroup, Version
 from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.watch.inotify import CgroupWatch
 
+REFUSED_V1: Final = "on cgroup v1 a kubelet of 1.35 or newer starts only with failCgroupV1: false"
+"""Source: KEP-5573, "Enable FailCgroupV1 by default"."""
+
 
 class NoKubepodsError(Exception):
     """The kubelet has not created its cgroup for pods (yet)."""
 
     reason = Reason.KUBEPODS_NOT_FOUND
 
-    def __init__(self, looked_for: tuple[Path, ...]) -> None:
+    def __init__(self, looked_for: tuple[Path, ...], version: Version) -> None:
         paths = " and ".join(str(path) for path in looked_for)
+        refusal = f"; {REFUSED_V1}" if version is Version.V1 else ""
         super().__init__(
             f"found neither of {paths}: start the kubelet, or set --cgroup-root to its cgroupRoot"
+            f"{refusal}"
         )
         self.looked_for = looked_for
 
@@ -121,7 +127,8 @@ def find_naming(mounts: Mounts, cgroup_root: str = "/") -> CgroupNaming:
     namings = [CgroupNaming(driver, cgroup_root) for driver in (Driver.SYSTEMD, Driver.CGROUPFS)]
     found = [naming for naming in namings if is_folder(mounts.cpuset / naming.root)]
     if not found:
-        raise NoKubepodsError(tuple(mounts.cpuset / naming.root for naming in namings))
+        paths = tuple(mounts.cpuset / naming.root for naming in namings)
+        raise NoKubepodsError(paths, mounts.version)
     return found[0] if len(found) == 1 else max(found, key=lambda naming: _use(mounts, naming))
 
 

@@ -3,14 +3,11 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final
 
-from numapin_client.errors import ClientError, NotFoundError
+from numapin_client.errors import ClientError
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
 from numapin_operator.observe.contact import Outage
-
-NO_CRDS: Final = "; install numapin's CRDs: kubectl apply -k crds"
 
 _log = logging.getLogger(__name__)
 
@@ -55,8 +52,7 @@ class ListComparison:
         try:
             await self._compare()
         except ClientError as error:
-            remedy = NO_CRDS if isinstance(error, NotFoundError) else ""
-            _log.warning("cannot list policies", extra={"error": f"{error}{remedy}"})
+            _log.warning("cannot list policies", extra={"error": str(error)})
             since = self.outage.since if self.outage else self._clock.monotonic()
             self.outage = Outage(since, str(error))
             raise

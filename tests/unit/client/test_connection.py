@@ -110,6 +110,22 @@ async def test_refusals_have_types(
     assert error.retry_after_seconds == 3
 
 
+@pytest.mark.parametrize(
+    ("request_", "is_unknown_kind"),
+    [
+        ("GET https://host/apis/numapin.io/v1alpha1/cpupolicies", True),
+        ("GET https://host/proxy/apis/numapin.io/v1alpha1/nodeassignments", True),
+        ("GET https://host/apis/numapin.io/v1alpha1/nodeassignments/node-1", False),
+        ("GET https://host/api/v1/nodes", False),
+        ("GET https://host/apis/example.com/v1/cpupolicies", False),
+    ],
+)
+def test_an_unknown_kind_of_ours_has_a_remedy(request_: str, is_unknown_kind: bool) -> None:
+    error = errors.NotFoundError(request_, 404, {"message": "404 page not found"})
+    assert str(error).endswith("kubectl apply -k crds") == is_unknown_kind
+    assert "404 page not found" in str(error)
+
+
 async def test_the_header_says_how_long_to_wait(server: FakeApiServer, client: ApiClient) -> None:
     server.answers = [Answer(503, {"Retry-After": "12"}, b"<html>the balancer is busy</html>")]
     with pytest.raises(errors.UnavailableError, match="the balancer is busy") as caught:

@@ -23,7 +23,7 @@ def make(clock: ManualClock, leadership: Leadership | None = None) -> Applicatio
 
 async def test_it_is_not_ready_before_everything_was_listed() -> None:
     missing = make(ManualClock()).health().missing()
-    assert missing.keys() == KINDS | {"cpupolicies"}
+    assert missing.keys() == KINDS | {"lists of policies"}
     assert missing["pods"] == "not listed yet: no watch yet"
 
 

@@ -79,6 +79,16 @@ def test_a_missing_cpuset_controller_has_its_own_reason(tmp_path: Path, name: st
     assert caught.value.reason == "CpusetControllerMissing"
 
 
+@pytest.mark.parametrize(("version", "named"), [(Version.V1, True), (Version.V2, False)])
+def test_on_cgroup_v1_the_kubelet_may_have_refused_to_start(
+    tmp_path: Path, version: Version, named: bool
+) -> None:
+    mounts = mounted(tmp_path, version)
+    with pytest.raises(NoKubepodsError) as caught:
+        find_naming(mounts)
+    assert ("failCgroupV1: false" in str(caught.value)) == named
+
+
 def test_the_driver_is_the_one_that_has_pods(tmp_path: Path) -> None:
     mounts, sets = mounted(tmp_path, Version.V2), ("", "", "0-1", "0")
     message = r"kubepods\.slice and .*kubepods: start the kubelet"

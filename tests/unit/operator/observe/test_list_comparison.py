@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from numapin_client.errors import ConnectionFailedError, NotFoundError
-from numapin_operator.observe.list_comparison import NO_CRDS, ListComparison
+from numapin_operator.observe.list_comparison import ListComparison
 from support.fakes.manual_clock import ManualClock
 from support.real.waiting import running
 
@@ -33,7 +33,9 @@ async def test_lists_are_compared_at_the_start_and_on_request() -> None:
 
 
 async def test_a_failed_comparison_is_retried(caplog: pytest.LogCaptureFixture) -> None:
-    missing = NotFoundError("GET cpupolicies", 404, {"reason": "NotFound"})
+    missing = NotFoundError(
+        "GET https://host/apis/numapin.io/v1alpha1/cpupolicies", 404, {"reason": "NotFound"}
+    )
     clock = ManualClock()
     lists = Lists(missing, ConnectionFailedError("GET", "refused"))
     comparison = ListComparison(lists.compare, clock)
@@ -43,6 +45,6 @@ async def test_a_failed_comparison_is_retried(caplog: pytest.LogCaptureFixture) 
         await clock.advance(60)
         assert (lists.compared, comparison.done.is_set()) == (1, True)
     shown = [str(vars(record)["error"]) for record in caplog.records]
-    assert shown[0].endswith(NO_CRDS)
+    assert shown[0].endswith("install numapin's CRDs: kubectl apply -k crds")
     assert "refused" in shown[1]
     assert not asyncio.all_tasks() - {asyncio.current_task()}
