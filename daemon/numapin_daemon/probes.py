@@ -1,4 +1,7 @@
-"""/healthz (no restart is needed) and /readyz (nothing is missing) for the kubelet's probes."""
+"""/healthz (no restart is needed) and /readyz (nothing is missing) for the kubelet's probes.
+
+Beside them /metrics for Prometheus, if there are any.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -11,6 +14,7 @@ from typing import Final
 
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.options import Address
+from numapin_daemon.telemetry.exposition import CONTENT_TYPE
 
 NO_PASSES: Final = "first pass"
 """What is missing on /readyz until a loop's first pass has ended."""
@@ -47,11 +51,13 @@ class Health:
         missing: what is not ready yet, with the reason of each; if empty, the daemon is ready.
         fatal: why a restart is needed; empty if none is.
         role: what a ready daemon does, such as "standing by"; may be empty.
+        metrics: the text of /metrics; None if that page does not exist.
     """
 
     missing: Callable[[], Mapping[str, str]]
     fatal: Callable[[], str] = _nothing
     role: Callable[[], str] = _nothing
+    metrics: Callable[[], str] | None = None
 
 
 @dataclass(slots=True)
@@ -165,17 +171,20 @@ def _response(head: bytes, health: Health) -> bytes:
     """The whole answer to a request whose head is given. Source: RFC 9112."""
     method, _, rest = head.partition(b" ")
     target = rest.partition(b" ")[0].partition(b"?")[0]
+    content_type = "text/plain; charset=utf-8"
     if method not in {b"GET", b"HEAD"}:
         status, text = HTTPStatus.METHOD_NOT_ALLOWED, "only GET\n"
+    elif target == METRICS_PAGE and health.metrics is not None:
+        status, text, content_type = HTTPStatus.OK, health.metrics(), CONTENT_TYPE
     elif page := _PAGES.get(target):
         is_good, text = page(health)
         status = HTTPStatus.OK if is_good else HTTPStatus.SERVICE_UNAVAILABLE
     else:
-        status, text = HTTPStatus.NOT_FOUND, f"there are {' and '.join(_NAMES)}\n"
+        status, text = HTTPStatus.NOT_FOUND, f"there are {' and '.join(_names(health))}\n"
     body = text.encode(errors="replace")
     lines = (
         f"HTTP/1.1 {status.value} {status.phrase}",
-        "Content-Type: text/plain; charset=utf-8",
+        f"Content-Type: {content_type}",
         f"Content-Length: {len(body)}",
         "Connection: close",
         *(("Allow: GET, HEAD",) if status is HTTPStatus.METHOD_NOT_ALLOWED else ()),
@@ -196,5 +205,10 @@ def _readyz(health: Health) -> tuple[bool, str]:
     return False, "".join(f"{what}: {why}\n" for what, why in sorted(missing.items()))
 
 
+def _names(health: Health) -> list[str]:
+    metrics = (METRICS_PAGE,) if health.metrics is not None else ()
+    return [page.decode() for page in (*_PAGES, *metrics)]
+
+
+METRICS_PAGE: Final = b"/metrics"
 _PAGES: Final = {b"/healthz": _healthz, b"/readyz": _readyz}
-_NAMES: Final = [page.decode() for page in _PAGES]

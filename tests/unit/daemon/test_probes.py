@@ -51,6 +51,20 @@ async def test_not_ready_says_what_is_missing() -> None:
     assert await ask(health, "/healthz") == (200, "ok\n"), "a restart would not help"
 
 
+async def test_metrics_have_the_content_type_of_prometheus() -> None:
+    health = Health(missing=dict, metrics=lambda: "x 1\n")
+    async with serve_probes(health, ANY_PORT) as address:
+        found = await exchange(address, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await get(address, "/x"))[1] == "there are /healthz and /readyz and /metrics\n"
+    head, _, body = found.partition(b"\r\n\r\n")
+    assert b"Content-Type: text/plain; version=0.0.4; charset=utf-8" in head.split(b"\r\n")
+    assert body == b"x 1\n"
+
+
+async def test_there_is_no_page_of_metrics_without_metrics() -> None:
+    assert (await ask(Health(missing=dict), "/metrics"))[0] == 404
+
+
 async def test_the_probes_answer_while_the_loop_stands_still() -> None:
     """The kubelet then reads why, instead of running into its time limit."""
     health = Health(missing=dict, fatal=lambda: "the event loop has stood still for 31 s")

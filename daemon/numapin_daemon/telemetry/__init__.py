@@ -1,0 +1,1 @@
+"""Metrics of both daemons; knows nothing of CPUs."""

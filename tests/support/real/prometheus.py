@@ -1,0 +1,112 @@
+"""A real Prometheus that scrapes daemons under test, and promtool's opinion of a page."""
+
+import json
+import re
+import subprocess
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+CONFIGURATION = """\
+global:
+  scrape_interval: 1s
+  scrape_timeout: 1s
+scrape_configs:
+  - job_name: numapin
+    static_configs:
+      - targets: {targets}
+"""
+
+
+@dataclass(frozen=True)
+class Prometheus:
+    """A running server, on a port of the loopback."""
+
+    port: int
+
+    def get(self, page: str, **parameters: str) -> Any:
+        """The data of one page of its API."""
+        query = urllib.parse.urlencode(parameters)
+        url = f"http://127.0.0.1:{self.port}/api/v1/{page}?{query}"
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            return json.load(answer)["data"]
+
+    def values(self, query: str) -> dict[tuple[tuple[str, str], ...], float]:
+        """The present values of a query by labels, without the target's own."""
+        return {
+            _labels(one["metric"]): float(one["value"][1])
+            for one in self.get("query", query=query)["result"]
+        }
+
+    def value(self, query: str) -> float:
+        """The only value of a query; -1 while there is none."""
+        return next(iter(self.values(query).values()), -1.0)
+
+    def types(self) -> dict[str, str]:
+        """The type of each metric that was scraped."""
+        return {name: found[0]["type"] for name, found in self.get("metadata").items()}
+
+    def series(self) -> int:
+        """How many series the newest scrapes have."""
+        return int(self.value("sum(scrape_samples_post_metric_relabeling)"))
+
+
+@contextmanager
+def prometheus(folder: Path, port: int, *targets: str) -> Iterator[Prometheus]:
+    """Run a server that scrapes `targets` each second."""
+    folder.mkdir(parents=True)
+    configuration = folder / "prometheus.yml"
+    configuration.write_text(CONFIGURATION.format(targets=json.dumps(targets)))
+    with (folder / "prometheus.log").open("wb") as log:
+        process = subprocess.Popen(
+            [
+                "prometheus",
+                f"--config.file={configuration}",
+                f"--storage.tsdb.path={folder / 'data'}",
+                f"--web.listen-address=127.0.0.1:{port}",
+            ],
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        yield Prometheus(port)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def lint(page: str) -> dict[str, set[str]]:
+    """What promtool finds fault with in the text of a page, by metric.
+
+    Raises:
+        AssertionError: the page is not in the text format of Prometheus.
+    """
+    done = subprocess.run(
+        ["promtool", "check", "metrics"], input=page, capture_output=True, text=True, check=False
+    )
+    assert done.returncode in {0, 3}, f"not in Prometheus' format: {done.stderr}"
+    faults: dict[str, set[str]] = {}
+    for line in done.stderr.splitlines():
+        name, _, fault = line.partition(" ")
+        faults.setdefault(name, set()).add(fault)
+    return faults
+
+
+def parse(page: str) -> dict[str, dict[str, float]]:
+    """The values of a page by name and by the text of the labels."""
+    found: dict[str, dict[str, float]] = {}
+    for line in page.splitlines():
+        if line and not line.startswith("#"):
+            matched = re.fullmatch(r"(\w+)(?:\{(.*)\})? (\S+)", line)
+            assert matched is not None, line
+            found.setdefault(matched[1], {})[matched[2] or ""] = float(matched[3])
+    return found
+
+
+def _labels(metric: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    own = {"__name__", "instance", "job"}
+    return tuple(sorted((name, value) for name, value in metric.items() if name not in own))
