@@ -61,6 +61,8 @@ class Informer(Generic[T]):
         problem: why the copy may be out of date; None while a watch or list works.
         behind_since: since when the server has accepted no watch, by the timing's clock; None while
             it has. A watch that falls silent counts once that is noticed.
+        heard_at: when the server answered last, by the timing's clock: with a list, or on a watch
+            with an event or a bookmark, which comes each minute.
     """
 
     def __init__(
@@ -98,6 +100,7 @@ class Informer(Generic[T]):
         self.synced = asyncio.Event()
         self.problem: ClientError | None = None
         self.behind_since: float | None = timing.clock.monotonic()
+        self.heard_at = self.behind_since
 
     async def run(self) -> NoReturn:
         """List, watch, and recover from failures until cancelled.
@@ -206,7 +209,7 @@ class Informer(Generic[T]):
         await self._in_slices(tuple(gone), lambda key: self._store.drop(key, version))
         self.hooks.listed(version)
         self._version, self._short_watches = version, 0
-        self.problem = None
+        self.heard_at, self.problem = self._timing.clock.monotonic(), None
         self.synced.set()
         self._progress.set()
 
@@ -246,6 +249,7 @@ class Informer(Generic[T]):
             async with asyncio.timeout(None) as self._watching, aclosing(batches):
                 async for events in batches:
                     self.problem = self.behind_since = None
+                    self.heard_at = clock.monotonic()
                     if events:
                         delivered = True
                         self._backoff.reset()

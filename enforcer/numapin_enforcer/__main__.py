@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from numapin_client.login.find import find_login
 from numapin_daemon.extras import needs_extra
 from numapin_daemon.logs import setup_logging
 from numapin_daemon.probes import AddressError, LoopHealth, serve_probes
+from numapin_daemon.telemetry.exposition import MetricsPage
 from numapin_enforcer.agent import Agent
 from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.assignment.local_copy import LocalCopy, LocalCopyWriter
@@ -47,6 +49,9 @@ from numapin_enforcer.status.publisher import Publisher
 from numapin_enforcer.status.reporter import StatusReporter
 from numapin_enforcer.systemd.interface import ServiceManager
 from numapin_enforcer.systemd.updater import SliceUpdater
+from numapin_enforcer.telemetry.kernel_counters import KernelCounters
+from numapin_enforcer.telemetry.node_metrics import NodeMetrics
+from numapin_enforcer.telemetry.samples import Samples
 
 _PACKAGES: Final = {"grpclib": "grpclib", "google": "protobuf", "google.protobuf": "protobuf"}
 
@@ -108,7 +113,9 @@ async def _run(settings: Settings) -> None:
         api = await stack.enter_async_context(connect(login, user_agent="numapin-enforcer"))
         runtime = await stack.enter_async_context(_runtime(settings))
         agent = _build_agent(settings, api, runtime, wake)
-        health = agent.reporter.health.health()
+        metrics = _build_metrics(settings, agent)
+        page = MetricsPage(metrics.meter.collect)
+        health = replace(agent.reporter.health.health(), metrics=page.text)
         await stack.enter_async_context(serve_probes(health, settings.health_address))
         tasks = [
             group.create_task(work, name=name)
@@ -181,6 +188,19 @@ def _build_agent(
         kubelet=KubeletPins(settings.kubelet_state_dir),
         resync_seconds=settings.resync_seconds,
     )
+
+
+def _build_metrics(settings: Settings, agent: Agent) -> NodeMetrics:
+    counters = KernelCounters(agent.kubepods.mounts, settings.procfs)
+    accepted = agent.acceptance.accepted
+    metrics = NodeMetrics(
+        Samples(counters, each_container=settings.container_metrics),
+        agent.reporter.drift_causes,
+        agent.assignments.age_seconds,
+        accepted.spec if accepted is not None else None,
+    )
+    agent.on_pass = metrics.passed
+    return metrics
 
 
 def _build_background(

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,6 +20,7 @@ from numapin_enforcer.node.kubelet_checkpoint import KubeletPins
 from numapin_enforcer.reconciler import AssignmentGoal, Converged, ReleaseGoal
 from numapin_enforcer.schedule import Schedule
 from numapin_enforcer.status.reporter import Kernel, PassResult, StatusReporter
+from numapin_enforcer.telemetry.node_metrics import Pass
 from numapin_enforcer.watched_pods import WatchedPods
 
 LOG: Final = logging.getLogger(__name__)
@@ -45,6 +47,8 @@ class Agent:
     kubelet: KubeletPins
     resync_seconds: float
     clock: Clock = field(default_factory=SystemClock)
+    on_pass: Callable[[Pass], object] = bool
+    """Called at the end of each pass; must be quick."""
 
     def __post_init__(self) -> None:
         self._schedule = Schedule(self.resync_seconds, RETRY_SECONDS)
@@ -116,6 +120,24 @@ class Agent:
         )
         background = self.background.report(failed_passes)
         self.reporter.report(result, Kernel(done.tree, done.desired), background)
+        self._note(done, began_seconds)
+
+    def _note(self, done: Converged, began_seconds: float) -> None:
+        """Have the pass counted."""
+        accepted = self.acceptance.accepted
+        self.on_pass(
+            Pass(
+                began_seconds,
+                self.clock.monotonic(),
+                accepted.spec if accepted is not None else None,
+                self.machine.topology,
+                done.tree,
+                done.desired,
+                self.reporter.summary,
+                len(done.made),
+                len(done.failures),
+            )
+        )
 
     def _observe_node(self, *, full_resync: bool) -> None:
         if self.machine.rescan(pages=full_resync):

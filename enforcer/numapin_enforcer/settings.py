@@ -70,6 +70,8 @@ class Settings(NodeSettings):
     most_moved_memory: int
     """In bytes."""
 
+    container_metrics: bool
+
     release: bool
 
 
@@ -162,9 +164,16 @@ _RUNNING: Final = (
     Option(
         "--health-address",
         "127.0.0.1:8081",
-        "where /healthz and /readyz are served",
+        "where /healthz, /readyz and /metrics are served",
         type=Address.parse,
         metavar="HOST:PORT",
+    ),
+    Option(
+        "--container-metrics",
+        False,
+        "also have metrics of each exclusive container, whose labels name its namespace, pod and "
+        "container to everything that may read /metrics",
+        type=bool,
     ),
     Option(
         "--resync-seconds",

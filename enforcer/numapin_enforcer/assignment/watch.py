@@ -70,6 +70,10 @@ class AssignmentWatch:
             return str(problem) or type(problem).__name__
         return "" if self._informer.synced.is_set() else "it has not answered yet"
 
+    def age_seconds(self) -> float:
+        """How long ago the API server was heard last; see `Informer.heard_at`."""
+        return self._clock.monotonic() - self._informer.heard_at
+
     async def run(self) -> None:
         """List and watch until cancelled; the first answer wakes the loop even if it is empty."""
         self._follower.request()

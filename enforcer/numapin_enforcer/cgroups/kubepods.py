@@ -60,7 +60,7 @@ class KubepodsFinder:
     """
 
     def __init__(self, cgroupfs: Path, cgroup_root: str) -> None:
-        self._mounts = find_mounts(cgroupfs)
+        self.mounts = find_mounts(cgroupfs)
         self._cgroup_root = CgroupNaming(Driver.CGROUPFS, cgroup_root).cgroup_root
         self.tree: PodTree | None = None
         self.problem = ""
@@ -75,7 +75,7 @@ class KubepodsFinder:
         """
         if self.tree is None:
             try:
-                naming = find_naming(self._mounts, self._cgroup_root)
+                naming = find_naming(self.mounts, self._cgroup_root)
             except NoKubepodsError as error:
                 self.problem = str(error)
                 return None
@@ -87,7 +87,7 @@ class KubepodsFinder:
         if self.tree is None:
             return False
         try:
-            found = find_naming(self._mounts, self._cgroup_root)
+            found = find_naming(self.mounts, self._cgroup_root)
         except NoKubepodsError:
             return False
         return found.driver is not self.tree.naming.driver
@@ -106,12 +106,12 @@ class KubepodsFinder:
     @property
     def version(self) -> Version:
         """The cgroup version of this node."""
-        return self._mounts.version
+        return self.mounts.version
 
     def _build(self, naming: CgroupNaming) -> PodTree:
-        files = Cgroupfs(self._mounts, naming.root, naming)
-        watch = CgroupWatch(self._mounts.cpuset, naming.root, naming)
-        return PodTree(naming, files, watch, TreeCache(files, watch), self._mounts)
+        files = Cgroupfs(self.mounts, naming.root, naming)
+        watch = CgroupWatch(self.mounts.cpuset, naming.root, naming)
+        return PodTree(naming, files, watch, TreeCache(files, watch), self.mounts)
 
 
 def find_naming(mounts: Mounts, cgroup_root: str = "/") -> CgroupNaming:

@@ -1,4 +1,4 @@
-"""Finds where the cpuset and cpu controllers of cgroup v1 or v2 are mounted."""
+"""Finds where the controllers of cgroup v1 or v2 that the enforcer uses are mounted."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,13 +26,14 @@ class Mounts:
     """Where the controllers are mounted; on v2 all are the same folder.
 
     `cpu` is None if there is no cpu controller: then there are no quotas. Without `memory` nothing
-    is known of where memory is.
+    is known of where memory is. `cpuacct` is only on v1, where it counts the CPU time.
     """
 
     version: Version
     cpuset: Path
     cpu: Path | None
     memory: Path | None = None
+    cpuacct: Path | None = None
 
 
 def find_mounts(folder: Path) -> Mounts:
@@ -49,7 +50,8 @@ def find_mounts(folder: Path) -> Mounts:
         raise NoCpusetError(folder)
     cpu = _find_v1_mount(folder, "cpu", "cpu.shares")
     memory = _find_v1_mount(folder, "memory", "memory.usage_in_bytes")
-    return Mounts(Version.V1, cpuset, cpu, memory)
+    cpuacct = _find_v1_mount(folder, "cpuacct", "cpuacct.usage_percpu")
+    return Mounts(Version.V1, cpuset, cpu, memory, cpuacct)
 
 
 def _controllers(folder: Path) -> list[str]:

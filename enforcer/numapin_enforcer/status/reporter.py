@@ -117,6 +117,8 @@ class StatusReporter:
     claims: DraClaims
     boot_id: str | None = None
     clock: Clock = field(default_factory=SystemClock)
+    summary: Summary | None = field(default=None, init=False)
+    """Of the last pass; None if the cgroups could not be read."""
     _drifts: DriftCount = field(default_factory=DriftCount, init=False)
     _writers: OtherWriters = field(default_factory=OtherWriters, init=False)
     _hardware: tuple[Topology, dict[str, Any]] | None = field(default=None, init=False)
@@ -129,6 +131,10 @@ class StatusReporter:
     def recheck_seconds(self) -> float | None:
         """When to report again although no event comes; None if that is not needed."""
         return self._population.recheck_seconds
+
+    def drift_causes(self) -> Mapping[str, int]:
+        """How many drifts there were, by cause."""
+        return self._drifts.causes
 
     def resume(self, body: Body) -> None:
         """Go on counting drifts from the status that the API server has."""
@@ -180,7 +186,7 @@ class StatusReporter:
 
     def _scene(self, result: PassResult, kernel: Kernel, background: BackgroundReport) -> Scene:
         accepted = self.acceptance.accepted
-        summary = self._summary(kernel, background, resynced=result.resynced)
+        summary = self.summary = self._summary(kernel, background, resynced=result.resynced)
         stalled, working = cgroup_obstacles(result.failures, result.failed_passes)
         lacks = lack_obstacles(summary.lacks if summary else (), result.failed_passes)
         return Scene(

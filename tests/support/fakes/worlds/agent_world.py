@@ -130,6 +130,7 @@ class World:
             report=lambda result, *_: self.results.append(result),
             failed=self.failures.append,
             recheck_seconds=None,
+            summary=None,
             driver_changed=lambda: self.driver_changes.append(True),
         )
         self.reporter = reporter

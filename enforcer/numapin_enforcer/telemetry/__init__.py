@@ -1,0 +1,1 @@
+"""What the enforcer measures of its node, for Prometheus and OTLP."""

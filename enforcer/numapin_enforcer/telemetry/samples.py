@@ -1,0 +1,199 @@
+"""Samples of exclusive containers: what others used of their CPUs, and for how long they waited."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from numapin_api.cpuset import CpuSet
+from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.telemetry.meter import Values
+from numapin_daemon.telemetry.metric import Labels, Metric
+from numapin_enforcer.assignment.spec import AssignedContainer
+from numapin_enforcer.cgroups.tree import Tree
+from numapin_enforcer.plan.containment import Desired
+from numapin_enforcer.telemetry.accumulated import Excess, Increases
+from numapin_enforcer.telemetry.kernel_counters import KernelCounters
+from numapin_enforcer.telemetry.table import (
+    CONTAINER_OVERLAP,
+    CONTAINER_RUN_DELAY,
+    OVERLAP,
+    PRESSURE,
+    REMOTE_MEMORY,
+    RUN_DELAY,
+)
+
+LEAST_SECONDS: Final = 5.0
+"""A sample is taken at most once in this time, whoever asks how often."""
+
+MOST_THREADS: Final = 2000
+"""Threads whose run delay is read in one sample: it takes 10 us for each."""
+
+MOST_BOUND: Final = 64
+"""Containers whose memory is looked for in one sample: the kernel adds up counts of all CPUs."""
+
+FOREIGN_SHARE, FOREIGN_SHARE_EACH = 0.05, 0.005
+"""Other tasks count as running on exclusive CPUs if they used this share of one CPU, and the second
+share of each further one: kernel threads run on every CPU now and then."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExclusiveContainer:
+    """One exclusive container: its cgroup, those inside it, its CPUs and its name."""
+
+    path: str
+    inside: tuple[str, ...]
+    cpus: CpuSet
+    container: AssignedContainer
+
+    @property
+    def labels(self) -> Labels:
+        """Its name, as labels of its own metrics."""
+        return self.container.namespace, self.container.pod, self.container.container
+
+
+def exclusive_containers(
+    tree: Tree, desired: Mapping[str, Desired]
+) -> tuple[ExclusiveContainer, ...]:
+    """The exclusive containers that have a cgroup."""
+    return tuple(
+        ExclusiveContainer(path, tuple(_inside(tree, path)), want.cpus, want.container)
+        for path, want in desired.items()
+        if want.exclusive
+        and want.container is not None
+        and desired[tree.parents[path]].container is None
+    )
+
+
+def _inside(tree: Tree, path: str) -> Iterator[str]:
+    for child in tree.children[path]:
+        yield child
+        yield from _inside(tree, child)
+
+
+def _by_cpus(
+    containers: Iterable[ExclusiveContainer],
+) -> Iterator[tuple[CpuSet, list[ExclusiveContainer]]]:
+    """The containers by their CPUs, which containers of one pod may have together."""
+    groups: dict[tuple[str, CpuSet], list[ExclusiveContainer]] = {}
+    for one in containers:
+        groups.setdefault((one.container.pod_uid, one.cpus), []).append(one)
+    for (_, cpus), group in groups.items():
+        yield cpus, group
+
+
+class Samples:
+    """The sums over all samples so far. Belongs to one thread at a time."""
+
+    def __init__(
+        self, counters: KernelCounters, *, each_container: bool, clock: Clock | None = None
+    ) -> None:
+        """Args: with `each_container` each container has series of its own, by its name."""
+        self._counters, self._each = counters, each_container
+        self._clock = clock or SystemClock()
+        self._taken_at: float | None = None
+        self._excess: dict[tuple[tuple[str, ...], CpuSet], Excess] = {}
+        self._delays = Increases[tuple[str, int]]()
+        self._pressures = Increases[tuple[str, str, str]]()
+        self._overlap: dict[str, float] = defaultdict(float)
+        self._delayed: dict[str, float] = defaultdict(float)
+        self._names: dict[str, Labels] = {}
+        self._totals = {OVERLAP: 0.0, RUN_DELAY: 0.0}
+        self._pressure: dict[Labels, float] = defaultdict(float)
+        self._remote_bytes: float | None = None
+        self.foreign = 0
+        """On the CPUs of how many containers other tasks ran since the sample before."""
+
+    def take(self, tree: Tree, desired: Mapping[str, Desired]) -> None:
+        """Take a sample, unless the last one is too new."""
+        now_seconds = self._clock.monotonic()
+        elapsed_seconds = now_seconds - self._taken_at if self._taken_at is not None else 0.0
+        if self._taken_at is not None and elapsed_seconds < LEAST_SECONDS:
+            return
+        self._taken_at = now_seconds
+        containers = exclusive_containers(tree, desired)
+        self._names = {one.path: one.labels for one in containers}
+        for known in (self._overlap, self._delayed):
+            for path in known.keys() - self._names.keys():
+                del known[path]
+        self._sample_overlap(containers, elapsed_seconds)
+        self._sample_delay(containers)
+        self._sample_pressure(containers)
+        self._sample_memory(tree, desired)
+
+    def values(self) -> Values:
+        """The sums, and the last amounts."""
+        values: dict[Metric, dict[Labels, float]] = {
+            OVERLAP: {(): self._totals[OVERLAP]},
+            RUN_DELAY: {(): self._totals[RUN_DELAY]},
+            PRESSURE: dict(self._pressure),
+        }
+        if self._remote_bytes is not None:
+            values[REMOTE_MEMORY] = {(): self._remote_bytes}
+        if self._each:
+            names = self._names.items()
+            values[CONTAINER_OVERLAP] = {name: self._overlap[path] for path, name in names}
+            values[CONTAINER_RUN_DELAY] = {name: self._delayed[path] for path, name in names}
+        return values
+
+    def _sample_overlap(
+        self, containers: Iterable[ExclusiveContainer], elapsed_seconds: float
+    ) -> None:
+        used = self._counters.cpu_seconds()
+        known, self._excess, self.foreign = self._excess, {}, 0
+        for cpus, group in _by_cpus(containers):
+            paths = tuple(one.path for one in group)
+            own = [self._counters.cgroup_seconds(path, cpus) for path in paths]
+            if None in own:  # a container has ended
+                continue
+            self._excess[paths, cpus] = excess = known.get((paths, cpus)) or Excess()
+            whole_seconds = sum(used.get(cpu, 0.0) for cpu in cpus)
+            others = excess.since_last(whole_seconds, sum(filter(None, own)))
+            self._totals[OVERLAP] += others
+            for path in paths:
+                self._overlap[path] += others
+            share = FOREIGN_SHARE + FOREIGN_SHARE_EACH * (len(cpus) - 1)
+            self.foreign += len(group) if others > share * elapsed_seconds > 0 else 0
+
+    def _sample_delay(self, containers: Iterable[ExclusiveContainer]) -> None:
+        delays: dict[tuple[str, int], float] = {}
+        for one in containers:
+            for thread in self._threads(one):
+                if len(delays) >= MOST_THREADS:
+                    break
+                if (delay := self._counters.run_delay_seconds(thread)) is not None:
+                    delays[one.path, thread] = delay
+        for (path, _), increase in self._delays.since_last(delays).items():
+            self._delayed[path] += increase
+            self._totals[RUN_DELAY] += increase
+
+    def _threads(self, one: ExclusiveContainer) -> Iterator[int]:
+        for path in (one.path, *one.inside):
+            yield from self._counters.threads(path)
+
+    def _sample_pressure(self, containers: Iterable[ExclusiveContainer]) -> None:
+        now = {
+            (one.path, *labels): seconds
+            for one in containers
+            for labels, seconds in self._counters.pressure(one.path).items()
+        }
+        for (_, resource, kind), increase in self._pressures.since_last(now).items():
+            self._pressure[resource, kind] += increase
+
+    def _sample_memory(self, tree: Tree, desired: Mapping[str, Desired]) -> None:
+        """Where the memory of bound containers is; of the first of them, if there are many."""
+        bound = [
+            (path, want.container.mems)
+            for path, want in desired.items()
+            if want.container is not None
+            and want.container.mems
+            and desired[tree.parents[path]].container is None
+        ]
+        self._remote_bytes = float(
+            sum(
+                count
+                for path, mems in bound[:MOST_BOUND]
+                for node, count in self._counters.numa_bytes(path).items()
+                if node not in mems
+            )
+        )

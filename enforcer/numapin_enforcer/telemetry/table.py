@@ -1,0 +1,173 @@
+"""The metrics of the enforcer; docs/metrics.md lists them."""
+
+from typing import Final
+
+from numapin_api.conditions.reasons import Reason
+from numapin_daemon.telemetry.metric import SECONDS_BUCKETS, Kind, Metric
+from numapin_daemon.telemetry.process import PROCESS_METRICS
+from numapin_enforcer.plan.drift import Cause
+from numapin_enforcer.telemetry.kubelet_names import KUBELET_METRICS
+
+FOREIGN_TASKS: Final = "ForeignTasks"
+"""The reason of an exclusive container on whose CPUs other tasks run."""
+
+MISPINNED_REASONS: Final = (
+    Reason.APPLYING,
+    Reason.CPUS_OFFLINE,
+    Reason.CPUS_SHARED,
+    Reason.CPUS_WITHHELD,
+    FOREIGN_TASKS,
+    Reason.MEMORY_WITHHELD,
+    Reason.PROCESSES_ELSEWHERE,
+)
+REFUSAL_REASONS: Final = (
+    Reason.EMPTY_POD_SHARED_POOL_ERROR,
+    Reason.NOT_ENOUGH_CPUS,
+    Reason.NOT_ENOUGH_MEMORY,
+    Reason.SHARED_POOL_EMPTY,
+    Reason.SMT_ALIGNMENT_ERROR,
+    Reason.TOPOLOGY_AFFINITY_ERROR,
+)
+
+MISPINNED: Final = Metric(
+    "numapin_mispinned_containers",
+    Kind.GAUGE,
+    "Containers that do not have what their assignment says, by reason. ForeignTasks: other tasks "
+    "used the CPUs of an exclusive container since the last sample.",
+    ("reason",),
+    begins_with=tuple((str(reason),) for reason in MISPINNED_REASONS),
+)
+OVERLAP: Final = Metric(
+    "numapin_overlap_seconds_total",
+    Kind.COUNTER,
+    "CPU time that other tasks used on the CPUs of exclusive containers, kernel threads included.",
+    unit="s",
+    begins_with=((),),
+)
+RUN_DELAY: Final = Metric(
+    "numapin_run_delay_seconds_total",
+    Kind.COUNTER,
+    "Time for which runnable threads of exclusive containers waited for a CPU.",
+    unit="s",
+    begins_with=((),),
+)
+PRESSURE: Final = Metric(
+    "numapin_pressure_stall_seconds_total",
+    Kind.COUNTER,
+    "Time for which some or all (full) tasks of an exclusive container waited for a resource, "
+    "summed over the containers; on cgroup v2.",
+    ("resource", "kind"),
+    unit="s",
+)
+REMOTE_MEMORY: Final = Metric(
+    "numapin_remote_memory_bytes",
+    Kind.GAUGE,
+    "Memory of containers that are bound to NUMA nodes, on other NUMA nodes than theirs.",
+    unit="By",
+)
+DRIFTS: Final = Metric(
+    "numapin_drifts_total",
+    Kind.COUNTER,
+    "Changes of cpusets by other programs that were reverted, by what they did; counted over "
+    "restarts.",
+    ("cause",),
+    begins_with=tuple((str(cause),) for cause in Cause),
+)
+WRITES: Final = Metric(
+    "numapin_cgroup_writes_total",
+    Kind.COUNTER,
+    "Writes to cpusets in passes, by what the kernel said.",
+    ("result",),
+    begins_with=(("made",), ("refused",)),
+)
+PASS_SECONDS: Final = Metric(
+    "numapin_pass_seconds",
+    Kind.HISTOGRAM,
+    "How long passes over the cgroups take.",
+    unit="s",
+    begins_with=((),),
+    buckets=SECONDS_BUCKETS[:12],
+)
+IN_FORCE_SECONDS: Final = Metric(
+    "numapin_container_in_force_seconds",
+    Kind.HISTOGRAM,
+    "Time from the pass that first saw an exclusive container's cgroup and assignment until the "
+    "kernel had all of it and it was reported exclusive.",
+    unit="s",
+    begins_with=((),),
+    buckets=SECONDS_BUCKETS,
+)
+REFUSED: Final = Metric(
+    "numapin_refused",
+    Kind.GAUGE,
+    "Containers and pods of this node that were refused CPUs or memory, by reason.",
+    ("reason",),
+    begins_with=tuple((str(reason),) for reason in REFUSAL_REASONS),
+)
+FREE_CPUS: Final = Metric(
+    "numapin_free_cpus",
+    Kind.GAUGE,
+    "CPUs that are neither reserved nor exclusive, by NUMA node.",
+    ("numa_node",),
+    most_series=1024,
+)
+LARGEST_BLOCK: Final = Metric(
+    "numapin_largest_free_block_cpus",
+    Kind.GAUGE,
+    "The most free CPUs of a NUMA node that are whole cores of one uncore cache.",
+    ("numa_node",),
+    most_series=1024,
+)
+WATCH_AGE: Final = Metric(
+    "numapin_watch_age_seconds",
+    Kind.GAUGE,
+    "Time since the API server was last heard on a watch; it sends something each minute.",
+    ("watch",),
+    unit="s",
+)
+ENFORCES: Final = Metric(
+    "numapin_enforces",
+    Kind.GAUGE,
+    "1 while an assignment is enforced on this node, else 0.",
+)
+
+_CONTAINER: Final = ("namespace", "pod", "container")
+MOST_CONTAINERS: Final = 1000
+
+CONTAINER_OVERLAP: Final = Metric(
+    "numapin_container_overlap_seconds_total",
+    Kind.COUNTER,
+    "numapin_overlap_seconds_total of one container; only with --container-metrics.",
+    _CONTAINER,
+    unit="s",
+    most_series=MOST_CONTAINERS,
+)
+CONTAINER_RUN_DELAY: Final = Metric(
+    "numapin_container_run_delay_seconds_total",
+    Kind.COUNTER,
+    "numapin_run_delay_seconds_total of one container; only with --container-metrics.",
+    _CONTAINER,
+    unit="s",
+    most_series=MOST_CONTAINERS,
+)
+
+METRICS: Final = (
+    *KUBELET_METRICS,
+    MISPINNED,
+    OVERLAP,
+    RUN_DELAY,
+    PRESSURE,
+    REMOTE_MEMORY,
+    DRIFTS,
+    WRITES,
+    PASS_SECONDS,
+    IN_FORCE_SECONDS,
+    REFUSED,
+    FREE_CPUS,
+    LARGEST_BLOCK,
+    WATCH_AGE,
+    ENFORCES,
+    CONTAINER_OVERLAP,
+    CONTAINER_RUN_DELAY,
+    *PROCESS_METRICS,
+)
