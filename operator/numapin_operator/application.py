@@ -14,6 +14,9 @@ from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.loop_lag import LoopLag
 from numapin_daemon.probes import Health
+from numapin_daemon.telemetry.exposition import MetricsPage
+from numapin_daemon.telemetry.meter import Meter
+from numapin_daemon.telemetry.process import read_process
 from numapin_operator.api_server import Cluster
 from numapin_operator.leadership import Leadership
 from numapin_operator.missing_rights import MissingRights
@@ -28,7 +31,11 @@ from numapin_operator.observe.inbox import Inbox
 from numapin_operator.observe.informers import build_informers
 from numapin_operator.observe.kopf_source import EventHandlers, KopfSource
 from numapin_operator.observe.list_comparison import ListComparison
+from numapin_operator.placement import PodView
 from numapin_operator.policies.status_writer import StatusWriter
+from numapin_operator.telemetry.pod_paths import PodPaths
+from numapin_operator.telemetry.readings import Readings
+from numapin_operator.telemetry.table import EVICTIONS, METRICS
 
 STALLED_SECONDS: Final = 30.0
 """An event loop that stands still for longer needs a restart. No step of it lasts a second."""
@@ -67,13 +74,18 @@ class Application:
         self._rights = MissingRights(self._clock)
         api.connection.after_write = self._rights.note
         self._lag = LoopLag(pause_seconds=1.0, clock=self._clock)
+        self.meter = Meter(METRICS)
+        self._paths = PodPaths(self.meter, self._clock)
         self._queue = WorkQueue()
         self._behind: set[str] = set()
         self._state = ClusterState(self._wake)
         statuses = StatusWriter(cluster, self._state, leadership.leading)
         events = RefusalEvents(cluster)
         evictor = Evictor(cluster, self._state, events, leadership.leading)
-        self._outputs = Outputs(statuses, events, evictor)
+        evictor.on_result = partial(self.meter.add, EVICTIONS)
+        self._outputs = Outputs(statuses, events, evictor, self.meter, self._paths.written)
+        self._state.pod_bound, self._state.pod_gone = self._bound, self._paths.gone
+        self._state.assignment_sent = self._paths.reported
         self._controller = Controller(cluster, self._state, self._queue, self._outputs, self._clock)
         self._informers = build_informers(api, self._state)
         self._lists = ListComparison(self._compare_policies)
@@ -84,10 +96,13 @@ class Application:
             cluster.read_policies_version,
             self._source.list_again,
         )
+        for source in (read_process, self._readings().read):
+            self.meter.read_from(source)
 
     def health(self) -> Health:
         """What the probes answer."""
-        return Health(self._missing, fatal=self._fatal, role=self._role)
+        page = MetricsPage(self.meter.collect)
+        return Health(self._missing, fatal=self._fatal, role=self._role, metrics=page.text)
 
     def parts(self) -> dict[str, Coroutine[Any, Any, object]]:
         """The tasks, by name; each runs until cancelled."""
@@ -111,6 +126,22 @@ class Application:
     def _wake(self, name: str, *, urgent: bool = False) -> None:
         """Have a node planned; what came before this operator leads is not more urgent."""
         self._queue.add(name, urgent=urgent and self._leadership.leading.is_set())
+
+    def _bound(self, pod: PodView) -> None:
+        """Follow a new pod; what came before this operator leads is not new."""
+        if self._leadership.leading.is_set():
+            self._paths.bound(pod)
+
+    def _readings(self) -> Readings:
+        return Readings(
+            self._informers,
+            self._clock,
+            self._leadership.holds,
+            self._queue.state,
+            self._outputs.statuses.state,
+            lambda: len(self._state.policies),
+            lambda: self._outputs.evictor.waiting,
+        )
 
     def _event_handlers(self) -> EventHandlers:
         state, put = self._state, self._inbox.put

@@ -34,7 +34,7 @@ _OPTIONS: Final = (
     Option(
         "--health-address",
         "127.0.0.1:9880",
-        "where /healthz and /readyz are served",
+        "where /healthz, /readyz and /metrics are served",
         type=Address.parse,
         metavar="HOST:PORT",
     ),

@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from numapin_api.conditions.reasons import Reason
+from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_client.errors import (
     AlreadyExistsError,
     ClientError,
@@ -16,6 +18,7 @@ from numapin_client.errors import (
     NotFoundError,
 )
 from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.telemetry.meter import Meter
 from numapin_operator.api_server import Cluster
 from numapin_operator.nodes.absence import Absences, BehindError
 from numapin_operator.nodes.claims import Claims
@@ -34,6 +37,7 @@ from numapin_operator.placement import PodView
 from numapin_operator.policies.rollout import Rollout, Turn
 from numapin_operator.policies.status import NodeOutcome, stalled, waiting_for_turn
 from numapin_operator.policies.status_writer import StatusWriter
+from numapin_operator.telemetry.table import METRICS, PLAN_SECONDS, REFUSALS, WRITES
 
 ATTEMPTS: Final = 5
 """How often a stale write is planned again at once, before the node has to wait."""
@@ -48,6 +52,10 @@ INTERNAL_ERROR: Final = "the operator cannot plan this node, its log has the tra
 _log = logging.getLogger(__name__)
 
 
+def _ignore(*_: object) -> None:
+    """Do nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outputs:
     """Where the controller sends what is not a NodeAssignment.
@@ -56,11 +64,15 @@ class Outputs:
         statuses: takes each node's outcome.
         events: takes refusals that are new.
         evictor: takes nodes whose refused pods the policy may want evicted.
+        meter: counts plans, writes and refusals.
+        written: called with each assignment that was written.
     """
 
     statuses: StatusWriter
     events: RefusalEvents
     evictor: Evictor
+    meter: Meter = field(default_factory=partial(Meter, METRICS))
+    written: Callable[[str, NodeAssignmentSpec], object] = _ignore
 
 
 class Controller:
@@ -74,13 +86,13 @@ class Controller:
         outputs: Outputs,
         clock: Clock | None = None,
     ) -> None:
-        self._cluster, self._state = cluster, state
+        self._cluster, self._state, self._clock = cluster, state, clock or SystemClock()
         self._queue, self._outputs = queue, outputs
         self._absences = Absences(cluster, state)
         self._claims = Claims(cluster, queue.add)
-        self.patience = Patience(queue.add, clock or SystemClock())
+        self.patience = Patience(queue.add, self._clock)
         self.rollout = Rollout(queue.add, state.policies, state.governed)
-        self.release_delays = ReleaseDelays(queue.add, clock or SystemClock())
+        self.release_delays = ReleaseDelays(queue.add, self._clock)
         self._defects: dict[str, str] = {}
         self._told: dict[str, frozenset[str]] = {}
         """The pods of each node that wait."""
@@ -144,7 +156,7 @@ class Controller:
             await self._claims.read(name, pods_on(self._state, name, late))
             turn, picture = self._picture(name, late)
             is_kept = turn.wait and turn.policy is None
-            decision = Decision(Write.NOTHING) if is_kept else decide(picture)
+            decision = Decision(Write.NOTHING) if is_kept else self._decide(picture)
             try:
                 await self._write(picture, decision)
             except _STALE:
@@ -161,6 +173,12 @@ class Controller:
                 if late:
                     raise BehindError(f"Pod {pod.namespace}/{pod.name}" for pod in late)
                 return
+
+    def _decide(self, picture: NodePicture) -> Decision:
+        began_seconds = self._clock.monotonic()
+        decision = decide(picture)
+        self._outputs.meter.observe(PLAN_SECONDS, self._clock.monotonic() - began_seconds)
+        return decision
 
     def _picture(self, name: str, late: Sequence[PodView]) -> tuple[Turn, NodePicture]:
         """What a decision depends on, by the policy whose turn it is on the node."""
@@ -202,9 +220,19 @@ class Controller:
         return await self._absences.missing_pods(assignment, pods_on(self._state, name))
 
     async def _write(self, picture: NodePicture, decision: Decision) -> None:
-        before, node = picture.assignment, picture.node
+        """Write what was decided, and count the result."""
         if decision.write is Write.NOTHING:
             return
+        operation, add = decision.write.value, self._outputs.meter.add
+        try:
+            await self._send(picture, decision)
+        except ClientError as error:
+            add(WRITES, operation, _result(error))
+            raise
+        add(WRITES, operation, "written")
+
+    async def _send(self, picture: NodePicture, decision: Decision) -> None:
+        before, node = picture.assignment, picture.node
         if decision.write is Write.DELETE:
             assert before is not None
             await self._cluster.delete_assignment(before)
@@ -218,12 +246,14 @@ class Controller:
         else:
             after = await self._cluster.replace_spec(before, node, decision.spec)
         self._state.assignments.put(after)
+        self._outputs.written(after.name, after.spec)
         fresh = fresh_refusals(before.spec.refused if before else (), after.spec.refused)
         pods = {pod.uid: pod for pod in picture.pods}
         governing = picture.ranked[0] if picture.ranked else None
         for refusal in fresh:
             what = consequence(governing, pods.get(refusal.pod_uid))
             self._outputs.events.offer([refusal], what)
+            self._outputs.meter.add(REFUSALS, refusal.reason)
         written = notices_of_pinned(before.spec if before else None, after.spec, after.topology)
         self._outputs.events.inform(written)
         self._log_write(after)
@@ -250,3 +280,10 @@ class Controller:
             self._state.assignments.put(fresh)
         elif cached is not None:
             self._state.assignments.drop(name, cached.version)
+
+
+def _result(error: ClientError) -> str:
+    """What a failed write counts as."""
+    if isinstance(error, _STALE):
+        return "stale"
+    return "refused" if isinstance(error, _PERMANENT) else "failed"

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -70,7 +71,14 @@ class Evictor:
         self._queue: dict[str, _Queued] = {}
         self._served_at: dict[str, float] = {}
         self._history = EvictionHistory()
+        self.on_result: Callable[[str], object] = bool
+        """Called with `evicted` or `failed` after each attempt."""
         self._worker = Worker("eviction", self._evict_due, clock=self._clock)
+
+    @property
+    def waiting(self) -> int:
+        """How many pods wait."""
+        return len(self._queue)
 
     def offer(self, node: str) -> None:
         """Queue the refused pods of a node, where its policy wants them evicted."""
@@ -137,9 +145,11 @@ class Evictor:
                 extra=pod | {"error": str(error), "again_in_seconds": round(delay_seconds, 1)},
             )
             self._explain(refusal, queued, error)
+            self.on_result("failed")
             return False
         _log.info("evicted a pod", extra=pod)
         self._history.evicted(candidate.cause, offered_at, self._clock.monotonic())
+        self.on_result("evicted")
         return True
 
     def _postpone(self, queued: _Queued, error: ClientError) -> float:

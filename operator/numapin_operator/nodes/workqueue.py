@@ -1,6 +1,7 @@
 """Which node is next: each key waits once and is never worked on twice at the same time."""
 
 import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from functools import partial
 from typing import Final
 
 from numapin_daemon.backoff import Backoff
+from numapin_operator.telemetry.readings import QueueState
 
 NODE_BACKOFF: Final = partial(Backoff, base_seconds=0.1, cap_seconds=30.0)
 
@@ -50,8 +52,9 @@ class WorkQueue:
             news_seconds: see `NEWS_SECONDS`.
         """
         self._make_backoff, self._news_seconds = make_backoff, news_seconds
-        self._urgent: OrderedDict[str, None] = OrderedDict()
-        self._others: OrderedDict[str, None] = OrderedDict()
+        self._urgent: OrderedDict[str, float] = OrderedDict()
+        self._others: OrderedDict[str, float] = OrderedDict()
+        """Since when each key waits."""
         self._urgent_in_a_row = 0
         self._taken: set[str] = set()
         self._again: dict[str, bool] = {}
@@ -59,6 +62,12 @@ class WorkQueue:
         self._delayed: dict[str, _Delay] = {}
         self._taking = asyncio.Lock()
         self._news = asyncio.Event()
+
+    def state(self) -> QueueState:
+        """How much waits, and how long the first key has waited; may be called in any thread."""
+        since = [*self._urgent.values(), *self._others.values()]
+        oldest = time.monotonic() - min(since) if since else 0.0
+        return QueueState(len(since), len(self._delayed), oldest)
 
     def add(self, key: str, *, urgent: bool = False) -> None:
         """Give `key` to a worker soon.
@@ -129,11 +138,11 @@ class WorkQueue:
         self._queue(key, self._delayed.pop(key).urgent)
 
     def _queue(self, key: str, urgent: bool) -> None:
+        now = time.monotonic()
         if urgent:
-            self._others.pop(key, None)
-            self._urgent.setdefault(key)
+            self._urgent.setdefault(key, self._others.pop(key, now))
         elif key not in self._urgent:
-            self._others.setdefault(key)
+            self._others.setdefault(key, now)
         self._news.set()
 
     def _next(self) -> str:

@@ -44,6 +44,9 @@ class ClusterState:
         assignments: NodeAssignments by name, which is their node's.
         namespaces: the labels of each namespace.
         gone: Nodes and pods that were observed and are gone.
+        pod_bound: called with each bound pod that was not known before.
+        pod_gone: called with the UID of each pod that ended or was deleted.
+        assignment_sent: called with each NodeAssignment as the API server sent it.
     """
 
     wake: Wake
@@ -54,6 +57,9 @@ class ClusterState:
     assignments: VersionedCache[AssignmentView] = field(default_factory=VersionedCache)
     namespaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
     gone: Tombstones = field(default_factory=Tombstones)
+    pod_bound: Callable[[PodView], object] = _ignore
+    pod_gone: Callable[[str], object] = _ignore
+    assignment_sent: Callable[[Json], object] = _ignore
     _pods: PodIndex = field(default_factory=PodIndex)
     _ranking: Ranking = field(init=False)
 
@@ -106,6 +112,8 @@ class ClusterState:
             self.gone.add(before.uid)
         self.gone.discard(pod.uid)
         self._pods.put(key, pod)
+        if before is None or before.uid != pod.uid:
+            self.pod_bound(pod)
         ends = pod.terminal or pod.deleting
         ended = before is not None and (before.terminal or before.deleting)
         self.wake(pod.node, urgent=before is None or ends > ended)
@@ -115,6 +123,7 @@ class ClusterState:
         before = self._pods.get(key, node)
         if before is not None and self._pods.drop(key, node):
             self.gone.add(before.uid)
+            self.pod_gone(before.uid)
             self.wake(node, urgent=True)
 
     def put_namespace(self, name: str, labels: Mapping[str, str]) -> None:

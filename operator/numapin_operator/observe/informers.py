@@ -55,6 +55,7 @@ def _assignments(api: ApiClient, state: ClusterState) -> Informer[AssignmentView
 
     def decode(body: Json) -> AssignmentView:
         metadata = body["metadata"]
+        state.assignment_sent(body)
         known = cache.known(metadata["name"])
         if known is not None and known.version >= int(metadata["resourceVersion"]):
             return known  # decoding what is late would cost time for nothing

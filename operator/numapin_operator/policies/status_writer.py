@@ -14,6 +14,7 @@ from numapin_operator.api_server import Cluster
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.policies.status import NodeOutcome, policy_status
 from numapin_operator.policies.tally import Tally
+from numapin_operator.telemetry.readings import NodesState
 
 GATHER_SECONDS: Final = 0.2
 """Outcomes of many nodes come in bursts; a status is written once for each burst."""
@@ -53,6 +54,10 @@ class StatusWriter:
         self._retry_at: dict[str, float] = {}
         self._worker = Worker("policy statuses", self._work, clock=self._clock)
         state.policy_changed, state.ranking_changed = self.policy_changed, self.set_ranking
+
+    def state(self) -> NodesState:
+        """How far the policies have come; may be called in any thread."""
+        return self._tally.state()
 
     def set_outcome(self, node: str, outcome: NodeOutcome | None) -> None:
         """Take in the outcome of a node's governing policy; None if no policy governs it."""

@@ -4,6 +4,7 @@ Does no I/O.
 """
 
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final, TypeVar
 
@@ -16,6 +17,7 @@ from numapin_operator.policies.status import (
     Phase,
     PolicyNodes,
 )
+from numapin_operator.telemetry.readings import NodesState
 
 NOT_PLANNED: Final = "not planned yet"
 
@@ -73,6 +75,15 @@ class Tally:
         if ranked := self._ranked.get(node):
             self._policies[ranked[0]].move(node, before, outcome)
         return {one.policy for one in (before, outcome) if one is not None}
+
+    def state(self) -> NodesState:
+        """The nodes of all policies; may be called in any thread."""
+        outcomes = list(self._outcomes.values())
+        return NodesState(
+            Counter(one.phase.value.replace(" ", "_") for one in outcomes),
+            sum(one.refused for one in outcomes),
+            sum(one.outdated for one in outcomes),
+        )
 
     def summary(self, policy: str, generation: int) -> PolicyNodes:
         """The nodes of a policy; outcomes of another generation count as not planned yet."""

@@ -1,0 +1,1 @@
+"""What the operator measures of its work, for Prometheus and OTLP."""

@@ -1,0 +1,67 @@
+"""Reads the operator's state for its metrics; each function may be called in any thread."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from numapin_client.informer import Informer
+from numapin_daemon.clock import Clock
+from numapin_daemon.telemetry.meter import Values
+from numapin_operator.telemetry.table import (
+    EVICTIONS_WAITING,
+    LEADS,
+    NODES,
+    OUTDATED,
+    POLICIES,
+    QUEUE_AGE,
+    QUEUE_LENGTH,
+    REFUSED_PODS,
+    WATCH_AGE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """How many nodes wait, how many are delayed, and how long the first one has waited."""
+
+    waiting: int
+    delayed: int
+    oldest_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class NodesState:
+    """How many nodes are in each state, and what waits on them."""
+
+    by_state: Mapping[str, int]
+    refused: int
+    outdated: int
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """Where the values come from."""
+
+    informers: Mapping[str, Informer[object]]
+    clock: Clock
+    leads: Callable[[], bool]
+    queue: Callable[[], QueueState]
+    nodes: Callable[[], NodesState]
+    policies: Callable[[], int]
+    evictions: Callable[[], int]
+
+    def read(self) -> Values:
+        """The present values."""
+        now_seconds, queue, nodes = self.clock.monotonic(), self.queue(), self.nodes()
+        return {
+            LEADS: {(): float(self.leads())},
+            WATCH_AGE: {
+                (name,): now_seconds - one.heard_at for name, one in self.informers.items()
+            },
+            QUEUE_LENGTH: {("waiting",): queue.waiting, ("delayed",): queue.delayed},
+            QUEUE_AGE: {(): queue.oldest_seconds},
+            NODES: {(state,): count for state, count in nodes.by_state.items()},
+            REFUSED_PODS: {(): nodes.refused},
+            OUTDATED: {(): nodes.outdated},
+            POLICIES: {(): self.policies()},
+            EVICTIONS_WAITING: {(): self.evictions()},
+        }

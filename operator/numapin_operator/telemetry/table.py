@@ -1,0 +1,125 @@
+"""The metrics of the operator; docs/metrics.md lists them."""
+
+from typing import Final
+
+from numapin_api.conditions.reasons import Reason
+from numapin_daemon.telemetry.metric import SECONDS_BUCKETS, Kind, Metric
+from numapin_daemon.telemetry.process import PROCESS_METRICS
+
+LEADS: Final = Metric("numapin_leads", Kind.GAUGE, "1 while this operator leads, else 0.")
+WATCH_AGE: Final = Metric(
+    "numapin_watch_age_seconds",
+    Kind.GAUGE,
+    "Time since the API server was last heard on a watch; it sends something each minute.",
+    ("watch",),
+    unit="s",
+)
+QUEUE_LENGTH: Final = Metric(
+    "numapin_queue_length",
+    Kind.GAUGE,
+    "Nodes that wait to be planned; delayed ones wait because their last plan or write failed.",
+    ("state",),
+    begins_with=(("waiting",), ("delayed",)),
+)
+QUEUE_AGE: Final = Metric(
+    "numapin_queue_age_seconds",
+    Kind.GAUGE,
+    "How long the node that has waited longest to be planned has waited.",
+    unit="s",
+)
+PLAN_SECONDS: Final = Metric(
+    "numapin_plan_seconds",
+    Kind.HISTOGRAM,
+    "How long it takes to decide what one node's assignment must say.",
+    unit="s",
+    begins_with=((),),
+    buckets=(0.0001, 0.0005, *SECONDS_BUCKETS[:12]),
+)
+WRITES: Final = Metric(
+    "numapin_assignment_writes_total",
+    Kind.COUNTER,
+    "Writes of NodeAssignments by result: written, stale (planned again at once), refused (someone "
+    "must act) or failed (tried again later).",
+    ("operation", "result"),
+    begins_with=tuple((one, "written") for one in ("create", "replace", "delete")),
+)
+REFUSALS: Final = Metric(
+    "numapin_refusals_total",
+    Kind.COUNTER,
+    "Containers and pods that were refused CPUs or memory, by reason.",
+    ("reason",),
+    begins_with=tuple(
+        (str(reason),)
+        for reason in (
+            Reason.EMPTY_POD_SHARED_POOL_ERROR,
+            Reason.NOT_ENOUGH_CPUS,
+            Reason.NOT_ENOUGH_MEMORY,
+            Reason.SHARED_POOL_EMPTY,
+            Reason.SMT_ALIGNMENT_ERROR,
+            Reason.TOPOLOGY_AFFINITY_ERROR,
+        )
+    ),
+)
+EVICTIONS: Final = Metric(
+    "numapin_evictions_total",
+    Kind.COUNTER,
+    "Evictions of refused pods by result: evicted, or failed (tried again later).",
+    ("result",),
+    begins_with=(("evicted",), ("failed",)),
+)
+EVICTIONS_WAITING: Final = Metric(
+    "numapin_evictions_waiting", Kind.GAUGE, "Refused pods that wait to be evicted."
+)
+NODES: Final = Metric(
+    "numapin_nodes",
+    Kind.GAUGE,
+    "Nodes that a policy governs, by how far it has come there: in_force, under_way, stalled or "
+    "not_served. Known to the operator that leads.",
+    ("state",),
+    begins_with=(("in_force",), ("under_way",), ("stalled",), ("not_served",)),
+)
+POLICIES: Final = Metric("numapin_policies", Kind.GAUGE, "CpuPolicies.")
+REFUSED_PODS: Final = Metric(
+    "numapin_refused_pods", Kind.GAUGE, "Pods that are refused CPUs or memory on all nodes now."
+)
+OUTDATED: Final = Metric(
+    "numapin_outdated_containers",
+    Kind.GAUGE,
+    "Running containers that keep CPUs or memory which the newest policy would not give them.",
+)
+BOUND_TO_WRITTEN: Final = Metric(
+    "numapin_pod_bound_to_written_seconds",
+    Kind.HISTOGRAM,
+    "Time from when the operator saw a pod bound until its CPUs were in the NodeAssignment.",
+    unit="s",
+    begins_with=((),),
+    buckets=SECONDS_BUCKETS,
+)
+BOUND_TO_IN_FORCE: Final = Metric(
+    "numapin_pod_bound_to_in_force_seconds",
+    Kind.HISTOGRAM,
+    "Time from when the operator saw a pod bound until it saw every exclusive container of the pod "
+    "reported exclusive; the pull of its images is a part of it.",
+    unit="s",
+    begins_with=((),),
+    buckets=SECONDS_BUCKETS,
+)
+
+METRICS: Final = (
+    LEADS,
+    WATCH_AGE,
+    QUEUE_LENGTH,
+    QUEUE_AGE,
+    PLAN_SECONDS,
+    WRITES,
+    REFUSALS,
+    EVICTIONS,
+    EVICTIONS_WAITING,
+    NODES,
+    POLICIES,
+    REFUSED_PODS,
+    OUTDATED,
+    BOUND_TO_WRITTEN,
+    BOUND_TO_IN_FORCE,
+    *PROCESS_METRICS,
+)

@@ -1,0 +1,97 @@
+"""The operator's metrics, read from its real parts on fakes."""
+
+import asyncio
+
+import pytest
+
+from numapin_client.errors import ClientError, ConflictError, ForbiddenError, UnavailableError
+from numapin_daemon.telemetry.exposition import expose
+from numapin_operator.nodes.workqueue import WorkQueue
+from numapin_operator.policies.status import NodeOutcome, Phase
+from numapin_operator.policies.tally import Tally
+from numapin_operator.telemetry.readings import NodesState
+from numapin_operator.telemetry.table import METRICS
+from support.fakes.cluster import FakeCluster
+from support.fakes.operator import Operator, operator_of_one_node
+from support.real.prometheus import parse
+
+
+def values(operator: Operator) -> dict[str, dict[str, float]]:
+    return parse(expose(operator.controller._outputs.meter.collect()))
+
+
+@pytest.fixture
+async def operator() -> Operator:
+    return await operator_of_one_node(FakeCluster())
+
+
+async def test_plans_and_writes_are_counted(operator: Operator) -> None:
+    before = values(operator)
+    operator.add_pod("fits")
+    await operator.work_until_idle()
+    after = values(operator)
+    writes, created = "numapin_assignment_writes_total", 'operation="create",result="written"'
+    assert after[writes][created] == before[writes][created] == 1
+    replaced = 'operation="replace",result="written"'
+    assert after[writes][replaced] == before[writes][replaced] + 1
+    assert after["numapin_plan_seconds_count"][""] > before["numapin_plan_seconds_count"][""]
+
+
+async def test_a_refusal_is_counted_once_however_often_its_node_is_planned(
+    operator: Operator,
+) -> None:
+    operator.add_pod("too-large", "500")
+    await operator.work_until_idle()
+    operator.state.wake_all()
+    await operator.work_until_idle()
+    assert values(operator)["numapin_refusals_total"]['reason="NotEnoughCPUs"'] == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "result"),
+    [
+        (ConflictError("x", 409, {}), "stale"),
+        (ForbiddenError("x", 403, {}), "refused"),
+        (UnavailableError("x", 503, {}), "failed"),
+        (ClientError("x"), "failed"),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+async def test_a_failed_write_is_counted_by_what_follows_from_it(
+    operator: Operator, error: ClientError, result: str
+) -> None:
+    operator.add_pod("fits")
+    operator.cluster.failures.append(error)
+    await operator.work_until_idle()
+    found = values(operator)["numapin_assignment_writes_total"]
+    assert found[f'operation="replace",result="{result}"'] == 1
+
+
+async def test_a_queue_says_how_long_its_first_node_has_waited() -> None:
+    queue = WorkQueue()
+    assert (queue.state().waiting, queue.state().oldest_seconds) == (0, 0.0)
+    queue.add("one")
+    queue.add("two")
+    since = queue._others["one"]
+    queue.add("one", urgent=True)
+    assert queue._urgent["one"] == since, "it has waited since then"
+    assert queue.state().waiting == 2
+    assert queue.state().oldest_seconds >= 0
+    assert await queue.take() == "one"
+    queue.failed("one")
+    assert (queue.state().waiting, queue.state().delayed) == (1, 1)
+    await asyncio.sleep(0)
+
+
+def test_nodes_are_counted_by_how_far_their_policies_are() -> None:
+    tally = Tally()
+    for number, phase in enumerate((Phase.IN_FORCE, Phase.IN_FORCE, Phase.NOT_SERVED)):
+        tally.judge(f"n{number}", NodeOutcome(f"n{number}", "p", 1, phase, refused=2, outdated=1))
+    assert tally.state() == NodesState({"in_force": 2, "not_served": 1}, refused=6, outdated=3)
+    tally.judge("n0", None)
+    assert tally.state().by_state == {"in_force": 1, "not_served": 1}
+
+
+def test_every_metric_has_a_name_of_its_own() -> None:
+    assert len({one.name for one in METRICS}) == len(METRICS)
+    assert not [one for one in METRICS if {"node", "pod", "namespace"} & set(one.labels)]
