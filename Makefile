@@ -33,10 +33,11 @@ format: setup  ## let ruff rewrite the sources
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-schema: setup  ## write the CRDs (also the chart's), the rules of a spec and docs/reasons.md from the models
+schema: setup  ## write the CRDs (also the chart's), the rules of a spec, docs/reasons.md and docs/metrics.md from their sources
 	$(BIN)/python -m numapin_api.schema crds --write crds
 	$(BIN)/python -m numapin_api.schema spec > .spec.py && mv .spec.py crds/numapin_api/schema/assignment_spec.py
 	$(BIN)/python -m numapin_api.schema reasons > docs/reasons.md
+	$(BIN)/python docs/generate
 	charts/generate
 
 proto: setup  ## generate the CRI messages from enforcer/numapin_enforcer/runtime/generated/cri_v1.proto

@@ -118,3 +118,9 @@ capabilities:
 - name: tmp
   emptyDir: {}
 {{- end }}
+
+{{/* Annotations of a pod that Prometheus scrapes: its own, and where /metrics is. */}}
+{{- define "numapin.scraped" -}}
+{{- $found := dict "prometheus.io/scrape" "true" "prometheus.io/port" (index . 1) "prometheus.io/path" "/metrics" -}}
+{{- toYaml (merge (deepCopy (index . 0)) $found) -}}
+{{- end -}}

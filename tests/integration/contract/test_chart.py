@@ -75,6 +75,27 @@ def test_selinux_is_an_option_as_it_is_a_component(helm: Helm) -> None:
         assert pod["securityContext"]["seLinuxOptions"] == {"type": "spc_t"}
 
 
+def test_the_podmonitor_is_an_option_as_it_is_a_component(helm: Helm) -> None:
+    component = ROOT / "manifests" / "components" / "podmonitor" / "podmonitor.yaml"
+    wanted = yaml.safe_load(component.read_text())
+    key = "PodMonitor", wanted["metadata"]["name"]
+    assert key not in helm.template()
+    found = helm.template("podMonitor.enabled=true")[key]
+    assert comparable(found) == comparable(wanted)
+    chosen = ("podMonitor.labels.release=main", "podMonitor.interval=15s")
+    changed = helm.template("podMonitor.enabled=true", *chosen)[key]
+    assert changed["metadata"]["labels"]["release"] == "main"
+    assert changed["spec"]["podMetricsEndpoints"][0]["interval"] == "15s"
+
+
+def test_an_annotation_of_the_user_replaces_that_of_the_chart(helm: Helm) -> None:
+    setting = r"operator.podAnnotations.prometheus\.io/scrape=no"
+    operator = helm.template(setting)["Deployment", "numapin-operator"]
+    annotations = operator["spec"]["template"]["metadata"]["annotations"]
+    assert annotations["prometheus.io/scrape"] == "no"
+    assert annotations["prometheus.io/port"] == "8080"
+
+
 def test_each_value_is_used(helm: Helm) -> None:
     found = helm.template(
         "crds.install=false",
@@ -108,7 +129,7 @@ def test_each_value_is_used(helm: Helm) -> None:
     pod = operator["template"]["spec"]
     (container,) = pod["containers"]
     assert operator["replicas"] == 3
-    assert operator["template"]["metadata"]["annotations"] == {"x": "y"}
+    assert operator["template"]["metadata"]["annotations"].items() > {"x": "y"}.items()
     assert container["image"] == "registry.example.com/team/numapin-operator:1.2.3"
     assert container["imagePullPolicy"] == "Always"
     assert container["args"][-2:] == ["--log-format=text", "--kube-api-qps=5"]
@@ -124,7 +145,7 @@ def test_each_value_is_used(helm: Helm) -> None:
         pod = spec["template"]["spec"]
         (container,) = pod["containers"]
         assert spec["updateStrategy"]["rollingUpdate"][pace] == share
-        assert spec["template"]["metadata"]["annotations"] == {"x": "z"}
+        assert spec["template"]["metadata"]["annotations"].items() >= {"x": "z"}.items()
         image = f"registry.example.com/team/numapin-enforcer@sha256:{'a' * 64}"
         assert (container["image"], container["imagePullPolicy"]) == (image, "Always")
         assert container["args"][-2:] == ["--log-format=text", flag]
