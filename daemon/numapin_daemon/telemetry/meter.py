@@ -2,16 +2,21 @@
 
 import logging
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from threading import Lock
 from typing import Final, Protocol
 
-from numapin_daemon.telemetry.metric import OTHER, Distribution, Family, Kind, Labels, Metric
+from numapin_daemon.telemetry.metric import (
+    OTHER,
+    Distribution,
+    Family,
+    Kind,
+    Labels,
+    Metric,
+    Values,
+)
 
 LOG: Final = logging.getLogger(__name__)
-
-Values = Mapping[Metric, Mapping[Labels, float]]
-"""Present values by metric and labels."""
 
 Source = Callable[[], Values]
 """Reads present values; called in the thread that collects."""

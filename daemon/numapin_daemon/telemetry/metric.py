@@ -1,5 +1,6 @@
 """What a metric is: its name, type, unit, labels and meaning. Does no I/O."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -70,3 +71,7 @@ class Family:
     metric: Metric
     values: tuple[tuple[Labels, float], ...] = ()
     distributions: tuple[tuple[Labels, Distribution], ...] = ()
+
+
+Values = Mapping[Metric, Mapping[Labels, float]]
+"""Present values by metric and labels."""

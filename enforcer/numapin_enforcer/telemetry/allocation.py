@@ -7,8 +7,7 @@ from typing import Any, Final
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet
 from numapin_api.topology import Topology
-from numapin_daemon.telemetry.meter import Values
-from numapin_daemon.telemetry.metric import OTHER, Labels
+from numapin_daemon.telemetry.metric import OTHER, Labels, Values
 from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.telemetry.kubelet_names import (
     EXCLUSIVE_CPUS,

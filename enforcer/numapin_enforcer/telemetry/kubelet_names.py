@@ -2,7 +2,7 @@
 
 Names, types, labels and meanings are those of Kubernetes 1.36. Three of them are about to get names
 that follow Prometheus' conventions; the enforcer has both names. Source: pkg/kubelet/metrics;
-kubernetes/kubernetes#138417.
+kubernetes/kubernetes#138417. Does no I/O.
 """
 
 from typing import Final

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from numapin_api.topology import Topology
-from numapin_daemon.telemetry.meter import Meter, Values
-from numapin_daemon.telemetry.metric import OTHER, Labels
+from numapin_daemon.telemetry.meter import Meter
+from numapin_daemon.telemetry.metric import OTHER, Labels, Values
 from numapin_daemon.telemetry.process import read_process
 from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.cgroups.tree import Tree

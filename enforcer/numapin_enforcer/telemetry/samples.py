@@ -7,8 +7,7 @@ from typing import Final
 
 from numapin_api.cpuset import CpuSet
 from numapin_daemon.clock import Clock, SystemClock
-from numapin_daemon.telemetry.meter import Values
-from numapin_daemon.telemetry.metric import Labels, Metric
+from numapin_daemon.telemetry.metric import Labels, Metric, Values
 from numapin_enforcer.assignment.spec import AssignedContainer
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.containment import Desired

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from numapin_daemon.backoff import Backoff
-from numapin_operator.telemetry.readings import QueueState
+from numapin_operator.telemetry.states import QueueState
 
 NODE_BACKOFF: Final = partial(Backoff, base_seconds=0.1, cap_seconds=30.0)
 

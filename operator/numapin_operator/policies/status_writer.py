@@ -14,7 +14,7 @@ from numapin_operator.api_server import Cluster
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.policies.status import NodeOutcome, policy_status
 from numapin_operator.policies.tally import Tally
-from numapin_operator.telemetry.readings import NodesState
+from numapin_operator.telemetry.states import NodesState
 
 GATHER_SECONDS: Final = 0.2
 """Outcomes of many nodes come in bursts; a status is written once for each burst."""

@@ -17,7 +17,7 @@ from numapin_operator.policies.status import (
     Phase,
     PolicyNodes,
 )
-from numapin_operator.telemetry.readings import NodesState
+from numapin_operator.telemetry.states import NodesState
 
 NOT_PLANNED: Final = "not planned yet"
 

@@ -1,4 +1,4 @@
-"""How long pods take from their binding until their CPUs are in force. Does no I/O."""
+"""How long pods take from their binding until their CPUs are in force."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

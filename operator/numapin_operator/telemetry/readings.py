@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from numapin_client.informer import Informer
 from numapin_daemon.clock import Clock
-from numapin_daemon.telemetry.meter import Values
+from numapin_daemon.telemetry.metric import Values
+from numapin_operator.telemetry.states import NodesState, QueueState
 from numapin_operator.telemetry.table import (
     EVICTIONS_WAITING,
     LEADS,
@@ -17,24 +18,6 @@ from numapin_operator.telemetry.table import (
     REFUSED_PODS,
     WATCH_AGE,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class QueueState:
-    """How many nodes wait, how many are delayed, and how long the first one has waited."""
-
-    waiting: int
-    delayed: int
-    oldest_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class NodesState:
-    """How many nodes are in each state, and what waits on them."""
-
-    by_state: Mapping[str, int]
-    refused: int
-    outdated: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
-"""The metrics of the operator; docs/metrics.md lists them."""
+"""The metrics of the operator; docs/metrics.md lists them. Does no I/O."""
 
 from typing import Final
 
 from numapin_api.conditions.reasons import Reason
 from numapin_daemon.telemetry.metric import SECONDS_BUCKETS, Kind, Metric
-from numapin_daemon.telemetry.process import PROCESS_METRICS
+from numapin_daemon.telemetry.process_table import PROCESS_METRICS
 
 LEADS: Final = Metric("numapin_leads", Kind.GAUGE, "1 while this operator leads, else 0.")
 WATCH_AGE: Final = Metric(

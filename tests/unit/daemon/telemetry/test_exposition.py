@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from numapin_daemon.telemetry.exposition import LEAST_AGE_SECONDS, MetricsPage, expose
 from numapin_daemon.telemetry.meter import Meter
 from numapin_daemon.telemetry.metric import Distribution, Family, Kind, Metric
-from numapin_daemon.telemetry.process import PROCESS_METRICS, read_process
+from numapin_daemon.telemetry.process import read_process
+from numapin_daemon.telemetry.process_table import PROCESS_METRICS
 from support.fakes.manual_clock import ManualClock
 from support.real.prometheus import lint, parse
 

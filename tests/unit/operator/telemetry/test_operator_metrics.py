@@ -9,7 +9,7 @@ from numapin_daemon.telemetry.exposition import expose
 from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.policies.status import NodeOutcome, Phase
 from numapin_operator.policies.tally import Tally
-from numapin_operator.telemetry.readings import NodesState
+from numapin_operator.telemetry.states import NodesState
 from numapin_operator.telemetry.table import METRICS
 from support.fakes.cluster import FakeCluster
 from support.fakes.operator import Operator, operator_of_one_node

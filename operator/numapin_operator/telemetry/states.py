@@ -1,0 +1,22 @@
+"""How much waits, and how far policies have come, as values. Does no I/O."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """How many nodes wait, how many are delayed, and how long the first one has waited."""
+
+    waiting: int
+    delayed: int
+    oldest_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class NodesState:
+    """How many nodes are in each state, and what waits on them."""
+
+    by_state: Mapping[str, int]
+    refused: int
+    outdated: int
