@@ -29,7 +29,7 @@ class Place:
         self.policy = resolve(machine_, policy(**{"topology": ALIGNED} | fields))
         self.node, self.pods = Node(self.policy), dict[str, PodView]()
 
-    def run(self, name: str, cpus: str, memory: str = "64Mi") -> None:
+    def hold(self, name: str, cpus: str, memory: str = "64Mi") -> None:
         """Have a pod run on these CPUs, with its memory where the policy binds it there."""
         wanted = CpuSet.parse(cpus)
         view = pod(name, str(len(wanted)), memory=memory)
@@ -64,8 +64,8 @@ def moved(searched: Searched) -> Sequence[str]:
 def fragmented(**fields: object) -> Place:
     """8 CPUs on 2 NUMA nodes; CPU 0 is reserved, and each NUMA node has 2 free."""
     place = Place(machine(8, 1, 2), **fields)
-    place.run("small", "1")
-    place.run("large", "4-5")
+    place.hold("small", "1")
+    place.hold("large", "4-5")
     return place
 
 
@@ -99,26 +99,26 @@ def test_more_than_all_that_is_free_fits_after_no_move() -> None:
 
 def test_no_container_moves_to_where_another_leaves() -> None:
     place = Place(machine(8, 1, 2))
-    place.run("a", "1-2")
-    place.run("b", "4-6")
+    place.hold("a", "1-2")
+    place.hold("b", "4-6")
     assert place.search(pod("demand", "3")).found is None
 
 
 def test_nothing_moves_where_nothing_has_to_be_aligned() -> None:
     place = Place(machine(8, 1, 2), topology={"policy": "None"})
-    place.run("a", "1-5")
+    place.hold("a", "1-5")
     assert place.search(pod("demand", "3")) == Searched()
 
 
 def test_the_shared_pool_keeps_a_cpu_while_containers_have_old_and_new_ones() -> None:
     strict = {"cpus": "0", "strict": True}
     place = Place(machine(9, 1, 3), reserved=strict)
-    place.run("a", "1")
-    place.run("b", "3-4")
-    place.run("c", "6-7")
+    place.hold("a", "1")
+    place.hold("b", "3-4")
+    place.hold("c", "6-7")
     assert moved(place.search(pod("demand", "2"))) == ["a 1 -> 5"]
     place = Place(machine(4, 1, 2), reserved=strict)
-    place.run("a", "2")
+    place.hold("a", "2")
     assert place.search(pod("demand", "2")).found is None
 
 
@@ -135,31 +135,31 @@ def test_bound_memory_keeps_a_container_unless_memory_may_move() -> None:
 
 def test_a_move_makes_room_for_memory() -> None:
     place = Place(machine(12, 1, 2, 16 * GIB), memory=MEMORY)
-    place.run("a", "1", memory="10Gi")
-    place.run("b", "6-7", memory="2Gi")
+    place.hold("a", "1", memory="10Gi")
+    place.hold("b", "6-7", memory="2Gi")
     demand = pod("demand", "1", memory="15Gi")
     assert moved(place.search(demand, moves_memory=True)) == ["a 1 -> 8"]
 
 
 def test_memory_has_room_on_both_numa_nodes_while_it_moves() -> None:
     place = Place(machine(8, 1, 2, 16 * GIB), memory=MEMORY)
-    place.run("small", "1", memory="9Gi")
-    place.run("large", "4-5", memory="9Gi")
+    place.hold("small", "1", memory="9Gi")
+    place.hold("large", "4-5", memory="9Gi")
     assert place.search(pod("demand", "3"), moves_memory=True).found is None
 
 
 def test_whole_cores_stay_whole() -> None:
     place = Place(machine(16, 2, 2), options={"fullPCPUsOnly": True})
-    place.run("a", "4-5")
-    place.run("b", "8-11")
+    place.hold("a", "4-5")
+    place.hold("b", "8-11")
     assert moved(place.search(pod("demand", "6"))) == ["a 4-5 -> 12-13"]
 
 
 def test_isolated_cpus_are_replaced_by_isolated_ones() -> None:
     topology = replace(machine(12, 1, 2), isolated=CpuSet.parse("4-5,10"))
     place = Place(topology, isolatedCPUs="ExclusiveOnly")
-    place.run("a", "4")
-    place.run("b", "6-7")
+    place.hold("a", "4")
+    place.hold("b", "6-7")
     assert moved(place.search(pod("demand", "5"))) == ["a 4 -> 10"]
 
 
@@ -168,7 +168,7 @@ def test_the_containers_of_a_pod_that_is_aligned_as_a_whole_move_together() -> N
     view = pod("two", "1", "1")
     place.node.place(view)
     place.pods[view.uid] = view
-    place.run("b", "6-7")
+    place.hold("b", "6-7")
     ground = Ground(place.node, place._with)
     both = [(view.uid, "c0"), (view.uid, "c1")]
     assert fewest_moves(ground, pod("demand", "5"), place.pods, both[:1]).found is None
@@ -179,7 +179,7 @@ def test_the_containers_of_a_pod_that_is_aligned_as_a_whole_move_together() -> N
 def test_a_search_that_reaches_its_limit_says_so() -> None:
     place = Place(machine(64, 1, 4))
     for cpu in CpuSet.parse("1-5,16-20,32-36,48-52"):
-        place.run(f"p{cpu}", str(cpu))
+        place.hold(f"p{cpu}", str(cpu))
     unlimited, limited = (place.search(pod("demand", "14"), most=most) for most in (1000, 3))
     assert unlimited.complete
     assert len(moved(unlimited)) == 3
