@@ -66,6 +66,11 @@ class PolicyRef(WireModel):
         "policy were first written. The enforcer has accepted them once "
         "status.observedGeneration is not lower; later generations differ in containers only.",
     )
+    uid: PodUid | None = Field(
+        default=None,
+        description="The metadata.uid of the CpuPolicy: one that is created again begins at "
+        "generation 1. Unset if an operator wrote it that did not know this field.",
+    )
 
 
 class Pools(WireModel):

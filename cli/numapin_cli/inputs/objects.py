@@ -113,7 +113,8 @@ def _completed(manifest: Manifest) -> Manifest:
     if manifest.kind == CPU_POLICY_KIND:
         metadata.setdefault("name", _key(manifest))
         metadata["creationTimestamp"] = metadata.get("creationTimestamp") or _LATER
-    metadata["uid"] = metadata.get("uid") or str(uuid5(NAMESPACE_URL, key))
+    made_up = "" if manifest.kind == CPU_POLICY_KIND else str(uuid5(NAMESPACE_URL, key))
+    metadata["uid"] = metadata.get("uid") or made_up  # assignments name that of their policy
     if not str(metadata.get("resourceVersion")).isdecimal():
         metadata["resourceVersion"] = "1"
     return replace(manifest, content={**manifest.content, "metadata": metadata})

@@ -154,9 +154,10 @@ def _plan(picture: NodePicture, node: NodeView, governing: PolicyView) -> Plan:
     Pods that an older generation of the policy refused are tried again.
     """
     before = picture.assignment
-    plan = _plan_for(
-        picture, node, governing, PolicyRef(name=governing.name, generation=governing.generation)
+    reference = PolicyRef(
+        name=governing.name, generation=governing.generation, uid=governing.uid or None
     )
+    plan = _plan_for(picture, node, governing, reference)
     if picture.release_at is None and plan.spec.release_at is not None:
         plan = replace(plan, spec=plan.spec.model_copy(update={"release_at": None}))
     if before is not None and _is_settled(before.spec, plan.spec):
@@ -172,7 +173,7 @@ def _with_since(before: AssignmentView | None, planned: NodeAssignmentSpec) -> N
     """
     if before is None:
         since: int | None = 1
-    elif _settings(before.spec) == _settings(planned):
+    elif _same_settings(before.spec, planned):
         since = before.spec.policy.since if before.spec.policy else None
     else:
         since = before.generation + 1
@@ -180,11 +181,14 @@ def _with_since(before: AssignmentView | None, planned: NodeAssignmentSpec) -> N
     return planned.model_copy(update={"policy": reference})
 
 
+def _same_settings(one: NodeAssignmentSpec, other: NodeAssignmentSpec) -> bool:
+    """Whether the policy says the same about the node in both, whatever pods add."""
+    same = one.policy is other.policy or _same_generation(one.policy, other.policy)
+    return same and _settings(one) == _settings(other)
+
+
 def _settings(spec: NodeAssignmentSpec) -> tuple[object, ...]:
-    """What the policy says about the node, without what pods add."""
-    policy = (spec.policy.name, spec.policy.generation) if spec.policy else None
     return (
-        policy,
         spec.mode,
         spec.pools.reserved if spec.pools else None,
         spec.cpu_quota,
@@ -240,8 +244,19 @@ def _plan_for(
     return replace(plan, spec=spec.model_copy(update={"policy": reference}), outdated=outdated)
 
 
-def _same_generation(one: PolicyRef | None, other: PolicyRef) -> bool:
-    return one is not None and (one.name, one.generation) == (other.name, other.generation)
+def _same_generation(one: PolicyRef | None, other: PolicyRef | None) -> bool:
+    """Whether both name the same state of a policy; an unset UID may be any."""
+    if one is None or other is None:
+        return False
+    same_object = one.uid is None or other.uid is None or one.uid == other.uid
+    return same_object and (one.name, one.generation) == (other.name, other.generation)
+
+
+def _is_written(written: PolicyRef | None, planned: PolicyRef | None) -> bool:
+    """Whether an assignment has the settings of the policy that is planned."""
+    if written is None or planned is None:
+        return written is planned
+    return _same_generation(written, planned) and written.since == planned.since
 
 
 def _counted(outcome: NodeOutcome, plan: Plan) -> NodeOutcome:
@@ -284,7 +299,7 @@ def _unanswered(
         return Reason.RELEASE_DELAYED, message
     if governing.spec.mode != "None" and (assignment is None or assignment.topology is None):
         return Reason.WAITING_FOR_TOPOLOGY, "the enforcer has not reported the hardware yet"
-    if assignment is None or assignment.spec.policy != plan.spec.policy:
+    if assignment is None or not _is_written(assignment.spec.policy, plan.spec.policy):
         message = "the enforcer has not reported on the newest assignment yet"
         return Reason.WAITING_FOR_ENFORCER, message
     return None

@@ -49,6 +49,7 @@ class NodeOutcome:
     message: str = ""
     refused: int = 0
     outdated: int = 0
+    policy_uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +150,7 @@ def _outcome(policy: PolicyView, node: str, phase: Phase, reason: str, message: 
     return NodeOutcome(
         node=node,
         policy=policy.name,
+        policy_uid=policy.uid,
         generation=policy.generation,
         phase=phase,
         reason=str(reason),

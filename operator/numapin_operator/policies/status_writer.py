@@ -165,7 +165,7 @@ class StatusWriter:
         policy = self._state.policies.get(name)
         if policy is None or policy.deleting:
             return
-        nodes = self._tally.summary(name, policy.generation)
+        nodes = self._tally.summary(name, policy.generation, policy.uid)
         status = policy_status(policy, nodes, self._clock.now_text())
         if status != policy.status:
             after = await self._cluster.replace_policy_status(policy, status)

@@ -85,11 +85,14 @@ class Tally:
             sum(one.outdated for one in outcomes),
         )
 
-    def summary(self, policy: str, generation: int) -> PolicyNodes:
-        """The nodes of a policy; outcomes of another generation count as not planned yet."""
+    def summary(self, policy: str, generation: int, uid: str = "") -> PolicyNodes:
+        """The nodes of a policy; outcomes of another generation count as not planned yet.
+
+        So do those of a deleted policy of the same name, which has another UID.
+        """
         nodes = self._policies.get(policy) or _Nodes(policy)
-        if nodes.generation != generation:
-            nodes.begin(generation, self._outcomes)
+        if (nodes.generation, nodes.uid) != (generation, uid):
+            nodes.begin(generation, uid, self._outcomes)
         return PolicyNodes(
             governed=len(nodes.governed),
             in_force=sum(len(names) for names in nodes.of_phase(Phase.IN_FORCE).values()),
@@ -130,6 +133,7 @@ class _Nodes:
 
     Attributes:
         generation: the policy's generation to which the outcomes in `groups` belong.
+        uid: the policy's UID, likewise.
         governed: the nodes that it governs.
         overruled: the nodes where another policy governs, by that policy's name.
         groups: the governed nodes by phase and reason.
@@ -139,7 +143,7 @@ class _Nodes:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self.generation = 0
+        self.generation, self.uid = 0, ""
         self.governed: list[str] = []
         self.overruled: dict[str, list[str]] = {}
         self.groups: dict[tuple[Phase, str], list[str]] = {}
@@ -150,9 +154,10 @@ class _Nodes:
 
     def current(self, outcome: NodeOutcome | None) -> NodeOutcome | None:
         """An outcome, if it is one of this policy's generation."""
-        if outcome and (outcome.policy, outcome.generation) == (self._name, self.generation):
-            return outcome
-        return None
+        if outcome is None:
+            return None
+        of = (outcome.policy, outcome.generation, outcome.policy_uid)
+        return outcome if of == (self._name, self.generation, self.uid) else None
 
     def of_phase(self, phase: Phase) -> dict[str, list[str]]:
         """The governed nodes in one phase, by reason."""
@@ -182,9 +187,9 @@ class _Nodes:
             _remove_from(self.groups, self._group(before), node)
             insort(self.groups.setdefault(self._group(after), []), node)
 
-    def begin(self, generation: int, outcomes: dict[str, NodeOutcome]) -> None:
+    def begin(self, generation: int, uid: str, outcomes: dict[str, NodeOutcome]) -> None:
         """Group the governed nodes by their outcomes of another generation."""
-        self.generation = generation
+        self.generation, self.uid = generation, uid
         self.groups, self.refused, self.outdated = {}, 0, 0
         for node in self.governed:
             outcome = outcomes.get(node)

@@ -38,7 +38,9 @@ async def test_a_policy_becomes_an_assignment(world: RealWorld, operator: Operat
     made = await world.assignment(node.name)
     owner = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.uid}
     assert made["metadata"]["ownerReferences"] == [owner]
-    assert made["spec"]["policy"] == {"name": policy, "generation": 1, "since": 1}
+    reference = made["spec"]["policy"]
+    uid = json.loads(world.plane.kubectl("get", "cpol", policy, "-o", "json"))["metadata"]["uid"]
+    assert reference == {"name": policy, "generation": 1, "since": 1, "uid": uid}
     assert "pools" not in made["spec"], "nothing is planned on hardware that was not reported"
     await until(lambda: says(world, "Reconciling", "True", "WaitingForTopology"), operator.log)
     await world.enforce(node.name)

@@ -301,3 +301,16 @@ def test_what_is_nested_too_deeply_ends_nothing(
     (tmp_path / "deep.yaml").write_text(text)
     assert main(["plan", "-f", str(tmp_path / "deep.yaml")]) == 1
     assert "deep.yaml: " in capsys.readouterr().err
+
+
+def test_the_uid_of_a_policy_that_the_cluster_lacks_is_not_made_up(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world, new = cluster(), policy("new", priority=9, reserved={"count": 3})
+    assert plan(tmp_path, world, "-o", "json", new=new) == 0
+    first = json.loads(capsys.readouterr().out)["nodes"][0]["spec"]["policy"]
+    assert first["name"] == "new"
+    assert "uid" not in first
+    assert plan(tmp_path, world, "-o", "json", web=policy(reserved={"count": 3})) == 0
+    first = json.loads(capsys.readouterr().out)["nodes"][0]["spec"]["policy"]
+    assert first["uid"] == world.cluster.policies["web"]["metadata"]["uid"]

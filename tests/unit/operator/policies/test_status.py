@@ -24,7 +24,7 @@ POLICY = policy_view("mine")
 
 
 def in_force(node: str, generation: int = 1) -> NodeOutcome:
-    return NodeOutcome(node, "mine", generation, Phase.IN_FORCE)
+    return NodeOutcome(node, "mine", generation, Phase.IN_FORCE, policy_uid=POLICY.uid)
 
 
 def status_of(
@@ -40,7 +40,7 @@ def status_of(
     for winner, nodes in (overruled or {}).items():
         for node in nodes:
             tally.rank(node, (winner, "mine"))
-    return policy_status(policy, tally.summary("mine", policy.generation), NOW)
+    return policy_status(policy, tally.summary("mine", policy.generation, POLICY.uid), NOW)
 
 
 def conditions(status: CpuPolicyStatus) -> dict[str, tuple[str, str]]:
@@ -181,7 +181,9 @@ def test_a_condition_that_does_not_change_keeps_its_time() -> None:
     tally = Tally()
     tally.rank("a", ("mine",))
     tally.judge("a", in_force("a"))
-    assert policy_status(known, tally.summary("mine", 1), "2027-01-01T00:00:00Z") == first
+    assert (
+        policy_status(known, tally.summary("mine", 1, POLICY.uid), "2027-01-01T00:00:00Z") == first
+    )
 
 
 OUTCOMES = st.lists(
@@ -190,6 +192,7 @@ OUTCOMES = st.lists(
         node=st.sampled_from([f"n{number}" for number in range(30)]),
         policy=st.just("mine"),
         generation=st.just(1),
+        policy_uid=st.just(POLICY.uid),
         phase=st.sampled_from(Phase),
         reason=st.sampled_from(["Applying", "CgroupsReadOnly"]),
         message=st.sampled_from(["", "why"]),

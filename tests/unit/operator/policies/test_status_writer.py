@@ -45,7 +45,10 @@ class Statuses:
         self.leading.set()
 
     def in_force(self, node: str) -> None:
-        self.writer.set_outcome(node, NodeOutcome(node, "policy", 1, Phase.IN_FORCE))
+        uid = self.cluster.policies["policy"]["metadata"]["uid"]
+        self.writer.set_outcome(
+            node, NodeOutcome(node, "policy", 1, Phase.IN_FORCE, policy_uid=uid)
+        )
 
     def written(self) -> int | None:
         """On how many nodes the written status says that the policy is in force."""

@@ -114,3 +114,15 @@ def test_nothing_is_left_of_nodes_and_policies_that_are_gone() -> None:
     tally.rank("n", ())
     tally.judge("n", None)
     assert vars(tally) == vars(Tally())
+
+
+def test_outcomes_of_a_deleted_policy_are_none_of_the_next_one_of_its_name() -> None:
+    """It begins at generation 1 again, and no node was planned by it yet."""
+    tally = Tally()
+    tally.rank("n", ("a",))
+    tally.judge("n", NodeOutcome("n", "a", 1, Phase.IN_FORCE, policy_uid="first"))
+    assert tally.summary("a", 1, "first").in_force == 1
+    again = tally.summary("a", 1, "second")
+    assert (again.in_force, [one.common for one in again.under_way]) == (0, ["Applying"])
+    tally.judge("n", NodeOutcome("n", "a", 1, Phase.IN_FORCE, policy_uid="second"))
+    assert tally.summary("a", 1, "second").in_force == 1

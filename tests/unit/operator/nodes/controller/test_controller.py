@@ -87,7 +87,9 @@ async def test_an_assignment_that_a_user_deleted_is_created_again(
     del cluster.assignments["node-1"]
     operator.add_pod("a")
     await operator.work_until_idle()
-    assert spec(cluster)["policy"] == {"name": "policy", "generation": 1, "since": 1}
+    written = spec(cluster)["policy"]
+    uid = cluster.policies["policy"]["metadata"]["uid"]
+    assert written == {"name": "policy", "generation": 1, "since": 1, "uid": uid}
 
 
 async def test_an_assignment_that_exists_already_is_taken_over(cluster: FakeCluster) -> None:

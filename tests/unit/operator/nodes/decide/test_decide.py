@@ -222,7 +222,7 @@ def test_mode_none_releases_the_cgroups_and_keeps_the_assignment() -> None:
     spec = decide(picture(before, pod_view("a"), policies=(policy,))).spec
     assert spec is not None
     assert spec.to_wire() == {
-        "policy": {"name": "policy", "generation": 2, "since": 2},
+        "policy": {"name": "policy", "generation": 2, "since": 2, "uid": "uid-policy"},
         "mode": "None",
         "cpuQuota": "Unlimited",
         "isolation": "Cpuset",

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from numapin_api.conditions.reasons import Reason
 from numapin_operator.nodes.decide import Decision, Write, decide
 from numapin_operator.observe.records import AssignmentView
 from numapin_operator.policies.status import Phase
@@ -19,6 +20,9 @@ from support.values.operator import (
     pod_view,
     policy_view,
 )
+
+START = assignment_view(PLANNED, REPORTED)
+FULL = {"reserved": {"count": 2}, "options": {"fullPCPUsOnly": True}}
 
 
 def test_an_edit_without_a_consequence_for_the_node_writes_nothing() -> None:
@@ -56,6 +60,42 @@ def test_refused_pods_are_tried_again_once_for_each_edit() -> None:
     assert again.spec.refused == refused.spec.refused
     retried = follow(refused, again)
     assert decide(picture(retried, *pods, policies=(edited,))).write is Write.NOTHING
+
+
+def test_a_policy_that_is_created_again_with_another_spec_counts_as_edited() -> None:
+    """`kubectl replace --force`: it begins at generation 1 again, as the deleted one."""
+    pods = pod_view("a", "1"), pod_view("b", "9")
+    before = follow(assignment_view(PLANNED, REPORTED), decide(picture(START, *pods)))
+    again = replace(policy_view("policy", FULL), uid="another")
+    made = decide(picture(before, *pods, policies=(again,)))
+    assert made.spec is not None
+    assert made.spec.policy is not None
+    assert (made.spec.policy.uid, made.spec.policy.since) == ("another", before.generation + 1)
+    assert [one.outdated for one in made.spec.containers] == [True]
+    assert made.outcome is not None
+    assert made.outcome.reason == Reason.WAITING_FOR_ENFORCER
+    after = decide(picture(follow(before, made), *pods, policies=(again,)))
+    assert after.outcome is not None
+    assert after.outcome.reason == Reason.WAITING_FOR_CONTAINERS
+
+
+def test_a_policy_that_is_created_again_as_it_was_writes_nothing() -> None:
+    before = follow(START, decide(picture(START, pod_view("a", "1"))))
+    again = replace(POLICY, uid="another")
+    decision = decide(picture(before, pod_view("a", "1"), policies=(again,)))
+    assert decision.write is Write.NOTHING
+    assert decision.outcome is not None
+    assert decision.outcome.phase is Phase.IN_FORCE
+
+
+def test_an_assignment_of_an_operator_without_uids_stays_in_force() -> None:
+    before = assignment_view(PLANNED, REPORTED)
+    decision = decide(picture(before, pod_view("a", "1")))
+    assert decision.spec is not None
+    assert decision.spec.policy is not None
+    assert decision.spec.policy.uid == POLICY.uid
+    assert decision.outcome is not None
+    assert decision.outcome.phase is Phase.IN_FORCE
 
 
 def follow(assignment: AssignmentView, decision: Decision) -> AssignmentView:

@@ -164,12 +164,12 @@ def test_refused_pods_are_counted_as_outcomes_change() -> None:
     for node in "ab":
         tally.rank(node, ("policy",))
         tally.judge(node, replace(waiting(POLICY, node, "Applying", ""), refused=2))
-    assert tally.summary("policy", 1).refused == 4
+    assert tally.summary("policy", 1, POLICY.uid).refused == 4
     tally.judge("a", replace(waiting(POLICY, "a", "Applying", ""), refused=5))
-    assert tally.summary("policy", 1).refused == 7
+    assert tally.summary("policy", 1, POLICY.uid).refused == 7
     tally.rank("b", ("other", "policy"))
-    assert tally.summary("policy", 1).refused == 5
-    assert tally.summary("policy", 2).refused == 0
+    assert tally.summary("policy", 1, POLICY.uid).refused == 5
+    assert tally.summary("policy", 2, POLICY.uid).refused == 0
 
 
 def test_a_refusal_is_part_of_the_outcome() -> None:
