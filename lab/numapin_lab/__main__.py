@@ -75,6 +75,9 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--vm", action="store_true", help="with a virtual machine as node: NUMA, cgroup v2"
     )
+    parser.add_argument(
+        "--pods", action="store_true", help="run numapin as pods, from manifests/overlays/default"
+    )
     for agent in ("operator", "enforcer"):
         parser.add_argument(
             f"--no-{agent}",
@@ -145,9 +148,11 @@ def _vm(_: LabFolder, options: argparse.Namespace) -> int:
 
 
 def _up(folder: LabFolder, options: argparse.Namespace) -> int:
-    check(_command("up", folder))
+    known = folder.state()
+    pods = options.pods or bool(known and known.pods)
+    check(_command("up", folder), pods=pods)
     settings = _kubelet_settings(options.kubelet_config) if options.kubelet_config else None
-    LabFolder(folder.path, options.vm).up(frozenset(options.without), kubelet=settings)
+    LabFolder(folder.path, options.vm, pods).up(frozenset(options.without), kubelet=settings)
     print(f"KUBECONFIG={folder.kubeconfig}")
     return 0
 

@@ -13,6 +13,7 @@ from numapin_lab.cluster import Cluster, VmCluster
 from numapin_lab.components.build import Say, provide, say
 from numapin_lab.components.catalog import CLUSTER
 from numapin_lab.errors import LabError
+from numapin_lab.installed.cluster import InstalledCluster
 from numapin_lab.node.cgroups import LabCgroup
 from numapin_lab.processes.daemons import read_pid, stop
 from numapin_lab.processes.locks import locked
@@ -39,6 +40,17 @@ VM_PARTS = (
     "kube-scheduler",
     "operator",
 )
+# The parts on this machine when numapin runs as pods.
+POD_PARTS = (
+    "containerd",
+    "etcd",
+    "kube-apiserver",
+    "relay",
+    "node-relay",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kubelet",
+)
 AGENT_STOP_SECONDS = 10.0
 
 
@@ -55,11 +67,13 @@ class PartStatus:
 class LabFolder:
     """The folder of a lab. `path` is absolute, because daemons have other working folders.
 
-    `vm`: the node of a new lab is a virtual machine, not this machine.
+    `vm`: the node of a new lab is a virtual machine, not this machine. `pods`: a new lab runs
+    numapin as pods, from its manifests, and not as processes from source.
     """
 
     path: Path
     vm: bool = False
+    pods: bool = False
 
     @property
     def kubeconfig(self) -> Path:
@@ -95,6 +109,9 @@ class LabFolder:
             raise LabError(f"the kubelet of {self.path} has other settings; take the lab down")
         if known and self.vm and not known.vm:
             raise LabError(f"the node of {self.path} is this machine; take the lab down")
+        if known and self.pods != known.pods:
+            runs = "as pods" if known.pods else "from source"
+            raise LabError(f"numapin runs {runs} in {self.path}; take the lab down")
         programs = {
             name: found.path for name, found in provide(CLUSTER, environment, progress).items()
         }
@@ -102,9 +119,9 @@ class LabFolder:
         with locked(self.path / "lock"):
             state = self.state()
             if state is None:
-                state = LabState.new(kubelet or {}, self.vm)
+                state = LabState.new(kubelet or {}, self.vm, self.pods)
                 state.write(self.path / "lab.json")
-            cluster = (VmCluster if state.vm else Cluster)(self.path, state, programs)
+            cluster = _kind(state)(self.path, state, programs)
             cluster.up(without, progress)
         return cluster
 
@@ -141,7 +158,8 @@ class LabFolder:
     def status(self) -> list[PartStatus]:
         """Every part on this machine, in the order in which they start."""
         state = self.state()
-        names = VM_PARTS if (state.vm if state else self.vm) else PARTS
+        vm, pods = (state.vm, state.pods) if state else (self.vm, self.pods)
+        names = VM_PARTS if vm else POD_PARTS if pods else PARTS
         return [
             PartStatus(name, read_pid(self.path / name), self.path / name / "log") for name in names
         ]
@@ -158,3 +176,9 @@ class LabFolder:
                         entry.unlink()
         self.kubeconfig.unlink(missing_ok=True)
         (self.path / "lab.json").unlink()
+
+
+def _kind(state: LabState) -> type[Cluster]:
+    if state.pods:
+        return InstalledCluster
+    return VmCluster if state.vm else Cluster

@@ -6,20 +6,23 @@ from collections.abc import Callable, Mapping
 from numapin_lab.components.build import find_go
 from numapin_lab.components.catalog import CLUSTER, COMPONENTS, find
 from numapin_lab.errors import LabError, MissingError
+from numapin_lab.images.build import check_builders
 from numapin_lab.node.cgroups import MOUNTS, hierarchies
 from numapin_lab.node.containerd import SEARCH_PATH, find_runc
 from numapin_lab.node.image import find_busybox
 from numapin_lab.node.kubelet import node_address
+from numapin_lab.node.pod_network import find_plugins
 
 ROOT_REMEDY = "sudo --preserve-env=PATH,NUMAPIN_LAB_CACHE "
 
 
-def check(command: str, environment: Mapping[str, str] = os.environ) -> None:
+def check(command: str, environment: Mapping[str, str] = os.environ, *, pods: bool = False) -> None:
     """Check that `up` can work.
 
     Args:
         command: what the user typed, to be shown again with sudo before it.
         environment: PATH, and where components are searched.
+        pods: numapin runs as pods; they need images and a network.
 
     Raises:
         LabError: something is missing; the message names all of it, each with its remedy.
@@ -32,6 +35,8 @@ def check(command: str, environment: Mapping[str, str] = os.environ) -> None:
         node_address,
         lambda: check_go(environment),
     ]
+    if pods:
+        checks += [find_plugins, lambda: check_builders(environment)]
     missing = []
     for found in checks:
         try:

@@ -33,7 +33,7 @@ class Ports:
 class LabState:
     """Names, ports and settings of the kubelet, chosen when the lab was first brought up.
 
-    `vm`: the node is a virtual machine.
+    `vm`: the node is a virtual machine. `pods`: numapin runs as pods, from its manifests.
     """
 
     id: str
@@ -41,6 +41,7 @@ class LabState:
     ports: Ports
     kubelet: Mapping[str, Any] = field(default_factory=dict)
     vm: bool = False
+    pods: bool = False
 
     @property
     def name(self) -> str:
@@ -53,10 +54,10 @@ class LabState:
         return Path("/run") / self.name
 
     @classmethod
-    def new(cls, kubelet: Mapping[str, Any], vm: bool = False) -> Self:
+    def new(cls, kubelet: Mapping[str, Any], vm: bool = False, pods: bool = False) -> Self:
         """Choose a state that no other lab of this machine has."""
         ports = Ports(*choose(len(dataclasses.fields(Ports))))
-        return cls(secrets.token_hex(4), VM_NODE if vm else NODE, ports, kubelet, vm)
+        return cls(secrets.token_hex(4), VM_NODE if vm else NODE, ports, kubelet, vm, pods)
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
@@ -68,9 +69,8 @@ class LabState:
         try:
             found = json.loads(path.read_text())
             ports = Ports(**found["ports"])
-            return cls(
-                found["id"], found["node"], ports, found.get("kubelet", {}), found.get("vm", False)
-            )
+            kinds = (found.get("vm", False), found.get("pods", False))
+            return cls(found["id"], found["node"], ports, found.get("kubelet", {}), *kinds)
         except FileNotFoundError:
             return None
         except (ValueError, TypeError, KeyError) as error:

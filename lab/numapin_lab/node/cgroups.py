@@ -47,9 +47,18 @@ class LabCgroup:
 
     def create(self) -> None:
         """Create it in every hierarchy where it does not exist."""
+        self.create_empty()
+        for folder in self.folders():
+            open_to_children(folder)
+
+    def create_empty(self) -> None:
+        """Create it, so that a process can enter it.
+
+        Once its children may use the controllers of cgroup v2, none can.
+        """
         for folder in self.folders():
             folder.mkdir(exist_ok=True)
-            open_to_children(folder)
+            fill_sets(folder)
 
     def processes(self) -> set[int]:
         """Every process in it and in its descendants."""
@@ -87,15 +96,20 @@ def open_to_children(folder: Path) -> None:
 
     Source: cgroups(7), "Cgroups v2 subtree control"; cpuset(7).
     """
-    for name in ("cpuset.mems", "cpuset.cpus"):
-        file = folder / name
-        if file.exists() and (folder.parent / "tasks").exists() and not file.read_text().strip():
-            file.write_text((folder.parent / name).read_text())
+    fill_sets(folder)
     for group in (folder.parent, folder):
         offered = _read(group / "cgroup.controllers").split()
         if "cpuset" in offered:  # else v1 has the controllers, and this one only groups processes
             for controller in offered:
                 (group / "cgroup.subtree_control").write_text(f"+{controller}")
+
+
+def fill_sets(folder: Path) -> None:
+    """Give a cpuset of v1 the CPUs and NUMA nodes of its parent, if it has none."""
+    for name in ("cpuset.mems", "cpuset.cpus"):
+        file = folder / name
+        if file.exists() and (folder.parent / "tasks").exists() and not file.read_text().strip():
+            file.write_text((folder.parent / name).read_text())
 
 
 def _bottom_up(folder: Path) -> Iterator[Path]:

@@ -11,7 +11,9 @@ from numapin_lab.errors import LabError, MissingError
 from numapin_lab.node import mounts
 from numapin_lab.node.cgroups import LabCgroup
 from numapin_lab.node.image import ALIASES, IMAGE, find_busybox, write_image
+from numapin_lab.node.isolated_machine import IsolatedMachine
 from numapin_lab.node.mount_namespace import MountNamespace
+from numapin_lab.node.pod_network import PodNetwork
 from numapin_lab.processes.daemons import Daemon, wait_until
 
 START_SECONDS = 300
@@ -20,24 +22,14 @@ NAMESPACE = "k8s.io"
 RUNC_REMEDY = "apt-get install -y --no-install-recommends runc"
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-CNI_PLUGIN = """#!/bin/sh
-# Gives every pod one address and no network: nothing here needs any.
-case "$CNI_COMMAND" in
-ADD) echo '{"cniVersion":"0.4.0","interfaces":[{"name":"eth0","sandbox":"'"$CNI_NETNS"'"}],'\\
-'"ips":[{"version":"4","address":"10.88.0.2/16","interface":0}]}';;
-VERSION) echo '{"cniVersion":"0.4.0","supportedVersions":["0.3.1","0.4.0"]}';;
-esac
-"""
-CNI_NETWORK = '{"cniVersion":"0.4.0","name":"lab-network","plugins":[{"type":"lab-address"}]}\n'
-
 CONFIG = """version = 3
 root = "{folder}/root"
 state = "{run}/containerd"
 imports = []
 [grpc]
-  address = "{run}/containerd.sock"
+  address = "{socket}"
 [ttrpc]
-  address = "{run}/containerd.sock.ttrpc"
+  address = "{socket}.ttrpc"
 [plugins."io.containerd.shim.v1.manager"]
   socket_dir = "{run}/s"
 [plugins."io.containerd.internal.v1.opt"]
@@ -53,7 +45,7 @@ imports = []
   cdi_spec_dirs = ["{folder}/cdi"]
   [plugins."io.containerd.cri.v1.runtime".cni]
     conf_dir = "{folder}/cni/networks"
-    bin_dirs = ["{folder}/cni/bin"]
+    bin_dirs = ["{plugins}"]
     use_internal_loopback = true
   [plugins."io.containerd.cri.v1.runtime".containerd]
     default_runtime_name = "runc"
@@ -91,7 +83,8 @@ class Runtime:
     `run` holds sockets and state. Its path must be short, because the path of a unix socket has at
     most 107 characters, and it must not survive a boot, because the containers do not. `cgroup` is
     the parent of all pods. `programs` gives containerd, its shim and ctr. With `systemd`, systemd
-    creates the cgroups of containers; it must be the first process of the machine.
+    creates the cgroups of containers; it must be the first process of the machine. With `machine`,
+    it runs there, and its pods have a network; else they have none.
     """
 
     folder: Path
@@ -99,11 +92,12 @@ class Runtime:
     cgroup: LabCgroup
     programs: Mapping[str, Path]
     systemd: bool = False
+    machine: IsolatedMachine | None = None
 
     @property
     def socket(self) -> Path:
         """The socket of CRI and of containerd's own API."""
-        return self.run / "containerd.sock"
+        return self.run / "containerd" / "containerd.sock"
 
     @property
     def nri_socket(self) -> Path:
@@ -123,7 +117,7 @@ class Runtime:
     @property
     def mount_namespace(self) -> MountNamespace:
         """The mount namespace of containerd, its shims and the kubelet."""
-        return MountNamespace(self.run)
+        return self.machine or MountNamespace(self.run)
 
     @property
     def daemon(self) -> Daemon:
@@ -133,12 +127,14 @@ class Runtime:
         inside = self.mount_namespace.inside(command)
         return Daemon("containerd", self.folder, inside, self.folder.parent)
 
-    def config(self) -> str:
-        """The content of config.toml."""
+    def config(self, plugins: Path) -> str:
+        """The content of config.toml; `plugins` is the folder of the CNI plug-ins."""
         on = mounts.file_system(mounts.MOUNTS.read_text(), self.folder)
         return CONFIG.format(
             folder=self.folder,
             run=self.run,
+            socket=self.socket,
+            plugins=plugins,
             snapshotter="native" if on == "overlay" else "overlayfs",  # overlays do not nest
             image=IMAGE,
             shim=self.programs["containerd-shim-runc-v2"],
@@ -153,9 +149,9 @@ class Runtime:
             MissingError: runc or busybox is missing.
             LabError: it does not start; the message holds the end of its log.
         """
-        self.cgroup.create()
         self._write_files()
         self.mount_namespace.create()
+        self.cgroup.create()
         if self.daemon.pid() is None:
             self.daemon.start()
         wait_until(self._answers, "containerd", START_SECONDS, self.daemon)
@@ -177,15 +173,12 @@ class Runtime:
         cleanup.clear(self.folder.parent, self.run, self.cgroup)
 
     def _write_files(self) -> None:
-        for folder in ("cdi", "cni/networks", "cni/bin", "nri/plugins", "nri/configuration"):
+        for folder in ("cdi", "nri/plugins", "nri/configuration"):
             (self.folder / folder).mkdir(parents=True, exist_ok=True)
         self.run.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (self.folder / "config.toml").write_text(self.config())
-        # No file here may have the network's name: containerd would take it for a folder.
-        (self.folder / "cni/networks/10-lab.conflist").write_text(CNI_NETWORK)
-        plugin = self.folder / "cni/bin/lab-address"
-        plugin.write_text(CNI_PLUGIN)
-        plugin.chmod(0o755)
+        network = PodNetwork(bridged=self.machine is not None)
+        plugins = network.write(self.folder / "cni")
+        (self.folder / "config.toml").write_text(self.config(plugins))
 
     def _ctr(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

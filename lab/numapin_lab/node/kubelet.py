@@ -10,7 +10,7 @@ import yaml
 
 from numapin_lab.controlplane import kubeconfig
 from numapin_lab.controlplane.certificates import Identity
-from numapin_lab.controlplane.servers import ControlPlane
+from numapin_lab.controlplane.servers import SERVICE_ADDRESS, ControlPlane
 from numapin_lab.errors import MissingError
 from numapin_lab.node.containerd import Runtime
 from numapin_lab.processes.daemons import Daemon, wait_until
@@ -19,6 +19,7 @@ REGISTER_SECONDS = 300
 READY_SECONDS = 300
 # No server has this address; without one the kubelet sends an Event for every pod.
 CLUSTER_DNS = "10.0.0.10"
+DEFAULT_ROOT = "/var/lib/kubelet"
 
 # Fields of KubeletConfiguration for any machine, and for folders of its own.
 EVERYWHERE: Mapping[str, Any] = {
@@ -85,12 +86,13 @@ class Kubelet:
             str(self.plane.programs["kubelet"]),
             f"--config={self.folder / 'config.yaml'}",
             f"--kubeconfig={self.folder / 'kubeconfig'}",
-            f"--root-dir={self.root}",
+            f"--root-dir={self.root if self.runtime.machine is None else DEFAULT_ROOT}",
             f"--cert-dir={self.folder / 'pki'}",
             f"--hostname-override={self.node}",
             f"--node-ip={node_address()}",
         )
-        ports = (self.ports.api, self.ports.health)
+        # A machine of its own has ports of its own.
+        ports = () if self.runtime.machine else (self.ports.api, self.ports.health)
         inside = self.runtime.mount_namespace.inside(command)
         return Daemon("kubelet", self.folder, inside, self.folder.parent, ports=ports)
 
@@ -118,7 +120,7 @@ class Kubelet:
             "address": node_address(),
             "port": self.ports.api,
             "healthzPort": self.ports.health,
-            "cgroupRoot": self.runtime.cgroup.path,
+            "cgroupRoot": "/" if self.runtime.machine else self.runtime.cgroup.path,
             "containerRuntimeEndpoint": f"unix://{self.runtime.socket}",
             "podLogsDir": str(self.pod_logs),
             "volumePluginDir": str(self.folder / "volume-plugins"),
@@ -134,7 +136,7 @@ class Kubelet:
         authority.issue("kubelet-server", Identity(self.node, hosts=(self.node, node_address())))
         kubeconfig.write(
             self.folder / "kubeconfig",
-            self.plane.server,
+            f"https://{SERVICE_ADDRESS}" if self.runtime.machine else self.plane.server,
             self.plane.ca,
             {"client-certificate": str(certificate), "client-key": str(key)},
         )

@@ -10,7 +10,6 @@ the last process and the file of the namespace are gone.
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +27,9 @@ WANTED_SETTINGS: Mapping[str, str] = {
     "kernel/keys/root_maxkeys": "1000000",
     "kernel/keys/root_maxbytes": "25000000",
 }
+
+# How unshare says that the kernel refuses to mount a namespace.
+REFUSED = "unshare: "
 
 # The machine may lack /var/lib/kubelet, and a mount point created there would remain. So the whole
 # parent is covered, and its content is mounted again beside the new folders.
@@ -50,7 +52,7 @@ cover() {
     fi
   done
 }
-cover /var/lib "$1/var-lib" kubelet cni
+cover /var/lib "$1/var-lib" kubelet cni numapin
 cover /var/log "$1/var-log" containers
 cd "$1/settings"
 find . -type f | while read -r setting; do
@@ -85,7 +87,7 @@ class MountNamespace:
         Raises:
             LabError: it failed; the message is its standard error.
         """
-        _run(*self.inside(command))
+        run_command(*self.inside(command))
 
     def create(self) -> None:
         """Create it if it does not exist.
@@ -101,10 +103,14 @@ class MountNamespace:
             setting.write_text(value + "\n")
         self.file.touch()
         # A namespace can only be held by a file on a private mount.
-        _run("mount", "--bind", str(self.run), str(self.run))
-        _run("mount", "--make-private", str(self.run))
+        run_command("mount", "--bind", str(self.run), str(self.run))
+        run_command("mount", "--make-private", str(self.run))
+        _run_on_some_cpu(*self._creation(SCRIPT))
+
+    def _creation(self, script: str) -> tuple[str, ...]:
+        """The command that creates the namespace, and runs `script` in it."""
         options = (f"--mount={self.file}", "--propagation=slave")
-        _run_on_some_cpu("unshare", *options, "sh", "-c", SCRIPT, "sh", str(self.covers))
+        return ("unshare", *options, "sh", "-c", script, "sh", str(self.covers))
 
 
 def _run_on_some_cpu(*command: str) -> None:
@@ -116,12 +122,20 @@ def _run_on_some_cpu(*command: str) -> None:
     """
     *others, last = sorted(os.sched_getaffinity(0))
     for cpu in others:
-        with suppress(LabError):
-            return _run("taskset", "--cpu-list", str(cpu), *command)
-    return _run("taskset", "--cpu-list", str(last), *command)
+        try:
+            return run_command("taskset", "--cpu-list", str(cpu), *command)
+        except LabError as error:
+            if REFUSED not in str(error):  # the script has begun: it cannot run twice
+                raise
+    return run_command("taskset", "--cpu-list", str(last), *command)
 
 
-def _run(*command: str) -> None:
+def run_command(*command: str) -> None:
+    """Run a command.
+
+    Raises:
+        LabError: it failed; the message is its standard error.
+    """
     answer = subprocess.run(
         command,
         capture_output=True,

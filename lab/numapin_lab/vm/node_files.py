@@ -18,9 +18,10 @@ from numapin_lab.controlplane import kubeconfig
 from numapin_lab.controlplane.certificates import Authority, Identity
 from numapin_lab.controlplane.servers import GUEST_PORT, GUEST_SERVER
 from numapin_lab.errors import LabError, MissingError
-from numapin_lab.node.containerd import CNI_NETWORK, CNI_PLUGIN, CONFIG, SEARCH_PATH, find_runc
+from numapin_lab.node.containerd import CONFIG, SEARCH_PATH, find_runc
 from numapin_lab.node.image import IMAGE, applets_of, find_busybox, write_image
 from numapin_lab.node.kubelet import EVERYWHERE, access_fields
+from numapin_lab.node.pod_network import CNI_PLUGIN, NO_NETWORK
 from numapin_lab.state import VM_NODE as NODE
 from numapin_lab.vm.guest_shell import SHELL
 
@@ -75,6 +76,8 @@ class NodeFiles:
             "etc/containerd.toml": CONFIG.format(
                 folder=STATE,
                 run=STATE,
+                socket=SOCKET,
+                plugins=STATE / "cni/bin",
                 snapshotter="overlayfs",
                 image=IMAGE,
                 shim="/usr/bin/containerd-shim-runc-v2",
@@ -89,7 +92,7 @@ class NodeFiles:
             "etc/passwd": "root:x:0:0::/root:/bin/sh\n",
             "etc/group": "root:x:0:\n",
             "etc/resolv.conf": "",
-            "opt/node/cni/networks/10-lab.conflist": CNI_NETWORK,
+            "opt/node/cni/networks/10-lab.conflist": NO_NETWORK,
             "opt/node/cni/bin/lab-address": CNI_PLUGIN,
             "sbin/agent": SHELL,
             "sbin/start-containerd": START_CONTAINERD,

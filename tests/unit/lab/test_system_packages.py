@@ -9,8 +9,9 @@ from typing import TypeGuard
 from numapin_cli.main import SUBCOMMANDS
 from numapin_lab.bare.commands import ENTER
 from numapin_lab.components.catalog import COMPONENTS
-from numapin_lab.node.containerd import CNI_PLUGIN
+from numapin_lab.node.isolated_machine import FUNCTIONS, JOIN
 from numapin_lab.node.mount_namespace import SCRIPT
+from numapin_lab.node.pod_network import CNI_PLUGIN
 
 ROOT = Path(__file__).parents[3]
 INSTALLER = ROOT / "lab" / "system-packages"
@@ -18,11 +19,11 @@ SOURCES = ("lab/numapin_lab", "tests", "benchmarks")
 STARTERS = {"Popen", "_run", "call", "check_call", "check_output", "run", "which"}
 """Functions whose first argument is a program, or a command line that begins with one."""
 OURS = {one.name for one in SUBCOMMANDS}
-ELSEWHERE = {*COMPONENTS, *OURS, "debootstrap", "echo", "go", "lstopo-no-graphics", "pytest"}
-"""The lab builds these itself, shells have echo built in, Go is the user's, pytest is in .venv,
-lab/bare-machine asks for debootstrap itself, and a benchmark compares with hwloc if it is there."""
+ELSEWHERE = {*COMPONENTS, *OURS, "echo", "go", "lstopo-no-graphics", "pytest"}
+"""The lab builds these itself, shells have echo built in, Go is the user's, pytest is in .venv, and
+a benchmark compares with hwloc if it is there."""
 SHELL = re.compile(
-    "case|cd|continue|cover|do|done|echo|elif|else|esac|fi|for|if|read|set|shift|then|trap|while"
+    "case|cd|continue|cover|do|done|echo|elif|else|esac|exec|fi|for|if|read|set|shift|then|trap|while"
 )
 """What a shell does itself, and the function of a script."""
 
@@ -93,7 +94,7 @@ def test_every_program_that_is_started_has_a_package() -> None:
 
 def test_every_program_of_the_lab_s_scripts_has_a_package() -> None:
     found = set()
-    for line in (SCRIPT + CNI_PLUGIN + ENTER).splitlines():
+    for line in (SCRIPT + JOIN + FUNCTIONS + CNI_PLUGIN + ENTER).splitlines():
         for command in re.split(r";|&&|\|\|?|\bthen\b|\bdo\b|\belse\b|\bif\b", line):
             found |= set(re.findall(r"^\s*([a-z][\w.-]*)(?=\s|$)", command))
     assert {"cp", "find", "mkdir", "mount", "pivot_root"} <= found

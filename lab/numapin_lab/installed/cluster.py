@@ -1,0 +1,104 @@
+"""A lab in which numapin runs as pods, from its manifests."""
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from functools import cached_property
+from pathlib import Path
+
+from numapin_lab.cluster import Cluster, Step
+from numapin_lab.controlplane.servers import SERVICE_ADDRESS
+from numapin_lab.errors import LabError
+from numapin_lab.images.build import Image, provide_images
+from numapin_lab.installed import manifests
+from numapin_lab.installed.network import NodeNetwork
+from numapin_lab.node.agents import Agent
+from numapin_lab.node.cgroups import LabCgroup
+from numapin_lab.node.containerd import SEARCH_PATH, Runtime
+from numapin_lab.node.image import find_busybox
+from numapin_lab.node.isolated_machine import IsolatedMachine
+from numapin_lab.node.kubelet import node_address
+
+
+class InstalledCluster(Cluster):
+    """A lab whose node is isolated from this machine, and has numapin's images.
+
+    `up` also installs numapin with `kubectl apply -k manifests/overlays/default`.
+    """
+
+    overlay: Path = manifests.OVERLAY
+
+    @cached_property
+    def machine(self) -> IsolatedMachine:
+        """The namespaces of the node."""
+        run, cgroup = self.state.run, LabCgroup(self.state.name)
+        busybox = find_busybox(SEARCH_PATH)
+        addresses = (SERVICE_ADDRESS, node_address())
+        kubelet = self.folder / "kubelet" / "root"
+        return IsolatedMachine(run, cgroup, kubelet, busybox, addresses)
+
+    @cached_property
+    def runtime(self) -> Runtime:
+        """Containerd."""
+        folder, cgroup = self.folder / "containerd", self.machine.cgroup
+        return Runtime(folder, self.state.run, cgroup, self.programs, machine=self.machine)
+
+    @cached_property
+    def network(self) -> NodeNetwork:
+        """What connects the node and the API server."""
+        ports = self.state.ports
+        run, machine = self.state.run, self.machine
+        return NodeNetwork(self.folder, run, machine, ports.apiserver, ports.kubelet)
+
+    @cached_property
+    def agents(self) -> tuple[Agent, ...]:
+        """None: they are pods."""
+        return ()
+
+    def install(self) -> None:
+        """`kubectl apply -k`, and wait until every pod of numapin is ready.
+
+        Raises:
+            LabError: the API server refuses an object, or a pod does not become ready.
+        """
+        self.kubectl("apply", "-k", str(self.overlay))
+        manifests.wait_rolled_out(self.api, self.kubectl)
+
+    def _steps(self, without: AbstractSet[str]) -> list[Step]:
+        if without:
+            raise LabError("operator and enforcer are pods here: none of them can be left out")
+        prepare, join, wait = self._node_steps()
+        return [
+            prepare,
+            ("the images of numapin", self._import_images),
+            ("etcd and kube-apiserver", self.plane.start),
+            ("the node's network", self.network.start),
+            *((controller.name, controller.start) for controller in self.controllers),
+            join,
+            wait,
+            ("kubectl apply -k manifests/overlays/default", self.install),
+        ]
+
+    def _import_images(self) -> None:
+        """Import the images that the containers of the overlay name, if they are not there yet."""
+        present = set(self.runtime.ctr("images", "list", "--quiet").split())
+        for name in manifests.images(manifests.rendered(self.kubectl, self.overlay)) - present:
+            image = named(name, self.images)
+            self.runtime.ctr("images", "import", "--no-unpack", str(image.archive))
+            self.runtime.ctr("images", "tag", image.name, name)
+
+    @cached_property
+    def images(self) -> Mapping[str, Image]:
+        """The images of this checkout by program; built if they are not in the cache."""
+        return {image.program: image for image in provide_images()}
+
+
+def named(name: str, images: Mapping[str, Image]) -> Image:
+    """The image for a name in a manifest, such as `registry/numapin-operator:0.1.0`.
+
+    Raises:
+        LabError: the name is of none of our images.
+    """
+    program = name.rpartition("/")[2].partition(":")[0].removeprefix("numapin-")
+    if program not in images:
+        raise LabError(f"the manifests name the image {name}, and numapin has no such image")
+    return images[program]
