@@ -11,6 +11,7 @@ import pytest
 from numapin_lab.components.build import provide, say
 from numapin_lab.components.catalog import CLUSTER, CONTROL_PLANE, DRA_DRIVER, HELM, RUNTIME
 from numapin_lab.controlplane.servers import GUEST_VIEW, ControlPlane, ControlPlanePorts
+from numapin_lab.images.build import provide_images
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.node.containerd import Runtime
 from numapin_lab.processes.ports import choose
@@ -31,6 +32,7 @@ COMPONENTS = {
     "helm": (HELM.name,),
     "dra_driver": (DRA_DRIVER.name,),
     "cluster": CLUSTER,
+    "installed_as_pods": CLUSTER,
     "static_lab": CLUSTER,
     "vm_lab": CLUSTER,
 }
@@ -75,6 +77,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     capture = session.config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
         programs = provide(list(dict.fromkeys(names)), progress=say)
+        if "installed_as_pods" in wanted:
+            provide_images(progress=say)
         if wanted & VIRTUAL_MACHINES and shutil.which(QEMU) is not None:
             provide_kernel(progress=say)
         if "vm_lab" in wanted and shutil.which(QEMU) is not None:

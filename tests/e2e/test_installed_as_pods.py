@@ -1,0 +1,307 @@
+"""Numapin as a user installs it: the default overlay, unchanged, on a real kubelet.
+
+Each field of the manifests that limits a pod is read back from the kernel or from the kubelet. The
+tests share one lab and run in this order; the last two remove numapin, and then the lab.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from numapin_api.cpuset import CpuSet
+from numapin_api.names import NAMESPACE
+from numapin_lab.controlplane.api import AnswerError
+from numapin_lab.installed.cluster import InstalledCluster
+from numapin_lab.installed.manifests import wait_rolled_out
+from numapin_lab.installed.running import InstalledLab
+from numapin_lab.installed.uninstall import left_in_cluster, left_on_node, uninstall
+from numapin_lab.leftovers import Traces, host_paths
+from numapin_lab.lifecycle import LabFolder
+from numapin_lab.processes.daemons import kill
+from numapin_lab.running_lab import BUSY, pod, policy
+
+OWN, SHARED = CpuSet.parse("1"), CpuSet.parse("0")
+EVERYTHING = CpuSet.parse("0-1")
+COMPONENTS = ("operator", "enforcer", "standby")
+CAPABILITIES = {"CAP_DAC_OVERRIDE": 1, "CAP_SYS_NICE": 23}
+"""Source: linux/capability.h."""
+PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+TOO_MANY_REQUESTS = 429
+
+
+@dataclass(frozen=True)
+class Installed:
+    """The lab, its folder, and by what it would be seen after it is down."""
+
+    lab: InstalledLab
+    folder: LabFolder
+    traces: Traces
+
+
+@pytest.fixture(scope="module")
+def installed_as_pods(root: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+    """A lab with numapin's pods, all of them ready."""
+    before = host_paths()
+    folder = LabFolder(tmp_path_factory.mktemp("installed"), pods=True)
+    try:
+        cluster = folder.up()
+        assert isinstance(cluster, InstalledCluster)
+        traces = Traces.of(folder.path, cluster.state, before)
+        yield Installed(InstalledLab(cluster), folder, traces)
+    finally:
+        folder.down()
+
+
+@pytest.fixture
+def lab(installed_as_pods: Installed) -> InstalledLab:
+    return installed_as_pods.lab
+
+
+@pytest.fixture(params=COMPONENTS)
+def member(request: pytest.FixtureRequest, lab: InstalledLab) -> dict[str, Any]:
+    """A pod of each component."""
+    return lab.pods_of(request.param)[0]
+
+
+def component(member: Mapping[str, Any]) -> str:
+    return str(member["metadata"]["labels"]["app.kubernetes.io/component"])
+
+
+def manifest(member: Mapping[str, Any]) -> dict[str, Any]:
+    (container,) = member["spec"]["containers"]
+    return dict(container)
+
+
+def status_of(pid: int) -> dict[str, str]:
+    """Source: proc_pid_status(5)."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def in_namespace(pid: int, kind: str) -> str:
+    return str(Path(f"/proc/{pid}/ns/{kind}").readlink())
+
+
+def test_what_runs_is_the_default_overlay(lab: InstalledLab) -> None:
+    """`kubectl diff` fails if a field of the overlay is not in the cluster."""
+    assert lab.kubectl("diff", "-k", str(lab.cluster.overlay)) == ""
+    assert [len(lab.pods_of(name)) for name in COMPONENTS] == [2, 1, 1]
+
+
+def test_a_pod_is_pinned(lab: InstalledLab) -> None:
+    lab.apply(policy(), pod("owner", cpu="1"), pod("neighbour", BUSY))
+    lab.wait_running("owner", "neighbour")
+    lab.eventually(lab.reported_exclusive, [True])
+    assert (lab.allowed("owner"), lab.allowed("neighbour")) == (OWN, SHARED)
+
+
+def test_numapins_own_pods_leave_the_exclusive_cpu(lab: InstalledLab) -> None:
+    own = {name: one for name in COMPONENTS for one in lab.pods_of(name)}
+    for one in own.values():
+        assert status_of(lab.process(one))["Cpus_allowed_list"] == str(SHARED)
+
+
+def test_a_pod_that_does_not_fit_has_an_event_that_says_why(lab: InstalledLab) -> None:
+    """The operators' requests leave room for one whole CPU on two, so the policy takes that one."""
+    lab.delete("pod", "owner")
+    lab.apply(policy(reserved={"cpus": str(EVERYTHING)}))
+    lab.eventually(lambda: reserved(lab), EVERYTHING)
+    lab.apply(pod("refused", cpu="1"))
+    lab.wait_running("refused")
+    numbers = "wanted 1 CPU, none free; free on NUMA node 0: 0 CPUs"
+
+    def told() -> bool:
+        events = [one for one in lab.events("refused") if one["reason"] == "NotEnoughCPUs"]
+        return any(numbers in one["message"] for one in events)
+
+    lab.wait(told, "the Event of the refusal")
+    assert numbers in lab.kubectl("describe", "pod", "refused")
+    lab.eventually(lambda: lab.allowed("refused"), EVERYTHING)
+    lab.delete("pod", "refused")
+    lab.apply(policy())
+    lab.eventually(lambda: reserved(lab), SHARED)
+
+
+def test_users_and_capabilities_are_those_of_the_manifest(
+    lab: InstalledLab, member: dict[str, Any]
+) -> None:
+    found = status_of(lab.process(member))
+    wanted = manifest(member)["securityContext"]
+    assert wanted["capabilities"]["drop"] == ["ALL"]
+    added = [f"CAP_{name}" for name in wanted["capabilities"].get("add", ())]
+    mask = sum(1 << CAPABILITIES[name] for name in added)
+    user = wanted.get("runAsUser", member["spec"]["securityContext"].get("runAsUser"))
+    assert set(found["Uid"].split()) == {str(user)}
+    assert int(found["CapBnd"], 16) == mask
+    assert int(found["CapEff"], 16) == int(found["CapPrm"], 16) == mask
+    assert int(found["CapAmb"], 16) == int(found["CapInh"], 16) == 0
+    assert found["NoNewPrivs"] == "1"
+    assert found["Seccomp"] == "2"  # a filter. Source: seccomp(2)
+
+
+def test_the_root_file_system_is_read_only(lab: InstalledLab, member: dict[str, Any]) -> None:
+    mounts = Path(f"/proc/{lab.process(member)}/mounts").read_text().splitlines()
+    options = {line.split()[1]: line.split()[3].split(",") for line in mounts}
+    assert "ro" in options["/"]
+    for mount in manifest(member)["volumeMounts"]:
+        writable = "ro" if mount.get("readOnly") else "rw"
+        at = mount["mountPath"].replace("/var/run/", "/run/")  # a symbolic link in the image
+        assert writable in options[at], mount
+
+
+def test_namespaces_are_the_pods_own_but_for_the_processes_of_the_node(
+    lab: InstalledLab, member: dict[str, Any]
+) -> None:
+    """cgroup v1 shows a process only to those who see its PID: the enforcer needs hostPID."""
+    pid = lab.process(member)
+    kubelet = lab.cluster.kubelet.daemon.pid()
+    assert kubelet is not None
+    same = {
+        kind
+        for kind in ("net", "pid", "ipc", "uts", "mnt")
+        if in_namespace(pid, kind) == in_namespace(kubelet, kind)
+    }
+    assert same == ({"pid"} if member["spec"].get("hostPID") else set())
+    assert "hostNetwork" not in member["spec"]
+    assert bool(member["spec"].get("hostPID")) == (component(member) != "operator")
+
+
+def test_priority_and_limits_are_in_force(lab: InstalledLab, member: dict[str, Any]) -> None:
+    assert member["spec"]["priority"] == PRIORITIES[member["spec"]["priorityClassName"]]
+    limit = manifest(member)["resources"]["limits"]["memory"]
+    mebibytes = int(limit.removesuffix("Mi"))
+    inside = lab.cgroup(member).relative_to(lab.kubepods)
+    files = [
+        folder / "kubepods" / inside / name
+        for folder in lab.cluster.runtime.cgroup.folders()
+        for name in ("memory.limit_in_bytes", "memory.max")
+    ]
+    found = [int(file.read_text()) for file in files if file.exists()]
+    assert found == [mebibytes << 20]
+
+
+def test_every_probe_of_the_manifest_is_made_and_succeeds(
+    lab: InstalledLab, member: dict[str, Any]
+) -> None:
+    """The kubelet counts its probes. Source: Kubernetes, pkg/kubelet/prober/prober_manager.go."""
+    name = member["metadata"]["name"]
+    wanted = {
+        kind for kind in ("liveness", "readiness", "startup") if f"{kind}Probe" in manifest(member)
+    }
+    assert wanted
+
+    def successful() -> set[str]:
+        path = f"/api/v1/nodes/{lab.node}/proxy/metrics/probes"
+        lines = [
+            one for one in str(lab.cluster.api.get(path)).splitlines() if f'pod="{name}"' in one
+        ]
+        good = [
+            one
+            for one in lines
+            if one.startswith("prober_probe_total") and 'result="successful"' in one
+        ]
+        return {
+            kind for kind in wanted if any(f'probe_type="{kind.title()}"' in one for one in good)
+        }
+
+    lab.eventually(successful, wanted)
+    (status,) = lab.pods_of(component(member))[0]["status"]["containerStatuses"]
+    assert status["ready"]
+    assert status["restartCount"] == 0
+
+
+def test_the_disruption_budget_lets_one_operator_go_and_the_other_leads(lab: InstalledLab) -> None:
+    lab.eventually(lambda: lab.leader() in names(lab, "operator"), True)
+    leader = lab.leader()
+    (other,) = names(lab, "operator") - {leader}
+    evict(lab, leader)
+    with pytest.raises(AnswerError, match="disruption budget") as refused:
+        evict(lab, other)
+    assert refused.value.status == TOO_MANY_REQUESTS
+    lab.eventually(lab.leader, other)
+
+
+def test_a_killed_leader_is_replaced_and_the_next_one_pins(lab: InstalledLab) -> None:
+    wait_rolled_out(lab.cluster.api, lab.kubectl)
+    leader = lab.leader()
+    (killed,) = [one for one in lab.pods_of("operator") if one["metadata"]["name"] == leader]
+    lab.kubectl("delete", "pod", leader, f"--namespace={NAMESPACE}", "--force", "--grace-period=0")
+    (other,) = {one for one in names(lab, "operator") if one != leader and one in ready(lab)}
+    lab.eventually(lab.leader, other)
+    lab.apply(pod("owner", cpu="1"))
+    lab.wait_running("owner")
+    lab.eventually(lab.reported_exclusive, [True])
+    assert (lab.allowed("owner"), lab.allowed("neighbour")) == (OWN, SHARED)
+    assert killed["metadata"]["uid"] not in {
+        one["metadata"]["uid"] for one in lab.pods_of("operator")
+    }
+
+
+def test_a_killed_enforcer_is_restarted_and_changes_no_set(lab: InstalledLab) -> None:
+    (enforcer,) = lab.pods_of("enforcer")
+    before = lab.cpusets()
+    kill(lab.process(enforcer))
+
+    def restarted() -> bool:
+        (status,) = lab.pods_of("enforcer")[0]["status"]["containerStatuses"]
+        return bool(status["restartCount"] == 1 and status["ready"])
+
+    lab.wait(restarted, "the enforcer to be restarted by the kubelet")
+    lab.eventually(lab.reported_exclusive, [True])
+    old = enforcer["status"]["containerStatuses"][0]["containerID"].partition("://")[2]
+    kept = {path: cpus for path, cpus in before.items() if old not in path}
+    assert {path: cpus for path, cpus in lab.cpusets().items() if path in kept} == kept
+
+
+def test_the_readmes_commands_remove_everything(lab: InstalledLab) -> None:
+    uninstall(lab.cluster)
+    assert left_in_cluster(lab.kubectl) == []
+    assert lab.allowed("owner") == lab.allowed("neighbour") == EVERYTHING
+    lab.delete("pod", "owner", "neighbour")
+    lab.wait(lambda: not [path for path in lab.cpusets() if "pod" in path], "no cgroup of a pod")
+    lab.eventually(lambda: left_on_node(lab.cluster), [])
+
+
+def test_nothing_is_left_on_the_machine(installed_as_pods: Installed) -> None:
+    assert {line.split()[0] for line in installed_as_pods.traces.left()} >= {
+        "process",
+        "cgroup",
+        "mount",
+        "file",
+    }
+    installed_as_pods.folder.down()
+    assert installed_as_pods.traces.left() == []
+
+
+def reserved(lab: InstalledLab) -> CpuSet | None:
+    """The reserved CPUs that the operator has decided."""
+    assignment = lab.assignment()
+    pools = assignment.spec.pools if assignment else None
+    return pools.reserved if pools else None
+
+
+def names(lab: InstalledLab, component: str) -> set[str]:
+    """The pods that are not being deleted."""
+    found = [one["metadata"] for one in lab.pods_of(component)]
+    return {one["name"] for one in found if "deletionTimestamp" not in one}
+
+
+def ready(lab: InstalledLab) -> set[str]:
+    found = lab.pods_of("operator")
+    return {
+        one["metadata"]["name"]
+        for one in found
+        if any(status["ready"] for status in one["status"].get("containerStatuses", ()))
+    }
+
+
+def evict(lab: InstalledLab, name: str) -> None:
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+    }
+    lab.cluster.api.request("POST", f"/api/v1/namespaces/{NAMESPACE}/pods/{name}/eviction", body)
