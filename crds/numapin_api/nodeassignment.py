@@ -47,8 +47,11 @@ for 1,056 entries.
 """
 
 MAX_BLOCKS: Final = 64
+MAX_GRANTS: Final = 64
+MAX_REFUSED_RESIZES: Final = 128
 MAX_BLOCK_NODES: Final = 128
 MESSAGE_LENGTH: Final = 2048
+REQUESTED_LENGTH: Final = 256
 
 
 class PolicyRef(WireModel):
@@ -133,6 +136,13 @@ class ContainerAssignment(WireModel):
         max_length=MAX_BLOCKS,
         json_schema_extra=atomic_list(),
     )
+    grants: tuple[SomeCpus, ...] | None = Field(
+        default=None,
+        description="The CPUs in the order in which it got them, as several sets; when it is "
+        "resized, the CPUs of the last set go first. Unset if it was never resized.",
+        max_length=MAX_GRANTS,
+        json_schema_extra=atomic_list(),
+    )
     outdated: bool | None = Field(
         default=None,
         description="True if the newest policy would not place it so; it stays until it ends.",
@@ -157,6 +167,12 @@ class Refusal(WireModel):
     message: str = Field(
         description="What was requested, what was free on each NUMA node, what would have fitted.",
         max_length=MESSAGE_LENGTH,
+    )
+    requested: str | None = Field(
+        default=None,
+        description="What a container or pod that is resized requests by now. The message has the "
+        "numbers of when this was refused first, or of the last release of CPUs or memory.",
+        max_length=REQUESTED_LENGTH,
     )
 
 
@@ -209,6 +225,14 @@ class NodeAssignmentSpec(WireModel):
         default=None,
         description="The number of refused pods that are not listed in refused, which is full; "
         "unset if all are.",
+    )
+    refused_resizes: tuple[Refusal, ...] | None = Field(
+        default=None,
+        description="Containers that keep what they have although the kubelet has granted a "
+        "resize, with the reasons; each is tried again whenever something changes on the node. "
+        "Unset if there is none.",
+        max_length=MAX_REFUSED_RESIZES,
+        json_schema_extra=atomic_list(),
     )
     release_at: str | None = Field(
         default=None,

@@ -226,7 +226,7 @@ def _plan_for(
     previous = before_plan(assignment, pods, binds_memory=binds_memory)
     edited = not _same_generation(previous.policy, reference)
     if edited:
-        previous = previous.model_copy(update={"refused": ()})
+        previous = previous.model_copy(update={"refused": (), "refused_resizes": None})
     resolved = resolve(assignment.topology, with_reserved(policy, assignment.topology, node.system))
     plan = plan_with(
         replace(

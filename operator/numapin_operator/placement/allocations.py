@@ -23,7 +23,8 @@ class Block(NamedTuple):
 class ContainerAllocation(NamedTuple):
     """What one container got; `mems` are the NUMA nodes of its memory.
 
-    `exclusive` is False if it shares its CPUs with other containers of its pod.
+    `exclusive` is False if it shares its CPUs with other containers of its pod. `grants` are its
+    CPUs in the order in which it got them; empty if it was never resized.
     """
 
     name: str
@@ -31,6 +32,7 @@ class ContainerAllocation(NamedTuple):
     mems: NumaMask = NO_NUMA_NODES
     memory: tuple[Block, ...] = ()
     exclusive: bool = True
+    grants: tuple[CpuMask, ...] = ()
 
     @property
     def cpu_set(self) -> CpuSet:

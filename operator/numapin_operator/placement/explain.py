@@ -35,14 +35,30 @@ def arithmetic(
 
     `own` are the CPUs that the refused container had got before its memory was refused.
     """
-    whole_cores = isinstance(refused, SmtAlignmentError)
-    free = own | (cpus.free_whole_cores if whole_cores else cpus.free)
+    free = own | _free(cpus, refused)
+    fitting = ", ".join(_fitting(policy, free, memory, refused))
+    return _listed(policy, free, memory, refused) + (fitting and f"; {fitting}")
+
+
+def what_is_free(
+    policy: NodePolicy, cpus: CpuPool, memory: MemoryTables | None, refused: PlacementError
+) -> str:
+    """What was free on each NUMA node."""
+    return _listed(policy, _free(cpus, refused), memory, refused)
+
+
+def _free(cpus: CpuPool, refused: PlacementError) -> CpuMask:
+    return cpus.free_whole_cores if isinstance(refused, SmtAlignmentError) else cpus.free
+
+
+def _listed(
+    policy: NodePolicy, free: CpuMask, memory: MemoryTables | None, refused: PlacementError
+) -> str:
     listed = list(_free_on_nodes(policy, free, memory))
     if len(listed) > _MOST_NODES:
         listed[_MOST_NODES:] = [f"and {len(listed) - _MOST_NODES} more"]
-    fitting = ", ".join(_fitting(policy, free, memory, refused))
-    kind = "in whole cores " if whole_cores else ""
-    return f"free {kind}on NUMA node " + ", ".join(listed) + (fitting and f"; {fitting}")
+    kind = "in whole cores " if isinstance(refused, SmtAlignmentError) else ""
+    return f"free {kind}on NUMA node " + ", ".join(listed)
 
 
 def _free_on_nodes(policy: NodePolicy, free: CpuMask, memory: MemoryTables | None) -> Iterator[str]:

@@ -5,6 +5,7 @@ from numapin_operator.placement.allocations import PodAllocation
 from numapin_operator.placement.cpumanager.pool import CpuPool
 from numapin_operator.placement.errors import InvalidPodError, PlacementError
 from numapin_operator.placement.explain import arithmetic
+from numapin_operator.placement.masks import CpuMask
 from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.pods.pod import PodPlacement
 from numapin_operator.placement.policy import NodePolicy
@@ -53,16 +54,32 @@ class Node:
             for block in allocation.memory:
                 self.memory.assign(block)
 
+    def replace(self, allocation: PodAllocation) -> None:
+        """Take over what a pod has now, after a resize; CPUs new to it are claimed already."""
+        before = self.allocations[allocation.uid]
+        self._share(before.cpus & ~allocation.cpus)
+        if self.memory is not None:
+            self.memory.release(before.memory)
+            for block in allocation.memory:
+                self.memory.assign(block)
+        if allocation.containers:
+            self.allocations[allocation.uid] = allocation
+        else:
+            del self.allocations[allocation.uid]
+
     def release(self, uid: str) -> None:
         """Return whatever a pod has been given; nothing happens if it has nothing."""
         allocation = self.allocations.pop(uid, None)
         if allocation is None:
             return
-        blindly = self.policy.quirks.shares_released_cpus_blindly
-        cpus = allocation.cpus if blindly else allocation.cpus & self.policy.given_out
-        self.cpus.release(cpus)
+        self._share(allocation.cpus)
         if self.memory is not None:
             self.memory.release(allocation.memory)
+
+    def _share(self, cpus: CpuMask) -> None:
+        """Return CPUs to the pool."""
+        blindly = self.policy.quirks.shares_released_cpus_blindly
+        self.cpus.release(cpus if blindly else cpus & self.policy.given_out)
 
     def place(self, pod: PodView) -> PodAllocation:
         """Give a pod's containers what they ask for, or nothing at all.

@@ -3,8 +3,10 @@
 A container keeps its CPUs and memory when the policy is edited. It is outdated if the policy, with
 nothing free on the node but what the container has, would not give it just that. What an option
 only prefers is therefore met by any placement. A pod with pod-level resources counts as fitting: it
-has given back the CPUs that its containers leave, parts of cores among them. With `fullPCPUsOnly` a
-container that has parts of cores counts as outdated; the policy itself gives it these where the
+has given back the CPUs that its containers leave, parts of cores among them. A container whose
+resize waits is compared by what it has, and one that was resized by the number of its CPUs, and
+under `SingleNUMANode` by their NUMA node: what was free meanwhile is unknown. With `fullPCPUsOnly`
+a container that has parts of cores counts as outdated; the policy itself gives it these where the
 NUMA nodes of the hint have no whole core left, as the kubelet does.
 """
 
@@ -24,11 +26,13 @@ from numapin_operator.placement.errors import (
     NotEnoughMemoryError,
     PlacementError,
     SmtAlignmentError,
+    TopologyAffinityError,
 )
 from numapin_operator.placement.masks import CpuMask, NumaMask, members
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.policy import NodePolicy
 from numapin_operator.placement.requests import ContainerKind, ContainerView, PodView
+from numapin_operator.placement.resize.demand import as_placed
 
 _UNFIT: Final = "does not fit the policy: "
 _UNALIGNED: Final = f"{_UNFIT}{SmtAlignmentError.reason}"
@@ -61,6 +65,7 @@ def mark_outdated(
     shared = spec.pools.shared.mask if spec.pools else 0
     crowded = policy.spec.reserved.strict and bool(shared & policy.reserved)
     judge, known = _Judge(policy, crowded), {pod.uid: pod for pod in pods}
+    waiting = {one.pod_uid for one in spec.refused_resizes or ()}
     entries: list[ContainerAssignment] = []
     found: list[Outdated] = []
     for (uid, claimed), grouped in groupby(spec.containers, key=attrgetter("pod_uid", "claimed")):
@@ -68,6 +73,8 @@ def mark_outdated(
         if claimed or pod is None or not (edited or judge.may_differ(pod, of_pod)):
             entries += of_pod  # nothing is known of a pod that is gone but still runs
             continue
+        if uid in waiting:
+            pod = as_placed(pod, allocation_of(uid, of_pod))
         for entry, why in judge.judge(pod, of_pod):
             mark = True if why else None
             entries.append(
@@ -137,6 +144,8 @@ class _Judge:
             is_memory = isinstance(error, NotEnoughMemoryError)
             if pod.pod_level is not None or (is_memory and self._may_stay(held)):
                 return ""
+            if isinstance(error, TopologyAffinityError) and self._was_resized(pod, held):
+                return ""
             return f"{_UNFIT}{error.reason}"
         if given.cpus != held.cpus if given.pod_level else _sizes(given) != _sizes(held):
             return "would get another number of CPUs"
@@ -144,6 +153,17 @@ class _Judge:
         if bound != would_bind:
             return "has memory bound" if bound - would_bind else "has no memory bound"
         return ""
+
+    def _was_resized(self, pod: PodView, held: PodAllocation) -> bool:
+        """Whether a container was resized, so that its NUMA nodes need not be those of a new one.
+
+        Of a resize of memory alone nothing is known but that the pod was edited.
+        """
+        if self._policy.spec.topology.policy == "SingleNUMANode":
+            numa_nodes_of = self._policy.cpu_groups.numa_nodes_of
+            if any(numa_nodes_of(one.cpus).bit_count() > 1 for one in held.containers):
+                return False
+        return any(one.grants for one in held.containers) or (pod.edited and bool(held.memory))
 
     def _node_with(self, held: PodAllocation) -> Node:
         """The node with nothing free but what a pod has, and the reserved CPUs.

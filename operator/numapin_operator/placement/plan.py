@@ -1,15 +1,15 @@
 """A policy, a topology, pods and the assignment in force become the next NodeAssignment."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Final
 
-from numapin_api.conditions.reasons import Reason
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import (
     MAX_REFUSED,
+    MAX_REFUSED_RESIZES,
     ContainerAssignment,
     NodeAssignmentSpec,
     Pools,
@@ -29,6 +29,13 @@ from numapin_operator.placement.assignment.entries import (
     on_this_machine,
     refusal_of,
 )
+from numapin_operator.placement.assignment.refusals import (
+    in_earlier_order,
+    releases,
+    requested_of,
+    standing,
+    steady,
+)
 from numapin_operator.placement.assignment.size_limit import SizeLimit, check_blocks
 from numapin_operator.placement.errors import (
     AssignmentFullError,
@@ -46,6 +53,7 @@ from numapin_operator.placement.outdated import Outdated
 from numapin_operator.placement.policy import NodePolicy, resolve
 from numapin_operator.placement.queue import Queue, Queued
 from numapin_operator.placement.requests import PodView
+from numapin_operator.placement.resize.node import resize_pods, resized_entries
 
 MORE_TRIED: Final = 128
 """Refused pods that are tried at each plan although `refused` has no room for them."""
@@ -83,7 +91,8 @@ def plan_node(
     """Decide what one node's containers get. Equal input gives equal output.
 
     Earlier decisions stand: containers keep what `previous` gives them, and refused pods stay
-    refused (leave `refused` out of `previous` to try them again). New pods are placed in the order
+    refused (leave `refused` out of `previous` to try them again). Only a resize that the kubelet
+    has granted changes what a container has: see `resize`. New pods are placed in the order
     given. A new pod that does not fit only because of pods that are ending is queued, not refused:
     otherwise a pod that replaces another would stay refused. No younger pod gets what it waits
     for. A pod's CPUs and memory are released once it has ended or is not in `pods`, and its UID is
@@ -125,20 +134,42 @@ def plan_with(
     node = Node(policy)
     for uid, entries in not_claimed(kept).items():
         node.adopt(allocation_of(uid, entries))
-    refused = dict(_standing(previous, alive))
+    refused = dict(standing(previous, alive))
     unbound = _running_unbound(node, alive.values(), refused)
     account_unbound(node, unbound)
     withhold(node, held := held_hugepages(node))
+    resized = resize_pods(node, alive.values())
+    kept = resized_entries(kept, node, resized.pods)
     room = SizeLimit(chain.from_iterable(kept.values()))
     queue = Queue(node, alive, unbound, held)
     trial = _place_new(pods, refused, room, queue)
     queue.give_back()
-    refused |= {pod.uid: refusal_of(pod, problem) for pod, problem in trial.failed}
-    listed = room.cut(refused.values())
+    refused |= {
+        pod.uid: refusal_of(pod, problem, requested_of(pod)) for pod, problem in trial.failed
+    }
     spec = _spec(policy, node, in_order(kept, trial.entries))
-    omitted = len(refused) - len(listed) + trial.untried
-    spec = spec.model_copy(update={"refused": listed, "refused_omitted": omitted or None})
+    spec = spec.model_copy(update=_refusals(refused, resized.refused, room, previous, spec))
+    if trial.untried:
+        omitted = (spec.refused_omitted or 0) + trial.untried
+        spec = spec.model_copy(update={"refused_omitted": omitted})
     return Plan(spec, tuple(queue.waiting), unaccepted=unaccepted)
+
+
+def _refusals(
+    refused: Mapping[str, Refusal],
+    resizes: Iterable[Refusal],
+    room: SizeLimit,
+    previous: NodeAssignmentSpec | None,
+    spec: NodeAssignmentSpec,
+) -> dict[str, object]:
+    """The fields of `spec` that list what pods could not get, as far as there is room."""
+    earlier = None if releases(previous, spec.containers) else previous
+    waiting = steady(resizes, earlier.refused_resizes if earlier else ())
+    pods = steady(in_earlier_order(refused, previous), earlier.refused if earlier else ())
+    fields: dict[str, object] = {}
+    fields["refused_resizes"] = room.take_refused(waiting, MAX_REFUSED_RESIZES) or None
+    fields["refused"] = listed = room.take_refused(pods)
+    return fields | {"refused_omitted": len(pods) - len(listed) or None}
 
 
 def _decided(previous: NodeAssignmentSpec | None) -> frozenset[str]:
@@ -160,16 +191,6 @@ def _running_unbound(
         if not pod.terminal
         and (pod.uid in node.allocations or pod.uid in refused or not node.wants(pod))
     )
-
-
-def _standing(
-    previous: NodeAssignmentSpec | None, alive: dict[str, PodView]
-) -> Iterator[tuple[str, Refusal]]:
-    """The refusals that stand, by pod; an invalid pod that has become valid is tried again."""
-    for refusal in previous.refused if previous else ():
-        pod = alive.get(refusal.pod_uid)
-        if pod is not None and (pod.problem or refusal.reason != Reason.INVALID_POD):
-            yield refusal.pod_uid, refusal
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ class ContainerView:
     `matched`: its requests for CPU and memory are set and equal its limits. `ended`: it is an init
     container that has completed and will not run again. `claims`: its ResourceClaims. `cpu_claims`:
     the UIDs of those for which a DRA driver gives it CPUs; its CPUs and memory are not ours then.
+    `granted`: the kubelet reports that it has granted these requests.
     """
 
     name: str
@@ -52,6 +53,7 @@ class ContainerView:
     ended: bool = False
     claims: tuple[ClaimRef, ...] = ()
     cpu_claims: tuple[str, ...] = ()
+    granted: bool = False
 
     @property
     def whole_cpus(self) -> int:
@@ -61,10 +63,14 @@ class ContainerView:
 
 @dataclass(frozen=True, slots=True)
 class PodLevel:
-    """Requests of the pod as a whole (`spec.resources`)."""
+    """Requests of the pod as a whole (`spec.resources`).
+
+    `granted`: the kubelet reports that it has granted them.
+    """
 
     cpu_millis: int = 0
     memory: Amounts = ()
+    granted: bool = False
 
 
 class MirrorClaim(NamedTuple):
@@ -114,6 +120,7 @@ class PodView:
         mirror: set if the pod says that it mirrors a static pod; not checked yet.
         problem: why nothing can be assigned to it, with the field; empty if something can.
         claims_unknown: one of its ResourceClaims has not been read yet.
+        edited: its spec was changed after it was created, as by a resize.
     """
 
     uid: str
@@ -133,6 +140,7 @@ class PodView:
     mirror: MirrorClaim | None = None
     problem: str = ""
     claims_unknown: bool = False
+    edited: bool = False
 
     @property
     def has_cpu_claims(self) -> bool:

@@ -54,3 +54,25 @@ def pod(name: str, *cpus: str, memory: str = "64Mi", **spec: Any) -> PodView:
 def policy(**fields: Any) -> CpuPolicySpec:
     """A policy that reserves CPU 0, unless `reserved` says otherwise."""
     return CpuPolicySpec.model_validate({"reserved": {"cpus": "0"}} | fields)
+
+
+def granted_pod(name: str, *asked: tuple[str, str], **spec: Any) -> PodView:
+    """A Guaranteed pod that runs: its kubelet has granted (CPUs, memory) to c0, c1, .. ."""
+    amounts = {f"c{at}": {"cpu": cpu, "memory": memory} for at, (cpu, memory) in enumerate(asked)}
+    return parse_pod(
+        {
+            "metadata": {"name": name, "uid": f"uid-{name}", "generation": 2},
+            "spec": {
+                "containers": [
+                    {"name": each, "resources": {"requests": one, "limits": one}}
+                    for each, one in amounts.items()
+                ]
+            }
+            | spec,
+            "status": {
+                "containerStatuses": [
+                    {"name": each, "allocatedResources": one} for each, one in amounts.items()
+                ]
+            },
+        }
+    )

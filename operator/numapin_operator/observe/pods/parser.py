@@ -8,6 +8,11 @@ from typing import Any, Final
 from numapin_api.containerstatus import NAME_LENGTH
 from numapin_api.quantity import QuantityError, parse_quantity
 from numapin_operator.observe.pods.claims import claims_of_containers
+from numapin_operator.observe.pods.granted import (
+    granted_to_containers,
+    granted_to_pod,
+    was_edited,
+)
 from numapin_operator.observe.pods.mirror_pods import is_pod_uid, mirror_claim
 from numapin_operator.observe.pods.origin import origin_of
 from numapin_operator.observe.pods.resources import (
@@ -56,7 +61,7 @@ def parse_pod(pod: Mapping[str, Any]) -> PodView:
     return PodView(
         uid=uid,
         containers=shared_containers(containers),
-        pod_level=pod_level(*reader.of_pod(), reader.of_containers),
+        pod_level=pod_level(*reader.of_pod(), reader.of_containers, granted_to_pod(reader.status)),
         labels=shared_labels(reader.labels()),
         **_envelope(pod, reader.metadata, _reported_qos(reader.status) or reader.qos()),
     )
@@ -103,6 +108,7 @@ def _envelope(pod: Mapping[str, Any], metadata: Mapping[str, Any], qos: str) -> 
         "checked": status.get("phase") != "Pending" or _is_checked(metadata, status),
         "terminal": str(status.get("phase")) in _ENDED,
         "deleting": metadata.get("deletionTimestamp") is not None,
+        "edited": was_edited(metadata),
         "mirror": mirror_claim(metadata),
         "origin": origin_of(metadata, spec),
     }
@@ -125,6 +131,7 @@ class _PodReader:
         self._ended: frozenset[str] = frozenset()
         self.of_containers: list[ContainerResources] = []
         """Of those that `containers` has returned so far."""
+        self._granted = granted_to_containers(self.status)
         self._claims = claims_of_containers(self.spec, self.status)
         if (count := sum(map(len, self._claims.values()))) > MAX_CLAIMS:
             problem = f"the containers use {count} claims; use at most {MAX_CLAIMS}"
@@ -199,16 +206,19 @@ class _PodReader:
                 else ContainerKind.INIT
             )
         self.of_containers.append(ContainerResources(kind, requests, limits))
+        granted = self._granted.get(name)
+        in_force = requests | (granted or {})
         return ContainerView(
             name=intern(name),
             kind=kind,
-            cpu_millis=cpu_millis(requests),
-            memory=memory_amounts(requests),
+            cpu_millis=cpu_millis(in_force),
+            memory=memory_amounts(in_force),
             matched=all(
                 requests.get(key) and requests[key] == limits.get(key) for key in CPU_AND_MEMORY
             ),
             ended=kind is ContainerKind.INIT and name in self._ended,
             claims=self._claims.get(name, ()),
+            granted=granted is not None,
         )
 
     def _resources(self, parent: Any, field: str, *, defaults: bool) -> tuple[Resources, Resources]:

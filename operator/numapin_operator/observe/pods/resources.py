@@ -67,7 +67,10 @@ def canonical_resource(name: str) -> str | None:
 
 
 def pod_level(
-    requests: Resources, limits: Resources, containers: Iterable[ContainerResources]
+    requests: Resources,
+    limits: Resources,
+    containers: Iterable[ContainerResources],
+    granted: Resources | None = None,
 ) -> PodLevel | None:
     """What a pod requests as a whole; None if it has no `spec.resources`.
 
@@ -75,13 +78,16 @@ def pod_level(
         requests: of `spec.resources`.
         limits: the same.
         containers: the pod's. What the pod only limits, it requests as much as they do together.
+        granted: what the kubelet reports that it has granted of CPU and memory; None if it does
+            not say.
     """
     if not requests and not limits:
         return None
     asked = dict(requests)
     for name, limit in limits.items():
         asked.setdefault(name, _sum_of(containers, name) or limit)
-    return PodLevel(cpu_millis(asked), memory_amounts(asked))
+    asked |= {name: q for name, q in (granted or {}).items() if name in asked}
+    return PodLevel(cpu_millis(asked), memory_amounts(asked), granted is not None)
 
 
 def qos_class(each: Sequence[tuple[Resources, Resources]]) -> str:

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import (
     MESSAGE_LENGTH,
+    REQUESTED_LENGTH,
     ContainerAssignment,
     MemoryBlock,
     Refusal,
@@ -31,6 +33,7 @@ def _binding(entry: ContainerAssignment) -> ContainerAllocation:
         NumaMask(entry.mems.mask),
         blocks,
         entry.exclusive,
+        tuple(CpuMask(one.mask) for one in entry.grants or ()),
     )
 
 
@@ -49,6 +52,7 @@ def entries_of(
                 mems=container.mem_set & topology.mems,
                 exclusive=container.exclusive and container.cpus != 0,
                 memory=tuple(_wire(block) for block in accounted),
+                grants=tuple(map(CpuSet.from_mask, container.grants)) or None,
             )
 
 
@@ -85,11 +89,15 @@ def on_this_machine(entry: ContainerAssignment, topology: Topology) -> Container
         return entry
     if entry.cpus and not cpus:
         return None
-    return entry.model_copy(update={"cpus": cpus, "mems": mems})
+    grants = tuple(left for one in entry.grants or () if (left := one & cpus)) or None
+    return entry.model_copy(update={"cpus": cpus, "mems": mems, "grants": grants})
 
 
-def refusal_of(pod: PodView, error: PlacementError) -> Refusal:
-    """The entry of a pod that cannot be placed; its message is cut where it gets too long."""
+def refusal_of(pod: PodView, error: PlacementError, requested: str | None = None) -> Refusal:
+    """The entry of a pod that cannot be placed or resized.
+
+    Its message is cut where it gets too long.
+    """
     return Refusal(
         pod_uid=pod.uid,
         namespace=pod.namespace,
@@ -97,4 +105,5 @@ def refusal_of(pod: PodView, error: PlacementError) -> Refusal:
         container=error.container,
         reason=error.reason,
         message=cut_text(str(error), MESSAGE_LENGTH),
+        requested=cut_text(requested, REQUESTED_LENGTH) if requested else None,
     )

@@ -35,7 +35,7 @@ class SizeLimit:
 
     def __init__(self, kept: Iterable[ContainerAssignment]) -> None:
         """Start with the entries that stay."""
-        self._entries = self._bytes = 0
+        self._entries = self._bytes = self._refused_bytes = 0
         for entry in kept:
             self._entries += 1
             self._bytes += entry_bytes(entry)
@@ -60,13 +60,16 @@ class SizeLimit:
             )
         self._entries, self._bytes = count, size
 
-    def cut(self, refused: Iterable[Refusal]) -> tuple[Refusal, ...]:
-        """The first refusals, as many as there is room for."""
-        left, listed = SPEC_BYTES - self._bytes, list[Refusal]()
+    def take_refused(
+        self, refused: Iterable[Refusal], most: int = MAX_REFUSED
+    ) -> tuple[Refusal, ...]:
+        """Add refusals, as many of the first ones as there is room for, and return them."""
+        listed = list[Refusal]()
         for refusal in refused:
-            left -= refusal_bytes(refusal)
-            if left < 0 or len(listed) == MAX_REFUSED:
+            size = refusal_bytes(refusal)
+            if self._bytes + self._refused_bytes + size > SPEC_BYTES or len(listed) == most:
                 break
+            self._refused_bytes += size
             listed.append(refusal)
         return tuple(listed)
 
@@ -90,6 +93,8 @@ def entry_bytes(entry: ContainerAssignment) -> int:
     """The most bytes that an entry takes in etcd; names of Kubernetes are plain ASCII."""
     names = len(entry.pod_uid) + len(entry.namespace) + len(entry.pod) + len(entry.container)
     ids = len(entry.cpus) + len(entry.mems) + sum(len(one.numa_nodes) for one in entry.memory)
+    if entry.grants:
+        ids += len(entry.cpus) + 2 * len(entry.grants) + 4
     return _ENTRY_BYTES + names + _BLOCK_BYTES * len(entry.memory) + _ID_BYTES * ids
 
 
@@ -98,4 +103,5 @@ def refusal_bytes(refusal: Refusal) -> int:
     names = len(refusal.pod_uid) + len(refusal.namespace) + len(refusal.pod)
     escaped = 5 * sum(map(refusal.message.count, _ESCAPED))
     message = len(json.dumps(refusal.message)) + escaped
+    names += len(refusal.requested or "") + len("requested") if refusal.requested else 0
     return _REFUSAL_BYTES + names + len(refusal.container or "") + len(refusal.reason) + message

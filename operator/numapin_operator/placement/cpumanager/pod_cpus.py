@@ -49,6 +49,13 @@ class PodCpus:
         self._taker.check_whole_cores(self._pool, count)
         return self._take(self._pool.free, count, numa_nodes)
 
+    def take_from(self, free: CpuMask, count: int, numa_nodes: NumaMask | None) -> CpuMask:
+        """Take some of these free CPUs out of the pool, those of the NUMA nodes first.
+
+        Raises as `allocate`.
+        """
+        return self._take(free, count, numa_nodes)
+
     def release(self, cpus: CpuMask) -> None:
         """Return some of the pod's CPUs."""
         self._pool.release(cpus)

@@ -55,7 +55,7 @@ class CpuTaker:
         """
         if numa_nodes is None:
             return self.take(free, count)
-        near = free & self._near(numa_nodes)
+        near = free & self.cpus_near(numa_nodes)
         taken = self.take(near, min(count, near.bit_count()))
         rest = count - taken.bit_count()
         return taken | self.take(free & ~taken, rest) if rest > 0 else taken
@@ -70,7 +70,7 @@ class CpuTaker:
 
     def near(self, free: CpuMask, numa_nodes: NumaMask | None) -> CpuMask:
         """The free CPUs of NUMA nodes, None for all; whole cores alone if the policy says so."""
-        near = free if numa_nodes is None else free & self._near(numa_nodes)
+        near = free if numa_nodes is None else free & self.cpus_near(numa_nodes)
         return self.cpu_groups.whole_cores(near) if self.whole_cores_only else near
 
     def check_whole_cores(self, pool: CpuPool, count: int) -> None:
@@ -92,7 +92,7 @@ class CpuTaker:
         if count > whole:
             raise SmtAlignmentError(f"wanted {count} CPUs, {whole} free in whole cores")
 
-    def _near(self, numa_nodes: NumaMask) -> CpuMask:
+    def cpus_near(self, numa_nodes: NumaMask) -> CpuMask:
         """The CPUs of NUMA nodes; with `align_by_socket` those of their sockets."""
         cpus = self.cpu_groups.cpus_in(numa_nodes)
         if not self.align_by_socket:

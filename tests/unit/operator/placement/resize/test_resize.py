@@ -1,0 +1,322 @@
+"""Which CPUs and memory a running container gets and gives back when it is resized."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from numapin_api.cpupolicy import CpuPolicySpec
+from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.topology import Topology
+from numapin_operator.observe.pods.parser import parse_pod
+from numapin_operator.placement import PodView, mark_outdated, plan_node, resolve
+from support.values.placement import NO_UIDS, granted_pod, machine, pod, policy, resources
+
+SMT = machine(16, numa_nodes=2)
+"""Cores of neighbouring threads; CPUs 0-7 on NUMA node 0, 8-15 on 1."""
+
+PLAIN = machine(16, threads=1, numa_nodes=2)
+
+
+def history(
+    topology: Topology, spec: CpuPolicySpec, *pods_over_time: list[PodView]
+) -> NodeAssignmentSpec:
+    """The assignment after the pods have been so, one list after the other."""
+    assignment: NodeAssignmentSpec | None = None
+    for pods in pods_over_time:
+        assignment = plan_node(topology, spec, assignment, pods, NO_UIDS).spec
+    assert assignment is not None
+    return assignment
+
+
+def a(*cpus: str, memory: str = "64Mi") -> PodView:
+    return granted_pod("a", *((each, memory) for each in cpus))
+
+
+def given(spec: NodeAssignmentSpec, name: str = "a") -> list[str]:
+    return [str(one.cpus) for one in spec.containers if one.pod == name]
+
+
+def reasons(spec: NodeAssignmentSpec) -> list[tuple[str, str | None, str]]:
+    return [(one.pod, one.container, one.reason) for one in spec.refused_resizes or ()]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "cpus"),
+    [
+        pytest.param(["2", "4"], "1-4", id="grow"),
+        pytest.param(["6", "1"], "1", id="shrink"),
+        pytest.param(["2", "4", "1"], "1", id="grow-and-shrink-keeps-the-first"),
+        pytest.param(["2", "1", "3"], "1-3", id="shrink-and-grow"),
+        pytest.param(["2", "10"], "1-10", id="grows-to-the-next-numa-node"),
+    ],
+)
+def test_a_container_keeps_the_cpus_that_it_got_first(sizes: list[str], cpus: str) -> None:
+    spec = history(PLAIN, policy(), *([a(size)] for size in sizes))
+    assert given(spec) == [cpus]
+    assert spec.pools is not None
+    assert spec.pools.shared | spec.containers[0].cpus == PLAIN.online
+
+
+def test_the_youngest_cpus_go_whatever_their_numbers() -> None:
+    """The container grows below its first CPUs once its neighbour has ended."""
+    neighbour = granted_pod("n", ("2", "64Mi"))
+    spec = history(PLAIN, policy(), [neighbour, a("2")], [neighbour, a("2")], [a("6")])
+    assert [str(one) for one in spec.containers[0].grants or ()] == ["3-4", "1-2,5-6"]
+    assert given(history(PLAIN, policy(), [neighbour, a("2")], [a("6")], [a("2")])) == ["3-4"]
+
+
+def test_a_container_that_was_never_resized_records_no_ages() -> None:
+    assert history(PLAIN, policy(), [a("2")], [a("2")]).containers[0].grants is None
+
+
+@pytest.mark.parametrize("around", ["1500m", "500m"])
+def test_leaving_and_gaining_exclusivity(around: str) -> None:
+    left = history(PLAIN, policy(), [a("2")], [a(around)])
+    assert left.containers == ()
+    assert left.pools is not None
+    assert left.pools.shared == PLAIN.online
+    assert given(history(PLAIN, policy(), [a("2")], [a(around)], [a("2")])) == ["1-2"]
+
+
+def test_one_container_leaves_exclusivity_and_another_of_its_pod_grows() -> None:
+    spec = history(PLAIN, policy(), [a("4", "2")], [a("1500m", "6")], [a("1", "6")])
+    assert given(spec) == ["7", "1-6"]
+
+
+def test_bound_memory_of_a_container_that_leaves_exclusivity_stays_bound() -> None:
+    static = policy(memory={"policy": "Static"})
+    spec = history(PLAIN, static, [a("2")], [a("1500m")])
+    (entry,) = spec.containers
+    assert (str(entry.cpus), str(entry.mems), entry.exclusive) == ("", "0", False)
+    assert given(history(PLAIN, static, [a("2")], [a("1500m")], [a("3")])) == ["1-3"]
+
+
+@pytest.mark.parametrize(
+    ("topology", "grown", "reason"),
+    [
+        pytest.param({"policy": "None"}, "1-10", None, id="None"),
+        pytest.param({"policy": "BestEffort"}, "1-10", None, id="BestEffort"),
+        pytest.param({"policy": "Restricted"}, "1-10", None, id="Restricted"),
+        pytest.param(
+            {"policy": "SingleNUMANode"}, "1-2", "TopologyAffinityError", id="SingleNUMANode"
+        ),
+    ],
+)
+def test_growing_beyond_a_numa_node(
+    topology: dict[str, str], grown: str, reason: str | None
+) -> None:
+    spec = history(PLAIN, policy(topology=topology), [a("2")], [a("10")])
+    assert given(spec) == [grown]
+    assert reasons(spec) == ([("a", "c0", reason)] if reason else [])
+
+
+def test_restricted_forbids_a_second_numa_node_that_an_empty_machine_would_not_need() -> None:
+    neighbour = granted_pod("n", ("4", "64Mi"))
+    restricted = policy(topology={"policy": "Restricted"})
+    waits = history(PLAIN, restricted, [a("2"), neighbour], [a("4"), neighbour])
+    assert (given(waits), reasons(waits)) == (["1-2"], [("a", "c0", "TopologyAffinityError")])
+    assert "besides 1-2" in (waits.refused_resizes or ())[0].message
+    later = plan_node(PLAIN, restricted, waits, [a("4")], NO_UIDS).spec
+    assert (given(later), later.refused_resizes) == (["1-4"], None)
+
+
+def test_a_grow_waits_and_is_granted_when_a_neighbour_ends() -> None:
+    topology, neighbour = machine(4, threads=1), granted_pod("n", ("2", "64Mi"))
+    waits = history(topology, policy(), [a("1"), neighbour], [a("2"), neighbour])
+    assert (given(waits), reasons(waits)) == (["1"], [("a", "c0", "NotEnoughCPUs")])
+    (refusal,) = waits.refused_resizes or ()
+    assert (refusal.requested, refusal.message) == (
+        "c0: 2 CPUs",
+        "wanted 1 CPU, none free besides 1; free on NUMA node 0: 0 CPUs",
+    )
+    still = plan_node(topology, policy(), waits, [a("2"), neighbour], NO_UIDS).spec
+    assert still.to_wire() == waits.to_wire()
+    assert given(plan_node(topology, policy(), waits, [a("2")], NO_UIDS).spec) == ["1-2"]
+
+
+def test_a_grow_comes_before_a_younger_pod() -> None:
+    topology, neighbour = machine(4, threads=1), granted_pod("n", ("2", "64Mi"))
+    waits = history(topology, policy(), [a("1"), neighbour], [a("2"), neighbour])
+    younger = granted_pod("y", ("2", "64Mi"))
+    spec = plan_node(topology, policy(), waits, [a("2"), younger], NO_UIDS).spec
+    assert given(spec) == ["1-2"]
+    assert [one.pod for one in spec.refused] == ["y"]
+
+
+def test_what_one_gives_back_another_gets_at_once() -> None:
+    topology, b = machine(8, threads=1), granted_pod("b", ("1", "64Mi"))
+    grown = granted_pod("b", ("5", "64Mi"))
+    spec = history(topology, policy(), [b, a("6")], [grown, a("2")])
+    assert (given(spec, "b"), given(spec)) == (["1,4-7"], ["2-3"])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "cpus", "reason"),
+    [
+        pytest.param(["2", "4"], "2-5", None, id="grow"),
+        pytest.param(["6", "2"], "2-3", None, id="shrink"),
+        pytest.param(["2", "3"], "2-3", "SMTAlignmentError", id="grow-by-half-a-core"),
+        pytest.param(["6", "3"], "2-5", "SMTAlignmentError", id="shrink-by-half-a-core"),
+        pytest.param(["2", "14"], "2-15", None, id="grow-to-all"),
+        pytest.param(["2", "16"], "2-3", "SMTAlignmentError", id="grow-beyond-all"),
+    ],
+)
+def test_whole_cores_only(sizes: list[str], cpus: str, reason: str | None) -> None:
+    whole = policy(options={"fullPCPUsOnly": True})
+    spec = history(SMT, whole, *([a(size)] for size in sizes))
+    assert given(spec) == [cpus]
+    assert reasons(spec) == ([("a", "c0", reason)] if reason else [])
+    marked, found = mark_outdated(resolve(SMT, whole), spec, [a(sizes[-1])], edited=True)
+    assert (marked, found) == (spec, ())
+
+
+def test_the_shared_pool_keeps_its_last_cpu() -> None:
+    strict = policy(reserved={"cpus": "0", "strict": True})
+    spec = history(machine(4, threads=1), strict, [a("2")], [a("3")])
+    assert (given(spec), reasons(spec)) == (["1-2"], [("a", "c0", "SharedPoolEmpty")])
+
+
+@pytest.mark.parametrize(
+    ("fields", "memory", "mems", "sizes"),
+    [
+        pytest.param({"policy": "Static"}, ["1Gi", "2Gi"], "0", [2048], id="grow"),
+        pytest.param({"policy": "Static"}, ["2Gi", "1Gi"], "0", [1024], id="shrink"),
+        pytest.param({"policy": "Static"}, ["1Gi", "20Gi"], "0-1", [20480], id="widen-together"),
+        pytest.param(
+            {"policy": "Preferred"}, ["1Gi", "20Gi"], "0-1", [16384, 4096], id="widen-by-node"
+        ),
+        pytest.param(
+            {"policy": "Static"}, ["1Gi", "20Gi", "1Gi"], "0-1", [1024], id="stays-where-it-was"
+        ),
+    ],
+)
+def test_memory_follows_and_its_numa_nodes_only_become_more(
+    fields: dict[str, str], memory: list[str], mems: str, sizes: list[int]
+) -> None:
+    spec = history(PLAIN, policy(memory=fields), *([a("2", memory=each)] for each in memory))
+    (entry,) = spec.containers
+    assert str(entry.mems) == mems
+    assert [one.bytes >> 20 for one in entry.memory] == sizes
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"memory": {"policy": "SingleNUMA"}}, id="SingleNUMA"),
+        pytest.param(
+            {"memory": {"policy": "Static"}, "topology": {"policy": "SingleNUMANode"}},
+            id="SingleNUMANode",
+        ),
+    ],
+)
+def test_memory_that_does_not_fit_on_its_numa_node_waits(fields: dict[str, Any]) -> None:
+    spec = history(PLAIN, policy(**fields), [a("2", memory="1Gi")], [a("3", memory="20Gi")])
+    (entry,) = spec.containers
+    assert (str(entry.cpus), [one.bytes >> 30 for one in entry.memory]) == ("1-3", [1])
+    assert reasons(spec) == [("a", "c0", "NotEnoughMemory")]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param({"deleting": True}, id="deleting"),
+        pytest.param({"terminal": True}, id="terminal"),
+        pytest.param({"problem": "spec: is odd"}, id="problem"),
+        pytest.param({"claims_unknown": True}, id="claims-unknown"),
+    ],
+)
+def test_a_pod_that_is_ending_or_unclear_is_not_resized(changed: dict[str, Any]) -> None:
+    later = replace(a("4"), **changed)
+    running = frozenset({later.uid})
+    first = plan_node(PLAIN, policy(), None, [a("2")], NO_UIDS).spec
+    assert plan_node(PLAIN, policy(), first, [later], running).spec.containers == first.containers
+
+
+def test_only_what_the_kubelet_has_granted_counts() -> None:
+    first = plan_node(PLAIN, policy(), None, [pod("a", "2")], NO_UIDS).spec
+    assert plan_node(PLAIN, policy(), first, [pod("a", "4")], NO_UIDS).spec == first
+
+
+def test_a_pod_that_the_policy_selects_no_more_shrinks_and_does_not_grow() -> None:
+    first = plan_node(PLAIN, policy(), None, [a("4")], NO_UIDS).spec
+    grown = plan_node(PLAIN, policy(), first, [replace(a("6"), selected=False)], NO_UIDS).spec
+    assert grown == first
+    less = plan_node(PLAIN, policy(), first, [replace(a("1"), selected=False)], NO_UIDS).spec
+    assert given(less) == ["1"]
+
+
+def test_an_init_container_that_leaves_its_cpus_to_others_delays_a_resize() -> None:
+    init = [{"name": "i", "resources": resources("4")}]
+    starting, wants = (granted_pod("a", (n, "64Mi"), initContainers=init) for n in ("2", "5"))
+    first = plan_node(PLAIN, policy(), None, [starting], NO_UIDS).spec
+    assert plan_node(PLAIN, policy(), first, [wants], NO_UIDS).spec == first
+    ended = tuple(replace(one, ended=one.name == "i") for one in wants.containers)
+    after = plan_node(PLAIN, policy(), first, [replace(wants, containers=ended)], NO_UIDS).spec
+    assert given(after) == ["1-5"]
+
+
+def test_a_refused_pod_is_tried_again_once_it_requests_less() -> None:
+    topology = machine(4, threads=1)
+    refused = plan_node(topology, policy(), None, [a("6")], NO_UIDS).spec
+    assert [one.requested for one in refused.refused] == ["c0: 6000m CPU + 64 MiB memory"]
+    spec = plan_node(topology, policy(), refused, [a("2")], NO_UIDS).spec
+    assert (given(spec), spec.refused) == (["1-2"], ())
+
+
+def whole_pod(total: str, exclusive: str, memory: str = "1Gi") -> PodView:
+    """A pod with resources as a whole, a container with CPUs of its own, and one without."""
+    whole = resources(total, memory)
+    own = resources(exclusive)
+    containers = [{"name": "own", "resources": own}, {"name": "rest"}]
+    return parse_pod(
+        {
+            "metadata": {"name": "a", "uid": "uid-a", "generation": 2},
+            "spec": {"resources": whole, "containers": containers},
+            "status": {
+                "allocatedResources": whole["requests"],
+                "containerStatuses": [
+                    {"name": "own", "allocatedResources": own["requests"]},
+                    {"name": "rest", "allocatedResources": {"cpu": "0"}},
+                ],
+            },
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "cpus"),
+    [
+        pytest.param(("4", "2"), ("6", "2"), ["1-2", "3-6"], id="the-rest-grows"),
+        pytest.param(("4", "2"), ("6", "4"), ["1-2,5-6", "3-4"], id="the-own-grow"),
+        pytest.param(("6", "2"), ("4", "2"), ["1-2", "3-4"], id="the-rest-shrinks"),
+        pytest.param(("6", "4"), ("3", "1"), ["1", "5-6"], id="both-shrink"),
+        pytest.param(("4", "2"), ("4", "3"), ["1-2,4", "3"], id="from-the-rest-to-own"),
+        pytest.param(("4", "2"), ("3500m", "2"), ["", ""], id="the-pod-leaves-exclusivity"),
+    ],
+)
+def test_resources_of_a_pod_as_a_whole(
+    before: tuple[str, str], after: tuple[str, str], cpus: list[str]
+) -> None:
+    together = policy(topology={"policy": "BestEffort", "scope": "Pod"})
+    spec = history(PLAIN, together, [whole_pod(*before)], [whole_pod(*after)])
+    assert given(spec) == cpus
+    assert reasons(spec) == []
+    again = plan_node(PLAIN, together, spec, [whole_pod(*after)], NO_UIDS).spec
+    assert again.to_wire() == spec.to_wire()
+
+
+def test_the_rest_of_a_pod_keeps_a_cpu() -> None:
+    together = policy(topology={"policy": "BestEffort", "scope": "Pod"})
+    spec = history(PLAIN, together, [whole_pod("4", "2")], [whole_pod("4", "4")])
+    assert given(spec)[1] == "3"
+    assert [one[2] for one in reasons(spec)] == ["EmptyPodSharedPoolError"]
+
+
+def test_memory_of_a_pod_as_a_whole() -> None:
+    together = policy(
+        topology={"policy": "BestEffort", "scope": "Pod"}, memory={"policy": "Static"}
+    )
+    spec = history(PLAIN, together, [whole_pod("4", "2")], [whole_pod("4", "2", memory="20Gi")])
+    assert [str(one.mems) for one in spec.containers] == ["0-1", "0-1"]
+    assert sum(block.bytes for one in spec.containers for block in one.memory) >> 30 == 20
