@@ -186,7 +186,19 @@ class BackgroundUpdates:
             known = self.names.known
             others = other_containers(assigned, unlimited, pods.naming, known)
         root = pods.naming.root
+        if self._is_resized(unlimited, done, pods.snapshot.pop_written()):
+            self.cfs_quota.note_resize()
         self.cfs_quota.want(unlimited, pods.files, root, others=others, full_resync=full_resync)
+
+    def _is_resized(
+        self, unlimited: Iterable[str], done: Converged, written: AbstractSet[str]
+    ) -> bool:
+        """Whether the kubelet may have set a limit: others wrote, or a container's CPUs differ."""
+        return any(
+            path in written
+            or (path in self._desired and self._desired[path].cpus != done.desired[path].cpus)
+            for path in unlimited
+        )
 
     def _note_drift(self, drift: Drift, naming: CgroupNaming) -> None:
         """Send the set again: systemd or the runtime may have made the change.

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,8 +19,8 @@ UNLIMITED_US: Final = -1
 """No limit, as CRI and the kernel write it; in CRI 0 is "no change"."""
 
 RECHECK_SECONDS: Final = (0.2, 1.0, 3.0)
-"""Waits after which limits are read again when the set of containers has changed: a runtime that
-is creating a container sets its limit after the cgroup exists."""
+"""Waits after which limits are read again when the set of containers has changed, or one was
+resized: a runtime that is creating a container sets its limit after the cgroup exists."""
 
 _EXPECTED: Final = (CgroupError, OSError)
 
@@ -87,6 +88,14 @@ class CfsQuotaUpdater:
         if changed or full_resync:
             self._worker.request(skip_backoff=changed)
 
+    def note_resize(self) -> None:
+        """Read the limits again, now and some times later: the kubelet may write new ones.
+
+        At a resize it writes those of a pod and of its containers one after the other.
+        """
+        self._rechecks_seconds = list(RECHECK_SECONDS)
+        self._worker.request()
+
     def pause(self) -> None:
         """Remove and restore nothing until something is wanted again."""
         self._target = None
@@ -96,7 +105,8 @@ class CfsQuotaUpdater:
         """The limit that the runtime must have for a container; 0 is "no change".
 
         The runtime writes the limit it was sent last at each later update. "No limit" is sent only
-        once the limit is recorded here: what the runtime removes first cannot be restored.
+        once the limit is recorded here: what the runtime removes first cannot be restored. For a
+        limit that was restored, the kernel's counts: after a resize it is the kubelet's new one.
 
         Args:
             path: the container's cgroup.
@@ -106,7 +116,16 @@ class CfsQuotaUpdater:
         if self._target is not None and path in self._target.unlimited:
             return UNLIMITED_US if path in self.lifted else sent_us
         limit = self.lifted.get(path) or self._restored.get(path)
-        return sent_us if sent_us > 0 or limit is None else limit.quota_us or 0
+        if limit is None:
+            return sent_us
+        return self._found_us(path) or limit.quota_us or 0
+
+    def _found_us(self, path: str) -> int | None:
+        """The limit that the kernel has; None if it has none, or it cannot be read."""
+        with suppress(CgroupError):
+            found = self._target.files.read_quota(path) if self._target is not None else None
+            return found.quota_us if found is not None else None
+        return None
 
     @property
     def runtime_may_lack(self) -> frozenset[str]:

@@ -67,6 +67,7 @@ class TreeCache:
 
     def __init__(self, files: CgroupFiles, watch: Watch) -> None:
         self._files, self._watch = files, watch
+        self._written: set[str] = set()
         self.tree: Tree | None = None
 
     def observe(self, *, full_resync: bool) -> Tree | None:
@@ -112,8 +113,15 @@ class TreeCache:
         self._update(self._watch.read(), written, full_resync=False)
         return self.tree
 
+    def pop_written(self) -> frozenset[str]:
+        """The cgroups that events reported as written since the last call, by whomever."""
+        written, self._written = self._written, set()
+        return frozenset(written)
+
     def _update(self, changes: Changes, more: Iterable[str], *, full_resync: bool) -> None:
+        self._written.update(changes.written)
         if full_resync or changes.overflowed or self.tree is None:
+            self._written.clear()  # a full read has no need of events
             self._read_all()
             return
         paths = {*changes.vanished, *changes.appeared, *changes.written, *more}

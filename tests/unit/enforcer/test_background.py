@@ -12,7 +12,7 @@ from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cfs_quota.updater import UNLIMITED_US
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
-from numapin_enforcer.cgroups.write import Write
+from numapin_enforcer.cgroups.write import Quota, Write
 from numapin_enforcer.runtime.interface import (
     ContainerResources,
     CriUnavailableError,
@@ -220,6 +220,19 @@ async def test_a_cfs_limit_is_removed_and_restored(node: Node) -> None:
     assert node.runtime.updates[-1][1].quota_us == UNLIMITED_US
     node.background.rest(node.pods, untouched=False, full_resync=False)
     await node.clock.until(lambda: node.model.groups[CONTAINER].quota == LIMIT)
+
+
+@pytest.mark.parametrize("event", ["cpus", "write"])
+async def test_a_limit_that_the_kubelet_sets_at_a_resize_is_removed(node: Node, event: str) -> None:
+    """By what the spec says, or by the event of the kubelet's write: either may come first."""
+    await node.enforce(spec_of("3", cpu_quota="Unlimited"))
+    await node.clock.until(lambda: node.model.groups[CONTAINER].quota == NO_LIMIT)
+    await node.clock.advance(10)
+    node.model.groups[CONTAINER].quota = Quota(300_000)
+    if event == "write":
+        node.model.written.append(CONTAINER)
+    await node.make_pass(spec_of("3" if event == "write" else "2-3", cpu_quota="Unlimited"))
+    await node.clock.until(lambda: node.model.groups[CONTAINER].quota == NO_LIMIT)
 
 
 async def test_a_refused_move_of_memory_stalls_after_some_passes(node: Node) -> None:

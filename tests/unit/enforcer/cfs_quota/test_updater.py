@@ -81,7 +81,9 @@ async def test_the_runtime_gets_no_limit_only_once_the_limit_is_recorded(
     await until(wake)
     assert model.groups[PATH].quota == TWO
     assert updater.runtime_quota_us(PATH, UNLIMITED) == 200_000
-    assert updater.runtime_quota_us(PATH, 150_000) == 150_000
+    model.groups[PATH].quota = Quota(150_000)
+    assert updater.runtime_quota_us(PATH, 200_000) == 150_000, "set by a resize meanwhile"
+    model.groups[PATH].quota = NONE
     assert updater.runtime_quota_us(PATH, 0) == 200_000
     assert updater.runtime_quota_us("kubepods/other", 0) == 0
 
@@ -105,6 +107,27 @@ async def test_a_limit_set_after_the_cgroup_was_created_is_lifted(
             break
     await until(wake)
     assert model.groups[PATH].quota == NONE
+
+
+async def test_limits_that_the_kubelet_sets_at_a_resize_are_lifted(
+    updater: CfsQuotaUpdater, model: KernelModel, wake: asyncio.Event, clock: ManualClock
+) -> None:
+    """At once, and when it sets that of the pod only later."""
+    updater.want((PATH,), model, "kubepods", full_resync=False)
+    await until(wake)
+    for recheck_seconds in (0.2, 1.0, 3.0):
+        await clock.until(partial(waits_for, clock, recheck_seconds))
+        await clock.advance(recheck_seconds)
+    for limit in (Quota(300_000), Quota(400_000)):
+        model.groups[PATH].quota = limit
+        updater.note_resize()
+        await until(wake)
+        assert (model.groups[PATH].quota, updater.lifted[PATH]) == (NONE, limit)
+    model.groups[PATH].quota = Quota(500_000)
+    await clock.until(partial(waits_for, clock, 0.2))
+    await clock.advance(0.2)
+    await until(wake)
+    assert updater.lifted[PATH] == Quota(500_000)
 
 
 async def test_a_full_resync_lifts_a_limit_that_came_back(
