@@ -14,6 +14,7 @@ from numapin_cli.drawing.plan import (
     draw_marked_machine,
     draw_pools,
     draw_refusals,
+    draw_refused_resizes,
     holders_of,
     memory_text,
 )
@@ -88,6 +89,7 @@ def _body(state: NodeState, *, wide: bool) -> Iterator[RenderableType]:
     elif spec.mode != "None":
         yield Text("\nNo container has CPUs of its own.")
     yield from draw_refusals(spec.refused)
+    yield from draw_refused_resizes(spec.refused_resizes or ())
     yield from draw_pools(spec)
     if topology is not None:
         yield from draw_marked_machine(topology, spec, holders)

@@ -42,6 +42,7 @@ def draw_plan(
     return Group(
         _table(pods, spec, holders),
         *draw_refusals(spec.refused),
+        *draw_refused_resizes(spec.refused_resizes or ()),
         *draw_pools(spec),
         *(draw_marked_machine(topology, spec, holders) if machine else ()),
     )
@@ -105,6 +106,15 @@ def memory_text(entry: ContainerAssignment) -> str:
 
 def draw_refusals(refused: Sequence[Refusal]) -> Iterator[RenderableType]:
     """The refused containers with the reasons; nothing if there is none."""
+    yield from _draw_refusals("Refused (they run in the shared pool)", refused)
+
+
+def draw_refused_resizes(refused: Sequence[Refusal]) -> Iterator[RenderableType]:
+    """The containers whose resize waits, with the reasons; nothing if there is none."""
+    yield from _draw_refusals("Waiting to be resized (they keep what they have)", refused)
+
+
+def _draw_refusals(heading: str, refused: Sequence[Refusal]) -> Iterator[RenderableType]:
     if not refused:
         return
     rows = Table.grid(padding=(0, 2))
@@ -112,7 +122,7 @@ def draw_refusals(refused: Sequence[Refusal]) -> Iterator[RenderableType]:
         name = f"{refusal.namespace}/{refusal.pod}"
         who = f"{name} {refusal.container}" if refusal.container else name
         rows.add_row(plain(who, "bold"), plain(refusal.reason, "red"), plain(refusal.message))
-    yield from section("Refused (they run in the shared pool)", rows)
+    yield from section(heading, rows)
 
 
 def draw_pools(spec: NodeAssignmentSpec) -> Iterator[RenderableType]:

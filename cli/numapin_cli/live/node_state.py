@@ -128,6 +128,7 @@ class NodeState:
                 self._container(one) for one in (self.view.spec.containers if self.view else ())
             ],
             "refused": spec.get("refused") or [],
+            "refusedResizes": spec.get("refusedResizes") or [],
             "driftCount": self.status.drift_count,
             "lastPassTime": self.status.last_pass_time,
         }

@@ -192,6 +192,10 @@ class Reason(StrEnum):
 
     # Events about a pod that is placed, or will be.
     CPUS_ASSIGNED = "CPUsAssigned", "The pod's containers have been given CPUs of their own."
+    CPUS_RESIZED = (
+        "CPUsResized",
+        "A running container was resized and has more or fewer CPUs of its own now.",
+    )
     WAITING_FOR_ENDING_PODS = (
         "WaitingForEndingPods",
         "The pod gets CPUs of its own once pods that are ending have released theirs.",

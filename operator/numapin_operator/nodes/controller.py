@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
@@ -25,10 +25,15 @@ from numapin_operator.nodes.claims import Claims
 from numapin_operator.nodes.decide import Decision, NodePicture, Write, decide
 from numapin_operator.nodes.evictable import consequence
 from numapin_operator.nodes.eviction import Evictor
-from numapin_operator.nodes.notices import notice_of_waiting, notices_of_pinned
+from numapin_operator.nodes.notices import notice_of_waiting, notices_of_written
 from numapin_operator.nodes.patience import Patience
 from numapin_operator.nodes.picture import picture_of, pods_on
-from numapin_operator.nodes.refusal_events import RefusalEvents, fresh_refusals
+from numapin_operator.nodes.refusal_events import (
+    KEEPS,
+    RefusalEvents,
+    fresh_refusals,
+    fresh_waits,
+)
 from numapin_operator.nodes.release_delay import ReleaseDelays
 from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
@@ -254,9 +259,16 @@ class Controller:
             what = consequence(governing, pods.get(refusal.pod_uid))
             self._outputs.events.offer([refusal], what)
             self._outputs.meter.add(REFUSALS, refusal.reason)
-        written = notices_of_pinned(before.spec if before else None, after.spec, after.topology)
-        self._outputs.events.inform(written)
+        self._tell_written(before.spec if before else None, after, pods)
         self._log_write(after)
+
+    def _tell_written(
+        self, before: NodeAssignmentSpec | None, after: AssignmentView, pods: Mapping[str, PodView]
+    ) -> None:
+        """Tell pods which CPUs they got, have now after a resize, or still wait for."""
+        events = self._outputs.events
+        events.inform(notices_of_written(before, after.spec, pods, after.topology))
+        events.offer(fresh_waits(before, after.spec), KEEPS)
 
     def _log_write(self, after: AssignmentView) -> None:
         _log.info(

@@ -1,6 +1,6 @@
 """Normal Events on pods: which CPUs a pod was given, and what a pod waits for."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 from operator import attrgetter
 from typing import Final
@@ -11,10 +11,21 @@ from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.quantity import format_bytes, plural
 from numapin_api.topology import Topology
 from numapin_operator.api_server import PodEvent
-from numapin_operator.placement import Queued, Unaccepted
+from numapin_operator.placement import PodView, Queued, Unaccepted
 
 NAMED_PODS: Final = 5
 """Pods that an Event names; of more it says how many there are."""
+
+
+def notices_of_written(
+    before: NodeAssignmentSpec | None,
+    after: NodeAssignmentSpec,
+    pods: Mapping[str, PodView],
+    topology: Topology | None,
+) -> Iterator[PodEvent]:
+    """What pods are told when `after` has been written in place of `before`."""
+    yield from notices_of_pinned(before, after, topology)
+    yield from notices_of_resized(before, after, pods, topology)
 
 
 def notices_of_pinned(
@@ -34,6 +45,43 @@ def notices_of_pinned(
         yield PodEvent(
             first.namespace, first.pod, uid, Reason.CPUS_ASSIGNED, given, is_warning=False
         )
+
+
+def notices_of_resized(
+    before: NodeAssignmentSpec | None,
+    after: NodeAssignmentSpec,
+    pods: Mapping[str, PodView],
+    topology: Topology | None,
+) -> Iterator[PodEvent]:
+    """One Event about each container of `pods` that has more or fewer CPUs with this write.
+
+    Args:
+        before: the spec so far.
+        after: the spec that was written.
+        pods: those of the node, by UID.
+        topology: the machine.
+    """
+    had = {(one.pod_uid, one.container): one for one in before.containers} if before else {}
+    has = {(one.pod_uid, one.container): one for one in after.containers}
+    known = {uid for uid, _ in had}
+    for key in dict.fromkeys((*had, *has)):
+        one, earlier, pod = has.get(key), had.get(key), pods.get(key[0])
+        if pod is None or pod.terminal or pod.deleting or key[0] not in known:
+            continue
+        entry = one or earlier
+        if entry is None or entry.claimed or not _was_granted(pod, entry.container):
+            continue
+        cpus, cpus_before = (each.cpus if each else CpuSet() for each in (one, earlier))
+        if cpus != cpus_before and (cpus <= cpus_before or cpus >= cpus_before):
+            now = _given(one, topology) if one and cpus else f"container {key[1]}: shared CPUs"
+            said = f"{now}; before the resize it had {cpus_before or 'shared CPUs'}"
+            yield PodEvent(
+                entry.namespace, entry.pod, key[0], Reason.CPUS_RESIZED, said, is_warning=False
+            )
+
+
+def _was_granted(pod: PodView, container: str) -> bool:
+    return any(one.granted and not one.ended for one in pod.containers if one.name == container)
 
 
 def notice_of_waiting(waiting: Queued | Unaccepted) -> PodEvent:

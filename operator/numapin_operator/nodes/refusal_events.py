@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from numapin_api.nodeassignment import Refusal
+from numapin_api.nodeassignment import NodeAssignmentSpec, Refusal
 from numapin_client.errors import ApiError, ClientError, ConnectionFailedError
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.rate_limit import TokenBucket
@@ -28,6 +28,9 @@ NOTICES_PER_SECOND: Final = 20.0
 
 REMEMBERED_SUBJECTS: Final = 10_000
 
+KEEPS: Final = "it keeps what it has and is tried again whenever CPUs or memory become free"
+"""What happens to a container that cannot be resized."""
+
 _log = logging.getLogger(__name__)
 
 Subject = tuple[str, str | None, str, str]
@@ -40,6 +43,14 @@ def fresh_refusals(before: Iterable[Refusal], after: Iterable[Refusal]) -> tuple
     """
     known = {_subject(refusal) for refusal in before}
     return tuple(refusal for refusal in after if _subject(refusal) not in known)
+
+
+def fresh_waits(
+    before: NodeAssignmentSpec | None, after: NodeAssignmentSpec
+) -> tuple[Refusal, ...]:
+    """The resizes that wait in `after`, and did not in `before` for the same reason."""
+    earlier = before.refused_resizes if before else None
+    return fresh_refusals(earlier or (), after.refused_resizes or ())
 
 
 def event_about(refusal: Refusal, consequence: str) -> PodEvent:

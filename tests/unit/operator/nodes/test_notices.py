@@ -6,7 +6,11 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_client.resources import Key
 from numapin_operator.api_server import PodEvent
-from numapin_operator.nodes.notices import notice_of_waiting, notices_of_pinned
+from numapin_operator.nodes.notices import (
+    notice_of_waiting,
+    notices_of_pinned,
+    notices_of_resized,
+)
 from numapin_operator.nodes.refusal_events import (
     MOST_NOTICES,
     NOTICES_PER_SECOND,
@@ -18,7 +22,7 @@ from support.fakes.manual_clock import ManualClock
 from support.fakes.operator import held, operator_of_one_node, report
 from support.real.waiting import running
 from support.values.operator import pod_view
-from support.values.placement import machine
+from support.values.placement import granted_pod, machine
 
 
 def entry(pod: str, container: str, cpus: str, **more: object) -> dict[str, object]:
@@ -43,6 +47,22 @@ def test_each_pod_that_gets_cpus_has_one_event() -> None:
     assert first == "container a: CPUs 2,8 of NUMA nodes 0-1"
     assert second.startswith("container b: CPUs 8-9 of NUMA nodes ")
     assert second.endswith(", memory of NUMA nodes 1")
+
+
+def test_each_container_that_was_resized_has_one_event() -> None:
+    had = [entry("a", "c0", "2-3"), entry("b", "c0", "4"), entry("c", "c0", "5-6")]
+    has = [entry("a", "c0", "2-3,8"), entry("b", "c0", "9"), entry("d", "c0", "7")]
+    before, after = (NodeAssignmentSpec.model_validate({"containers": each}) for each in (had, has))
+    asked = {"a": "3", "b": "1", "c": "500m", "d": "1"}
+    pods = {f"uid-{name}": granted_pod(name, (cpus, "64Mi")) for name, cpus in asked.items()}
+    told = notices_of_resized(before, after, pods, machine(16, numa_nodes=2))
+    assert {(one.pod, one.reason, one.is_warning): one.note for one in told} == {
+        ("a", "CPUsResized", False): "container c0: CPUs 2-3,8 of NUMA nodes 0-1; "
+        "before the resize it had 2-3",
+        ("c", "CPUsResized", False): "container c0: shared CPUs; before the resize it had 5-6",
+    }
+    ending = {uid: replace(one, deleting=True) for uid, one in pods.items()}
+    assert list(notices_of_resized(before, after, ending, None)) == []
 
 
 def test_pods_of_other_namespaces_are_not_named() -> None:
