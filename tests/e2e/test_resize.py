@@ -1,0 +1,197 @@
+"""Running pods are resized in place on a real kubelet; a sampler reads every cgroup meanwhile.
+
+The node has two CPUs, one of them reserved: one container can have a CPU of its own.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import permutations
+
+import pytest
+
+from numapin_api.cpuset import CpuSet
+from numapin_lab.measurement.recording import Change, Recording, recording
+from numapin_lab.running_lab import BUSY, RunningLab, eventually, pod, policy
+
+OWN, SHARED = CpuSet.parse("1"), CpuSet.parse("0")
+EVERYTHING = CpuSet.parse("0-1")
+NO_QUOTA, HALF_MORE = -1, 150_000
+
+
+def resize(lab: RunningLab, name: str, cpu: str) -> None:
+    """Ask for other CPUs, as a user does."""
+    amounts = {"requests": {"cpu": cpu}, "limits": {"cpu": cpu}}
+    patch = {"spec": {"containers": [{"name": "main", "resources": amounts}]}}
+    lab.kubectl("patch", "pod", name, "--subresource=resize", "-p", json.dumps(patch))
+
+
+def granted(lab: RunningLab, name: str) -> str:
+    """The CPUs that the kubelet says it has granted."""
+    (status,) = lab.pod(name)["status"]["containerStatuses"]
+    return str(status["allocatedResources"]["cpu"])
+
+
+def restarts(lab: RunningLab, *names: str) -> list[int]:
+    return [lab.pod(name)["status"]["containerStatuses"][0]["restartCount"] for name in names]
+
+
+def quotas(lab: RunningLab, name: str) -> tuple[int, int]:
+    """The CFS quota of a container and of its pod, in microseconds; -1 for none."""
+    group = lab.container(name)
+    found = []
+    for path in (group, group.parent):
+        if (path / "cpu.max").exists():
+            text = (path / "cpu.max").read_text().split()[0]
+        else:
+            below = path.relative_to(lab.kubepods.parent)
+            (file,) = (
+                folder / below / "cpu.cfs_quota_us"
+                for folder in lab.cluster.runtime.cgroup.folders()
+                if (folder / below / "cpu.cfs_quota_us").exists()
+            )
+            text = file.read_text().strip()
+        found.append(NO_QUOTA if text == "max" else int(text))
+    return found[0], found[1]
+
+
+def waits(lab: RunningLab) -> list[tuple[str, str | None, str]]:
+    """The resizes that wait."""
+    spec = lab.wait_in_force().spec
+    return [(one.pod, one.container, one.reason) for one in spec.refused_resizes or ()]
+
+
+def reasons(lab: RunningLab, name: str) -> set[str]:
+    return {str(one["reason"]) for one in lab.events(name)}
+
+
+@pytest.fixture
+def pinned(lab: RunningLab) -> RunningLab:
+    """`owner` with CPU 1 to itself, and `neighbour` on the other one."""
+    lab.apply(policy(), pod("owner", BUSY, cpu="1"), pod("neighbour", BUSY))
+    lab.wait_running("owner", "neighbour")
+    eventually(lab.reported_exclusive, [True])
+    eventually(lambda: lab.allowed("neighbour"), SHARED)
+    return lab
+
+
+def shared(one: Sequence[Change], other: Sequence[Change]) -> list[float]:
+    """How long each time the one had CPU 1 alone and the other had it too, in seconds.
+
+    One sample reads cgroup after cgroup, so what lasts no longer than between two samples is none.
+    """
+    found, began = list[float](), None
+    last: dict[bool, CpuSet] = {}
+    changes = [
+        (change.at, first, change.cpus)
+        for first in (True, False)
+        for change in (one if first else other)
+    ]
+    for at, first, cpus in sorted(changes, key=lambda change: change[0]):
+        last[first] = cpus
+        both = last.get(True) == OWN and bool(last.get(False, CpuSet()) & OWN)
+        if both and began is None:
+            began = at
+        elif not both and began is not None:
+            found.append(at - began)
+            began = None
+    return [*found, *([float("inf")] if began is not None else [])]
+
+
+@contextmanager
+def never_shared(lab: RunningLab, *names: str) -> Iterator[Recording]:
+    """At no moment is a set empty, or one container on the CPU that another has to itself."""
+    ids = [lab.container_id(name) for name in names]
+    with recording(lab.kubepods) as record:
+        yield record
+    longest = record.quality["longestGapSeconds"]
+    assert all(one.cpus for each in ids for one in record.groups[each])
+    for one, other in permutations(ids, 2):
+        assert max(shared(record.groups[one], record.groups[other]), default=0.0) <= longest
+    assert restarts(lab, *names) == [0] * len(names)
+    assert [lab.container_id(name) for name in names] == ids
+    assert record.quality["samples"] > 100
+
+
+def test_a_container_leaves_exclusivity_and_gains_it_without_a_restart(pinned: RunningLab) -> None:
+    lab = pinned
+    eventually(lambda: quotas(lab, "owner"), (NO_QUOTA, NO_QUOTA))
+    with never_shared(lab, "owner", "neighbour"):
+        resize(lab, "owner", "1500m")
+        eventually(lambda: granted(lab, "owner"), "1500m")
+        eventually(lambda: lab.allowed("owner"), EVERYTHING)
+        eventually(lambda: lab.allowed("neighbour"), EVERYTHING)
+        eventually(lambda: quotas(lab, "owner"), (HALF_MORE, HALF_MORE))
+        eventually(lab.reported_exclusive, [])
+        resize(lab, "owner", "1")
+        eventually(lambda: lab.allowed("owner"), OWN)
+        eventually(lambda: lab.allowed("neighbour"), SHARED)
+        eventually(lambda: quotas(lab, "owner"), (NO_QUOTA, NO_QUOTA))
+        eventually(lab.reported_exclusive, [True])
+    assert waits(lab) == []
+    eventually(lambda: "CPUsResized" in reasons(lab, "owner"), True)
+
+
+def test_a_grow_that_does_not_fit_keeps_its_cpu_and_says_why(pinned: RunningLab) -> None:
+    lab = pinned
+    with never_shared(lab, "owner", "neighbour"):
+        resize(lab, "owner", "2")
+        eventually(lambda: granted(lab, "owner"), "2")
+        eventually(lambda: waits(lab), [("owner", "main", "NotEnoughCPUs")])
+        eventually(lambda: "NotEnoughCPUs" in reasons(lab, "owner"), True)
+        eventually(lambda: quotas(lab, "owner"), (NO_QUOTA, NO_QUOTA))
+        assert lab.allowed("owner") == OWN
+        resize(lab, "owner", "1")
+        eventually(lambda: waits(lab), [])
+        assert lab.allowed("owner") == OWN
+        eventually(lambda: quotas(lab, "owner"), (NO_QUOTA, NO_QUOTA))
+
+
+def test_a_container_that_gains_exclusivity_waits_for_its_neighbour(pinned: RunningLab) -> None:
+    """A shared pod is refused like a new one, and gets its CPU when the neighbour has ended."""
+    lab = pinned
+    lab.apply(pod("part", BUSY, cpu="500m"))
+    lab.wait_running("part")
+    with never_shared(lab, "part", "neighbour"):
+        resize(lab, "part", "1")
+        eventually(lambda: granted(lab, "part"), "1")
+        eventually(lambda: "NotEnoughCPUs" in reasons(lab, "part"), True)
+        assert lab.allowed("part") == SHARED
+        lab.delete("pod", "owner")
+        eventually(lambda: lab.allowed("part"), OWN)
+        eventually(lambda: quotas(lab, "part"), (NO_QUOTA, NO_QUOTA))
+    eventually(lab.reported_exclusive, [True])
+    assert lab.wait_in_force().spec.refused == ()
+
+
+def test_what_the_kubelet_has_not_granted_changes_nothing(pinned: RunningLab) -> None:
+    """It has no room for 2 CPUs beside `part`, and defers the resize until `part` has ended."""
+    lab = pinned
+    lab.apply(pod("part", BUSY, cpu="500m"))
+    lab.wait_running("part")
+    before = lab.wait_in_force()
+    resize(lab, "owner", "2")
+    pending = "{.status.conditions[?(@.type=='PodResizePending')].reason}"
+    eventually(lambda: lab.kubectl("get", "pod", "owner", f"-o=jsonpath={pending}"), "Deferred")
+    assert granted(lab, "owner") == "1"
+    after = lab.wait_in_force()
+    assert after.spec == before.spec
+    lab.delete("pod", "part")
+    eventually(lambda: waits(lab), [("owner", "main", "NotEnoughCPUs")])
+
+
+@pytest.mark.parametrize("killed", ["operator", "enforcer"])
+def test_whoever_is_killed_during_a_resize_the_end_is_right(
+    pinned: RunningLab, killed: str
+) -> None:
+    lab = pinned
+    for cpu, cpus in (("1500m", EVERYTHING), ("1", OWN)):
+        resize(lab, "owner", cpu)
+        eventually(lambda cpu=cpu: granted(lab, "owner"), cpu)  # type: ignore[misc]
+        lab.kill(killed)
+        lab.restart(killed)
+        eventually(lambda: lab.allowed("owner"), cpus)
+        eventually(lambda: lab.allowed("neighbour"), EVERYTHING - cpus or EVERYTHING)
+    eventually(lab.reported_exclusive, [True])
+    eventually(lambda: quotas(lab, "owner"), (NO_QUOTA, NO_QUOTA))
+    assert restarts(lab, "owner", "neighbour") == [0, 0]
