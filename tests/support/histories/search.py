@@ -20,7 +20,6 @@ from support.histories.actions import (
     Name,
     Outside,
     Overwrite,
-    Own,
     Pass,
     Refuse,
     Restart,
@@ -30,6 +29,7 @@ from support.histories.actions import (
 )
 from support.histories.laws import BrokenLawError
 from support.histories.node import Node
+from support.histories.specs import placed, resized
 
 REFUSALS = (
     errno.EINVAL,
@@ -124,6 +124,8 @@ class _Author:
         self._count = 0
         self._refused = self._meddled = 0.0
         self._faults: list[Fault] = []
+        self._assigned: Assign | None = None
+        """The last spec."""
 
     def write(self) -> tuple[History, Exception | None]:
         try:
@@ -266,21 +268,14 @@ class _Author:
             yield Enter(short)
 
     def _new_spec(self) -> Assign:
-        pick, count = self._random, self._history.cpus
-        order = pick.sample(range(count), count)
-        shared_count = pick.randint(1, max(1, count // 2))
-        shared, free = order[:shared_count], order[shared_count:]
-        running = {container_of(one) for one in self._node.cgroups if one.count("/") == 1}
-        listed: list[Own] = []
-        for pod, name in pick.sample(sorted(running), len(running)):
-            take = pick.choice((0, 1, 1, 2))
-            own, free = CpuSet(free[:take]), free[take:]
-            mems = pick.choice(("", "0", "1")) if self._history.numa_nodes > 1 else ""
-            if name != SANDBOX and (own or mems):
-                listed.append(Own(pod, name, str(own), mems))
-            elif own:
-                free = [*own, *free]
-        return Assign(str(CpuSet(shared) | CpuSet(free)), tuple(listed))
+        """Containers placed anew, or those of the last spec resized."""
+        before = self._assigned
+        if before is not None and self._random.random() < 0.4:
+            self._assigned = resized(self._random, before)
+        else:
+            running = {container_of(one) for one in self._node.cgroups if one.count("/") == 1}
+            self._assigned = placed(self._random, self._history, running)
+        return self._assigned
 
 
 def _is_pod(short: str) -> bool:
