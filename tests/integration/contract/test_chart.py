@@ -1,6 +1,7 @@
 """The Helm chart installs what the manifests install; the real Helm on a real API server."""
 
 import json
+import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -88,6 +89,28 @@ def test_the_podmonitor_is_an_option_as_it_is_a_component(helm: Helm) -> None:
     assert changed["spec"]["podMetricsEndpoints"][0]["interval"] == "15s"
 
 
+@pytest.mark.parametrize("part", ["alerts", "dashboard"])
+def test_alerts_and_dashboard_are_options_as_they_are_components(
+    helm: Helm, installed: Kubectl, tmp_path: Path, part: str
+) -> None:
+    source = os.path.relpath(ROOT / "manifests" / "components" / part, tmp_path)
+    (tmp_path / "kustomization.yaml").write_text(f"components: [{source}]\n")
+    ((key, wanted),) = by_name(installed("kustomize", str(tmp_path))).items()
+    assert key not in helm.template()
+    found = helm.template(f"{part}.enabled=true", f"{part}.labels.release=main")[key]
+    assert comparable(found) == comparable(wanted)
+    labels = wanted["metadata"].get("labels", {}) | {"release": "main"}
+    assert labels.items() <= found["metadata"]["labels"].items()
+
+
+def test_the_links_of_alerts_lead_where_the_user_keeps_the_runbooks(helm: Helm) -> None:
+    chosen = ("alerts.enabled=true", "alerts.runbooks=https://example.com/runbooks")
+    rules = helm.template(*chosen)["PrometheusRule", "numapin"]["spec"]["groups"][0]["rules"]
+    for rule in rules:
+        wanted = f"https://example.com/runbooks#{rule['alert'].lower()}"
+        assert rule["annotations"]["runbook_url"] == wanted
+
+
 def test_an_annotation_of_the_user_replaces_that_of_the_chart(helm: Helm) -> None:
     setting = r"operator.podAnnotations.prometheus\.io/scrape=no"
     operator = helm.template(setting)["Deployment", "numapin-operator"]
@@ -171,6 +194,8 @@ def test_each_value_is_used(helm: Helm) -> None:
         ("image.tag=a tag", "tag"),
         ("logFormat=xml", "logFormat"),
         ("systemd.enabled=perhaps", "enabled"),
+        ("alerts.runbooks=a#b", "runbooks"),
+        ("dashboard.label=x", "label"),
         ("nodes.tolerations[0].effekt=NoSchedule", "effekt"),
         ("resources.limits.memory=1Gi", "resources"),
     ],
