@@ -5,20 +5,24 @@ import re
 import subprocess
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 CONFIGURATION = """\
 global:
   scrape_interval: 1s
   scrape_timeout: 1s
+  evaluation_interval: 1s
+rule_files: {rules}
 scrape_configs:
   - job_name: numapin
     static_configs:
       - targets: {targets}
+        labels: {labels}
 """
 
 
@@ -50,17 +54,35 @@ class Prometheus:
         """The type of each metric that was scraped."""
         return {name: found[0]["type"] for name, found in self.get("metadata").items()}
 
+    def alerts(self) -> dict[str, set[str]]:
+        """The states of the alerts that are pending or firing, by name."""
+        found: dict[str, set[str]] = {}
+        for one in self.get("alerts")["alerts"]:
+            found.setdefault(one["labels"]["alertname"], set()).add(one["state"])
+        return found
+
     def series(self) -> int:
         """How many series the newest scrapes have."""
         return int(self.value("sum(scrape_samples_post_metric_relabeling)"))
 
 
 @contextmanager
-def prometheus(folder: Path, port: int, *targets: str) -> Iterator[Prometheus]:
-    """Run a server that scrapes `targets` each second."""
+def prometheus(
+    folder: Path,
+    port: int,
+    *targets: str,
+    labels: Mapping[str, str] = MappingProxyType({}),
+    rules: Sequence[Path] = (),
+) -> Iterator[Prometheus]:
+    """Run a server that scrapes `targets` each second, and as often evaluates rule files.
+
+    `labels` are those that every series gets.
+    """
     folder.mkdir(parents=True)
     configuration = folder / "prometheus.yml"
-    configuration.write_text(CONFIGURATION.format(targets=json.dumps(targets)))
+    filled = {"targets": targets, "labels": dict(labels), "rules": [str(one) for one in rules]}
+    text = CONFIGURATION.format(**{name: json.dumps(one) for name, one in filled.items()})
+    configuration.write_text(text)
     with (folder / "prometheus.log").open("wb") as log:
         process = subprocess.Popen(
             [

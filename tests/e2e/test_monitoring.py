@@ -1,0 +1,73 @@
+"""A real Prometheus answers the dashboard's queries and evaluates the alerts, on real daemons."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from numapin_lab.processes.ports import choose
+from numapin_lab.running_lab import BUSY, RunningLab, pod, policy
+from support.real.prometheus import Prometheus, prometheus
+
+COMPONENTS = Path(__file__).parents[2] / "manifests" / "components"
+RULES = COMPONENTS / "alerts" / "numapin.rules.yaml"
+PANELS: list[dict[str, Any]] = json.loads((COMPONENTS / "dashboard" / "numapin.json").read_text())[
+    "panels"
+]
+OF_V2 = {"Pressure in exclusive containers"}
+
+
+@pytest.fixture
+def observed(lab: RunningLab, tmp_path: Path) -> Iterator[tuple[RunningLab, Prometheus]]:
+    """A lab with an exclusive, a shared and a refused pod, and a Prometheus that scrapes it."""
+    targets = [f"127.0.0.1:{one.port}" for one in lab.cluster.agents]
+    labels = {"node": lab.node, "namespace": "numapin-system"}
+    folder, port = tmp_path / "prometheus", choose(1)[0]
+    with prometheus(folder, port, *targets, labels=labels, rules=[RULES]) as server:
+        lab.apply(policy(), pod("owner", BUSY, cpu="1"), pod("neighbour", BUSY))
+        lab.wait_running("owner", "neighbour")
+        lab.apply(pod("refused", cpu="1"))
+        lab.wait_running("refused")
+        lab.wait_in_force()
+        yield lab, server
+
+
+def unanswered(lab: RunningLab, server: Prometheus) -> set[str]:
+    """The queries of the dashboard for which there is no series, each with its panel."""
+    chosen = {"cluster": ".*", "job": "numapin", "node": lab.node, "__rate_interval": "15s"}
+    found = set()
+    for panel in PANELS:
+        for target in panel.get("targets", ()):
+            query = target["expr"]
+            for name, value in chosen.items():
+                query = query.replace(f"${name}", value)
+            if not server.get("query", query=query)["result"]:
+                found.add(panel["title"])
+    return found
+
+
+def test_every_panel_of_the_dashboard_has_series(observed: tuple[RunningLab, Prometheus]) -> None:
+    lab, server = observed
+    lab.wait(lambda: server.value("numapin_refused_pods") == 1, "Prometheus to see the refused pod")
+    lab.wait(lambda: unanswered(lab, server) <= OF_V2, "each query to have an answer")
+    exclusive = "kubelet_cpu_manager_exclusive_cpu_allocation_count"
+    assert server.value(exclusive) == 1
+
+
+@pytest.mark.parametrize(
+    ("part", "alert"), [("enforcer", "NumapinEnforcerAway"), ("operator", "NumapinNoLeader")]
+)
+def test_a_dead_daemon_raises_its_alert(
+    observed: tuple[RunningLab, Prometheus], part: str, alert: str
+) -> None:
+    lab, server = observed
+    lab.wait(lambda: server.value('numapin_nodes{state="in_force"}') == 1, "one node in force")
+    lab.wait(lambda: alert not in server.alerts(), f"{alert} to be inactive")
+    lab.kill(part)
+    lab.wait(lambda: server.alerts().get(alert) == {"pending"}, alert)
+    lab.restart(part)
+    lab.wait(lambda: alert not in server.alerts(), f"{alert} to be over")
+    (group,) = server.get("rules")["groups"]
+    assert {rule["health"] for rule in group["rules"]} == {"ok"}
