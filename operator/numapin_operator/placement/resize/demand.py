@@ -8,6 +8,7 @@ from numapin_operator.placement.allocations import Block, ContainerAllocation, P
 from numapin_operator.placement.masks import NO_CPUS, CpuMask
 from numapin_operator.placement.policy import NodePolicy
 from numapin_operator.placement.requests import (
+    MEMORY,
     Amounts,
     ContainerKind,
     ContainerView,
@@ -42,6 +43,27 @@ def is_resizable(pod: PodView, allocation: PodAllocation) -> bool:
     listed = {one.name for one in allocation.containers}
     first = (one for one in pod.containers if one.kind is ContainerKind.INIT and not one.ended)
     return not any(one.name in listed for one in first)
+
+
+def may_differ(pod: PodView, allocation: PodAllocation) -> bool:
+    """Whether a pod may have something else than it requests; quick, since hardly any has."""
+    if pod.pod_level is not None:
+        return True
+    has = {one.name: one for one in allocation.containers}
+    return any(
+        _differs(one, has.get(one.name))
+        for one in pod.containers
+        if one.granted and not (one.ended or one.cpu_claims)
+    )
+
+
+def _differs(container: ContainerView, has: ContainerAllocation | None) -> bool:
+    if has is None:
+        return container.whole_cpus > 0
+    if has.cpus.bit_count() != container.whole_cpus:
+        return True
+    bound = sum(block.size_bytes for block in has.memory if block.resource == MEMORY)
+    return bool(has.memory) and (MEMORY, bound) not in container.memory
 
 
 def is_whole(policy: NodePolicy, pod: PodView, allocation: PodAllocation) -> bool:

@@ -9,6 +9,7 @@ from numapin_operator.placement.allocations import PodAllocation
 from numapin_operator.placement.assignment.entries import entries_of, refusal_of
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.requests import PodView
+from numapin_operator.placement.resize.demand import may_differ
 from numapin_operator.placement.resize.pod import PodResize
 
 Entries = Mapping[str, list[ContainerAssignment]]
@@ -28,7 +29,11 @@ def resize_pods(node: Node, pods: Iterable[PodView]) -> Resized:
     What some give back, others get at once. A pod that cannot grow keeps what it has.
     """
     before = dict(node.allocations)
-    placed = [(pod, PodResize(node, pod)) for pod in pods if pod.uid in node.allocations]
+    placed = [
+        (pod, PodResize(node, pod))
+        for pod in pods
+        if (has := node.allocations.get(pod.uid)) is not None and may_differ(pod, has)
+    ]
     for _, resize in placed:
         resize.shrink()
     refused = tuple(
