@@ -6,8 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from numapin_cli.drawing.plan import draw_plan
 from numapin_cli.main import main
+from numapin_operator.placement import plan_node
+from support.values.placement import NO_UIDS, granted_pod, machine, policy
 
 MACHINE = {
     "cpus": [[cpu, cpu % 4, 0, -1, 0] for cpu in range(8)],
@@ -232,3 +236,17 @@ def test_files_that_are_not_there_are_named(
     (folder / "machine.json").unlink()
     assert plan(folder) == 1
     assert "machine.json: No such file or directory; see --machine" in capsys.readouterr().err
+
+
+def test_a_resize_that_waits_is_drawn_with_its_reason() -> None:
+    machine_, rules = machine(4, threads=1), policy()
+    neighbour = granted_pod("n", ("2", "64Mi"))
+    first = plan_node(machine_, rules, None, [granted_pod("a", ("1", "64Mi")), neighbour], NO_UIDS)
+    pods = [granted_pod("a", ("2", "64Mi")), neighbour]
+    spec = plan_node(machine_, rules, first.spec, pods, NO_UIDS).spec
+    written = io.StringIO()
+    Console(width=120, file=written).print(draw_plan(machine_, spec, pods))
+    drawn = written.getvalue()
+    assert "Waiting to be resized (they keep what they have)" in drawn
+    assert "default/a c0" in drawn
+    assert "NotEnoughCPUs" in drawn
