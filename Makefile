@@ -52,7 +52,7 @@ test: setup system  ## set up and run every test
 	$(BIN)/python -m numapin_lab components
 	lab/run-tests $(BIN)/pytest --durations=30 --durations-min=5
 
-demo: setup system  ## run the example policy and pods on a real one-node Kubernetes (KEEP=1 leaves it up)
+demo: setup system  ## run the examples with numapin as pods on a real one-node Kubernetes (KEEP=1 leaves it up)
 	$(BIN)/python -m numapin_lab demo --dir .lab-demo $(if $(KEEP),--keep)
 
 lab: setup system  ## bring up a real one-node Kubernetes in .lab (docs/lab.md: status, down)

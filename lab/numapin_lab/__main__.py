@@ -54,6 +54,11 @@ def build_parser() -> argparse.ArgumentParser:
     commands.add_parser("status", help="show what runs, and where the logs are")
     shown = commands.add_parser("demo", help="apply the examples and check what the kernel does")
     shown.add_argument("--keep", action="store_true", help="leave the lab running at the end")
+    shown.add_argument(
+        "--from-source",
+        action="store_true",
+        help="run operator and enforcer as processes of this checkout, not as pods from images",
+    )
     chaos.add_options(
         commands.add_parser(
             "chaos", help="kill parts and overwrite cpusets under load, and watch the kernel"
@@ -187,7 +192,9 @@ def _status(folder: LabFolder, _: argparse.Namespace) -> int:
 
 
 def _demo(folder: LabFolder, options: argparse.Namespace) -> int:
-    check(_command("demo", folder))
+    pods = not options.from_source
+    check(_command("demo", folder), pods=pods)
+    folder = LabFolder(folder.path, pods=pods)
     demo.run(folder, f"{sys.executable} -m numapin_lab", options.keep)
     return 0
 
