@@ -27,65 +27,71 @@ def answer_as_operator(scenario: Scenario) -> Json:
     """The answer to a scenario; if the policy cannot work on the machine, the reason."""
     for wrong in refused_fields(scenario.policy):
         return {"name": scenario.name, "error": f"{Reason.INVALID_POLICY}: {wrong}"}
-    played = _Played(scenario)
+    played = PlayedNode(scenario)
     first = played.decide()
     if first.outcome is not None and first.outcome.phase is Phase.STALLED:
         return {"name": scenario.name, "error": f"{first.outcome.reason}: {first.outcome.message}"}
     return {"name": scenario.name, "steps": list(played.steps())}
 
 
-class _Played:
-    """One node, its policy and its assignment, which follows each decision."""
+class PlayedNode:
+    """One node, its policy and its assignment, which follows each decision.
+
+    Attributes:
+        name: the node's name.
+        state: the cluster without the assignment.
+        assignment: the node's assignment as it is now.
+    """
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
-        self._name = scenario.node.name
-        self._state = ClusterState(lambda *_, **__: None)
-        self._state.put_node(scenario.node)
-        self._state.put_policy_view(_policy(scenario))
+        self.name = scenario.node.name
+        self.state = ClusterState(lambda *_, **__: None)
+        self.state.put_node(scenario.node)
+        self.state.put_policy_view(_policy(scenario))
         for name, labels in scenario.namespaces.items():
-            self._state.put_namespace(name, labels)
-        self._assignment = unwritten_assignment(self._name, Hardware(scenario.topology, b""))
+            self.state.put_namespace(name, labels)
+        self.assignment = unwritten_assignment(self.name, Hardware(scenario.topology, b""))
 
     def decide(self) -> Decision:
         """Decide, write, and have the enforcer report that all is in force and every pod runs."""
-        picture = replace(picture_of(self._state, self._name), assignment=self._assignment)
+        picture = replace(picture_of(self.state, self.name), assignment=self.assignment)
         decision = decide(picture)
         if decision.write is not Write.NOTHING:
-            self._assignment = followed(picture, decision) or self._assignment
+            self.assignment = followed(picture, decision) or self.assignment
         return decision
 
     def steps(self) -> Iterator[Json]:
-        """The answer to each step."""
+        """The answer to each step, as soon as it has been made."""
         for number, step in enumerate(self._scenario.steps):
             if step.add is None:
-                self._state.drop_pod(Key(step.remove), self._name)
+                self.state.drop_pod(Key(step.remove), self.name)
             else:
-                self._state.put_pod(Key(step.add.uid), self._bound(step.add, number))
+                self.state.put_pod(Key(step.add.uid), self._bound(step.add, number))
             self._report_running()
             decision = self.decide()
             given = {} if step.add is None else self._added(step.add, decision)
             yield given | {"shared": self._shared()}
 
     def _bound(self, pod: PodView, number: int) -> PodView:
-        return replace(pod, node=self._name, bound=f"~{number:09}")
+        return replace(pod, node=self.name, bound=f"~{number:09}")
 
     def _report_running(self) -> None:
-        running = tuple(pod.uid for pod in self._state.pods_on(self._name))
-        status = self._assignment.status.model_copy(update={"running": running})
-        self._assignment = replace(self._assignment, status=status)
+        running = tuple(pod.uid for pod in self.state.pods_on(self.name))
+        status = self.assignment.status.model_copy(update={"running": running})
+        self.assignment = replace(self.assignment, status=status)
 
     def _added(self, pod: PodView, decision: Decision) -> Json:
         outcome = decision.outcome
         if outcome is not None and outcome.phase is Phase.STALLED:
             return {"admitted": False, "reason": outcome.reason, "message": outcome.message}
-        for refusal in self._assignment.spec.refused:
+        for refusal in self.assignment.spec.refused:
             if refusal.pod_uid == pod.uid:
                 return {"admitted": False, "reason": refusal.reason, "message": refusal.message}
-        return {"admitted": True} | _containers(self._assignment.spec, pod.uid)
+        return {"admitted": True} | _containers(self.assignment.spec, pod.uid)
 
     def _shared(self) -> str:
-        pools = self._assignment.spec.pools
+        pools = self.assignment.spec.pools
         return str(pools.shared if pools else self._scenario.topology.online)
 
 

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
+from numapin_cli.explain import EXPLAIN
 from numapin_cli.get import GET
 from numapin_cli.migrate import MIGRATE
 from numapin_cli.plan import PLAN
@@ -15,7 +16,7 @@ from numapin_cli.simulate import SIMULATE
 from numapin_cli.subcommand import CommandError, Subcommand
 from numapin_cli.topology import TOPOLOGY
 
-SUBCOMMANDS: Final[tuple[Subcommand, ...]] = (TOPOLOGY, SIMULATE, PLAN, MIGRATE, GET)
+SUBCOMMANDS: Final[tuple[Subcommand, ...]] = (TOPOLOGY, SIMULATE, PLAN, MIGRATE, GET, EXPLAIN)
 """Every subcommand, in the order in which the help lists them."""
 
 _DESCRIPTION: Final = "Exclusive CPUs and nearby memory for Kubernetes containers."

@@ -172,6 +172,15 @@ def _put_pods(state: ClusterState, objects: Objects, default: str, *, stored_too
     return unbound
 
 
+def pod_with_claims(manifest: Manifest, objects: Objects) -> PodView:
+    """One pod, bound to a node or not, with what its ResourceClaims among the objects say.
+
+    Raises:
+        CommandError: a claim of it is not given.
+    """
+    return _with_claims(parse_stored_pod(manifest.content), manifest, objects)
+
+
 def _with_claims(pod: PodView, manifest: Manifest, objects: Objects) -> PodView:
     """The pod with what its ResourceClaims say; one that is not allocated counts as unknown."""
     claims, given = dict[str, ClaimView](), objects.of(CLAIM_KIND)

@@ -6,6 +6,8 @@ from typing import Final
 
 _MOST: Final = 3
 _ALIKE: Final = 0.6
+_PART: Final = 3
+"""Letters of a name that is likely to be meant if it is part of a wrong one."""
 
 
 def near_names(wrong: str, known: Iterable[str]) -> list[str]:
@@ -14,7 +16,11 @@ def near_names(wrong: str, known: Iterable[str]) -> list[str]:
     alike = {name: SequenceMatcher(None, name, wrong).ratio() for name in names}
     best = sorted(names, key=lambda name: (-alike[name], name))
     close = [name for name in best[:_MOST] if alike[name] >= _ALIKE]
-    parts = [name for name in names if wrong and (wrong in name or name in wrong)]
+    parts = [
+        name
+        for name in names
+        if (wrong and wrong in name) or (len(name) >= _PART and name in wrong)
+    ]
     return list(dict.fromkeys([*close, *parts]))[:_MOST]
 
 

@@ -26,7 +26,8 @@ RESOURCES = {
 def fill(server: FakeApiServer, dump: Body) -> None:
     """Put every object of a list there."""
     for body in dump["items"]:
-        server.put(RESOURCES[body["kind"]], body)
+        kept = server.put(RESOURCES[body["kind"]], body)
+        kept["metadata"]["uid"] = body["metadata"].get("uid") or kept["metadata"]["uid"]
 
 
 def kubeconfig(server: str, folder: Path, namespace: str = "") -> Path:

@@ -32,12 +32,20 @@ class World:
         for name, labels in NAMESPACES.items():
             self.operator.state.put_namespace(name, labels)
         self.pods: list[Body] = []
+        self._gone: set[str] = set()
 
     def add_pods(self, bodies: list[Body]) -> None:
         for body in bodies:
             self.pods.append(body)
             if body["spec"]["nodeName"]:
                 self.operator.state.put_pod(Key.of(body), parse_stored_pod(body))
+
+    def drop_pod(self, name: str) -> None:
+        """Delete a pod of namespace default, with all that runs of it."""
+        (body,) = (one for one in self.pods if one["metadata"]["name"] == name)
+        self.pods.remove(body)
+        self.operator.state.drop_pod(Key.of(body), body["spec"]["nodeName"])
+        self._gone.add(body["metadata"]["uid"])
 
     async def settle(self) -> None:
         """Write until nothing changes, and have every enforcer report each time."""
@@ -49,7 +57,7 @@ class World:
                 status = enforcer_status(
                     body["metadata"]["generation"],
                     topology=flat_topology(),
-                    running={one["podUID"] for one in entries},
+                    running={one["podUID"] for one in entries} - self._gone,
                 )
                 self.cluster.put_status(name, status)
         self.operator.observe()
@@ -75,9 +83,14 @@ class World:
 
 
 def cluster(*pods: Body, spec: Body | None = None) -> World:
-    """Two nodes with a policy in force, and pods on them."""
+    """Two nodes with a policy in force, and pods on them; its operator has ended."""
+    return asyncio.run(living_cluster(*pods, spec=spec))
+
+
+async def living_cluster(*pods: Body, spec: Body | None = None) -> World:
+    """The same, with an operator that goes on in this event loop."""
     world = World()
     world.cluster.put_policy("web", {"reserved": {"count": 2}} if spec is None else spec)
     world.add_pods(list(pods))
-    asyncio.run(world.settle())
+    await world.settle()
     return world

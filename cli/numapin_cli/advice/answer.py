@@ -1,0 +1,74 @@
+"""From what is asked about to its explanation."""
+
+from dataclasses import dataclass, replace
+
+from numapin_api.names import NODE_ASSIGNMENT_KIND
+from numapin_cli.advice.explanation import Explanation
+from numapin_cli.advice.nodes import explain_node
+from numapin_cli.advice.pods import explain_pod
+from numapin_cli.advice.policies import explain_policy
+from numapin_cli.inputs.described_cluster import observed, pod_with_claims
+from numapin_cli.live.asked_objects import Asked, without_pods
+from numapin_cli.live.near_names import did_you_mean
+from numapin_cli.live.node_state import NodeState
+from numapin_cli.live.target import NODE, POLICY
+from numapin_cli.subcommand import CommandError
+from numapin_operator.observe.records import PolicyView
+
+
+@dataclass(frozen=True, slots=True)
+class Answerer:
+    """Answers one question.
+
+    Attributes:
+        asked: the question.
+        node: the only node to ask about; empty for all.
+    """
+
+    asked: Asked
+    node: str = ""
+
+    def answer(self) -> Explanation:
+        """The explanation.
+
+        Raises:
+            CommandError: an object cannot be read, or there is no such node.
+        """
+        asked = self.asked
+        if asked.kind == POLICY:
+            completed = next(iter(asked.objects.of("CpuPolicy").values()))
+            named = asked.objects.of("CpuPolicy").get(asked.name, completed)
+            return explain_policy(PolicyView.decode(named.content))
+        if asked.kind == NODE:
+            return explain_node(observed(asked.objects), asked.name, self._reported(asked.name))
+        return self._pod()
+
+    def _pod(self) -> Explanation:
+        asked = self.asked
+        pod = pod_with_claims(asked.manifest, asked.objects)
+        wanted = self.node or pod.node
+        if not asked.manifest.stored or not pod.node:
+            pod = replace(pod, node="")
+            others = (wanted,) if wanted else asked.others
+            if wanted and wanted not in asked.objects.of("Node"):
+                known = asked.objects.of("Node")
+                raise CommandError(f"there is no node {wanted}; {did_you_mean(wanted, known)}")
+        elif self.node and self.node != pod.node:
+            others = (self.node,)
+        else:
+            others = asked.others
+        objects = asked.objects if pod.node else without_pods(asked.objects, [asked.name])
+        reported = self._reported(pod.node) if pod.node else None
+        explained = explain_pod(observed(objects), pod, others, reported)
+        return self._with_limits(explained)
+
+    def _with_limits(self, explained: Explanation) -> Explanation:
+        left = self.asked.nodes - len(self.asked.others)
+        if not left or self.node or not explained.tried:
+            return explained
+        text = f"{left} of {self.asked.nodes} other nodes were not tried; --nodes tries more"
+        return replace(explained, limits=(*explained.limits, text))
+
+    def _reported(self, node: str) -> NodeState:
+        found = self.asked.objects.of(NODE_ASSIGNMENT_KIND).get(node)
+        return NodeState.decode(found.content) if found else NodeState(node)

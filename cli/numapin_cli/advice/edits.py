@@ -1,0 +1,107 @@
+"""With which edit of the policy a pod would fit.
+
+Does no I/O.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+from numapin_api.cpupolicy import CpuPolicySpec
+from numapin_api.wire import WireModel
+from numapin_cli.advice.question import Question
+from numapin_cli.advice.remedy import Remedy
+from numapin_cli.inputs.policy_rules import refused_fields
+
+_NOTE: Final = "it applies to every node of the policy; numapin plan -o diff shows what changes"
+
+_LOOSER: Final = {
+    "SingleNUMANode": ("Restricted", "BestEffort", "None"),
+    "Restricted": ("BestEffort", "None"),
+    "BestEffort": ("None",),
+}
+_LESS_BOUND: Final = {"SingleNUMA": ("Preferred", "None"), "Static": ("Preferred", "None")}
+
+
+def edits(question: Question) -> Iterator[Remedy]:
+    """The edits of one field of the governing policy each of which is enough.
+
+    The pod need not be created again: an edited policy tries refused pods again.
+
+    Raises:
+        TooManyTriesError: enough has been tried.
+    """
+    ranked = question.state.policies_of(question.node)
+    if not ranked:
+        return
+    governing, done = ranked[0], set[str]()
+    is_there = question.pod.node == question.node and not question.pod.deleting
+    for field, value in _candidates(governing.spec, question.pod.qos):
+        if field in done:
+            continue
+        spec = _edited(governing.spec, field, value)
+        if any(True for _ in refused_fields(spec)):
+            continue
+        base = question.without(()) if is_there else question.picture
+        pod = question.pod if is_there else question.newcomer
+        fate = question.tries.judge("edit", question.with_policy(base, spec), pod.uid)
+        if fate.fits:
+            done.add(field)
+            text = f"set {field} of policy {governing.name} to {_shown(value)}"
+            change = {"policy": governing.name, "spec": _nested(field, value)}
+            yield Remedy("policy", text, fate.entries, change, _NOTE)
+
+
+def _candidates(spec: CpuPolicySpec, qos: str) -> Iterator[tuple[str, Any]]:
+    """Edits of one field each, those of a field in the order in which they give up more."""
+    for policy in _LOOSER.get(spec.topology.policy, ()):
+        yield "topology.policy", policy
+    if spec.topology.scope == "Pod":
+        yield "topology.scope", "Container"
+    for option in ("fullPCPUsOnly", "distributeCPUsAcrossNUMA", "alignBySocket"):
+        if spec.options.to_wire()[option]:
+            yield f"options.{option}", False
+    for policy in _LESS_BOUND.get(spec.memory.policy, ()):
+        yield "memory.policy", policy
+    if spec.isolated_cpus != "Ignore":
+        yield "isolatedCPUs", "Ignore"
+    for count in range((spec.reserved.count or 1) - 1, 0, -1):
+        yield "reserved.count", count
+    if spec.reserved.strict:
+        yield "reserved.strict", False
+    if qos == "Burstable" and qos not in spec.pods.qos_classes:
+        yield "pods.qosClasses", [*spec.pods.qos_classes, qos]
+
+
+def _edited(spec: CpuPolicySpec, field: str, value: Any) -> CpuPolicySpec:
+    return CpuPolicySpec.model_validate(_merged(spec, _nested(field, value)))
+
+
+def _merged(spec: WireModel, patch: dict[str, Any]) -> dict[str, Any]:
+    wire = spec.to_wire()
+    for key, value in patch.items():
+        wire[key] = wire[key] | value if isinstance(value, dict) else value
+    return wire
+
+
+def _nested(field: str, value: Any) -> dict[str, Any]:
+    outer, _, inner = field.partition(".")
+    return {outer: {inner: value} if inner else value}
+
+
+def _shown(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value).replace("'", "")
+
+
+def as_guaranteed(question: Question) -> Question:
+    """The same pod with limits equal to its requests, and whole CPUs in every container."""
+    pod = question.pod
+    containers = tuple(
+        replace(one, cpu_millis=-(-one.cpu_millis // 1000) * 1000, matched=True)
+        for one in pod.containers
+    )
+    whole = pod.pod_level
+    if whole is not None:
+        whole = replace(whole, cpu_millis=-(-whole.cpu_millis // 1000) * 1000)
+    changed = replace(pod, qos="Guaranteed", containers=containers, pod_level=whole)
+    return Question(question.state, question.node, changed, question.tries)

@@ -1,0 +1,58 @@
+"""Why a pod shares CPUs although the policy gives CPUs away.
+
+Does no I/O.
+"""
+
+from collections.abc import Iterator
+
+from numapin_api.cpupolicy import CpuPolicySpec
+from numapin_cli.advice.question import Question
+from numapin_operator.placement import ContainerView, PodView
+
+
+def why_shared(question: Question) -> Iterator[str]:
+    """Each reason as a sentence that names the field; none if the pod gets CPUs of its own."""
+    governing, pod = question.state.policies_of(question.node)[0], question.newcomer
+    (marked,) = question.with_pod(question.without({pod.uid}), pod).pods[-1:]
+    if pod.problem:
+        yield pod.problem
+    if not marked.selected:
+        yield f"policy {governing.name} does not select it: {_selectors(governing.spec)}"
+    allowed = governing.spec.pods.qos_classes
+    if pod.qos not in allowed:
+        yield f"its QoS class is {pod.qos}, and pods.qosClasses of policy {governing.name} is" + (
+            f" {', '.join(allowed)}"
+        )
+        yield from map(_unmatched, (one for one in pod.containers if not one.matched))
+    if pod.claims_unknown:
+        yield "a ResourceClaim of it is not allocated yet"
+    yield from _of_containers(pod)
+
+
+def _selectors(spec: CpuPolicySpec) -> str:
+    given = []
+    if spec.pods.namespace_selector is not None:
+        given.append("pods.namespaceSelector selects its namespace by labels")
+    if spec.pods.pod_selector is not None:
+        given.append("pods.podSelector selects pods by their labels")
+    return "; ".join(given)
+
+
+def _unmatched(container: ContainerView) -> str:
+    return (
+        f"container {container.name}: requests and limits of CPU and memory are not set and equal"
+    )
+
+
+def _of_containers(pod: PodView) -> Iterator[str]:
+    if pod.pod_level is not None and pod.pod_level.cpu_millis % 1000:
+        yield f"spec.resources requests {pod.pod_level.cpu_millis / 1000:g} CPUs, no whole number"
+    for one in pod.containers:
+        if one.cpu_claims:
+            yield f"container {one.name}: the DRA driver dra.cpu gives it CPUs, not numapin"
+        elif not one.cpu_millis:
+            yield f"container {one.name}: it requests no CPU"
+        elif not one.whole_cpus:
+            yield (
+                f"container {one.name}: it requests {one.cpu_millis / 1000:g} CPUs, no whole number"
+            )

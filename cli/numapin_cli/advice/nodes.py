@@ -1,0 +1,119 @@
+"""Which policy governs a node, whether it is in force there, and why not.
+
+Does no I/O.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from numapin_api.conditions.reasons import Reason
+from numapin_api.cpuset import CpuSet
+from numapin_api.quantity import plural
+from numapin_cli.advice.explanation import Explanation, Line
+from numapin_cli.live.node_state import IN_FORCE, NodeState
+from numapin_cli.what_if import Foreseen, foresee
+from numapin_operator.observe.cache import ClusterState
+from numapin_operator.observe.records import PolicyView
+from numapin_operator.policies.status import Phase
+
+_MOST_REFUSED: Final = 20
+_MEANINGS: Final = {str(one): one.meaning for one in Reason}
+
+
+def meaning(reason: str) -> str:
+    """What a reason means; empty if it is not one of ours."""
+    return _MEANINGS.get(reason, "")
+
+
+def explain_node(state: ClusterState, name: str, reported: NodeState) -> Explanation:
+    """Explain a node whose pods are all in the state."""
+    base = Explanation(f"node {name}", "", False, name)
+    ranked = state.policies_of(name)
+    if not ranked:
+        facts = tuple(_not_selecting(state, name))
+        why = ("no CpuPolicy selects it; every container runs as without numapin",)
+        verdict = "is governed by no policy"
+        return replace(base, verdict=verdict, is_well=True, why=why, facts=facts)
+    foreseen = foresee(state, name)
+    outcome = foreseen.outcome
+    assert outcome is not None
+    base = replace(base, policy=outcome.policy, why=tuple(_why(foreseen, reported)))
+    facts = (*_overruled(ranked), *_has(reported), *_not_in_kernel(reported), *_refused(reported))
+    if outcome.phase is Phase.IN_FORCE and reported.is_ready:
+        return replace(base, verdict="has the policy in force", is_well=True, facts=facts)
+    reason = outcome.reason if outcome.phase is not Phase.IN_FORCE else reported.readiness
+    verdict = {
+        Phase.STALLED: "is stalled: a person must act",
+        Phase.NOT_SERVED: "is not served: no enforcer is expected to answer",
+    }.get(outcome.phase, "is under way: numapin completes it without help")
+    return replace(base, verdict=verdict, reason=reason, facts=facts)
+
+
+def _why(foreseen: Foreseen, reported: NodeState) -> Iterator[str]:
+    outcome = foreseen.outcome
+    if outcome is not None and outcome.reason != Reason.IN_FORCE:
+        yield outcome.message or meaning(outcome.reason)
+        if outcome.message and (text := meaning(outcome.reason)):
+            yield f"{outcome.reason}: {text}"
+    elif not reported.is_ready:
+        ready = reported.ready
+        yield ready.message if ready and ready.message else meaning(Reason.WAITING_FOR_ENFORCER)
+    if reported.problem:
+        yield f"its NodeAssignment: {reported.problem}"
+
+
+def _not_selecting(state: ClusterState, name: str) -> Iterator[Line]:
+    node = state.nodes.get(name)
+    labels = node.labels if node else {}
+    for policy in sorted(state.policies.values(), key=lambda one: one.name):
+        wrong = [
+            f"{key}={value} (the node has {labels.get(key, 'no such label')})"
+            for key, value in sorted(policy.spec.node_selector.items())
+            if labels.get(key) != value
+        ]
+        yield Line(f"policy {policy.name}", f"its nodeSelector needs {', '.join(wrong)}")
+
+
+def _overruled(ranked: tuple[PolicyView, ...]) -> Iterator[Line]:
+    for policy in ranked[1:]:
+        yield Line(
+            f"policy {policy.name}",
+            f"selects the node too; {ranked[0].name} takes precedence (higher priority, then older,"
+            " then first by name)",
+        )
+
+
+def _has(reported: NodeState) -> Iterator[Line]:
+    spec = reported.view.spec if reported.view else None
+    if spec is None or spec.pools is None:
+        return
+    exclusive = [one for one in spec.containers if one.exclusive]
+    cpus = CpuSet.union(one.cpus for one in exclusive)
+    yield Line("exclusive", f"{plural(len(cpus), 'CPU')} of {plural(len(exclusive), 'container')}")
+    yield Line("shared", f"{plural(len(spec.pools.shared), 'CPU')}: {spec.pools.shared}")
+    yield Line("reserved", f"{plural(len(spec.pools.reserved), 'CPU')}: {spec.pools.reserved}")
+    if reported.status.drift_count:
+        causes = ", ".join(f"{key} {n}" for key, n in sorted(reported.status.drift_causes.items()))
+        yield Line("drift", f"{reported.status.drift_count} changes were reverted: {causes}")
+
+
+def _not_in_kernel(reported: NodeState) -> Iterator[Line]:
+    for entry in reported.view.spec.containers if reported.view else ():
+        actual = reported.in_kernel(entry)
+        name = f"{entry.namespace}/{entry.pod} {entry.container}"
+        if actual != IN_FORCE:
+            yield Line(name, f"CPUs {entry.cpus} are not in force: {actual}")
+        if entry.outdated:
+            yield Line(name, "the newest policy would place it otherwise, it stays until it ends")
+
+
+def _refused(reported: NodeState) -> Iterator[Line]:
+    spec = reported.view.spec if reported.view else None
+    if spec is None:
+        return
+    for refusal in spec.refused[:_MOST_REFUSED]:
+        name = f"{refusal.namespace}/{refusal.pod}"
+        yield Line(name, f"refused, {refusal.reason}: {refusal.message}")
+    if (more := len(spec.refused) + (spec.refused_omitted or 0) - _MOST_REFUSED) > 0:
+        yield Line("refused", f"{plural(more, 'more pod')}")

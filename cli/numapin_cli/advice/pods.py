@@ -1,0 +1,242 @@
+"""Why a pod did or did not get CPUs of its own, and what would help.
+
+Does no I/O.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
+
+from numapin_cli.advice.edits import as_guaranteed, edits
+from numapin_cli.advice.eligibility import why_shared
+from numapin_cli.advice.explanation import Explanation, Line
+from numapin_cli.advice.fate import Fate, Standing, fate_in, gives, written_fate
+from numapin_cli.advice.question import Question, TooManyTriesError
+from numapin_cli.advice.releases import holders, releases
+from numapin_cli.advice.remedy import Remedy
+from numapin_cli.advice.sizes import other_sizes
+from numapin_cli.live.node_state import IN_FORCE, NodeState
+from numapin_operator.nodes.picture import picture_of
+from numapin_operator.observe.cache import ClusterState
+from numapin_operator.placement import PodView, container_memory, exclusive_cpus
+
+SCHEDULER: Final = (
+    "where a scheduler would bind the pod (taints, affinity, nodeSelector) was not tried"
+)
+RUNNING: Final = "how a running container behaves when it is moved or ended was not tried"
+
+_MOST_NODES: Final = 3
+"""Other nodes that are named as a remedy."""
+
+
+def explain_pod(
+    state: ClusterState, pod: PodView, others: Sequence[str], reported: NodeState | None
+) -> Explanation:
+    """Explain a pod.
+
+    Args:
+        state: the cluster, with all pods of the pod's node and of `others`.
+        pod: the pod; it need not be bound to a node.
+        others: other nodes to try, in this order.
+        reported: what the enforcer of the pod's node reports; None if that is not known.
+    """
+    subject = f"pod {pod.namespace}/{pod.name}"
+    if pod.terminal:
+        why = ("it has ended; what it had is given to others once nothing of it runs",)
+        return Explanation(subject, "ended", True, pod.node, why=why)
+    if not pod.node:
+        return _unbound(state, pod, subject, others)
+    question = Question(state, pod.node, pod)
+    fate, is_written = _fate(state, pod)
+    base = Explanation(
+        subject,
+        _verdict(fate, is_written=is_written),
+        False,
+        pod.node,
+        _policy(state, pod.node),
+        fate.reason,
+        tuple(filter(None, (fate.message,))),
+    )
+    match fate.standing:
+        case Standing.PLACED:
+            return _placed(base, fate, reported, is_written=is_written)
+        case Standing.SHARES:
+            return _sharing(base, question, fate)
+        case Standing.REFUSED:
+            return _refused(base, question, fate, others)
+        case _:
+            return _with_other_nodes(base, question, others)
+
+
+def _fate(state: ClusterState, pod: PodView) -> tuple[Fate, bool]:
+    """How the pod stands, and whether that is written already."""
+    assignment = state.assignments.get(pod.node)
+    uid = _uid_on_node(state, pod)
+    now = fate_in(picture_of(state, pod.node), uid)
+    written = written_fate(assignment.spec, uid) if assignment and assignment.version else None
+    if written is not None and now.standing is not Standing.NOT_PLANNED:
+        return written, True
+    return now, False
+
+
+def _uid_on_node(state: ClusterState, pod: PodView) -> str:
+    """The UID by which the operator plans: a static pod has another one than its mirror pod."""
+    name = (pod.namespace, pod.name)
+    on_node = picture_of(state, pod.node).pods
+    return next((one.uid for one in on_node if (one.namespace, one.name) == name), pod.uid)
+
+
+def _policy(state: ClusterState, node: str) -> str:
+    ranked = state.policies_of(node)
+    return ranked[0].name if ranked else ""
+
+
+def _verdict(fate: Fate, *, is_written: bool) -> str:
+    match fate.standing:
+        case Standing.PLACED:
+            return "has CPUs of its own" if is_written else "is about to get CPUs of its own"
+        case Standing.REFUSED:
+            return "was refused; it runs on shared CPUs" if is_written else "is about to be refused"
+        case Standing.WAITING:
+            return "waits; it runs on shared CPUs meanwhile"
+        case Standing.SHARES:
+            return "runs on shared CPUs, as the policy says"
+        case Standing.NOT_PLANNED:
+            return "runs on shared CPUs: numapin does not place pods on this node now"
+
+
+def _placed(
+    base: Explanation, fate: Fate, reported: NodeState | None, *, is_written: bool
+) -> Explanation:
+    facts, all_in_force = list[Line](), is_written
+    for entry in fate.entries:
+        text = gives((entry,)).removeprefix(f"{entry.container}: ")
+        if reported is not None and is_written:
+            actual = reported.in_kernel(entry)
+            all_in_force = all_in_force and actual == IN_FORCE
+            text += "; in the kernel" if actual == IN_FORCE else f"; in the kernel: {actual}"
+        if entry.outdated:
+            text += "; the newest policy would place it otherwise, it stays until it ends"
+        facts.append(Line(entry.container, text))
+    why = base.why
+    if reported is not None and not reported.is_ready and reported.ready is not None:
+        why = (*why, f"the enforcer reports {reported.readiness}: {reported.ready.message}")
+    return replace(base, is_well=all_in_force, facts=tuple(facts), why=why)
+
+
+def _sharing(base: Explanation, question: Question, fate: Fate) -> Explanation:
+    if fate.message:
+        return replace(base, is_well=True)
+    why, found = tuple(why_shared(question)), list[Remedy]()
+    changed = as_guaranteed(question)
+    if _asks_for_all(question.pod) and not question.pod.problem:
+        with suppress(TooManyTriesError):
+            got = question.tries.judge("size", changed.picture, changed.newcomer.uid)
+            if got.fits:
+                cpus = {one.name: one.cpu_millis // 1000 for one in changed.pod.containers}
+                listed = ", ".join(f"{name} {count}" for name, count in cpus.items())
+                text = f"create the pod with limits equal to requests and whole CPUs ({listed})"
+                found.append(Remedy("size", text, got.entries, {"guaranteed": True, "cpus": cpus}))
+            found += edits(question)
+    return replace(
+        base, is_well=True, why=why, remedies=tuple(found), tried=dict(question.tries.counts)
+    )
+
+
+def _asks_for_all(pod: PodView) -> bool:
+    """Whether every container has requests of CPU and memory, so that limits can equal them."""
+    return all(one.cpu_millis and one.memory for one in pod.containers)
+
+
+def _refused(
+    base: Explanation, question: Question, fate: Fate, others: Sequence[str]
+) -> Explanation:
+    found, tries = list[Remedy](), question.tries
+    with suppress(TooManyTriesError):
+        now = tries.judge("again", question.picture, question.newcomer.uid)
+        if now.fits:
+            text = "create the pod again: it fits by now, and a refusal stands while the pod lives"
+            found.append(Remedy("again", text, now.entries))
+        else:
+            for kind in (
+                releases(question, others),
+                _other_nodes(question, others),
+                other_sizes(question, now if now.standing is Standing.REFUSED else fate),
+                edits(question),
+            ):
+                found += kind
+    return replace(
+        base,
+        in_the_way=tuple(holders(question)),
+        remedies=tuple(found),
+        tried=dict(tries.counts),
+        stopped=tries.stopped,
+        limits=(SCHEDULER, RUNNING),
+    )
+
+
+def _with_other_nodes(base: Explanation, question: Question, others: Sequence[str]) -> Explanation:
+    found = list[Remedy]()
+    with suppress(TooManyTriesError):
+        found += _other_nodes(question, others)
+    tries = question.tries
+    return replace(
+        base, remedies=tuple(found), tried=dict(tries.counts), limits=(SCHEDULER,) if found else ()
+    )
+
+
+def _other_nodes(question: Question, others: Sequence[str]) -> Iterator[Remedy]:
+    pod = question.pod
+    if pod.origin.kind in {"DaemonSet", "Node"} or pod.has_cpu_claims:
+        return
+    named = 0
+    for node in others:
+        moved = Question(question.state, node, pod, question.tries)
+        fate = question.tries.judge("node", moved.picture, moved.newcomer.uid)
+        if fate.fits:
+            yield Remedy("node", f"create the pod on {node}", fate.entries, {"node": node})
+            named += 1
+            if named == _MOST_NODES:
+                return
+
+
+def _unbound(state: ClusterState, pod: PodView, subject: str, others: Sequence[str]) -> Explanation:
+    facts, found, first = list[Line](), list[Remedy](), None
+    question = Question(state, "", pod)
+    for node in others:
+        asked = Question(state, node, pod, question.tries)
+        fate = question.tries.judge("node", asked.picture, asked.newcomer.uid)
+        facts.append(Line(node, _would(asked, fate)))
+        if fate.fits and len(found) < _MOST_NODES:
+            found.append(Remedy("node", f"bind it to {node}", fate.entries, {"node": node}))
+        if fate.standing is Standing.REFUSED and first is None:
+            first = asked, fate
+    base = Explanation(subject, "is bound to no node", bool(found), facts=tuple(facts))
+    base = replace(base, remedies=tuple(found), limits=(SCHEDULER,), tried=question.tries.counts)
+    if found or first is None:
+        wants = any(
+            exclusive_cpus(pod, one) or container_memory(pod, one) for one in pod.containers
+        )
+        return replace(base, is_well=bool(found) or not wants)
+    asked, fate = first
+    return replace(
+        _refused(base, asked, fate, ()),
+        node=asked.node,
+        policy=_policy(state, asked.node),
+        reason=fate.reason,
+        why=(f"on {asked.node}: {fate.message}",),
+    )
+
+
+def _would(asked: Question, fate: Fate) -> str:
+    match fate.standing:
+        case Standing.PLACED:
+            return f"it would get {gives(fate.entries)}"
+        case Standing.SHARES:
+            why = fate.message or "; ".join(why_shared(asked))
+            return f"it would share CPUs: {why}"
+        case Standing.NOT_PLANNED:
+            return ": ".join(filter(None, (fate.reason, fate.message)))
+        case _:
+            return f"{fate.reason}: {fate.message}"

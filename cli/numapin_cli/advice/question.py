@@ -1,0 +1,162 @@
+"""One pod on one node, and the same node with something changed.
+
+Does no I/O.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from numapin_api.cpupolicy import CpuPolicySpec
+from numapin_api.hardware.status import FreeHugepages
+from numapin_api.nodeassignment import ContainerAssignment
+from numapin_api.topology import page_size_bytes
+from numapin_cli.advice.fate import Fate, fate_in
+from numapin_operator.nodes.decide import NodePicture
+from numapin_operator.nodes.picture import picture_of
+from numapin_operator.observe.cache import ClusterState
+from numapin_operator.observe.records import AssignmentView
+from numapin_operator.placement import HUGEPAGES_PREFIX, PodView
+from numapin_operator.policies.selection import mark_selected
+
+LAST: Final = "~"
+"""When a pod was bound that is bound after all others."""
+
+MOST_TRIES: Final = 2000
+"""Plans that are made for one answer; each takes a few milliseconds."""
+
+
+class TooManyTriesError(Exception):
+    """`MOST_TRIES` plans have been made; what was found so far stands."""
+
+
+@dataclass
+class Tries:
+    """Counts the plans that are made, by what is changed."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    stopped: bool = False
+
+    def judge(self, what: str, picture: NodePicture, uid: str) -> Fate:
+        """The fate of a pod by one more plan.
+
+        Raises:
+            TooManyTriesError: enough plans have been made.
+        """
+        if sum(self.counts.values()) >= MOST_TRIES:
+            self.stopped = True
+            raise TooManyTriesError
+        self.counts[what] = self.counts.get(what, 0) + 1
+        return fate_in(picture, uid)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A pod that is created on a node now, after all others: what would it get?
+
+    Attributes:
+        state: the cluster.
+        node: the node's name.
+        pod: the pod as it is.
+        tries: counts the plans.
+    """
+
+    state: ClusterState
+    node: str
+    pod: PodView
+    tries: Tries = field(default_factory=Tries)
+
+    @property
+    def newcomer(self) -> PodView:
+        """The pod as it would be created again, on this node."""
+        return newcomer(self.pod, self.node)
+
+    @property
+    def picture(self) -> NodePicture:
+        """The node without the pod as it is, and with the one that is created."""
+        return self.with_pod(self.without({self.pod.uid}), self.newcomer)
+
+    def without(self, uids: Collection[str], *, frees_hugepages: bool = False) -> NodePicture:
+        """The node once some pods have ended and nothing of them runs any more.
+
+        Args:
+            uids: the pods that end.
+            frees_hugepages: whether the kernel then has all huge pages free that were given to
+                them; else it has no more of them free than now.
+        """
+        picture = picture_of(self.state, self.node)
+        pods = tuple(pod for pod in picture.pods if pod.uid not in uids)
+        assignment = picture.assignment
+        if assignment is not None:
+            assignment = _ended(assignment, uids, frees_hugepages=frees_hugepages)
+        return replace(picture, pods=pods, assignment=assignment)
+
+    def with_pod(self, picture: NodePicture, pod: PodView) -> NodePicture:
+        """The node with one more pod."""
+        if picture.ranked:
+            selection = picture.ranked[0].spec.pods
+            (pod,) = mark_selected(selection, (pod,), self.state.namespaces)
+        return replace(picture, pods=(*picture.pods, pod))
+
+    def with_policy(self, picture: NodePicture, spec: CpuPolicySpec) -> NodePicture:
+        """The node once its governing policy has another spec."""
+        governing = picture.ranked[0]
+        edited = replace(governing, spec=spec, generation=governing.generation + 1)
+        pods = tuple(replace(pod, selected=True) for pod in picture.pods)
+        return replace(
+            picture,
+            ranked=(edited, *picture.ranked[1:]),
+            pods=mark_selected(spec.pods, pods, self.state.namespaces),
+        )
+
+    def held_by_others(self) -> dict[str, list[ContainerAssignment]]:
+        """The entries of the node's other pods, by UID."""
+        assignment = self.state.assignments.get(self.node)
+        held: dict[str, list[ContainerAssignment]] = {}
+        for entry in assignment.spec.containers if assignment else ():
+            if entry.pod_uid != self.pod.uid:
+                held.setdefault(entry.pod_uid, []).append(entry)
+        return held
+
+
+def newcomer(pod: PodView, node: str) -> PodView:
+    """A pod as it would be created again and bound to a node: none of it has run yet."""
+    return replace(
+        pod,
+        uid=f"new-{pod.uid}"[:64],
+        node=node,
+        bound=LAST,
+        checked=False,
+        terminal=False,
+        deleting=False,
+        containers=tuple(replace(container, ended=False) for container in pod.containers),
+    )
+
+
+def _ended(
+    assignment: AssignmentView, uids: Collection[str], *, frees_hugepages: bool
+) -> AssignmentView:
+    status = assignment.status
+    free = status.free_hugepages
+    if frees_hugepages:
+        gone = [one for one in assignment.spec.containers if one.pod_uid in uids]
+        free = tuple(_freed(one, gone) for one in free)
+    changed = {
+        "running": tuple(uid for uid in status.running if uid not in uids),
+        "kubelet_containers": tuple(
+            one for one in status.kubelet_containers if one.pod_uid not in uids
+        ),
+        "containers": tuple(one for one in status.containers if one.pod_uid not in uids),
+        "free_hugepages": free,
+    }
+    return replace(assignment, status=status.model_copy(update=changed))
+
+
+def _freed(at: FreeHugepages, gone: Sequence[ContainerAssignment]) -> FreeHugepages:
+    """What one NUMA node has free once containers have returned what they were given on it."""
+    pages = dict(at.pages)
+    for block in (block for entry in gone for block in entry.memory):
+        size = block.resource.removeprefix(HUGEPAGES_PREFIX)
+        if size in pages and block.numa_nodes == (at.numa_node,):
+            pages[size] += block.bytes // page_size_bytes(size)
+    return at.model_copy(update={"pages": pages})

@@ -1,0 +1,193 @@
+"""`numapin explain`: why a pod has or lacks its own CPUs, and what would help."""
+
+import json
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from numapin_cli.advice.answer import Answerer
+from numapin_cli.advice.explanation import Explanation
+from numapin_cli.inputs.manifests import Manifest, read_manifests
+from numapin_cli.inputs.objects import combined, read_objects
+from numapin_cli.live.asked_objects import Asked, FromFiles, FromServer
+from numapin_cli.live.follow import follow
+from numapin_cli.live.reader import Reader
+from numapin_cli.live.screen import Screen
+from numapin_cli.live.server import add_server_arguments, ask_server
+from numapin_cli.live.target import FORMS, POD, parse_target
+from numapin_cli.subcommand import CommandError, Subcommand, UsageError
+from numapin_client.client import ApiClient, Source
+from numapin_client.resources import CPU_POLICIES, NODE_ASSIGNMENTS, PODS
+
+NOT_WELL: Final = 3
+"""Exit status if something is missing that was asked for."""
+
+_DESCRIPTION: Final = f"""\
+Explain a pod, a node or a policy ({FORMS}, or just NAME):
+
+pod      why it did or did not get CPUs of its own, with the planner's numbers; who has the CPUs
+         and the memory of its node; and what would help: ending or moving other pods, another
+         node, another size, an edit of the policy. Each of these is tried with the operator's own
+         planner before it is said to help. Nothing is changed.
+node     which policy governs it, whether the kernel has what that says, and why not
+policy   where it is in force and where not
+
+A pod need not be on a node: a pending pod, or one of a file (-f), is tried on all nodes.
+
+This reads the pod, CpuPolicies, NodeAssignments, Nodes, Namespaces, and the pods of the nodes that
+are tried.
+
+exit status:
+  0    answered; nothing is missing
+  1    the cluster or a file cannot be read, or the object does not exist
+  2    wrong usage
+  3    answered; the pod was refused or waits, or the policy is not in force
+  130  interrupted (the way to end --watch)
+"""
+
+_EPILOG: Final = """\
+examples:
+  numapin explain trading-0
+  numapin explain -n shop pod/db-1 --watch
+  numapin explain node worker-1 -o yaml
+  numapin explain -f pod.yaml                                 on which node would it get CPUs?
+  numapin explain shop/db-1 --cluster numapin-report.tar.gz   without the cluster
+"""
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    parser.epilog = _EPILOG
+    parser.add_argument("target", nargs="*", metavar="TARGET", help=f"{FORMS}, or NAME")
+    parser.add_argument("-n", "--namespace", default="", help="the namespace of the pod")
+    parser.add_argument(
+        "-f",
+        "--filename",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="YAML or JSON with Pods that are not in the cluster; - for standard input",
+    )
+    parser.add_argument("--node", default="", metavar="NAME", help="ask only about this node")
+    parser.add_argument(
+        "--nodes",
+        type=_count,
+        default=20,
+        metavar="N",
+        help="try at most N other nodes, those with most free CPUs (default: 20)",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=("text", "wide", "json", "yaml"),
+        default="text",
+        help="text that fits 80 columns; wide: with all pods of the node; or a document",
+    )
+    parser.add_argument(
+        "-w", "--watch", action="store_true", help="answer again after every change, until Ctrl-C"
+    )
+    parser.add_argument(
+        "--cluster",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="read this dump or report instead of an API server; may be repeated",
+    )
+    add_server_arguments(parser)
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdecimal():
+        raise ValueError(text)
+    return int(text)
+
+
+def _run(options: Namespace) -> int:
+    written = _written_pods(options)
+    if bool(written) is bool(options.target):
+        given = "both are given" if written else "nothing is given"
+        raise UsageError(f"{given}; name {FORMS}, or pods of a file with -f")
+    if options.cluster:
+        if options.watch:
+            raise UsageError("--watch needs an API server; leave out --cluster")
+        return _show(options, _answers(options, _asked_in_files(options, written)))
+    _text(options, [])  # what it draws with is missing, or not
+    if options.watch:
+        ask_server(options, partial(_follow, options, written))
+    return _show(options, _answers(options, ask_server(options, partial(_ask, options, written))))
+
+
+def _written_pods(options: Namespace) -> list[Manifest]:
+    manifests = read_manifests(options.filename)
+    for one in manifests:
+        if one.kind != "Pod":
+            raise CommandError(
+                f"{one.source}: kind: {one.kind} cannot be explained, give Pods; numapin plan -f"
+                " tries an edited policy"
+            )
+    return list(combined([], manifests).all())
+
+
+def _asked_in_files(options: Namespace, written: Sequence[Manifest]) -> list[Asked]:
+    source = FromFiles(read_objects(options.cluster, []))
+    if not written:
+        return [source.asked(parse_target(options.target, options.namespace), options.nodes)]
+    return [source.for_pod(pod, options.node, options.nodes) for pod in written]
+
+
+async def _ask(options: Namespace, written: Sequence[Manifest], client: ApiClient) -> list[Asked]:
+    source = FromServer(Reader(client), client.connection.login.namespace)
+    if not written:
+        target = parse_target(options.target, options.namespace)
+        return [await source.asked(target, options.nodes)]
+    return [await source.for_pod(pod, options.node, options.nodes) for pod in written]
+
+
+async def _follow(options: Namespace, written: Sequence[Manifest], client: ApiClient) -> None:
+    async def read() -> list[Explanation]:
+        return _answers(options, await _ask(options, written, client))
+
+    screen = Screen[list[Explanation]](partial(_text, options))
+    first = (await _ask(options, written, client))[0]
+    sources = [Source(CPU_POLICIES), Source(NODE_ASSIGNMENTS)]
+    if first.kind == POD and first.manifest.stored:
+        namespace, _, name = first.manifest.name.partition("/")
+        sources.append(Source(PODS, namespace, field_selector=f"metadata.name={name}"))
+    await follow(client, sources, read, screen.show)
+
+
+def _answers(options: Namespace, asked: Sequence[Asked]) -> list[Explanation]:
+    return [Answerer(one, options.node).answer() for one in asked]
+
+
+def _show(options: Namespace, answers: Sequence[Explanation]) -> int:
+    sys.stdout.write(_text(options, answers))
+    return 0 if all(one.is_well for one in answers) else NOT_WELL
+
+
+def _text(options: Namespace, answers: Sequence[Explanation]) -> str:
+    if options.output in {"json", "yaml"}:
+        document = {"explanations": [one.to_json() for one in answers]}
+        if options.output == "json":
+            return json.dumps(document, indent=2) + "\n"
+        return str(yaml.safe_dump(document, sort_keys=False, width=100))
+    from numapin_cli.drawing.explanation import draw_explanation  # noqa: PLC0415
+    from numapin_cli.drawing.text import rendered  # noqa: PLC0415
+
+    wide = options.output == "wide"
+    return "\n".join(rendered(draw_explanation(one, wide=wide)) for one in answers)
+
+
+EXPLAIN: Final = Subcommand(
+    name="explain",
+    summary="say why a pod has or lacks CPUs of its own, and what would help",
+    description=_DESCRIPTION,
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,220 @@
+"""The objects that an explanation needs, from files or from an API server."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from numapin_api.cpuset import CpuSet
+from numapin_api.names import CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND
+from numapin_cli.inputs.manifests import Manifest, section
+from numapin_cli.inputs.objects import Objects, combined
+from numapin_cli.live.near_names import did_you_mean
+from numapin_cli.live.reader import Reader, together
+from numapin_cli.live.target import NODE, POD, POLICY, Target
+from numapin_cli.subcommand import CommandError
+from numapin_client.resources import (
+    CPU_POLICIES,
+    NAMESPACES,
+    NODE_ASSIGNMENTS,
+    NODES,
+    PODS,
+    Key,
+)
+
+DEFAULT_NAMESPACE: Final = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked about, and all that the answer depends on.
+
+    Attributes:
+        kind: `pod`, `node` or `policy`.
+        manifest: the object.
+        name: its name.
+        objects: the cluster, or the part of it that matters.
+        others: other nodes that can be tried, the one with most free CPUs first.
+        nodes: how many nodes there are besides.
+    """
+
+    kind: str
+    manifest: Manifest
+    name: str
+    objects: Objects
+    others: tuple[str, ...] = ()
+    nodes: int = 0
+
+
+class FromFiles:
+    """Answers from the objects of files."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+
+    def asked(self, target: Target, most: int) -> Asked:
+        """Find what is asked about.
+
+        Raises:
+            CommandError: it is not there, or the name is that of several objects.
+        """
+        objects, namespace = self._objects, target.namespace or DEFAULT_NAMESPACE
+        named = {
+            POD: objects.of("Pod").get(f"{namespace}/{target.name}"),
+            NODE: objects.of("Node").get(target.name),
+            POLICY: objects.of(CPU_POLICY_KIND).get(target.name),
+        }
+        known = {
+            POD: [Key(one.content["metadata"]["name"], _space(one)) for one in self._pods()],
+            NODE: [Key(name) for name in objects.of("Node")],
+            POLICY: [Key(name) for name in objects.of(CPU_POLICY_KIND)],
+        }
+        kind, manifest = chosen(target, namespace, named, known.__getitem__)
+        node = _node_of(manifest) if kind == POD else target.name
+        others = best_nodes(objects.of(NODE_ASSIGNMENT_KIND).values(), objects.of("Node"), node)
+        return Asked(kind, manifest, target.name, objects, tuple(others[:most]), len(others))
+
+    def for_pod(self, pod: Manifest, node: str, most: int) -> Asked:
+        """What the answer about a pod of a file depends on."""
+        objects = self._objects
+        others = best_nodes(objects.of(NODE_ASSIGNMENT_KIND).values(), objects.of("Node"), node)
+        return Asked(POD, pod, pod.name, objects, tuple(others[:most]), len(others))
+
+    def _pods(self) -> Iterable[Manifest]:
+        return self._objects.of("Pod").values()
+
+
+class FromServer:
+    """Answers from an API server."""
+
+    def __init__(self, reader: Reader, namespace: str) -> None:
+        """Args: `namespace` is that of the login; empty if it has none."""
+        self._reader, self._namespace = reader, namespace or DEFAULT_NAMESPACE
+
+    async def asked(self, target: Target, most: int) -> Asked:
+        """Find what is asked about, and read what the answer depends on.
+
+        Raises:
+            ClientError: something may not be read, or the server does not answer.
+            CommandError: it is not there, or the name is that of several objects.
+        """
+        reader, namespace = self._reader, target.namespace or self._namespace
+        kinds = [target.kind] if target.kind else [POD, NODE, POLICY]
+        keys = {POD: Key(target.name, namespace), NODE: Key(target.name), POLICY: Key(target.name)}
+        found = await together(reader.one(_RESOURCES[kind], keys[kind]) for kind in kinds)
+        named = dict(zip(kinds, found, strict=True))
+        known = dict[str, list[Key]]()
+        if not any(named.values()):
+            for kind in kinds:
+                known[kind] = await reader.names_if_allowed(_RESOURCES[kind])
+        kind, manifest = chosen(target, namespace, named, known.__getitem__)
+        if kind == POLICY:
+            return Asked(kind, manifest, target.name, combined([manifest], []))
+        node = _node_of(manifest) if kind == POD else target.name
+        return await self._around(kind, manifest, node, most if kind == POD else 0)
+
+    async def for_pod(self, pod: Manifest, node: str, most: int) -> Asked:
+        """Read what the answer about a pod of a file depends on."""
+        return await self._around(POD, pod, node, most)
+
+    async def _around(self, kind: str, manifest: Manifest, node: str, most: int) -> Asked:
+        """The node of a pod, or a node, and others to try; of these, all pods."""
+        reader = self._reader
+        if most or not node:
+            assignments, nodes = await together(map(reader.all, (NODE_ASSIGNMENTS, NODES)))
+        else:
+            found = (reader.one(resource, Key(node)) for resource in (NODE_ASSIGNMENTS, NODES))
+            assignments, nodes = ([one] if one else [] for one in await together(found))
+        policies, spaces = await together(map(reader.all, (CPU_POLICIES, NAMESPACES)))
+        all_others = best_nodes(assignments, {one.name for one in nodes}, node)
+        others = tuple(all_others[:most])
+        wanted = {node, *others}
+        pods = await reader.pods_on(sorted(wanted - {""}))
+        own = [manifest] if kind == POD and manifest.stored else []
+        claims = await reader.claims_of([*pods, *own])
+        kept = [one for one in (*assignments, *nodes) if one.name in wanted]
+        objects = combined([*kept, *policies, *spaces, *pods, *claims], [])
+        return Asked(kind, manifest, manifest.name, objects, others, len(all_others))
+
+
+_RESOURCES: Final = {POD: PODS, NODE: NODES, POLICY: CPU_POLICIES}
+
+
+def chosen(
+    target: Target,
+    namespace: str,
+    named: Mapping[str, Manifest | None],
+    known: Callable[[str], Sequence[Key]],
+) -> tuple[str, Manifest]:
+    """The one object of a name.
+
+    Args:
+        target: what was asked for.
+        namespace: where pods were looked for.
+        named: what was found, by kind.
+        known: the names that there are, by kind; called only if nothing was found.
+
+    Raises:
+        CommandError: there is none, or there are several.
+    """
+    kinds = [target.kind] if target.kind else list(named)
+    found = [(kind, one) for kind in kinds if (one := named[kind]) is not None]
+    if len(found) == 1:
+        return found[0]
+    name = target.name
+    if found:
+        forms = " or ".join(f"{kind}/{name}" for kind, _ in found)
+        raise CommandError(f"{name} is the name of several objects; give {forms}")
+    there = {kind: known(kind) for kind in kinds}
+    elsewhere = [key for key in there.get(POD, ()) if key.name == name]
+    if elsewhere:
+        spaces = ", ".join(sorted({key.namespace for key in elsewhere}))
+        raise CommandError(
+            f"there is no pod {name} in namespace {namespace}, but in {spaces}; add -n"
+        )
+    raise CommandError(_nothing(target, namespace, kinds, there))
+
+
+def _nothing(
+    target: Target, namespace: str, kinds: Sequence[str], there: Mapping[str, Sequence[Key]]
+) -> str:
+    what = " or ".join(filter(None, (", ".join(kinds[:-1]), kinds[-1])))
+    where = f" in namespace {namespace}" if POD in kinds else ""
+    names = [key.name for keys in there.values() for key in keys if _is_near(key, namespace)]
+    return f"there is no {what} {target.name}{where}; {did_you_mean(target.name, names)}"
+
+
+def _is_near(key: Key, namespace: str) -> bool:
+    return key.namespace in {"", namespace}
+
+
+def best_nodes(assignments: Iterable[Manifest], nodes: Iterable[str], besides: str) -> list[str]:
+    """The nodes with an assignment, those with most free CPUs first, without one of them."""
+    existing = set(nodes)
+    free = {one.name: _free_cpus(one) for one in assignments if one.name in existing - {besides}}
+    return sorted(free, key=lambda name: (-free[name], name))
+
+
+def _free_cpus(assignment: Manifest) -> int:
+    pools = section(section(assignment.content, "spec"), "pools")
+    try:
+        shared, reserved = (
+            CpuSet.parse(str(pools.get(pool) or "")) for pool in ("shared", "reserved")
+        )
+    except ValueError:
+        return 0
+    return len(shared - reserved)
+
+
+def _node_of(pod: Manifest) -> str:
+    return str(section(pod.content, "spec").get("nodeName") or "")
+
+
+def _space(pod: Manifest) -> str:
+    return str(pod.metadata.get("namespace") or DEFAULT_NAMESPACE)
+
+
+def without_pods(objects: Objects, names: Iterable[str]) -> Objects:
+    """The objects without some pods."""
+    gone = set(names)
+    pods = {key: one for key, one in objects.of("Pod").items() if key not in gone}
+    return Objects({**objects.by_kind, "Pod": pods})
