@@ -8,15 +8,26 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
+from numapin_cli.completion import COMPLETION
 from numapin_cli.explain import EXPLAIN
 from numapin_cli.get import GET
 from numapin_cli.migrate import MIGRATE
 from numapin_cli.plan import PLAN
+from numapin_cli.report import REPORT
 from numapin_cli.simulate import SIMULATE
 from numapin_cli.subcommand import CommandError, Subcommand
 from numapin_cli.topology import TOPOLOGY
 
-SUBCOMMANDS: Final[tuple[Subcommand, ...]] = (TOPOLOGY, SIMULATE, PLAN, MIGRATE, GET, EXPLAIN)
+SUBCOMMANDS: Final[tuple[Subcommand, ...]] = (
+    TOPOLOGY,
+    SIMULATE,
+    PLAN,
+    MIGRATE,
+    GET,
+    EXPLAIN,
+    REPORT,
+    COMPLETION,
+)
 """Every subcommand, in the order in which the help lists them."""
 
 _DESCRIPTION: Final = "Exclusive CPUs and nearby memory for Kubernetes containers."
@@ -43,7 +54,7 @@ def build_parser(program: str, subcommands: Sequence[Subcommand]) -> ArgumentPar
             allow_abbrev=False,
         )
         subcommand.add_arguments(added)
-        added.set_defaults(subcommand=subcommand)
+        added.set_defaults(subcommand=subcommand, parser=parser)
     return parser
 
 
@@ -69,6 +80,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
     return status
+
+
+def complete_for_kubectl() -> int:
+    """Answer kubectl, which completes `kubectl numapin` by a program of this name.
+
+    Source: kubectl, "Extend kubectl with plugins", `kubectl_complete-`.
+    """
+    return main(["completion", "candidates", "--", *sys.argv[1:]])
 
 
 def _run(options: Namespace) -> int:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import yaml
 
 from numapin_api.names import API_VERSION, CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND
+from numapin_cli.bundle.archive import is_archive, objects_of
 from numapin_cli.subcommand import CommandError
 
 CLAIM_KIND: Final = "ResourceClaim"
@@ -90,7 +91,7 @@ def _manifests_of(file: Path) -> Iterator[Manifest]:
 
 def _documents(file: Path, name: str) -> list[object]:
     try:
-        text = sys.stdin.read() if file == STDIN else file.read_text(encoding="utf-8")
+        text = _text_of(file)
         if text.lstrip().startswith("{"):
             try:
                 return [json.loads(text)]  # many times faster than YAML, for large dumps
@@ -105,6 +106,13 @@ def _documents(file: Path, name: str) -> list[object]:
     except (yaml.YAMLError, ValueError) as problem:
         what = " ".join(str(problem).split())
         raise CommandError(f"{name}: not YAML: {what}; correct it there") from problem
+
+
+def _text_of(file: Path) -> str:
+    """The text of a file, or the objects of a report."""
+    if file == STDIN:
+        return sys.stdin.read()
+    return objects_of(file) if is_archive(file) else file.read_text(encoding="utf-8")
 
 
 _TOO_DEEP: Final = f"its lists and maps are nested deeper than {DEPTH} levels; {WANTED}"

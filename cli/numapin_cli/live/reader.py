@@ -1,7 +1,7 @@
 """Reads the objects of a cluster as manifests, each kind when a command needs it."""
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
 from numapin_cli.inputs.manifests import Manifest
@@ -27,6 +27,9 @@ AT_ONCE: Final = 8
 NAMES_READ: Final = 5000
 """Names that are read to find one like a name that does not exist."""
 
+ALIVE: Final = "status.phase!=Succeeded,status.phase!=Failed"
+"""Selects pods that have not ended; the operator does not watch others."""
+
 _NO_CPUS: Final[Json] = {"allocation": {"devices": {"results": []}}}
 
 
@@ -40,14 +43,22 @@ class Reader:
         self.client = client
         self._slots = asyncio.Semaphore(AT_ONCE)
 
-    async def all(self, resource: Resource, **selectors: str) -> list[Manifest]:
-        """Every object of a resource, or those that selectors of `Source` match."""
+    async def all(
+        self, resource: Resource, keep: Callable[[Json], Json] = dict, **selectors: str
+    ) -> list[Manifest]:
+        """Every object of a resource, or those that selectors of `Source` match.
+
+        Args:
+            resource: the resource.
+            keep: what to keep of each object, so that the rest takes no memory.
+            selectors: fields of `Source`.
+        """
         source = Source(resource, **selectors)
         async with self._slots:
             try:
-                items = await self._listed(source)
+                items = await self._listed(source, keep)
             except GoneError:  # the list expired between two chunks
-                items = await self._listed(source)
+                items = await self._listed(source, keep)
         return [manifest(resource, item) for item in items]
 
     async def one(self, resource: Resource, key: Key) -> Manifest | None:
@@ -63,7 +74,7 @@ class Reader:
     async def pods_on(self, nodes: Iterable[str]) -> list[Manifest]:
         """The pods that are bound to some nodes, and have not ended."""
         lists = await together(
-            self.all(PODS, field_selector=f"spec.nodeName={node},{_ALIVE}") for node in nodes
+            self.all(PODS, field_selector=f"spec.nodeName={node},{ALIVE}") for node in nodes
         )
         return [pod for pods in lists for pod in pods]
 
@@ -96,14 +107,11 @@ class Reader:
         metadata = {"name": key.name, "namespace": key.namespace}
         return found or manifest(RESOURCE_CLAIMS, {"metadata": metadata, "status": _NO_CPUS})
 
-    async def _listed(self, source: Source) -> list[Json]:
+    async def _listed(self, source: Source, keep: Callable[[Json], Json]) -> list[Json]:
         chunks, items = ChunkedList(self.client, source, CHUNK), list[Json]()
         while not chunks.ended:
-            items += (await chunks.read()).items
+            items += map(keep, (await chunks.read()).items)
         return items
-
-
-_ALIVE: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 def manifest(resource: Resource, content: dict[str, Any]) -> Manifest:

@@ -1,0 +1,1 @@
+"""Completion: the scripts for each shell, and the words that fit at the end of a command line."""

@@ -1,0 +1,86 @@
+"""Names of a cluster's objects for completion: quickly, or none."""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Final
+
+from numapin_cli.live.target import KINDS, NODE, POD, POLICY
+from numapin_cli.shells.command_line import CommandLine, Word
+from numapin_client.client import ApiClient, Source, connect
+from numapin_client.connection import Timeouts
+from numapin_client.errors import ClientError
+from numapin_client.login.find import find_login
+from numapin_client.resources import CPU_POLICIES, NAMESPACES, NODES, PODS, Resource
+
+MOST: Final = 1000
+"""Names of one resource that are read; more do not help at a prompt."""
+
+QUICK: Final = Timeouts(connect_seconds=2.0, request_seconds=3.0)
+"""A person waits at a prompt."""
+
+_RESOURCES: Final = {POD: PODS, NODE: NODES, POLICY: CPU_POLICIES, "namespace": NAMESPACES}
+
+
+def wanted_kinds(line: CommandLine) -> tuple[str, ...]:
+    """The kinds whose names fit at the end of a command line."""
+    if line.option is not None:
+        return {"node": (NODE,), "namespace": ("namespace",)}.get(line.option.dest, ())
+    if line.current.startswith("-"):
+        return ()
+    if line.command == "get":
+        return (NODE,)
+    if line.command == "explain":
+        return _of_target(line)
+    return ()
+
+
+def _of_target(line: CommandLine) -> tuple[str, ...]:
+    before, slash, _ = line.current.partition("/")
+    if line.positional:
+        kind = KINDS.get(line.positional[-1].lower(), "")
+        return (kind,) if kind and len(line.positional) == 1 else ()
+    if slash:
+        return (KINDS[before.lower()],) if before.lower() in KINDS else ()
+    return (POD, NODE, POLICY) if line.current else ()
+
+
+def kind_words(line: CommandLine) -> Iterator[Word]:
+    """`pod/`, `node/` and `policy/`, where one of these may begin."""
+    begins = line.option is None and not line.positional and "/" not in line.current
+    if line.command == "explain" and begins:
+        for kind in (POD, NODE, POLICY):
+            if f"{kind}/".startswith(line.current):
+                yield Word(f"{kind}/", f"explain a {kind}")
+
+
+async def read_names(line: CommandLine, kinds: tuple[str, ...]) -> list[Word]:
+    """The names that fit; none if the cluster does not give them."""
+    with suppress(ClientError, OSError):
+        kubeconfig, context = line.given.get("kubeconfig"), line.given.get("context", "")
+        login = find_login(kubeconfig, os.environ, context)
+        async with connect(login, QUICK, user_agent="numapin-completion") as client:
+            namespace = line.given.get("namespace") or login.namespace or "default"
+            return [
+                word
+                for kind in kinds
+                for word in await _names(client, _RESOURCES[kind], namespace, line, kind)
+            ]
+    return []
+
+
+async def _names(
+    client: ApiClient, resource: Resource, namespace: str, line: CommandLine, kind: str
+) -> list[Word]:
+    before, slash, _ = line.current.partition("/")
+    prefix = f"{before}/" if slash and not line.positional else line.prefix
+    source = Source(resource, namespace if resource.namespaced else "")
+    with suppress(ClientError):
+        listed = await client.list_metadata(source, MOST)
+        words = (Word(f"{prefix}{one['name']}", kind) for one in listed)
+        return [one for one in words if one.text.startswith(_typed(line))]
+    return []
+
+
+def _typed(line: CommandLine) -> str:
+    return f"{line.prefix}{line.current}"

@@ -1,0 +1,211 @@
+"""`numapin completion`: the words that fit, and the shells that ask for them."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from numapin_cli.main import SUBCOMMANDS, main
+from numapin_client.resources import CPU_POLICIES, NAMESPACES, NODES, PODS
+from support.fakes.apiserver import FakeApiServer
+from support.fakes.worlds.asked_cluster import kubeconfig
+
+BIN = Path(sys.executable).parent
+Capture = pytest.CaptureFixture[str]
+NO_FILES, NO_SPACE, FILES = ":4", ":6", ":0"
+
+
+def offered(capsys: Capture, *words: str) -> tuple[list[str], str]:
+    """The words that are offered, and the directive."""
+    assert main(["completion", "candidates", "--", *words]) == 0
+    *lines, directive = capsys.readouterr().out.splitlines()
+    return [line.partition("\t")[0] for line in lines], directive
+
+
+@pytest.fixture
+def no_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+
+
+@pytest.mark.usefixtures("no_cluster")
+@pytest.mark.parametrize(
+    ("words", "expected", "directive"),
+    [
+        ([""], [one.name for one in SUBCOMMANDS], NO_FILES),
+        ([], [one.name for one in SUBCOMMANDS], NO_FILES),
+        (["ex"], ["explain"], NO_FILES),
+        (["nothing"], [], NO_FILES),
+        (["get", "-o", ""], ["text", "wide", "json", "yaml"], NO_FILES),
+        (["get", "--output", "=", "j"], ["json"], NO_FILES),
+        (["get", "--output=j"], ["--output=json"], NO_FILES),
+        (["get", "--output=json", "--w"], ["--watch"], NO_FILES),
+        (["get", "--kubeconfig", ""], [], FILES),
+        (["plan", "-f", ""], [], FILES),
+        (["report", "-o", ""], [], FILES),
+        (["simulate", ""], [], FILES),
+        (["topology", "--ro"], ["--root"], NO_FILES),
+        (["completion", ""], ["bash", "zsh", "fish", "candidates"], NO_FILES),
+        (["explain", ""], ["pod/", "node/", "policy/"], NO_SPACE),
+        (["explain", "po"], ["pod/", "policy/"], NO_SPACE),
+        (["get", ""], [], NO_FILES),
+        (["get", "-x", "--unknown", ""], [], NO_FILES),
+    ],
+    ids=lambda one: " ".join(one) if isinstance(one, list) else one,
+)
+def test_words_that_fit_without_a_cluster(
+    capsys: Capture, words: list[str], expected: list[str], directive: str
+) -> None:
+    assert offered(capsys, *words) == (expected, directive)
+
+
+@pytest.fixture
+async def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[FakeApiServer]:
+    async with FakeApiServer() as started:
+        for name in ("worker-1", "worker-2", "master"):
+            started.put(NODES, {"metadata": {"name": name}})
+        for name, namespace in (("web-0", "default"), ("db-0", "shop"), ("db-1", "shop")):
+            started.put(PODS, {"metadata": {"name": name, "namespace": namespace}})
+        started.put(CPU_POLICIES, {"metadata": {"name": "fast"}})
+        started.put(NAMESPACES, {"metadata": {"name": "shop"}})
+        monkeypatch.setenv("KUBECONFIG", str(kubeconfig(started.url, tmp_path)))
+        yield started
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["get", "wor"], ["worker-1", "worker-2"]),
+        (["get", "worker-1", ""], ["master", "worker-1", "worker-2"]),
+        (["report", "--node", "m"], ["master"]),
+        (["report", "--node=m"], ["--node=master"]),
+        (["explain", "-n", ""], ["shop"]),
+        (["explain", "web"], ["web-0"]),
+        (["explain", "-n", "shop", "pod", ""], ["db-0", "db-1"]),
+        (["explain", "-n", "shop", "pod/d"], ["pod/db-0", "pod/db-1"]),
+        (["explain", "policy/"], ["policy/fast"]),
+        (["explain", "node", "work"], ["worker-1", "worker-2"]),
+        (["explain", "f"], ["fast"]),
+    ],
+    ids=str,
+)
+async def test_names_of_the_cluster(
+    server: FakeApiServer, capsys: Capture, words: list[str], expected: list[str]
+) -> None:
+    found = await asyncio.to_thread(offered, capsys, *words)
+    assert found == (expected, NO_FILES)
+    accepted = {one.headers["Accept"] for one in server.requests}
+    assert all("PartialObjectMetadataList" in one for one in accepted)
+
+
+async def test_what_the_cluster_refuses_offers_nothing(
+    server: FakeApiServer, capsys: Capture
+) -> None:
+    server.forbidden.add("list nodes")
+    assert await asyncio.to_thread(offered, capsys, "get", "") == ([], NO_FILES)
+    assert await asyncio.to_thread(offered, capsys, "explain", "f") == (["fast"], NO_FILES)
+
+
+def test_a_script_is_printed_for_each_shell(capsys: Capture) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        assert main(["completion", shell]) == 0
+        assert "completion candidates" in capsys.readouterr().out
+    assert main(["completion", "bash", "more"]) == 2
+    assert "give only the name of the shell" in capsys.readouterr().err
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """No cluster, and numapin of this checkout."""
+    path = f"{BIN}:{os.environ['PATH']}"
+    return {"PATH": path, "HOME": str(folder), "KUBECONFIG": str(folder / "none"), "TERM": "dumb"}
+
+
+def need(shell: str) -> None:
+    """Skip a test whose shell is missing; in CI, where it must not be, go on and fail."""
+    if shutil.which(shell) is None and "CI" not in os.environ:
+        pytest.skip(f"needs {shell}; lab/system-packages installs it")
+
+
+def run(folder: Path, *command: str) -> str:
+    done = subprocess.run(
+        command, env=environment(folder), capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+BASH = """\
+source <(numapin completion bash)
+COMP_WORDS=({words})
+COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
+compopt() {{ echo "compopt $*"; }}
+_numapin
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+
+
+def test_bash_offers_the_words(tmp_path: Path) -> None:
+    (tmp_path / "file.yaml").touch()
+
+    def ask(words: str) -> list[str]:
+        script = f"cd {tmp_path}\n" + BASH.format(words=words)
+        return run(tmp_path, "bash", "-c", script).splitlines()
+
+    assert ask("numapin ex") == ["explain"]
+    assert ask("numapin get --output = j") == ["json"]
+    assert ask("numapin explain po") == ["compopt -o nospace", "pod/", "policy/"]
+    assert ask("numapin plan -f fi") == ["compopt -o filenames", "file.yaml"]
+
+
+def test_fish_offers_the_words(tmp_path: Path) -> None:
+    need("fish")
+    (tmp_path / "file.yaml").touch()
+
+    def ask(line: str) -> list[str]:
+        script = f"cd {tmp_path}; numapin completion fish | source; complete -C '{line}'"
+        offers = run(tmp_path, "fish", "--no-config", "-c", script).splitlines()
+        return [one.partition("\t")[0] for one in offers]
+
+    assert ask("numapin ex") == ["explain"]
+    assert ask("numapin get -o j") == ["json"]
+    assert ask("numapin explain po") == ["pod/", "policy/"]
+    assert ask("numapin plan -f fi") == ["file.yaml"]
+
+
+ZSH = """\
+autoload -Uz compinit && compinit -u -d {folder}/dump
+_describe() {{ print -l -- "${{(@P)4}}" "options: ${{@:5}}"; }}
+_files() {{ print files; }}
+source <(numapin completion zsh)
+words=({words}); CURRENT=${{#words}}
+_numapin
+print "registered: $_comps[numapin]"
+"""
+
+
+def test_zsh_offers_the_words(tmp_path: Path) -> None:
+    need("zsh")
+
+    def ask(words: str) -> list[str]:
+        script = ZSH.format(folder=tmp_path, words=words)
+        *lines, registered = run(tmp_path, "zsh", "-f", "-c", script).splitlines()
+        assert registered == "registered: _numapin"
+        return lines
+
+    assert ask("numapin ex") == [
+        "explain:say why a pod has or lacks CPUs of its own, and what would help",
+        "options: ",
+    ]
+    assert ask("numapin get -o j") == ["json", "options: "]
+    assert [one.partition(":")[0] for one in ask("numapin explain po")][:2] == ["pod/", "policy/"]
+    assert "options: -S" in " ".join(ask("numapin explain po"))
+    assert ask("numapin plan -f ''") == ["files"]
+
+
+def test_kubectl_is_answered_by_its_own_program(tmp_path: Path) -> None:
+    answer = run(tmp_path, "kubectl_complete-numapin", "get", "-o", "ya")
+    assert answer == "yaml\n:4\n"
