@@ -13,7 +13,7 @@ from numapin_api.quantity import format_bytes, plural
 from numapin_cli.bundle.archive import packed, write_new
 from numapin_cli.bundle.collected import README, Collected
 from numapin_cli.bundle.from_server import ServerCollector, Wanted
-from numapin_cli.bundle.node_files import collect_node
+from numapin_cli.bundle.node_files import Places, collect_node
 from numapin_cli.live.reader import Reader
 from numapin_cli.live.server import add_server_arguments, ask_server
 from numapin_cli.subcommand import CommandError, Subcommand
@@ -100,6 +100,12 @@ def _add_arguments(parser: ArgumentParser) -> None:
         help="folder that holds this machine's sys and proc (default: /)",
     )
     parser.add_argument(
+        "--cgroup-root",
+        default="/",
+        metavar="PATH",
+        help="the kubelet's cgroupRoot (default: /)",
+    )
+    parser.add_argument(
         "--kubelet-root-dir",
         type=Path,
         default=Path("/var/lib/kubelet"),
@@ -121,7 +127,7 @@ def _run(options: Namespace) -> int:
     file = Path(options.output or f"{name}.tar.gz")
     if options.output != _STDOUT and file.exists():
         raise CommandError(f"{file}: exists already; name another file with -o")
-    is_node = collect_node(collected, options.root, options.kubelet_root_dir)
+    is_node = collect_node(collected, _places(options))
     unreached = _collect_cluster(options, collected)
     if unreached and not is_node:
         raise CommandError(f"{unreached}; and this machine is no node: nothing can be reported")
@@ -134,6 +140,10 @@ def _run(options: Namespace) -> int:
     else:
         write_new(file, content)
     return _say(options, collected, file, len(content))
+
+
+def _places(options: Namespace) -> Places:
+    return Places(options.root, options.cgroup_root, options.kubelet_root_dir)
 
 
 def _collect_cluster(options: Namespace, collected: Collected) -> str:

@@ -8,7 +8,7 @@ from numapin_cli.advice.nodes import explain_node
 from numapin_cli.advice.pods import explain_pod
 from numapin_cli.advice.policies import explain_policy
 from numapin_cli.inputs.described_cluster import observed, pod_with_claims
-from numapin_cli.live.asked_objects import Asked, without_pods
+from numapin_cli.live.asked_objects import Asked
 from numapin_cli.live.near_names import did_you_mean
 from numapin_cli.live.node_state import NodeState
 from numapin_cli.live.target import NODE, POLICY
@@ -57,9 +57,8 @@ class Answerer:
             others = (self.node,)
         else:
             others = asked.others
-        objects = asked.objects if pod.node else without_pods(asked.objects, [asked.name])
         reported = self._reported(pod.node) if pod.node else None
-        explained = explain_pod(observed(objects), pod, others, reported)
+        explained = explain_pod(observed(asked.objects), pod, others, reported)
         return self._with_limits(explained)
 
     def _with_limits(self, explained: Explanation) -> Explanation:

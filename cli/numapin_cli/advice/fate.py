@@ -105,13 +105,14 @@ def _unaccepted(one: Unaccepted) -> Fate:
         f"{_amounts(one.left.cpu_millis, one.left.memory_bytes)} and room for {one.left.pods} pods"
     )
     message = (
-        f"it requests {_amounts(*one.requests)}; the requests of the node's other pods leave {left}"
+        f"no room: it requests {_amounts(*one.requests)}, and the node's other pods leave {left}"
     )
     return Fate(Standing.WAITING, Reason.WAITING_FOR_KUBELET, message)
 
 
 def _amounts(cpu_millis: int, memory_bytes: int) -> str:
-    return f"{cpu_millis / 1000:g} CPUs and {memory_bytes / 2**20:.0f} MiB"
+    cpus = "1 CPU" if cpu_millis == 1000 else f"{cpu_millis / 1000:g} CPUs"
+    return f"{cpus} and {memory_bytes / 2**20:.0f} MiB"
 
 
 def gives(entries: tuple[ContainerAssignment, ...]) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import platform
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -13,29 +14,43 @@ from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.kubepods import NoKubepodsError, find_naming
 from numapin_enforcer.cgroups.mounts import Mounts, NoCpusetError, find_mounts
-from numapin_enforcer.cgroups.naming import CgroupNaming
+from numapin_enforcer.cgroups.naming import CgroupNaming, InvalidIdError
 
 STATES: Final = ("cpu_manager_state", "memory_manager_state")
 _MOST_BYTES: Final = 1 << 20
 
 
-def collect_node(collected: Collected, root: Path, kubelet: Path) -> bool:
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where a node's parts are.
+
+    Attributes:
+        root: folder that holds the machine's sys and proc.
+        cgroup_root: the kubelet's cgroupRoot.
+        kubelet: the kubelet's folder.
+    """
+
+    root: Path
+    cgroup_root: str
+    kubelet: Path
+
+
+def collect_node(collected: Collected, places: Places) -> bool:
     """Add what this machine says; returns whether it is a node, which has cgroups of pods.
 
     Args:
         collected: the report.
-        root: folder that holds the machine's sys and proc.
-        kubelet: the kubelet's folder.
+        places: where the machine's parts are.
     """
     try:
-        mounts = find_mounts(root / "sys" / "fs" / "cgroup")
-        naming = find_naming(mounts)
-    except (NoCpusetError, NoKubepodsError) as absent:
+        mounts = find_mounts(places.root / "sys" / "fs" / "cgroup")
+        naming = find_naming(mounts, places.cgroup_root)
+    except (NoCpusetError, NoKubepodsError, InvalidIdError) as absent:
         collected.problems.append(f"node: this machine is no node: {absent}")
         return False
     _add_cgroups(collected, mounts, naming)
     try:
-        topology = discover_below(root)
+        topology = discover_below(places.root)
         collected.add("node/topology.json", format_machine(topology), "the node's hardware")
         if topology.warnings:
             collected.add("node/topology-warnings.txt", "\n".join(topology.warnings) + "\n")
@@ -52,7 +67,7 @@ def collect_node(collected: Collected, root: Path, kubelet: Path) -> bool:
     }
     collected.add("node/node.json", json.dumps(facts, indent=2) + "\n", "kernel and cgroup version")
     for name in STATES:
-        _add_state(collected, kubelet / name)
+        _add_state(collected, places.kubelet / name)
     return True
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -46,11 +47,8 @@ def _verdict(explanation: Explanation) -> Iterator[RenderableType]:
         yield plain(f"  {', '.join(where)}", "dim")
     elif explanation.subject.startswith("node") and explanation.policy:
         yield plain(f"  policy {explanation.policy}", "dim")
-    rows = Table.grid(padding=(0, 0, 0, 2))
     for text in explanation.why:
-        rows.add_row("", plain(text))
-    if explanation.why:
-        yield rows
+        yield Padding(plain(text), (0, 0, 0, 2))
 
 
 def _facts(facts: tuple[Line, ...]) -> Iterator[RenderableType]:

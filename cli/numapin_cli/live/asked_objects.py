@@ -211,10 +211,3 @@ def _node_of(pod: Manifest) -> str:
 
 def _space(pod: Manifest) -> str:
     return str(pod.metadata.get("namespace") or DEFAULT_NAMESPACE)
-
-
-def without_pods(objects: Objects, names: Iterable[str]) -> Objects:
-    """The objects without some pods."""
-    gone = set(names)
-    pods = {key: one for key, one in objects.of("Pod").items() if key not in gone}
-    return Objects({**objects.by_kind, "Pod": pods})

@@ -50,8 +50,9 @@ async def follow(
             while True:
                 await _wait(changed)
                 problem = next((one.problem for one in informers if one.problem), None)
-                await shown.again(problem, reread=changed.is_set())
-                changed.clear()
+                reread = changed.is_set()
+                changed.clear()  # before the read: what changes meanwhile is read again
+                await shown.again(problem, reread=reread)
     except* BrokenPipeError as failed:
         raise BrokenPipeError from failed
 

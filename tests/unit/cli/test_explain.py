@@ -233,6 +233,17 @@ def test_a_pod_of_a_file_is_tried_without_being_in_the_cluster(
     assert [one["subject"] for one in found["facts"]] == ["node-2"]
 
 
+def test_a_pod_of_a_file_stands_beside_one_of_the_same_name(
+    full: World, tmp_path: Path, capsys: Capture
+) -> None:
+    body = pod_body("a", "2", node="")
+    del body["metadata"]["uid"]
+    file = tmp_path / "pod.json"
+    file.write_text(json.dumps(body))
+    status, found = explained(tmp_path, capsys, full.dump(), "-f", str(file), "--node", "node-1")
+    assert (status, found["facts"][0]["text"]) == (0, "it would get main: CPUs 6-7")
+
+
 def test_a_node_and_a_policy(full: World, tmp_path: Path, capsys: Capture) -> None:
     status, found = explained(tmp_path, capsys, full.dump(), "node/node-1")
     assert (status, found["verdict"], found["policy"]) == (0, "has the policy in force", "web")
