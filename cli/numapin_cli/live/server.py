@@ -86,8 +86,11 @@ def said(error: ClientError) -> str:
 
 
 def is_unknown_resource(error: NotFoundError) -> bool:
-    """Whether the server lacks the resource as such: its CRD is not installed."""
-    return _NO_SUCH_RESOURCE in error.message
+    """Whether the server lacks the resource as such: its CRD is not installed.
+
+    It answers with a plain text if it does not know the group, and with a Status otherwise.
+    """
+    return not error.status_reason or _NO_SUCH_RESOURCE in error.message
 
 
 def _missing_right(found: re.Match[str]) -> str:

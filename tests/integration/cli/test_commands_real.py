@@ -104,10 +104,11 @@ async def _put(admin: ApiClient, body: Json, uids: dict[str, str]) -> None:
     resource, status = RESOURCES[body["kind"]], body.pop("status", None)
     metadata = body["metadata"]
     old = metadata.pop("uid", "")
-    for key in ("resourceVersion", "creationTimestamp", "generation"):
+    for key in ("resourceVersion", "creationTimestamp", "generation", "ownerReferences"):
         metadata.pop(key, None)
     made = await admin.create(resource, body)
-    uids[old] = made["metadata"]["uid"]
+    if old:
+        uids[old] = made["metadata"]["uid"]
     if status and resource in {NODES, NODE_ASSIGNMENTS}:
         if resource is NODE_ASSIGNMENTS:
             status["observedGeneration"] = made["metadata"]["generation"]

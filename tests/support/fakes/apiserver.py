@@ -162,7 +162,7 @@ class FakeApiServer:
             return web.json_response({"gitVersion": "v1.36.3"})
         where = where_of(request.path)
         if where is None or where["plural"] in self.unknown:
-            return refusal(404, "NotFound", "the server could not find the requested resource")
+            return web.Response(status=404, text="404 page not found\n")
         if (right := right_of(request, where)) in self.forbidden:
             return refusal(403, "Forbidden", denial(right, where))
         return await self._resource(request, where)
