@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from numapin_lab.components.build import provide, say
-from numapin_lab.components.catalog import CLUSTER, CONTROL_PLANE, DRA_DRIVER, HELM, RUNTIME
+from numapin_lab.components.catalog import (
+    CLUSTER,
+    CONTROL_PLANE,
+    DRA_DRIVER,
+    HELM,
+    KUBE_SCORE,
+    RUNTIME,
+)
 from numapin_lab.controlplane.servers import GUEST_VIEW, ControlPlane, ControlPlanePorts
 from numapin_lab.images.build import provide_images
 from numapin_lab.lifecycle import LabFolder
@@ -31,6 +38,7 @@ COMPONENTS = {
     "containerd": RUNTIME,
     "helm": (HELM.name,),
     "dra_driver": (DRA_DRIVER.name,),
+    "kube_score": (KUBE_SCORE.name,),
     "cluster": CLUSTER,
     "installed_as_pods": CLUSTER,
     "static_lab": CLUSTER,

@@ -17,6 +17,7 @@ from pathlib import Path
 from numapin_lab.components.catalog import (
     COMPONENTS,
     HELM,
+    KUBE_SCORE,
     Component,
     Found,
     cache_folder,
@@ -88,6 +89,8 @@ def _stamps(component: Component) -> dict[str, object]:
         return {f"{package}.{name}": value for name, value in values.items()}
     if component is HELM:
         return {"helm.sh/helm/v4/internal/version.version": version}
+    if component is KUBE_SCORE:
+        return {"main.version": version}
     return {}
 
 

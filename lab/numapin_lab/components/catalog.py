@@ -22,6 +22,7 @@ LAB_MODULE = Path(__file__).resolve().parents[2]
 CONTAINERD_MODULE = LAB_MODULE / "containerd"
 HELM_MODULE = LAB_MODULE / "helm"
 DRA_MODULE = LAB_MODULE / "dra-driver-cpu"
+KUBE_SCORE_MODULE = LAB_MODULE / "kube-score"
 OTHER_KUBERNETES = LAB_MODULE / "kubernetes"
 """Has a module for each release that can be chosen instead of the lab's own."""
 
@@ -111,6 +112,14 @@ DRA_DRIVER = Component(
     "github.com/kubernetes-sigs/dra-driver-cpu/cmd/dracpu",
     "github.com/kubernetes-sigs/dra-driver-cpu",
 )
+KUBE_SCORE = Component(
+    "kube-score",
+    KUBE_SCORE_MODULE,
+    "github.com/zegl/kube-score/cmd/kube-score",
+    "github.com/zegl/kube-score",
+    "version",
+    floor=(1, 20, 0),
+)
 COMPONENTS: Mapping[str, Component] = {
     component.name: component
     for component in (
@@ -125,9 +134,13 @@ COMPONENTS: Mapping[str, Component] = {
         _containerd("ctr"),
         HELM,
         DRA_DRIVER,
+        KUBE_SCORE,
     )
 }
-CLUSTER = tuple(name for name in COMPONENTS if name not in (HELM.name, DRA_DRIVER.name))
+TOOLS = (HELM.name, DRA_DRIVER.name, KUBE_SCORE.name)
+"""No part of a cluster; single tests use them."""
+
+CLUSTER = tuple(name for name in COMPONENTS if name not in TOOLS)
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kubectl")
 RUNTIME = ("containerd", "containerd-shim-runc-v2", "ctr")
 
