@@ -22,10 +22,12 @@ from numapin_client.login.credentials import Login
 from numapin_client.login.find import find_login
 from numapin_client.resources import Key
 from numapin_client.throttle import Throttle
+from numapin_daemon.clock import SystemClock
 from numapin_daemon.extras import needs_extra
 from numapin_daemon.logs import setup_logging
 from numapin_daemon.probes import AddressError, serve_probes
 from numapin_operator.api_server import ApiCluster
+from numapin_operator.installation_check import InstallationCheck
 from numapin_operator.leader_election import take_part
 from numapin_operator.leadership import Leadership
 from numapin_operator.settings import Settings, parse_settings
@@ -34,6 +36,8 @@ with needs_extra("numapin-operator", "operator", {"kopf": "kopf"}):
     from numapin_operator.application import Application
     from numapin_operator.observe.kopf_source import CHATTY_LOGGERS
 
+EXIT_OK: Final = 0
+EXIT_FAILED: Final = 1
 EXIT_UNUSABLE: Final = 2
 
 USER_AGENT: Final = "numapin-operator"
@@ -49,12 +53,17 @@ _log = logging.getLogger("numapin_operator")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the operator; the exit status is 0 after SIGTERM or SIGINT."""
+    """Run the operator; the exit status is 0 after SIGTERM or SIGINT.
+
+    With `--check` it is 0 if the installation works, else 1.
+    """
     settings = parse_settings(arguments)
     setup_logging(settings.log_level, settings.log_format, chatty=CHATTY_LOGGERS)
     limit_collector()
     try:
         login = find_login(str(settings.kubeconfig or ""), os.environ)
+        if settings.check:
+            return EXIT_OK if asyncio.run(check(settings, login)) else EXIT_FAILED
         asyncio.run(operate(settings, login))
     except LoginError as error:
         _log.error("cannot log in to the API server", extra={"error": str(error)})
@@ -62,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except AddressError as error:
         _log.error("cannot serve the probes", extra={"error": str(error)})
         return EXIT_UNUSABLE
-    return 0
+    return EXIT_OK
 
 
 def limit_collector() -> None:
@@ -80,6 +89,12 @@ def limit_collector() -> None:
 def _freeze_survivors(phase: str, info: Mapping[str, int]) -> None:
     if phase == "stop" and info["generation"] > 0:
         gc.freeze()
+
+
+async def check(settings: Settings, login: Login) -> bool:
+    """Look whether the installation works."""
+    async with connect(login, user_agent=USER_AGENT) as api:
+        return await InstallationCheck(api, settings.namespace, SystemClock()).run()
 
 
 async def operate(settings: Settings, login: Login) -> None:

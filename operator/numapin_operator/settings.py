@@ -60,6 +60,12 @@ _OPTIONS: Final = (
         metavar="NUMBER",
     ),
     Option(
+        "--check",
+        False,
+        "look whether the installation in --namespace works, say so, and end: status 0 if it does",
+        type=bool,
+    ),
+    Option(
         "--log-level",
         "info",
         "the lowest level of log lines to print",
@@ -87,6 +93,7 @@ class Settings:
         leader_elect: whether to write only while holding the Lease.
         kube_api_qps: requests a second to the API server; 0 for any number.
         kube_api_burst: requests to the API server at once.
+        check: whether to look only whether the installation works.
         log_level: the lowest level of log lines to print.
         log_format: log lines for people or for machines.
     """
@@ -97,6 +104,7 @@ class Settings:
     leader_elect: bool
     kube_api_qps: float
     kube_api_burst: int
+    check: bool
     log_level: Literal["debug", "info", "warning", "error"]
     log_format: Literal["text", "json"]
 

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,12 @@ from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
 from numapin_lab.errors import LabError
 from numapin_lab.processes.ports import choose
 from numapin_lab.running_lab import eventually
+from numapin_operator.settings import parse_settings as parse_operator
 from support.real.helm import CHART, Helm, Object, by_name
 
 ROOT = Path(__file__).parents[3]
 OVERLAYS = ROOT / "manifests" / "overlays"
+TEST_POD = ("Pod", "numapin-test")
 KEPT = {"helm.sh/resource-policy": "keep"}
 
 
@@ -60,6 +63,7 @@ def test_the_chart_installs_what_the_overlay_installs(
     wanted = by_name(installed("kustomize", str(OVERLAYS / overlay)))
     del wanted["Namespace", names.NAMESPACE]  # helm install --create-namespace
     found = helm.template(f"distribution={overlay}")
+    del found[TEST_POD]
     assert found.keys() == wanted.keys()
     for key, one in wanted.items():
         assert comparable(found[key]) == comparable(one), key
@@ -293,6 +297,7 @@ def test_install_upgrade_rollback_uninstall(
     helm("rollback", "numapin", "1")
     assert kubectl(*replicas) == "2"
 
+    _run_helm_test(helm, cluster)
     second = helm.ask("install", "second", str(CHART))
     assert second.returncode != 0
     assert "invalid ownership metadata" in second.stderr
@@ -305,3 +310,39 @@ def test_install_upgrade_rollback_uninstall(
     assert "invalid ownership metadata" in other_name.stderr
     helm("install", "other", str(CHART), "--take-ownership")
     assert kubectl(*replicas) == "2"
+
+
+def test_helm_test_runs_the_check_with_the_rights_and_the_image_of_the_operator(
+    helm: Helm,
+) -> None:
+    settings = ("image.registry=registry.example.com", "operator.tolerations[0].operator=Exists")
+    found = helm.template(*settings, "image.pullSecrets={one}")
+    pod, operator = found[TEST_POD], found["Deployment", "numapin-operator"]
+    assert pod["metadata"]["annotations"]["helm.sh/hook"] == "test"
+    deployed = operator["spec"]["template"]["spec"]
+    for field in ("serviceAccountName", "tolerations", "imagePullSecrets", "nodeSelector"):
+        assert pod["spec"][field] == deployed[field]
+    assert pod["spec"]["securityContext"] == deployed["securityContext"]
+    (test,), (container,) = pod["spec"]["containers"], deployed["containers"]
+    assert test["image"] == container["image"]
+    assert test["securityContext"] == container["securityContext"]
+    assert parse_operator(test["args"], {}).check
+
+
+def _run_helm_test(helm: Helm, cluster: ControlPlane) -> None:
+    """`helm test` waits for the pod, whose end a kubelet would report, and says how it ended."""
+    pod = ("pod", "numapin-test", "-n", names.NAMESPACE)
+    for phase, status in (("Failed", 1), ("Succeeded", 0)):
+        with ThreadPoolExecutor() as pool:
+            test = pool.submit(helm.ask, "test", "numapin", "--timeout=120s")
+            patch = ("--subresource=status", "--type=merge", "-p")
+            report = json.dumps({"status": {"phase": phase}})
+            eventually(lambda: _exists(cluster.kubectl, pod), True)
+            cluster.kubectl("patch", *pod, *patch, report)
+            assert test.result().returncode == status, test.result().stderr
+
+
+def _exists(kubectl: Kubectl, pod: tuple[str, ...]) -> bool:
+    """Whether the pod waits to be run."""
+    shown = kubectl("get", *pod, "--ignore-not-found", "-o", "jsonpath={.status.phase}")
+    return shown == "Pending"

@@ -14,6 +14,7 @@ def test_defaults_suit_a_pod() -> None:
         leader_elect=True,
         kube_api_qps=200.0,
         kube_api_burst=400,
+        check=False,
         log_level="info",
         log_format="text",
     )
@@ -38,6 +39,7 @@ def test_the_environment_is_read() -> None:
         leader_elect=False,
         kube_api_qps=0.5,
         kube_api_burst=7,
+        check=False,
         log_level="debug",
         log_format="json",
     )
