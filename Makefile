@@ -21,7 +21,7 @@ check: setup  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy crds daemon client operator enforcer cli lab tests benchmarks/enforcing
-	$(BIN)/mypy release
+	MYPYPATH=release $(BIN)/mypy release
 	$(BIN)/mypy benchmarks/scale
 	$(BIN)/mypy benchmarks/hostile
 	$(BIN)/mypy benchmarks/histories
@@ -104,16 +104,17 @@ images:  ## build the images of operator and enforcer (BASE=, TAG=, OUTPUT=; nee
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make locks' --upgrade
 
-locks: setup  ## write the exact versions and hashes of what the images contain
+locks: setup  ## write the exact versions and hashes of what the images and the plug-in of kubectl contain
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv==0.13.*'
 	$(LOCK) images/tools.in --output-file images/tools.lock
 	$(LOCK) pyproject.toml --extra operator --output-file images/operator.lock
 	$(LOCK) pyproject.toml --extra enforcer --output-file images/enforcer.lock
+	$(LOCK) pyproject.toml --extra cli --extra login --output-file release/kubectl-plugin.lock
 
 figures: setup system  ## measure enforcing on this machine, and draw the pictures in docs
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python benchmarks/enforcing/run.py --output docs/images/enforcing.json
 	$(BIN)/python benchmarks/enforcing/plot.py docs/images/enforcing.json
 
-release: setup  ## build what a release consists of in dist/ (REGISTRY=, BASE=; release/build.py --help)
-	$(BIN)/python release/build.py $(if $(REGISTRY),--registry $(REGISTRY)) $(if $(BASE),--base $(BASE))
+release: setup  ## build what a release consists of in dist/ (REGISTRY=, DOWNLOADS=, BASE=; release/build.py --help)
+	$(BIN)/python release/build.py $(if $(REGISTRY),--registry $(REGISTRY)) $(if $(DOWNLOADS),--downloads $(DOWNLOADS)) $(if $(BASE),--base $(BASE))

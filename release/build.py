@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Build what a release consists of, from the sources of one commit.
 
-    .venv/bin/python release/build.py [--output DIR] [--registry REGISTRY] [--no-images]
+    .venv/bin/python release/build.py [--output DIR] [--registry REGISTRY]
 
     numapin-X.Y.Z-py3-none-any.whl, numapin-X.Y.Z.tar.gz   the programs, for pip
+    kubectl-numapin-X.Y.Z-linux-amd64.tar.gz, krew.yaml    the plug-in of kubectl, for krew
     numapin-X.Y.Z.tgz                                      the Helm chart
     numapin-X.Y.Z-OVERLAY.yaml                             each overlay in one file, for kubectl
     numapin-X.Y.Z-crds.yaml                                the CustomResourceDefinitions alone
@@ -30,6 +31,7 @@ from pathlib import Path
 from typing import Final
 
 import yaml
+from kubectl_plugin import build_plugin, krew_manifest
 
 from numapin_lab.components.build import provide
 from numapin_lab.errors import LabError
@@ -160,11 +162,16 @@ def package_chart(helm: Path, folder: Path, time: int) -> None:
 
 def fill(folder: Path, version: str, options: argparse.Namespace) -> None:
     """Build every file."""
-    say = Progress(5 if options.images else 4)
+    say = Progress(4 + options.images + options.plugin)
     registry = f"{options.registry.rstrip('/')}/" if options.registry else ""
     say("wheel and sdist")
     time = run("git", "log", "-1", "--format=%ct").strip()
     run(sys.executable, "-m", "build", "--outdir", folder, SOURCE_DATE_EPOCH=time)
+    if options.plugin:
+        say("plug-in of kubectl")
+        plugin = build_plugin(folder, version, int(time), run)
+        krew = krew_manifest(plugin, version, digest(plugin), options.downloads)
+        (folder / "krew.yaml").write_text(krew)
     programs = provide(["helm", "kubectl"], progress=lambda text: print(text, file=sys.stderr))
     say("chart")
     package_chart(programs["helm"].path, folder, int(time))
@@ -214,9 +221,15 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--registry", default="", help="registry and folder of the images in the manifests"
     )
+    parser.add_argument(
+        "--downloads", default="", help="URL of the folder where these files will be, for krew.yaml"
+    )
     parser.add_argument("--base", default="", help="the images' base; see images/build")
     parser.add_argument(
         "--no-images", dest="images", action="store_false", help="leave the images out"
+    )
+    parser.add_argument(
+        "--no-plugin", dest="plugin", action="store_false", help="leave kubectl's plug-in out"
     )
     parser.add_argument(
         "--allow-changes", action="store_true", help="build although files are not committed"

@@ -14,6 +14,7 @@ from numapin_lab.components.catalog import (
     CONTROL_PLANE,
     DRA_DRIVER,
     HELM,
+    KREW,
     KUBE_SCORE,
     RUNTIME,
 )
@@ -39,6 +40,7 @@ COMPONENTS = {
     "helm": (HELM.name,),
     "dra_driver": (DRA_DRIVER.name,),
     "kube_score": (KUBE_SCORE.name,),
+    "krew": (KREW.name,),
     "cluster": CLUSTER,
     "installed_as_pods": CLUSTER,
     "static_lab": CLUSTER,

@@ -17,6 +17,7 @@ from pathlib import Path
 from numapin_lab.components.catalog import (
     COMPONENTS,
     HELM,
+    KREW,
     KUBE_SCORE,
     Component,
     Found,
@@ -91,6 +92,8 @@ def _stamps(component: Component) -> dict[str, object]:
         return {"helm.sh/helm/v4/internal/version.version": version}
     if component is KUBE_SCORE:
         return {"main.version": version}
+    if component is KREW:
+        return {"sigs.k8s.io/krew/internal/version.gitTag": version}
     return {}
 
 

@@ -22,6 +22,7 @@ LAB_MODULE = Path(__file__).resolve().parents[2]
 CONTAINERD_MODULE = LAB_MODULE / "containerd"
 HELM_MODULE = LAB_MODULE / "helm"
 DRA_MODULE = LAB_MODULE / "dra-driver-cpu"
+KREW_MODULE = LAB_MODULE / "krew"
 KUBE_SCORE_MODULE = LAB_MODULE / "kube-score"
 OTHER_KUBERNETES = LAB_MODULE / "kubernetes"
 """Has a module for each release that can be chosen instead of the lab's own."""
@@ -120,6 +121,14 @@ KUBE_SCORE = Component(
     "version",
     floor=(1, 20, 0),
 )
+KREW = Component(
+    "krew",
+    KREW_MODULE,
+    "sigs.k8s.io/krew/cmd/krew",
+    "sigs.k8s.io/krew",
+    "version",
+    floor=(0, 4, 3),
+)
 COMPONENTS: Mapping[str, Component] = {
     component.name: component
     for component in (
@@ -135,9 +144,10 @@ COMPONENTS: Mapping[str, Component] = {
         HELM,
         DRA_DRIVER,
         KUBE_SCORE,
+        KREW,
     )
 }
-TOOLS = (HELM.name, DRA_DRIVER.name, KUBE_SCORE.name)
+TOOLS = (HELM.name, DRA_DRIVER.name, KUBE_SCORE.name, KREW.name)
 """No part of a cluster; single tests use them."""
 
 CLUSTER = tuple(name for name in COMPONENTS if name not in TOOLS)

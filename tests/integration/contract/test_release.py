@@ -1,17 +1,23 @@
 """A release is complete, and each of its files installs alone."""
 
 import hashlib
+import os
+import re
+import shutil
 import subprocess
 import sys
+import tarfile
 import venv
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
+import yaml
 
 from numapin_api import names
 from numapin_lab.components.build import provide
-from numapin_lab.components.catalog import HELM
+from numapin_lab.components.catalog import HELM, KREW
 from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
 from numapin_lab.errors import LabError
 from numapin_lab.processes.ports import choose
@@ -19,7 +25,12 @@ from numapin_lab.running_lab import eventually
 from support.real.helm import Helm
 
 ROOT = Path(__file__).parents[3]
+README = ROOT / "README.md"
+NOT_SERVED_YET = ("no matches for kind", "could not find the requested resource")
+DOWNLOADS = "https://example.com/numapin/v0.1.0"
 REGISTRY = "registry.example.com/team"
+
+Krew = Callable[..., Path]
 
 
 def build(output: Path, *options: str) -> subprocess.CompletedProcess[str]:
@@ -32,7 +43,7 @@ def build(output: Path, *options: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("release") / "new"
-    made = build(folder, f"--registry={REGISTRY}/")
+    made = build(folder, f"--registry={REGISTRY}/", f"--downloads={DOWNLOADS}/")
     assert made.returncode == 0, made.stderr
     return folder
 
@@ -67,9 +78,10 @@ def test_the_checksums_are_those_of_all_other_files(release: Path) -> None:
 
 def test_the_same_sources_give_the_same_files(release: Path, tmp_path: Path) -> None:
     again = tmp_path / "again"
-    assert build(again, f"--registry={REGISTRY}").returncode == 0
+    made = build(again, f"--registry={REGISTRY}", f"--downloads={DOWNLOADS}")
+    assert made.returncode == 0, made.stderr
     assert (again / "SHA256SUMS").read_text() == (release / "SHA256SUMS").read_text()
-    second = build(again, "--registry=registry.example.com/other")
+    second = build(again, "--registry=registry.example.com/other", "--no-plugin")
     assert second.returncode == 0, "a release is replaced by the next one"
     assert (again / "SHA256SUMS").read_text() != (release / "SHA256SUMS").read_text()
 
@@ -103,12 +115,104 @@ def test_the_wheel_has_the_commands(release: Path, tmp_path: Path) -> None:
     assert "default/trading" in plan.stdout
 
 
+@pytest.fixture
+def krew(tmp_path: Path) -> Krew:
+    """krew in folders of its own."""
+    program, home = provide([KREW.name])[KREW.name].path, tmp_path / "krew"
+    home.mkdir()
+
+    def run(*arguments: str) -> Path:
+        environment = os.environ | {"KREW_ROOT": str(home)}
+        answer = subprocess.run(
+            [program, *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+        assert answer.returncode == 0, answer.stderr
+        return home / "bin"
+
+    return run
+
+
+def test_krew_installs_the_plug_in_of_kubectl(
+    release: Path, krew: Krew, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    archive, manifest = only(release, "kubectl-numapin-*.tar.gz"), release / "krew.yaml"
+    (platform,) = yaml.safe_load(manifest.read_text())["spec"]["platforms"]
+    assert platform["uri"] == f"{DOWNLOADS}/{archive.name}"
+    plugins = krew("install", f"--manifest={manifest}", f"--archive={archive}")
+
+    path = {"PATH": f"{plugins}:{Path(sys.executable).parent}:/usr/bin:/bin"}
+    machine = machine_file(tmp_path, Path(sys.executable).with_name("numapin"))
+    examples = [f"--filename={ROOT / 'examples' / one}" for one in ("policy.yaml", "pods.yaml")]
+    plan = subprocess.run(
+        [control_plane.programs["kubectl"], "numapin", "plan", f"--machine={machine}", *examples],
+        env=path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "default/trading" in plan.stdout
+
+
+def test_the_plug_in_says_which_python_it_needs(release: Path, tmp_path: Path) -> None:
+    with tarfile.open(only(release, "kubectl-numapin-*.tar.gz")) as archive:
+        archive.extractall(tmp_path / "plugin", filter="data")
+    without_python = tmp_path / "bin"
+    without_python.mkdir()
+    for name in ("sh", "readlink", "dirname"):
+        program = shutil.which(name)
+        assert program is not None
+        (without_python / name).symlink_to(program)
+    answer = subprocess.run(
+        [tmp_path / "plugin" / "kubectl-numapin", "topology"],
+        env={"PATH": str(without_python)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 1
+    assert answer.stderr.startswith("kubectl-numapin: install Python 3.11 to 3.14")
+    assert answer.stdout == ""
+
+
 def machine_file(folder: Path, numapin: Path) -> Path:
     """This machine, as `numapin topology` writes it."""
     file = folder / "machine.json"
     with file.open("w") as stream:
         subprocess.run([numapin, "topology", "--output=json"], stdout=stream, check=True)
     return file
+
+
+def test_the_readmes_three_commands_are_accepted(release: Path, cluster: ControlPlane) -> None:
+    """No node is here to run the pods."""
+    section = re.search(
+        "<!-- first pod: begin -->(.*)<!-- first pod: end -->", README.read_text(), re.DOTALL
+    )
+    assert section is not None
+    commands = re.findall(r"^\$ (.*)$", section[1], re.MULTILINE)
+    assert len(commands) <= 3
+
+    def accepted(command: str) -> bool:
+        program, *arguments = command.split()
+        assert program == "kubectl"
+        here = [one.replace("dist/numapin-0.1.0", str(release)) for one in arguments]
+        try:
+            cluster.kubectl(*(f"{ROOT}/{one}" if "examples/" in one else one for one in here))
+        except LabError as error:
+            if not any(why in str(error) for why in NOT_SERVED_YET):
+                raise
+            return False
+        return True
+
+    for command in commands:
+        eventually(partial(accepted, command), True)
+    assert "latency-critical" in cluster.kubectl("get", "cpupolicies", "-o", "name")
+    assert "pod/trading" in cluster.kubectl("get", "pods", "-o", "name")
+    cluster.kubectl("delete", "--force", "--wait=false", "-f", str(ROOT / "examples" / "pods.yaml"))
 
 
 def test_the_manifests_and_then_the_chart_install(
