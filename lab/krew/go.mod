@@ -3,7 +3,9 @@ module numapin.io/lab/krew
 
 go 1.26.6
 
-tool sigs.k8s.io/krew/cmd/krew
+tool (
+	sigs.k8s.io/krew/cmd/krew
+)
 
 require (
 	github.com/fatih/color v1.12.0 // indirect

@@ -3,7 +3,9 @@ module numapin.io/lab/kube-score
 
 go 1.26.6
 
-tool github.com/zegl/kube-score/cmd/kube-score
+tool (
+	github.com/zegl/kube-score/cmd/kube-score
+)
 
 require (
 	github.com/eidolon/wordwrap v0.0.0-20161011182207-e0f54129b8bb // indirect
