@@ -107,8 +107,8 @@ LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generat
 locks: setup  ## write the exact versions and hashes of what the images and the plug-in of kubectl contain
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv==0.13.*'
 	$(LOCK) images/tools.in --output-file images/tools.lock
-	$(LOCK) pyproject.toml --extra operator --output-file images/operator.lock
-	$(LOCK) pyproject.toml --extra enforcer --output-file images/enforcer.lock
+	$(LOCK) pyproject.toml --extra operator --extra otlp --output-file images/operator.lock
+	$(LOCK) pyproject.toml --extra enforcer --extra otlp --output-file images/enforcer.lock
 	$(LOCK) pyproject.toml --extra cli --extra login --output-file release/kubectl-plugin.lock
 
 figures: setup system  ## measure enforcing on this machine, and draw the pictures in docs

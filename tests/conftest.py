@@ -11,6 +11,7 @@ import pytest
 from numapin_lab.components.build import provide, say
 from numapin_lab.components.catalog import (
     CLUSTER,
+    COLLECTOR,
     CONTROL_PLANE,
     DRA_DRIVER,
     HELM,
@@ -38,6 +39,7 @@ COMPONENTS = {
     "control_plane": CONTROL_PLANE,
     "containerd": RUNTIME,
     "helm": (HELM.name,),
+    "receiver": (COLLECTOR.name,),
     "dra_driver": (DRA_DRIVER.name,),
     "kube_score": (KUBE_SCORE.name,),
     "krew": (KREW.name,),

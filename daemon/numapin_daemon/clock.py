@@ -32,6 +32,10 @@ class Clock(Protocol):
         """
         ...
 
+    def unix_ns(self, at_seconds: float) -> int:
+        """A moment of the monotonic time as nanoseconds since 1970, by the date and time of now."""
+        return int((self.now().timestamp() - self.monotonic() + at_seconds) * 1e9)
+
     def now_text(self, *, microseconds: bool = False) -> str:
         """The date and time as Kubernetes writes it: RFC 3339, UTC.
 

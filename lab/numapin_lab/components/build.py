@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from numapin_lab.components.catalog import (
+    COLLECTOR,
     COMPONENTS,
     HELM,
     KREW,
@@ -88,6 +89,8 @@ def _stamps(component: Component) -> dict[str, object]:
         package = "k8s.io/component-base/version"
         values = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
         return {f"{package}.{name}": value for name, value in values.items()}
+    if component is COLLECTOR:
+        return {"main.version": version.removeprefix("v")}
     if component is HELM:
         return {"helm.sh/helm/v4/internal/version.version": version}
     if component is KUBE_SCORE:

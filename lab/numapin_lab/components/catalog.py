@@ -24,6 +24,7 @@ HELM_MODULE = LAB_MODULE / "helm"
 DRA_MODULE = LAB_MODULE / "dra-driver-cpu"
 KREW_MODULE = LAB_MODULE / "krew"
 KUBE_SCORE_MODULE = LAB_MODULE / "kube-score"
+COLLECTOR_MODULE = LAB_MODULE / "collector"
 OTHER_KUBERNETES = LAB_MODULE / "kubernetes"
 """Has a module for each release that can be chosen instead of the lab's own."""
 
@@ -129,6 +130,7 @@ KREW = Component(
     "version",
     floor=(0, 4, 3),
 )
+COLLECTOR = Component("otelcol", COLLECTOR_MODULE, ".", "go.opentelemetry.io/collector/otelcol")
 COMPONENTS: Mapping[str, Component] = {
     component.name: component
     for component in (
@@ -145,9 +147,10 @@ COMPONENTS: Mapping[str, Component] = {
         DRA_DRIVER,
         KUBE_SCORE,
         KREW,
+        COLLECTOR,
     )
 }
-TOOLS = (HELM.name, DRA_DRIVER.name, KUBE_SCORE.name, KREW.name)
+TOOLS = (HELM.name, DRA_DRIVER.name, KUBE_SCORE.name, KREW.name, COLLECTOR.name)
 """No part of a cluster; single tests use them."""
 
 CLUSTER = tuple(name for name in COMPONENTS if name not in TOOLS)

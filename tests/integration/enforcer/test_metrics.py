@@ -12,7 +12,7 @@ from numapin_enforcer.telemetry.table import METRICS
 from numapin_lab.processes.ports import choose
 from support.real.enforcer_node import Node, assigned, spec
 from support.real.played_kubelet import Kubelet
-from support.real.prometheus import lint, parse, prometheus
+from support.real.telemetry.prometheus import lint, parse, prometheus
 from support.real.waiting import eventually
 
 BUSY = ("sh", "-c", "while :; do :; done")

@@ -117,7 +117,7 @@ class World:
         self.model.enter(CONTAINER)
         self.events, self.background = Events(descriptor), Background()
         self.kubepods = KubepodsFinder(self.model, self.events)
-        self.assignments = SimpleNamespace(body=BODY, gone=False)
+        self.assignments = SimpleNamespace(body=BODY, gone=False, received_at=0.0)
         self.saved: list[Any] = []
         self.kubelet_state_dir = folder
         self.results: list[Any] = []

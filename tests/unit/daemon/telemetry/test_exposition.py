@@ -13,7 +13,7 @@ from numapin_daemon.telemetry.metric import Distribution, Family, Kind, Metric
 from numapin_daemon.telemetry.process import read_process
 from numapin_daemon.telemetry.process_table import PROCESS_METRICS
 from support.fakes.manual_clock import ManualClock
-from support.real.prometheus import lint, parse
+from support.real.telemetry.prometheus import lint, parse
 
 GAUGE = Metric("level", Kind.GAUGE, "A\nlevel \\ with", ("name",))
 TIMES = Metric("t_seconds", Kind.HISTOGRAM, "Times.", ("name",), buckets=(0.5, 1.0))

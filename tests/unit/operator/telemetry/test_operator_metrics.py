@@ -13,7 +13,7 @@ from numapin_operator.telemetry.states import NodesState
 from numapin_operator.telemetry.table import METRICS
 from support.fakes.cluster import FakeCluster
 from support.fakes.operator import Operator, operator_of_one_node
-from support.real.prometheus import parse
+from support.real.telemetry.prometheus import parse
 
 
 def values(operator: Operator) -> dict[str, dict[str, float]]:

@@ -1,0 +1,54 @@
+"""Sends metrics and traces by OTLP for as long as a daemon runs, if that is asked for."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Final
+
+from numapin_daemon.extras import needs_extra
+from numapin_daemon.telemetry.meter import Meter
+from numapin_daemon.telemetry.otlp_settings import wanted_signals
+from numapin_daemon.telemetry.span import SpanSink
+
+LOG: Final = logging.getLogger(__name__)
+
+_PACKAGES: Final = {
+    "opentelemetry": "opentelemetry-sdk",
+    "opentelemetry.sdk": "opentelemetry-sdk",
+    "opentelemetry.exporter": "opentelemetry-exporter-otlp-proto-http",
+}
+
+
+@asynccontextmanager
+async def exporting(
+    program: str, attributes: Mapping[str, str], meter: Meter, environment: Mapping[str, str]
+) -> AsyncIterator[SpanSink | None]:
+    """Send what the standard variables ask for; at the end, what is left.
+
+    Args:
+        program: the name of the service, unless OTEL_SERVICE_NAME is set.
+        attributes: what is known of this process.
+        meter: the metrics.
+        environment: has the variables. The SDK reads those of this process.
+
+    Yields:
+        What takes spans; None if no traces are wanted.
+
+    Raises:
+        OtlpError: a variable asks for something that is not there.
+        SystemExit: a package is not installed.
+    """
+    signals = wanted_signals(environment)
+    if not signals:
+        yield None
+        return
+    with needs_extra(program, "otlp", _PACKAGES):
+        from numapin_daemon.telemetry.otlp import OtlpExport  # noqa: PLC0415 - see there
+    export = OtlpExport(program, attributes, meter)
+    export.start(signals)
+    LOG.info("sending by OTLP", extra={"signals": sorted(signals)})
+    try:
+        yield export.traces
+    finally:
+        await asyncio.to_thread(export.shut_down)

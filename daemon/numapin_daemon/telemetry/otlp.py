@@ -1,0 +1,174 @@
+"""Sends metrics and traces by OTLP; the only module that imports opentelemetry.
+
+It is imported only if an endpoint is set: it takes 2 to 4 MiB of memory. The SDK reads the standard
+variables itself, sends in threads of its own, and drops what it cannot send.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from threading import Lock
+from typing import Final
+
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.metrics import CallbackOptions, Histogram, Observation
+from opentelemetry.metrics import Meter as SdkMeter
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.sdk.trace.sampling import Decision
+from opentelemetry.trace import (
+    NonRecordingSpan,
+    SpanContext,
+    SpanKind,
+    TraceFlags,
+    set_span_in_context,
+)
+
+from numapin_daemon.telemetry.meter import Meter
+from numapin_daemon.telemetry.metric import Family, Kind, Labels, Metric
+from numapin_daemon.telemetry.otlp_settings import METRICS, TRACES
+from numapin_daemon.telemetry.span import Span, root_span_id, trace_id
+
+SCOPE: Final = "numapin"
+
+LOGGER: Final = "opentelemetry"
+"""Warns of each attempt, and has an error once it gives a batch up."""
+
+SHUTDOWN_MILLISECONDS: Final = 5000
+"""How long the last values may take at the end of the process."""
+
+SNAPSHOT_SECONDS: Final = 1.0
+"""The instruments are asked one after the other; all of them answer from one collection."""
+
+
+class OtlpExport:
+    """Sends what is wanted until `shut_down`."""
+
+    def __init__(self, service: str, attributes: Mapping[str, str], meter: Meter) -> None:
+        """Send nothing yet.
+
+        Args:
+            service: the name of the service; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES come
+                before it and `attributes`.
+            attributes: what is known of this process.
+            meter: the metrics.
+        """
+        defaults = Resource({"service.name": service, **attributes})
+        self._resource = defaults.merge(OTELResourceDetector().detect())
+        logging.getLogger(LOGGER).setLevel(logging.ERROR)
+        self._meter = meter
+        self._metrics: MeterProvider | None = None
+        self._traces: Traces | None = None
+
+    def start(self, signals: Collection[str]) -> None:
+        """Begin to send the signals."""
+        if METRICS in signals:
+            reader = PeriodicExportingMetricReader(OTLPMetricExporter())
+            self._metrics = MeterProvider([reader], self._resource, shutdown_on_exit=False)
+            Instruments(self._metrics.get_meter(SCOPE), self._meter)
+        if TRACES in signals:
+            self._traces = Traces(self._resource)
+
+    @property
+    def traces(self) -> "Traces | None":
+        """Takes spans; None if they are not wanted."""
+        return self._traces
+
+    def shut_down(self) -> None:
+        """Send what is left, for some seconds at most."""
+        if self._traces is not None:
+            self._traces.shut_down()
+        if self._metrics is not None:
+            self._metrics.shutdown(SHUTDOWN_MILLISECONDS)
+
+
+class Instruments:
+    """Has the SDK read a meter's counters and gauges, and tells it each observation."""
+
+    def __init__(self, sdk: SdkMeter, meter: Meter) -> None:
+        self._meter = meter
+        self._lock = Lock()
+        self._taken: tuple[float, Mapping[Metric, Family]] | None = None
+        self._histograms: dict[Metric, Histogram] = {}
+        for one in meter.table:
+            about = {"unit": one.unit or "1", "description": one.meaning}
+            if one.kind is Kind.HISTOGRAM:
+                self._histograms[one] = sdk.create_histogram(
+                    one.name, explicit_bucket_boundaries_advisory=one.buckets, **about
+                )
+            elif one.kind is Kind.COUNTER:
+                sdk.create_observable_counter(one.name, [self._reader(one)], **about)
+            else:
+                sdk.create_observable_gauge(one.name, [self._reader(one)], **about)
+        meter.observer = self._record
+
+    def _record(self, metric: Metric, value: float, labels: Labels) -> None:
+        self._histograms[metric].record(value, dict(zip(metric.labels, labels, strict=True)))
+
+    def _reader(self, metric: Metric) -> Callable[[CallbackOptions], Iterable[Observation]]:
+        def read(_: CallbackOptions) -> Iterable[Observation]:
+            for labels, value in self._families()[metric].values:
+                yield Observation(value, dict(zip(metric.labels, labels, strict=True)))
+
+        return read
+
+    def _families(self) -> Mapping[Metric, Family]:
+        with self._lock:
+            now_seconds = time.monotonic()
+            if self._taken is None or now_seconds - self._taken[0] >= SNAPSHOT_SECONDS:
+                found = {one.metric: one for one in self._meter.collect()}
+                self._taken = (now_seconds, found)
+            return self._taken[1]
+
+
+class Traces:
+    """Sends spans whose ids are known beforehand; belongs to one thread."""
+
+    def __init__(self, resource: Resource) -> None:
+        self._ids = _ChosenIds()
+        self._provider = TracerProvider(
+            resource=resource, id_generator=self._ids, shutdown_on_exit=False
+        )
+        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        self._tracer = self._provider.get_tracer(SCOPE)
+
+    def __call__(self, span: Span) -> None:
+        """Send a span, unless the sampler leaves its whole trace out (OTEL_TRACES_SAMPLER)."""
+        trace, root = trace_id(span.subject), root_span_id(span.subject)
+        decision = self._provider.sampler.should_sample(None, trace, span.name)
+        if decision.decision is not Decision.RECORD_AND_SAMPLE:
+            return
+        flags = TraceFlags(TraceFlags.SAMPLED)
+        parent = NonRecordingSpan(SpanContext(trace, root, is_remote=True, trace_flags=flags))
+        self._ids.chosen = (trace, root) if span.is_root else None
+        made = self._tracer.start_span(
+            span.name,
+            None if span.is_root else set_span_in_context(parent),
+            SpanKind.INTERNAL,
+            dict(span.attributes),
+            start_time=span.begin_ns,
+        )
+        made.end(span.end_ns)
+
+    def shut_down(self) -> None:
+        """Send what waits, for some seconds at most."""
+        self._provider.force_flush(SHUTDOWN_MILLISECONDS)
+        self._provider.shutdown()
+
+
+class _ChosenIds(RandomIdGenerator):
+    """The ids of a trace's first span are chosen, all others are random."""
+
+    def __init__(self) -> None:
+        self.chosen: tuple[int, int] | None = None
+
+    def generate_trace_id(self) -> int:
+        return self.chosen[0] if self.chosen else super().generate_trace_id()
+
+    def generate_span_id(self) -> int:
+        return self.chosen[1] if self.chosen else super().generate_span_id()
