@@ -16,7 +16,10 @@ from numapin_client.login.find import find_login
 from numapin_daemon.extras import needs_extra
 from numapin_daemon.logs import setup_logging
 from numapin_daemon.probes import AddressError, LoopHealth, serve_probes
+from numapin_daemon.telemetry.export import exporting
 from numapin_daemon.telemetry.exposition import MetricsPage
+from numapin_daemon.telemetry.otlp_settings import OtlpError
+from numapin_daemon.telemetry.span import SpanSink
 from numapin_enforcer.agent import Agent
 from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.assignment.local_copy import LocalCopy, LocalCopyWriter
@@ -51,6 +54,7 @@ from numapin_enforcer.systemd.interface import ServiceManager
 from numapin_enforcer.systemd.updater import SliceUpdater
 from numapin_enforcer.telemetry.kernel_counters import KernelCounters
 from numapin_enforcer.telemetry.node_metrics import NodeMetrics
+from numapin_enforcer.telemetry.node_traces import NodeTraces
 from numapin_enforcer.telemetry.samples import Samples
 
 _PACKAGES: Final = {"grpclib": "grpclib", "google": "protobuf", "google.protobuf": "protobuf"}
@@ -66,6 +70,7 @@ _EXPECTED = (
     LockLostError,
     LoginError,
     NoCpusetError,
+    OtlpError,
     ReleaseError,
 )
 """Errors of the environment, which explain themselves; others are shown with their traceback."""
@@ -114,6 +119,12 @@ async def _run(settings: Settings) -> None:
         runtime = await stack.enter_async_context(_runtime(settings))
         agent = _build_agent(settings, api, runtime, wake)
         metrics = _build_metrics(settings, agent)
+        about = {"k8s.node.name": settings.node_name}
+        sink = await stack.enter_async_context(
+            exporting("numapin-enforcer", about, metrics.meter, os.environ)
+        )
+        if sink is not None:
+            _trace(agent, metrics, sink)
         page = MetricsPage(metrics.meter.collect)
         health = replace(agent.reporter.health.health(), metrics=page.text)
         await stack.enter_async_context(serve_probes(health, settings.health_address))
@@ -201,6 +212,14 @@ def _build_metrics(settings: Settings, agent: Agent) -> NodeMetrics:
     )
     agent.on_pass = metrics.passed
     return metrics
+
+
+def _trace(agent: Agent, metrics: NodeMetrics, sink: SpanSink) -> None:
+    """Have each pod's way traced."""
+    accepted = agent.acceptance.accepted
+    known = accepted.spec if accepted is not None else None
+    traces = NodeTraces(sink, agent.acceptance.node_name, known)
+    metrics.traces, agent.reporter.publisher.on_written = traces, traces.reported
 
 
 def _build_background(

@@ -20,7 +20,7 @@ from numapin_enforcer.node.kubelet_checkpoint import KubeletPins
 from numapin_enforcer.reconciler import AssignmentGoal, Converged, ReleaseGoal
 from numapin_enforcer.schedule import Schedule
 from numapin_enforcer.status.reporter import Kernel, PassResult, StatusReporter
-from numapin_enforcer.telemetry.node_metrics import Pass
+from numapin_enforcer.telemetry.passes import Pass
 from numapin_enforcer.watched_pods import WatchedPods
 
 LOG: Final = logging.getLogger(__name__)
@@ -136,6 +136,8 @@ class Agent:
                 self.reporter.summary,
                 len(done.made),
                 len(done.failures),
+                self.acceptance.generation,
+                self.assignments.received_at,
             )
         )
 

@@ -17,6 +17,7 @@ from numapin_daemon.probes import Health
 from numapin_daemon.telemetry.exposition import MetricsPage
 from numapin_daemon.telemetry.meter import Meter
 from numapin_daemon.telemetry.process import read_process
+from numapin_daemon.telemetry.span import SpanSink
 from numapin_operator.api_server import Cluster
 from numapin_operator.leadership import Leadership
 from numapin_operator.missing_rights import MissingRights
@@ -103,6 +104,10 @@ class Application:
         """What the probes answer."""
         page = MetricsPage(self.meter.collect)
         return Health(self._missing, fatal=self._fatal, role=self._role, metrics=page.text)
+
+    def trace_to(self, sink: SpanSink | None) -> None:
+        """Have each pod's way traced; None for no traces."""
+        self._paths.sink = sink
 
     def parts(self) -> dict[str, Coroutine[Any, Any, object]]:
         """The tasks, by name; each runs until cancelled."""

@@ -9,7 +9,7 @@ import pytest
 
 from numapin_lab.processes.ports import choose
 from numapin_lab.running_lab import BUSY, RunningLab, pod, policy
-from support.real.prometheus import Prometheus, prometheus
+from support.real.telemetry.prometheus import Prometheus, prometheus
 
 COMPONENTS = Path(__file__).parents[2] / "manifests" / "components"
 RULES = COMPONENTS / "alerts" / "numapin.rules.yaml"

@@ -54,6 +54,8 @@ class AssignmentWatch:
         """Whether observing `body` has failed."""
         self._missing: tuple[float, float] | None = None
         """Since when the object is missing, and after how long it counts as gone."""
+        self.received_at = 0.0
+        """When the newest spec was received, by the clock's monotonic time."""
         self.gone = False
         """Whether the object was deleted, and nothing may be enforced any more."""
         self.body: Json | None = None
@@ -126,6 +128,7 @@ class AssignmentWatch:
         self.gone &= self.body is None
         self._pass_on()
         if _spec_of(before) != _spec_of(self.body):
+            self.received_at = self._clock.monotonic()
             self._wake.set()
 
     def _pass_on(self) -> None:

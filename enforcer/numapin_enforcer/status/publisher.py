@@ -1,6 +1,7 @@
 """Writes the newest status to the API server: on change only, and again after a failure."""
 
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
@@ -55,6 +56,8 @@ class Publisher:
 
     def __init__(self, api: StatusApi, node_name: str, clock: Clock | None = None) -> None:
         self._api, self._key, self._clock = api, Key(node_name), clock or SystemClock()
+        self.on_written: Callable[[Report], object] = bool
+        """Called with each status that the API server has taken."""
         self._report: Report | None = None
         self._known: Json | None = None
         self._dropped: dict[str, Any] = {}
@@ -140,6 +143,7 @@ class Publisher:
                 field_manager=ENFORCER_FIELD_MANAGER,
             )
             self._learn(answer, self._patch(report, answer))
+            self.on_written(report)
         if not patch.keys().isdisjoint(COUNTERS):
             self._counters_due_seconds = now_seconds + COUNTERS_SECONDS
         if self._pass_time:

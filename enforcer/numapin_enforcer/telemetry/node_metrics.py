@@ -2,20 +2,17 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
-from numapin_api.topology import Topology
 from numapin_daemon.telemetry.meter import Meter
 from numapin_daemon.telemetry.metric import OTHER, Labels, Values
 from numapin_daemon.telemetry.process import read_process
 from numapin_enforcer.assignment.spec import AssignedSpec
-from numapin_enforcer.cgroups.tree import Tree
-from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.status.exclusivity import Lack
-from numapin_enforcer.status.summary import Summary
 from numapin_enforcer.telemetry.admissions import admissions
 from numapin_enforcer.telemetry.allocation import allocation
+from numapin_enforcer.telemetry.node_traces import NodeTraces
+from numapin_enforcer.telemetry.passes import InForceTimes, Pass
 from numapin_enforcer.telemetry.samples import Samples
 from numapin_enforcer.telemetry.table import (
     DRIFTS,
@@ -34,36 +31,12 @@ _KNOWN: Final = frozenset(map(str, MISPINNED_REASONS))
 _WATCH: Final = ("nodeassignments",)
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
-    """What one pass did, and what it left.
-
-    Attributes:
-        began_seconds: when it began; `ended_seconds`: when it ended.
-        spec: what is enforced; None while nothing is.
-        topology: the hardware.
-        tree: the cgroups as read last; None if there are none.
-        desired: what each of them must have.
-        summary: what the kernel has; None if it could not be read.
-        writes: how many writes the kernel made; `refused`: how many it refused.
-    """
-
-    began_seconds: float
-    ended_seconds: float
-    spec: AssignedSpec | None
-    topology: Topology
-    tree: Tree | None = None
-    desired: Mapping[str, Desired] = field(default_factory=dict)
-    summary: Summary | None = None
-    writes: int = 0
-    refused: int = 0
-
-
 class NodeMetrics:
     """The meter of the enforcer. `passed` belongs to the loop, the rest to any thread.
 
     Attributes:
         meter: has the values.
+        traces: is told of each pass; None if no traces are wanted.
     """
 
     def __init__(
@@ -82,6 +55,7 @@ class NodeMetrics:
             known: what was accepted before this process began, and is not counted again.
         """
         self.meter = Meter(METRICS)
+        self.traces: NodeTraces | None = None
         self._samples, self._drifts, self._age_seconds = samples, drifts, watch_age_seconds
         self._spec = known
         self._last: Pass | None = None
@@ -103,8 +77,11 @@ class NodeMetrics:
             for (metric, labels), count in counts.items():
                 add(metric, *labels, by=count)
             self._spec = done.spec
-        for seconds in self._in_force.update(done):
-            self.meter.observe(IN_FORCE_SECONDS, seconds)
+        in_force = self._in_force.update(done)
+        for one in in_force:
+            self.meter.observe(IN_FORCE_SECONDS, one.until_seconds - one.since_seconds)
+        if self.traces is not None:
+            self.traces.passed(done, in_force)
 
     def _read_node(self) -> Values:
         last = self._last
@@ -133,33 +110,3 @@ def mispinned(lacks: Sequence[Lack], foreign: int) -> Mapping[Labels, float]:
     )
     counts[FOREIGN_TASKS,] += foreign
     return dict(counts)
-
-
-class InForceTimes:
-    """How long each exclusive container took from its first pass to all of its CPUs."""
-
-    def __init__(self, known: AssignedSpec | None) -> None:
-        """Args: containers of `known` are not timed: they may have been in force before."""
-        self._since: dict[tuple[str, str], float] = {}
-        self._timed = {(one.pod_uid, one.container) for one in known.containers} if known else set()
-        self._summary: Summary | None = None
-
-    def update(self, done: Pass) -> list[float]:
-        """Take in a pass; returns the times of the containers that it brought into force."""
-        if done.spec is None or done.summary is None or done.summary is self._summary:
-            return []
-        self._summary = done.summary
-        named = {(one.pod_uid, one.container): one for one in done.spec.containers}
-        times, present = list[float](), set[tuple[str, str]]()
-        for one in done.summary.containers:
-            key = one.pod_uid, one.container
-            if key not in named or not named[key].exclusive:
-                continue
-            present.add(key)
-            since = self._since.setdefault(key, done.began_seconds)
-            if one.exclusive and key not in self._timed:
-                self._timed.add(key)
-                times.append(done.ended_seconds - since)
-        self._since = {key: self._since[key] for key in present}
-        self._timed &= named.keys()
-        return times

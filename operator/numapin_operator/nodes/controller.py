@@ -10,12 +10,7 @@ from typing import Final
 from numapin_api.conditions.reasons import Reason
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_client.errors import (
-    AlreadyExistsError,
     ClientError,
-    ConflictError,
-    ForbiddenError,
-    InvalidError,
-    NotFoundError,
 )
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.telemetry.meter import Meter
@@ -42,15 +37,12 @@ from numapin_operator.placement import PodView
 from numapin_operator.policies.rollout import Rollout, Turn
 from numapin_operator.policies.status import NodeOutcome, stalled, waiting_for_turn
 from numapin_operator.policies.status_writer import StatusWriter
+from numapin_operator.telemetry.states import Written
 from numapin_operator.telemetry.table import METRICS, PLAN_SECONDS, REFUSALS, WRITES
+from numapin_operator.telemetry.write_results import PERMANENT, STALE, result_of
 
 ATTEMPTS: Final = 5
 """How often a stale write is planned again at once, before the node has to wait."""
-
-_STALE: Final = (AlreadyExistsError, ConflictError, NotFoundError)
-
-_PERMANENT: Final = (InvalidError, ForbiddenError)
-"""Refusals that a person must see: the CRDs or the permissions are not those of this operator."""
 
 INTERNAL_ERROR: Final = "the operator cannot plan this node, its log has the traceback"
 
@@ -70,14 +62,14 @@ class Outputs:
         events: takes refusals that are new.
         evictor: takes nodes whose refused pods the policy may want evicted.
         meter: counts plans, writes and refusals.
-        written: called with each assignment that was written.
+        written: called with each assignment that was created or changed.
     """
 
     statuses: StatusWriter
     events: RefusalEvents
     evictor: Evictor
     meter: Meter = field(default_factory=partial(Meter, METRICS))
-    written: Callable[[str, NodeAssignmentSpec], object] = _ignore
+    written: Callable[[Written], object] = _ignore
 
 
 class Controller:
@@ -161,14 +153,15 @@ class Controller:
             await self._claims.read(name, pods_on(self._state, name, late))
             turn, picture = self._picture(name, late)
             is_kept = turn.wait and turn.policy is None
+            began_seconds = self._clock.monotonic()
             decision = Decision(Write.NOTHING) if is_kept else self._decide(picture)
             try:
-                await self._write(picture, decision)
-            except _STALE:
+                await self._write(picture, decision, began_seconds)
+            except STALE:
                 if attempt == ATTEMPTS:
                     raise
                 await self._read_again(name)
-            except _PERMANENT as error:
+            except PERMANENT as error:
                 self._stall(name, error.reason, str(error))
                 raise
             else:
@@ -224,20 +217,22 @@ class Controller:
         await self._absences.confirm_node(assignment)
         return await self._absences.missing_pods(assignment, pods_on(self._state, name))
 
-    async def _write(self, picture: NodePicture, decision: Decision) -> None:
-        """Write what was decided, and count the result."""
+    async def _write(
+        self, picture: NodePicture, decision: Decision, planned_seconds: float
+    ) -> None:
+        """Write what was decided since then, and count the result."""
         if decision.write is Write.NOTHING:
             return
         operation, add = decision.write.value, self._outputs.meter.add
         try:
-            await self._send(picture, decision)
+            await self._send(picture, decision, planned_seconds)
         except ClientError as error:
-            add(WRITES, operation, _result(error))
+            add(WRITES, operation, result_of(error))
             raise
         add(WRITES, operation, "written")
 
-    async def _send(self, picture: NodePicture, decision: Decision) -> None:
-        before, node = picture.assignment, picture.node
+    async def _send(self, picture: NodePicture, decision: Decision, planned_seconds: float) -> None:
+        before, node, sent_seconds = picture.assignment, picture.node, self._clock.monotonic()
         if decision.write is Write.DELETE:
             assert before is not None
             await self._cluster.delete_assignment(before)
@@ -251,7 +246,8 @@ class Controller:
         else:
             after = await self._cluster.replace_spec(before, node, decision.spec)
         self._state.assignments.put(after)
-        self._outputs.written(after.name, after.spec)
+        planned, sent = (planned_seconds, sent_seconds), (sent_seconds, self._clock.monotonic())
+        self._outputs.written(Written(after.name, after.spec, after.generation, planned, sent))
         fresh = fresh_refusals(before.spec.refused if before else (), after.spec.refused)
         pods = {pod.uid: pod for pod in picture.pods}
         governing = picture.ranked[0] if picture.ranked else None
@@ -292,10 +288,3 @@ class Controller:
             self._state.assignments.put(fresh)
         elif cached is not None:
             self._state.assignments.drop(name, cached.version)
-
-
-def _result(error: ClientError) -> str:
-    """What a failed write counts as."""
-    if isinstance(error, _STALE):
-        return "stale"
-    return "refused" if isinstance(error, _PERMANENT) else "failed"

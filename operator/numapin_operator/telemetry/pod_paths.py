@@ -1,32 +1,45 @@
-"""How long pods take from their binding until their CPUs are in force."""
+"""The way of pods from their binding until their CPUs are in force: how long, and as traces."""
 
+import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_daemon.clock import Clock
 from numapin_daemon.telemetry.meter import Meter
+from numapin_daemon.telemetry.span import Span, SpanSink, trace_id_text
 from numapin_operator.placement import PodView
+from numapin_operator.telemetry.states import Written
 from numapin_operator.telemetry.table import BOUND_TO_IN_FORCE, BOUND_TO_WRITTEN
+
+ROOT: Final = "place pod"
+"""The span that contains the others, of the enforcer as well: from the binding to the report."""
 
 MOST_PODS: Final = 10_000
 """Pods that are followed at once; beyond that the one followed longest is given up."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class _Path:
     """One pod on its way; `waits` names the exclusive containers that are not in force yet."""
 
+    pod: PodView
     bound_at: float
-    node: str
+    bound_ns: int
     waits: frozenset[str] = frozenset()
 
 
 class PodPaths:
-    """Follows pods that were bound while this operator leads."""
+    """Follows pods that were bound while this operator leads.
+
+    Attributes:
+        sink: takes the spans; None if no traces are wanted.
+    """
 
     def __init__(self, meter: Meter, clock: Clock) -> None:
+        self.sink: SpanSink | None = None
         self._meter, self._clock = meter, clock
         self._paths: dict[str, _Path] = {}
         self._written: dict[str, set[str]] = {}
@@ -39,30 +52,31 @@ class PodPaths:
             return
         if len(self._paths) >= MOST_PODS:
             self.gone(next(iter(self._paths)))
-        self._paths[pod.uid] = _Path(self._clock.monotonic(), pod.node)
+        now_seconds = self._clock.monotonic()
+        self._paths[pod.uid] = _Path(pod, now_seconds, self._clock.unix_ns(now_seconds))
 
     def gone(self, uid: str) -> None:
         """A pod has ended, or is not followed any more."""
         path = self._paths.pop(uid, None)
-        if path is not None and uid in (written := self._written.get(path.node, set())):
+        if path is not None and uid in (written := self._written.get(path.pod.node, set())):
             written.discard(uid)
             if not written:
-                del self._written[path.node]
+                del self._written[path.pod.node]
 
-    def written(self, node: str, spec: NodeAssignmentSpec) -> None:
+    def written(self, done: Written) -> None:
         """A node's assignment was written."""
         names: dict[str, set[str]] = {}
-        for one in spec.containers:
+        for one in done.spec.containers:
             if one.exclusive and one.pod_uid in self._paths:
                 names.setdefault(one.pod_uid, set()).add(one.container)
         for uid, containers in names.items():
             path = self._paths[uid]
             if not path.waits:
                 path.waits = frozenset(containers)
-                self._written.setdefault(node, set()).add(uid)
-                passed_seconds = self._clock.monotonic() - path.bound_at
-                self._meter.observe(BOUND_TO_WRITTEN, passed_seconds)
-        for refusal in spec.refused:
+                self._written.setdefault(done.node, set()).add(uid)
+                self._meter.observe(BOUND_TO_WRITTEN, done.sent[1] - path.bound_at)
+                self._trace_written(path, done)
+        for refusal in done.spec.refused:
             self.gone(refusal.pod_uid)
 
     def reported(self, assignment: Mapping[str, Any]) -> None:
@@ -75,9 +89,56 @@ class PodPaths:
             path = self._paths[uid]
             path.waits = path.waits - {name for pod, name in exclusive if pod == uid}
             if not path.waits:
-                passed_seconds = self._clock.monotonic() - path.bound_at
-                self._meter.observe(BOUND_TO_IN_FORCE, passed_seconds)
+                now_seconds = self._clock.monotonic()
+                self._meter.observe(BOUND_TO_IN_FORCE, now_seconds - path.bound_at)
+                self._send(ROOT, path.pod, (path.bound_ns, self._clock.unix_ns(now_seconds)))
                 self.gone(uid)
+
+    def _trace_written(self, path: _Path, done: Written) -> None:
+        """The steps of one pod up to the write, and a line in the log by which to find them."""
+        if self.sink is None:
+            return
+        policy = done.spec.policy.name if done.spec.policy else ""
+        about: dict[str, str | int] = {
+            "numapin.generation": done.generation,
+            "numapin.policy": policy,
+        }
+        began_ns, planned_ns, sent_ns, ended_ns = map(
+            self._clock.unix_ns, (*done.planned, *done.sent)
+        )
+        self._send("wait", path.pod, (path.bound_ns, began_ns), about)
+        self._send("plan", path.pod, (began_ns, planned_ns), about)
+        self._send("write", path.pod, (sent_ns, ended_ns), about)
+        _log.info(
+            "placed a pod",
+            extra={
+                "trace_id": trace_id_text(path.pod.uid),
+                "pod": f"{path.pod.namespace}/{path.pod.name}",
+                "node": done.node,
+                "policy": policy,
+                "generation": done.generation,
+            },
+        )
+
+    def _send(
+        self,
+        name: str,
+        pod: PodView,
+        times_ns: tuple[int, int],
+        about: Mapping[str, str | int] | None = None,
+    ) -> None:
+        if self.sink is None:
+            return
+        begin_ns, end_ns = times_ns
+        attributes = {
+            "k8s.pod.uid": pod.uid,
+            "k8s.pod.name": pod.name,
+            "k8s.namespace.name": pod.namespace,
+            "k8s.node.name": pod.node,
+            **(about or {}),
+        }
+        is_root = name == ROOT
+        self.sink(Span(name, pod.uid, begin_ns, max(begin_ns, end_ns), attributes, is_root))
 
 
 def _exclusive(status: Any) -> Collection[tuple[str, str]]:

@@ -3,6 +3,22 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from numapin_api.nodeassignment import NodeAssignmentSpec
+
+Times = tuple[float, float]
+"""When something began and when it ended, by one monotonic clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One NodeAssignment that was written, and when it was planned and sent."""
+
+    node: str
+    spec: NodeAssignmentSpec
+    generation: int
+    planned: Times
+    sent: Times
+
 
 @dataclass(frozen=True, slots=True)
 class QueueState:

@@ -11,7 +11,8 @@ from numapin_daemon.telemetry.metric import Metric
 from numapin_enforcer.status.content import ContainerStatus
 from numapin_enforcer.status.exclusivity import Lack
 from numapin_enforcer.status.summary import Summary
-from numapin_enforcer.telemetry.node_metrics import NodeMetrics, Pass
+from numapin_enforcer.telemetry.node_metrics import NodeMetrics
+from numapin_enforcer.telemetry.passes import Pass
 from numapin_enforcer.telemetry.table import (
     DRIFTS,
     ENFORCES,

@@ -10,6 +10,7 @@ from numapin_daemon.telemetry.meter import Meter
 from numapin_daemon.telemetry.metric import Metric
 from numapin_operator.placement import ContainerKind, ContainerView, PodView
 from numapin_operator.telemetry.pod_paths import MOST_PODS, PodPaths
+from numapin_operator.telemetry.states import Written
 from numapin_operator.telemetry.table import BOUND_TO_IN_FORCE, BOUND_TO_WRITTEN, METRICS
 from support.fakes.manual_clock import ManualClock
 
@@ -46,6 +47,10 @@ class World:
         self.meter, self.clock = Meter(METRICS), ManualClock()
         self.paths = PodPaths(self.meter, self.clock)
 
+    def written(self, spec: NodeAssignmentSpec) -> None:
+        now = self.clock.monotonic()
+        self.paths.written(Written("n", spec, 7, (now - 0.2, now - 0.1), (now - 0.1, now)))
+
     def times(self, metric: Metric) -> tuple[int, float]:
         family = next(one for one in self.meter.collect() if one.metric == metric)
         ((_, found),) = family.distributions
@@ -67,9 +72,9 @@ def world() -> World:
 def test_a_pod_is_timed_until_it_is_written_and_until_it_is_in_force(world: World) -> None:
     world.paths.bound(pod())
     world.clock.stand_still(0.5)
-    world.paths.written("n", spec("c"))
+    world.written(spec("c"))
     world.clock.stand_still(2)
-    world.paths.written("n", spec("c"))
+    world.written(spec("c"))
     world.paths.reported(sent())
     world.paths.reported(sent("c"))
     world.paths.reported(sent("c"))
@@ -81,7 +86,7 @@ def test_a_pod_is_timed_until_it_is_written_and_until_it_is_in_force(world: Worl
 def test_a_pod_is_in_force_once_all_its_containers_have_been(world: World) -> None:
     """A container that is started after another one has ended is never there together with it."""
     world.paths.bound(pod())
-    world.paths.written("n", spec("init", "c"))
+    world.written(spec("init", "c"))
     world.paths.reported(sent("init"))
     assert world.times(BOUND_TO_IN_FORCE)[0] == 0
     world.paths.reported(sent("c"))
@@ -92,7 +97,7 @@ def test_a_refused_pod_and_one_that_ends_have_no_time(world: World) -> None:
     refusal = Refusal(pod_uid="2", namespace="d", pod="p", reason="NotEnoughCPUs", message="m")
     for uid in "123":
         world.paths.bound(pod(uid))
-    world.paths.written("n", spec("c").model_copy(update={"refused": [refusal]}))
+    world.written(spec("c").model_copy(update={"refused": [refusal]}))
     world.paths.gone("1")
     world.paths.gone("3")
     world.paths.gone("unknown")
@@ -111,7 +116,7 @@ def test_only_pods_that_may_get_cpus_are_followed(world: World, one: PodView) ->
 def test_the_number_of_pods_that_are_followed_is_limited(world: World) -> None:
     for number in range(MOST_PODS + 5):
         world.paths.bound(pod(str(number)))
-        world.paths.written("n", spec("c", uid=str(number)))
+        world.written(spec("c", uid=str(number)))
     assert world.followed == MOST_PODS
 
 
@@ -122,6 +127,6 @@ def test_the_number_of_pods_that_are_followed_is_limited(world: World) -> None:
 )
 def test_a_status_may_be_anything(world: World, status: Any) -> None:
     world.paths.bound(pod())
-    world.paths.written("n", spec("c"))
+    world.written(spec("c"))
     world.paths.reported({"metadata": {"name": "n"}, "status": status})
     assert world.followed == 1
