@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
@@ -60,7 +61,8 @@ def _add_arguments(parser: ArgumentParser) -> None:
 def _run(options: Namespace) -> int:
     objects = read_given(options)
     described = described_by(objects, options)
-    foreseen = [foresee(described.state, node) for node in described.nodes]
+    now = time.time()
+    foreseen = [foresee(described.state, node, now) for node in described.nodes]
     if not objects.of("Node"):
         _check_machine(foreseen)
     if described.unbound:

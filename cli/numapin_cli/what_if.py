@@ -61,9 +61,12 @@ class Foreseen:
         return printable(f"{self.outcome.reason}: {self.outcome.message}")
 
 
-def foresee(state: ClusterState, node: str) -> Foreseen:
-    """Decide about one node as the operator does, and about what follows from its write."""
-    return foresee_from(picture_of(state, node))
+def foresee(state: ClusterState, node: str, now: float | None = None) -> Foreseen:
+    """Decide about one node as the operator does at `now`, and about what follows from its write.
+
+    The time is in seconds since 1970; without it, no move begins or goes on.
+    """
+    return foresee_from(replace(picture_of(state, node), now=now))
 
 
 def foresee_from(picture: NodePicture) -> Foreseen:

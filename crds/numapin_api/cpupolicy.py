@@ -6,6 +6,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.duration import DURATION_PATTERN
+from numapin_api.moves.model import Dynamic
 from numapin_api.policystatus import CpuPolicyStatus
 from numapin_api.schema.cel_rules import label_map_rules, readable_cpu_list, rule, rules
 from numapin_api.selectors import LabelSelector, LabelValue
@@ -258,8 +259,14 @@ class CpuPolicySpec(WireModel):
     mode: Literal["Static", "None", "Dynamic"] = Field(
         default="Static",
         description="Static: a container has the same exclusive CPUs as long as it runs. None: "
-        "every cgroup gets its parent's CPUs again, and numapin changes none. Dynamic: not "
-        "supported yet.",
+        "every cgroup gets its parent's CPUs again, and numapin changes none. Dynamic: as Static, "
+        "but a running container may be moved to other CPUs so that a pod gets the NUMA nodes that "
+        "topology.policy demands.",
+    )
+    dynamic: Dynamic = Field(
+        default_factory=Dynamic,
+        description="Which containers are moved with mode Dynamic, and how often; without effect "
+        "in other modes.",
     )
     reserved: Reserved = Field(
         default_factory=Reserved,

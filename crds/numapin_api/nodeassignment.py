@@ -18,6 +18,7 @@ from numapin_api.containerstatus import (
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.duration import TIME_PATTERN
 from numapin_api.hardware.status import FreeHugepagesByNode, TopologyStatus
+from numapin_api.moves.model import Moving
 from numapin_api.nodeplatform import CgroupStatus, RuntimeStatus
 from numapin_api.schema.cel_rules import rule, rules
 from numapin_api.wire import WireModel, atomic_list, keyed_list
@@ -152,6 +153,14 @@ class ContainerAssignment(WireModel):
         description="True if the DRA driver dra.cpu has given it these CPUs, for a ResourceClaim. "
         "They are kept from all others; its CFS quota and its memory are left alone.",
     )
+    moving: Moving | None = Field(
+        default=None,
+        description="Set while the container is moved: which CPUs leave it, and when.",
+    )
+    moved_at: Annotated[str, Field(pattern=TIME_PATTERN, max_length=20)] | None = Field(
+        default=None,
+        description="When it was last given other CPUs to move to (RFC 3339, UTC).",
+    )
 
 
 class Refusal(WireModel):
@@ -196,7 +205,7 @@ class NodeAssignmentSpec(WireModel):
     )
     mode: Literal["Static", "None", "Dynamic"] = Field(
         default="Static",
-        description="Static: the spec is enforced. None: every cgroup gets its parent's "
+        description="Static, Dynamic: the spec is enforced. None: every cgroup gets its parent's "
         "CPUs, and the CFS limits and NUMA nodes from before are restored.",
     )
     pools: Pools | None = Field(

@@ -195,6 +195,7 @@ class Application:
                 )
             tasks.create_task(self._controller.patience.run(), name="waiting for enforcers")
             tasks.create_task(self._controller.release_delays.run(), name="release delays")
+            tasks.create_task(self._controller.move_timer.run(), name="moves")
             tasks.create_task(self._outputs.statuses.run(), name="policy statuses")
             tasks.create_task(self._outputs.events.run(), name="refusal events")
             tasks.create_task(self._outputs.evictor.run(), name="eviction")

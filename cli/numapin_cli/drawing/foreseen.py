@@ -4,12 +4,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from numapin_api.conditions.reasons import Reason
 from numapin_cli.drawing.plan import draw_plan
+from numapin_cli.drawing.text import plain, section
 from numapin_cli.what_if import Foreseen
 from numapin_operator.nodes.decide import Write
+from numapin_operator.nodes.moves.notices import planned_moves
 
 _WRITES: Final = {
     Write.NOTHING: "the NodeAssignment stays as it is",
@@ -48,3 +51,8 @@ def _containers(each: Foreseen, *, machine: bool) -> Iterator[RenderableType]:
     if topology is not None and each.spec is not None:
         pods = sorted(each.picture.pods, key=lambda pod: (*pod.order, pod.uid))
         yield draw_plan(topology, each.spec, pods, machine=machine)
+    rows = Table.grid()
+    for line in planned_moves(each.before, each.spec, topology):
+        rows.add_row(plain(line))
+    if rows.row_count:
+        yield from section("Moves", rows)

@@ -200,6 +200,15 @@ class Reason(StrEnum):
         "WaitingForEndingPods",
         "The pod gets CPUs of its own once pods that are ending have released theirs.",
     )
+    WAITING_FOR_MOVES = (
+        "WaitingForMoves",
+        "The pod gets CPUs of its own once other containers have been moved.",
+    )
+    CPUS_MOVING = (
+        "CPUsMoving",
+        "A container of the pod gets other CPUs; it has the old and the new ones for a while.",
+    )
+    CPUS_MOVED = "CPUsMoved", "A container of the pod has been moved to other CPUs."
     WAITING_FOR_KUBELET = (
         "WaitingForKubelet",
         "No scheduler has bound the pod, and the node has no room for it; the kubelet decides.",

@@ -77,7 +77,7 @@ class AssignedSpec(Protocol):
 
     @property
     def mode(self) -> str:
-        """Whether it is enforced (Static), or cgroups are reset as they were found (None)."""
+        """Whether it is enforced (Static, Dynamic), or cgroups are reset as found (None)."""
         ...
 
     @property

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import Final
 
 from numapin_api.conditions.reasons import Reason
@@ -20,6 +21,8 @@ from numapin_operator.nodes.claims import Claims
 from numapin_operator.nodes.decide import Decision, NodePicture, Write, decide
 from numapin_operator.nodes.evictable import consequence
 from numapin_operator.nodes.eviction import Evictor
+from numapin_operator.nodes.moves.notices import notices_of_moves
+from numapin_operator.nodes.moves.timer import MoveTimer
 from numapin_operator.nodes.notices import notice_of_waiting, notices_of_written
 from numapin_operator.nodes.patience import Patience
 from numapin_operator.nodes.picture import picture_of, pods_on
@@ -90,6 +93,7 @@ class Controller:
         self.patience = Patience(queue.add, self._clock)
         self.rollout = Rollout(queue.add, state.policies, state.governed)
         self.release_delays = ReleaseDelays(queue.add, self._clock)
+        self.move_timer = MoveTimer(queue.add, self._clock)
         self._defects: dict[str, str] = {}
         self._told: dict[str, frozenset[str]] = {}
         """The pods of each node that wait."""
@@ -165,6 +169,7 @@ class Controller:
                 self._stall(name, error.reason, str(error))
                 raise
             else:
+                self.move_timer.set(name, decision.again_at)
                 self._tell_waiting(name, decision)
                 self._settle(name, turn, decision.outcome)
                 self._outputs.evictor.offer(name)
@@ -184,7 +189,8 @@ class Controller:
         turn = self.rollout.turn(name, governing, self._state.assignments.get(name))
         picture = picture_of(self._state, name, late, turn.policy)
         picture = replace(picture, pods=self._claims.mark(name, picture.pods))
-        return turn, replace(picture, release_at=self.release_delays.release_at(picture))
+        release_at = self.release_delays.release_at(picture)
+        return turn, replace(picture, release_at=release_at, now=self.move_timer.now())
 
     def _settle(self, name: str, turn: Turn, outcome: NodeOutcome | None) -> None:
         """Report what became of the governing policy on a node."""
@@ -263,7 +269,9 @@ class Controller:
     ) -> None:
         """Tell pods which CPUs they got, have now after a resize, or still wait for."""
         events = self._outputs.events
-        events.inform(notices_of_written(before, after.spec, pods, after.topology))
+        written = notices_of_written(before, after.spec, pods, after.topology)
+        moved = notices_of_moves(before, after.spec, after.topology)
+        events.inform(chain(written, moved))
         events.offer(fresh_waits(before, after.spec), KEEPS)
 
     def _log_write(self, after: AssignmentView) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.nodeassignment import NodeAssignmentSpec, PolicyRef
+from numapin_operator.nodes.moves.steps import advanced, move_rules, next_step_at
 from numapin_operator.nodes.returning import before_plan, is_released
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
 from numapin_operator.placement import (
@@ -54,6 +55,7 @@ class NodePicture:
         pods: the pods bound to it, marked by the governing policy's selectors.
         release_at: until when the assignment stays although no policy wants it; None if it need
             not.
+        now: the time in seconds since 1970; None if no move may begin or go on.
     """
 
     name: str
@@ -62,6 +64,7 @@ class NodePicture:
     assignment: AssignmentView | None
     pods: tuple[PodView, ...]
     release_at: str | None = None
+    now: float | None = None
 
 
 class Write(Enum):
@@ -81,13 +84,15 @@ class Decision:
         write: the write that the NodeAssignment needs.
         spec: for CREATE and REPLACE; else None.
         outcome: None if no policy governs the node.
-        waiting: pods that wait for ending ones, or for their kubelet.
+        waiting: pods that wait for ending or moving ones, or for their kubelet.
+        again_at: when to decide again although nothing has happened; None if that is not needed.
     """
 
     write: Write
     spec: NodeAssignmentSpec | None = None
     outcome: NodeOutcome | None = None
     waiting: tuple[Queued | Unaccepted, ...] = ()
+    again_at: float | None = None
 
 
 def decide(picture: NodePicture) -> Decision:
@@ -143,9 +148,12 @@ def _govern(picture: NodePicture, node: NodeView, governing: PolicyView) -> Deci
         return Decision(Write.CREATE, plan.spec, outcome, plan.waiting)
     if assignment.deleting:
         return Decision(Write.NOTHING, outcome=outcome)
+    again_at = None
+    if picture.now is not None:
+        again_at = next_step_at(plan.spec, governing.spec, plan.waiting, picture.now)
     if assignment.spec == plan.spec and assignment.owner_uid == node.uid:
-        return Decision(Write.NOTHING, outcome=outcome, waiting=plan.waiting)
-    return Decision(Write.REPLACE, plan.spec, outcome, plan.waiting)
+        return Decision(Write.NOTHING, None, outcome, plan.waiting, again_at)
+    return Decision(Write.REPLACE, plan.spec, outcome, plan.waiting, again_at)
 
 
 def _plan(picture: NodePicture, node: NodeView, governing: PolicyView) -> Plan:
@@ -224,6 +232,8 @@ def _plan_for(
     binds_memory = policy.memory.policy != "None"
     pods = sorted(picture.pods, key=lambda pod: (*pod.order, pod.uid))
     previous = before_plan(assignment, pods, binds_memory=binds_memory)
+    if picture.now is not None:
+        previous = advanced(previous, assignment, policy, picture.now)
     edited = not _same_generation(previous.policy, reference)
     if edited:
         previous = previous.model_copy(update={"refused": (), "refused_resizes": None})
@@ -239,6 +249,7 @@ def _plan_for(
         previous,
         pods,
         frozenset(assignment.status.running),
+        move_rules(assignment, policy, pods, picture.now) if picture.now else None,
     )
     spec, outdated = mark_outdated(resolved, plan.spec, pods, edited=edited)
     return replace(plan, spec=spec.model_copy(update={"policy": reference}), outdated=outdated)

@@ -65,10 +65,8 @@ def candidates(state: ClusterState, node: str) -> Iterator[Candidate]:
 def evicts(policy: PolicyView) -> bool:
     """Whether a policy wants refused pods evicted."""
     spec = policy.spec
-    return policy_fault(policy) is None and (spec.mode, spec.on_unsatisfiable) == (
-        "Static",
-        "Evict",
-    )
+    is_on = spec.mode != "None" and spec.on_unsatisfiable == "Evict"
+    return is_on and policy_fault(policy) is None
 
 
 def protection(pod: PodView) -> str:

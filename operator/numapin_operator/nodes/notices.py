@@ -1,6 +1,6 @@
 """Normal Events on pods: which CPUs a pod was given, and what a pod waits for."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Final
@@ -91,16 +91,26 @@ def notice_of_waiting(waiting: Queued | Unaccepted) -> PodEvent:
     """
     pod = waiting.pod
     if isinstance(waiting, Queued):
-        reason, what = Reason.WAITING_FOR_ENDING_PODS, _wanted(waiting)
+        is_moved = bool(waiting.moving)
+        reason = Reason.WAITING_FOR_MOVES if is_moved else Reason.WAITING_FOR_ENDING_PODS
+        what = _wanted(waiting)
     else:
         reason, what = Reason.WAITING_FOR_KUBELET, _overcommitment(waiting)
     return PodEvent(pod.namespace, pod.name, pod.uid, reason, what, is_warning=False, is_once=True)
 
 
 def _wanted(queued: Queued) -> str:
-    what = f"CPUs {queued.cpus}" if queued.cpus else "memory"
-    who = _names(queued)
-    return f"it runs on shared CPUs and waits for {what}, which ending pods still use: {who}"
+    what = f"CPUs {queued.cpus}" if queued.cpus else "CPUs" if queued.moving else "memory"
+    waits = f"it runs on shared CPUs and waits for {what}, which"
+    parts = [
+        f"{who}: {_names(queued.pod, pods)}"
+        for who, pods in (
+            ("ending pods still use", queued.ending),
+            ("containers that are moved leave", queued.moving),
+        )
+        if pods
+    ]
+    return f"{waits} {'; and '.join(parts)}"
 
 
 def _overcommitment(unaccepted: Unaccepted) -> str:
@@ -120,9 +130,9 @@ def _given(entry: ContainerAssignment, topology: Topology | None) -> str:
     return f"{given}, memory of NUMA nodes {entry.mems}" if entry.memory else given
 
 
-def _names(queued: Queued) -> str:
-    mine = [name for namespace, name in queued.ending if namespace == queued.pod.namespace]
+def _names(pod: PodView, others: Sequence[tuple[str, str]]) -> str:
+    mine = [name for namespace, name in others if namespace == pod.namespace]
     named = ", ".join(mine[:NAMED_PODS])
-    if not (more := len(queued.ending) - len(mine[:NAMED_PODS])):
+    if not (more := len(others) - len(mine[:NAMED_PODS])):
         return named
     return f"{named} and {more} more" if named else f"{more} of other namespaces"

@@ -47,7 +47,7 @@ USED_STATUS: Final = (
 )
 """The fields of an enforcer's status that decisions use, besides the topology.
 
-While a node is being released, its containers as well.
+While a node is being released, or a container moved, its containers as well.
 """
 
 NO_NODE: Final = {"": ""}
@@ -226,7 +226,8 @@ def _content(
     raw = json_object(body, "status")
     try:
         spec = _decode_spec(body, before, written)
-        used = (*USED_STATUS, "containers") if spec.mode == "None" else USED_STATUS
+        changes = spec.mode == "None" or any(one.moving for one in spec.containers)
+        used = (*USED_STATUS, "containers") if changes else USED_STATUS
         status = validated(
             NodeAssignmentStatus, {key: raw[key] for key in used if key in raw}, "status"
         )

@@ -9,9 +9,10 @@ a pod fits. Other packages import from here.
 
 from numapin_operator.placement.admission import Allocatable, Unaccepted, hold_unaccepted
 from numapin_operator.placement.allocations import Block, ContainerAllocation, PodAllocation
+from numapin_operator.placement.assignment.moving import dropped, finished, is_dropped, noticed
 from numapin_operator.placement.errors import PlacementError, PodFormatError, PolicyError
 from numapin_operator.placement.kubelet_quirks import KUBELET, NO_QUIRKS, KubeletQuirks
-from numapin_operator.placement.moves import Ground, Move, Moves, Searched, fewest_moves
+from numapin_operator.placement.moves import Ground, Move, MoveRules, Moves, Searched, fewest_moves
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.outdated import Outdated, mark_outdated
 from numapin_operator.placement.plan import Plan, plan_node, plan_with
@@ -61,6 +62,7 @@ __all__ = [
     "KubeletQuirks",
     "MirrorClaim",
     "Move",
+    "MoveRules",
     "Moves",
     "Node",
     "NodePolicy",
@@ -80,11 +82,15 @@ __all__ = [
     "Unaccepted",
     "amounts",
     "container_memory",
+    "dropped",
     "exclusive_cpus",
     "fewest_moves",
+    "finished",
     "free_hugepages",
     "hold_unaccepted",
+    "is_dropped",
     "mark_outdated",
+    "noticed",
     "plan_node",
     "plan_with",
     "pod_cpus",

@@ -3,13 +3,37 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from numapin_operator.placement.allocations import PodAllocation
 from numapin_operator.placement.masks import NO_CPUS, CpuMask
 from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.node import Node
+from numapin_operator.placement.policy import NodePolicy
 from numapin_operator.placement.requests import MEMORY, Capacity, PodView, pod_memory
 
 ACCOUNTED_QOS: Final = "Guaranteed"
 """What other pods request is not what they may use, as in the kubelet's Memory Manager."""
+
+
+def node_with(
+    policy: NodePolicy,
+    allocations: Iterable[PodAllocation],
+    unbound: Iterable[PodView],
+    held: Capacity,
+) -> Node:
+    """The node with other allocations, and with the memory in use that none of them accounts for.
+
+    Args:
+        policy: the policy that governs the node.
+        allocations: what pods have.
+        unbound: the pods that run without memory bound to them.
+        held: huge pages that others hold.
+    """
+    node = Node(policy)
+    for allocation in allocations:
+        node.adopt(allocation)
+    account_unbound(node, unbound)
+    withhold(node, held)
+    return node
 
 
 def account_unbound(node: Node, pods: Iterable[PodView]) -> None:

@@ -22,6 +22,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_operator.placement.allocations import PodAllocation
 from numapin_operator.placement.assignment.entries import allocation_of
+from numapin_operator.placement.assignment.moving import finished
 from numapin_operator.placement.errors import (
     NotEnoughMemoryError,
     PlacementError,
@@ -57,7 +58,7 @@ def mark_outdated(
 
     Args:
         policy: what governs the node now.
-        spec: the assignment, with the marks so far.
+        spec: the assignment, with the marks so far; a container that moves counts as moved.
         pods: the pods bound to the node.
         edited: `spec` was written for another generation, so every container is checked. Otherwise
             those suffice whose mark or pod may have changed.
@@ -73,9 +74,10 @@ def mark_outdated(
         if claimed or pod is None or not (edited or judge.may_differ(pod, of_pod)):
             entries += of_pod  # nothing is known of a pod that is gone but still runs
             continue
+        moved = tuple(map(finished, of_pod))
         if uid in waiting:
-            pod = as_placed(pod, allocation_of(uid, of_pod))
-        for entry, why in judge.judge(pod, of_pod):
+            pod = as_placed(pod, allocation_of(uid, moved))
+        for entry, (_, why) in zip(of_pod, judge.judge(pod, moved), strict=True):
             mark = True if why else None
             entries.append(
                 entry if entry.outdated is mark else entry.model_copy(update={"outdated": mark})

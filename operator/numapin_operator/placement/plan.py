@@ -1,10 +1,11 @@
 """A policy, a topology, pods and the assignment in force become the next NodeAssignment."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Final
 
+from numapin_api.conditions.reasons import Reason
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import (
@@ -41,6 +42,7 @@ from numapin_operator.placement.errors import (
     AssignmentFullError,
     PlacementError,
     PolicyError,
+    TopologyAffinityError,
 )
 from numapin_operator.placement.in_use import (
     account_unbound,
@@ -48,6 +50,7 @@ from numapin_operator.placement.in_use import (
     withhold,
 )
 from numapin_operator.placement.masks import CpuMask
+from numapin_operator.placement.moves.making_room import MoveRules, RoomMaker, in_motion
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.outdated import Outdated
 from numapin_operator.placement.policy import NodePolicy, resolve
@@ -124,29 +127,36 @@ def plan_with(
     previous: NodeAssignmentSpec | None,
     pods: Sequence[PodView],
     running: frozenset[str],
+    moves: MoveRules | None = None,
 ) -> Plan:
-    """`plan_node` with a policy that is resolved already."""
+    """`plan_node` with a policy that is resolved already.
+
+    With `moves`, containers may begin to move so that a pod fits. A refused pod for which that may
+    help is tried again at each plan.
+    """
     pods, unaccepted = hold_unaccepted(pods, policy.allocatable, _decided(previous))
     alive = {pod.uid: pod for pod in pods if not pod.terminal or pod.uid in running}
     kept = _kept(policy.topology, previous, alive, running)
     kept = with_claimed(kept, alive.values(), policy.claims, CpuSet.from_mask(policy.all_shared))
-    policy = replace(policy, claimed=CpuMask(claimed_cpus(kept).mask))
+    claimed, motion = CpuMask(claimed_cpus(kept).mask), in_motion(kept)
+    policy = replace(policy, claimed=claimed | motion.leaving)
     node = Node(policy)
     for uid, entries in not_claimed(kept).items():
         node.adopt(allocation_of(uid, entries))
-    refused = dict(standing(previous, alive))
+    refused = dict(_tried_again(standing(previous, alive), moves))
     unbound = _running_unbound(node, alive.values(), refused)
     account_unbound(node, unbound)
     withhold(node, held := held_hugepages(node))
-    resized = resize_pods(node, alive.values())
+    still = [pod for pod in alive.values() if pod.uid not in motion.after]
+    resized = resize_pods(node, still)
     kept = resized_entries(kept, node, resized.pods)
     room = SizeLimit(chain.from_iterable(kept.values()))
-    queue = Queue(node, alive, unbound, held)
+    queue = Queue(node, alive, unbound, held, motion)
+    maker = RoomMaker(kept, queue, room, moves) if moves else None
     trial = _place_new(pods, refused, room, queue)
+    failed = _failed(trial, maker)
     queue.give_back()
-    refused |= {
-        pod.uid: refusal_of(pod, problem, requested_of(pod)) for pod, problem in trial.failed
-    }
+    refused |= {pod.uid: refusal_of(pod, problem, requested_of(pod)) for pod, problem in failed}
     spec = _spec(policy, node, in_order(kept, trial.entries))
     spec = spec.model_copy(update=_refusals(refused, resized.refused, room, previous, spec))
     if trial.untried:
@@ -170,6 +180,29 @@ def _refusals(
     fields["refused_resizes"] = room.take_refused(waiting, MAX_REFUSED_RESIZES) or None
     fields["refused"] = listed = room.take_refused(pods)
     return fields | {"refused_omitted": len(pods) - len(listed) or None}
+
+
+def _tried_again(
+    refused: Iterable[tuple[str, Refusal]], moves: MoveRules | None
+) -> Iterator[tuple[str, Refusal]]:
+    """The refusals that stand: those of pods for which moves may help are tried again."""
+    left = MORE_TRIED if moves else 0
+    for uid, one in refused:
+        if left and one.reason == Reason.TOPOLOGY_AFFINITY_ERROR:
+            left -= 1
+        else:
+            yield uid, one
+
+
+def _failed(trial: "_Trial", maker: RoomMaker | None) -> Iterator[tuple[PodView, PlacementError]]:
+    """The pods that are refused; others wait for moves."""
+    for pod, problem in trial.failed:
+        is_unaligned = maker and isinstance(problem, TopologyAffinityError)
+        waiting = maker.make_room(pod) if maker and is_unaligned else None
+        if maker is None or waiting is None:
+            yield pod, problem
+        else:
+            maker.queue.waiting.append(waiting)
 
 
 def _decided(previous: NodeAssignmentSpec | None) -> frozenset[str]:

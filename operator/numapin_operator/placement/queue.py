@@ -1,13 +1,13 @@
-"""Pods that wait for ending ones, and what younger pods leave for them."""
+"""Pods that wait for ending or moving ones, and what younger pods leave for them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from numapin_api.cpuset import CpuSet
 from numapin_operator.placement.allocations import PodAllocation
 from numapin_operator.placement.errors import PlacementError
-from numapin_operator.placement.in_use import account_refused, account_unbound, withhold
+from numapin_operator.placement.in_use import account_refused, node_with
 from numapin_operator.placement.masks import NO_CPUS, CpuMask, members
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.requests import Capacity, PodView
@@ -15,18 +15,33 @@ from numapin_operator.placement.requests import Capacity, PodView
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """A pod that fits once ending pods have been released.
+    """A pod that fits once ending pods have been released, and moving containers have moved.
 
     Attributes:
         pod: the pod that waits.
-        cpus: those of the CPUs it waits for that ending pods still have; empty if it waits for
-            memory alone.
-        ending: the pods that have them, as namespace and name.
+        cpus: those of the CPUs it waits for that these still have; empty if it waits for memory
+            alone.
+        ending: the pods that end, as namespace and name.
+        moving: the pods of containers that are moved, in the same way.
     """
 
     pod: PodView
     cpus: CpuSet
     ending: tuple[tuple[str, str], ...]
+    moving: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class InMotion:
+    """The containers that are being moved.
+
+    Attributes:
+        leaving: the CPUs that leave them.
+        after: what their pods have after that, by UID.
+    """
+
+    leaving: CpuMask = NO_CPUS
+    after: Mapping[str, PodAllocation] = field(default_factory=dict)
 
 
 @dataclass
@@ -40,15 +55,18 @@ class Queue:
         alive: its pods by UID.
         unbound: the pods that run without memory bound to them.
         held: huge pages that others hold.
+        motion: the containers that are being moved.
         waiting: the pods that wait.
+        withheld: the free CPUs that they wait for.
     """
 
     node: Node
     alive: Mapping[str, PodView]
     unbound: Sequence[PodView]
     held: Capacity
+    motion: InMotion = InMotion()
     waiting: list[Queued] = field(default_factory=list)
-    _withheld: CpuMask = NO_CPUS
+    withheld: CpuMask = NO_CPUS
     _asked: bool = False
 
     def note_placed(self, allocation: PodAllocation) -> None:
@@ -75,25 +93,35 @@ class Queue:
         self._withhold(allocation)
         return True
 
+    @property
+    def later(self) -> Node:
+        """The node as it will be, with the pods that wait."""
+        self._asked = True
+        return self._later or self.node
+
     def give_back(self) -> None:
         """Return the CPUs that were withheld: until they are given, they are shared."""
-        self.node.cpus.release(self._withheld)
-        self._withheld = NO_CPUS
+        self.node.cpus.release(self.withheld)
+        self.withheld = NO_CPUS
 
     @cached_property
     def _later(self) -> Node | None:
-        """The node without the pods that are ending; None if none is."""
-        node = self.node
-        staying = [one for one in node.allocations.values() if self._stays(one.uid)]
+        """The node without the pods that are ending, and after all moves.
+
+        None if that is the same.
+        """
+        node, motion = self.node, self.motion
+        staying = [
+            motion.after.get(one.uid, one)
+            for one in node.allocations.values()
+            if self._stays(one.uid)
+        ]
         unbound = [pod for pod in self.unbound if not pod.deleting]
-        if len(staying) == len(node.allocations) and len(unbound) == len(self.unbound):
+        same = len(staying) == len(node.allocations) and len(unbound) == len(self.unbound)
+        if same and not motion.after:
             return None
-        later = Node(node.policy)
-        for allocation in staying:
-            later.adopt(allocation)
-        account_unbound(later, unbound)
-        withhold(later, self.held)
-        return later
+        policy = replace(node.policy, claimed=node.policy.claimed & ~motion.leaving)
+        return node_with(policy, staying, unbound, self.held)
 
     def _stays(self, uid: str) -> bool:
         pod = self.alive.get(uid)
@@ -108,12 +136,14 @@ class Queue:
         names = {(one.namespace, one.pod) for one in holders or ending}
         if not names:
             names = {(one.namespace, one.name) for one in self.unbound if one.deleting}
-        return Queued(pod, CpuSet.from_mask(cpus), tuple(sorted(names)))
+        moving = {(one.namespace, one.pod) for one in self.motion.after.values()}
+        cpus |= wanted & self.motion.leaving
+        return Queued(pod, CpuSet.from_mask(cpus), tuple(sorted(names)), tuple(sorted(moving)))
 
     def _withhold(self, allocation: PodAllocation) -> None:
         node, free = self.node, allocation.cpus & self.node.cpus.free
         node.cpus.claim(CpuMask(free))
-        self._withheld = CpuMask(self._withheld | free)
+        self.withheld = CpuMask(self.withheld | free)
         if node.memory is None:
             return
         for block in allocation.memory:

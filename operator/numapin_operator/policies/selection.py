@@ -38,7 +38,7 @@ def _matches(requirement: LabelSelectorRequirement, labels: Labels) -> bool:
 def unsupported_fields(spec: CpuPolicySpec) -> tuple[str, ...]:
     """The fields whose value numapin does not support yet, each as `field: value`."""
     supported = {
-        "mode": (spec.mode, ("Static", "None")),
+        "mode": (spec.mode, ("Static", "None", "Dynamic")),
         "isolation": (spec.isolation, ("Cpuset",)),
         "onUnsatisfiable": (spec.on_unsatisfiable, ("Share", "Evict")),
     }

@@ -53,7 +53,10 @@ def _bad_specs(uid: str) -> dict[str, tuple[dict[str, Any], str]]:
             "is in the shared pool as well",
         ),
         "a backward range": (spec(assigned(uid, "main", "1-0"), shared="0"), "runs backwards"),
-        "a mode that is not built": (spec(mode="Dynamic"), "Dynamic is not supported yet"),
+        "an isolation that is not built": (
+            spec(isolation="Partition"),
+            "Partition is not supported yet",
+        ),
     }
 
 

@@ -54,6 +54,7 @@ class Operator:
                 tasks.create_task(self.controller.work(self.leading)),
                 tasks.create_task(self.events.run()),
                 tasks.create_task(self.controller.release_delays.run()),
+                tasks.create_task(self.controller.move_timer.run()),
             ]
             while not is_idle(self.queue):  # noqa: ASYNC110 - a seam only for tests would be worse
                 await asyncio.sleep(0.001)

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_cli.main import main
 from support.fakes.worlds.described_cluster import NAMESPACES, NODES, World, cluster, node_body
-from support.values.operator import Body, condition, enforcer_status, pod_body
+from support.values.moves import POLICY as DYNAMIC
+from support.values.moves import fragmented_node
+from support.values.operator import Body, condition, enforcer_status, pod_body, policy_body
 
 SELECTOR = st.sampled_from([None, {}, {"matchLabels": {"team": "a"}}])
 
@@ -148,15 +150,14 @@ def test_a_diff_shows_what_an_edit_changes_and_what_waits(
     ("edit", "status", "said"),
     [
         (policy(mode="None"), 0, "mode None: every container runs as without numapin"),
-        (policy(isolation="Partition"), 1, "UnsupportedField: spec.isolation: Partition"),
         (policy(onUnsatisfiable="Hold"), 1, "UnsupportedField: spec.onUnsatisfiable: Hold"),
-        (policy(mode="Dynamic"), 1, "UnsupportedField: spec.mode: Dynamic"),
+        (policy(isolation="Partition"), 1, "UnsupportedField: spec.isolation: Partition"),
         (policy(reserved={"cpus": "9"}), 1, "ImpossibleOnNode: reserved.cpus: this machine has no"),
         (policy(nodeSelector={"pool": "x"}), 0, "no policy governs it; the NodeAssignment changes"),
         (policy("second", priority=1), 0, "Node node-1: policy second; the NodeAssignment changes"),
         (policy("second"), 0, "Node node-1: policy web; the NodeAssignment stays as it is"),
     ],
-    ids=["none", "partition", "hold", "dynamic", "impossible", "unselected", "above", "younger"],
+    ids=["none", "hold", "partition", "impossible", "unselected", "above", "younger"],
 )
 def test_a_policy_that_gives_nothing_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], edit: Body, status: int, said: str
@@ -314,3 +315,36 @@ def test_the_uid_of_a_policy_that_the_cluster_lacks_is_not_made_up(
     assert plan(tmp_path, world, "-o", "json", web=policy(reserved={"count": 3})) == 0
     first = json.loads(capsys.readouterr().out)["nodes"][0]["spec"]["policy"]
     assert first["uid"] == world.cluster.policies["web"]["metadata"]["uid"]
+
+
+class Fragmented(World):
+    """A node on which a pod fits once another one has moved."""
+
+    def dump(self) -> str:
+        node, ours = fragmented_node(), {"apiVersion": "numapin.io/v1alpha1"}
+        for one in node.entries:
+            one["container"] = "main"
+        running = ["uid-small", "uid-large"]
+        assignment = {
+            "kind": "NodeAssignment",
+            "metadata": {"name": "node-1", "uid": "u", "resourceVersion": "7", "generation": 1},
+            "spec": node.spec,
+            "status": enforcer_status(1, topology=node.topology, running=running),
+        }
+        policy_of_node = {"kind": "CpuPolicy"} | policy_body("policy", DYNAMIC)
+        pods_on = [
+            pod_body("small", "1"),
+            pod_body("large", "2"),
+            pod_body("demand", "3", bound="2030-01-01T00:00:00Z"),
+        ]
+        items = [self.nodes[0], *pods_on, ours | assignment, ours | policy_of_node]
+        return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+
+
+def test_the_moves_by_which_a_pod_fits_are_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert plan(tmp_path, Fragmented(), "--node", "node-1") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    wanted = "moves default/small main from CPUs 1 to 6 so that default/demand fits on NUMA node 0"
+    assert wanted in said

@@ -13,13 +13,17 @@ from numapin_api.nodeassignment import (
 from numapin_api.text import cut_text
 from numapin_api.topology import Topology
 from numapin_operator.placement.allocations import Block, ContainerAllocation, PodAllocation
+from numapin_operator.placement.assignment.moving import on_online_cpus
 from numapin_operator.placement.errors import PlacementError
 from numapin_operator.placement.masks import CpuMask, NumaMask, numa_mask
 from numapin_operator.placement.requests import PodView
 
 
 def allocation_of(uid: str, entries: Sequence[ContainerAssignment]) -> PodAllocation:
-    """What a pod has been given, from its entries; there is at least one."""
+    """What a pod has been given, from its entries; there is at least one.
+
+    CPUs that leave a container are not among its CPUs; see `assignment.moving`.
+    """
     return PodAllocation(uid, entries[0].namespace, entries[0].pod, tuple(map(_binding, entries)))
 
 
@@ -29,7 +33,7 @@ def _binding(entry: ContainerAssignment) -> ContainerAllocation:
     )
     return ContainerAllocation(
         entry.container,
-        CpuMask(entry.cpus.mask),
+        CpuMask((entry.cpus - entry.moving.leaving if entry.moving else entry.cpus).mask),
         NumaMask(entry.mems.mask),
         blocks,
         entry.exclusive,
@@ -84,6 +88,7 @@ def on_this_machine(entry: ContainerAssignment, topology: Topology) -> Container
     The kernel removes offline CPUs from every cpuset, and an enforcer accepts no assignment that
     names one.
     """
+    entry = on_online_cpus(entry, topology.online)
     cpus, mems = entry.cpus & topology.online, entry.mems & topology.mems
     if cpus == entry.cpus and mems == entry.mems:
         return entry

@@ -25,9 +25,12 @@ _ENTRY_BYTES: Final = 150
 _BLOCK_BYTES: Final = 90
 _ID_BYTES: Final = 5
 _REFUSAL_BYTES: Final = 100
+_MOVED_BYTES: Final = 40
+_MOVING_BYTES: Final = 120
 _ESCAPED: Final = "<>&"
-"""JSON: keys and punctuation of an entry, of a memory block with its size, of an id in a list, and
-of a refusal. The API server writes each of the last characters as six bytes."""
+"""JSON: keys and punctuation of an entry, of a memory block with its size, of an id in a list, of
+a refusal, of the time of a move, and of a move. The API server writes each of the last characters
+as six bytes."""
 
 
 class SizeLimit:
@@ -59,6 +62,14 @@ class SizeLimit:
                 f" and takes {CONTAINERS_BYTES}; run fewer containers on this node"
             )
         self._entries, self._bytes = count, size
+
+    def replace(self, before: ContainerAssignment, after: ContainerAssignment) -> bool:
+        """Count another entry in the place of one; False, and nothing changes, if it is too big."""
+        size = self._bytes + entry_bytes(after) - entry_bytes(before)
+        if size > CONTAINERS_BYTES:
+            return False
+        self._bytes = size
+        return True
 
     def take_refused(
         self, refused: Iterable[Refusal], most: int = MAX_REFUSED
@@ -95,7 +106,17 @@ def entry_bytes(entry: ContainerAssignment) -> int:
     ids = len(entry.cpus) + len(entry.mems) + sum(len(one.numa_nodes) for one in entry.memory)
     if entry.grants:
         ids += len(entry.cpus) + 2 * len(entry.grants) + 4
-    return _ENTRY_BYTES + names + _BLOCK_BYTES * len(entry.memory) + _ID_BYTES * ids
+    size = _ENTRY_BYTES + names + _BLOCK_BYTES * len(entry.memory) + _ID_BYTES * ids
+    return size + _moving_bytes(entry)
+
+
+def _moving_bytes(entry: ContainerAssignment) -> int:
+    """The most bytes that a move takes, from when it begins."""
+    if entry.moving is None:
+        return _MOVED_BYTES if entry.moved_at else 0
+    names = len(entry.moving.namespace or "") + len(entry.moving.pod or "")
+    ids = len(entry.moving.leaving) + len(entry.moving.leaving_mems)
+    return _MOVED_BYTES + _MOVING_BYTES + names + _ID_BYTES * ids
 
 
 def refusal_bytes(refusal: Refusal) -> int:

@@ -1,10 +1,12 @@
 """Which running containers to move so that a pod fits with the alignment it demands.
 
 Read `search` first. `movable` says what may be moved where, `targets` where the pod could be,
-`ground` what the policy allows.
+`ground` what the policy allows. `making_room` begins moves for the pods of a plan.
 """
 
 from numapin_operator.placement.moves.ground import Ground
-from numapin_operator.placement.moves.search import Move, Moves, Searched, fewest_moves
+from numapin_operator.placement.moves.making_room import MoveRules
+from numapin_operator.placement.moves.result import Move, Moves, Searched
+from numapin_operator.placement.moves.search import fewest_moves
 
-__all__ = ["Ground", "Move", "Moves", "Searched", "fewest_moves"]
+__all__ = ["Ground", "Move", "MoveRules", "Moves", "Searched", "fewest_moves"]

@@ -42,7 +42,7 @@ class Movable:
     Attributes:
         pod: the pod that they belong to, with what it has been given.
         containers: those that move.
-        wanted: how many CPUs each must have; more than it has if it has lost some.
+        wanted: how many CPUs each has, and will have.
     """
 
     pod: PodAllocation
@@ -78,7 +78,8 @@ def movables(
     """What may be moved, those that are alike side by side, of these the youngest first.
 
     A pod does not move that has pod-level resources, is ending, or has an init container left:
-    containers after that may share its CPUs.
+    containers after that may share its CPUs. Neither does a container with another number of CPUs
+    than it requests: it has lost some, or is resized.
 
     Args:
         ground: the node.
@@ -124,7 +125,7 @@ def _movable(
     cpus = cpus_of(group)
     mixed = 0 != cpus & ground.policy.exclusive_only != cpus
     apart = cpus.bit_count() == sum(has)
-    if apart and not mixed and all(want >= had for want, had in zip(wanted, has, strict=True)):
+    if apart and not mixed and wanted == has:
         yield Movable(allocation, tuple(group), wanted)
 
 

@@ -11,60 +11,17 @@ from heapq import heappop, heappush
 from operator import add, le, sub
 from typing import Final, NamedTuple
 
-from numapin_operator.placement.allocations import Block, ContainerAllocation, PodAllocation
 from numapin_operator.placement.errors import PlacementError
-from numapin_operator.placement.masks import NO_CPUS, CpuMask
+from numapin_operator.placement.masks import NO_CPUS
 from numapin_operator.placement.moves.ground import Counts, Ground
 from numapin_operator.placement.moves.movable import Movable, Place, movables, places, settle
+from numapin_operator.placement.moves.result import Move, Moves, Searched, applied
 from numapin_operator.placement.moves.targets import Target, needs_of, targets
 from numapin_operator.placement.requests import PodView
 
 MOST_STATES: Final = 1000
 MOST_TRIALS: Final = 32
 """How much one search does: combinations of moves that it considers, and that it tries out."""
-
-
-class Move(NamedTuple):
-    """A container with what it has before and after it is moved."""
-
-    uid: str
-    namespace: str
-    pod: str
-    before: ContainerAllocation
-    after: ContainerAllocation
-
-    @property
-    def arriving(self) -> CpuMask:
-        """The CPUs that it gets."""
-        return self.after.cpus & ~self.before.cpus
-
-
-@dataclass(frozen=True, slots=True)
-class Moves:
-    """Moves that let a pod fit.
-
-    Attributes:
-        moves: one for each container that is moved.
-        placed: what the pod then gets.
-        moved_cpus: how many CPUs arrive at the moved containers.
-    """
-
-    moves: tuple[Move, ...]
-    placed: PodAllocation
-    moved_cpus: int
-
-
-@dataclass(frozen=True, slots=True)
-class Searched:
-    """The result of a search.
-
-    Attributes:
-        found: the moves; None if none were found.
-        complete: whether no fewer moved CPUs would do; False if the search reached its limits.
-    """
-
-    found: Moves | None = None
-    complete: bool = True
 
 
 def fewest_moves(
@@ -95,7 +52,7 @@ def fewest_moves(
         return Searched(complete=complete)
     search = _Search(ground, demand, units, aims, most_states)
     found = search.run()
-    return Searched(found, complete and not search.is_cut)
+    return Searched(found, complete and not search.is_cut, search.states)
 
 
 class _State(NamedTuple):
@@ -118,7 +75,7 @@ class _State(NamedTuple):
 
 @dataclass
 class _Search:
-    """A best-first search; `is_cut` is set when it reaches a limit.
+    """A best-first search of at most `most_states` states; `is_cut` if it reached a limit.
 
     Source: Hart, Nilsson and Raphael, "A Formal Basis for the Heuristic Determination of Minimum
     Cost Paths", 1968. A move frees no more CPUs than it moves, so the CPUs that are still lacking
@@ -131,7 +88,7 @@ class _Search:
     aims: Sequence[Target]
     most_states: int
     is_cut: bool = False
-    _states: int = 0
+    states: int = 0
     _trials: int = 0
     _heap: list[_State] = field(default_factory=list)
     _rooms: dict[int, Counts] = field(default_factory=dict)
@@ -151,10 +108,10 @@ class _Search:
                 self.is_cut = True
                 return None
             for child in () if self.is_cut else self._children(state):
-                if self._states >= self.most_states:
+                if self.states >= self.most_states:
                     self.is_cut = True
                     break
-                self._states += 1
+                self.states += 1
                 heappush(self._heap, child)
         return None
 
@@ -241,7 +198,7 @@ class _Search:
         made = self._moves(state)
         if made is None or not self._leaves_room(made):
             return None
-        node = self.ground.rebuild(_applied(self.ground.node.allocations, made))
+        node = self.ground.rebuild(applied(self.ground.node.allocations, made))
         try:
             placed = node.place(self.demand)
         except PlacementError:
@@ -269,7 +226,7 @@ class _Search:
             arriving |= move.arriving
         if not self.ground.node.cpus.shared & ~arriving:
             return False
-        blocks = [block for one in made for block in _arriving_blocks(one)]
+        blocks = [block for one in made for block in one.arriving_memory]
         if not blocks or self.ground.node.memory is None:
             return True
         tables = self.ground.node.memory.copy()
@@ -280,24 +237,6 @@ class _Search:
         return True
 
 
-def _arriving_blocks(move: Move) -> tuple[Block, ...]:
-    return move.after.memory if move.after.memory != move.before.memory else ()
-
-
 def _plus(free: Counts, before: Counts, after: Counts) -> Counts:
     """The free CPUs once a container has changed its own."""
     return tuple(map(sub, map(add, free, before), after))
-
-
-def _applied(
-    allocations: Mapping[str, PodAllocation], made: Sequence[Move]
-) -> dict[str, PodAllocation]:
-    """The allocations after some moves."""
-    changed = dict(allocations)
-    for move in made:
-        pod = changed[move.uid]
-        containers = tuple(
-            move.after if one.name == move.after.name else one for one in pod.containers
-        )
-        changed[move.uid] = pod._replace(containers=containers)
-    return changed

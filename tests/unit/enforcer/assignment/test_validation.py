@@ -111,7 +111,7 @@ _MEMORY = "; memory is on 0-1"
             spec(container("a", "2"), pools=None),
             ["spec.pools: it is unset, but containers without exclusive CPUs need a shared pool"],
         ),
-        (spec(mode="Dynamic"), ["spec.mode: Dynamic is not supported yet; use Static"]),
+        (spec(container("a", "2"), mode="Dynamic"), []),
         (
             spec(isolation="Partition"),
             ["spec.isolation: Partition is not supported yet; use Cpuset"],
@@ -147,7 +147,7 @@ def test_the_assignment_of_another_node_is_refused() -> None:
 
 
 def test_an_unsupported_field_has_its_own_reason() -> None:
-    (problem,) = find_problems(spec(mode="Dynamic"), MACHINE, "n", "n")
+    (problem,) = find_problems(spec(isolation="Partition"), MACHINE, "n", "n")
     assert problem.reason is Reason.UNSUPPORTED_FIELD
 
 

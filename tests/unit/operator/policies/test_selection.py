@@ -102,13 +102,13 @@ def test_without_selectors_every_pod_is_selected() -> None:
         ({}, ()),
         ({"mode": "None"}, ()),
         ({"onUnsatisfiable": "Evict"}, ()),
-        ({"mode": "Dynamic"}, ("mode: Dynamic",)),
+        ({"mode": "Dynamic"}, ()),
         ({"isolation": "Partition"}, ("isolation: Partition",)),
         ({"isolation": "IsolatedPartition"}, ("isolation: IsolatedPartition",)),
         ({"onUnsatisfiable": "Hold"}, ("onUnsatisfiable: Hold",)),
         (
-            {"mode": "Dynamic", "onUnsatisfiable": "Hold"},
-            ("mode: Dynamic", "onUnsatisfiable: Hold"),
+            {"isolation": "Partition", "onUnsatisfiable": "Hold"},
+            ("isolation: Partition", "onUnsatisfiable: Hold"),
         ),
     ],
 )

@@ -273,7 +273,6 @@ def test_a_refusal_lasts_until_the_policy_is_edited() -> None:
 @pytest.mark.parametrize(
     ("spec", "reason", "message"),
     [
-        ({"mode": "Dynamic"}, "UnsupportedField", "spec.mode: Dynamic"),
         ({"isolation": "Partition"}, "UnsupportedField", "spec.isolation: Partition"),
         ({"reserved": {"cpus": "0,64"}}, "ImpossibleOnNode", "reserved.cpus: this machine has no"),
         ({"reserved": {"count": 99}}, "ImpossibleOnNode", "reserved.count"),

@@ -28,9 +28,9 @@ WAITS = "WaitingForContainers"
 
 ROWS: list[Any] = [
     ("`mode` to `None`", {"mode": "None"}, "", "ReleaseDelayed"),
-    ("`mode`, `isolation`", {"mode": "Dynamic"}, "", "UnsupportedField"),
-    ("`mode`, `isolation`", {"isolation": "Partition"}, "", "UnsupportedField"),
-    ("`mode`, `isolation`", {"onUnsatisfiable": "Hold"}, "", "UnsupportedField"),
+    ("`mode` to `Dynamic`", {"mode": "Dynamic"}, "2-3", "InForce"),
+    ("`isolation`, `onUnsatisfiable`", {"isolation": "Partition"}, "", "UnsupportedField"),
+    ("`isolation`, `onUnsatisfiable`", {"onUnsatisfiable": "Hold"}, "", "UnsupportedField"),
     ("`reserved.cpus`", {"reserved": {"cpus": "0,8"}}, "2-3", WAITS),
     ("`reserved.cpus`", {"reserved": {"count": 2}}, "2-3", WAITS),
     ("`reserved.strict`", {"reserved": {"count": 1, "strict": True}}, "2-3", "InForce"),

@@ -1,0 +1,1 @@
+"""Containers that are moved to other CPUs."""

@@ -1,0 +1,79 @@
+"""Containers that are moved to other CPUs: what a policy allows, and what an assignment says."""
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from numapin_api.containerstatus import Name, SomeCpus
+from numapin_api.cpuset import MemSet
+from numapin_api.duration import DURATION_PATTERN, TIME_PATTERN
+from numapin_api.schema.cel_rules import rule, rules
+from numapin_api.selectors import LabelSelector
+from numapin_api.wire import WireModel
+
+
+class Dynamic(WireModel):
+    """Which containers mode Dynamic moves, and how often."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule(
+                "!has(self.notice) || self.notice.matches('^([1-5]?[0-9]s|60s|0m|1m|0h)$')",
+                "notice is 0s to 60s: a pod that waits for the CPUs waits as long",
+                ".notice",
+            )
+        )
+    )
+    max_moves_per_minute: int = Field(
+        default=6,
+        ge=1,
+        le=60,
+        description="How many containers are moved on one node within a minute. A pod for which "
+        "more would have to move at once does not cause moves.",
+    )
+    notice: str = Field(
+        default="1s",
+        pattern=DURATION_PATTERN,
+        max_length=8,
+        description="How long a container has its old and its new CPUs, from when both are in "
+        "force until the old ones leave: 0s to 60s.",
+    )
+    move_pause: str = Field(
+        default="5m",
+        pattern=DURATION_PATTERN,
+        max_length=8,
+        description="How long a container that was moved is not moved again, such as 5m or 1h.",
+    )
+    move_memory: bool = Field(
+        default=False,
+        description="If true, a container whose memory is bound may be moved to another NUMA node, "
+        "and the kernel moves its memory there. If false, it stays on its NUMA nodes.",
+    )
+    pod_selector: LabelSelector | None = Field(
+        default=None,
+        description="The pods whose containers may be moved, by their labels; if unset or empty, "
+        "all pods that get CPUs from this policy.",
+    )
+
+
+class Moving(WireModel):
+    """A move in progress: the container has its new CPUs, and the old ones leave."""
+
+    leaving: SomeCpus = Field(
+        description="The CPUs that leave. While cpus has them too, they are the container's; after "
+        "that no other container gets them before the enforcer reports that they have left.",
+    )
+    leaving_mems: MemSet = Field(
+        default=MemSet(), description="The NUMA nodes that its memory leaves; if empty, none."
+    )
+    at: Annotated[str, Field(pattern=TIME_PATTERN, max_length=20)] | None = Field(
+        default=None,
+        description="When they leave (RFC 3339, UTC); unset until the enforcer has reported that "
+        "the new CPUs are in force.",
+    )
+    namespace: Name | None = Field(
+        default=None, description="The namespace of the pod for which the container is moved."
+    )
+    pod: Name | None = Field(
+        default=None, description="The name of the pod for which the container is moved."
+    )

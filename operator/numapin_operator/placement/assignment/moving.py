@@ -1,0 +1,92 @@
+"""The entries of containers that are moved, step by step. Does no I/O.
+
+A container that is moved has its old and its new CPUs first (`begun`). Later the old ones leave it
+(`dropped`); nobody else gets them before they have left in the kernel too (`finished`).
+"""
+
+from collections.abc import Iterable
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.moves.model import Moving
+from numapin_api.nodeassignment import ContainerAssignment
+
+
+def begun(
+    before: ContainerAssignment, after: ContainerAssignment, now: str, demand: tuple[str, str]
+) -> ContainerAssignment:
+    """The entry of a container with what it has, and what it will have.
+
+    Args:
+        before: what it has.
+        after: what it will have.
+        now: the time, which the entry keeps.
+        demand: the pod for which it moves, as namespace and name.
+    """
+    namespace, pod = demand
+    stays = before.mems == after.mems
+    moving = Moving(
+        leaving=before.cpus - after.cpus,
+        leaving_mems=MemSet() if stays else before.mems - after.mems,
+        namespace=namespace,
+        pod=pod,
+    )
+    changed = {
+        "cpus": before.cpus | after.cpus,
+        "mems": before.mems | after.mems,
+        "memory": before.memory if stays else (*before.memory, *after.memory),
+        "grants": None,
+        "moving": moving,
+        "moved_at": now,
+    }
+    return before.model_copy(update=changed)
+
+
+def is_dropped(entry: ContainerAssignment) -> bool:
+    """Whether the CPUs that leave are not the container's any more."""
+    return entry.moving is not None and entry.moving.leaving.isdisjoint(entry.cpus)
+
+
+def noticed(entry: ContainerAssignment, at: str) -> ContainerAssignment:
+    """The entry with the time at which the old CPUs leave."""
+    assert entry.moving is not None
+    return entry.model_copy(update={"moving": entry.moving.model_copy(update={"at": at})})
+
+
+def dropped(entry: ContainerAssignment) -> ContainerAssignment:
+    """The entry without the CPUs and NUMA nodes that leave; memory there still counts as its."""
+    assert entry.moving is not None
+    cpus, mems = entry.cpus - entry.moving.leaving, entry.mems - entry.moving.leaving_mems
+    return entry.model_copy(update={"cpus": cpus, "mems": mems})
+
+
+def finished(entry: ContainerAssignment) -> ContainerAssignment:
+    """The entry after its move, whatever step it is at; an entry that does not move stays."""
+    moving = entry.moving
+    if moving is None:
+        return entry
+    gone = set(moving.leaving_mems)
+    stays = tuple(one for one in entry.memory if not gone.intersection(one.numa_nodes))
+    return dropped(entry).model_copy(update={"memory": stays, "moving": None})
+
+
+def leaving_cpus(entries: Iterable[ContainerAssignment]) -> CpuSet:
+    """All CPUs that leave a container."""
+    return CpuSet.union(one.moving.leaving for one in entries if one.moving is not None)
+
+
+def on_online_cpus(entry: ContainerAssignment, online: CpuSet) -> ContainerAssignment:
+    """A moving entry without the CPUs that went offline; it stays where it is if that must be.
+
+    That is so if all its new CPUs are offline, or nothing is left to leave it.
+    """
+    moving = entry.moving
+    if moving is None:
+        return entry
+    leaving, new = moving.leaving & online, entry.cpus - moving.leaving
+    if not leaving:
+        return finished(entry)
+    if new & online:
+        return entry.model_copy(update={"moving": moving.model_copy(update={"leaving": leaving})})
+    stays = tuple(one for one in entry.memory if set(one.numa_nodes) <= set(moving.leaving_mems))
+    mems = moving.leaving_mems or entry.mems
+    return entry.model_copy(update={"mems": mems, "memory": stays or entry.memory, "moving": None})
