@@ -147,12 +147,30 @@ def _edited(before: Manifest, after: Manifest) -> Manifest:
 
 
 def _differ(before: Manifest, after: Manifest) -> bool:
-    """Whether the API server counts a new generation of a policy."""
+    """Whether the API server counts a new generation of a policy.
+
+    It fills in defaults and compares what is written: `0,1` is another text than `0-1`.
+    """
     try:
-        one, other = (
-            CpuPolicySpec.model_validate(manifest.content.get("spec") or {})
-            for manifest in (before, after)
-        )
+        one, other = (_stored(manifest.content.get("spec") or {}) for manifest in (before, after))
     except ValidationError:
         return True
     return one != other
+
+
+def _stored(spec: object) -> object:
+    """A policy's spec as it is written, with the defaults.
+
+    Raises:
+        ValidationError: it is not valid.
+    """
+    return _as_written(spec, CpuPolicySpec.model_validate(spec).to_wire())
+
+
+def _as_written(written: object, complete: object) -> object:
+    """`complete` with every value that is written."""
+    if isinstance(written, Mapping) and isinstance(complete, Mapping):
+        return {key: _as_written(written.get(key), value) for key, value in complete.items()}
+    if isinstance(written, list) and isinstance(complete, list) and len(written) == len(complete):
+        return list(map(_as_written, written, complete))
+    return complete if written is None else written

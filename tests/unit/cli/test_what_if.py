@@ -348,3 +348,28 @@ def test_the_moves_by_which_a_pod_fits_are_shown(
     said = " ".join(capsys.readouterr().out.split())
     wanted = "moves default/small main from CPUs 1 to 6 so that default/demand fits on NUMA node 0"
     assert wanted in said
+
+
+@pytest.mark.parametrize(
+    ("first", "again", "generation"),
+    [
+        ({"reserved": {"cpus": "0-1"}}, {"reserved": {"cpus": "0,1"}}, 2),
+        ({"rollout": {"maxConcurrent": 1}}, {"rollout": {"maxConcurrent": "1"}}, 2),
+        ({"reserved": {"count": 2}}, {"reserved": {"count": 2, "strict": False}}, 1),
+        ({"reserved": {"count": 2}}, {"mode": "Static", "reserved": {"count": 2}}, 1),
+    ],
+    ids=["list", "number-or-text", "default-of-a-field", "default"],
+)
+def test_another_spelling_is_another_generation_and_tries_refused_pods_again(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    first: Body,
+    again: Body,
+    generation: int,
+) -> None:
+    """An API server compares what is written, once it has filled in the defaults."""
+    world = cluster(pod_body("large", "9"), spec=first)
+    assert plan(tmp_path, world, "-o", "json", web=policy(**again)) == 0
+    planned = json.loads(capsys.readouterr().out)["nodes"][0]
+    assert planned["spec"]["refused"]
+    assert planned["spec"]["policy"]["generation"] == generation
