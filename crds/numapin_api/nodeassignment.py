@@ -290,8 +290,9 @@ class NodeAssignmentStatus(WireModel):
     )
     unbound_memory: tuple[UnboundMemory, ...] = Field(
         default=(),
-        description="Where the kernel has the memory of Guaranteed pods that is not bound, on "
-        "machines with several NUMA nodes; the pods with most of it, in steps of 64 MiB or more.",
+        description="Where the kernel has the memory of Guaranteed pods that are not bound, or not "
+        "yet, on machines with several NUMA nodes; the pods with most of it, in steps of 64 MiB or "
+        "more.",
         max_length=MAX_UNBOUND,
         json_schema_extra=atomic_list(),
     )

@@ -180,6 +180,18 @@ def unbound(found: Cgroup, want: Desired) -> Lack | None:
     return Lack(_name(one), Reason.MEMORY_WITHHELD, why)
 
 
+def bound_pods(spec: AssignedSpec, tree: Tree, desired: Mapping[str, Desired]) -> frozenset[str]:
+    """The pods whose memory is on the NUMA nodes of the spec: no container has others yet."""
+    others = {
+        want.container.pod_uid
+        for path, want in desired.items()
+        if want.container is not None
+        and path in tree.cgroups
+        and unbound(tree.cgroups[path], want) is not None
+    }
+    return frozenset(one.pod_uid for one in spec.containers if one.mems) - others
+
+
 def stray(one: AssignedContainer) -> Lack:
     """An exclusive container that runs, and has no cgroup in the kubelet's tree."""
     why = (

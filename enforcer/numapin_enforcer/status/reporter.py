@@ -33,7 +33,7 @@ from numapin_enforcer.status.conditions import (
 )
 from numapin_enforcer.status.content import CgroupStatus, NodeStatus, RuntimeStatus
 from numapin_enforcer.status.events import EventPoster
-from numapin_enforcer.status.exclusivity import Evidence
+from numapin_enforcer.status.exclusivity import Evidence, bound_pods
 from numapin_enforcer.status.other_writers import OtherWriters
 from numapin_enforcer.status.population import Population
 from numapin_enforcer.status.publisher import Publisher
@@ -274,7 +274,7 @@ class StatusReporter:
         now_seconds, population = self.clock.monotonic(), self._population
         if resynced and len(self.machine.topology.numa_nodes) > 1:
             files, naming = pods.files, pods.naming
-            bound = {one.pod_uid for one in accepted.spec.containers if one.mems}
+            bound = bound_pods(accepted.spec, kernel.tree, kernel.desired)
             self._unbound.look(kernel.tree, naming, bound, files.read_numa_stat, now_seconds)
         population.update(
             kernel.tree, kernel.desired, pods.files.has_tasks, now_seconds, resynced=resynced

@@ -37,17 +37,23 @@ def node_with(
 
 
 def account_unbound(node: Node, pods: Iterable[PodView]) -> None:
-    """Withhold the memory of Guaranteed pods that run without being bound.
+    """Withhold the memory of Guaranteed pods that run without being bound, or not bound yet.
 
     What a pod uses is withheld where the kernel has it, as far as that is reported. What it
     requests besides will come from the NUMA node of the CPU that first uses it: it is withheld
     where the pod's own CPUs are, or on every NUMA node in proportion to its memory.
     Source: Documentation/admin-guide/mm/numa_memory_policy.rst, "System Default Policy".
+
+    Memory that is too much to move stays where it is although the pod is bound elsewhere.
     """
     if node.memory is None:
         return
     for pod in pods:
-        if pod.qos == ACCOUNTED_QOS and not _is_bound(node, pod):
+        if pod.qos != ACCOUNTED_QOS:
+            continue
+        if allocation := _bound(node, pod):
+            _withhold_elsewhere(node, node.memory, pod, allocation)
+        else:
             for resource, size in pod_memory(pod):
                 rest = size
                 if resource == MEMORY:
@@ -94,9 +100,21 @@ def _withhold_used(node: Node, memory: MemoryTables, uid: str, size: int) -> int
     return counted
 
 
-def _is_bound(node: Node, pod: PodView) -> bool:
+def _bound(node: Node, pod: PodView) -> PodAllocation | None:
+    """What a pod has, if memory is part of it."""
     allocation = node.allocations.get(pod.uid)
-    return allocation is not None and bool(allocation.memory)
+    return allocation if allocation is not None and allocation.memory else None
+
+
+def _withhold_elsewhere(
+    node: Node, memory: MemoryTables, pod: PodView, allocation: PodAllocation
+) -> None:
+    """Withhold what a bound pod uses on NUMA nodes that it is not bound to."""
+    own = {numa_node for block in allocation.memory for numa_node in block.node_ids}
+    most = dict(pod_memory(pod)).get(MEMORY, 0)
+    for numa_node, count in node.policy.used_memory.get(pod.uid, {}).items():
+        if numa_node not in own:
+            memory.withhold(MEMORY, numa_node, min(count, most))
 
 
 def _withhold(node: Node, memory: MemoryTables, uid: str, resource: str, size: int) -> None:

@@ -1,11 +1,11 @@
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import ContainerAssignment
+from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.cpu_index import CpuIndex
-from numapin_enforcer.status.exclusivity import Evidence
+from numapin_enforcer.status.exclusivity import Evidence, bound_pods
 from numapin_enforcer.status.summary import in_force
 
 MEMS = MemSet([0])
@@ -95,3 +95,16 @@ def test_memory_on_other_numa_nodes_is_lacking(
     assert found.exclusive
     lack = found.unbound
     assert said == (lack and (str(lack.reason), str(lack)))
+
+
+@pytest.mark.parametrize(
+    ("has", "bound"), [("1", {"1"}), ("0-1", set())], ids=["bound", "too-much-to-move"]
+)
+def test_a_pod_whose_memory_is_not_moved_does_not_count_as_bound(has: str, bound: set[str]) -> None:
+    container = EXCLUSIVE.model_copy(update={"mems": MemSet([1])})
+    wanted = WANTED | {"k/pod/own": Desired(CpuSet([2, 3]), MemSet([1]), container, exclusive=True)}
+    cpus, mems = CpuSet([2, 3]), MemSet.parse(has)
+    own = Cgroup("k/pod/own", cpus, mems, cpus, mems)
+    tree = observed().with_changes({own.path: own})
+    spec = NodeAssignmentSpec(containers=(container,))
+    assert bound_pods(spec, tree, wanted) == bound

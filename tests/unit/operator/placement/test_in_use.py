@@ -68,6 +68,20 @@ def test_what_a_pod_uses_is_withheld_where_the_kernel_has_it(
     assert bound(spec)["b"][1] == numa_node
 
 
+def test_what_a_bound_pod_still_has_elsewhere_is_withheld_there() -> None:
+    """The enforcer leaves it there if it is too much to move (`MemoryNotBound`)."""
+    alone = resolve(TWO_NODES, policy(memory={"policy": "SingleNUMA"}))
+    pods = [pod("first", "500m", memory="3Gi"), pod("b", "1", memory="2Gi")]
+    before = plan_with(alone, None, pods[:1], NO_UIDS).spec
+    assert bound(before) == {"first": ("", "0")}
+    moved = replace(alone, used_memory={"uid-first": {0: 3 * GIB, 1: 0}})
+    assert bound(plan_with(moved, before, pods, NO_UIDS).spec)["b"][1] == "1"
+    stays = replace(alone, used_memory={"uid-first": {0: GIB // 2, 1: 5 * GIB // 2}})
+    (refused,) = plan_with(stays, before, pods, NO_UIDS).spec.refused
+    assert refused.reason == "NotEnoughMemory"
+    assert "1.5 GiB memory (2.5 GiB used by others)" in (refused.message or "")
+
+
 def test_a_refused_pod_runs_and_uses_its_memory() -> None:
     """It is refused for its CPUs. The pod after it was promised all memory."""
     alone = policy(memory={"policy": "SingleNUMA"})
