@@ -76,10 +76,15 @@ class Traces:
     def _files(self) -> Iterator[Path]:
         if self.state.run.exists():
             yield self.state.run
-        if self.folder.exists():
-            files = (one for one in self.folder.rglob("*") if not one.is_dir() or one.is_symlink())
-            yield from (one for one in files if one.name not in {"log", "lock"})
+        yield from (one for one in _below(self.folder) if one.name not in {"log", "lock"})
         yield from map(Path, sorted(host_paths() - self.before))
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """All but the folders. A folder may go while it is read, as those of a runtime do."""
+    for parent, folders, files in os.walk(folder):
+        links = (one for one in folders if Path(parent, one).is_symlink())
+        yield from (Path(parent, one) for one in (*files, *links))
 
 
 def _command(pid: int) -> str:
