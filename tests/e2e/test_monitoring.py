@@ -64,6 +64,7 @@ def test_a_dead_daemon_raises_its_alert(
 ) -> None:
     lab, server = observed
     lab.wait(lambda: server.value('numapin_nodes{state="in_force"}') == 1, "one node in force")
+    lab.wait(lambda: server.value("numapin_enforces") == 1, "Prometheus to see the enforcer")
     lab.wait(lambda: alert not in server.alerts(), f"{alert} to be inactive")
     lab.kill(part)
     lab.wait(lambda: server.alerts().get(alert) == {"pending"}, alert)
