@@ -106,6 +106,8 @@ async def _put(admin: ApiClient, body: Json, uids: dict[str, str]) -> None:
     old = metadata.pop("uid", "")
     for key in ("resourceVersion", "creationTimestamp", "generation", "ownerReferences"):
         metadata.pop(key, None)
+    if resource is PODS:
+        body["spec"]["terminationGracePeriodSeconds"] = 0  # no kubelet ends it
     made = await admin.create(resource, body)
     if old:
         uids[old] = made["metadata"]["uid"]
