@@ -33,18 +33,27 @@ class Readings:
     evictions: Callable[[], int]
 
     def read(self) -> Values:
-        """The present values."""
-        now_seconds, queue, nodes = self.clock.monotonic(), self.queue(), self.nodes()
+        """The present values; those that only the leader keeps current are absent without the lead.
+
+        Two replicas would otherwise report the same nodes and pods.
+        """
+        now_seconds, queue, leads = self.clock.monotonic(), self.queue(), self.leads()
         return {
-            LEADS: {(): float(self.leads())},
+            LEADS: {(): float(leads)},
             WATCH_AGE: {
                 (name,): now_seconds - one.heard_at for name, one in self.informers.items()
             },
             QUEUE_LENGTH: {("waiting",): queue.waiting, ("delayed",): queue.delayed},
             QUEUE_AGE: {(): queue.oldest_seconds},
+            POLICIES: {(): self.policies()},
+            **(self._of_leader() if leads else {}),
+        }
+
+    def _of_leader(self) -> Values:
+        nodes = self.nodes()
+        return {
             NODES: {(state,): count for state, count in nodes.by_state.items()},
             REFUSED_PODS: {(): nodes.refused},
             OUTDATED: {(): nodes.outdated},
-            POLICIES: {(): self.policies()},
             EVICTIONS_WAITING: {(): self.evictions()},
         }

@@ -8,6 +8,8 @@ from numapin_client.login.credentials import Login
 from numapin_daemon.probes import LoopHealth
 from numapin_operator.application import STALLED_SECONDS, Application
 from numapin_operator.leadership import Leadership
+from numapin_operator.policies.status import NodeOutcome, Phase
+from numapin_operator.telemetry.table import EVICTIONS_WAITING, NODES, OUTDATED, REFUSED_PODS
 from support.fakes.cluster import FakeCluster
 from support.fakes.manual_clock import ManualClock
 from support.real.waiting import running
@@ -77,3 +79,25 @@ async def test_nothing_is_urgent_before_this_operator_leads() -> None:
     application._leadership.extend(math.inf)
     application._wake("a new pod", urgent=True)
     assert await queue.take() == "a new pod"
+
+
+async def test_what_only_the_leader_knows_is_absent_once_the_lead_is_lost() -> None:
+    """Two replicas would report the same nodes and pods."""
+    leadership = Leadership(ManualClock())
+    application = make(ManualClock(), leadership)
+    outcome = NodeOutcome("n", "p", 1, Phase.IN_FORCE, refused=2, outdated=1)
+    application._outputs.statuses.set_outcome("n", outcome)
+    of_leader = {NODES, REFUSED_PODS, OUTDATED, EVICTIONS_WAITING}
+
+    def present() -> dict[str, float]:
+        families = application.meter.collect()
+        return {one.metric.name: sum(dict(one.values).values()) for one in families if one.values}
+
+    assert not {one.name for one in of_leader} & present().keys()
+    leadership.extend(math.inf)
+    found = present()
+    assert [found[one.name] for one in (NODES, REFUSED_PODS, OUTDATED)] == [1, 2, 1]
+    leadership.end()
+    found = present()
+    assert not {one.name for one in of_leader} & found.keys()
+    assert found["numapin_leads"] == 0
