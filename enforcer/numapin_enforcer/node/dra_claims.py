@@ -1,7 +1,6 @@
 """The CPUs that the DRA driver dra.cpu has given to ResourceClaims on this node."""
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +20,8 @@ class DraClaims:
     """The claims as they were read last.
 
     The driver chooses the CPUs when the kubelet prepares a pod's claims, before it creates the
-    pod's containers, and makes a file for each claim. The file goes when the pod has ended.
+    pod's containers, and makes a file for each claim. The file goes when the pod has ended. So a
+    file that cannot be read any more stands for the claims that it had.
 
     Attributes:
         problem: which file cannot be used and why; empty if all can.
@@ -31,6 +31,7 @@ class DraClaims:
         """Know nothing yet. Args: `folder` is where container runtimes look for CDI files."""
         self._folder = folder
         self._changed_ns: int | None = None
+        self._read: dict[Path, tuple[ClaimedCpus, ...]] = {}
         self._found: tuple[ClaimedCpus, ...] = ()
         self.problem = ""
 
@@ -50,7 +51,8 @@ class DraClaims:
             return
         self._changed_ns, before = changed_ns, self.problem
         self.problem = ""
-        claims = {one.claim_uid: one for one in self._read()}
+        self._read = {path: found for path in self._files() if (found := self._claims_of(path))}
+        claims = {one.claim_uid: one for listed in self._read.values() for one in listed}
         if len(claims) > MOST_CLAIMS:
             self.problem = f"{self._folder} has {len(claims)} claims, {MOST_CLAIMS} are used"
         self._found = tuple(claims[uid] for uid in sorted(claims)[:MOST_CLAIMS])
@@ -59,11 +61,14 @@ class DraClaims:
                 "claims of the DRA driver dra.cpu are left out", extra={"why": self.problem}
             )
 
-    def _read(self) -> Iterator[ClaimedCpus]:
-        for path in sorted(self._folder.glob(FILES)):
-            try:
-                yield from claimed_cpus(atomic_file.read(path, most_bytes=MOST_BYTES))
-            except FileNotFoundError:
-                continue
-            except (OSError, CdiSpecError) as error:
-                self.problem = f"{path} cannot be used: {error}"
+    def _files(self) -> list[Path]:
+        return sorted(self._folder.glob(FILES))
+
+    def _claims_of(self, path: Path) -> tuple[ClaimedCpus, ...]:
+        try:
+            return tuple(claimed_cpus(atomic_file.read(path, most_bytes=MOST_BYTES)))
+        except FileNotFoundError:
+            return ()
+        except (OSError, CdiSpecError) as error:
+            self.problem = f"{path} cannot be used: {error}"
+            return self._read.get(path, ())

@@ -86,6 +86,18 @@ def test_a_bad_file_is_named_and_the_others_count(tmp_path: Path, content: str) 
     assert claims.problem == ""
 
 
+def test_a_file_that_cannot_be_read_any_more_stands_for_what_it_had(tmp_path: Path) -> None:
+    claims, path = DraClaims(tmp_path), file_of(tmp_path, "a-1")
+    assert found(claims) == {"a-1": "2-3"}
+    path.write_text("[")
+    claims.observe(full_resync=True)
+    assert found(claims) == {"a-1": "2-3"}
+    assert claims.problem.startswith(f"{path} cannot be used: ")
+    path.unlink()
+    os.utime(tmp_path, (1, 1))
+    assert (found(claims), claims.problem) == ({}, "")
+
+
 def test_no_more_claims_are_used_than_a_status_can_list(tmp_path: Path) -> None:
     for number in range(MOST_CLAIMS + 1):
         file_of(tmp_path, f"claim-{number:04}", str(number % 64))
