@@ -89,6 +89,7 @@ class ApiError(ClientError):
         self.request, self.status = request, status
         self.status_reason = str(answer.get("reason") or "")
         self.message = str(answer.get("message") or "no message")
+        self.object_name = str(details.get("name") or "")
         self.retry_after_seconds = retry_after_seconds
         if retry_after_seconds is None and details.get("retryAfterSeconds"):
             self.retry_after_seconds = float(details["retryAfterSeconds"])
@@ -141,6 +142,14 @@ class ForbiddenError(ApiError):
 
 class NotFoundError(ApiError):
     """404: no such object, or no such resource (its CRD is not installed)."""
+
+    @property
+    def names_object(self) -> bool:
+        """Whether the kind exists, and the object does not.
+
+        Source: apimachinery `errors.NewNotFound`; a path that is not served has no such details.
+        """
+        return bool(self.object_name)
 
     def __str__(self) -> str:
         """What was not found, and what to do if it is one of our kinds."""

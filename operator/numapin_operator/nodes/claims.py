@@ -29,8 +29,9 @@ class Claims:
     """The claims of the pods on each node.
 
     A claim is allocated before a scheduler binds its pod, and does not change while the pod uses
-    it. So each is read once. A pod is not placed while one of its claims is unknown; other pods do
-    not wait for it.
+    it. So each is read once. A pod is not placed while one of its claims is unknown, a claim that
+    does not exist among them; other pods do not wait for it. An API server that does not serve the
+    kind of claims has no driver that gives CPUs away: its pods do not wait.
     """
 
     def __init__(self, cluster: Cluster, wake: Callable[[str], object]) -> None:
@@ -42,7 +43,7 @@ class Claims:
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
     async def read(self, node: str, pods: Sequence[PodView]) -> None:
-        """Read the claims of a node's pods that are not known yet; failures are logged."""
+        """Read the claims of a node's pods that are not known yet."""
         used = dict(_used(pods))
         if not used:
             self._forget(node)
@@ -57,7 +58,7 @@ class Claims:
             if not left:
                 break
             left -= 1
-            view = await self._read(key)
+            view = await self._read(key, is_first=one not in tried)
             if view is None:
                 tried[one] = loop.time() + AGAIN_SECONDS
             else:
@@ -73,19 +74,19 @@ class Claims:
             return tuple(pods)
         return tuple(_marked(pod, known or {}) for pod in pods)
 
-    async def _read(self, key: Key) -> ClaimView | None:
-        """One claim; None if it is not known yet."""
+    async def _read(self, key: Key, *, is_first: bool) -> ClaimView | None:
+        """One claim; None if it is not known yet, which is logged the first time."""
         try:
-            claim = await self._cluster.read_claim(key)
-        except NotFoundError:
-            return _NO_CPUS
+            return await self._cluster.read_claim(key)
         except ClientError as error:
-            _log.warning(
-                "cannot read a claim, its pod is not placed yet",
-                extra={"claim": str(key), "error": str(error)},
-            )
+            if isinstance(error, NotFoundError) and not error.names_object:
+                return _NO_CPUS
+            if is_first:
+                _log.warning(
+                    "cannot read a claim, its pod is not placed yet",
+                    extra={"claim": str(key), "error": str(error)},
+                )
             return None
-        return claim
 
     def _wake_later(self, node: str, seconds: float) -> None:
         if (timer := self._timers.pop(node, None)) is not None:
@@ -100,7 +101,10 @@ class Claims:
 
 
 def _used(pods: Sequence[PodView]) -> Iterator[tuple[_Claim, Key]]:
+    """The claims of pods that have not ended: those of others may be gone already."""
     for pod in pods:
+        if pod.terminal:
+            continue
         for container in pod.containers:
             for ref in container.claims:
                 yield (pod.uid, ref.claim), Key(ref.claim, pod.namespace)

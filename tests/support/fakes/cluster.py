@@ -40,7 +40,8 @@ BLOCKED_BY_BUDGET: Body = {
 class FakeCluster:
     """Implements `Cluster`; `policies` and `assignments` are the objects in it, by name.
 
-    `nodes`, `pod_views` and `claims` are what can be read one by one; `claims_read` is what was.
+    `nodes`, `pod_views` and `claims` are what can be read one by one; `claims_read` is what was;
+    without `has_claims` the API server is of a Kubernetes that has none.
     `pods` maps namespace and name to a UID; `budget` is how many may be evicted.
     `writes` counts what was written; `failures` are raised one by one by the next calls.
     """
@@ -55,6 +56,7 @@ class FakeCluster:
         self.nodes: dict[str, NodeView] = {}
         self.pod_views: dict[Key, PodView] = {}
         self.claims: dict[Key, Body] = {}
+        self.has_claims = True
         self.claims_read: list[Key] = []
         self.budget = 1000
         self.writes = 0
@@ -109,7 +111,8 @@ class FakeCluster:
         self._fail()
         self.claims_read.append(key)
         if key not in self.claims:
-            raise NotFoundError(f"GET {key}", 404, {"reason": "NotFound"})
+            details = {"name": key.name} if self.has_claims else {}
+            raise NotFoundError(f"GET {key}", 404, {"reason": "NotFound", "details": details})
         return ClaimView.decode(self.claims[key])
 
     async def create_assignment(self, node: NodeView, spec: NodeAssignmentSpec) -> AssignmentView:

@@ -18,6 +18,9 @@ def with_claimed(
     The driver does not know of numapin. A CPU that a container has from numapin stays with it, and
     the last CPU of the shared pool is given to no claim.
 
+    A container whose claims are not reported keeps what it had. A pod's claim lasts as long as the
+    pod, so that the enforcer could not read it, or had no room for it.
+
     Args:
         kept: the entries that stay, by pod; those of claimed containers are replaced.
         pods: the pods that have not ended, in the order of placement.
@@ -26,6 +29,12 @@ def with_claimed(
     """
     known = [pod for pod in pods if not pod.claims_unknown]
     renewed = {pod.uid for pod in known}
+    earlier = {
+        (uid, one.container): one.cpus
+        for uid, listed in kept.items()
+        for one in listed
+        if one.claimed
+    }
     entries = {
         uid: [one for one in listed if not (one.claimed and uid in renewed)]
         for uid, listed in kept.items()
@@ -33,8 +42,11 @@ def with_claimed(
     taken = CpuSet.union(one.cpus for listed in entries.values() for one in listed)
     for pod in known:
         for container in pod.containers:
-            cpus = CpuSet.union(claims.get(uid, CpuSet()) for uid in container.cpu_claims) - taken
-            if container.ended or not cpus or not shared - taken - cpus:
+            if not container.cpu_claims or container.ended:
+                continue
+            cpus = CpuSet.union(claims.get(uid, CpuSet()) for uid in container.cpu_claims)
+            cpus = (cpus or earlier.get((pod.uid, container.name), CpuSet())) - taken
+            if not cpus or not shared - taken - cpus:
                 continue
             taken |= cpus
             entries.setdefault(pod.uid, []).append(

@@ -145,6 +145,18 @@ def test_what_is_known_stays_while_the_claim_cannot_be_read() -> None:
     assert given(new) == {"b": "2-3"}, "the pod waits, and nobody waits for it"
 
 
+def test_a_container_keeps_its_cpus_while_its_claim_is_not_reported() -> None:
+    pods = (claiming("a"), claiming("x", "d"), pod_view("b"))
+    first = decide(picture(node(c="2-3", d="6"), *pods))
+    assert first.spec is not None
+    written = first.spec.to_wire()
+    assert decide(picture(node(written, d="6"), *pods)).write is Write.NOTHING
+    gone = decide(picture(node(written), pods[2]))
+    assert given(gone) == {"b": "4-5"}
+    taken = decide(picture(node(written, d="2"), *pods))
+    assert given(taken) == {"a!": "2-3", "b": "4-5"}, "the first of two keeps them"
+
+
 def test_no_edit_of_the_policy_makes_a_claim_outdated() -> None:
     strict = policy_view(
         "policy", {"reserved": {"cpus": "2"}, "options": {"fullPCPUsOnly": True}}, generation=2
@@ -234,16 +246,15 @@ async def test_each_claim_is_read_once_and_only_those_of_the_driver_count(
     assert sorted(cluster.claims_read) == [Key("c", "default"), Key("g", "default")]
 
 
-async def test_a_claim_that_is_gone_or_of_an_older_kubernetes_is_none_of_the_driver(
-    cluster: FakeCluster,
-) -> None:
+async def test_pods_of_a_kubernetes_without_claims_do_not_wait(cluster: FakeCluster) -> None:
+    cluster.has_claims = False
     operator = await operator_of_one_node(cluster)
     put(operator, "a")
     await operator.work_until_idle()
     assert pinned(cluster) == {"a": False}
 
 
-@pytest.mark.parametrize("cause", ["forbidden", "unallocated"])
+@pytest.mark.parametrize("cause", ["forbidden", "unallocated", "missing"])
 async def test_only_the_pods_of_unknown_claims_wait_and_they_are_tried_again(
     cluster: FakeCluster, cause: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,6 +262,8 @@ async def test_only_the_pods_of_unknown_claims_wait_and_they_are_tried_again(
     operator = await operator_of_one_node(cluster)
     key = Key("c", "default")
     cluster.claims = {key: claim("uid-c", "gpu", allocated=cause != "unallocated")}
+    if cause == "missing":
+        cluster.claims = {}
     if cause == "forbidden":
         cluster.failures = [ForbiddenError("GET", 403, {"reason": "Forbidden"})]
     put(operator, "a")
@@ -261,6 +274,14 @@ async def test_only_the_pods_of_unknown_claims_wait_and_they_are_tried_again(
     while "a" not in pinned(cluster):
         await operator.work_until_idle()
     assert len(cluster.claims_read) <= 3
+
+
+async def test_a_claim_that_went_with_its_pod_is_not_read(cluster: FakeCluster) -> None:
+    operator = await operator_of_one_node(cluster)
+    ended = replace(parse_pod(claiming_body("a")), terminal=True)
+    operator.state.put_pod(Key("a", "default"), ended)
+    await operator.work_until_idle()
+    assert cluster.claims_read == []
 
 
 async def test_many_claims_are_read_in_several_turns(cluster: FakeCluster) -> None:
