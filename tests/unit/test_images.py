@@ -1,5 +1,6 @@
 """What the images contain, and what the operator's process does not load."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -113,3 +114,48 @@ def test_without_buildah_it_says_what_to_install(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert "apt-get install buildah" in done.stderr
+
+
+def test_settings_of_the_index_reach_pip_as_a_secret_and_others_do_not(tmp_path: Path) -> None:
+    """What a shell reads from the secret that buildah gets; it is deleted afterwards."""
+    authority, seen = tmp_path / "own.pem", tmp_path / "seen"
+    authority.write_text("our certificates")
+    buildah = tmp_path / "buildah"
+    buildah.write_text(
+        f'#!/bin/sh\nprintf "%s\\n" "$@" >{seen}\n'
+        f"env -i sh -c '. \"$1\"; env' sh $(sed -n s/id=pip.env,src=//p {seen}) "
+        f">{tmp_path}/environment\nexit 1\n"
+    )
+    buildah.chmod(0o755)
+    index = 'https://me:it\'s "$HOME"@index.example.com/simple'
+    settings = {"PIP_INDEX_URL": index, "PIP_RETRIES": "9", "PIP_CERT": str(authority)}
+    others = {"PIP_FIND_LINKS": "/opt/wheels", "PIP_CONFIG_FILE": "/dev/null"}
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = subprocess.run(
+        [BUILD, "--output", tmp_path / "made", "enforcer"],
+        env={"PATH": path, "TMPDIR": str(tmp_path)} | settings | others,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1, done.stderr
+    words = seen.read_text().splitlines()
+    assert f"id=ca-certificates,src={authority}" in words
+    assert not [one for one in words if one.startswith("id=pip.conf") or index in one]
+    found = (tmp_path / "environment").read_text().splitlines()
+    inside = "PIP_CERT=/etc/ssl/certs/ca-certificates.crt"
+    assert {f"PIP_INDEX_URL={index}", "PIP_RETRIES=9", inside} <= set(found)
+    (secret,) = (one.partition("src=")[2] for one in words if one.startswith("id=pip.env"))
+    assert not Path(secret).exists()
+
+
+@pytest.mark.parametrize("name", ["tools", "installed-operator", "installed-enforcer"])
+def test_each_step_that_asks_an_index_reads_the_secrets(name: str) -> None:
+    (step,) = (one for one in stage(name).split("\nRUN ")[1:] if "type=secret" in one)
+    secrets = ("id=pip.conf,", "id=ca-certificates,", "id=pip.env ", ". /run/secrets/pip.env")
+    assert not [one for one in secrets if one not in step]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_no_secret_is_read_where_the_image_is_made(program: str) -> None:
+    assert "secret" not in stage(program)
