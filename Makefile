@@ -5,10 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format schema proto system test demo lab chaos bench scale hostile histories moves figures images locks release skew upgrade
+.PHONY: help setup check format schema proto system test demo lab chaos bench scale hostile histories moves figures images images-compare locks release skew upgrade
 
 help:  ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.ready  ## make .venv with everything that development needs
 
@@ -99,6 +99,9 @@ upgrade: setup system  ## replace each part by that of another commit and back w
 
 images:  ## build the images of operator and enforcer (BASE=, TAG=, OUTPUT=; needs buildah)
 	images/build $(if $(BASE),--base $(BASE)) $(if $(TAG),--tag $(TAG)) $(if $(OUTPUT),--output $(OUTPUT))
+
+images-compare: setup system  ## build the images of HEAD twice, and show what differs (10 minutes)
+	$(BIN)/python release/compare_images.py
 
 # uv is pinned, so that the same index gives the same locks.
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \

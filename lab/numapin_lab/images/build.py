@@ -72,6 +72,25 @@ def provide_images(
     return images
 
 
+def build_images(
+    checkout: Path, place: Path, environment: Mapping[str, str] = os.environ, progress: Say = say
+) -> tuple[Image, ...]:
+    """Build the images of any checkout in an empty folder, which gets the log of the build, too.
+
+    Nothing of another build is used but the base, which is in the cache.
+
+    Raises:
+        MissingError: this machine lacks a program that is needed.
+        LabError: a build failed; the message holds the end of its output.
+    """
+    cache = _cache(environment)
+    with locked(cache / "lock", lambda: progress("lab: waiting: a lab is building images")):
+        root = base.provide_base(cache, environment, progress)
+    folder = place / "images"
+    _Build(checkout, place, environment, progress).run(root, folder)
+    return tuple(Image(one, folder / f"numapin-{one}-{TAG}.tar") for one in PROGRAMS)
+
+
 def sources_key(checkout: Path) -> str:
     """A hash of every file that gets into an image or says how it is built."""
     content = hashlib.sha256(f"{platform.machine()} {base.key()}".encode())
