@@ -10,6 +10,9 @@ from typing import Final, Literal
 STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 """The attributes of every record; any other one is a field (`extra`)."""
 
+POD_UID: Final = "pod_uid"
+"""The field of a line about one pod; with traces such a line has the pod's `trace_id` too."""
+
 
 def setup_logging(
     level: str, shape: Literal["text", "json"], *, chatty: Collection[str] = ()

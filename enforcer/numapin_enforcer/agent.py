@@ -11,6 +11,7 @@ from numapin_api.conditions.reasons import Obstacle, internal_error
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.assignment.local_copy import LocalCopyWriter
+from numapin_enforcer.assignment.log_fields import log_fields
 from numapin_enforcer.assignment.watch import AssignmentWatch
 from numapin_enforcer.background import BackgroundUpdates
 from numapin_enforcer.cgroups.errors import CgroupError
@@ -189,7 +190,9 @@ class Agent:
             self.background.clear_slices(done.tree, pods.naming)
             self.local_copy.want(accepted)
         for failure in done.failures if not self._schedule.failed_passes else ():
-            LOG.warning("a cgroup write was refused", extra={"error": failure.error})
+            meant = done.desired.get(failure.write.path)
+            about = log_fields(meant.container if meant is not None else None)
+            LOG.warning("a cgroup write was refused", extra=about | {"error": failure.error})
         return done
 
     def _goal(self) -> AssignmentGoal | ReleaseGoal | None:

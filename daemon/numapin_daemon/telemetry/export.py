@@ -3,13 +3,14 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Final
 
 from numapin_daemon.extras import needs_extra
 from numapin_daemon.telemetry.meter import Meter
-from numapin_daemon.telemetry.otlp_settings import wanted_signals
+from numapin_daemon.telemetry.otlp_settings import TRACES, wanted_signals
 from numapin_daemon.telemetry.span import SpanSink
+from numapin_daemon.telemetry.traced_logs import traced_logs
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -25,6 +26,8 @@ async def exporting(
     program: str, attributes: Mapping[str, str], meter: Meter, environment: Mapping[str, str]
 ) -> AsyncIterator[SpanSink | None]:
     """Send what the standard variables ask for; at the end, what is left.
+
+    With traces, log lines about a pod have its trace id.
 
     Args:
         program: the name of the service, unless OTEL_SERVICE_NAME is set.
@@ -49,6 +52,7 @@ async def exporting(
     export.start(signals)
     LOG.info("sending by OTLP", extra={"signals": sorted(signals)})
     try:
-        yield export.traces
+        with traced_logs() if TRACES in signals else nullcontext():
+            yield export.traces
     finally:
         await asyncio.to_thread(export.shut_down)

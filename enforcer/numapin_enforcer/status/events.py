@@ -12,6 +12,7 @@ from numapin_client.errors import ClientError
 from numapin_client.events import WARNING, Event, Reporter, object_reference, post_event
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
+from numapin_enforcer.assignment.log_fields import log_fields
 from numapin_enforcer.plan.drift import Drift
 from numapin_enforcer.status.drift_events import DriftEvents
 
@@ -33,7 +34,7 @@ class EventPoster:
 
     def drifted(self, drift: Drift, assignment: Mapping[str, Any] | None) -> None:
         """Log an external change that was reverted, and post an Event unless there were many."""
-        extra = {"cause": drift.cause.value, "drift": drift}
+        extra = log_fields(drift.container) | {"cause": drift.cause.value, "drift": drift}
         LOG.warning("reverted an external cpuset change", extra=extra)
         note = self._drifts.note(drift, self._clock.monotonic())
         if note:

@@ -1,16 +1,31 @@
 """The enforcer's part of the trace of each pod: accepted, enforced, reported."""
 
+import logging
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.telemetry.span import Span, SpanSink
+from numapin_enforcer.assignment.log_fields import log_fields
 from numapin_enforcer.assignment.spec import AssignedContainer, AssignedSpec
 from numapin_enforcer.status.status_builder import Report
 from numapin_enforcer.telemetry.passes import InForce, Pass
 
+LOG: Final = logging.getLogger(__name__)
+
+_LINES: Final = {
+    "accept": "accepted the CPUs of a pod",
+    "enforce": "the kernel has the CPUs of a container",
+    "report": "reported a container exclusive",
+}
+"""What is logged with each span."""
+
 
 class NodeTraces:
-    """Sends a span for each step of each exclusive container. Belongs to the loop."""
+    """Sends a span, and logs a line, for each step of each exclusive container.
+
+    Belongs to the loop.
+    """
 
     def __init__(
         self,
@@ -69,6 +84,8 @@ class NodeTraces:
         if name != "accept":
             attributes |= {"k8s.container.name": one.container, "numapin.cpus": str(one.cpus)}
         self._sink(Span(name, one.pod_uid, begin_ns, max(begin_ns, end_ns), attributes))
+        fields = {"cpus": one.cpus, "node": self._node, "generation": self._generation}
+        LOG.info(_LINES[name], extra=log_fields(one) | fields)
 
 
 def _pods(spec: AssignedSpec | None) -> Mapping[str, AssignedContainer]:

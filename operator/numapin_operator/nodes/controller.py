@@ -279,6 +279,7 @@ class Controller:
             "wrote an assignment",
             extra={
                 "node": after.name,
+                "policy": after.spec.policy.name if after.spec.policy else "",
                 "generation": after.generation,
                 "mode": after.spec.mode,
                 "containers": len(after.spec.containers),

@@ -9,6 +9,7 @@ from typing import Final
 from numapin_api.nodeassignment import Refusal
 from numapin_client.errors import ApiError, ClientError, ConflictError, NotFoundError
 from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.logs import POD_UID
 from numapin_daemon.worker import Worker
 from numapin_operator.api_server import Cluster
 from numapin_operator.nodes.evictable import Candidate, candidates
@@ -133,7 +134,12 @@ class Evictor:
     async def _evict(self, candidate: Candidate, queued: _Queued) -> bool:
         """Evict a pod; False if that must be tried again."""
         refusal, offered_at = candidate.refusal, queued.offered_at
-        pod = {"pod": f"{refusal.namespace}/{refusal.pod}", "reason": refusal.reason}
+        pod = {
+            POD_UID: refusal.pod_uid,
+            "pod": f"{refusal.namespace}/{refusal.pod}",
+            "node": queued.node,
+            "reason": refusal.reason,
+        }
         try:
             await self._cluster.evict(refusal.namespace, refusal.pod, refusal.pod_uid)
         except (NotFoundError, ConflictError):

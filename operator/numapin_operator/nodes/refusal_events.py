@@ -9,6 +9,7 @@ from typing import Final
 from numapin_api.nodeassignment import NodeAssignmentSpec, Refusal
 from numapin_client.errors import ApiError, ClientError, ConnectionFailedError
 from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.logs import POD_UID
 from numapin_daemon.rate_limit import TokenBucket
 from numapin_daemon.worker import Worker
 from numapin_operator.api_server import Cluster, PodEvent
@@ -109,7 +110,7 @@ class RefusalEvents:
         now = self._clock.monotonic()
         for event in notices:
             if len(self._waiting) >= MOST_NOTICES or not self._notices.take(1, now):
-                _log.debug("left an Event out", extra={"pod": f"{event.namespace}/{event.pod}"})
+                _log.debug("left an Event out", extra=_about(event))
                 continue
             self._waiting.append(_Waiting(event))
             self._worker.request()
@@ -145,14 +146,19 @@ class RefusalEvents:
             raise failure
 
     def _log_lost(self, event: PodEvent, error: ClientError) -> None:
-        pod = f"{event.namespace}/{event.pod}"
-        _log.warning("cannot post an Event", extra={"pod": pod, "error": str(error)})
+        _log.warning("cannot post an Event", extra=_about(event) | {"error": str(error)})
 
     def _remember(self, subject: Subject, now: float) -> None:
         self._offered_at.pop(subject, None)
         self._offered_at[subject] = now
         if len(self._offered_at) > REMEMBERED_SUBJECTS:
             del self._offered_at[next(iter(self._offered_at))]
+
+
+def _about(event: PodEvent) -> dict[str, str]:
+    """The fields of a log line about an Event."""
+    pod = f"{event.namespace}/{event.pod}"
+    return {POD_UID: event.uid, "pod": pod, "reason": event.reason}
 
 
 def _may_succeed_later(error: ClientError) -> bool:

@@ -10,6 +10,7 @@ from numapin_client.informer import Informer
 from numapin_client.informer_settings import Hooks, InformerTiming
 from numapin_client.resources import NAMESPACES, NODE_ASSIGNMENTS, NODES, PODS, Json
 from numapin_client.store import Change
+from numapin_daemon.logs import POD_UID
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.parser import parse_stored_pod, unusable_pod
 from numapin_operator.observe.records import AssignmentView, NodeView, slim_labels
@@ -84,7 +85,8 @@ def decode_pod(body: Json) -> PodView:
         _log.error("cannot parse a pod, it runs in the shared pool", exc_info=error)
         return unusable_pod(body, f"it cannot be parsed: {error!r}")
     if pod.problem:
-        what = {"pod": f"{pod.namespace}/{pod.name}", "error": pod.problem}
+        name = f"{pod.namespace}/{pod.name}"
+        what = {POD_UID: pod.uid, "pod": name, "node": pod.node, "error": pod.problem}
         _log.warning("cannot parse a pod, it runs in the shared pool", extra=what)
     return pod
 

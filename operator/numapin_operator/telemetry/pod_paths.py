@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from numapin_daemon.clock import Clock
+from numapin_daemon.logs import POD_UID
 from numapin_daemon.telemetry.meter import Meter
-from numapin_daemon.telemetry.span import Span, SpanSink, trace_id_text
+from numapin_daemon.telemetry.span import Span, SpanSink
 from numapin_operator.placement import PodView
 from numapin_operator.telemetry.states import Written
 from numapin_operator.telemetry.table import BOUND_TO_IN_FORCE, BOUND_TO_WRITTEN
@@ -92,6 +93,7 @@ class PodPaths:
                 now_seconds = self._clock.monotonic()
                 self._meter.observe(BOUND_TO_IN_FORCE, now_seconds - path.bound_at)
                 self._send(ROOT, path.pod, (path.bound_ns, self._clock.unix_ns(now_seconds)))
+                self._log("the CPUs of a pod are in force", path.pod)
                 self.gone(uid)
 
     def _trace_written(self, path: _Path, done: Written) -> None:
@@ -109,16 +111,13 @@ class PodPaths:
         self._send("wait", path.pod, (path.bound_ns, began_ns), about)
         self._send("plan", path.pod, (began_ns, planned_ns), about)
         self._send("write", path.pod, (sent_ns, ended_ns), about)
-        _log.info(
-            "placed a pod",
-            extra={
-                "trace_id": trace_id_text(path.pod.uid),
-                "pod": f"{path.pod.namespace}/{path.pod.name}",
-                "node": done.node,
-                "policy": policy,
-                "generation": done.generation,
-            },
-        )
+        self._log("placed a pod", path.pod, policy=policy, generation=done.generation)
+
+    def _log(self, text: str, pod: PodView, **more: str | int) -> None:
+        """A line about a step, if traces are wanted."""
+        if self.sink is not None:
+            name = f"{pod.namespace}/{pod.name}"
+            _log.info(text, extra={POD_UID: pod.uid, "pod": name, "node": pod.node, **more})
 
     def _send(
         self,

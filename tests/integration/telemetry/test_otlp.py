@@ -126,6 +126,7 @@ async def test_the_way_of_a_pod_is_one_trace_over_both_processes(
         assert one.attributes["k8s.pod.uid"] == uid
         assert one.attributes["k8s.node.name"] == node.name
     assert f'"trace_id": "{trace_id_text(uid)}"' in operator.log.read_text()
+    assert node.log.count(f"trace_id={trace_id_text(uid)}") == len(STEPS[3:])
 
 
 async def test_the_collector_gets_every_metric_with_its_type(

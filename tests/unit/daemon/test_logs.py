@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from numapin_daemon.logs import JsonLines, TextLines, setup_logging
+from numapin_daemon.telemetry.span import trace_id_text
+from numapin_daemon.telemetry.traced_logs import traced_logs
 
 
 def record(name: str = "numapin_daemon", **fields: object) -> logging.LogRecord:
@@ -63,3 +65,17 @@ def test_a_chatty_logger_is_quiet_unless_debugging(
     written = capsys.readouterr().err
     assert "WARNING library: a warning\n" in written
     assert ("an event" in written) == shown
+
+
+@pytest.mark.usefixtures("logging_restored")
+def test_a_line_about_a_pod_has_its_trace_id_while_there_are_traces(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    setup_logging("info", "json")
+    logger = logging.getLogger("numapin_daemon")
+    with traced_logs():
+        logger.info("placed", extra={"pod_uid": "1"})
+        logger.info("no pod")
+    logger.info("placed", extra={"pod_uid": "1"})
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [line.get("trace_id") for line in lines] == [trace_id_text("1"), None, None]

@@ -39,7 +39,10 @@ def world() -> World:
     return World()
 
 
-def test_a_pod_is_accepted_enforced_and_reported_once(world: World) -> None:
+def test_a_pod_is_accepted_enforced_and_reported_once(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     world.clock.stand_still(4)
     world.traces.passed(world.done, (InForce(CONTAINER, 1001.0, 1001.5),))
     world.traces.passed(world.done, ())
@@ -49,6 +52,11 @@ def test_a_pod_is_accepted_enforced_and_reported_once(world: World) -> None:
     names, seconds = zip(*world.named(), strict=True)
     assert names == ("accept", "enforce", "report")
     assert seconds == pytest.approx((0.75, 0.5, 2.5), abs=1e-5)
+    fields = [
+        (one.__dict__["pod_uid"], one.__dict__["pod"], one.__dict__["generation"])
+        for one in caplog.records
+    ]
+    assert fields == [("1", "d/p", 3)] * 3, "each step is logged"
     last = world.spans[-1]
     assert (last.subject, last.is_root) == ("1", False)
     assert last.attributes == {

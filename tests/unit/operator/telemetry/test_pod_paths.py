@@ -83,6 +83,19 @@ def test_a_pod_is_timed_until_it_is_written_and_until_it_is_in_force(world: Worl
     assert world.followed == 0
 
 
+def test_the_steps_of_a_traced_pod_are_logged_with_its_uid(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    for sink in (None, bool):
+        world.paths.sink = sink
+        world.paths.bound(pod())
+        world.written(spec("c"))
+        world.paths.reported(sent("c"))
+    texts = [(one.getMessage(), one.__dict__["pod_uid"]) for one in caplog.records]
+    assert texts == [("placed a pod", "1"), ("the CPUs of a pod are in force", "1")]
+
+
 def test_a_pod_is_in_force_once_all_its_containers_have_been(world: World) -> None:
     """A container that is started after another one has ended is never there together with it."""
     world.paths.bound(pod())
