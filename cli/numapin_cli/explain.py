@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from functools import partial
@@ -32,8 +33,9 @@ Explain a pod, a node or a policy ({FORMS}, or just NAME):
 
 pod      why it did or did not get CPUs of its own, with the planner's numbers; who has the CPUs
          and the memory of its node; and what would help: ending or moving other pods, another
-         node, another size, an edit of the policy. Each of these is tried with the operator's own
-         planner before it is said to help. Nothing is changed.
+         node, another size, an edit of the policy; and which containers the operator moves first
+         (mode Dynamic). A pod whose resize waits is explained in the same way. Each advice is tried
+         with the operator's own planner before it is said to help. Nothing is changed.
 node     which policy governs it, whether the kernel has what that says, and why not
 policy   where it is in force and where not
 
@@ -46,7 +48,7 @@ exit status:
   0    answered; nothing is missing
   1    the cluster or a file cannot be read, or the object does not exist
   2    wrong usage
-  3    answered; the pod was refused or waits, or the policy is not in force
+  3    answered; the pod was refused, or it or its resize waits, or the policy is not in force
   130  interrupted (the way to end --watch)
 """
 
@@ -163,7 +165,7 @@ async def _follow(options: Namespace, written: Sequence[Manifest], client: ApiCl
 
 
 def _answers(options: Namespace, asked: Sequence[Asked]) -> list[Explanation]:
-    return [Answerer(one, options.node).answer() for one in asked]
+    return [Answerer(one, options.node, time.time()).answer() for one in asked]
 
 
 def _show(options: Namespace, answers: Sequence[Explanation]) -> int:

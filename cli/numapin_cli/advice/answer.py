@@ -23,10 +23,12 @@ class Answerer:
     Attributes:
         asked: the question.
         node: the only node to ask about; empty for all.
+        now: the time in seconds since 1970; without it no container is moved to make room.
     """
 
     asked: Asked
     node: str = ""
+    now: float | None = None
 
     def answer(self) -> Explanation:
         """The explanation.
@@ -40,7 +42,8 @@ class Answerer:
             named = asked.objects.of("CpuPolicy").get(asked.name, completed)
             return explain_policy(PolicyView.decode(named.content))
         if asked.kind == NODE:
-            return explain_node(observed(asked.objects), asked.name, self._reported(asked.name))
+            reported = self._reported(asked.name)
+            return explain_node(observed(asked.objects), asked.name, reported, self.now)
         return self._pod()
 
     def _pod(self) -> Explanation:
@@ -58,7 +61,7 @@ class Answerer:
         else:
             others = asked.others
         reported = self._reported(pod.node) if pod.node else None
-        explained = explain_pod(observed(asked.objects), pod, others, reported)
+        explained = explain_pod(observed(asked.objects), pod, others, reported, self.now)
         return self._with_limits(explained)
 
     def _with_limits(self, explained: Explanation) -> Explanation:

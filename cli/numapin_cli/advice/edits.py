@@ -42,22 +42,26 @@ def edits(question: Question) -> Iterator[Remedy]:
         spec = _edited(governing.spec, field, value)
         if any(True for _ in refused_fields(spec)):
             continue
-        base = question.without(()) if is_there else question.picture
+        base = question.without(()) if is_there else question.after(())
         pod = question.pod if is_there else question.newcomer
         fate = question.tries.judge("edit", question.with_policy(base, spec), pod.uid)
         if fate.fits:
             done.add(field)
             text = f"set {field} of policy {governing.name} to {_shown(value)}"
             change = {"policy": governing.name, "spec": _nested(field, value)}
-            yield Remedy("policy", text, fate.entries, change, _NOTE)
+            yield replace(Remedy.by("policy", text, fate, change), note=_NOTE)
 
 
 def _candidates(spec: CpuPolicySpec, qos: str) -> Iterator[tuple[str, Any]]:
     """Edits of one field each, those of a field in the order in which they give up more."""
     for policy in _LOOSER.get(spec.topology.policy, ()):
         yield "topology.policy", policy
-    if spec.topology.scope == "Pod":
-        yield "topology.scope", "Container"
+    for is_set, field, value in (
+        (spec.mode == "Static", "mode", "Dynamic"),
+        (spec.topology.scope == "Pod", "topology.scope", "Container"),
+    ):
+        if is_set:
+            yield field, value
     for option in ("fullPCPUsOnly", "distributeCPUsAcrossNUMA", "alignBySocket"):
         if spec.options.to_wire()[option]:
             yield f"options.{option}", False
@@ -65,12 +69,16 @@ def _candidates(spec: CpuPolicySpec, qos: str) -> Iterator[tuple[str, Any]]:
         yield "memory.policy", policy
     if spec.isolated_cpus != "Ignore":
         yield "isolatedCPUs", "Ignore"
+    yield from _reserving_less(spec)
+    if qos == "Burstable" and qos not in spec.pods.qos_classes:
+        yield "pods.qosClasses", [*spec.pods.qos_classes, qos]
+
+
+def _reserving_less(spec: CpuPolicySpec) -> Iterator[tuple[str, Any]]:
     for count in range((spec.reserved.count or 1) - 1, 0, -1):
         yield "reserved.count", count
     if spec.reserved.strict:
         yield "reserved.strict", False
-    if qos == "Burstable" and qos not in spec.pods.qos_classes:
-        yield "pods.qosClasses", [*spec.pods.qos_classes, qos]
 
 
 def _edited(spec: CpuPolicySpec, field: str, value: Any) -> CpuPolicySpec:
@@ -104,4 +112,4 @@ def as_guaranteed(question: Question) -> Question:
     if whole is not None:
         whole = replace(whole, cpu_millis=-(-whole.cpu_millis // 1000) * 1000)
     changed = replace(pod, qos="Guaranteed", containers=containers, pod_level=whole)
-    return Question(question.state, question.node, changed, question.tries)
+    return replace(question, pod=changed)

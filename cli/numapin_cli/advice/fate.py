@@ -3,21 +3,30 @@
 Does no I/O.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Final
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Refusal
+from numapin_cli.what_if import followed
 from numapin_operator.nodes.decide import Decision, NodePicture, decide
+from numapin_operator.nodes.moves.notices import planned_moves
+from numapin_operator.nodes.moves.steps import MOST_NOTICE
 from numapin_operator.placement import Queued, Unaccepted
 from numapin_operator.policies.status import Phase
+
+MOST_STEPS: Final = 8
+"""Decisions that are made in advance until moves have come to their end; a move takes four."""
 
 
 class Standing(Enum):
     """How a pod stands."""
 
     PLACED = "placed"
+    RESIZE_WAITS = "resize waits"
     REFUSED = "refused"
     WAITING = "waiting"
     SHARES = "shares"
@@ -32,8 +41,10 @@ class Fate:
         standing: how it stands.
         reason: one CamelCase word; empty if it is placed or shares.
         message: the same for people, with the planner's numbers.
-        entries: what its containers get.
+        entries: what its containers get, at once or after the moves.
         container: the container that is refused; empty if that is the whole pod.
+        moves: how the operator moves containers first so that the pod fits, each as a clause that
+            begins with a verb; none if it moves none.
     """
 
     standing: Standing
@@ -41,16 +52,55 @@ class Fate:
     message: str = ""
     entries: tuple[ContainerAssignment, ...] = ()
     container: str = ""
+    moves: tuple[str, ...] = ()
 
     @property
     def fits(self) -> bool:
-        """Whether the pod gets CPUs or memory of its own."""
-        return self.standing is Standing.PLACED
+        """Whether the pod gets all that it asks for, perhaps after moves."""
+        return self.standing is Standing.PLACED or bool(self.moves)
 
 
 def fate_in(picture: NodePicture, uid: str) -> Fate:
-    """Decide about a node as the operator does, and pick out one pod."""
+    """Decide about a node as the operator does, and pick out one pod.
+
+    Of a pod that waits for moves, the fate says what it gets after them.
+    """
     decision = decide(picture)
+    fate = _decided(picture, decision, uid)
+    if fate.reason == Reason.WAITING_FOR_MOVES:
+        return _with_moves(picture, decision, uid, fate)
+    return fate
+
+
+def _with_moves(picture: NodePicture, decision: Decision, uid: str, fate: Fate) -> Fate:
+    """The fate of a pod that waits for moves, once these have come to their end.
+
+    Each decision is followed at once, and the notice of each move has passed before the next one.
+    """
+    moves = dict.fromkeys(_begun(picture, decision))
+    for _ in range(MOST_STEPS):
+        after = followed(picture, decision)
+        if after is None or picture.now is None:
+            return fate
+        done = after.status.model_copy(update={"containers": ()})
+        now = picture.now + MOST_NOTICE + 1
+        picture = replace(picture, assignment=replace(after, status=done), now=now)
+        decision = decide(picture)
+        moves |= dict.fromkeys(_begun(picture, decision))
+        placed = _decided(picture, decision, uid)
+        if placed.standing is Standing.PLACED:
+            lines = tuple(moves) or ("completes the moves that have begun",)
+            return replace(fate, entries=placed.entries, moves=lines)
+    return fate
+
+
+def _begun(picture: NodePicture, decision: Decision) -> Iterator[str]:
+    assignment = picture.assignment
+    if assignment is not None:
+        yield from planned_moves(assignment.spec, decision.spec, assignment.topology)
+
+
+def _decided(picture: NodePicture, decision: Decision, uid: str) -> Fate:
     if why := _not_planned(decision):
         return why
     assignment = picture.assignment
@@ -68,6 +118,8 @@ def written_fate(spec: NodeAssignmentSpec, uid: str) -> Fate | None:
     if refusal := next((one for one in spec.refused if one.pod_uid == uid), None):
         return _refused(refusal)
     entries = tuple(one for one in spec.containers if one.pod_uid == uid)
+    if resize := next((one for one in spec.refused_resizes or () if one.pod_uid == uid), None):
+        return replace(_refused(resize), standing=Standing.RESIZE_WAITS, entries=entries)
     return Fate(Standing.PLACED, entries=entries) if entries else None
 
 
@@ -94,10 +146,16 @@ def _waiting(decision: Decision, uid: str) -> Fate | None:
 
 
 def _queued(one: Queued) -> Fate:
-    pods = ", ".join(f"{namespace}/{name}" for namespace, name in one.ending)
-    what = f"CPUs {one.cpus}" if one.cpus else "memory"
-    message = f"it waits for {what} of {pods}, which ends"
-    return Fate(Standing.WAITING, Reason.WAITING_FOR_ENDING_PODS, message)
+    what = f"CPUs {one.cpus}" if one.cpus else "CPUs" if one.moving else "memory"
+    parts = [f"{_named(one.ending)}, which ends"] if one.ending else []
+    parts += [f"{_named(one.moving)}, which is moved"] if one.moving else []
+    message = f"it waits for {what} of {'; and of '.join(parts)}"
+    reason = Reason.WAITING_FOR_MOVES if one.moving else Reason.WAITING_FOR_ENDING_PODS
+    return Fate(Standing.WAITING, reason, message)
+
+
+def _named(pods: tuple[tuple[str, str], ...]) -> str:
+    return ", ".join(f"{namespace}/{name}" for namespace, name in pods)
 
 
 def _unaccepted(one: Unaccepted) -> Fate:

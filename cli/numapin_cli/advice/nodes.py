@@ -13,6 +13,7 @@ from numapin_api.quantity import plural
 from numapin_cli.advice.explanation import Explanation, Line
 from numapin_cli.live.node_state import IN_FORCE, NodeState
 from numapin_cli.what_if import Foreseen, foresee
+from numapin_operator.nodes.moves.notices import planned_moves
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.records import PolicyView
 from numapin_operator.policies.status import Phase
@@ -26,8 +27,10 @@ def meaning(reason: str) -> str:
     return _MEANINGS.get(reason, "")
 
 
-def explain_node(state: ClusterState, name: str, reported: NodeState) -> Explanation:
-    """Explain a node whose pods are all in the state."""
+def explain_node(
+    state: ClusterState, name: str, reported: NodeState, now: float | None = None
+) -> Explanation:
+    """Explain a node whose pods are all in the state; see `foresee` for `now`."""
     base = Explanation(f"node {name}", "", False, name)
     ranked = state.policies_of(name)
     if not ranked:
@@ -35,11 +38,17 @@ def explain_node(state: ClusterState, name: str, reported: NodeState) -> Explana
         why = ("no CpuPolicy selects it; every container runs as without numapin",)
         verdict = "is governed by no policy"
         return replace(base, verdict=verdict, is_well=True, why=why, facts=facts)
-    foreseen = foresee(state, name)
+    foreseen = foresee(state, name, now)
     outcome = foreseen.outcome
     assert outcome is not None
     base = replace(base, policy=outcome.policy, why=tuple(_why(foreseen, reported)))
-    facts = (*_overruled(ranked), *_has(reported), *_not_in_kernel(reported), *_refused(reported))
+    facts = (
+        *_overruled(ranked),
+        *_has(reported),
+        *_not_in_kernel(reported),
+        *_moves(foreseen),
+        *_refused(reported),
+    )
     if outcome.phase is Phase.IN_FORCE and reported.is_ready:
         return replace(base, verdict="has the policy in force", is_well=True, facts=facts)
     reason = outcome.reason if outcome.phase is not Phase.IN_FORCE else reported.readiness
@@ -108,6 +117,17 @@ def _not_in_kernel(reported: NodeState) -> Iterator[Line]:
             yield Line(name, "the newest policy would place it otherwise, it stays until it ends")
 
 
+def _moves(foreseen: Foreseen) -> Iterator[Line]:
+    assignment = foreseen.picture.assignment
+    topology = assignment.topology if assignment else None
+    for line in planned_moves(foreseen.before, foreseen.spec, topology):
+        yield Line("about to move", line)
+    for entry in foreseen.before.containers if foreseen.before else ():
+        if entry.moving is not None:
+            text = f"it is being moved off CPUs {entry.moving.leaving}"
+            yield Line(f"{entry.namespace}/{entry.pod} {entry.container}", text)
+
+
 def _refused(reported: NodeState) -> Iterator[Line]:
     spec = reported.view.spec if reported.view else None
     if spec is None:
@@ -117,3 +137,6 @@ def _refused(reported: NodeState) -> Iterator[Line]:
         yield Line(name, f"refused, {refusal.reason}: {refusal.message}")
     if (more := len(spec.refused) + (spec.refused_omitted or 0) - _MOST_REFUSED) > 0:
         yield Line("refused", f"{plural(more, 'more pod')}")
+    for resize in spec.refused_resizes or ():
+        name = f"{resize.namespace}/{resize.pod} {resize.container or ''}".rstrip()
+        yield Line(name, f"its resize waits, {resize.reason}: {resize.message}")

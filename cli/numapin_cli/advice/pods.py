@@ -31,7 +31,11 @@ _MOST_NODES: Final = 3
 
 
 def explain_pod(
-    state: ClusterState, pod: PodView, others: Sequence[str], reported: NodeState | None
+    state: ClusterState,
+    pod: PodView,
+    others: Sequence[str],
+    reported: NodeState | None,
+    now: float | None = None,
 ) -> Explanation:
     """Explain a pod.
 
@@ -40,15 +44,16 @@ def explain_pod(
         pod: the pod; it need not be bound to a node.
         others: other nodes to try, in this order.
         reported: what the enforcer of the pod's node reports; None if that is not known.
+        now: the time in seconds since 1970; without it no container is moved to make room.
     """
     subject = f"pod {pod.namespace}/{pod.name}"
     if pod.terminal:
         why = ("it has ended; what it had is given to others once nothing of it runs",)
         return Explanation(subject, "ended", True, pod.node, why=why)
+    question = Question(state, pod.node, pod, now=now)
     if not pod.node:
-        return _unbound(state, pod, subject, others)
-    question = Question(state, pod.node, pod)
-    fate, is_written = _fate(state, pod)
+        return _unbound(question, subject, others)
+    fate, is_written = _fate(question)
     base = Explanation(
         subject,
         _verdict(fate, is_written=is_written),
@@ -59,24 +64,30 @@ def explain_pod(
         tuple(filter(None, (fate.message,))),
     )
     match fate.standing:
-        case Standing.PLACED:
-            return _placed(base, fate, reported, is_written=is_written)
+        case Standing.PLACED | Standing.RESIZE_WAITS:
+            has = _placed(base, fate, reported, is_written=is_written)
+            waits = fate.standing is Standing.RESIZE_WAITS
+            return _resize_waits(has, question, fate, others) if waits else has
         case Standing.SHARES:
             return _sharing(base, question, fate)
         case Standing.REFUSED:
             return _refused(base, question, fate, others)
         case _:
+            moves = tuple(f"the operator {line}" for line in fate.moves)
+            base = replace(base, why=(*base.why, *moves))
             return _with_other_nodes(base, question, others)
 
 
-def _fate(state: ClusterState, pod: PodView) -> tuple[Fate, bool]:
+def _fate(question: Question) -> tuple[Fate, bool]:
     """How the pod stands, and whether that is written already."""
+    state, pod = question.state, question.pod
     assignment = state.assignments.get(pod.node)
     uid = _uid_on_node(state, pod)
-    now = fate_in(picture_of(state, pod.node), uid)
+    now = fate_in(replace(picture_of(state, pod.node), now=question.now), uid)
     written = written_fate(assignment.spec, uid) if assignment and assignment.version else None
     if written is not None and now.standing is not Standing.NOT_PLANNED:
-        return written, True
+        is_granted = written.standing is Standing.RESIZE_WAITS and now.standing is Standing.PLACED
+        return (now, False) if is_granted else (written, True)
     return now, False
 
 
@@ -96,6 +107,8 @@ def _verdict(fate: Fate, *, is_written: bool) -> str:
     match fate.standing:
         case Standing.PLACED:
             return "has CPUs of its own" if is_written else "is about to get CPUs of its own"
+        case Standing.RESIZE_WAITS:
+            return "keeps what it has; its resize waits"
         case Standing.REFUSED:
             return "was refused; it runs on shared CPUs" if is_written else "is about to be refused"
         case Standing.WAITING:
@@ -132,12 +145,12 @@ def _sharing(base: Explanation, question: Question, fate: Fate) -> Explanation:
     changed = as_guaranteed(question)
     if _asks_for_all(question.pod) and not question.pod.problem:
         with suppress(TooManyTriesError):
-            got = question.tries.judge("size", changed.picture, changed.newcomer.uid)
+            got = changed.judge("size")
             if got.fits:
                 cpus = {one.name: one.cpu_millis // 1000 for one in changed.pod.containers}
                 listed = ", ".join(f"{name} {count}" for name, count in cpus.items())
                 text = f"create the pod with limits equal to requests and whole CPUs ({listed})"
-                found.append(Remedy("size", text, got.entries, {"guaranteed": True, "cpus": cpus}))
+                found.append(Remedy.by("size", text, got, {"guaranteed": True, "cpus": cpus}))
             found += edits(question)
     return replace(
         base, is_well=True, why=why, remedies=tuple(found), tried=dict(question.tries.counts)
@@ -149,15 +162,33 @@ def _asks_for_all(pod: PodView) -> bool:
     return all(one.cpu_millis and one.memory for one in pod.containers)
 
 
+def _resize_waits(
+    base: Explanation, question: Question, fate: Fate, others: Sequence[str]
+) -> Explanation:
+    """The operator tries the resize again at each plan, so what helps is what makes room."""
+    stays, found = replace(question, stays=True), list[Remedy]()
+    with suppress(TooManyTriesError):
+        for kind in (releases(stays, others), other_sizes(stays, fate), edits(stays)):
+            found += kind
+        again = question.judge("again")
+        if again.fits:
+            text = "create the pod again with what it requests now: as a new pod it fits"
+            found.append(Remedy.by("again", text, again))
+        found += _other_nodes(question, others)
+    why = tuple(dict.fromkeys((fate.message, *base.why)))
+    return _with_advice(replace(base, is_well=False, why=why), question, found)
+
+
 def _refused(
     base: Explanation, question: Question, fate: Fate, others: Sequence[str]
 ) -> Explanation:
-    found, tries = list[Remedy](), question.tries
+    found = list[Remedy]()
     with suppress(TooManyTriesError):
-        now = tries.judge("again", question.picture, question.newcomer.uid)
+        now = question.judge("again")
         if now.fits:
-            text = "create the pod again: it fits by now, and a refusal stands while the pod lives"
-            found.append(Remedy("again", text, now.entries))
+            how = "the operator then makes room for it" if now.moves else "it fits by now"
+            text = f"create the pod again: {how}, and a refusal stands while the pod lives"
+            found.append(Remedy.by("again", text, now))
         else:
             for kind in (
                 releases(question, others),
@@ -166,6 +197,11 @@ def _refused(
                 edits(question),
             ):
                 found += kind
+    return _with_advice(base, question, found)
+
+
+def _with_advice(base: Explanation, question: Question, found: Sequence[Remedy]) -> Explanation:
+    tries = question.tries
     return replace(
         base,
         in_the_way=tuple(holders(question)),
@@ -192,24 +228,23 @@ def _other_nodes(question: Question, others: Sequence[str]) -> Iterator[Remedy]:
         return
     named = 0
     for node in others:
-        moved = Question(question.state, node, pod, question.tries)
-        fate = question.tries.judge("node", moved.picture, moved.newcomer.uid)
+        fate = replace(question, node=node).judge("node")
         if fate.fits:
-            yield Remedy("node", f"create the pod on {node}", fate.entries, {"node": node})
+            yield Remedy.by("node", f"create the pod on {node}", fate, {"node": node})
             named += 1
             if named == _MOST_NODES:
                 return
 
 
-def _unbound(state: ClusterState, pod: PodView, subject: str, others: Sequence[str]) -> Explanation:
+def _unbound(question: Question, subject: str, others: Sequence[str]) -> Explanation:
     facts, found, first = list[Line](), list[Remedy](), None
-    question = Question(state, "", pod)
+    pod = question.pod
     for node in others:
-        asked = Question(state, node, pod, question.tries)
-        fate = question.tries.judge("node", asked.picture, asked.newcomer.uid)
+        asked = replace(question, node=node)
+        fate = asked.judge("node")
         facts.append(Line(node, _would(asked, fate)))
         if fate.fits and len(found) < _MOST_NODES:
-            found.append(Remedy("node", f"bind it to {node}", fate.entries, {"node": node}))
+            found.append(Remedy.by("node", f"bind it to {node}", fate, {"node": node}))
         if fate.standing is Standing.REFUSED and first is None:
             first = asked, fate
     base = Explanation(subject, "is bound to no node", bool(found), facts=tuple(facts))
@@ -223,13 +258,16 @@ def _unbound(state: ClusterState, pod: PodView, subject: str, others: Sequence[s
     return replace(
         _refused(base, asked, fate, ()),
         node=asked.node,
-        policy=_policy(state, asked.node),
+        policy=_policy(asked.state, asked.node),
         reason=fate.reason,
         why=(f"on {asked.node}: {fate.message}",),
     )
 
 
 def _would(asked: Question, fate: Fate) -> str:
+    if fate.moves:
+        moves = ", and ".join(f"the operator {line}" for line in fate.moves)
+        return f"it would get {gives(fate.entries)} later: {moves}"
     match fate.standing:
         case Standing.PLACED:
             return f"it would get {gives(fate.entries)}"

@@ -59,22 +59,51 @@ class Question:
         node: the node's name.
         pod: the pod as it is.
         tries: counts the plans.
+        now: the time in seconds since 1970; without it no container is moved to make room.
+        stays: whether the pod stays as it runs, because a resize of it waits; else it is created
+            again.
     """
 
     state: ClusterState
     node: str
     pod: PodView
     tries: Tries = field(default_factory=Tries)
+    now: float | None = None
+    stays: bool = False
+
+    def judge(
+        self, what: str, ended: Collection[str] = (), *, frees_hugepages: bool = False
+    ) -> Fate:
+        """The fate of the pod by one more plan; see `after`.
+
+        Raises:
+            TooManyTriesError: enough plans have been made.
+        """
+        picture = self.after(ended, frees_hugepages=frees_hugepages)
+        return self.tries.judge(what, picture, self.judged.uid)
+
+    @property
+    def judged(self) -> PodView:
+        """The pod whose fate is asked for."""
+        return self.pod if self.stays else self.newcomer
 
     @property
     def newcomer(self) -> PodView:
         """The pod as it would be created again, on this node."""
         return newcomer(self.pod, self.node)
 
-    @property
-    def picture(self) -> NodePicture:
-        """The node without the pod as it is, and with the one that is created."""
-        return self.with_pod(self.without({self.pod.uid}), self.newcomer)
+    def after(self, ended: Collection[str], *, frees_hugepages: bool = False) -> NodePicture:
+        """The node once other pods have ended, and this one was created again unless it stays.
+
+        Args:
+            ended: the UIDs of the pods that end.
+            frees_hugepages: see `without`.
+        """
+        if not self.stays:
+            ended = {self.pod.uid, *ended}
+        picture = self.without(ended, frees_hugepages=frees_hugepages)
+        others = tuple(pod for pod in picture.pods if pod.uid != self.pod.uid)
+        return self.with_pod(replace(picture, pods=others), self.judged)
 
     def without(self, uids: Collection[str], *, frees_hugepages: bool = False) -> NodePicture:
         """The node once some pods have ended and nothing of them runs any more.
@@ -89,7 +118,7 @@ class Question:
         assignment = picture.assignment
         if assignment is not None:
             assignment = _ended(assignment, uids, frees_hugepages=frees_hugepages)
-        return replace(picture, pods=pods, assignment=assignment)
+        return replace(picture, pods=pods, assignment=assignment, now=self.now)
 
     def with_pod(self, picture: NodePicture, pod: PodView) -> NodePicture:
         """The node with one more pod."""
@@ -108,6 +137,13 @@ class Question:
             ranked=(edited, *picture.ranked[1:]),
             pods=mark_selected(spec.pods, pods, self.state.namespaces),
         )
+
+    def entry(self, container: str) -> ContainerAssignment | None:
+        """What a container of the pod has now; None if that is nothing of its own."""
+        assignment = self.state.assignments.get(self.node)
+        entries = assignment.spec.containers if assignment else ()
+        key = self.pod.uid, container
+        return next((one for one in entries if (one.pod_uid, one.container) == key), None)
 
     def held_by_others(self) -> dict[str, list[ContainerAssignment]]:
         """The entries of the node's other pods, by UID."""

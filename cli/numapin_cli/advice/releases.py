@@ -4,7 +4,7 @@ Does no I/O.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from numapin_api.cpuset import CpuSet, MemSet
@@ -129,10 +129,8 @@ def _enough(question: Question, group: Sequence[Holder]) -> list[Holder]:
 
 
 def _tried(question: Question, ended: Iterable[Holder], *, frees_hugepages: bool) -> Fate:
-    uids = {question.pod.uid, *(one.uid for one in ended)}
-    picture = question.without(uids, frees_hugepages=frees_hugepages)
-    picture = question.with_pod(picture, question.newcomer)
-    return question.tries.judge("release", picture, question.newcomer.uid)
+    uids = {one.uid for one in ended}
+    return question.judge("release", uids, frees_hugepages=frees_hugepages)
 
 
 def _release(question: Question, ended: Sequence[Holder], others: Sequence[str]) -> Remedy | None:
@@ -142,19 +140,18 @@ def _release(question: Question, ended: Sequence[Holder], others: Sequence[str])
     if not fate.fits:
         return None
     target = _new_home(question, ended[0], others) if len(ended) == 1 else ""
-    return Remedy(
-        "release",
-        _text(ended, target),
-        fate.entries,
-        {"pods": [one.name for one in ended], **({"moveTo": target} if target else {})},
-        note,
-    )
+    change = {"pods": [one.name for one in ended], **({"moveTo": target} if target else {})}
+    text = f"{_text(ended, target)}; then {_rest(question)}"
+    return replace(Remedy.by("release", text, fate, change), note=note)
+
+
+def _rest(question: Question) -> str:
+    return "the resize takes effect" if question.stays else "create the pod again"
 
 
 def _text(ended: Sequence[Holder], target: str) -> str:
     named = ", ".join(f"{one.name} ({_having(one)})" for one in ended)
-    first = f"move {named} to {target}, where it would fit" if target else f"end {named}"
-    return f"{first}; then create the pod again"
+    return f"move {named} to {target}, where it would fit" if target else f"end {named}"
 
 
 def _having(holder: Holder) -> str:
@@ -168,7 +165,7 @@ def _new_home(question: Question, holder: Holder, others: Sequence[str]) -> str:
     if holder.pod is None or holder.is_static or holder.pod.has_cpu_claims:
         return ""
     for node in others:
-        moved = Question(question.state, node, holder.pod, question.tries)
-        if question.tries.judge("move", moved.picture, moved.newcomer.uid).fits:
+        moved = replace(question, node=node, pod=holder.pod, stays=False)
+        if moved.judge("move").fits:
             return node
     return ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from numapin_api.nodeassignment import ContainerAssignment
-from numapin_cli.advice.fate import gives
+from numapin_cli.advice.fate import Fate, gives
 
 Json = dict[str, Any]
 
@@ -19,12 +19,13 @@ class Remedy:
 
     Attributes:
         kind: `again` (create the pod again), `release` (end other pods, then create it again),
-            `node` (create it on another node), `size` (create it with other requests) or `policy`
-            (edit the policy).
+            `node` (create it on another node), `size` (other requests) or `policy` (edit the
+            policy).
         text: what to do.
         entries: what the pod's containers get then.
         change: the same for scripts.
         note: on what it depends besides; empty if on nothing.
+        moves: see `Fate.moves`.
     """
 
     kind: str
@@ -32,6 +33,20 @@ class Remedy:
     entries: tuple[ContainerAssignment, ...]
     change: Mapping[str, Any] = field(default_factory=dict)
     note: str = ""
+    moves: tuple[str, ...] = ()
+
+    @classmethod
+    def by(
+        cls, kind: str, text: str, fate: Fate, change: Mapping[str, Any] | None = None
+    ) -> "Remedy":
+        """The change that has this fate."""
+        return cls(kind, text, fate.entries, change or {}, moves=fate.moves)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """On what it depends besides, and what the operator does first."""
+        moves = (f"the operator {line}" for line in self.moves)
+        return (*filter(None, (self.note,)), *moves)
 
     @property
     def effect(self) -> str:
@@ -45,4 +60,5 @@ class Remedy:
             for one in self.entries
         ]
         found: Json = {"kind": self.kind, "text": self.text, **self.change, "gives": got}
+        found |= {"moves": list(self.moves)} if self.moves else {}
         return found | ({"note": self.note} if self.note else {})

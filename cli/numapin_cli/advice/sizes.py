@@ -47,7 +47,7 @@ def other_sizes(question: Question, refused: Fate) -> Iterator[Remedy]:
         for remedy in chain.from_iterable(sizes):
             found = True
             yield remedy
-    if not found:
+    if not found and not question.stays:
         yield from _all_smaller(question)
 
 
@@ -60,8 +60,8 @@ def _more_for_the_pod(question: Question) -> Iterator[Remedy]:
         larger = replace(question.pod, pod_level=replace(whole, cpu_millis=cpu_millis))
         fate = _tried(question, larger)
         if fate.fits:
-            text = f"create the pod with {cpu_millis // 1000} CPUs in spec.resources"
-            yield Remedy("size", text, fate.entries, {"podCPUs": cpu_millis // 1000})
+            text = f"{_verb(question)} {cpu_millis // 1000} CPUs in spec.resources"
+            yield Remedy.by("size", text, fate, {"podCPUs": cpu_millis // 1000})
             return
 
 
@@ -73,8 +73,8 @@ def _all_smaller(question: Question) -> Iterator[Remedy]:
             continue
         fate = _tried(question, pod)
         if fate.fits:
-            text = f"create the pod with {_sizes(question.pod, pod)}"
-            yield Remedy("size", text, fate.entries, {"percent": percent})
+            text = f"{_verb(question)} {_sizes(question.pod, pod)}"
+            yield Remedy.by("size", text, fate, {"percent": percent})
             return
 
 
@@ -127,23 +127,42 @@ def _concerned(pod: PodView, refused: Fate) -> list[ContainerView]:
 
 def _cpus(question: Question, container: ContainerView, refused: Fate) -> Iterator[Remedy]:
     wanted = exclusive_cpus(question.pod, container)
-    for count in range(wanted - 1, 0, -1):
+    for count in range(wanted - 1, _cpus_now(question, container.name), -1):
         fate = _tried(question, with_cpus(question.pod, container.name, count))
         if fate.fits:
-            yield _cpu_remedy(container.name, wanted, count, fate)
+            yield _cpu_remedy(question, container.name, count, fate)
             break
     if not wanted or refused.reason not in _NEEDS_ALIGNMENT:
         return
     for count in range(wanted + 1, wanted + _MORE + 1):
         fate = _tried(question, with_cpus(question.pod, container.name, count))
         if fate.fits:
-            yield _cpu_remedy(container.name, wanted, count, fate)
+            yield _cpu_remedy(question, container.name, count, fate)
             break
 
 
-def _cpu_remedy(name: str, wanted: int, count: int, fate: Fate) -> Remedy:
-    text = f"create the pod with {plural(count, 'CPU')} for {name} instead of {wanted}"
-    return Remedy("size", text, fate.entries, {"container": name, "cpus": count})
+def _cpu_remedy(question: Question, name: str, count: int, fate: Fate) -> Remedy:
+    (container,) = (one for one in question.pod.containers if one.name == name)
+    wanted = exclusive_cpus(question.pod, container)
+    text = f"{_verb(question)} {plural(count, 'CPU')} for {name} instead of {wanted}"
+    return Remedy.by("size", text, fate, {"container": name, "cpus": count})
+
+
+def _verb(question: Question) -> str:
+    return "resize the pod to" if question.stays else "create the pod with"
+
+
+def _cpus_now(question: Question, name: str) -> int:
+    """How many CPUs a container has that stays; fewer are no help. 0 if it is created again."""
+    entry = question.entry(name)
+    return len(entry.cpus) if entry is not None and question.stays else 0
+
+
+def _memory_now(question: Question, name: str, resource: str) -> int:
+    """The same for its memory, in bytes."""
+    entry = question.entry(name)
+    blocks = entry.memory if entry is not None and question.stays else ()
+    return sum(one.bytes for one in blocks if one.resource == resource)
 
 
 def _memory(question: Question, container: ContainerView) -> Iterator[Remedy]:
@@ -156,12 +175,14 @@ def _memory(question: Question, container: ContainerView) -> Iterator[Remedy]:
 
         if found := _most(fits, -(-wanted // unit) - 1):
             units, fate = found
+            if units * unit <= _memory_now(question, container.name, resource):
+                continue
             text = (
-                f"create the pod with {format_bytes(units * unit)} of {resource} for"
+                f"{_verb(question)} {format_bytes(units * unit)} of {resource} for"
                 f" {container.name} instead of {format_bytes(wanted)}"
             )
             change = {"container": container.name, "resource": resource, "bytes": units * unit}
-            yield Remedy("size", text, fate.entries, change)
+            yield Remedy.by("size", text, fate, change)
 
 
 def _most(fits: Callable[[int], Fate], most: int) -> tuple[int, Fate] | None:
@@ -189,8 +210,7 @@ def _unit(resource: str) -> int:
 
 
 def _tried(question: Question, pod: PodView) -> Fate:
-    other = Question(question.state, question.node, pod, question.tries)
-    return question.tries.judge("size", other.picture, other.newcomer.uid)
+    return replace(question, pod=pod).judge("size")
 
 
 def with_cpus(pod: PodView, name: str, count: int) -> PodView:

@@ -87,8 +87,8 @@ def _remedies(explanation: Explanation) -> Iterator[RenderableType]:
     for number, one in enumerate(explanation.remedies, start=1):
         text = plain(one.text)
         text.append("\n").append_text(plain(f"-> {one.effect}", "green"))
-        if one.note:
-            text.append("\n").append_text(plain(f"({one.note})", "dim"))
+        for note in one.notes:
+            text.append("\n").append_text(plain(f"({note})", "dim"))
         rows.add_row(f"{number}.", text)
     yield from section("What would help, each tried with the operator's planner", rows)
 

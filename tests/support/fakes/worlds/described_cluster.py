@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+from numapin_api.topology import Topology
 from numapin_client.resources import Key
 from numapin_operator.observe.pods.parser import parse_stored_pod
 from numapin_operator.observe.records import NodeView
@@ -21,9 +22,13 @@ def node_body(name: str, allocatable: str) -> Body:
 
 
 class World:
-    """An operator, its API server, and all of its objects as kubectl shows them."""
+    """An operator, its API server, and all of its objects as kubectl shows them.
 
-    def __init__(self) -> None:
+    Every node is the same machine.
+    """
+
+    def __init__(self, topology: Topology | None = None) -> None:
+        self.topology = topology or flat_topology()
         self.cluster = FakeCluster()
         self.operator = Operator(self.cluster)
         self.nodes = [node_body("node-1", "7500m"), node_body("node-2", "5")]
@@ -39,6 +44,14 @@ class World:
             self.pods.append(body)
             if body["spec"]["nodeName"]:
                 self.operator.state.put_pod(Key.of(body), parse_stored_pod(body))
+
+    def change_pod(self, body: Body) -> None:
+        """Put a pod in the place of one of the same name."""
+        (before,) = (
+            one for one in self.pods if one["metadata"]["name"] == body["metadata"]["name"]
+        )
+        self.pods.remove(before)
+        self.add_pods([body])
 
     def drop_pod(self, name: str) -> None:
         """Delete a pod of namespace default, with all that runs of it."""
@@ -56,7 +69,7 @@ class World:
                 entries = body["spec"].get("containers", ())
                 status = enforcer_status(
                     body["metadata"]["generation"],
-                    topology=flat_topology(),
+                    topology=self.topology,
                     running={one["podUID"] for one in entries} - self._gone,
                 )
                 self.cluster.put_status(name, status)
@@ -87,9 +100,11 @@ def cluster(*pods: Body, spec: Body | None = None) -> World:
     return asyncio.run(living_cluster(*pods, spec=spec))
 
 
-async def living_cluster(*pods: Body, spec: Body | None = None) -> World:
+async def living_cluster(
+    *pods: Body, spec: Body | None = None, topology: Topology | None = None
+) -> World:
     """The same, with an operator that goes on in this event loop."""
-    world = World()
+    world = World(topology)
     world.cluster.put_policy("web", {"reserved": {"count": 2}} if spec is None else spec)
     world.add_pods(list(pods))
     await world.settle()
