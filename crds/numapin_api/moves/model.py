@@ -72,8 +72,10 @@ class Moving(WireModel):
         "the new CPUs are in force.",
     )
     namespace: Name | None = Field(
-        default=None, description="The namespace of the pod for which the container is moved."
+        default=None,
+        description="The namespace of the pod for which the container is moved; unset if it is "
+        "moved because the policy would place it otherwise.",
     )
     pod: Name | None = Field(
-        default=None, description="The name of the pod for which the container is moved."
+        default=None, description="The name of the pod for which the container is moved, if any."
     )

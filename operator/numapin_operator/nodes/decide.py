@@ -287,7 +287,12 @@ def _outcome(
     assert assignment is not None
     outcome = judge_enforcer(governing, assignment)
     if plan.outdated and outcome.reason == Reason.IN_FORCE:
-        return waiting(governing, name, Reason.WAITING_FOR_CONTAINERS, _named(plan.outdated))
+        return waiting(
+            governing,
+            name,
+            Reason.WAITING_FOR_CONTAINERS,
+            _named(plan.outdated, is_dynamic=governing.spec.mode == "Dynamic"),
+        )
     if outcome.reason == Reason.IN_FORCE:
         if offline := reserved_offline(governing.spec, assignment.topology):
             return remarked(outcome, Reason.RESERVED_CPUS_OFFLINE, offline)
@@ -316,10 +321,11 @@ def _unanswered(
     return None
 
 
-def _named(containers: Sequence[Outdated]) -> str:
+def _named(containers: Sequence[Outdated], *, is_dynamic: bool) -> str:
     """Name the containers that the policy would not place as they are."""
     named = [f"{one.namespace}/{one.pod}/{one.container} {one.why}" for one in containers]
-    return f"containers keep what they have until they end: {_first_names(named)}"
+    until = "they end or can be moved" if is_dynamic else "they end"
+    return f"containers keep what they have until {until}: {_first_names(named)}"
 
 
 def _first_names(named: Sequence[str]) -> str:

@@ -87,6 +87,11 @@ def mark_outdated(
     return spec.model_copy(update={"containers": tuple(entries)}), tuple(found)
 
 
+def is_outdated(policy: NodePolicy, pod: PodView, entries: Sequence[ContainerAssignment]) -> bool:
+    """Whether the policy would not place a pod's containers as these entries say."""
+    return any(why for _, why in _Judge(policy, crowded=False).judge(pod, entries))
+
+
 class _Judge:
     """Compares what containers have with what one policy would give them."""
 

@@ -50,7 +50,9 @@ from numapin_operator.placement.in_use import (
     withhold,
 )
 from numapin_operator.placement.masks import CpuMask
-from numapin_operator.placement.moves.making_room import MoveRules, RoomMaker, in_motion
+from numapin_operator.placement.moves.beginning import MoveRules, Starter
+from numapin_operator.placement.moves.making_room import RoomMaker, in_motion
+from numapin_operator.placement.moves.renewal import Renewal
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.outdated import Outdated
 from numapin_operator.placement.policy import NodePolicy, resolve
@@ -131,8 +133,8 @@ def plan_with(
 ) -> Plan:
     """`plan_node` with a policy that is resolved already.
 
-    With `moves`, containers may begin to move so that a pod fits. A refused pod for which that may
-    help is tried again at each plan.
+    With `moves`, containers may begin to move: so that a pod fits, or else because the policy would
+    place them otherwise. A refused pod for which moves may help is tried again at each plan.
     """
     pods, unaccepted = hold_unaccepted(pods, policy.allocatable, _decided(previous))
     alive = {pod.uid: pod for pod in pods if not pod.terminal or pod.uid in running}
@@ -152,9 +154,11 @@ def plan_with(
     kept = resized_entries(kept, node, resized.pods)
     room = SizeLimit(chain.from_iterable(kept.values()))
     queue = Queue(node, alive, unbound, held, motion)
-    maker = RoomMaker(kept, queue, room, moves) if moves else None
+    starter = Starter(kept, queue, room, moves) if moves else None
     trial = _place_new(pods, refused, room, queue)
-    failed = _failed(trial, maker)
+    failed = list(_failed(trial, RoomMaker(starter) if starter else None))
+    if starter and starter.may_begin:
+        Renewal(starter).begin()
     queue.give_back()
     refused |= {pod.uid: refusal_of(pod, problem, requested_of(pod)) for pod, problem in failed}
     spec = _spec(policy, node, in_order(kept, trial.entries))
@@ -202,7 +206,7 @@ def _failed(trial: "_Trial", maker: RoomMaker | None) -> Iterator[tuple[PodView,
         if maker is None or waiting is None:
             yield pod, problem
         else:
-            maker.queue.waiting.append(waiting)
+            maker.starter.queue.waiting.append(waiting)
 
 
 def _decided(previous: NodeAssignmentSpec | None) -> frozenset[str]:

@@ -45,6 +45,8 @@ class MovingNode:
     now: float = BEGIN
     generation: int = 1
     observed: int = 1
+    edits: int = 0
+    """How often the policy was edited."""
     reported: dict[str, tuple[str, str]] = field(default_factory=dict)
     """What the enforcer reads back: pod to CPUs and NUMA nodes."""
     stalled: str = ""
@@ -76,7 +78,7 @@ class MovingNode:
         return assignment_view(self.spec, status, generation=self.generation)
 
     def picture(self) -> NodePicture:
-        policy = policy_view("policy", POLICY | self.policy)
+        policy = policy_view("policy", POLICY | self.policy, generation=1 + self.edits)
         pods = tuple(replace(pod, node="node-1") for pod in self.pods)
         return NodePicture("node-1", node_view(), (policy,), self.view(), pods, now=self.now)
 
@@ -95,6 +97,11 @@ class MovingNode:
         self.reported = {
             one["pod"]: (one["cpus"], one.get("mems", "")) for one in self.spec["containers"]
         }
+
+    def edit(self, **policy: Any) -> None:
+        """Edit the policy that governs the node."""
+        self.policy |= policy
+        self.edits += 1
 
     def wait(self, seconds: float) -> None:
         self.now += seconds

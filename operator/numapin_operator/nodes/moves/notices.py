@@ -48,7 +48,7 @@ def notices_of_moves(
         one = change.after
         if change.begins:
             mine = one.moving is not None and one.moving.namespace == one.namespace
-            what = f"{_where(change)}, so that {_demand(change, topology, is_named=mine)}"
+            what = f"{_where(change)}, {_why(change, topology, is_named=mine)}"
             note = f"container {one.container} moves {what}; it has both for a while"
             reason = Reason.CPUS_MOVING
         else:
@@ -64,18 +64,19 @@ def planned_moves(
         if change.begins:
             one = change.after
             name = f"{one.namespace}/{one.pod} {one.container}"
-            demand = _demand(change, topology, is_named=True)
-            yield f"moves {name} {_where(change)} so that {demand}"
+            yield f"moves {name} {_where(change)} {_why(change, topology, is_named=True)}"
 
 
 def _where(change: Change) -> str:
     return f"from CPUs {change.before.cpus} to {finished(change.after).cpus}"
 
 
-def _demand(change: Change, topology: Topology | None, *, is_named: bool) -> str:
+def _why(change: Change, topology: Topology | None, *, is_named: bool) -> str:
     moving = change.after.moving
     assert moving is not None
+    if moving.pod is None:
+        return "as the policy would place it now"
     who = f"{moving.namespace}/{moving.pod}" if is_named else "a pod of another namespace"
     of_cpu = {cpu.id: cpu.numa_node for cpu in topology.cpus} if topology else {}
     left = CpuSet(of_cpu[cpu] for cpu in moving.leaving if cpu in of_cpu)
-    return f"{who} fits on NUMA node {left}" if len(left) == 1 else f"{who} fits"
+    return f"so that {who} fits" + (f" on NUMA node {left}" if len(left) == 1 else "")

@@ -128,7 +128,8 @@ def next_step_at(
         for one in spec.containers
         if one.moving and one.moving.at and not is_dropped(one)
     ]
-    if any(isinstance(one, Queued) and one.moving for one in waiting):
+    waits = any(isinstance(one, Queued) and one.moving for one in waiting)
+    if waits or (policy.mode == "Dynamic" and any(one.outdated for one in spec.containers)):
         times += _ends_of_pauses(spec, policy)
     return min((one for one in times if one > now), default=None)
 

@@ -12,7 +12,10 @@ from numapin_api.nodeassignment import ContainerAssignment
 
 
 def begun(
-    before: ContainerAssignment, after: ContainerAssignment, now: str, demand: tuple[str, str]
+    before: ContainerAssignment,
+    after: ContainerAssignment,
+    now: str,
+    demand: tuple[str, str] | None,
 ) -> ContainerAssignment:
     """The entry of a container with what it has, and what it will have.
 
@@ -20,9 +23,10 @@ def begun(
         before: what it has.
         after: what it will have.
         now: the time, which the entry keeps.
-        demand: the pod for which it moves, as namespace and name.
+        demand: the pod for which it moves, as namespace and name; None if it moves for its own
+            good.
     """
-    namespace, pod = demand
+    namespace, pod = demand or (None, None)
     stays = before.mems == after.mems
     moving = Moving(
         leaving=before.cpus - after.cpus,

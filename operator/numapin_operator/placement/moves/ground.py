@@ -52,7 +52,11 @@ class Ground:
         return tuple((mask & cpus).bit_count() for mask in self.masks)
 
     def keepable(self, cpus: CpuMask) -> CpuMask:
-        """Those that a container may keep when it moves: whole cores if the policy demands them."""
+        """Those that a container may keep when it moves.
+
+        Reserved CPUs leave it, and parts of cores if the policy demands whole ones.
+        """
+        cpus = CpuMask(cpus & ~self.policy.reserved)
         whole = self.policy.cpu_taker.whole_cores_only
         return self.policy.cpu_groups.whole_cores(cpus) if whole else cpus
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from numapin_operator.placement.allocations import Block, ContainerAllocation, PodAllocation
-from numapin_operator.placement.masks import CpuMask
+from numapin_operator.placement.masks import NO_CPUS, CpuMask
+from numapin_operator.placement.node import Node
 
 
 class Move(NamedTuple):
@@ -70,3 +71,21 @@ def applied(
         )
         changed[move.uid] = pod._replace(containers=containers)
     return changed
+
+
+def leaves_room(node: Node, made: Sequence[Move]) -> bool:
+    """Whether all can have their old and their new CPUs and memory at the same time."""
+    arriving = NO_CPUS
+    for move in made:
+        arriving |= move.arriving
+    if not node.cpus.shared & ~arriving:
+        return False
+    blocks = [block for one in made for block in one.arriving_memory]
+    if not blocks or node.memory is None:
+        return True
+    tables = node.memory.copy()
+    for block in blocks:
+        if not tables.takes(block):
+            return False
+        tables.assign(block)
+    return True

@@ -12,10 +12,9 @@ from operator import add, le, sub
 from typing import Final, NamedTuple
 
 from numapin_operator.placement.errors import PlacementError
-from numapin_operator.placement.masks import NO_CPUS
 from numapin_operator.placement.moves.ground import Counts, Ground
 from numapin_operator.placement.moves.movable import Movable, Place, movables, places, settle
-from numapin_operator.placement.moves.result import Move, Moves, Searched, applied
+from numapin_operator.placement.moves.result import Move, Moves, Searched, applied, leaves_room
 from numapin_operator.placement.moves.targets import Target, needs_of, targets
 from numapin_operator.placement.requests import PodView
 
@@ -196,7 +195,7 @@ class _Search:
         """Carry the moves out on a copy of the node, and place the pod there."""
         self._trials += 1
         made = self._moves(state)
-        if made is None or not self._leaves_room(made):
+        if made is None or not leaves_room(self.ground.node, made):
             return None
         node = self.ground.rebuild(applied(self.ground.node.allocations, made))
         try:
@@ -218,23 +217,6 @@ class _Search:
                     made.append(Move(pod.uid, pod.namespace, pod.pod, old, new))
                     free &= ~new.cpus
         return tuple(made)
-
-    def _leaves_room(self, made: Sequence[Move]) -> bool:
-        """Whether all can have their old and their new CPUs and memory at the same time."""
-        arriving = NO_CPUS
-        for move in made:
-            arriving |= move.arriving
-        if not self.ground.node.cpus.shared & ~arriving:
-            return False
-        blocks = [block for one in made for block in one.arriving_memory]
-        if not blocks or self.ground.node.memory is None:
-            return True
-        tables = self.ground.node.memory.copy()
-        for block in blocks:
-            if not tables.takes(block):
-                return False
-            tables.assign(block)
-        return True
 
 
 def _plus(free: Counts, before: Counts, after: Counts) -> Counts:

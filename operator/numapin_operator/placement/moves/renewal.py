@@ -1,0 +1,123 @@
+"""Begin moves of containers that the policy would place otherwise.
+
+Those are outdated containers, and those on two NUMA nodes of which one would do now. A move is
+begun only if the container is as the policy demands afterwards, or on fewer NUMA nodes: so no
+container is moved to and fro.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+from numapin_operator.placement.in_use import node_with
+from numapin_operator.placement.masks import CpuMask
+from numapin_operator.placement.moves.beginning import Starter, entry_after
+from numapin_operator.placement.moves.ground import Ground
+from numapin_operator.placement.moves.movable import Movable, movables, places, settle
+from numapin_operator.placement.moves.result import Move, leaves_room
+from numapin_operator.placement.node import Node
+from numapin_operator.placement.outdated import is_outdated
+
+MOST_TRIALS: Final = 32
+MOST_TRIALS_OF_ONE: Final = 4
+"""How many ways to move containers one plan tries out: at all, and of the same containers."""
+
+
+@dataclass
+class Renewal:
+    """Looks for a container to move on one node, for its own good.
+
+    Attributes:
+        starter: what may be moved, and begins it.
+    """
+
+    starter: Starter
+    _trials: int = field(default=0, init=False)
+
+    def begin(self) -> bool:
+        """Begin to move one container, or those of one pod that are aligned together.
+
+        What others wait for stays free for them. False if nothing is moved.
+        """
+        return self._may_gain() and any(
+            self.starter.begin(moves) for unit in self._units() for moves in self._ways(unit)
+        )
+
+    @property
+    def _node(self) -> Node:
+        return self.starter.queue.node
+
+    @property
+    def _ground(self) -> Ground:
+        policy, queue = self._node.policy, self.starter.queue
+        return Ground(
+            self._node,
+            lambda given: node_with(policy, given.values(), queue.unbound, queue.held),
+            self.starter.rules.moves_memory,
+        )
+
+    def _may_gain(self) -> bool:
+        """Whether any entry calls for a look at what may be moved."""
+        return any(
+            one.outdated or self._spread(CpuMask(one.cpus.mask)) > 1
+            for entries in self.starter.kept.values()
+            for one in entries
+        )
+
+    def _spread(self, cpus: CpuMask) -> int:
+        return self._node.policy.cpu_groups.numa_nodes_of(cpus).bit_count()
+
+    def _units(self) -> Iterator[Movable]:
+        """What may be moved and may gain by it, outdated containers first."""
+        rules, alive = self.starter.rules, self.starter.queue.alive
+        found = movables(self._ground, alive, rules.allowed - rules.paused)
+        units = [one for one in found if self._node.wants(alive[one.pod.uid])]
+        yield from filter(self._is_outdated, units)
+        for one in units:
+            if self._spread(one.cpus) > 1 and not self._is_outdated(one):
+                yield one
+
+    def _is_outdated(self, unit: Movable) -> bool:
+        names = {one.name for one in unit.containers}
+        entries = self.starter.kept[unit.pod.uid]
+        return any(one.outdated for one in entries if one.container in names)
+
+    def _ways(self, unit: Movable) -> Iterator[tuple[Move, ...]]:
+        """The moves that may begin now, and after which the containers are better placed."""
+        outdated, left = self._is_outdated(unit), self.starter.rules.left
+        if outdated and not self._stays_outdated(unit):
+            return  # other CPUs do not help: too few are left to share
+        for moves in islice(self._possible(unit, outdated=outdated), MOST_TRIALS_OF_ONE):
+            if self._trials >= MOST_TRIALS:
+                return
+            self._trials += 1
+            if not 0 < len(moves) <= left or not leaves_room(self._node, moves):
+                continue
+            if not outdated or not self._stays_outdated(unit, moves):
+                yield moves
+
+    def _possible(self, unit: Movable, *, outdated: bool) -> Iterator[tuple[Move, ...]]:
+        """Where the containers can go, the cheapest first."""
+        ground, pod = self._ground, unit.pod
+        for place in places(ground, unit):
+            if outdated or ground.spanned(place.counts).bit_count() < self._spread(unit.cpus):
+                after = settle(ground, unit, place, self._node.cpus.free)
+                changed = zip(unit.containers, after or unit.containers, strict=True)
+                yield tuple(
+                    Move(pod.uid, pod.namespace, pod.pod, old, new)
+                    for old, new in changed
+                    if old != new
+                )
+
+    def _stays_outdated(self, unit: Movable, moves: tuple[Move, ...] = ()) -> bool:
+        """Whether the policy would place the pod otherwise, after some moves too."""
+        changed = {move.after.name: move for move in moves}
+        entries = [
+            entry_after(changed[one.container], self._node.policy.topology)
+            if one.container in changed
+            else one
+            for one in self.starter.kept[unit.pod.uid]
+        ]
+        pod = self.starter.queue.alive[unit.pod.uid]
+        return is_outdated(self._node.policy, pod, entries)
