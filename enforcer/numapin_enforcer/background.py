@@ -8,7 +8,11 @@ from typing import Final
 from numapin_api.conditions.reasons import Obstacle
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.assignment.spec import AssignedSpec
-from numapin_enforcer.cfs_quota.plan import NO_OTHERS, cgroups_without_limit, other_containers
+from numapin_enforcer.cfs_quota.plan import (
+    UnlimitedCgroups,
+    cgroups_without_limit,
+    other_containers,
+)
 from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
 from numapin_enforcer.cgroups.kubepods import PodTree
 from numapin_enforcer.cgroups.memory.mover import MemoryMover
@@ -19,12 +23,12 @@ from numapin_enforcer.plan.drift import Cause, Drift
 from numapin_enforcer.reconciler import Converged
 from numapin_enforcer.runtime.container_index import ContainerIndex
 from numapin_enforcer.runtime.container_names import ContainerNames
-from numapin_enforcer.runtime.interface import RuntimeVersion
+from numapin_enforcer.runtime.interface import ContainerResources, RuntimeVersion
 from numapin_enforcer.runtime.outside_containers import OutsideContainers
 from numapin_enforcer.runtime.previous_updates import PreviousUpdates
 from numapin_enforcer.runtime.resources_to_send import resources_to_send
 from numapin_enforcer.runtime.unlisted import unlisted_obstacles
-from numapin_enforcer.runtime.updater import NO_CHANGE, QUOTA_LIFTED, RuntimeUpdater
+from numapin_enforcer.runtime.updater import NO_CHANGE, RuntimeUpdater
 from numapin_enforcer.status.conditions import move_obstacles, moving, stale_in_runtime, unnamed
 from numapin_enforcer.status.content import RuntimeStatus
 from numapin_enforcer.status.reporter import BackgroundReport
@@ -55,6 +59,9 @@ class BackgroundUpdates:
     _intruders: set[str] = field(default_factory=set, init=False)
     """Shared containers that were found on exclusive CPUs: the runtime may remember a set for them,
     from a kubelet that had the static policy before."""
+
+    def __post_init__(self) -> None:
+        self.runtime.on_update = self._note_runtime_update
 
     def update(
         self,
@@ -120,7 +127,8 @@ class BackgroundUpdates:
         """
         self.memory.want((), pods.files)
         if not untouched:
-            self.cfs_quota.want((), pods.files, pods.naming.root, full_resync=full_resync)
+            none, root = UnlimitedCgroups(), pods.naming.root
+            self.cfs_quota.want(none, pods.files, root, full_resync=full_resync)
             return
         self.runtime.pause()
         self.slices.pause()
@@ -179,16 +187,20 @@ class BackgroundUpdates:
         *,
         full_resync: bool,
     ) -> None:
-        unlimited: tuple[str, ...] = ()
-        others: Mapping[str, bool] = NO_OTHERS
+        unlimited = UnlimitedCgroups()
         if spec is not None and spec.cpu_quota == "Unlimited":
-            unlimited = cgroups_without_limit(done.desired, pods.naming)
-            known = self.names.known
-            others = other_containers(assigned, unlimited, pods.naming, known)
-        root = pods.naming.root
-        if self._is_resized(unlimited, done, pods.snapshot.pop_written()):
+            paths = cgroups_without_limit(done.desired, pods.naming)
+            others = other_containers(assigned, paths, pods.naming, self.names.known)
+            unlimited = UnlimitedCgroups(paths, others, may_be_resized=True)
+        if self._is_resized(unlimited.paths, done, pods.snapshot.pop_written()):
             self.cfs_quota.note_resize()
-        self.cfs_quota.want(unlimited, pods.files, root, others=others, full_resync=full_resync)
+        self.cfs_quota.want(unlimited, pods.files, pods.naming.root, full_resync=full_resync)
+
+    def _note_runtime_update(self, id_: str, resources: ContainerResources) -> None:
+        """The runtime has written the CFS limit that it has for a container."""
+        if self._index is not None and id_ in self._index.found:
+            path = self._index.found[id_][0]
+            self.cfs_quota.note_runtime_update(path, resources.quota_us)
 
     def _is_resized(
         self, unlimited: Iterable[str], done: Converged, written: AbstractSet[str]
@@ -265,13 +277,11 @@ class BackgroundUpdates:
             if not (was_changed or (path in done.desired and done.desired[path].exclusive)):
                 continue
             sent = self.runtime.sent(id_) or previous.get(id_)
-            if sent is None and path in lifted:
-                sent = QUOTA_LIFTED
-            elif sent is None and id_ in self._intruders:
+            if sent is None and (path in lifted or id_ in self._intruders):
                 sent = NO_CHANGE
             update = resources_to_send(done.desired, done.tree, path, sent)
             if update is not None and (update.are_new or id_ not in previous):
-                quota_us = self.cfs_quota.runtime_quota_us(path, sent.quota_us if sent else 0)
+                quota_us = self.cfs_quota.runtime_quota_us(path)
                 resources[id_] = replace(update.resources, quota_us=quota_us)
         self.runtime.want(resources, previous)
 

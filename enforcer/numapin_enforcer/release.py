@@ -1,7 +1,7 @@
 """`--release`: gives every cgroup what its parent has, once, and logs what changed."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -81,7 +81,7 @@ async def release_all(
     lifted = quotas.lifted
     left += [str(failure.error) for failure in quotas.update(()).failed]
     after = pods.files.read()
-    released = _released(before, after, lifted)
+    released = _released(before, after, lifted, quotas.restored)
     for path, resources in released.items():
         left += await _update_runtime(pods, runtime, path, resources)
     left += await _reset_slices(pods, after, connect)
@@ -105,9 +105,13 @@ def _release(machine: Machine, pods: PodTree, found: SavedMems) -> list[str]:
 
 
 def _released(
-    before: Tree, after: Tree, lifted: Mapping[str, Quota]
+    before: Tree, after: Tree, lifted: Collection[str], restored: Mapping[str, Quota]
 ) -> dict[str, ContainerResources]:
-    """What each cgroup has whose CPUs or CFS limit changed; logs each."""
+    """What each cgroup has whose CPUs or CFS limit changed; logs each.
+
+    The runtime has the limit of a container that is `lifted`, unless an earlier version of numapin
+    has removed it there too. So it is sent what is `restored`, and no limit that others have set.
+    """
     released = {}
     for path, was in before.cgroups.items():
         has = after.cgroups.get(path)
@@ -115,7 +119,7 @@ def _released(
             continue
         extra = {"cgroup": path, "had": was.effective_cpus, "has": has.effective_cpus}
         LOG.info("released", extra=extra)
-        quota_us = lifted[path].quota_us if path in lifted else None
+        quota_us = restored[path].quota_us if path in restored else None
         released[path] = ContainerResources(has.effective_cpus, has.effective_mems, quota_us or 0)
     return released
 

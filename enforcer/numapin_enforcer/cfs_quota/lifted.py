@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from numapin_daemon import atomic_file
-from numapin_enforcer.cfs_quota.plan import NO_OTHERS, plan_quotas
+from numapin_enforcer.cfs_quota.plan import NO_OTHERS, QuotaPlan, plan_quotas
 from numapin_enforcer.cgroups.apply import Outcome, apply
 from numapin_enforcer.cgroups.errors import CgroupVanishedError
 from numapin_enforcer.cgroups.tree import CgroupTree, contains
@@ -19,6 +19,9 @@ FILE_NAME: Final = "quotas.json"
 
 MOST_BYTES: Final = 16 * 1024 * 1024
 """Far more than the limits of all containers of a node take."""
+
+MOST_READS: Final = 5
+"""How often limits are read until none has changed while they were saved."""
 
 
 class QuotaFiles(CgroupTree, Protocol):
@@ -51,14 +54,19 @@ class LiftedQuotas:
         self._path = state_dir / FILE_NAME
         self._lifted = _read(self._path, root)
         self.restored: Mapping[str, Quota] = {}
-        """The limits restored by this object, of cgroups that still exist."""
+        """The limits that this object has written again, of cgroups that still exist."""
 
     @property
     def lifted(self) -> Mapping[str, Quota]:
         """The limits that were removed and not restored, by cgroup."""
         return dict(self._lifted)
 
-    def update(self, unlimited: Collection[str], others: Mapping[str, bool] = NO_OTHERS) -> Outcome:
+    def update(
+        self,
+        unlimited: Collection[str],
+        others: Mapping[str, bool] = NO_OTHERS,
+        awaited: Collection[str] = (),
+    ) -> Outcome:
         """Remove the limits of `unlimited` and restore all others; see `plan_quotas`.
 
         A write that fails is retried by the next call.
@@ -67,20 +75,38 @@ class LiftedQuotas:
             OSError: a limit could not be saved; then none was removed.
             CgroupError: a limit could not be read.
         """
-        found = dict(self._found({*unlimited, *others, *self._lifted, *self.restored}))
-        planned = plan_quotas(unlimited, found, self._lifted, others)
-        self._save(planned.save_before)
+        found, planned = self._saved_plan(unlimited, others, awaited)
         outcome = apply(planned.writes, self.files)
-        vanished = {write.path for write in outcome.missing}
-        unwritten = {path: limit for path, limit in planned.save_before.items() if path in vanished}
-        restored = {**self.restored, **planned.save_before}
+        missing = {write.path for write in outcome.missing}
+        made = {write.path for write in outcome.made}
+        unwritten = {path: limit for path, limit in planned.save_before.items() if path in missing}
+        written = {path: limit for path, limit in planned.save_before.items() if path in made}
         self._save({**planned.save_after, **unwritten})
         self.restored = {
             path: limit
-            for path, limit in restored.items()
+            for path, limit in {**self.restored, **written}.items()
             if path in found and path not in self._lifted
         }
         return outcome
+
+    def _saved_plan(
+        self, unlimited: Collection[str], others: Mapping[str, bool], awaited: Collection[str]
+    ) -> tuple[Mapping[str, Quota], QuotaPlan]:
+        """What was found and is planned, with everything saved that must be before a write.
+
+        A disk takes long to save it. What others write meanwhile is newer than what was read, and
+        must be neither overwritten nor forgotten.
+        """
+        paths = {*unlimited, *others, *self._lifted, *self.restored}
+        found = dict(self._found(paths))
+        for _ in range(MOST_READS):
+            planned = plan_quotas(unlimited, found, self._lifted, others, awaited)
+            self._save(planned.save_before)
+            again = dict(self._found(paths)) if planned.writes else found
+            if again == found:
+                break
+            found = again
+        return found, planned
 
     def _found(self, paths: Collection[str]) -> list[tuple[str, Quota]]:
         found: list[tuple[str, Quota]] = []

@@ -4,7 +4,7 @@ Does no I/O.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
@@ -14,6 +14,22 @@ from numapin_enforcer.cgroups.write import Quota, Step, Write
 from numapin_enforcer.plan.containment import Desired
 
 NO_OTHERS: Final[Mapping[str, bool]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class UnlimitedCgroups:
+    """The cgroups that must have no limit.
+
+    Attributes:
+        paths: exclusive containers and their pods.
+        others: the containers beside exclusive ones; see `plan_quotas`.
+        may_be_resized: whether a cgroup that is not in `paths` any more may have left it by a
+            resize, so that the kubelet writes a newer limit.
+    """
+
+    paths: tuple[str, ...] = ()
+    others: Mapping[str, bool] = field(default_factory=lambda: NO_OTHERS)
+    may_be_resized: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +87,7 @@ def plan_quotas(
     found: Mapping[str, Quota],
     lifted: Mapping[str, Quota],
     others: Mapping[str, bool] = NO_OTHERS,
+    awaited: Collection[str] = (),
 ) -> QuotaPlan:
     """Remove the limits of `unlimited` and restore those removed from all others.
 
@@ -85,6 +102,8 @@ def plan_quotas(
         found: the limit of each cgroup in `unlimited`, `lifted` or `others` that exists.
         lifted: the limits removed before.
         others: the containers beside exclusive ones; see `other_containers`.
+        awaited: the cgroups to which the kubelet or the runtime may still write a limit: theirs
+            is not restored yet.
     """
     unlimited = set(unlimited) - set(_pods_that_limit(found, lifted, others))
     saved = {path: limit for path, limit in lifted.items() if path in found}
@@ -95,9 +114,10 @@ def plan_quotas(
             writes.append(Write(path, Quota(None, limit.period_us), Step.GRANT))
     left = dict(saved)
     for path in sorted(saved, reverse=True):
-        if path not in unlimited:
+        is_unlimited = found[path].quota_us is None
+        if path not in unlimited and not (is_unlimited and path in awaited):
             limit = left.pop(path)
-            if found[path].quota_us is None:
+            if is_unlimited:
                 writes.append(Write(path, limit, Step.WIDEN))
     return QuotaPlan(saved, tuple(writes), left)
 

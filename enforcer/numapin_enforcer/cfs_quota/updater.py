@@ -1,7 +1,7 @@
 """Removes CFS limits of exclusive containers in the background: a disk may be slow."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,16 +11,21 @@ from numapin_api.conditions.reasons import Obstacle, Reason, internal_error
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
 from numapin_enforcer.cfs_quota.lifted import LiftedQuotas, QuotaFiles
-from numapin_enforcer.cfs_quota.plan import NO_OTHERS
+from numapin_enforcer.cfs_quota.plan import UnlimitedCgroups
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.write import Quota
 
-UNLIMITED_US: Final = -1
-"""No limit, as CRI and the kernel write it; in CRI 0 is "no change"."""
+RECHECK_SECONDS: Final = (0.2, 1.2, 4.2)
+"""When limits are read again after the set of containers has changed, or one was resized: a
+runtime that is creating a container sets its limit after the cgroup exists."""
 
-RECHECK_SECONDS: Final = (0.2, 1.0, 3.0)
-"""Waits after which limits are read again when the set of containers has changed, or one was
-resized: a runtime that is creating a container sets its limit after the cgroup exists."""
+KUBELET_SECONDS: Final = 1.2
+"""How long a container that is no longer exclusive, and its pod, stay without a limit before the
+saved one is restored. If that is due to a resize, the kubelet writes a newer one, maybe at this
+moment; and the runtime has the container's, and writes it with its new CPUs."""
+
+_EARLY_SECONDS: Final = 0.001
+"""A timer may end a little before its time."""
 
 _EXPECTED: Final = (CgroupError, OSError)
 
@@ -31,8 +36,7 @@ class _Target:
 
     files: QuotaFiles
     root: str
-    unlimited: tuple[str, ...]
-    others: Mapping[str, bool]
+    unlimited: UnlimitedCgroups
 
 
 class CfsQuotaUpdater:
@@ -40,21 +44,25 @@ class CfsQuotaUpdater:
 
     def __init__(self, state_dir: Path, wake: asyncio.Event, clock: Clock | None = None) -> None:
         """Args: `wake` is set when `lifted` or the problem has changed."""
-        self._state_dir, self._wake = state_dir, wake
+        self._state_dir, self._wake, self._clock = state_dir, wake, clock or SystemClock()
         self._target: _Target | None = None
-        self._rechecks_seconds: list[float] = []
+        self._rechecks_at: list[float] = []
         self._quotas: LiftedQuotas | None = None
         """Used by the background task only."""
         self.lifted: Mapping[str, Quota] = {}
         """Cgroup to the limit it had before it was removed."""
         self._restored: Mapping[str, Quota] = {}
+        """What was restored here and the runtime was not sent: it may have no limit."""
+        self._sent = set[str]()
+        self._awaited_until: Mapping[str, float] = {}
+        """The cgroups to which others may write a limit, and when theirs is restored."""
         self._worker = Worker(
             "cfs-quota",
             self._update,
             expected=_EXPECTED,
             failure="CFS limits could not be updated, it will be retried",
             wake=wake.set,
-            clock=clock or SystemClock(),
+            clock=self._clock,
         )
 
     @property
@@ -63,28 +71,24 @@ class CfsQuotaUpdater:
         return self._worker.problem
 
     def want(
-        self,
-        unlimited: tuple[str, ...],
-        files: QuotaFiles,
-        root: str,
-        *,
-        others: Mapping[str, bool] = NO_OTHERS,
-        full_resync: bool,
+        self, unlimited: UnlimitedCgroups, files: QuotaFiles, root: str, *, full_resync: bool
     ) -> None:
         """Remove the limits of `unlimited` and restore all others; returns at once.
+
+        A limit that may be replaced by a resize is restored after `KUBELET_SECONDS`.
 
         Args:
             unlimited: the cgroups that must have no limit.
             files: the tree below `root`.
             root: the kubelet's cgroup.
-            others: the containers beside exclusive ones; see `plan_quotas`.
             full_resync: read the limits again although nothing changed on our side.
         """
-        before, self._target = self._target, _Target(files, root, unlimited, others)
-        known = (before.unlimited, before.others) if before else ((), {})
-        changed = (unlimited, others) != known
+        before = self._target
+        self._target = _Target(files, root, unlimited)
+        known = before.unlimited if before else UnlimitedCgroups()
+        changed = (unlimited.paths, unlimited.others) != (known.paths, known.others)
         if changed:
-            self._rechecks_seconds = list(RECHECK_SECONDS)
+            self._recheck_soon()
         if changed or full_resync:
             self._worker.request(skip_backoff=changed)
 
@@ -93,7 +97,7 @@ class CfsQuotaUpdater:
 
         At a resize it writes those of a pod and of its containers one after the other.
         """
-        self._rechecks_seconds = list(RECHECK_SECONDS)
+        self._recheck_soon()
         self._worker.request()
 
     def pause(self) -> None:
@@ -101,24 +105,33 @@ class CfsQuotaUpdater:
         self._target = None
         self._worker.request(skip_backoff=True)
 
-    def runtime_quota_us(self, path: str, sent_us: int) -> int:
-        """The limit that the runtime must have for a container; 0 is "no change".
-
-        The runtime writes the limit it was sent last at each later update. "No limit" is sent only
-        once the limit is recorded here: what the runtime removes first cannot be restored. For a
-        limit that was restored, the kernel's counts: after a resize it is the kubelet's new one.
+    def note_runtime_update(self, path: str, quota_us: int) -> None:
+        """The runtime has written what it has for a container: its limit as well.
 
         Args:
             path: the container's cgroup.
-            sent_us: what this process sent the runtime last; an earlier process may have sent
-                "no limit".
+            quota_us: the limit it was sent; 0 is "no change".
         """
-        if self._target is not None and path in self._target.unlimited:
-            return UNLIMITED_US if path in self.lifted else sent_us
-        limit = self.lifted.get(path) or self._restored.get(path)
-        if limit is None:
-            return sent_us
-        return self._found_us(path) or limit.quota_us or 0
+        if quota_us:
+            self._sent.add(path)
+            self._restored = {one: limit for one, limit in self._restored.items() if one != path}
+        if self._target is not None and path in self._target.unlimited.paths:
+            self.note_resize()
+
+    def runtime_quota_us(self, path: str) -> int:
+        """The limit to send the runtime for a container; 0 is "no change".
+
+        The runtime has the limit that the kubelet sent it last, and writes it at each update. It
+        is sent no other one, nor "no limit" for an exclusive container: if the kubelet sends a
+        newer one at the same time, that must win. Exception: a limit that was restored here, since
+        an update of the runtime did not do so. It has none, from an earlier version of numapin, or
+        writes none that it is not sent (CRI-O).
+
+        Args:
+            path: the container's cgroup.
+        """
+        limit = self._restored.get(path)
+        return self._found_us(path) or limit.quota_us or 0 if limit is not None else 0
 
     def _found_us(self, path: str) -> int | None:
         """The limit that the kernel has; None if it has none, or it cannot be read."""
@@ -129,7 +142,7 @@ class CfsQuotaUpdater:
 
     @property
     def runtime_may_lack(self) -> frozenset[str]:
-        """The cgroups for which the runtime may have no limit, from an earlier process."""
+        """The cgroups whose limit the runtime must write, or be sent."""
         return frozenset((*self.lifted, *self._restored))
 
     def obstacles(self) -> tuple[Obstacle, ...]:
@@ -151,19 +164,52 @@ class CfsQuotaUpdater:
         if target is None:
             self._quotas = None
             return None
+        began_seconds = self._clock.monotonic()
         quotas = self._quotas
         if quotas is None or quotas.files is not target.files:
             arguments = (target.files, target.root, self._state_dir)
             quotas = self._quotas = await asyncio.to_thread(LiftedQuotas, *arguments)
         try:
-            outcome = await asyncio.to_thread(quotas.update, target.unlimited, target.others)
+            awaited = self._awaited(target.unlimited, quotas.lifted, began_seconds)
+            wanted = (target.unlimited.paths, target.unlimited.others, awaited)
+            outcome = await asyncio.to_thread(quotas.update, *wanted)
         finally:
             self._take_over(quotas)
         if outcome.failed:
             raise outcome.failed[0].error
-        return self._rechecks_seconds.pop(0) if self._rechecks_seconds else None
+        return self._pause_seconds(began_seconds)
+
+    def _awaited(
+        self, unlimited: UnlimitedCgroups, lifted: Collection[str], now_seconds: float
+    ) -> tuple[str, ...]:
+        """The cgroups whose limit is not restored yet, because others may write a newer one."""
+        leaving = set(lifted).difference(unlimited.paths) if unlimited.may_be_resized else set()
+        self._awaited_until = {
+            path: self._awaited_until.get(path, now_seconds + KUBELET_SECONDS)
+            for path in sorted(leaving)
+        }
+        due_seconds = now_seconds + _EARLY_SECONDS
+        return tuple(path for path, until in self._awaited_until.items() if until > due_seconds)
+
+    def _pause_seconds(self, began_seconds: float) -> float | None:
+        """How long after a run that began then to read the limits again; None: on request."""
+        due_seconds = began_seconds + _EARLY_SECONDS
+        self._rechecks_at = [at for at in self._rechecks_at if at > due_seconds]
+        awaited = (until for path, until in self._awaited_until.items() if path in self.lifted)
+        next_seconds = min((*self._rechecks_at, *awaited), default=None)
+        if next_seconds is None:
+            return None
+        return max(next_seconds - self._clock.monotonic(), 0.0)
+
+    def _recheck_soon(self) -> None:
+        now_seconds = self._clock.monotonic()
+        self._rechecks_at = [now_seconds + seconds for seconds in RECHECK_SECONDS]
 
     def _take_over(self, quotas: LiftedQuotas) -> None:
-        before, self.lifted, self._restored = self.lifted, quotas.lifted, quotas.restored
+        before, self.lifted = self.lifted, quotas.lifted
+        self._sent &= quotas.restored.keys()
+        self._restored = {
+            path: limit for path, limit in quotas.restored.items() if path not in self._sent
+        }
         if self.lifted != before:
             self._wake.set()

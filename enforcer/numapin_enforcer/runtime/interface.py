@@ -4,13 +4,10 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Protocol
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet, MemSet
-
-UNLIMITED_QUOTA: Final = -1
-"""Removes a CFS quota that was set before; 0 would mean "no change"."""
 
 
 class CriError(Exception):
@@ -83,7 +80,7 @@ class RuntimeContainer:
 class ContainerResources:
     """What the runtime is sent for a container. An empty set and quota 0 mean "no change".
 
-    `quota_us` is a CFS limit in the container's own period, or `UNLIMITED_QUOTA`.
+    `quota_us` is a CFS limit in the container's own period.
     """
 
     cpus: CpuSet

@@ -6,7 +6,7 @@ it is sent what the kernel already has, and again whenever that changes.
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -16,7 +16,6 @@ from numapin_api.cpuset import CpuSet
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
 from numapin_enforcer.runtime.interface import (
-    UNLIMITED_QUOTA,
     ContainerResources,
     ContainerRuntime,
     ContainerState,
@@ -29,9 +28,6 @@ LOG: Final = logging.getLogger(__name__)
 NOT_STARTED_SECONDS: Final = 0.25
 """How long to wait for a container that is created but not started: an update that overtakes the
 start is acknowledged, and lost."""
-
-QUOTA_LIFTED: Final = ContainerResources(CpuSet(), quota_us=UNLIMITED_QUOTA)
-"""What the runtime may have from an earlier process of ours: no CFS limit."""
 
 NO_CHANGE: Final = ContainerResources(CpuSet())
 """What this process sent for a container that the runtime may have a set for from others."""
@@ -93,6 +89,10 @@ class _RuntimeState:
             self.possible |= found
 
 
+def _nothing(id_: str, resources: ContainerResources) -> None:
+    """Do nothing."""
+
+
 class RuntimeUpdater:
     """What the runtime must have for containers, and what it was sent."""
 
@@ -102,6 +102,8 @@ class RuntimeUpdater:
         """Args: `wake` is set when an answer or a failure changes what must be reported."""
         self._runtime, self._wake, self._clock = runtime, wake, clock or SystemClock()
         self._states: dict[str, _RuntimeState] = {}
+        self.on_update: Callable[[str, ContainerResources], object] = _nothing
+        """Called when the runtime has made an update, with the container's id; must be quick."""
         self._worker = Worker(
             "runtime-updates",
             self._update,
@@ -210,6 +212,7 @@ class RuntimeUpdater:
             if any(one.state is ContainerState.RUNNING for one in found):
                 state.begin(resources)
                 await self._runtime.update_resources(id_, resources)
+                self.on_update(id_, resources)
         except CriNotFoundError:
             pass  # it ended meanwhile
         except CriError as error:

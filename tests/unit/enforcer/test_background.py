@@ -10,9 +10,8 @@ import pytest
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cfs_quota.updater import UNLIMITED_US
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
-from numapin_enforcer.cgroups.write import Quota, Write
+from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.runtime.interface import (
     ContainerResources,
     CriUnavailableError,
@@ -28,10 +27,8 @@ from support.fakes.worlds.background_node import (
     CPU_2,
     CPU_3,
     ID,
-    LIMIT,
     MEMS,
     MOVE,
-    NO_LIMIT,
     POD,
     Node,
     spec_of,
@@ -190,49 +187,6 @@ async def test_the_previous_update_is_not_repeated_before_the_kernel_has_the_cpu
     done = await node.make_pass(CPU_2)
     assert done.failures
     assert node.sent == []
-
-
-async def test_the_limit_of_a_pod_stays_while_a_sidecar_has_none(node: Node) -> None:
-    """The sandbox has none either, and does not count once the runtime has named it."""
-    sidecar, sandbox = (f"{POD}/cri-containerd-{id_ * 64}.scope" for id_ in "be")
-    for path in (sidecar, sandbox):
-        node.model.make(path)
-        node.model.written.append(path)
-    node.runtime.has("b" * 64, "side")
-    node.runtime.has("e" * 64, "")
-    node.model.groups[POD].quota = LIMIT
-    unlimited = spec_of("3", cpu_quota="Unlimited")
-    await node.enforce(unlimited)
-    await node.clock.until(lambda: node.model.groups[CONTAINER].quota == NO_LIMIT)
-    assert node.model.groups[POD].quota == LIMIT
-    node.model.vanish(sidecar)
-    node.model.written.append(POD)
-    await node.make_pass(unlimited, full=True)
-    await node.clock.until(lambda: node.model.groups[POD].quota == NO_LIMIT)
-
-
-async def test_a_cfs_limit_is_removed_and_restored(node: Node) -> None:
-    unlimited = spec_of("3", cpu_quota="Unlimited")
-    await node.enforce(unlimited)
-    await node.clock.until(lambda: node.model.groups[CONTAINER].quota == NO_LIMIT)
-    await node.clock.until(lambda: node.background.cfs_quota.lifted)
-    await node.make_pass(unlimited)
-    assert node.runtime.updates[-1][1].quota_us == UNLIMITED_US
-    node.background.rest(node.pods, untouched=False, full_resync=False)
-    await node.clock.until(lambda: node.model.groups[CONTAINER].quota == LIMIT)
-
-
-@pytest.mark.parametrize("event", ["cpus", "write"])
-async def test_a_limit_that_the_kubelet_sets_at_a_resize_is_removed(node: Node, event: str) -> None:
-    """By what the spec says, or by the event of the kubelet's write: either may come first."""
-    await node.enforce(spec_of("3", cpu_quota="Unlimited"))
-    await node.clock.until(lambda: node.model.groups[CONTAINER].quota == NO_LIMIT)
-    await node.clock.advance(10)
-    node.model.groups[CONTAINER].quota = Quota(300_000)
-    if event == "write":
-        node.model.written.append(CONTAINER)
-    await node.make_pass(spec_of("3" if event == "write" else "2-3", cpu_quota="Unlimited"))
-    await node.clock.until(lambda: node.model.groups[CONTAINER].quota == NO_LIMIT)
 
 
 async def test_a_refused_move_of_memory_stalls_after_some_passes(node: Node) -> None:

@@ -174,6 +174,34 @@ def test_nothing_is_lifted_if_the_file_cannot_be_written(tmp_path: Path) -> None
     assert limits(model) == {POD: TWO, EXCLUSIVE: TWO}
 
 
+@pytest.mark.parametrize("exclusive", [True, False])
+def test_a_limit_that_the_kubelet_writes_while_one_is_saved_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exclusive: bool
+) -> None:
+    """At a resize both write at the same time, and a disk may take long."""
+    model, newer = node(), Quota(150_000)
+    sync = os.fsync
+
+    def resize(descriptor: int) -> None:
+        sync(descriptor)
+        if len(model.groups) > 1:
+            model.groups[POD].quota = newer
+
+    quotas = LiftedQuotas(model, "kubepods", tmp_path)
+    if exclusive:
+        monkeypatch.setattr(os, "fsync", resize)
+        quotas.update((POD, EXCLUSIVE))
+        assert limits(model)[POD] == NONE
+    else:
+        quotas.update((POD, EXCLUSIVE))
+        model.groups[EXCLUSIVE].quota = newer  # to be saved first, since it is lifted again
+        monkeypatch.setattr(os, "fsync", resize)
+        quotas.update((EXCLUSIVE,))
+    monkeypatch.undo()
+    quotas.update(())
+    assert limits(model)[POD] == newer
+
+
 def test_a_limit_is_durable_before_it_is_lifted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,16 +10,17 @@ from pathlib import Path
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
+from numapin_enforcer.cfs_quota.plan import UnlimitedCgroups
+from numapin_enforcer.cfs_quota.updater import KUBELET_SECONDS, CfsQuotaUpdater
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Quota, Write
 from support.fakes.kernel import KernelModel
-from support.fakes.manual_clock import ManualClock
+from support.fakes.manual_clock import LIMIT_SECONDS, ManualClock
 
 PATH = "kubepods/pod1"
 TWO, NONE = Quota(200_000), Quota(None)
-UNLIMITED = -1
+UNLIMITED = UnlimitedCgroups((PATH,))
 
 
 @pytest.fixture
@@ -67,25 +68,61 @@ def refuse(write: Write) -> None:
     raise CgroupRefusedError(write.path, str(write.value), errno.EINVAL, "injected")
 
 
-async def test_the_runtime_gets_no_limit_only_once_the_limit_is_recorded(
+async def test_the_runtime_is_sent_only_a_limit_that_was_restored_here(
     updater: CfsQuotaUpdater, model: KernelModel, wake: asyncio.Event
 ) -> None:
-    updater.want((PATH,), model, "kubepods", full_resync=False)
-    assert updater.runtime_quota_us(PATH, 0) == 0
+    """Until it has it: what the kubelet sends the runtime must not be overwritten."""
+    updater.want(UNLIMITED, model, "kubepods", full_resync=False)
     await until(wake)
-    assert model.groups[PATH].quota == NONE
-    assert updater.lifted == {PATH: TWO}
-    assert updater.runtime_quota_us(PATH, 0) == UNLIMITED
-    updater.want((), model, "kubepods", full_resync=False)
-    assert updater.runtime_quota_us(PATH, UNLIMITED) == 200_000
+    assert (model.groups[PATH].quota, updater.lifted) == (NONE, {PATH: TWO})
+    assert updater.runtime_quota_us(PATH) == 0
+    updater.want(UnlimitedCgroups(), model, "kubepods", full_resync=False)
+    assert updater.runtime_quota_us(PATH) == 0
     await until(wake)
     assert model.groups[PATH].quota == TWO
-    assert updater.runtime_quota_us(PATH, UNLIMITED) == 200_000
+    assert updater.runtime_quota_us(PATH) == 200_000
     model.groups[PATH].quota = Quota(150_000)
-    assert updater.runtime_quota_us(PATH, 200_000) == 150_000, "set by a resize meanwhile"
-    model.groups[PATH].quota = NONE
-    assert updater.runtime_quota_us(PATH, 0) == 200_000
-    assert updater.runtime_quota_us("kubepods/other", 0) == 0
+    assert updater.runtime_quota_us(PATH) == 150_000, "set by a resize meanwhile"
+    assert updater.runtime_may_lack == {PATH}
+    updater.note_runtime_update(PATH, 150_000)
+    assert (updater.runtime_quota_us(PATH), updater.runtime_may_lack) == (0, frozenset())
+    updater.want(UnlimitedCgroups(), model, "kubepods", full_resync=True)
+    assert updater.runtime_quota_us("kubepods/other") == 0
+
+
+@pytest.mark.parametrize("limit", [Quota(150_000), None])
+async def test_a_limit_is_restored_once_the_kubelet_had_time_to_write_a_newer_one(
+    updater: CfsQuotaUpdater,
+    model: KernelModel,
+    wake: asyncio.Event,
+    clock: ManualClock,
+    limit: Quota | None,
+) -> None:
+    """What is written later than what the kubelet writes would stay until its next resize."""
+    updater.want(UNLIMITED, model, "kubepods", full_resync=False)
+    await until(wake)
+    updater.want(UnlimitedCgroups(may_be_resized=True), model, "kubepods", full_resync=False)
+    await clock.advance(KUBELET_SECONDS - 0.1)
+    assert (model.groups[PATH].quota, updater.lifted) == (NONE, {PATH: TWO})
+    if limit is not None:
+        model.groups[PATH].quota = limit
+    async with asyncio.timeout(LIMIT_SECONDS):
+        while updater.lifted:
+            await clock.advance(0.2)
+    assert model.groups[PATH].quota == (limit or TWO)
+    assert updater.runtime_quota_us(PATH) == (0 if limit else 200_000)
+
+
+async def test_a_limit_that_the_runtime_writes_again_is_lifted_at_once(
+    updater: CfsQuotaUpdater, model: KernelModel, wake: asyncio.Event
+) -> None:
+    """The runtime keeps that of the kubelet, and writes it at each update of its cpuset."""
+    updater.want(UNLIMITED, model, "kubepods", full_resync=False)
+    await until(wake)
+    model.groups[PATH].quota = Quota(300_000)
+    updater.note_runtime_update(PATH, 0)
+    await until(wake)
+    assert (model.groups[PATH].quota, updater.lifted) == (NONE, {PATH: Quota(300_000)})
 
 
 @pytest.mark.parametrize("seconds", [0.2, 1.0, 3.0])
@@ -97,7 +134,7 @@ async def test_a_limit_set_after_the_cgroup_was_created_is_lifted(
     seconds: float,
 ) -> None:
     model.groups[PATH].quota = NONE
-    updater.want((PATH,), model, "kubepods", full_resync=False)
+    updater.want(UNLIMITED, model, "kubepods", full_resync=False)
     for recheck_seconds in (0.2, 1.0, 3.0):
         await clock.until(partial(waits_for, clock, recheck_seconds))
         if recheck_seconds == seconds:
@@ -113,7 +150,7 @@ async def test_limits_that_the_kubelet_sets_at_a_resize_are_lifted(
     updater: CfsQuotaUpdater, model: KernelModel, wake: asyncio.Event, clock: ManualClock
 ) -> None:
     """At once, and when it sets that of the pod only later."""
-    updater.want((PATH,), model, "kubepods", full_resync=False)
+    updater.want(UNLIMITED, model, "kubepods", full_resync=False)
     await until(wake)
     for recheck_seconds in (0.2, 1.0, 3.0):
         await clock.until(partial(waits_for, clock, recheck_seconds))
@@ -133,10 +170,10 @@ async def test_limits_that_the_kubelet_sets_at_a_resize_are_lifted(
 async def test_a_full_resync_lifts_a_limit_that_came_back(
     updater: CfsQuotaUpdater, model: KernelModel, wake: asyncio.Event
 ) -> None:
-    updater.want((PATH,), model, "kubepods", full_resync=False)
+    updater.want(UNLIMITED, model, "kubepods", full_resync=False)
     await until(wake)
     model.groups[PATH].quota = Quota(300_000)
-    updater.want((PATH,), model, "kubepods", full_resync=True)
+    updater.want(UNLIMITED, model, "kubepods", full_resync=True)
     await until(wake)
     assert (model.groups[PATH].quota, updater.lifted[PATH]) == (NONE, Quota(300_000))
 
@@ -145,7 +182,7 @@ async def test_a_write_that_the_kernel_refuses_is_reported_and_retried(
     updater: CfsQuotaUpdater, model: KernelModel, wake: asyncio.Event, clock: ManualClock
 ) -> None:
     model.before_write = refuse
-    updater.want((PATH,), model, "kubepods", full_resync=False)
+    updater.want(UNLIMITED, model, "kubepods", full_resync=False)
     await clock.until(updater.obstacles)
     (obstacle,) = updater.obstacles()
     assert "CFS limits could not be set" in obstacle.message
@@ -164,7 +201,7 @@ async def test_an_unexpected_exception_is_reported_and_retried(
         raise ZeroDivisionError("injected")
 
     model.before_write = fail
-    updater.want((PATH,), model, "kubepods", full_resync=False)
+    updater.want(UNLIMITED, model, "kubepods", full_resync=False)
     await clock.until(updater.obstacles)
     (obstacle,) = updater.obstacles()
     assert obstacle.reason == "InternalError"
@@ -180,7 +217,7 @@ async def test_an_unexpected_exception_is_reported_and_retried(
 async def test_nothing_is_lifted_if_the_folder_cannot_be_written(
     updater: CfsQuotaUpdater, model: KernelModel, clock: ManualClock
 ) -> None:
-    updater.want((PATH,), model, "kubepods", full_resync=False)
+    updater.want(UNLIMITED, model, "kubepods", full_resync=False)
     await clock.until(lambda: updater.problem)
     assert isinstance(updater.problem, OSError)
     assert model.groups[PATH].quota == TWO
@@ -189,11 +226,11 @@ async def test_nothing_is_lifted_if_the_folder_cannot_be_written(
 async def test_a_paused_updater_lifts_nothing_until_it_is_wanted_again(
     updater: CfsQuotaUpdater, model: KernelModel, wake: asyncio.Event, clock: ManualClock
 ) -> None:
-    updater.want((PATH,), model, "kubepods", full_resync=False)
+    updater.want(UNLIMITED, model, "kubepods", full_resync=False)
     updater.pause()
     await clock.advance(10)
     assert (model.groups[PATH].quota, updater.lifted) == (TWO, {})
-    updater.want((PATH,), model, "kubepods", full_resync=True)
+    updater.want(UNLIMITED, model, "kubepods", full_resync=True)
     await until(wake)
     assert model.groups[PATH].quota == NONE
 
@@ -211,7 +248,7 @@ async def test_an_update_may_be_paused_while_it_writes(
     model.before_write = block
     updater = CfsQuotaUpdater(folder, wake)
     task = asyncio.create_task(updater.run())
-    updater.want((PATH,), model, "kubepods", full_resync=False)
+    updater.want(UNLIMITED, model, "kubepods", full_resync=False)
     await asyncio.to_thread(writing.wait, 20)
     updater.pause()
     may_write.set()
@@ -227,7 +264,7 @@ async def test_an_update_may_be_paused_while_it_writes(
 async def test_a_paused_updater_has_no_problem(
     updater: CfsQuotaUpdater, model: KernelModel, clock: ManualClock
 ) -> None:
-    updater.want((PATH,), model, "kubepods", full_resync=False)
+    updater.want(UNLIMITED, model, "kubepods", full_resync=False)
     await clock.until(updater.obstacles)
     updater.pause()
     await clock.until(lambda: not updater.obstacles())
