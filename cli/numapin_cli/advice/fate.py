@@ -13,7 +13,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Refusal
 from numapin_cli.what_if import followed
 from numapin_operator.nodes.decide import Decision, NodePicture, decide
-from numapin_operator.nodes.moves.notices import planned_moves
+from numapin_operator.nodes.moves.changes import planned_moves
 from numapin_operator.nodes.moves.steps import MOST_NOTICE
 from numapin_operator.placement import Queued, Unaccepted
 from numapin_operator.policies.status import Phase

@@ -13,7 +13,7 @@ from numapin_api.quantity import plural
 from numapin_cli.advice.explanation import Explanation, Line
 from numapin_cli.live.node_state import IN_FORCE, NodeState
 from numapin_cli.what_if import Foreseen, foresee
-from numapin_operator.nodes.moves.notices import planned_moves
+from numapin_operator.nodes.moves.changes import planned_moves
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.records import PolicyView
 from numapin_operator.policies.status import Phase

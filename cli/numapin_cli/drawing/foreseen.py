@@ -12,7 +12,7 @@ from numapin_cli.drawing.plan import draw_plan
 from numapin_cli.drawing.text import plain, section
 from numapin_cli.what_if import Foreseen
 from numapin_operator.nodes.decide import Write
-from numapin_operator.nodes.moves.notices import planned_moves
+from numapin_operator.nodes.moves.changes import planned_moves
 
 _WRITES: Final = {
     Write.NOTHING: "the NodeAssignment stays as it is",

@@ -1,43 +1,12 @@
-"""What people are told about moves: Events on the pods, and the lines of `numapin plan`."""
+"""Events on pods whose containers are moved."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from numapin_api.conditions.reasons import Reason
-from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
+from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_operator.api_server import PodEvent
-from numapin_operator.placement import finished
-
-
-class Change(NamedTuple):
-    """The entry of a container before and after a write of its assignment."""
-
-    before: ContainerAssignment
-    after: ContainerAssignment
-
-    @property
-    def begins(self) -> bool:
-        """Whether the container begins to move."""
-        return self.before.moving is None and self.after.moving is not None
-
-    @property
-    def ends(self) -> bool:
-        """Whether its move has come to its end."""
-        return self.before.moving is not None and self.after.moving is None
-
-
-def changes(
-    before: NodeAssignmentSpec | None, after: NodeAssignmentSpec | None
-) -> Iterator[Change]:
-    """The containers of which a write begins or ends the move."""
-    known = {(one.pod_uid, one.container): one for one in (before.containers if before else ())}
-    for one in after.containers if after else ():
-        earlier = known.get((one.pod_uid, one.container))
-        change = Change(earlier, one) if earlier is not None else None
-        if change is not None and (change.begins or change.ends):
-            yield change
+from numapin_operator.nodes.moves.changes import changes, where, why
 
 
 def notices_of_moves(
@@ -48,35 +17,9 @@ def notices_of_moves(
         one = change.after
         if change.begins:
             mine = one.moving is not None and one.moving.namespace == one.namespace
-            what = f"{_where(change)}, {_why(change, topology, is_named=mine)}"
+            what = f"{where(change)}, {why(change, topology, is_named=mine)}"
             note = f"container {one.container} moves {what}; it has both for a while"
             reason = Reason.CPUS_MOVING
         else:
             reason, note = Reason.CPUS_MOVED, f"container {one.container} has CPUs {one.cpus} now"
         yield PodEvent(one.namespace, one.pod, one.pod_uid, reason, note, is_warning=False)
-
-
-def planned_moves(
-    before: NodeAssignmentSpec | None, after: NodeAssignmentSpec | None, topology: Topology | None
-) -> Iterator[str]:
-    """A line for each container that begins to move, for administrators."""
-    for change in changes(before, after):
-        if change.begins:
-            one = change.after
-            name = f"{one.namespace}/{one.pod} {one.container}"
-            yield f"moves {name} {_where(change)} {_why(change, topology, is_named=True)}"
-
-
-def _where(change: Change) -> str:
-    return f"from CPUs {change.before.cpus} to {finished(change.after).cpus}"
-
-
-def _why(change: Change, topology: Topology | None, *, is_named: bool) -> str:
-    moving = change.after.moving
-    assert moving is not None
-    if moving.pod is None:
-        return "as the policy would place it now"
-    who = f"{moving.namespace}/{moving.pod}" if is_named else "a pod of another namespace"
-    of_cpu = {cpu.id: cpu.numa_node for cpu in topology.cpus} if topology else {}
-    left = CpuSet(of_cpu[cpu] for cpu in moving.leaving if cpu in of_cpu)
-    return f"so that {who} fits" + (f" on NUMA node {left}" if len(left) == 1 else "")

@@ -8,7 +8,7 @@ import pytest
 
 from numapin_api.cpuset import CpuSet
 from numapin_operator.nodes.decide import Write
-from numapin_operator.nodes.moves.notices import planned_moves
+from numapin_operator.nodes.moves.changes import planned_moves
 from support.values.moves import MovingNode, container
 from support.values.placement import machine, pod
 
