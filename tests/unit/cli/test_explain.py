@@ -132,20 +132,35 @@ def test_pods_none_of_which_is_enough_alone_are_named_together(
     assert release["pods"] == ["default/h0", "default/h1"]
 
 
-def test_a_pod_with_resources_of_its_own_that_leaves_nothing_for_others(
-    tmp_path: Path, capsys: Capture
-) -> None:
+def whole_pod(cpus: int) -> Body:
+    """A pod with resources of its own, of which one container takes 2 CPUs."""
     body = pod_body("whole", "2")
-    amounts = {"cpu": "2", "memory": "64Mi"}
+    amounts = {"cpu": str(cpus), "memory": "64Mi"}
     body["spec"]["resources"] = {"requests": amounts, "limits": amounts}
     body["spec"]["containers"].append({"name": "helper"})
-    world = cluster(
-        body, spec={"reserved": {"count": 2}, "topology": {"scope": "Pod", "policy": "BestEffort"}}
-    )
+    return body
+
+
+async def test_a_pod_with_resources_of_its_own_that_leaves_nothing_for_others(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    spec = {"reserved": {"count": 2}, "topology": {"scope": "Pod", "policy": "BestEffort"}}
+    world = await living_cluster(whole_pod(2), spec=spec)
     status, found = explained(tmp_path, capsys, world.dump(), "whole")
+    (refusal,) = world.cluster.assignments["node-1"]["spec"]["refused"]
     assert (status, found["reason"]) == (3, "EmptyPodSharedPoolError")
+    assert found["why"] == [refusal["message"]]
     (size,) = (one for one in found["remedies"] if one["kind"] == "size")
     assert size["podCPUs"] == 3
+    world.drop_pod("whole")
+    again = whole_pod(size["podCPUs"])
+    again["metadata"]["uid"] = "uid-again"
+    world.add_pods([again])
+    await world.settle()
+    placed = world.cluster.assignments["node-1"]["spec"]["containers"]
+    assert {one["container"]: one["cpus"] for one in placed} == {
+        one["container"]: one["cpus"] for one in size["gives"]
+    }
 
 
 def burstable(name: str, cpu: str) -> Body:
