@@ -146,3 +146,34 @@ def test_nothing_grows_with_containers_that_come_and_go(world: World) -> None:
 
 def test_every_metric_has_a_name_of_its_own() -> None:
     assert len({one.name for one in METRICS}) == len(METRICS)
+
+
+def test_pods_that_come_and_go_add_no_series(world: World) -> None:
+    def pod(number: int) -> None:
+        one = assigned(f"c{number}", "4-5")
+        owner = {"pod_uid": f"uid-{number}", "namespace": f"n{number}", "pod": f"p{number}"}
+        refusal = {
+            "podUID": f"refused-{number}",
+            "namespace": f"n{number}",
+            "pod": f"r{number}",
+            "reason": "NotEnoughCPUs",
+            "message": "m",
+        }
+        done = spec(one.model_copy(update=owner))
+        lack = Lack(f"container n{number}/p{number}/c", Reason.CPUS_SHARED, "why")
+        world.passed(
+            spec=done.model_copy(update={"refused": (refusal,)}),
+            summary=summary(lack),
+            generation=number,
+            writes=1,
+        )
+
+    def series() -> int:
+        families = world.metrics.meter.collect()
+        return sum(len(one.values) + len(one.distributions) for one in families)
+
+    pod(0)
+    before = series()
+    for number in range(1, 40):
+        pod(number)
+    assert series() == before

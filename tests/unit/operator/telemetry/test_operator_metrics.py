@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from numapin_client.errors import ClientError, ConflictError, ForbiddenError, UnavailableError
+from numapin_client.resources import Key
 from numapin_daemon.telemetry.exposition import expose
 from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.policies.status import NodeOutcome, Phase
@@ -12,7 +13,7 @@ from numapin_operator.policies.tally import Tally
 from numapin_operator.telemetry.states import NodesState
 from numapin_operator.telemetry.table import METRICS
 from support.fakes.cluster import FakeCluster
-from support.fakes.operator import Operator, operator_of_one_node
+from support.fakes.operator import Operator, operator_of_one_node, report
 from support.real.telemetry.prometheus import parse
 
 
@@ -45,6 +46,27 @@ async def test_a_refusal_is_counted_once_however_often_its_node_is_planned(
     operator.state.wake_all()
     await operator.work_until_idle()
     assert values(operator)["numapin_refusals_total"]['reason="NotEnoughCPUs"'] == 1
+
+
+async def test_pods_that_come_and_go_add_no_series(operator: Operator) -> None:
+    async def pods(first: int, count: int) -> None:
+        for number in range(first, first + count):
+            name = f"pod-{number}"
+            operator.add_pod(name, "500" if number % 2 else "2")
+            await operator.work_until_idle()
+            operator.state.drop_pod(Key(name, "default"), "node-1")
+            report(operator.cluster)
+            operator.observe()
+            await operator.work_until_idle()
+
+    def series() -> dict[str, int]:
+        return {name: len(found) for name, found in values(operator).items()}
+
+    await pods(0, 2)
+    before = series()
+    await pods(2, 20)
+    assert values(operator)["numapin_refusals_total"]['reason="NotEnoughCPUs"'] == 11
+    assert series() == before
 
 
 @pytest.mark.parametrize(
