@@ -1,18 +1,21 @@
 """`numapin explain`: why a pod has or lacks its own CPUs, and what would help."""
 
-import json
 import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Final
-
-import yaml
 
 from numapin_cli.advice.answer import Answerer
 from numapin_cli.advice.explanation import Explanation
+from numapin_cli.arguments import (
+    add_answer_arguments,
+    add_files_argument,
+    count,
+    document,
+    reads_files,
+)
 from numapin_cli.inputs.manifests import Manifest, read_manifests
 from numapin_cli.inputs.objects import combined, read_objects
 from numapin_cli.live.asked_objects import Asked, FromFiles, FromServer
@@ -66,48 +69,18 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("target", nargs="*", metavar="TARGET", help=f"{FORMS}, or NAME")
     parser.add_argument("-n", "--namespace", default="", help="the namespace of the pod")
-    parser.add_argument(
-        "-f",
-        "--filename",
-        action="append",
-        type=Path,
-        default=[],
-        metavar="FILE",
-        help="YAML or JSON with Pods that are not in the cluster; - for standard input",
-    )
+    text = "YAML or JSON with Pods that are not in the cluster; - for standard input"
+    add_files_argument(parser, "-f", "--filename", text=text)
     parser.add_argument("--node", default="", metavar="NAME", help="ask only about this node")
     parser.add_argument(
         "--nodes",
-        type=_count,
+        type=count,
         default=20,
         metavar="N",
         help="try at most N other nodes, those with most free CPUs (default: 20)",
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        choices=("text", "wide", "json", "yaml"),
-        default="text",
-        help="text that fits 80 columns; wide: with all pods of the node; or a document",
-    )
-    parser.add_argument(
-        "-w", "--watch", action="store_true", help="answer again after every change, until Ctrl-C"
-    )
-    parser.add_argument(
-        "--cluster",
-        action="append",
-        type=Path,
-        default=[],
-        metavar="FILE",
-        help="read this dump or report instead of an API server; may be repeated",
-    )
+    add_answer_arguments(parser, "with all pods of the node")
     add_server_arguments(parser)
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdecimal():
-        raise ValueError(text)
-    return int(text)
 
 
 def _run(options: Namespace) -> int:
@@ -115,9 +88,7 @@ def _run(options: Namespace) -> int:
     if bool(written) is bool(options.target):
         given = "both are given" if written else "nothing is given"
         raise UsageError(f"{given}; name {FORMS}, or pods of a file with -f")
-    if options.cluster:
-        if options.watch:
-            raise UsageError("--watch needs an API server; leave out --cluster")
+    if reads_files(options):
         return _show(options, _answers(options, _asked_in_files(options, written)))
     _text(options, [])  # what it draws with is missing, or not
     if options.watch:
@@ -175,10 +146,7 @@ def _show(options: Namespace, answers: Sequence[Explanation]) -> int:
 
 def _text(options: Namespace, answers: Sequence[Explanation]) -> str:
     if options.output in {"json", "yaml"}:
-        document = {"explanations": [one.to_json() for one in answers]}
-        if options.output == "json":
-            return json.dumps(document, indent=2) + "\n"
-        return str(yaml.safe_dump(document, sort_keys=False, width=100))
+        return document({"explanations": [one.to_json() for one in answers]}, options.output)
     from numapin_cli.drawing.explanation import draw_explanation  # noqa: PLC0415
     from numapin_cli.drawing.text import rendered  # noqa: PLC0415
 

@@ -1,16 +1,13 @@
 """`numapin get`: which containers have which CPUs of each node, as decided and as in the kernel."""
 
-import json
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Final
 
-import yaml
-
 from numapin_api.names import NODE_ASSIGNMENT_KIND
+from numapin_cli.arguments import add_answer_arguments, document, reads_files
 from numapin_cli.inputs.manifests import Manifest
 from numapin_cli.inputs.objects import read_objects
 from numapin_cli.live.follow import follow
@@ -19,7 +16,7 @@ from numapin_cli.live.node_state import NodeState
 from numapin_cli.live.reader import Reader, together
 from numapin_cli.live.screen import Screen
 from numapin_cli.live.server import add_server_arguments, ask_server
-from numapin_cli.subcommand import CommandError, Subcommand, UsageError
+from numapin_cli.subcommand import CommandError, Subcommand
 from numapin_client.client import ApiClient, Source
 from numapin_client.errors import ForbiddenError
 from numapin_client.resources import NODE_ASSIGNMENTS, NODES, Key
@@ -58,32 +55,13 @@ examples:
 def _add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("nodes", nargs="*", metavar="NODE", help="draw this node (default: list)")
-    parser.add_argument(
-        "-o",
-        "--output",
-        choices=("text", "wide", "json", "yaml"),
-        default="text",
-        help="text that fits 80 columns; wide: with more columns; or documents (default: text)",
-    )
-    parser.add_argument(
-        "-w", "--watch", action="store_true", help="show it again after every change, until Ctrl-C"
-    )
-    parser.add_argument(
-        "--cluster",
-        action="append",
-        type=Path,
-        default=[],
-        metavar="FILE",
-        help="read this dump or report instead of an API server; may be repeated",
-    )
+    add_answer_arguments(parser, "with more columns")
     add_server_arguments(parser)
 
 
 def _run(options: Namespace) -> int:
     text_of = partial(_text, options)
-    if options.cluster:
-        if options.watch:
-            raise UsageError("--watch needs an API server; leave out --cluster")
+    if reads_files(options):
         sys.stdout.write(text_of(_in_files(options)))
         return 0
     text_of([])  # what it draws with is missing, or not
@@ -139,11 +117,8 @@ def _states(names: Sequence[str], found: Mapping[str, Manifest]) -> list[NodeSta
 
 
 def _text(options: Namespace, states: Sequence[NodeState]) -> str:
-    if options.output == "json":
-        return json.dumps({"nodes": [state.to_json() for state in states]}, indent=2) + "\n"
-    if options.output == "yaml":
-        documents = {"nodes": [state.to_json() for state in states]}
-        return str(yaml.safe_dump(documents, sort_keys=False, width=100))
+    if options.output in {"json", "yaml"}:
+        return document({"nodes": [state.to_json() for state in states]}, options.output)
     from numapin_cli.drawing.nodes import draw_node, draw_nodes  # noqa: PLC0415
     from numapin_cli.drawing.text import rendered  # noqa: PLC0415
 

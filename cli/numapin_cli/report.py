@@ -10,6 +10,7 @@ from typing import Final
 
 from numapin_api.names import NAMESPACE
 from numapin_api.quantity import format_bytes, plural
+from numapin_cli.arguments import count
 from numapin_cli.bundle.archive import packed, write_new
 from numapin_cli.bundle.collected import README, Collected
 from numapin_cli.bundle.from_server import ServerCollector, Wanted
@@ -79,14 +80,14 @@ def _add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--log-lines",
-        type=_count,
+        type=count,
         default=1000,
         metavar="N",
         help="the last lines of each log; 0 for no logs (default: 1000)",
     )
     parser.add_argument(
         "--log-nodes",
-        type=_count,
+        type=count,
         default=10,
         metavar="N",
         help="read the logs of enforcer and standby of at most N nodes, those that are not Ready"
@@ -113,12 +114,6 @@ def _add_arguments(parser: ArgumentParser) -> None:
         help="the kubelet's folder (default: /var/lib/kubelet)",
     )
     add_server_arguments(parser)
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdecimal():
-        raise ValueError(text)
-    return int(text)
 
 
 def _run(options: Namespace) -> int:

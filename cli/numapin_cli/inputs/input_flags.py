@@ -4,6 +4,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from numapin_api.topology import Topology
+from numapin_cli.arguments import add_files_argument
 from numapin_cli.inputs.described_cluster import DescribedCluster, in_a_cluster, on_a_machine
 from numapin_cli.inputs.machines import discover_below, read_machine
 from numapin_cli.inputs.objects import Objects, read_objects
@@ -12,24 +13,13 @@ from numapin_cli.subcommand import CommandError
 
 def add_input_arguments(parser: ArgumentParser) -> None:
     """Declare `-f`, `--cluster`, `--machine` and `--root`."""
-    parser.add_argument(
-        "-f",
-        "--filename",
-        action="append",
-        type=Path,
-        default=[],
-        metavar="FILE",
-        help="YAML or JSON with CpuPolicies, Pods, Nodes, Namespaces, NodeAssignments; - for"
-        " standard input; may be repeated",
+    text = (
+        "YAML or JSON with CpuPolicies, Pods, Nodes, Namespaces, NodeAssignments; - for standard"
+        " input; may be repeated"
     )
-    parser.add_argument(
-        "--cluster",
-        action="append",
-        type=Path,
-        default=[],
-        metavar="FILE",
-        help="the same kinds as a cluster has them; -f replaces and adds; may be repeated",
-    )
+    add_files_argument(parser, "-f", "--filename", text=text)
+    text = "the same kinds as a cluster has them; -f replaces and adds; may be repeated"
+    add_files_argument(parser, "--cluster", text=text)
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
         "--machine",

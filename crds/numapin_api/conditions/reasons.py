@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 
 class ConditionType(StrEnum):
@@ -224,6 +224,17 @@ class Reason(StrEnum):
         "Another program keeps changing the same cgroup; each change is reverted.",
     )
     CPUSET_DRIFT = "CpusetDrift", "A cpuset was changed by someone else and has been reverted."
+
+
+REFUSAL_REASONS: Final = (
+    Reason.EMPTY_POD_SHARED_POOL_ERROR,
+    Reason.NOT_ENOUGH_CPUS,
+    Reason.NOT_ENOUGH_MEMORY,
+    Reason.SHARED_POOL_EMPTY,
+    Reason.SMT_ALIGNMENT_ERROR,
+    Reason.TOPOLOGY_AFFINITY_ERROR,
+)
+"""Why the planner refuses a container or a pod."""
 
 
 class Verdict(NamedTuple):

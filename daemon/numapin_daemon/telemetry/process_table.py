@@ -1,6 +1,6 @@
-"""What every program reports of itself, under the names of Prometheus' own client libraries.
+"""What every daemon reports of itself. Does no I/O.
 
-Does no I/O.
+Metrics of the process have the names of Prometheus' own client libraries.
 """
 
 from typing import Final
@@ -25,3 +25,11 @@ START_TIME: Final = Metric(
 OPEN_FILES: Final = Metric("process_open_fds", Kind.GAUGE, "Open files of this process.")
 
 PROCESS_METRICS: Final = (CPU_SECONDS, RESIDENT_BYTES, START_TIME, OPEN_FILES)
+
+WATCH_AGE: Final = Metric(
+    "numapin_watch_age_seconds",
+    Kind.GAUGE,
+    "Time since the API server was last heard on a watch; it sends something each minute.",
+    ("watch",),
+    unit="s",
+)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from numapin_api.conditions.reasons import Reason
+from numapin_api.conditions.reasons import REFUSAL_REASONS, Reason
 from numapin_api.cpuset import CpuSet
 from numapin_api.topology import Topology
 from numapin_daemon.telemetry.metric import OTHER, Labels, Values
@@ -14,7 +14,7 @@ from numapin_enforcer.telemetry.kubelet_names import (
     EXCLUSIVE_PER_NUMA,
     SHARED_MILLICORES,
 )
-from numapin_enforcer.telemetry.table import FREE_CPUS, LARGEST_BLOCK, REFUSAL_REASONS, REFUSED
+from numapin_enforcer.telemetry.table import FREE_CPUS, LARGEST_BLOCK, REFUSED
 
 _KNOWN: Final = frozenset(map(str, REFUSAL_REASONS))
 

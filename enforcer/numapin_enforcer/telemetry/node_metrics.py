@@ -7,6 +7,7 @@ from typing import Final
 from numapin_daemon.telemetry.meter import Meter
 from numapin_daemon.telemetry.metric import OTHER, Labels, Values
 from numapin_daemon.telemetry.process import read_process
+from numapin_daemon.telemetry.process_table import WATCH_AGE
 from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.status.exclusivity import Lack
 from numapin_enforcer.telemetry.admissions import admissions
@@ -23,7 +24,6 @@ from numapin_enforcer.telemetry.table import (
     MISPINNED,
     MISPINNED_REASONS,
     PASS_SECONDS,
-    WATCH_AGE,
     WRITES,
 )
 

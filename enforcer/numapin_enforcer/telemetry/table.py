@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from numapin_api.conditions.reasons import Reason
+from numapin_api.conditions.reasons import REFUSAL_REASONS, Reason
 from numapin_daemon.telemetry.metric import SECONDS_BUCKETS, Kind, Metric
-from numapin_daemon.telemetry.process_table import PROCESS_METRICS
+from numapin_daemon.telemetry.process_table import PROCESS_METRICS, WATCH_AGE
 from numapin_enforcer.plan.drift import Cause
 from numapin_enforcer.telemetry.kubelet_names import KUBELET_METRICS
 
@@ -19,14 +19,6 @@ MISPINNED_REASONS: Final = (
     FOREIGN_TASKS,
     Reason.MEMORY_WITHHELD,
     Reason.PROCESSES_ELSEWHERE,
-)
-REFUSAL_REASONS: Final = (
-    Reason.EMPTY_POD_SHARED_POOL_ERROR,
-    Reason.NOT_ENOUGH_CPUS,
-    Reason.NOT_ENOUGH_MEMORY,
-    Reason.SHARED_POOL_EMPTY,
-    Reason.SMT_ALIGNMENT_ERROR,
-    Reason.TOPOLOGY_AFFINITY_ERROR,
 )
 
 MISPINNED: Final = Metric(
@@ -117,13 +109,6 @@ LARGEST_BLOCK: Final = Metric(
     "The most free CPUs of a NUMA node that are whole cores of one uncore cache.",
     ("numa_node",),
     most_series=1024,
-)
-WATCH_AGE: Final = Metric(
-    "numapin_watch_age_seconds",
-    Kind.GAUGE,
-    "Time since the API server was last heard on a watch; it sends something each minute.",
-    ("watch",),
-    unit="s",
 )
 ENFORCES: Final = Metric(
     "numapin_enforces",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from numapin_client.informer import Informer
 from numapin_daemon.clock import Clock
 from numapin_daemon.telemetry.metric import Values
+from numapin_daemon.telemetry.process_table import WATCH_AGE
 from numapin_operator.telemetry.states import NodesState, QueueState
 from numapin_operator.telemetry.table import (
     EVICTIONS_WAITING,
@@ -16,7 +17,6 @@ from numapin_operator.telemetry.table import (
     QUEUE_AGE,
     QUEUE_LENGTH,
     REFUSED_PODS,
-    WATCH_AGE,
 )
 
 

@@ -2,18 +2,11 @@
 
 from typing import Final
 
-from numapin_api.conditions.reasons import Reason
+from numapin_api.conditions.reasons import REFUSAL_REASONS
 from numapin_daemon.telemetry.metric import SECONDS_BUCKETS, Kind, Metric
-from numapin_daemon.telemetry.process_table import PROCESS_METRICS
+from numapin_daemon.telemetry.process_table import PROCESS_METRICS, WATCH_AGE
 
 LEADS: Final = Metric("numapin_leads", Kind.GAUGE, "1 while this operator leads, else 0.")
-WATCH_AGE: Final = Metric(
-    "numapin_watch_age_seconds",
-    Kind.GAUGE,
-    "Time since the API server was last heard on a watch; it sends something each minute.",
-    ("watch",),
-    unit="s",
-)
 QUEUE_LENGTH: Final = Metric(
     "numapin_queue_length",
     Kind.GAUGE,
@@ -48,17 +41,7 @@ REFUSALS: Final = Metric(
     Kind.COUNTER,
     "Containers and pods that were refused CPUs or memory, by reason.",
     ("reason",),
-    begins_with=tuple(
-        (str(reason),)
-        for reason in (
-            Reason.EMPTY_POD_SHARED_POOL_ERROR,
-            Reason.NOT_ENOUGH_CPUS,
-            Reason.NOT_ENOUGH_MEMORY,
-            Reason.SHARED_POOL_EMPTY,
-            Reason.SMT_ALIGNMENT_ERROR,
-            Reason.TOPOLOGY_AFFINITY_ERROR,
-        )
-    ),
+    begins_with=tuple((str(reason),) for reason in REFUSAL_REASONS),
 )
 EVICTIONS: Final = Metric(
     "numapin_evictions_total",

@@ -8,6 +8,7 @@ import pytest
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_daemon.telemetry.metric import Metric
+from numapin_daemon.telemetry.process_table import WATCH_AGE
 from numapin_enforcer.status.content import ContainerStatus
 from numapin_enforcer.status.exclusivity import Lack
 from numapin_enforcer.status.summary import Summary
@@ -20,7 +21,6 @@ from numapin_enforcer.telemetry.table import (
     METRICS,
     MISPINNED,
     PASS_SECONDS,
-    WATCH_AGE,
     WRITES,
 )
 from support.values.specs_and_trees import assigned, machine, spec, tree
