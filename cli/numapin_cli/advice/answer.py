@@ -1,4 +1,4 @@
-"""From what is asked about to its explanation."""
+"""Finds what a question needs, and explains the pod, node or policy."""
 
 from dataclasses import dataclass, replace
 

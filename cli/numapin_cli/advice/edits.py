@@ -1,4 +1,4 @@
-"""With which edit of the policy a pod would fit.
+"""Edits of the policy with which a pod would fit.
 
 Does no I/O.
 """
@@ -24,7 +24,7 @@ _LESS_BOUND: Final = {"SingleNUMA": ("Preferred", "None"), "Static": ("Preferred
 
 
 def edits(question: Question) -> Iterator[Remedy]:
-    """The edits of one field of the governing policy each of which is enough.
+    """Edits of one field of the governing policy; each alone makes the pod fit.
 
     The pod need not be created again: an edited policy tries refused pods again.
 
@@ -53,7 +53,7 @@ def edits(question: Question) -> Iterator[Remedy]:
 
 
 def _candidates(spec: CpuPolicySpec, qos: str) -> Iterator[tuple[str, Any]]:
-    """Edits of one field each, those of a field in the order in which they give up more."""
+    """Candidate edits of one field each; of one field the mildest first."""
     for policy in _LOOSER.get(spec.topology.policy, ()):
         yield "topology.policy", policy
     for is_set, field, value in (

@@ -1,4 +1,4 @@
-"""Why a pod shares CPUs although the policy gives CPUs away.
+"""Why a pod shares CPUs although the policy assigns exclusive CPUs.
 
 Does no I/O.
 """
@@ -11,7 +11,7 @@ from numapin_operator.placement import ContainerView, PodView
 
 
 def why_shared(question: Question) -> Iterator[str]:
-    """Each reason as a sentence that names the field; none if the pod gets CPUs of its own."""
+    """The reasons, each a sentence that names the field; none if the pod gets exclusive CPUs."""
     governing, pod = question.state.policies_of(question.node)[0], question.newcomer
     (marked,) = question.with_pod(question.without({pod.uid}), pod).pods[-1:]
     if pod.problem:

@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One fact: what it is about, and what is said."""
+    """One fact about a subject."""
 
     subject: str
     text: str
@@ -23,7 +23,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why something is as it is.
+    """The state of a pod, node or policy, the reasons for it, and what would help.
 
     Attributes:
         subject: what is explained, such as `pod default/a`.
@@ -37,7 +37,7 @@ class Explanation:
         in_the_way: who has the CPUs and the memory of the node.
         remedies: what would help; each was tried.
         tried: how many plans were made, by what was changed.
-        stopped: whether that were too many, so that not everything was tried.
+        stopped: whether the limit of plans was reached, so that not everything was tried.
         limits: what was not tried, as sentences.
     """
 

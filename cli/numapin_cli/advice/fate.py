@@ -1,4 +1,4 @@
-"""What becomes of one pod by one decision of the operator.
+"""What the operator would decide about one pod.
 
 Does no I/O.
 """
@@ -19,11 +19,11 @@ from numapin_operator.placement import Queued, Unaccepted
 from numapin_operator.policies.status import Phase
 
 MOST_STEPS: Final = 8
-"""Decisions that are made in advance until moves have come to their end; a move takes four."""
+"""How many decisions are made in advance until all moves have ended; one move takes four."""
 
 
 class Standing(Enum):
-    """How a pod stands."""
+    """The outcome for a pod."""
 
     PLACED = "placed"
     RESIZE_WAITS = "resize waits"
@@ -35,10 +35,10 @@ class Standing(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What becomes of a pod.
+    """What the operator decides about a pod.
 
     Attributes:
-        standing: how it stands.
+        standing: the outcome.
         reason: one CamelCase word; empty if it is placed or shares.
         message: the same for people, with the planner's numbers.
         entries: what its containers get, at once or after the moves.
@@ -56,7 +56,7 @@ class Fate:
 
     @property
     def fits(self) -> bool:
-        """Whether the pod gets all that it asks for, perhaps after moves."""
+        """Whether the pod gets all that it requests, at once or after moves."""
         return self.standing is Standing.PLACED or bool(self.moves)
 
 
@@ -73,7 +73,7 @@ def fate_in(picture: NodePicture, uid: str) -> Fate:
 
 
 def _with_moves(picture: NodePicture, decision: Decision, uid: str, fate: Fate) -> Fate:
-    """The fate of a pod that waits for moves, once these have come to their end.
+    """The fate of a pod that waits for moves, once these have ended.
 
     Each decision is followed at once, and the notice of each move has passed before the next one.
     """
@@ -114,7 +114,7 @@ def _decided(picture: NodePicture, decision: Decision, uid: str) -> Fate:
 
 
 def written_fate(spec: NodeAssignmentSpec, uid: str) -> Fate | None:
-    """What a spec says of a pod; None if it says nothing."""
+    """What a spec has decided about a pod; None if the pod is not in it."""
     if refusal := next((one for one in spec.refused if one.pod_uid == uid), None):
         return _refused(refusal)
     entries = tuple(one for one in spec.containers if one.pod_uid == uid)

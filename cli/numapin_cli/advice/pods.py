@@ -27,7 +27,7 @@ SCHEDULER: Final = (
 RUNNING: Final = "how a running container behaves when it is moved or ended was not tried"
 
 _MOST_NODES: Final = 3
-"""Other nodes that are named as a remedy."""
+"""The most other nodes that are advised."""
 
 
 def explain_pod(
@@ -79,7 +79,7 @@ def explain_pod(
 
 
 def _fate(question: Question) -> tuple[Fate, bool]:
-    """How the pod stands, and whether that is written already."""
+    """The pod's fate, and whether the NodeAssignment has it already."""
     state, pod = question.state, question.pod
     assignment = state.assignments.get(pod.node)
     uid = _uid_on_node(state, pod)
@@ -133,8 +133,9 @@ def _placed(
             text += "; the newest policy would place it otherwise, it stays until it ends"
         facts.append(Line(entry.container, text))
     why = base.why
-    if reported is not None and not reported.is_ready and reported.ready is not None:
-        why = (*why, f"the enforcer reports {reported.readiness}: {reported.ready.message}")
+    ready = reported.ready if reported is not None and not reported.is_ready else None
+    if reported is not None and ready is not None and ready.message:
+        why = (*why, f"the enforcer reports {reported.readiness}: {ready.message}")
     return replace(base, is_well=all_in_force, facts=tuple(facts), why=why)
 
 
@@ -165,7 +166,7 @@ def _asks_for_all(pod: PodView) -> bool:
 def _resize_waits(
     base: Explanation, question: Question, fate: Fate, others: Sequence[str]
 ) -> Explanation:
-    """The operator tries the resize again at each plan, so what helps is what makes room."""
+    """Advise on a resize that waits. The operator retries it at each plan: room is all it needs."""
     stays, found = replace(question, stays=True), list[Remedy]()
     with suppress(TooManyTriesError):
         for kind in (releases(stays, others), other_sizes(stays, fate), edits(stays)):

@@ -1,4 +1,4 @@
-"""One pod on one node, and the same node with something changed.
+"""The question what a pod would get on a node, also after changes of the node or the pod.
 
 Does no I/O.
 """
@@ -20,14 +20,14 @@ from numapin_operator.placement import HUGEPAGES_PREFIX, PodView
 from numapin_operator.policies.selection import mark_selected
 
 LAST: Final = "~"
-"""When a pod was bound that is bound after all others."""
+"""Sorts after every time: the pod was bound last."""
 
 MOST_TRIES: Final = 2000
-"""Plans that are made for one answer; each takes a few milliseconds."""
+"""The most plans for one answer; each takes a few milliseconds."""
 
 
 class TooManyTriesError(Exception):
-    """`MOST_TRIES` plans have been made; what was found so far stands."""
+    """`MOST_TRIES` plans have been made; what was found so far is valid."""
 
 
 @dataclass
@@ -93,7 +93,7 @@ class Question:
         return newcomer(self.pod, self.node)
 
     def after(self, ended: Collection[str], *, frees_hugepages: bool = False) -> NodePicture:
-        """The node once other pods have ended, and this one was created again unless it stays.
+        """The node after other pods have ended, and this one was created again unless it stays.
 
         Args:
             ended: the UIDs of the pods that end.
@@ -106,7 +106,7 @@ class Question:
         return self.with_pod(replace(picture, pods=others), self.judged)
 
     def without(self, uids: Collection[str], *, frees_hugepages: bool = False) -> NodePicture:
-        """The node once some pods have ended and nothing of them runs any more.
+        """The node after some pods and all their processes have ended.
 
         Args:
             uids: the pods that end.
@@ -128,7 +128,7 @@ class Question:
         return replace(picture, pods=(*picture.pods, pod))
 
     def with_policy(self, picture: NodePicture, spec: CpuPolicySpec) -> NodePicture:
-        """The node once its governing policy has another spec."""
+        """The node after its governing policy was edited."""
         governing = picture.ranked[0]
         edited = replace(governing, spec=spec, generation=governing.generation + 1)
         pods = tuple(replace(pod, selected=True) for pod in picture.pods)
@@ -139,7 +139,7 @@ class Question:
         )
 
     def entry(self, container: str) -> ContainerAssignment | None:
-        """What a container of the pod has now; None if that is nothing of its own."""
+        """The entry of one of the pod's containers; None if it shares CPUs."""
         assignment = self.state.assignments.get(self.node)
         entries = assignment.spec.containers if assignment else ()
         key = self.pod.uid, container
@@ -189,7 +189,7 @@ def _ended(
 
 
 def _freed(at: FreeHugepages, gone: Sequence[ContainerAssignment]) -> FreeHugepages:
-    """What one NUMA node has free once containers have returned what they were given on it."""
+    """The free huge pages of one NUMA node after containers have freed theirs."""
     pages = dict(at.pages)
     for block in (block for entry in gone for block in entry.memory):
         size = block.resource.removeprefix(HUGEPAGES_PREFIX)

@@ -1,4 +1,4 @@
-"""Which other pods are in a pod's way, and which of them must end so that it fits.
+"""Which pods have what another pod needs, and which of them must end so that it fits.
 
 Does no I/O.
 """
@@ -17,7 +17,7 @@ from numapin_operator.nodes.picture import picture_of
 from numapin_operator.placement import PodView
 
 _MOST_SHOWN: Final = 3
-"""Remedies of this kind; more choice helps nobody."""
+"""The most remedies of this kind."""
 
 _HUGEPAGES_NOTE: Final = "if its processes then free the huge pages that were given to them"
 
@@ -55,12 +55,12 @@ class Holder:
 
     @property
     def is_static(self) -> bool:
-        """Whether only a file on the node ends it, or a node's agent that every node has."""
+        """Whether it is a static pod, or one of a DaemonSet; neither can be moved."""
         return self.pod is not None and self.pod.origin.kind in {"Node", "DaemonSet"}
 
 
 def holders(question: Question) -> list[Holder]:
-    """The node's other pods that have CPUs or memory, those with most of it first."""
+    """The node's other pods that have CPUs or memory, those with the most first."""
     pods = {pod.uid: pod for pod in picture_of(question.state, question.node).pods}
     found = [
         Holder(uid, f"{entries[0].namespace}/{entries[0].pod}", tuple(entries), pods.get(uid))
@@ -70,11 +70,11 @@ def holders(question: Question) -> list[Holder]:
 
 
 def releases(question: Question, others: Sequence[str]) -> Iterator[Remedy]:
-    """The pods each of which must end, or one set of pods if no single one is enough.
+    """Single pods that must end so that the pod fits; if no single one is enough, a set of them.
 
     Args:
         question: the pod and the node.
-        others: nodes on which it is tried whether a pod that must end would fit.
+        others: nodes to which a pod that must end might move.
 
     Raises:
         TooManyTriesError: enough has been tried.
@@ -97,7 +97,7 @@ def _priority(holder: Holder) -> tuple[bool, int]:
 
 
 def _release_several(question: Question, found: Sequence[Holder]) -> Iterator[Remedy]:
-    """The smallest set that was found by ending pods of one NUMA node, then of all."""
+    """The smallest set found: of pods on one NUMA node, or of all."""
     sets = [_enough(question, group) for group in _groups(found)]
     enough = [one for one in sets if one]
     for chosen in sorted(enough, key=lambda one: (len(one), sum(len(h.cpus) for h in one)))[:1]:
@@ -106,14 +106,14 @@ def _release_several(question: Question, found: Sequence[Holder]) -> Iterator[Re
 
 
 def _groups(found: Sequence[Holder]) -> Iterator[Sequence[Holder]]:
-    """The holders on each NUMA node, by what they are bound to, then all."""
+    """The holders bound to each NUMA node, then all holders."""
     for numa_node in sorted({node for one in found for node in one.mems}):
         yield [one for one in found if numa_node in one.mems]
     yield found
 
 
 def _enough(question: Question, group: Sequence[Holder]) -> list[Holder]:
-    """Pods of a group without which the pod fits, each of them needed; none if it never does."""
+    """A minimal set of a group's pods without which the pod fits; empty if there is none."""
     chosen: list[Holder] = []
     for one in group:
         chosen.append(one)
@@ -161,7 +161,7 @@ def _having(holder: Holder) -> str:
 
 
 def _new_home(question: Question, holder: Holder, others: Sequence[str]) -> str:
-    """Another node on which a pod would fit; empty if none of those that are tried is one."""
+    """Another node on which the holder's pod would fit; empty if none was found."""
     if holder.pod is None or holder.is_static or holder.pod.has_cpu_claims:
         return ""
     for node in others:

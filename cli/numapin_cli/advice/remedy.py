@@ -1,4 +1,4 @@
-"""What would help a pod, each as a value that a person and a script can follow.
+"""A change that would help a pod, for people and for scripts.
 
 Does no I/O.
 """
@@ -24,7 +24,7 @@ class Remedy:
         text: what to do.
         entries: what the pod's containers get then.
         change: the same for scripts.
-        note: on what it depends besides; empty if on nothing.
+        note: a further condition; empty if there is none.
         moves: see `Fate.moves`.
     """
 
@@ -39,12 +39,12 @@ class Remedy:
     def by(
         cls, kind: str, text: str, fate: Fate, change: Mapping[str, Any] | None = None
     ) -> "Remedy":
-        """The change that has this fate."""
+        """A change and the fate that it leads to."""
         return cls(kind, text, fate.entries, change or {}, moves=fate.moves)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """On what it depends besides, and what the operator does first."""
+        """Further conditions, and what the operator does first."""
         moves = (f"the operator {line}" for line in self.moves)
         return (*filter(None, (self.note,)), *moves)
 

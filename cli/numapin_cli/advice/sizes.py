@@ -1,4 +1,4 @@
-"""With which other requests a pod would fit.
+"""Other requests with which a pod would fit.
 
 Does no I/O.
 """
@@ -24,7 +24,7 @@ from numapin_operator.placement import (
 )
 
 _MORE: Final = 8
-"""How many CPUs more are tried: whole cores or NUMA nodes may fit where fewer CPUs do not."""
+"""How many more CPUs are tried: alignment may allow a larger request where it refuses this."""
 
 _MIB: Final = 1 << 20
 _NEEDS_MEMORY: Final = frozenset({Reason.NOT_ENOUGH_MEMORY, Reason.TOPOLOGY_AFFINITY_ERROR})
@@ -52,7 +52,7 @@ def other_sizes(question: Question, refused: Fate) -> Iterator[Remedy]:
 
 
 def _more_for_the_pod(question: Question) -> Iterator[Remedy]:
-    """More CPUs for the pod as a whole, so that its other containers get some."""
+    """More CPUs in spec.resources of the pod, so that its other containers get some."""
     whole = question.pod.pod_level
     assert whole is not None, "only pods with resources of their own are refused so"
     for added in range(1, _MORE + 1):
@@ -66,7 +66,7 @@ def _more_for_the_pod(question: Question) -> Iterator[Remedy]:
 
 
 def _all_smaller(question: Question) -> Iterator[Remedy]:
-    """Every container smaller by the same part, for pods of which no single one is too large."""
+    """All containers smaller by the same percentage, if changing one alone is not enough."""
     for percent in range(90, 0, -10):
         pod = scaled(question.pod, percent)
         if pod == question.pod:
@@ -79,7 +79,7 @@ def _all_smaller(question: Question) -> Iterator[Remedy]:
 
 
 def scaled(pod: PodView, percent: int) -> PodView:
-    """A pod with a part of its CPUs and memory: whole CPUs, pages and MiB, at least one of each."""
+    """The pod with a percentage of its CPUs and memory, in whole CPUs, pages and MiB."""
     containers = tuple(
         replace(one, cpu_millis=_part(one.cpu_millis, percent), memory=_parts(one.memory, percent))
         for one in pod.containers
@@ -92,7 +92,7 @@ def scaled(pod: PodView, percent: int) -> PodView:
 
 
 def _part(cpu_millis: int, percent: int) -> int:
-    """A part of a whole number of CPUs, whole as well; what is not whole stays as it is."""
+    """A percentage of a whole number of CPUs, at least 1; a fraction of a CPU stays as it is."""
     if cpu_millis % 1000 or not cpu_millis:
         return cpu_millis
     return max(1, cpu_millis // 1000 * percent // 100) * 1000

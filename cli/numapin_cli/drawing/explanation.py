@@ -105,6 +105,6 @@ def _tried(explanation: Explanation) -> Iterator[RenderableType]:
     yield Text()
     yield plain(f"{nothing}Tried: {', '.join(parts)}.", "dim")
     if explanation.stopped:
-        yield plain("That were too many plans; not everything was tried.", "dim")
+        yield plain("The limit of plans was reached; not everything was tried.", "dim")
     for text in explanation.limits:
         yield plain(f"{text[:1].upper()}{text[1:]}.", "dim")
