@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_cli.drawing.plan import (
     Holder,
     cpus_text,
@@ -18,7 +18,7 @@ from numapin_cli.drawing.plan import (
     holders_of,
     memory_text,
 )
-from numapin_cli.drawing.text import plain
+from numapin_cli.drawing.text import plain, section
 from numapin_cli.live.node_state import NodeState
 
 _COLUMNS = ("node", "policy", "mode", "exclusive", "shared", "refused", "ready")
@@ -90,11 +90,24 @@ def _body(state: NodeState, *, wide: bool) -> Iterator[RenderableType]:
         yield Text("\nNo container has CPUs of its own.")
     yield from draw_refusals(spec.refused)
     yield from draw_refused_resizes(spec.refused_resizes or ())
+    yield from _moving(spec.containers)
     yield from draw_pools(spec)
     if topology is not None:
         yield from draw_marked_machine(topology, spec, holders)
     else:
         yield Text("\nThe enforcer has not reported the hardware yet.", "yellow")
+
+
+def _moving(containers: Sequence[ContainerAssignment]) -> Iterator[RenderableType]:
+    """The containers that are being moved; nothing if there is none."""
+    rows = Table.grid(padding=(0, 2))
+    for entry in containers:
+        if (moving := entry.moving) is not None:
+            whom = f" for {moving.namespace}/{moving.pod}" if moving.pod else ""
+            name = f"{entry.namespace}/{entry.pod} {entry.container}"
+            rows.add_row(plain(name, "bold"), plain(f"off CPUs {moving.leaving}{whom}"))
+    if rows.row_count:
+        yield from section("Being moved (they have the old CPUs too for a while)", rows)
 
 
 def _containers(

@@ -132,6 +132,8 @@ async def test_a_pod_for_which_containers_are_moved_says_which_and_what_it_gets(
     assert "of default/a, which is moved" in found["why"][0]
     _, node = explained(world, tmp_path, capsys, "node/node-1")
     assert "it is being moved off CPUs 2-5" in [one["text"] for one in node["facts"]]
+    assert main(["get", "node-1", "--cluster", str(tmp_path / "now.json")]) == 0
+    assert "default/a main  off CPUs 2-5 for default/big" in capsys.readouterr().out
     await moved(world)
     assert cpus(world) == {"a": "12-15", "b": "8-11", "big": "2-7"}
 
