@@ -100,24 +100,30 @@ def units_of(policy: NodePolicy, pod: PodView, allocation: PodAllocation) -> tup
 def _units_of_whole(
     pod: PodView, lasting: list[ContainerView], has: Mapping[str, ContainerAllocation]
 ) -> tuple[Unit, ...]:
+    """Its exclusive containers, and last the containers that share the pod's rest.
+
+    A container that is to have CPUs of its own stays in the rest until it has them. If it leaves
+    no other one there, the first of such containers has the rest for its own.
+    """
     total = pod_cpus(pod)
-    own, sharing, units = 0, list[ContainerAllocation](), list[Unit]()
-    for one in lasting:
-        mine = has[one.name]
-        wanted = exclusive_cpus(pod, one) if total else 0
-        own += wanted
-        cpus, grants = (mine.cpus, mine.grants) if mine.exclusive else (NO_CPUS, ())
-        if wanted or cpus:
-            units.append(Unit((one.name,), cpus, grants, wanted))
-        if not wanted:
-            sharing.append(mine)
-    shared = next((one for one in sharing if one.cpus and not one.exclusive), None)
-    if not sharing:
+    wanted = {one.name: exclusive_cpus(pod, one) if total else 0 for one in lasting}
+    in_rest = [name for name in wanted if has[name].cpus and not has[name].exclusive]
+    shares = any(not count for count in wanted.values())
+    heirs = () if shares else in_rest[:1]
+    units = list[Unit]()
+    for name, count in wanted.items():
+        mine = has[name]
+        own = mine.exclusive or name in heirs
+        cpus, grants = (mine.cpus, mine.grants) if own else (NO_CPUS, ())
+        if count or cpus:
+            units.append(Unit((name,), cpus, grants, count))
+    if not shares:
         return tuple(units)
-    cpus, grants = (shared.cpus, shared.grants) if shared else (NO_CPUS, ())
-    rest = max(1, total - own) if total else 0
-    names = tuple(one.name for one in sharing)
-    return (*units, Unit(names, cpus, grants, rest, exclusive=False))
+    first = has[in_rest[0]] if in_rest else ContainerAllocation("")
+    rest = max(1, total - sum(wanted.values())) if total else 0
+    sharing = (name for name, count in wanted.items() if not count)
+    names = (*sharing, *(name for name in in_rest if wanted[name]))
+    return (*units, Unit(names, first.cpus, first.grants, rest, exclusive=False))
 
 
 def as_placed(pod: PodView, allocation: PodAllocation) -> PodView:

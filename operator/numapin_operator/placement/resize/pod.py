@@ -1,6 +1,7 @@
 """One pod that is resized: first it gives back what it has too much, later it gets more."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from numapin_api.quantity import format_bytes, plural
@@ -61,11 +62,13 @@ class PodResize:
         if not self._can_change:
             return
         allocation = self._has
-        for unit in units_of(self._policy, self._pod, allocation):
-            if unit.wanted < unit.cpus.bit_count():
-                kept = self._kept(unit)
-                if kept != unit.cpus:
-                    allocation = self._with_cpus(allocation, unit, kept)
+        units = units_of(self._policy, self._pod, allocation)
+        in_rest = {name for unit in units if not unit.exclusive for name in unit.names}
+        for unit in units:
+            few = unit.wanted < unit.cpus.bit_count()
+            kept = self._kept(unit) if few else unit.cpus
+            if kept != unit.cpus or _is_split(allocation, unit, in_rest):
+                allocation = self._with_cpus(allocation, unit, kept)
         for name, asked in self._asked_memory():
             if (change := memory_change(_blocks(allocation, name), asked)) < 0:
                 blocks = less_memory(_blocks(allocation, name), -change)
@@ -174,6 +177,7 @@ class PodResize:
                 cpus=cpus, grants=grants, exclusive=unit.exclusive and cpus != 0
             )
             for name in unit.names
+            if unit.exclusive or not _entry(allocation, name).exclusive
         }
         return self._with_containers(allocation, changed)
 
@@ -222,6 +226,14 @@ class PodResize:
     def _explain(self, error: PlacementError, name: str) -> None:
         node, error.container = self._node, name
         error.arithmetic = what_is_free(node.policy, node.cpus, node.memory, error)
+
+
+def _is_split(allocation: PodAllocation, unit: Unit, in_rest: Collection[str]) -> bool:
+    """Whether a container has entered the rest of its pod, or has left it without others there."""
+    shared = [one for one in map(partial(_entry, allocation), unit.names) if not one.exclusive]
+    if unit.exclusive:
+        return any(one.cpus and one.name not in in_rest for one in shared)
+    return any(one.cpus != unit.cpus for one in shared)
 
 
 def _not_whole(unit: Unit) -> SmtAlignmentError:

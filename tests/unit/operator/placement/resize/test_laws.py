@@ -1,7 +1,7 @@
 """Laws that every sequence of placing, resizing and releasing pods obeys, on random machines."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -20,11 +20,14 @@ from numapin_operator.placement import (
     plan_with,
     resolve,
 )
-from support.values.placement import NO_UIDS, granted_pod
+from support.values.placement import NO_UIDS, granted_pod, machine, policy
 from support.values.situations import machines, policies
 
 CPUS = ["1", "2", "2", "3", "4", "6", "500m", "1500m"]
 MEMORY = ["64Mi", "256Mi", "1Gi", "3Gi"]
+LEVELS = ["2", "3", "4", "6"]
+"""CPUs of a pod as a whole; its containers with whole CPUs have them to themselves."""
+
 Having = Mapping[tuple[str, str], ContainerAssignment]
 Wishes = dict[str, tuple[tuple[str, str], ...]]
 """A pod's name to the CPUs and the memory of each of its containers."""
@@ -191,3 +194,69 @@ def test_a_resized_container_is_not_outdated(cluster: Cluster, data: Any) -> Non
         _, found = mark_outdated(cluster.policy, spec, cluster.pods, edited=True)
         if not cluster.policy.spec.options.full_pcpus_only:
             assert found == ()
+
+
+def whole_pod(name: str, level: str, cpus: list[str]) -> PodView:
+    """A pod whose kubelet has granted resources of the pod as a whole."""
+    amounts = {"cpu": level, "memory": "4Gi"}
+    resources = {"requests": amounts, "limits": amounts}
+    pod = granted_pod(name, *((each, "64Mi") for each in cpus), resources=resources)
+    assert pod.pod_level is not None
+    return replace(pod, pod_level=replace(pod.pod_level, granted=True))
+
+
+def check_apart(topology: Topology, spec: NodeAssignmentSpec) -> None:
+    """No CPU is given twice: only containers of one pod share, and then the same ones."""
+    assert spec.pools is not None
+    given = [one for one in spec.containers if one.cpus]
+    for one, other in combinations(given, 2):
+        if one.pod == other.pod and not (one.exclusive or other.exclusive):
+            assert one.cpus == other.cpus
+        else:
+            assert one.cpus.isdisjoint(other.cpus)
+    taken = CpuSet.union([one.cpus for one in given])
+    assert spec.pools.shared.isdisjoint(taken)
+    assert taken | spec.pools.shared | spec.pools.reserved == topology.online
+
+
+@given(nodes(), st.data())
+@settings(max_examples=100, deadline=None)
+def test_pods_as_a_whole_that_are_resized_in_one_plan_get_no_cpu_twice(
+    cluster: Cluster, data: Any
+) -> None:
+    """What one of them gives back, another one may get in the same plan."""
+    sizes = data.draw(st.lists(st.integers(1, 3), min_size=2, max_size=3))
+    asked = st.sampled_from(["1", "2", "500m"])
+    for _ in range(4):
+        pods = [
+            whole_pod(
+                f"p{number}",
+                data.draw(st.sampled_from(LEVELS)),
+                data.draw(st.lists(asked, min_size=size, max_size=size)),
+            )
+            for number, size in enumerate(sizes)
+        ]
+        try:
+            cluster.spec = plan_with(cluster.policy, cluster.spec, pods, NO_UIDS).spec
+        except PolicyError:
+            return
+        check_apart(cluster.policy.topology, cluster.spec)
+        again = plan_with(cluster.policy, cluster.spec, pods, NO_UIDS).spec
+        assert again.to_wire() == cluster.spec.to_wire()
+
+
+def test_containers_of_a_pod_as_a_whole_change_places() -> None:
+    """One gets a CPU of its own out of what all of them share, and gives it back to them."""
+    together = policy(topology={"policy": "BestEffort", "scope": "Pod"})
+    cluster = Cluster(resolve(machine(8, threads=1), together))
+    for cpus, wanted in (
+        (["500m", "500m"], {"c0": ("1-4", False), "c1": ("1-4", False)}),
+        (["500m", "1"], {"c0": ("1-3", False), "c1": ("4", True)}),
+        (["1", "500m"], {"c0": ("4", True), "c1": ("1-3", False)}),
+        (["1", "3"], {"c0": ("4", True), "c1": ("1-3", True)}),
+    ):
+        pods = [whole_pod("p", "4", cpus)]
+        cluster.spec = plan_with(cluster.policy, cluster.spec, pods, NO_UIDS).spec
+        found = {one.container: (str(one.cpus), one.exclusive) for one in cluster.spec.containers}
+        assert found == wanted
+        assert not cluster.spec.refused_resizes
