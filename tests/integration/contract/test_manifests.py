@@ -222,7 +222,7 @@ def test_one_operator_stays_when_nodes_are_drained(
     ("kind", "name", "expected"),
     [
         ("Deployment", "numapin-operator", {"startupProbe", "livenessProbe", "readinessProbe"}),
-        ("DaemonSet", "numapin-enforcer", {"livenessProbe", "readinessProbe"}),
+        ("DaemonSet", "numapin-enforcer", {"startupProbe", "livenessProbe", "readinessProbe"}),
         ("DaemonSet", "numapin-standby", {"readinessProbe"}),
     ],
 )
