@@ -61,6 +61,15 @@ def waits(lab: RunningLab) -> list[tuple[str, str | None, str]]:
     return [(one.pod, one.container, one.reason) for one in spec.refused_resizes or ()]
 
 
+def requested(lab: RunningLab, operation: str) -> float:
+    """How many resizes of CPU requests the kubelet has counted."""
+    page = lab.kubectl("get", "--raw", f"/api/v1/nodes/{lab.node}/proxy/metrics")
+    labels = f'operation="{operation}",requirement="requests",resource="cpu"'
+    series = f"kubelet_container_requested_resizes_total{{{labels}}} "
+    found = [line for line in page.splitlines() if line.startswith(series)]
+    return float(found[0].removeprefix(series)) if found else 0.0
+
+
 def reasons(lab: RunningLab, name: str) -> set[str]:
     return {str(one["reason"]) for one in lab.events(name)}
 
@@ -115,6 +124,7 @@ def never_shared(lab: RunningLab, *names: str) -> Iterator[Recording]:
 
 def test_a_container_leaves_exclusivity_and_gains_it_without_a_restart(pinned: RunningLab) -> None:
     lab = pinned
+    increases, decreases = requested(lab, "increase"), requested(lab, "decrease")
     eventually(lambda: quotas(lab, "owner"), (NO_QUOTA, NO_QUOTA))
     with never_shared(lab, "owner", "neighbour"):
         resize(lab, "owner", "1500m")
@@ -130,6 +140,8 @@ def test_a_container_leaves_exclusivity_and_gains_it_without_a_restart(pinned: R
         eventually(lab.reported_exclusive, [True])
     assert waits(lab) == []
     eventually(lambda: "CPUsResized" in reasons(lab, "owner"), True)
+    assert requested(lab, "increase") == increases + 1, "the kubelet counts it, so we do not"
+    assert requested(lab, "decrease") == decreases + 1
 
 
 def test_a_grow_that_does_not_fit_keeps_its_cpu_and_says_why(pinned: RunningLab) -> None:
