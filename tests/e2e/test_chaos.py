@@ -1,6 +1,7 @@
 """Each part is killed while pods start and end, and no exclusive CPU is ever shared."""
 
 import secrets
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,17 @@ PODS = 70
 PARTS = {"enforcer", "standby", "operator", "kube-apiserver", "containerd", "kubelet"}
 
 
+def series(lab: RunningLab) -> dict[str, int]:
+    """How many series the metrics of each daemon have."""
+    found = {}
+    for name in ("operator", "enforcer"):
+        url = f"http://127.0.0.1:{lab.agent(name).port}/metrics"
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            lines = answer.read().decode().splitlines()
+        found[name] = sum(not line.startswith("#") for line in lines)
+    return found
+
+
 @pytest.mark.timeout(3600)  # three minutes on an idle machine
 def test_no_exclusive_cpu_is_ever_shared_and_no_pin_is_lost(
     lab: RunningLab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -25,14 +37,19 @@ def test_no_exclusive_cpu_is_ever_shared_and_no_pin_is_lost(
     plan = make_plan(secrets.randbelow(1_000_000), PODS)
     with capsys.disabled():
         say(f"\nchaos: python -m numapin_lab chaos --seed {plan.seed} --pods {PODS}")
+        before = series(lab)
         report = run(lab, plan, tmp_path, say)
+        after = series(lab)
         write(report, tmp_path / "chaos.json")
         say(summary(report))
+        say(f"chaos: series of metrics before {before}, after {after}")
     _was_chaos(report)
     assert report.verdict.violations == ()
     assert report.unreverted == []
     assert report.problems == []
     assert report.memory["enforcer"][-1].mib < 60
+    # The policy adds some, and so does each thing that happens for the first time; no pod does.
+    assert all(after[name] - before[name] < PODS // 2 for name in before), (before, after)
 
 
 def _was_chaos(report: Report) -> None:
