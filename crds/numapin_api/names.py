@@ -23,3 +23,6 @@ NAMESPACE: Final = "numapin-system"
 OPERATOR_SERVICE_ACCOUNT: Final = "numapin-operator"
 ENFORCER_SERVICE_ACCOUNT: Final = "numapin-enforcer"
 LEADER_LEASE: Final = "numapin-operator"
+
+CPUS_ANNOTATION: Final = f"{GROUP}/cpus"
+"""On pods: which exclusive CPUs each container has, and which will leave it; see docs/notice.md."""

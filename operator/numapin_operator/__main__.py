@@ -124,6 +124,8 @@ async def operate(settings: Settings, login: Login) -> None:
         api.connection.load_json = partial(from_json, cache_strings="keys")
         cluster = ApiCluster(api, socket.gethostname())
         application = Application(api, cluster, leadership, login)
+        if settings.annotate_pods:
+            application.annotate_pods()
         about = {"service.instance.id": socket.gethostname()}
         application.trace_to(
             await stack.enter_async_context(

@@ -97,6 +97,12 @@ class Cluster(Protocol):
     async def evict(self, namespace: str, pod: str, uid: str) -> None:
         """Evict a pod if it still has that UID; a disruption budget may refuse it."""
 
+    async def annotate(self, pod: Key, uid: str, text: str | None) -> None:
+        """Tell a pod which CPUs it has, if it still has that UID; None removes the annotation.
+
+        Raises InvalidError too: another pod has its name.
+        """
+
 
 class ApiCluster:
     """The API server, over one client."""
@@ -208,6 +214,12 @@ class ApiCluster:
             "deleteOptions": {"preconditions": {"uid": uid}},
         }
         await self._api.create(PODS, body, "eviction")
+
+    async def annotate(self, pod: Key, uid: str, text: str | None) -> None:
+        """Patch the annotation alone; the UID is immutable, so another pod is not changed."""
+        patch = {"metadata": {"uid": uid, "annotations": {names.CPUS_ANNOTATION: text}}}
+        manager = names.OPERATOR_FIELD_MANAGER
+        await self._api.merge_patch(PODS, pod, patch, field_manager=manager)
 
     async def _list_policies_once(self) -> Listed[PolicyView]:
         states: list[PolicyView] = []

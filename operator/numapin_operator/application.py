@@ -18,6 +18,8 @@ from numapin_daemon.telemetry.exposition import MetricsPage
 from numapin_daemon.telemetry.meter import Meter
 from numapin_daemon.telemetry.process import read_process
 from numapin_daemon.telemetry.span import SpanSink
+from numapin_operator.annotation.writer import WORKERS as ANNOTATING
+from numapin_operator.annotation.writer import PodAnnotations
 from numapin_operator.api_server import Cluster
 from numapin_operator.leadership import Leadership
 from numapin_operator.missing_rights import MissingRights
@@ -85,6 +87,7 @@ class Application:
         evictor = Evictor(cluster, self._state, events, leadership.leading)
         evictor.on_result = partial(self.meter.add, EVICTIONS)
         self._outputs = Outputs(statuses, events, evictor, self.meter, self._paths.written)
+        self._annotations: PodAnnotations | None = None
         self._state.pod_bound, self._state.pod_gone = self._bound, self._paths.gone
         self._state.assignment_sent = self._paths.reported
         self._controller = Controller(cluster, self._state, self._queue, self._outputs, self._clock)
@@ -108,6 +111,12 @@ class Application:
     def trace_to(self, sink: SpanSink | None) -> None:
         """Have each pod's way traced; None for no traces."""
         self._paths.sink = sink
+
+    def annotate_pods(self) -> None:
+        """Have workloads told which CPUs they have; call it before anything runs."""
+        told = PodAnnotations(self._cluster, self._state, self._wake, self._clock)
+        self._annotations = self._outputs.telling = told
+        self._state.annotated = told.note_edit
 
     def parts(self) -> dict[str, Coroutine[Any, Any, object]]:
         """The tasks, by name; each runs until cancelled."""
@@ -199,6 +208,9 @@ class Application:
             tasks.create_task(self._outputs.statuses.run(), name="policy statuses")
             tasks.create_task(self._outputs.events.run(), name="refusal events")
             tasks.create_task(self._outputs.evictor.run(), name="eviction")
+            for number in range(ANNOTATING if self._annotations else 0):
+                assert self._annotations is not None
+                tasks.create_task(self._annotations.work(), name=f"annotating {number}")
 
     async def _catch_up(self) -> None:
         """Wait until the caches show all that the API server had when the term began.

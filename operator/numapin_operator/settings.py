@@ -60,6 +60,14 @@ _OPTIONS: Final = (
         metavar="NUMBER",
     ),
     Option(
+        "--annotate-pods",
+        False,
+        f"tell workloads which exclusive CPUs they have, and which will leave them, by the "
+        f"annotation {names.CPUS_ANNOTATION} of their pods; needs the right to patch pods, see "
+        "manifests/components/cpu-annotation",
+        type=bool,
+    ),
+    Option(
         "--check",
         False,
         "look whether the installation in --namespace works, say so, and end: status 0 if it does",
@@ -93,6 +101,7 @@ class Settings:
         leader_elect: whether to write only while holding the Lease.
         kube_api_qps: requests a second to the API server; 0 for any number.
         kube_api_burst: requests to the API server at once.
+        annotate_pods: whether workloads are told their CPUs by an annotation of their pods.
         check: whether to look only whether the installation works.
         log_level: the lowest level of log lines to print.
         log_format: log lines for people or for machines.
@@ -104,6 +113,7 @@ class Settings:
     leader_elect: bool
     kube_api_qps: float
     kube_api_burst: int
+    annotate_pods: bool
     check: bool
     log_level: Literal["debug", "info", "warning", "error"]
     log_format: Literal["text", "json"]

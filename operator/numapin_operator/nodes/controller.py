@@ -10,9 +10,7 @@ from typing import Final
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.nodeassignment import NodeAssignmentSpec
-from numapin_client.errors import (
-    ClientError,
-)
+from numapin_client.errors import ClientError
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.telemetry.meter import Meter
 from numapin_operator.api_server import Cluster
@@ -22,6 +20,7 @@ from numapin_operator.nodes.decide import Decision, NodePicture, Write, decide
 from numapin_operator.nodes.evictable import consequence
 from numapin_operator.nodes.eviction import Evictor
 from numapin_operator.nodes.moves.notices import notices_of_moves
+from numapin_operator.nodes.moves.telling import NobodyTold, Telling
 from numapin_operator.nodes.moves.timer import MoveTimer
 from numapin_operator.nodes.notices import notice_of_waiting, notices_of_written
 from numapin_operator.nodes.patience import Patience
@@ -56,7 +55,7 @@ def _ignore(*_: object) -> None:
     """Do nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Outputs:
     """Where the controller sends what is not a NodeAssignment.
 
@@ -66,6 +65,7 @@ class Outputs:
         evictor: takes nodes whose refused pods the policy may want evicted.
         meter: counts plans, writes and refusals.
         written: called with each assignment that was created or changed.
+        telling: tells workloads which CPUs they have.
     """
 
     statuses: StatusWriter
@@ -73,6 +73,7 @@ class Outputs:
     evictor: Evictor
     meter: Meter = field(default_factory=partial(Meter, METRICS))
     written: Callable[[Written], object] = _ignore
+    telling: Telling = field(default_factory=NobodyTold)
 
 
 class Controller:
@@ -169,6 +170,7 @@ class Controller:
                 self._stall(name, error.reason, str(error))
                 raise
             else:
+                self._outputs.telling.tell(name)
                 self.move_timer.set(name, decision.again_at)
                 self._tell_waiting(name, decision)
                 self._settle(name, turn, decision.outcome)
@@ -190,7 +192,8 @@ class Controller:
         picture = picture_of(self._state, name, late, turn.policy)
         picture = replace(picture, pods=self._claims.mark(name, picture.pods))
         release_at = self.release_delays.release_at(picture)
-        return turn, replace(picture, release_at=release_at, now=self.move_timer.now())
+        now, told = self.move_timer.now(), self._outputs.telling.told(name)
+        return turn, replace(picture, release_at=release_at, now=now, told=told)
 
     def _settle(self, name: str, turn: Turn, outcome: NodeOutcome | None) -> None:
         """Report what became of the governing policy on a node."""

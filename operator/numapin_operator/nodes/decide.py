@@ -3,7 +3,7 @@
 Does no I/O.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
@@ -56,6 +56,7 @@ class NodePicture:
         release_at: until when the assignment stays although no policy wants it; None if it need
             not.
         now: the time in seconds since 1970; None if no move may begin or go on.
+        told: since when pods know which CPUs leave them; None if nothing waits for that.
     """
 
     name: str
@@ -65,6 +66,7 @@ class NodePicture:
     pods: tuple[PodView, ...]
     release_at: str | None = None
     now: float | None = None
+    told: Mapping[str, float] | None = None
 
 
 class Write(Enum):
@@ -150,7 +152,7 @@ def _govern(picture: NodePicture, node: NodeView, governing: PolicyView) -> Deci
         return Decision(Write.NOTHING, outcome=outcome)
     again_at = None
     if picture.now is not None:
-        again_at = next_step_at(plan.spec, governing.spec, plan.waiting, picture.now)
+        again_at = next_step_at(plan.spec, governing.spec, plan.waiting, picture.now, picture.told)
     if assignment.spec == plan.spec and assignment.owner_uid == node.uid:
         return Decision(Write.NOTHING, None, outcome, plan.waiting, again_at)
     return Decision(Write.REPLACE, plan.spec, outcome, plan.waiting, again_at)
@@ -233,7 +235,7 @@ def _plan_for(
     pods = sorted(picture.pods, key=lambda pod: (*pod.order, pod.uid))
     previous = before_plan(assignment, pods, binds_memory=binds_memory)
     if picture.now is not None:
-        previous = advanced(previous, assignment, policy, picture.now)
+        previous = advanced(previous, assignment, policy, picture.now, picture.told)
     edited = not _same_generation(previous.policy, reference)
     if edited:
         previous = previous.model_copy(update={"refused": (), "refused_resizes": None})
@@ -245,6 +247,7 @@ def _plan_for(
             allocatable=node.allocatable,
             used_memory=used_memory(assignment.status.unbound_memory),
             claims={one.claim_uid: one.cpus for one in assignment.status.claims},
+            gives_notice=picture.told is not None and picture.now is not None,
         ),
         previous,
         pods,

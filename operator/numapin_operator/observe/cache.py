@@ -4,7 +4,7 @@ Does no I/O.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from numapin_client.resources import Key
@@ -47,6 +47,7 @@ class ClusterState:
         pod_bound: called with each bound pod that was not known before.
         pod_gone: called with the UID of each pod that ended or was deleted.
         assignment_sent: called with each NodeAssignment as the API server sent it.
+        annotated: called with the node of each pod of which only the annotation has changed.
     """
 
     wake: Wake
@@ -60,6 +61,7 @@ class ClusterState:
     pod_bound: Callable[[PodView], object] = _ignore
     pod_gone: Callable[[str], object] = _ignore
     assignment_sent: Callable[[Json], object] = _ignore
+    annotated: Callable[[str], object] = _ignore
     _pods: PodIndex = field(default_factory=PodIndex)
     _ranking: Ranking = field(init=False)
 
@@ -104,9 +106,16 @@ class ClusterState:
             self._node_changed(name)
 
     def put_pod(self, key: Key, pod: PodView) -> None:
-        """Take in a bound pod. It is urgent if it is new or ends."""
+        """Take in a bound pod. It is urgent if it is new or ends.
+
+        Its annotation decides nothing, so a change of that alone wakes no node.
+        """
         before = self._pods.get(key, pod.node)
         if before == pod:
+            return
+        if before is not None and replace(before, annotated=pod.annotated) == pod:
+            self._pods.put(key, pod)
+            self.annotated(pod.node)
             return
         if before is not None and before.uid != pod.uid:
             self.gone.add(before.uid)

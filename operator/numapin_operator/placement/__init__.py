@@ -9,7 +9,13 @@ a pod fits. Other packages import from here.
 
 from numapin_operator.placement.admission import Allocatable, Unaccepted, hold_unaccepted
 from numapin_operator.placement.allocations import Block, ContainerAllocation, PodAllocation
-from numapin_operator.placement.assignment.moving import dropped, finished, is_dropped, noticed
+from numapin_operator.placement.assignment.moving import (
+    dropped,
+    finished,
+    is_dropped,
+    is_giving_back,
+    noticed,
+)
 from numapin_operator.placement.errors import PlacementError, PodFormatError, PolicyError
 from numapin_operator.placement.kubelet_quirks import KUBELET, NO_QUIRKS, KubeletQuirks
 from numapin_operator.placement.moves import Ground, Move, MoveRules, Moves, Searched, fewest_moves
@@ -89,6 +95,7 @@ __all__ = [
     "free_hugepages",
     "hold_unaccepted",
     "is_dropped",
+    "is_giving_back",
     "mark_outdated",
     "noticed",
     "plan_node",

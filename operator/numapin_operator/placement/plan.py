@@ -59,6 +59,7 @@ from numapin_operator.placement.policy import NodePolicy, resolve
 from numapin_operator.placement.queue import Queue, Queued
 from numapin_operator.placement.requests import PodView
 from numapin_operator.placement.resize.node import resize_pods, resized_entries
+from numapin_operator.placement.resize.notice import with_notice
 
 MORE_TRIED: Final = 128
 """Refused pods that are tried at each plan although `refused` has no room for them."""
@@ -138,8 +139,7 @@ def plan_with(
     """
     pods, unaccepted = hold_unaccepted(pods, policy.allocatable, _decided(previous))
     alive = {pod.uid: pod for pod in pods if not pod.terminal or pod.uid in running}
-    kept = _kept(policy.topology, previous, alive, running)
-    kept = with_claimed(kept, alive.values(), policy.claims, CpuSet.from_mask(policy.all_shared))
+    kept = _staying(policy, previous, alive, running)
     claimed, motion = CpuMask(claimed_cpus(kept).mask), in_motion(kept)
     policy = replace(policy, claimed=claimed | motion.leaving)
     node = Node(policy)
@@ -274,6 +274,18 @@ def _place(node: Node, pod: PodView, room: SizeLimit) -> tuple[ContainerAssignme
         node.release(pod.uid)
         raise
     return entries
+
+
+def _staying(
+    policy: NodePolicy,
+    previous: NodeAssignmentSpec | None,
+    alive: dict[str, PodView],
+    running: frozenset[str],
+) -> dict[str, list[ContainerAssignment]]:
+    """The entries with which the plan begins, by pod: what stays, and what was claimed."""
+    kept = _kept(policy.topology, previous, alive, running)
+    kept = with_claimed(kept, alive.values(), policy.claims, CpuSet.from_mask(policy.all_shared))
+    return with_notice(policy, kept, alive)
 
 
 def _kept(

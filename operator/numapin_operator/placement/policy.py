@@ -47,6 +47,8 @@ class NodePolicy:
             UID; of a pod that it lacks nothing is known.
         claims: the CPUs that a DRA driver has given to ResourceClaims, by UID.
         claimed: those of them that pods of the node use.
+        gives_notice: a container that is resized keeps the CPUs that it gives back until it has
+            been told; see `resize.notice`.
     """
 
     topology: Topology
@@ -64,6 +66,7 @@ class NodePolicy:
     used_memory: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     claims: Mapping[str, CpuSet] = field(default_factory=dict)
     claimed: CpuMask = NO_CPUS
+    gives_notice: bool = False
 
     @property
     def all_shared(self) -> CpuMask:

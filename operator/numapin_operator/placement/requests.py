@@ -121,6 +121,8 @@ class PodView:
         problem: why nothing can be assigned to it, with the field; empty if something can.
         claims_unknown: one of its ResourceClaims has not been read yet.
         edited: its spec was changed after it was created, as by a resize.
+        annotated: digest of the annotation that says which CPUs it has; empty if it has none. It
+            is never a reason for a decision.
     """
 
     uid: str
@@ -141,6 +143,7 @@ class PodView:
     problem: str = ""
     claims_unknown: bool = False
     edited: bool = False
+    annotated: bytes = b""
 
     @property
     def has_cpu_claims(self) -> bool:

@@ -10,6 +10,7 @@ from numapin_client.errors import (
     AlreadyExistsError,
     ClientError,
     ConflictError,
+    InvalidError,
     NotFoundError,
     TooManyRequestsError,
 )
@@ -42,7 +43,8 @@ class FakeCluster:
 
     `nodes`, `pod_views` and `claims` are what can be read one by one; `claims_read` is what was;
     without `has_claims` the API server is of a Kubernetes that has none.
-    `pods` maps namespace and name to a UID; `budget` is how many may be evicted.
+    `pods` maps namespace and name to a UID; `budget` is how many may be evicted; `annotations` are
+    those of pods by which they are told their CPUs, and `annotation_writes` counts the attempts.
     `writes` counts what was written; `failures` are raised one by one by the next calls.
     """
 
@@ -58,6 +60,8 @@ class FakeCluster:
         self.claims: dict[Key, Body] = {}
         self.has_claims = True
         self.claims_read: list[Key] = []
+        self.annotations: dict[Key, str] = {}
+        self.annotation_writes = 0
         self.budget = 1000
         self.writes = 0
         self.failures: list[ClientError] = []
@@ -171,6 +175,19 @@ class FakeCluster:
             raise TooManyRequestsError(f"POST {pod}/eviction", 429, BLOCKED_BY_BUDGET)
         self.budget -= 1
         del self.pods[namespace, pod]
+
+    async def annotate(self, pod: Key, uid: str, text: str | None) -> None:
+        self._fail()
+        self.annotation_writes += 1
+        found = self.pods.get((pod.namespace, pod.name))
+        if found is None:
+            raise NotFoundError(f"PATCH {pod}", 404, {"reason": "NotFound"})
+        if found != uid:
+            raise InvalidError(f"PATCH {pod}", 422, {"reason": "Invalid"})
+        if text is None:
+            self.annotations.pop(pod, None)
+        else:
+            self.annotations[pod] = text
 
     def _write(self) -> None:
         self._fail()

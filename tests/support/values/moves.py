@@ -1,5 +1,6 @@
 """A node on which a container must move, and the enforcer's reports on it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -50,6 +51,8 @@ class MovingNode:
     reported: dict[str, tuple[str, str]] = field(default_factory=dict)
     """What the enforcer reads back: pod to CPUs and NUMA nodes."""
     stalled: str = ""
+    told: Mapping[str, float] | None = None
+    """Since when pods know what leaves them; None if they are not told."""
     spec: dict[str, Any] = field(default_factory=dict)
     decision: Decision = field(default_factory=lambda: Decision(Write.NOTHING))
 
@@ -80,7 +83,9 @@ class MovingNode:
     def picture(self) -> NodePicture:
         policy = policy_view("policy", POLICY | self.policy, generation=1 + self.edits)
         pods = tuple(replace(pod, node="node-1") for pod in self.pods)
-        return NodePicture("node-1", node_view(), (policy,), self.view(), pods, now=self.now)
+        return NodePicture(
+            "node-1", node_view(), (policy,), self.view(), pods, now=self.now, told=self.told
+        )
 
     def decide(self) -> NodeAssignmentSpec:
         """Decide once and write what is decided."""

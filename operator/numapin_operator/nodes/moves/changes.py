@@ -6,7 +6,7 @@ from typing import NamedTuple
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.topology import Topology
-from numapin_operator.placement import finished
+from numapin_operator.placement import finished, is_giving_back
 
 
 class Change(NamedTuple):
@@ -29,12 +29,17 @@ class Change(NamedTuple):
 def changes(
     before: NodeAssignmentSpec | None, after: NodeAssignmentSpec | None
 ) -> Iterator[Change]:
-    """The containers of which a write begins or ends the move."""
+    """The containers of which a write begins or ends the move.
+
+    One that only gives CPUs back is told like any that is resized.
+    """
     known = {(one.pod_uid, one.container): one for one in (before.containers if before else ())}
     for one in after.containers if after else ():
         earlier = known.get((one.pod_uid, one.container))
         change = Change(earlier, one) if earlier is not None else None
-        if change is not None and (change.begins or change.ends):
+        if change is None or is_giving_back(change.before) or is_giving_back(one):
+            continue
+        if change.begins or change.ends:
             yield change
 
 

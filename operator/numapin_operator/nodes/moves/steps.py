@@ -10,7 +10,7 @@ The NodeAssignment has all that is known of a move, so a restarted operator goes
 Does no I/O.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from numapin_api.conditions.model import find
@@ -35,9 +35,20 @@ MINUTE: Final = 60
 MOST_NOTICE: Final = 61
 """The longest notice, rounded up to whole seconds as the time is."""
 
+MOST_DELAY: Final = 60.0
+"""How long after the time that was written the old CPUs leave although the workload could not be
+told."""
+
+Told = Mapping[str, float]
+"""Since when each pod has been told what leaves it; see `Telling.told`."""
+
 
 def advanced(
-    spec: NodeAssignmentSpec, assignment: AssignmentView, policy: CpuPolicySpec, now: float
+    spec: NodeAssignmentSpec,
+    assignment: AssignmentView,
+    policy: CpuPolicySpec,
+    now: float,
+    told: Told | None = None,
 ) -> NodeAssignmentSpec:
     """The spec with every move one step further that can be.
 
@@ -46,26 +57,49 @@ def advanced(
         assignment: what is written, and what its enforcer reports.
         policy: the policy that governs the node.
         now: the time, in seconds since 1970.
+        told: since when pods have been told; None if nothing waits for that.
     """
     if not any(one.moving for one in spec.containers):
         return spec
     notice = duration_seconds(policy.dynamic.notice)
     at = time_text(now + min(notice, MINUTE))
-    containers = tuple(
-        _advanced(one, at, now) if one.moving and _is_in_force(one, assignment) else one
-        for one in spec.containers
+    return spec.model_copy(
+        update={
+            "containers": tuple(
+                _advanced(one, at, now, _due(one, policy, told))
+                if one.moving and _is_in_force(one, assignment)
+                else one
+                for one in spec.containers
+            )
+        }
     )
-    return spec.model_copy(update={"containers": containers})
 
 
-def _advanced(entry: ContainerAssignment, at: str, now: float) -> ContainerAssignment:
+def _advanced(
+    entry: ContainerAssignment, at: str, now: float, due: float | None
+) -> ContainerAssignment:
     assert entry.moving is not None
     if is_dropped(entry):
         return finished(entry)
-    due = epoch_seconds(entry.moving.at) if entry.moving.at else None
-    if due is None or due > now + MOST_NOTICE:  # the clock was wrong then, or is now
-        return noticed(entry, at)
+    written = epoch_seconds(entry.moving.at) if entry.moving.at else None
+    if due is None or written is None or written > now + MOST_NOTICE:
+        return noticed(entry, at)  # for the first time, or the clock was wrong then, or is now
     return dropped(entry) if due <= now else entry
+
+
+def _due(entry: ContainerAssignment, policy: CpuPolicySpec, told: Told | None) -> float | None:
+    """When the old CPUs leave: at the time that was written, and a whole notice after it was told.
+
+    None if no time is written yet.
+    """
+    if entry.moving is None or entry.moving.at is None:
+        return None
+    at = float(epoch_seconds(entry.moving.at))
+    if told is None:
+        return at
+    notice = min(duration_seconds(policy.dynamic.notice), MINUTE)
+    seen = told[entry.pod_uid] + notice if entry.pod_uid in told else at + MOST_DELAY
+    return min(max(at, seen), at + MOST_DELAY)
 
 
 def _is_in_force(entry: ContainerAssignment, assignment: AssignmentView) -> bool:
@@ -121,12 +155,13 @@ def next_step_at(
     policy: CpuPolicySpec,
     waiting: Sequence[Queued | Unaccepted],
     now: float,
+    told: Told | None = None,
 ) -> float | None:
     """When a move can go on, or begin, although nothing else happens; None if that is never."""
-    times: list[int] = [
-        epoch_seconds(one.moving.at)
+    times = [
+        due
         for one in spec.containers
-        if one.moving and one.moving.at and not is_dropped(one)
+        if (due := _due(one, policy, told)) is not None and not is_dropped(one)
     ]
     waits = any(isinstance(one, Queued) and one.moving for one in waiting)
     if waits or (policy.mode == "Dynamic" and any(one.outdated for one in spec.containers)):

@@ -45,6 +45,23 @@ def begun(
     return before.model_copy(update=changed)
 
 
+def giving_back(
+    entry: ContainerAssignment, kept: CpuSet, grants: tuple[CpuSet, ...]
+) -> ContainerAssignment:
+    """The entry of a container that is resized and has to give back all CPUs but `kept`.
+
+    It moves to nowhere, and for no other pod. `grants` are those that it keeps, by age; there are
+    some, whereas a container that is moved has none.
+    """
+    moving = Moving(leaving=entry.cpus - kept)
+    return entry.model_copy(update={"moving": moving, "grants": grants})
+
+
+def is_giving_back(entry: ContainerAssignment) -> bool:
+    """Whether the container only gives CPUs back, and does not move elsewhere."""
+    return entry.moving is not None and entry.grants is not None
+
+
 def is_dropped(entry: ContainerAssignment) -> bool:
     """Whether the CPUs that leave are not the container's any more."""
     return entry.moving is not None and entry.moving.leaving.isdisjoint(entry.cpus)

@@ -7,8 +7,9 @@ import pytest
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_operator.placement import PodView
 from support.values.moves import MovingNode
-from support.values.placement import machine, pod
+from support.values.placement import granted_pod, machine, pod
 
 HISTORIES = 120
 STEPS = 30
@@ -44,8 +45,21 @@ def report_some(rng: random.Random, node: MovingNode) -> None:
             node.reported[one["pod"]] = (one["cpus"], one.get("mems", ""))
 
 
+def tell_some(rng: random.Random, node: MovingNode) -> None:
+    """Have some pods told what leaves them, where pods are told."""
+    if node.told is not None:
+        uids = [pod.uid for pod in node.pods if rng.random() < 0.5]
+        node.told = {uid: node.told.get(uid, node.now) for uid in uids}
+
+
+def resized(rng: random.Random, before: PodView) -> PodView:
+    """The pod after the kubelet has granted it other CPUs."""
+    after = granted_pod(before.name, (rng.choice("123"), "64Mi"))
+    return replace(after, bound=before.bound)
+
+
 def change(rng: random.Random, node: MovingNode, number: int) -> None:
-    kinds = ("come", "come", "come", "go", "go", "wait", "wait", "mode")
+    kinds = ("come", "come", "come", "go", "go", "wait", "wait", "mode", "resize")
     match rng.choice(kinds):
         case "come":
             fresh = pod(f"p{number}", str(rng.choice((1, 1, 1, 2, 3))))
@@ -54,6 +68,9 @@ def change(rng: random.Random, node: MovingNode, number: int) -> None:
             gone = rng.choice(node.pods)
             node.pods.remove(gone)
             node.reported.pop(gone.name, None)
+        case "resize" if node.pods and node.told is not None:  # else others get CPUs at once
+            at = rng.randrange(len(node.pods))
+            node.pods[at] = resized(rng, node.pods[at])
         case "wait":
             node.wait(rng.choice((0.3, 1, 5, 70)))
         case "mode":
@@ -68,21 +85,23 @@ def test_no_cpu_is_shared_and_each_move_comes_to_its_end(seed: int) -> None:
         pause = rng.choice(("0s", "10s"))
         policy = {"dynamic": {"movePause": pause, "maxMovesPerMinute": rng.choice((1, 3, 60))}}
         node = MovingNode([], [], policy, machine(*rng.choice(((8, 1, 2), (12, 2, 3)))))
+        node.told = rng.choice((None, {}))
         for number in range(STEPS):
             change(rng, node, number)
+            tell_some(rng, node)
             if rng.random() < 0.6:
                 report_some(rng, node)
             check(node, spec := node.decide())
             moved += any(one.moving for one in spec.containers)
         for _ in range(8):
             node.report()
-            node.wait(5)
+            node.wait(70)
             spec = node.decide()
             check(node, spec)
         node.policy["mode"] = "Static"
         for _ in range(4):
             node.report()
-            node.wait(5)
+            node.wait(70)
             spec = node.decide()
             check(node, spec)
         assert not any(one.moving for one in spec.containers)
