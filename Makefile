@@ -20,7 +20,7 @@ $(VENV)/.ready: pyproject.toml
 check: setup  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy crds daemon client operator enforcer cli lab tests benchmarks/enforcing
+	$(BIN)/mypy crds daemon client operator enforcer cli lab tests examples benchmarks/enforcing
 	MYPYPATH=release $(BIN)/mypy release
 	$(BIN)/mypy benchmarks/scale
 	$(BIN)/mypy benchmarks/hostile
