@@ -93,6 +93,32 @@ def test_the_podmonitor_is_an_option_as_it_is_a_component(helm: Helm) -> None:
     assert changed["spec"]["podMetricsEndpoints"][0]["interval"] == "15s"
 
 
+def test_the_annotation_of_pods_is_an_option_as_it_is_a_component(
+    helm: Helm, installed: Kubectl, tmp_path: Path
+) -> None:
+    parts = [ROOT / "manifests" / "components" / "cpu-annotation", OVERLAYS / "default"]
+    component, overlay = (os.path.relpath(one, tmp_path) for one in parts)
+    text = f"resources: [{overlay}]\ncomponents: [{component}]\n"
+    (tmp_path / "kustomization.yaml").write_text(text)
+    wanted = by_name(installed("kustomize", str(tmp_path)))
+    del wanted["Namespace", names.NAMESPACE]
+    found = helm.template("cpuAnnotation.enabled=true")
+    del found[TEST_POD]
+    assert found.keys() == wanted.keys()
+    added = found.keys() - helm.template().keys()
+    policy_kind = "ValidatingAdmissionPolicy"
+    kinds = ("ClusterRole", "ClusterRoleBinding", policy_kind, f"{policy_kind}Binding")
+    assert added == {(kind, "numapin-operator-cpu-annotation") for kind in kinds}
+    for key in (*added, ("Deployment", "numapin-operator")):
+        assert comparable(found[key]) == comparable(wanted[key]), key
+        assert found[key]["metadata"]["labels"]["app.kubernetes.io/name"] == "numapin"
+    (container,) = found["Deployment", "numapin-operator"]["spec"]["template"]["spec"]["containers"]
+    given = [one.replace("$(POD_NAMESPACE)", "n") for one in container["args"]]
+    assert parse_operator(given, {}).annotate_pods
+    policy = found[policy_kind, "numapin-operator-cpu-annotation"]
+    assert names.CPUS_ANNOTATION in json.dumps(policy)
+
+
 @pytest.mark.parametrize("part", ["alerts", "dashboard"])
 def test_alerts_and_dashboard_are_options_as_they_are_components(
     helm: Helm, installed: Kubectl, tmp_path: Path, part: str
