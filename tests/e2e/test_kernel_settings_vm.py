@@ -12,6 +12,7 @@ import pytest
 
 from numapin_api.cpuset import CpuSet
 from numapin_lab.cluster import VmCluster
+from numapin_lab.errors import LabError
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.running_lab import BUSY, pod, policy
 from numapin_lab.vm.running_lab import RunningVmLab
@@ -38,9 +39,13 @@ BOUND = "grep -q 'Mems_allowed_list:[[:space:]]*[01]$' /proc/self/status"
 
 
 def pod_with_pages(name: str, size: str, amount: str) -> dict[str, Any]:
-    """A pod with two CPUs that takes huge pages once its memory is bound."""
+    """A pod with two CPUs that takes huge pages once its memory is bound.
+
+    A call to fallocate that is interrupted, or finds none, is not repeated by the kernel.
+    """
     wait = f"until {BOUND}; do sleep 0.1; done"
-    take = f"{wait}; fallocate -l {amount[:-1]} /pages/taken; sleep 1000000"
+    take = f"until fallocate -l {amount[:-1]} /pages/taken; do sleep 0.1; done"
+    take = f"{wait}; {take}; sleep 1000000"
     body = pod(name, ("sh", "-c", take), cpu="2")
     container = body["spec"]["containers"][0]
     for amounts in container["resources"].values():
@@ -79,6 +84,20 @@ def free(lab: RunningVmLab, size: str) -> list[int]:
     return [int(found[file]) for file in files]
 
 
+def wait_taken(lab: RunningVmLab, name: str, size: str, left: list[int]) -> None:
+    """Wait until a pod, which must not end meanwhile, has left so many pages free."""
+
+    def is_taken() -> bool:
+        lab.wait_running(name)
+        return free(lab, size) == left
+
+    try:
+        lab.wait(is_taken, f"{name} to leave {left} pages of {size} free")
+    except LabError as error:
+        log = lab.machine(f"tail -n 3 /run/pods/default_{name}_*/main/*.log; true")
+        raise LabError(f"{error}; its log ends with:\n{log}") from error
+
+
 def reported_free(lab: RunningVmLab, size: str) -> list[int]:
     """Pages of a size that are free on each NUMA node, by the status."""
     assignment = lab.assignment()
@@ -108,7 +127,7 @@ def test_pages_come_from_the_numa_node_that_has_them_free(node: RunningVmLab) ->
         node.apply(pod_with_pages("large", "1Gi", "1Gi"))
         node.wait_running("large")
         assert numa_node_of(node, "large") == "1"
-        node.eventually(lambda: free(node, "1Gi"), [0, 0])
+        wait_taken(node, "large", "1Gi", [0, 0])
         node.apply(pod_with_pages("late", "1Gi", "1Gi"))
         node.eventually(lambda: [one.pod for one in node.wait_in_force().spec.refused], ["late"])
         (refusal,) = node.wait_in_force().spec.refused
@@ -117,7 +136,7 @@ def test_pages_come_from_the_numa_node_that_has_them_free(node: RunningVmLab) ->
         node.apply(pod_with_pages("small", "2Mi", "8Mi"))
         node.wait_running("small")
         assert numa_node_of(node, "small") == "0"
-        node.eventually(lambda: free(node, "2Mi"), [SMALL_PAGES - 4, SMALL_PAGES])
+        wait_taken(node, "small", "2Mi", [SMALL_PAGES - 4, SMALL_PAGES])
     finally:
         node.machine(f"rm -f {HELD}; umount /run/pages; rmdir /sys/fs/cgroup/holder")
 
