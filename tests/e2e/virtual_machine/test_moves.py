@@ -5,10 +5,12 @@
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 import pytest
 
+from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignment
 from numapin_lab.cluster import VmCluster
 from numapin_lab.lifecycle import LabFolder
@@ -67,6 +69,12 @@ def moving(lab: RunningVmLab) -> bool:
     return any(one.moving for one in entries(lab.assignment()).values())
 
 
+def is_due(lab: RunningVmLab) -> bool:
+    """Whether it is written when the old CPUs leave."""
+    moves = [one.moving for one in entries(lab.assignment()).values() if one.moving]
+    return any(one.at for one in moves)
+
+
 def allowed(lab: RunningVmLab, name: str) -> str:
     return str(lab.allowed(name))
 
@@ -93,3 +101,35 @@ def test_a_container_is_moved_so_that_a_pod_gets_one_numa_node(fragmented: Runni
     told = {"CPUsMoving", "CPUsMoved"}
     fragmented.eventually(lambda: told <= notes(fragmented, "busy").keys(), True)
     fragmented.eventually(lambda: "WaitingForMoves" in notes(fragmented, "wide"), True)
+
+
+def shared(lab: RunningVmLab) -> list[str]:
+    """The CPUs that two pods with exclusive ones have, by the kernel."""
+    state, sets = lab.look(), dict[str, CpuSet]()
+    for name in entries(lab.assignment()):
+        _, tasks = state.of(lab.container_id(name))
+        sets[name] = CpuSet.union(CpuSet.parse(one.cpus) for one in tasks)
+    pairs = combinations(sorted(sets), 2)
+    return [f"{a} and {b}: {both}" for a, b in pairs if (both := sets[a] & sets[b])]
+
+
+def test_operator_and_enforcer_are_killed_during_a_move(fragmented: RunningVmLab) -> None:
+    """What is known of a move is in the NodeAssignment: who comes after goes on with it."""
+
+    started = fragmented.pod("busy")["status"]["containerStatuses"][0]["containerID"]
+    fragmented.apply(pod("wide", cpu="4"))
+    fragmented.wait(lambda: moving(fragmented), "`busy` to move")
+    fragmented.kill("operator")
+    fragmented.kill("enforcer")
+    assert shared(fragmented) == []
+    fragmented.restart("enforcer")
+    fragmented.eventually(lambda: allowed(fragmented, "busy"), "3-4")
+    fragmented.restart("operator")
+    fragmented.wait(lambda: is_due(fragmented) or not moving(fragmented), "a time to leave")
+    fragmented.kill("operator")
+    assert shared(fragmented) == []
+    fragmented.restart("operator")
+    fragmented.wait_running("wide")
+    moved(fragmented)
+    status = fragmented.pod("busy")["status"]["containerStatuses"][0]
+    assert (status["containerID"], status["restartCount"]) == (started, 0)
