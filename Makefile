@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format schema proto system test demo lab chaos bench scale hostile histories moves figures images images-compare locks release skew upgrade
+.PHONY: help setup check format schema proto system test demo lab chaos bench scale hostile histories moves figures images images-compare locks release try-release skew upgrade
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -121,3 +121,6 @@ figures: setup system  ## measure enforcing on this machine, and draw the pictur
 
 release: setup  ## build what a release consists of in dist/ (REGISTRY=, DOWNLOADS=, BASE=; release/build.py --help)
 	$(BIN)/python release/build.py $(if $(REGISTRY),--registry $(REGISTRY)) $(if $(DOWNLOADS),--downloads $(DOWNLOADS)) $(if $(BASE),--base $(BASE))
+
+try-release: setup system  ## install the release in RELEASE=DIR from its files alone, in a new lab
+	$(BIN)/python release/try_release.py $(or $(RELEASE),$(error set RELEASE to the folder of a release))

@@ -43,11 +43,12 @@ class Image:
 
     program: str
     archive: Path
+    tag: str = TAG
 
     @property
     def name(self) -> str:
         """The name in the archive."""
-        return f"localhost/numapin-{self.program}:{TAG}"
+        return f"localhost/numapin-{self.program}:{self.tag}"
 
 
 def provide_images(

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from pathlib import Path
+from typing import Any, ClassVar
 
 from numapin_lab.cluster import Cluster, Step
 from numapin_lab.controlplane.servers import SERVICE_ADDRESS
@@ -26,6 +27,12 @@ class InstalledCluster(Cluster):
     """
 
     overlay: Path = manifests.OVERLAY
+    shown: ClassVar[str] = "kubectl apply -k manifests/overlays/default"
+    """What `install` does, for people."""
+
+    def documents(self) -> list[dict[str, Any]]:
+        """What is installed."""
+        return manifests.rendered(self.kubectl, self.overlay)
 
     @cached_property
     def machine(self) -> IsolatedMachine:
@@ -75,16 +82,17 @@ class InstalledCluster(Cluster):
             *((controller.name, controller.start) for controller in self.controllers),
             join,
             wait,
-            ("kubectl apply -k manifests/overlays/default", self.install),
+            (self.shown, self.install),
         ]
 
     def _import_images(self) -> None:
-        """Import the images that the containers of the overlay name, if they are not there yet."""
+        """Import the images that the containers name, if they are not there yet."""
         present = set(self.runtime.ctr("images", "list", "--quiet").split())
-        for name in manifests.images(manifests.rendered(self.kubectl, self.overlay)) - present:
+        for name in manifests.images(self.documents()) - present:
             image = named(name, self.images)
             self.runtime.ctr("images", "import", "--no-unpack", str(image.archive))
-            self.runtime.ctr("images", "tag", image.name, name)
+            if name != image.name:
+                self.runtime.ctr("images", "tag", image.name, name)
 
     @cached_property
     def images(self) -> Mapping[str, Image]:
