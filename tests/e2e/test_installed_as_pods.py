@@ -1,10 +1,11 @@
 """Numapin as a user installs it: the default overlay, unchanged, on a real kubelet.
 
 Each field of the manifests that limits a pod is read back from the kernel or from the kubelet. The
-tests share one lab and run in this order; the last two remove numapin, and then the lab.
+tests share one lab and run in this order; the last ones remove numapin, install it with Helm, and
+take the lab down.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,31 @@ import pytest
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.names import NAMESPACE
+from numapin_lab.components.build import provide
+from numapin_lab.components.catalog import HELM
 from numapin_lab.controlplane.api import AnswerError
 from numapin_lab.installed.cluster import InstalledCluster
-from numapin_lab.installed.manifests import wait_rolled_out
+from numapin_lab.installed.manifests import qualified, wait_rolled_out
 from numapin_lab.installed.running import InstalledLab
-from numapin_lab.installed.uninstall import left_in_cluster, left_on_node, uninstall
+from numapin_lab.installed.uninstall import DELETED, left_in_cluster, left_on_node, uninstall
 from numapin_lab.leftovers import Traces, host_paths
 from numapin_lab.lifecycle import LabFolder
+from numapin_lab.measurement.recording import recording
 from numapin_lab.processes.daemons import kill
 from numapin_lab.running_lab import BUSY, pod, policy
+from support.real.helm import CHART, Helm
+from support.real.installed import (
+    component,
+    evict,
+    in_namespace,
+    is_ready,
+    manifest,
+    names,
+    ready,
+    reserved,
+    sampled,
+    status_of,
+)
 
 OWN, SHARED = CpuSet.parse("1"), CpuSet.parse("0")
 EVERYTHING = CpuSet.parse("0-1")
@@ -30,6 +47,7 @@ CAPABILITIES = {"CAP_DAC_OVERRIDE": 1, "CAP_SYS_NICE": 23}
 """Source: linux/capability.h."""
 PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 TOO_MANY_REQUESTS = 429
+DAEMONS = ("enforcer", "standby")
 
 
 @dataclass(frozen=True)
@@ -64,25 +82,6 @@ def lab(installed_as_pods: Installed) -> InstalledLab:
 def member(request: pytest.FixtureRequest, lab: InstalledLab) -> dict[str, Any]:
     """A pod of each component."""
     return lab.pods_of(request.param)[0]
-
-
-def component(member: Mapping[str, Any]) -> str:
-    return str(member["metadata"]["labels"]["app.kubernetes.io/component"])
-
-
-def manifest(member: Mapping[str, Any]) -> dict[str, Any]:
-    (container,) = member["spec"]["containers"]
-    return dict(container)
-
-
-def status_of(pid: int) -> dict[str, str]:
-    """Source: proc_pid_status(5)."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
-
-
-def in_namespace(pid: int, kind: str) -> str:
-    return str(Path(f"/proc/{pid}/ns/{kind}").readlink())
 
 
 def test_what_runs_is_the_default_overlay(lab: InstalledLab) -> None:
@@ -256,12 +255,65 @@ def test_a_killed_enforcer_is_restarted_and_changes_no_set(lab: InstalledLab) ->
     assert {path: cpus for path, cpus in lab.cpusets().items() if path in kept} == kept
 
 
+def test_an_upgrade_of_the_daemonsets_moves_no_pod_and_fences_new_ones(lab: InstalledLab) -> None:
+    """The same image under another tag replaces enforcer and standby; then they are rolled back.
+
+    Sampled each millisecond: no container changes its CPUs, and a BestEffort pod that starts
+    meanwhile never runs on the exclusive one. Sampled at the API server: a standby is ready at each
+    moment.
+    """
+    before = {name: lab.pods_of(name)[0]["metadata"]["uid"] for name in DAEMONS}
+    image = lab.pods_of("enforcer")[0]["spec"]["containers"][0]["image"]
+    lab.cluster.runtime.ctr("images", "tag", qualified(image), qualified(f"{image}-next"))
+    pinned = [lab.container_id(name) for name in ("owner", "neighbour")]
+    with (
+        recording(lab.kubepods) as record,
+        sampled(lambda: [is_ready(one) for one in lab.pods_of("standby")]) as standbys,
+    ):
+        late = [replace_daemons(lab, f"{image}-next", "upgrade")]
+        upgraded = {name: lab.pods_of(name)[0] for name in DAEMONS}
+        late.append(replace_daemons(lab, image, "rollback"))
+    assert {one["spec"]["containers"][0]["image"] for one in upgraded.values()} == {f"{image}-next"}
+    assert not {one["metadata"]["uid"] for one in upgraded.values()} & set(before.values())
+    assert [record.cpus(one) for one in pinned] == [[OWN], [SHARED]]
+    assert [record.seconds_shared(pinned[0], one) for one in late] == [0.0, 0.0]
+    assert all(any(one) for one in standbys)
+    assert [True, False] in [sorted(one, reverse=True) for one in standbys]  # one beside the other
+    lab.eventually(lab.reported_exclusive, [True])
+
+
 def test_the_readmes_commands_remove_everything(lab: InstalledLab) -> None:
     uninstall(lab.cluster)
     assert left_in_cluster(lab.kubectl) == []
     assert lab.allowed("owner") == lab.allowed("neighbour") == EVERYTHING
     lab.delete("pod", "owner", "neighbour")
     lab.wait(lambda: not [path for path in lab.cpusets() if "pod" in path], "no cgroup of a pod")
+    lab.eventually(lambda: left_on_node(lab.cluster), [])
+
+
+def test_helm_installs_the_chart_and_its_test_pod_finds_that_it_works(
+    lab: InstalledLab, tmp_path: Path
+) -> None:
+    """The API server serves the new kinds later than Helm returns; `helm test` waits for that."""
+    program = provide([HELM.name])[HELM.name].path
+    helm = Helm(program, tmp_path, lab.cluster.plane.kubeconfig)
+    helm("install", "numapin", str(CHART), "--create-namespace")
+    told = helm("test", "numapin", "--logs")
+    assert "Phase:          Succeeded" in told, told
+    assert "numapin works" in told, told
+    lab.apply(policy(), pod("owner", cpu="1"), pod("neighbour", BUSY))
+    lab.wait_running("owner", "neighbour")
+    lab.eventually(lab.reported_exclusive, [True])
+    assert (lab.allowed("owner"), lab.allowed("neighbour")) == (OWN, SHARED)
+    lab.delete("pod", "owner", "neighbour")
+    lab.delete("cpupolicy", "e2e")
+    lab.wait(lambda: lab.assignment() is None, "the NodeAssignment to be deleted")
+    helm("uninstall", "numapin")
+    pods = ("get", "pods", f"--namespace={NAMESPACE}", "--output=name")
+    lab.eventually(lambda: lab.kubectl(*pods).split(), ["pod/numapin-test"])
+    lab.kubectl("delete", "crd", "-l", "app.kubernetes.io/name=numapin", DELETED)
+    lab.kubectl("delete", "namespace", NAMESPACE, DELETED)
+    assert left_in_cluster(lab.kubectl) == []
     lab.eventually(lambda: left_on_node(lab.cluster), [])
 
 
@@ -276,32 +328,20 @@ def test_nothing_is_left_on_the_machine(installed_as_pods: Installed) -> None:
     assert installed_as_pods.traces.left() == []
 
 
-def reserved(lab: InstalledLab) -> CpuSet | None:
-    """The reserved CPUs that the operator has decided."""
-    assignment = lab.assignment()
-    pools = assignment.spec.pools if assignment else None
-    return pools.reserved if pools else None
+def replace_daemons(lab: InstalledLab, image: str, newcomer: str) -> str:
+    """Give both DaemonSets an image, and start two pods meanwhile.
 
-
-def names(lab: InstalledLab, component: str) -> set[str]:
-    """The pods that are not being deleted."""
-    found = [one["metadata"] for one in lab.pods_of(component)]
-    return {one["name"] for one in found if "deletionTimestamp" not in one}
-
-
-def ready(lab: InstalledLab) -> set[str]:
-    found = lab.pods_of("operator")
-    return {
-        one["metadata"]["name"]
-        for one in found
-        if any(status["ready"] for status in one["status"].get("containerStatuses", ()))
-    }
-
-
-def evict(lab: InstalledLab, name: str) -> None:
-    body = {
-        "apiVersion": "policy/v1",
-        "kind": "Eviction",
-        "metadata": {"name": name, "namespace": NAMESPACE},
-    }
-    lab.cluster.api.request("POST", f"/api/v1/namespaces/{NAMESPACE}/pods/{name}/eviction", body)
+    The QoS class of a BestEffort pod keeps it off the exclusive CPU, whoever runs; a Guaranteed pod
+    that shares has no such class. Returns the id of the first one's container.
+    """
+    for name in DAEMONS:
+        changed = ("set", "image", f"daemonset/numapin-{name}", f"{name}={image}")
+        lab.kubectl(*changed, f"--namespace={NAMESPACE}")
+    sharing = f"{newcomer}-sharing"
+    lab.apply(pod(newcomer), pod(sharing, cpu="100m"))
+    lab.wait_running(newcomer, sharing)
+    wait_rolled_out(lab.cluster.api, lab.kubectl)
+    lab.eventually(lambda: lab.allowed(sharing), SHARED)
+    container = lab.container_id(newcomer)
+    lab.delete("pod", newcomer, sharing)
+    return container

@@ -23,7 +23,7 @@ class InstalledLab(RunningLab):
     def pods_of(self, component: str) -> list[dict[str, Any]]:
         """The pods of `operator`, `enforcer` or `standby`."""
         found = self.cluster.api.get(f"/api/v1/namespaces/{NAMESPACE}/pods")["items"]
-        return [one for one in found if one["metadata"]["labels"][COMPONENT] == component]
+        return [one for one in found if one["metadata"]["labels"].get(COMPONENT) == component]
 
     def leader(self) -> str:
         """The pod of the operator that leads; empty if the Lease is free."""

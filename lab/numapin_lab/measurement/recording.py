@@ -71,6 +71,11 @@ class Recording:
         changes = self.groups.get(group)
         return changes[-1] if changes else None
 
+    def cpus(self, group: str) -> list[CpuSet]:
+        """Each set that the cgroup had, in order, until it was gone."""
+        had = [one.cpus for one in self.groups[group] if one.cpus]
+        return [cpus for cpus, last in zip(had, [None, *had], strict=False) if cpus != last]
+
     def seconds_shared(self, one: str, other: str) -> float:
         """How long both had a process that could run on the CPUs that `one` has in the end."""
         mine, theirs = self.groups[one], self.groups[other]
