@@ -67,13 +67,13 @@ class Program:
 
     def workers(self) -> list[str]:
         """The CPUs that each worker thread may use, as the kernel says."""
-        tasks = sorted(
-            Path(f"/proc/{self._process.pid}/task").iterdir(), key=lambda one: int(one.name)
-        )
+        pid = self._process.pid
+        threads = sorted(int(one.name) for one in Path(f"/proc/{pid}/task").iterdir())
         return [
             line.split()[1]
-            for task in tasks[1:]  # the main thread is the first one
-            for line in (task / "status").read_text().splitlines()
+            for thread in threads
+            if thread != pid  # the main thread is not pinned
+            for line in Path(f"/proc/{pid}/task/{thread}/status").read_text().splitlines()
             if line.startswith("Cpus_allowed_list")
         ]
 
