@@ -11,6 +11,7 @@ from types import ModuleType
 
 from numapin_client.informer_settings import InformerTiming
 from numapin_operator import __main__ as program
+from numapin_operator.annotation import writer
 from numapin_operator.leader_election import LeaseTiming, take_part
 from numapin_operator.observe import contact, informers, kopf_source
 
@@ -21,6 +22,7 @@ def hurry() -> None:
     """Shorten what the programs wait for."""
     _replace(program, "take_part", partial(take_part, timing=TIMING))
     _replace(contact, "GRACE_SECONDS", 2.0)
+    _replace(writer, "DENIED_SECONDS", 1.0)
     for name in ("TIMING", "ASSIGNMENT_TIMING"):
         before: InformerTiming = getattr(informers, name)
         short = replace(
