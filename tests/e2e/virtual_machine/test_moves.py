@@ -1,8 +1,11 @@
-"""Mode Dynamic on a real node with two NUMA nodes: a container is moved so that a pod fits.
+"""Containers whose CPUs change while they run, on a real node with two NUMA nodes and cgroup v2.
+
+Mode Dynamic moves one so that a pod fits; a resize of its pod gives it more or fewer.
 
 8 CPUs: 0-3 on NUMA node 0, 4-7 on NUMA node 1; 0-1 are reserved. All tests share one node.
 """
 
+import json
 from collections.abc import Iterator
 from functools import partial
 from itertools import combinations
@@ -20,14 +23,13 @@ from support.real.vm_invariants import problems
 
 pytestmark = pytest.mark.timeout(1800)  # for a machine with much else to do
 
+RULES: dict[str, Any] = {
+    "reserved": {"cpus": "0-1"},
+    "topology": {"policy": "SingleNUMANode"},
+    "memory": {"policy": "Static"},
+}
 DYNAMIC = {"notice": "3s", "movePause": "0s", "maxMovesPerMinute": 60, "moveMemory": True}
-POLICY = policy(
-    mode="Dynamic",
-    dynamic=DYNAMIC,
-    reserved={"cpus": "0-1"},
-    topology={"policy": "SingleNUMANode"},
-    memory={"policy": "Static"},
-)
+POLICY = policy(mode="Dynamic", dynamic=DYNAMIC, **RULES)
 
 
 @pytest.fixture(scope="module")
@@ -133,3 +135,98 @@ def test_operator_and_enforcer_are_killed_during_a_move(fragmented: RunningVmLab
     moved(fragmented)
     status = fragmented.pod("busy")["status"]["containerStatuses"][0]
     assert (status["containerID"], status["restartCount"]) == (started, 0)
+
+
+@pytest.fixture
+def resizable(node: RunningVmLab) -> Iterator[RunningVmLab]:
+    """The node without moves: `owner` has CPUs 4-5, and CPUs 2-3 and 6-7 are free."""
+    node.apply(policy(**{**RULES, "mode": "Static"}), pod("gap", cpu="2"))
+    node.wait_running("gap")
+    node.apply(pod("owner", cpu="2"))
+    node.wait_running("owner")
+    node.delete("pod", "gap")
+    node.eventually(lambda: cpus(node), {"owner": "4-5"})
+    node.eventually(partial(problems, node), [])
+    yield node
+    node.clear()
+    node.apply(POLICY)
+    node.eventually(lambda: cpus(node), {})
+    node.eventually(partial(problems, node), [])
+
+
+def resize(lab: RunningVmLab, name: str, cpu: str) -> None:
+    """Ask for other CPUs, as a user does."""
+    amounts = {"requests": {"cpu": cpu}, "limits": {"cpu": cpu}}
+    patch = {"spec": {"containers": [{"name": "main", "resources": amounts}]}}
+    lab.kubectl("patch", "pod", name, "--subresource=resize", "-p", json.dumps(patch))
+
+
+def has(lab: RunningVmLab, name: str, wanted: str) -> None:
+    """Wait until a container has these CPUs, in the spec, in the kernel and in the status."""
+    lab.eventually(lambda: cpus(lab).get(name), wanted)
+    lab.eventually(partial(problems, lab), [])
+    assert allowed(lab, name) == wanted
+
+
+def waits(lab: RunningVmLab) -> dict[str, tuple[str, str]]:
+    """The pods whose resize waits: the reason and the message."""
+    assignment = lab.assignment()
+    refused = assignment.spec.refused_resizes if assignment else None
+    return {one.pod: (one.reason, one.message) for one in refused or ()}
+
+
+def test_a_resize_keeps_the_first_cpu_and_waits_where_one_numa_node_has_too_few(
+    resizable: RunningVmLab,
+) -> None:
+    lab = resizable
+    started = lab.container_id("owner")
+    resize(lab, "owner", "4")
+    has(lab, "owner", "4-7")
+    resize(lab, "owner", "1")
+    has(lab, "owner", "4")
+    for name in ("far", "near"):
+        lab.apply(pod(name, cpu="2"))
+        lab.wait_running(name)
+    lab.eventually(lambda: cpus(lab), {"owner": "4", "far": "2-3", "near": "6-7"})
+    lab.delete("pod", "far")
+    lab.eventually(lambda: cpus(lab), {"owner": "4", "near": "6-7"})
+    resize(lab, "owner", "4")
+    lab.eventually(lambda: list(waits(lab)), ["owner"])
+    reason, message = waits(lab)["owner"]
+    assert reason == "TopologyAffinityError"
+    assert "no NUMA nodes have 3 CPUs besides 4" in message
+    assert "free on NUMA node 0: 2 CPUs" in message
+    lab.eventually(lambda: "besides 4" in notes(lab, "owner").get(reason, ""), True)
+    has(lab, "owner", "4")
+    lab.delete("pod", "near")
+    has(lab, "owner", "4-7")
+    assert waits(lab) == {}
+    assert lab.container_id("owner") == started
+    (status,) = lab.pod("owner")["status"]["containerStatuses"]
+    assert status["restartCount"] == 0
+
+
+def chosen(lab: RunningVmLab, pid: int, cpu: int) -> str:
+    """Let the process of `owner` choose a CPU; returns which ones the kernel lets it use then."""
+    lab.machine(f"taskset -p {1 << cpu:x} {pid}; true")  # refused while it lacks the CPU
+    return allowed(lab, "owner")
+
+
+def test_a_thread_that_chose_its_cpus_has_all_of_the_container_after_a_resize(
+    resizable: RunningVmLab,
+) -> None:
+    """Until Linux 6.2. Since then the kernel remembers the choice.
+
+    Source: Linux 6.2, kernel/sched/core.c, `__set_cpus_allowed_ptr`.
+    """
+    lab = resizable
+    (pid,) = lab.look().of(lab.container_id("owner"))[0].pids
+    release = lab.machine("uname -r").strip()
+    remembers = tuple(int(part) for part in release.split(".")[:2]) >= (6, 2)
+    lab.eventually(lambda: chosen(lab, pid, 5), "5")
+    resize(lab, "owner", "4")
+    lab.eventually(lambda: cpus(lab).get("owner"), "4-7")
+    lab.eventually(lambda: allowed(lab, "owner"), "5" if remembers else "4-7")
+    lab.eventually(lambda: chosen(lab, pid, 6), "6")
+    resize(lab, "owner", "2")
+    has(lab, "owner", "4-5")
