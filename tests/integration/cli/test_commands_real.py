@@ -3,6 +3,7 @@
 import asyncio
 import json
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -169,6 +170,44 @@ async def test_a_report_of_the_server_answers_as_the_server_does(
         of_server = capsys.readouterr().out
         assert await asyncio.to_thread(main, [*words, "--cluster", str(file)]) == status
         assert capsys.readouterr().out == of_server
+
+
+@pytest.fixture
+def plugged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that alone is searched for plug-ins, with that of this installation."""
+    folder = tmp_path / "plugins"
+    folder.mkdir()
+    program = Path(sys.executable).with_name("kubectl-numapin")
+    (folder / program.name).symlink_to(program)
+    monkeypatch.setenv("PATH", str(folder))
+    return tmp_path
+
+
+async def test_kubectl_runs_the_commands_as_a_plug_in(
+    plane: ControlPlane, plugged: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(plane.kubeconfig))
+
+    def kubectl(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [str(plane.programs["kubectl"]), "numapin", *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    for words in (["get", "node-1"], ["explain", "b", "-o", "json"], ["explain", "pod/pending"]):
+        status = await asyncio.to_thread(main, words)
+        expected = capsys.readouterr().out
+        answer = await asyncio.to_thread(kubectl, *words)
+        assert (answer.returncode, answer.stdout) == (status, expected), answer.stderr
+    (plugged / "sys").mkdir()
+    file = plugged / "report.tar.gz"
+    answer = await asyncio.to_thread(kubectl, "report", "-o", str(file), "--root", str(plugged))
+    assert answer.returncode == 3, answer.stderr  # numapin's own pods are missing
+    assert file.exists()
+    answer = await asyncio.to_thread(kubectl, "get", "node-11")
+    assert answer.returncode == 1
+    assert "there is no node node-11; did you mean node-1 or node-2?" in answer.stderr
+    answer = await asyncio.to_thread(kubectl, "get", "--nothing")
+    assert answer.returncode == 2
+    assert answer.stderr.startswith("usage: kubectl numapin ")
 
 
 @pytest.mark.parametrize(

@@ -156,22 +156,23 @@ async def test_nodes_that_may_not_be_listed_are_not_needed(
     assert "node-3" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("command", [["get"], ["explain", "pod/x"]], ids=["get", "explain"])
 def test_no_cluster_names_what_was_looked_for(
-    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
     for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert main(["get"]) == 1
+    assert main(command) == 1
     assert "name a kubeconfig with --kubeconfig" in capsys.readouterr().err
-    assert main(["get", "--kubeconfig", str(tmp_path / "none")]) == 1
+    assert main([*command, "--kubeconfig", str(tmp_path / "none")]) == 1
     assert f"no kubeconfig at {tmp_path / 'none'}" in capsys.readouterr().err
     file = kubeconfig("http://127.0.0.1:1", tmp_path)
-    assert main(["get", "--kubeconfig", str(file), "--context", "other"]) == 1
+    assert main([*command, "--kubeconfig", str(file), "--context", "other"]) == 1
     assert "no context is named 'other' (it has: it)" in capsys.readouterr().err
-    assert main(["get", "--kubeconfig", str(file)]) == 1
+    assert main([*command, "--kubeconfig", str(file)]) == 1
     assert "check that the API server runs" in capsys.readouterr().err
-    assert main(["get", "--watch", "--cluster", str(file)]) == 2
+    assert main([*command, "--watch", "--cluster", str(file)]) == 2
     assert "--watch needs an API server" in capsys.readouterr().err
 
 

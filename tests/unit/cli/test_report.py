@@ -215,6 +215,16 @@ async def test_what_may_not_be_read_is_said_in_the_report_and_the_rest_is_there(
     assert not [name for name in files if name.startswith("logs/")]
 
 
+async def test_a_server_without_the_crds_is_named_in_the_report(
+    server: FakeApiServer, tmp_path: Path, no_node: Path, capsys: Capture
+) -> None:
+    server.unknown.update({"cpupolicies", "nodeassignments"})
+    files = await reported(server, tmp_path, status=3)
+    for text in (capsys.readouterr().err, files["README.txt"]):
+        assert "this API server does not know numapin.io; install numapin there" in text
+    assert json.loads(files["objects.json"])["items"]
+
+
 async def test_one_node_alone(
     server: FakeApiServer, tmp_path: Path, no_node: Path, capsys: Capture
 ) -> None:
