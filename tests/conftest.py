@@ -68,8 +68,12 @@ class FailuresAtOnce:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let a job that is cancelled (SIGTERM) end as Ctrl-C does: with everything torn down."""
+    """Let a job that is cancelled (SIGTERM) end as Ctrl-C does: with everything torn down.
+
+    A shell starts a command in the background with SIGINT ignored, and so would be what it starts.
+    """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.pluginmanager.register(FailuresAtOnce(config))
 
 
