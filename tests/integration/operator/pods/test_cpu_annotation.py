@@ -23,7 +23,7 @@ from numapin_operator.api_server import PodEvent
 from support.real.operators.operator_scenes import holds, plan
 from support.real.operators.operator_world import OperatorProcess, RealWorld, probe, until
 
-COMPONENT = Path(__file__).parents[3] / "manifests" / "components" / "cpu-annotation"
+COMPONENT = Path(__file__).parents[4] / "manifests" / "components" / "cpu-annotation"
 FILES = [f"--filename={COMPONENT / name}" for name in ("rbac.yaml", "admission.yaml")]
 
 
