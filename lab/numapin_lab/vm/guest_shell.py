@@ -13,6 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 COMMAND_SECONDS = 300.0
+NUDGE_SECONDS = 5.0
+"""How long to wait for more of an answer before an empty line is sent.
+
+The emulated serial line loses an interrupt now and then; then neither side gets anything before the
+next character arrives. The shell skips an empty line.
+"""
 LINE = "ttyS1"
 
 # The shell is process 1: it adopts orphans, and the machine stops when it exits.
@@ -77,8 +83,15 @@ def _received(connection: socket.socket, marker: bytes, timeout_seconds: float) 
     """Everything received up to the end of the line that contains `marker`."""
     deadline, content = time.monotonic() + timeout_seconds, b""
     while marker not in content or not content.endswith(b"\n"):
-        connection.settimeout(max(0.01, deadline - time.monotonic()))
-        piece = connection.recv(65536)
+        left = max(0.01, deadline - time.monotonic())
+        connection.settimeout(min(left, NUDGE_SECONDS))
+        try:
+            piece = connection.recv(65536)
+        except TimeoutError:
+            if left <= NUDGE_SECONDS:
+                raise
+            connection.sendall(b"\n")
+            continue
         if not piece:
             raise ConnectionResetError("the guest ended")
         content += piece

@@ -11,6 +11,7 @@ import pytest
 
 from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
 from numapin_lab.errors import LabError
+from numapin_lab.vm import guest_shell
 from numapin_lab.vm.guest_shell import Answer, GuestShell
 from numapin_lab.vm.kernel import Kernel
 from numapin_lab.vm.node import take_over_authority
@@ -62,6 +63,29 @@ def test_a_script_is_sent_and_only_its_own_output_comes_back(
             connection.sendall(piece)
 
     assert GuestShell(played(guest)).run("echo 1") == Answer(3, "one\ntwo\n")
+
+
+def test_a_line_that_stands_still_is_woken_by_an_empty_line(
+    played: Callable[[Play], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guest_shell, "NUDGE_SECONDS", 0.05)
+
+    def guest(connection: socket.socket) -> None:
+        with connection.makefile("rb") as lines:
+            lines.readline()
+            name, _ = lines.readline().split()
+            assert lines.readline() == b"\n"
+        connection.sendall(name + b" begins\n\n" + name + b" ended 0\n")
+
+    assert GuestShell(played(guest)).run("true") == Answer(0, "")
+
+
+def test_a_guest_that_does_not_answer_is_given_up(played: Callable[[Play], Path]) -> None:
+    def guest(connection: socket.socket) -> None:
+        while connection.recv(1000):
+            pass
+
+    assert not GuestShell(played(guest)).answers(0.2)
 
 
 def test_a_guest_that_ends_is_not_waited_for(
