@@ -1,4 +1,4 @@
-"""`make test` runs the tests in virtual machines beside all others; each failure counts."""
+"""`make test` runs tests in virtual machines beside all others, and once more if they fail."""
 
 import os
 import signal
@@ -14,24 +14,35 @@ FAKE = """#!/bin/sh
 for last; do :; done
 echo "ran $*"
 : >"$0 $last"
+case "$*" in *--last-failed*) exit {again};; esac
 case $last in vm) exit {vm};; *) {others};; esac
 """
 
 
-def fake(folder: Path, vm: int, others: str) -> Path:
+def fake(folder: Path, vm: int, others: str, again: int = 0) -> Path:
     path = folder / "fake-pytest"
-    path.write_text(FAKE.format(vm=vm, others=others))
+    path.write_text(FAKE.format(vm=vm, others=others, again=again))
     path.chmod(0o755)
     return path
 
 
-@pytest.mark.parametrize(("vm", "others"), [(0, 0), (1, 0), (0, 1), (2, 2)])
-def test_both_parts_run_and_each_failure_counts(tmp_path: Path, vm: int, others: int) -> None:
-    command: list[str | Path] = [RUN_TESTS, fake(tmp_path, vm, f"exit {others}"), "--durations=3"]
+CACHE = "-o cache_dir=.pytest_cache/vm"
+MACHINES, AGAIN = f"--durations=3 {CACHE} -m vm", f"--durations=3 {CACHE} --last-failed -m vm"
+
+
+@pytest.mark.parametrize(
+    ("vm", "again", "others", "status"),
+    [(0, 0, 0, 0), (0, 0, 1, 1), (1, 0, 0, 0), (1, 1, 0, 1), (1, 0, 2, 2), (2, 0, 0, 2)],
+)
+def test_both_parts_run_and_a_failure_in_a_machine_is_run_again(
+    tmp_path: Path, vm: int, again: int, others: int, status: int
+) -> None:
+    program = fake(tmp_path, vm, f"exit {others}", again)
+    command: list[str | Path] = [RUN_TESTS, program, "--durations=3"]
     done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
-    assert done.returncode == max(vm, others)
+    assert done.returncode == status
     parts = [line.split(" ", 1)[1] for line in done.stdout.splitlines() if line.startswith("ran ")]
-    assert parts == ["--durations=3 -m not vm", "--durations=3 -m vm"]
+    assert parts == ["--durations=3 -m not vm", MACHINES, *([AGAIN] if vm == 1 else [])]
 
 
 def test_a_signal_to_the_group_ends_both_parts(tmp_path: Path) -> None:
