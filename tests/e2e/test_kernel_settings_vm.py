@@ -187,7 +187,8 @@ def test_memory_that_was_used_before_is_not_promised_where_it_is(node: RunningVm
         listed = assignment.status.unbound_memory if assignment and assignment.status else ()
         return sum(one.bytes.get("0", 0) >> 20 for one in listed if one.pod_uid == uid)
 
-    node.wait(lambda: used_mib() >= 590, "the memory of `beside` to be reported")
+    # What is read while the pod still fills it stands until it differs by an eighth.
+    node.wait(lambda: used_mib() >= 520, "the memory of `beside` to be reported")
     single = {"policy": "SingleNUMANode"}
     node.apply(policy(reserved=reserved, topology=single, memory={"policy": "SingleNUMA"}))
     assignment = node.wait_in_force()
