@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Final, Generic, NoReturn, TypeVar
 
 from numapin_client.chunked_list import ChunkedList
@@ -132,7 +132,7 @@ class Informer(Generic[T]):
         """
         self._target = (await self._client.list_chunk(self.source, limit=1)).resource_version
         self._short_watches = 0
-        if self._is_behind() and self._watching is not None:
+        if self._is_behind() and self._watching is not None and not self._watching.expired():
             self._watching.reschedule(asyncio.get_running_loop().time())
         while self._is_behind():
             self._progress.clear()
@@ -246,7 +246,7 @@ class Informer(Generic[T]):
         begun, delivered = clock.monotonic(), False
         batches = watch(self._client.connection, self.source, self._version, timing)
         with suppress(TimeoutError):  # `catch_up` has ended it
-            async with asyncio.timeout(None) as self._watching, aclosing(batches):
+            async with self._until_ended(), aclosing(batches):
                 async for events in batches:
                     self.problem = self.behind_since = None
                     self.heard_at = clock.monotonic()
@@ -259,6 +259,15 @@ class Informer(Generic[T]):
         self._doubtful = not delivered
         if not delivered and clock.monotonic() - begun < self._timing.very_short_seconds:
             await self._timing.clock.sleep(self._backoff.next_seconds())
+
+    @asynccontextmanager
+    async def _until_ended(self) -> AsyncIterator[None]:
+        """Let `catch_up` end what runs meanwhile, with a TimeoutError, and nothing later."""
+        try:
+            async with asyncio.timeout(None) as self._watching:
+                yield
+        finally:
+            self._watching = None
 
     def _watch_timing(self) -> WatchTiming:
         if self._is_behind():

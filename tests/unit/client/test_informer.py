@@ -267,6 +267,25 @@ async def test_catching_up_ends_a_quiet_watch_for_one_whose_bookmark_comes_soon(
         assert len(server.snapshots) <= 1
 
 
+async def test_catching_up_waits_for_a_watch_that_has_not_begun(
+    server: FakeApiServer, client: ApiClient
+) -> None:
+    """As after a restart of the API server, when the copy waits to try again."""
+    informer = Informer(client, ALL, value_of, timing=FAST)
+    async with running(informer.run()):
+        await eventually(lambda: bool(server.watchers))
+    await eventually(lambda: not server.watchers)
+    server.version += 5
+    async with running(informer.catch_up()) as caught_up:
+        await asyncio.wait([caught_up], timeout=0.3)
+        assert not caught_up.done()
+        async with running(informer.run()):
+            await eventually(lambda: short_watches(server))
+            server.bookmark()
+            await eventually(caught_up.done)
+            caught_up.result()
+
+
 async def test_a_watch_that_stays_behind_is_replaced_by_a_list(
     server: FakeApiServer, client: ApiClient
 ) -> None:
