@@ -1,7 +1,7 @@
 """Which containers may be moved now, and the first step of their moves."""
 
 from collections.abc import MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from numapin_api.nodeassignment import ContainerAssignment
 from numapin_api.topology import Topology
@@ -9,6 +9,8 @@ from numapin_operator.placement.allocations import PodAllocation
 from numapin_operator.placement.assignment.entries import entries_of
 from numapin_operator.placement.assignment.moving import begun
 from numapin_operator.placement.assignment.size_limit import SizeLimit
+from numapin_operator.placement.in_use import node_with
+from numapin_operator.placement.moves.ground import Ground
 from numapin_operator.placement.moves.result import Move
 from numapin_operator.placement.queue import Queue
 from numapin_operator.placement.requests import PodView
@@ -60,6 +62,20 @@ class Starter:
     def may_begin(self) -> bool:
         """Whether another move may begin: none moves, and the minute has some left."""
         return bool(self.rules.left and not self.begun and not self.queue.motion.after)
+
+    @property
+    def ground(self) -> Ground:
+        """The node as it is; while something moves already, as it will be."""
+        queue = self.queue
+        base = queue.later if queue.motion.after else queue.node
+        policy = base.policy
+        if base is queue.node:
+            policy = replace(policy, claimed=policy.claimed | queue.withheld)
+        return Ground(
+            base,
+            lambda given: node_with(policy, given.values(), queue.unbound, queue.held),
+            self.rules.moves_memory,
+        )
 
     def begin(self, moves: Sequence[Move], demand: PodView | None = None) -> bool:
         """Give each container its new CPUs besides the old ones.

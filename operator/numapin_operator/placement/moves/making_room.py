@@ -1,21 +1,17 @@
 """Begin the moves by which a pod fits that does not fit now, or have it wait for them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment
-from numapin_operator.placement.allocations import PodAllocation
 from numapin_operator.placement.assignment.entries import allocation_of
 from numapin_operator.placement.assignment.moving import finished, leaving_cpus
-from numapin_operator.placement.in_use import node_with
 from numapin_operator.placement.masks import NO_CPUS, CpuMask
 from numapin_operator.placement.moves.beginning import MoveRules, Starter
-from numapin_operator.placement.moves.ground import Ground
 from numapin_operator.placement.moves.result import Moves
 from numapin_operator.placement.moves.search import MOST_STATES, fewest_moves
-from numapin_operator.placement.node import Node
 from numapin_operator.placement.queue import InMotion, Queue, Queued
 from numapin_operator.placement.requests import PodView
 
@@ -73,8 +69,7 @@ class RoomMaker:
     def _search(self, pod: PodView, allowed: frozenset[tuple[str, str]]) -> Moves | None:
         if self._states < LEAST_STATES:
             return None
-        ground = Ground(self._base, self._rebuild, self._rules.moves_memory)
-        searched = fewest_moves(ground, pod, self._queue.alive, allowed, self._states)
+        searched = fewest_moves(self.starter.ground, pod, self._queue.alive, allowed, self._states)
         self._states -= searched.states
         return searched.found
 
@@ -85,14 +80,3 @@ class RoomMaker:
     @property
     def _rules(self) -> MoveRules:
         return self.starter.rules
-
-    @property
-    def _base(self) -> Node:
-        """The node as it is; while something moves already, as it will be."""
-        return self._queue.later if self._queue.motion.after else self._queue.node
-
-    def _rebuild(self, allocations: Mapping[str, PodAllocation]) -> Node:
-        queue, policy = self._queue, self._base.policy
-        if self._base is queue.node:
-            policy = replace(policy, claimed=policy.claimed | queue.withheld)
-        return node_with(policy, allocations.values(), queue.unbound, queue.held)

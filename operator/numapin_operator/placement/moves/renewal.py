@@ -7,10 +7,10 @@ container is moved to and fro.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from typing import Final
 
-from numapin_operator.placement.in_use import node_with
 from numapin_operator.placement.masks import CpuMask
 from numapin_operator.placement.moves.beginning import Starter, entry_after
 from numapin_operator.placement.moves.ground import Ground
@@ -48,14 +48,9 @@ class Renewal:
     def _node(self) -> Node:
         return self.starter.queue.node
 
-    @property
+    @cached_property
     def _ground(self) -> Ground:
-        policy, queue = self._node.policy, self.starter.queue
-        return Ground(
-            self._node,
-            lambda given: node_with(policy, given.values(), queue.unbound, queue.held),
-            self.starter.rules.moves_memory,
-        )
+        return self.starter.ground
 
     def _may_gain(self) -> bool:
         """Whether any entry calls for a look at what may be moved."""
