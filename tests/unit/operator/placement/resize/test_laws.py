@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
-from numapin_api.topology import Topology
+from numapin_api.topology import NumaNode, Topology
 from numapin_operator.placement import (
     NodePolicy,
     PodView,
@@ -21,7 +21,7 @@ from numapin_operator.placement import (
     resolve,
 )
 from support.values.placement import NO_UIDS, granted_pod, machine, policy
-from support.values.situations import machines, policies
+from support.values.situations import MIB, machines, policies
 
 CPUS = ["1", "2", "2", "3", "4", "6", "500m", "1500m"]
 MEMORY = ["64Mi", "256Mi", "1Gi", "3Gi"]
@@ -46,12 +46,23 @@ class Cluster:
         return [granted_pod(name, *each) for name, each in self.wishes.items()]
 
     def plan(self) -> NodeAssignmentSpec:
-        """Plan twice: the second plan changes nothing."""
-        first = plan_with(self.policy, self.spec, self.pods, NO_UIDS).spec
-        again = plan_with(self.policy, first, self.pods, NO_UIDS).spec
-        assert again.to_wire() == first.to_wire()
-        self.spec = first
-        return first
+        """Plan until nothing changes: a plan after the first does nothing but place refused pods.
+
+        A refused pod that was edited is tried at each plan before younger ones. What a younger one
+        is given can make it fit.
+        """
+        spec = self._planned()
+        while (again := self._planned()).to_wire() != spec.to_wire():
+            refused, still = ({one.pod_uid for one in each.refused} for each in (spec, again))
+            assert still < refused
+            placed = [one for one in again.containers if one.pod_uid in refused - still]
+            assert sorted([*spec.containers, *placed], key=str) == sorted(again.containers, key=str)
+            spec = again
+        return spec
+
+    def _planned(self) -> NodeAssignmentSpec:
+        self.spec = plan_with(self.policy, self.spec, self.pods, NO_UIDS).spec
+        return self.spec
 
 
 @st.composite
@@ -243,6 +254,27 @@ def test_pods_as_a_whole_that_are_resized_in_one_plan_get_no_cpu_twice(
         check_apart(cluster.policy.topology, cluster.spec)
         again = plan_with(cluster.policy, cluster.spec, pods, NO_UIDS).spec
         assert again.to_wire() == cluster.spec.to_wire()
+
+
+def test_a_younger_pod_binds_numa_nodes_together_and_an_edited_pod_fits() -> None:
+    """Its memory fits on NUMA nodes 0 and 3; alone it is given one of them."""
+    few = machine(6, numa_nodes=3, memory_bytes=64 * MIB)
+    with_memory_only = replace(few, numa_nodes=(*few.numa_nodes, NumaNode(3, 192 * MIB)))
+    reserved = [{"numaNode": numa_node, "memory": "32Mi"} for numa_node in range(4)]
+    bound = policy(
+        topology={"policy": "BestEffort", "scope": "Pod"},
+        memory={"policy": "Static", "reserved": reserved},
+    )
+    cluster = Cluster(resolve(with_memory_only, bound))
+    cluster.wishes["older"] = (("1", "64Mi"), ("1", "64Mi"))
+    assert [one.pod for one in cluster.plan().refused] == ["older"]
+    cluster.wishes["younger"] = (("1", "64Mi"),)
+    placed = cluster.plan().containers
+    assert [(one.pod, str(one.mems)) for one in placed] == [
+        ("younger", "0,3"),
+        ("older", "0,3"),
+        ("older", "0,3"),
+    ]
 
 
 def test_containers_of_a_pod_as_a_whole_change_places() -> None:
