@@ -201,7 +201,8 @@ def _demo(folder: LabFolder, options: argparse.Namespace) -> int:
 
 def _chaos(folder: LabFolder, options: argparse.Namespace) -> int:
     """Exit status 0: no violation and no problem; 1: see the report."""
-    check(_command("chaos", folder))
+    check(_command("chaos", folder), pods=options.installed)
+    folder = LabFolder(folder.path, pods=options.installed)
     return 0 if chaos.run(folder, chaos.planned(options), options.keep) else 1
 
 

@@ -19,11 +19,10 @@ from numapin_lab.chaos.injection.cpuset_overwrites import Overwriter
 from numapin_lab.chaos.injection.hostile_cgroups import Tenant
 from numapin_lab.chaos.injection.injector import Injector
 from numapin_lab.chaos.injection.kills import Killer
-from numapin_lab.chaos.injection.state_folder import StateFolder, own_file_system
+from numapin_lab.chaos.injection.state_folder import StateFolder
 from numapin_lab.chaos.observation import final_checks
 from numapin_lab.chaos.observation.cluster_state import ClusterState, open_files
 from numapin_lab.chaos.observation.logs import (
-    Log,
     complaints,
     fenced,
     hangs_noticed,
@@ -32,6 +31,7 @@ from numapin_lab.chaos.observation.logs import (
 )
 from numapin_lab.chaos.observation.samples import Samples
 from numapin_lab.chaos.observation.verdict import Evidence, judge, noticed_after, unnoticed
+from numapin_lab.chaos.parts import LogLines, Parts, SourceParts
 from numapin_lab.chaos.plan import DISK_FAULTS, KILLS, OVERWRITES, TENANT_FAULTS, ChaosPlan
 from numapin_lab.chaos.pods import resident
 from numapin_lab.chaos.report import Report
@@ -53,7 +53,7 @@ class Before:
 
     cpusets: Mapping[str, CpuSet]
     files: tuple[int, int]
-    logs: Mapping[str, Log]
+    logs: Mapping[str, LogLines]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,9 @@ class Executed:
     seconds: float
 
 
-def run(lab: RunningLab, plan: ChaosPlan, output: Path, progress: Say) -> Report:
+def run(
+    lab: RunningLab, plan: ChaosPlan, output: Path, progress: Say, parts: Parts | None = None
+) -> Report:
     """Execute a plan on a lab with nothing on it.
 
     Args:
@@ -80,37 +82,45 @@ def run(lab: RunningLab, plan: ChaosPlan, output: Path, progress: Say) -> Report
         plan: what to do.
         output: a folder for what the sampler writes.
         progress: takes a line now and then.
+        parts: operator, enforcer and standby; they are processes from source if it is None.
 
     Raises:
         LabError: a part did not become ready again, or no pod made progress.
     """
-    with own_file_system(lab) as state_folder:
-        before = _prepare(lab)
-        overwriter = Overwriter(lab, Killer(lab))
-        with _sampling(lab, overwriter, output) as sampler, ClusterState(lab) as cluster_state:
+    parts = parts or SourceParts(lab)
+    with parts.state_folder() as state_folder:
+        before = _prepare(lab, parts)
+        overwriter = Overwriter(lab, Killer(lab, parts))
+        with (
+            _sampling(lab, overwriter, output) as sampler,
+            ClusterState(lab, parts.daemons) as cluster_state,
+        ):
             driver = Driver(lab, cluster_state, plan, progress)
-            executed = _execute(driver, overwriter, state_folder)
+            executed = _execute(driver, overwriter, state_folder, parts)
         samples = _read_and_remove(sampler)
         not_restored = final_checks.check_restored(lab, POLICY, before.cpusets)
     return _report(before, executed, samples, not_restored)
 
 
-def _execute(driver: Driver, overwriter: Overwriter, state_folder: StateFolder) -> Executed:
+def _execute(
+    driver: Driver, overwriter: Overwriter, state_folder: StateFolder | None, parts: Parts
+) -> Executed:
     """Execute the plan, and wait for the end state."""
     began, lab, tenant = time.monotonic(), driver.lab, Tenant(driver.lab.kubepods)
-    injectors = (
+    injectors = [
         Injector(KILLS, overwriter.killer.inject),
         Injector(OVERWRITES, overwriter.inject),
-        Injector(DISK_FAULTS, state_folder.inject),
         Injector(TENANT_FAULTS, tenant.inject),
-    )
+    ]
+    if state_folder:
+        injectors.append(Injector(DISK_FAULTS, state_folder.inject))
     execute(driver, injectors, overwriter.killer.downtimes)
     overwriter.join()
     driver.progress("chaos: every pod has ended; waiting for the end state")
     problems = final_checks.check_end_state(lab, RESIDENTS)
     seconds = time.monotonic() - began
-    files = _enforcer_files(lab)
-    injected = state_folder.made + tenant.made
+    files = _enforcer_files(parts)
+    injected = tenant.made + (state_folder.made if state_folder else Counter())
     return Executed(driver, overwriter.killer, overwriter, injected, problems, files, seconds)
 
 
@@ -150,7 +160,7 @@ def _read_and_remove(file: Path) -> Samples:
     return samples
 
 
-def _prepare(lab: RunningLab) -> Before:
+def _prepare(lab: RunningLab, parts: Parts) -> Before:
     """Start the resident pods, so that there are cpusets to restore; then apply the policy."""
     pods: list[dict[str, Any]] = [resident(name, asked) for name, asked in RESIDENTS.items()]
     lab.apply(*pods)
@@ -158,14 +168,12 @@ def _prepare(lab: RunningLab) -> Before:
     cpusets = lab.cpusets()
     lab.apply(policy(POLICY))
     lab.wait_in_force()
-    folders = {name: lab.agent(name).folder for name in ("operator", "enforcer")}
-    folders["standby"] = lab.cluster.standby.folder
-    logs = {name: Log(folder / "log") for name, folder in folders.items()}
-    return Before(cpusets, _enforcer_files(lab), logs)
+    logs = {name: parts.log(name) for name in ("operator", "enforcer", "standby")}
+    return Before(cpusets, _enforcer_files(parts), logs)
 
 
-def _enforcer_files(lab: RunningLab) -> tuple[int, int]:
-    pid = lab.agent("enforcer").daemon.pid()
+def _enforcer_files(parts: Parts) -> tuple[int, int]:
+    pid = parts.daemons["enforcer"].pid()
     if pid is None:
         raise LabError("the enforcer does not run")
     return open_files(pid)

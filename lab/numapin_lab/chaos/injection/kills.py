@@ -3,20 +3,17 @@
 import os
 import signal
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
-from numapin_daemon.probes import NO_PASSES
 from numapin_enforcer.node.heartbeat import HUNG_SECONDS
 from numapin_enforcer.standby.fencing import RESYNC_SECONDS, STANDING_BY
 from numapin_lab.chaos.injection.downtimes import Downtimes
 from numapin_lab.chaos.observation.assignment_versions import AssignmentVersion, ContainerKey
 from numapin_lab.chaos.observation.cluster_state import ASSIGNMENTS, until_answered
-from numapin_lab.chaos.observation.logs import Log
+from numapin_lab.chaos.parts import LogLines, Parts
 from numapin_lab.chaos.plan import Fault, PlannedFault
 from numapin_lab.processes.daemons import Watched, kill, stop, wait_until
 from numapin_lab.running_lab import RunningLab
@@ -32,8 +29,8 @@ NOTICED_SECONDS: Final = HUNG_SECONDS + 2 * RESYNC_SECONDS
 class Killer:
     """Kills a part, waits, starts it again, and records its downtime."""
 
-    def __init__(self, lab: RunningLab) -> None:
-        self._session = lab
+    def __init__(self, lab: RunningLab, parts: Parts) -> None:
+        self._session, self._parts = lab, parts
         cluster = lab.cluster
         self._actions: dict[Fault, Callable[[float], None]] = {
             Fault.KILL_ENFORCER: self._enforcer,
@@ -48,9 +45,7 @@ class Killer:
         }
         self.downtimes = Downtimes(
             {
-                "enforcer": lab.agent("enforcer").daemon,
-                "standby": cluster.standby,
-                "operator": lab.agent("operator").daemon,
+                **parts.daemons,
                 "kube-apiserver": cluster.plane.apiserver,
                 "containerd": cluster.runtime.daemon,
                 "kubelet": cluster.kubelet.daemon,
@@ -89,7 +84,9 @@ class Killer:
         with self._killed("enforcer") as daemon:
             time.sleep(seconds)
             daemon.start()
-            wait_until(self._passed, "the enforcer's first pass", READY_SECONDS, daemon)
+            wait_until(
+                self._parts.enforcer_passed, "the enforcer's first pass", READY_SECONDS, daemon
+            )
 
     def _stop_enforcer(self, seconds: float) -> None:
         with self.downtimes.stopped("enforcer") as daemon:
@@ -101,10 +98,10 @@ class Killer:
                 time.sleep(NOTICED_SECONDS + seconds)
             finally:
                 os.kill(pid, signal.SIGCONT)
-            wait_until(self._passed, "the stopped enforcer", READY_SECONDS, daemon)
+            wait_until(self._parts.enforcer_passed, "the stopped enforcer", READY_SECONDS, daemon)
 
     def _standby(self, seconds: float) -> None:
-        log = Log(self._session.cluster.standby.folder / "log")
+        log = self._parts.log("standby")
         with self._killed("standby") as daemon:
             time.sleep(seconds)
             daemon.start()
@@ -113,9 +110,11 @@ class Killer:
 
     def _operator(self, seconds: float) -> None:
         with self._killed("operator") as daemon:
+            since = time.time()
             time.sleep(seconds)
             daemon.start()
-            self._session.agent("operator").wait_ready()
+            ready = partial(self._parts.operator_decides, since)
+            wait_until(ready, "the operator to be ready", READY_SECONDS, daemon)
 
     def _api_server(self, seconds: float) -> None:
         with self._killed("kube-apiserver") as daemon:
@@ -133,7 +132,7 @@ class Killer:
         with self._killed("kubelet") as daemon:
             time.sleep(seconds)
             daemon.start()
-            wait_until(self._kubelet_answers, "the kubelet", READY_SECONDS, daemon)
+            wait_until(self._parts.kubelet_answers, "the kubelet", READY_SECONDS, daemon)
 
     def _api_server_outage(self, seconds: float) -> None:
         with self._killed("kube-apiserver") as daemon:
@@ -143,27 +142,6 @@ class Killer:
             ready = self._session.cluster.api.ready
             wait_until(ready, "the API server", READY_SECONDS, daemon)
 
-    def _passed(self) -> bool:
-        """Whether the enforcer has made its first pass, ready or not."""
-        text = _probe(self._session.agent("enforcer").port, "readyz")
-        return bool(text) and NO_PASSES.encode() not in text
 
-    def _kubelet_answers(self) -> bool:
-        return _probe(self._session.cluster.kubelet.ports.health, "healthz") == b"ok"
-
-
-def _logged(log: Log, text: str) -> bool:
+def _logged(log: LogLines, text: str) -> bool:
     return any(text in line.text for line in log.lines())
-
-
-def _probe(port: int, page: str) -> bytes:
-    """The body of a probe page, whatever its status; empty without an answer."""
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(f"http://127.0.0.1:{port}/{page}", timeout=5) as answer:
-            return bytes(answer.read())
-    except urllib.error.HTTPError as error:
-        with error:
-            return bytes(error.read())
-    except OSError:
-        return b""

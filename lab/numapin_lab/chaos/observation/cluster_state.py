@@ -12,6 +12,7 @@ from typing import Any, Final, Self, TypeVar
 
 from numapin_lab.controlplane.api import AnswerError
 from numapin_lab.errors import LabError
+from numapin_lab.processes.daemons import Watched
 from numapin_lab.processes.usage import resident_mib
 from numapin_lab.running_lab import RunningLab
 
@@ -84,8 +85,8 @@ class Memory:
 class ClusterState:
     """Pods and memory, as they were a anomaly ago; `with` it a thread looks."""
 
-    def __init__(self, lab: RunningLab) -> None:
-        self._session = lab
+    def __init__(self, lab: RunningLab, daemons: Mapping[str, Watched]) -> None:
+        self._session, self._daemons = lab, daemons
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="cluster state")
         self.pods: Mapping[str, PodState] = {}
@@ -117,7 +118,7 @@ class ClusterState:
 
     def _measure(self) -> None:
         for name, readings in self.memory.items():
-            pid = self._session.agent(name).daemon.pid()
+            pid = self._daemons[name].pid()
             if pid is not None:
                 with suppress(ProcessLookupError):
                     readings.append(Memory(time.monotonic(), pid, resident_mib(pid)))

@@ -36,19 +36,24 @@ class Log:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._start = path.stat().st_size
-        self._clock = time.time() - time.monotonic()
 
     def lines(self) -> Iterator[Line]:
         """Every line written since then."""
-        at = 0.0
         with self._path.open(encoding="utf-8", errors="replace") as file:
             file.seek(self._start)
-            for text in file:
-                found = _LINE.match(text)
-                if found:
-                    at = datetime.fromisoformat(found[1]).timestamp() - self._clock
-                level = found[2] if found else ("ERROR" if TRACE in text else "")
-                yield Line(at, level, text.rstrip("\n"))
+            yield from parse(file)
+
+
+def parse(texts: Iterable[str]) -> Iterator[Line]:
+    """Lines of text, each with its time and level."""
+    clock = time.time() - time.monotonic()
+    at = 0.0
+    for text in texts:
+        found = _LINE.match(text)
+        if found:
+            at = datetime.fromisoformat(found[1]).timestamp() - clock
+        level = found[2] if found else ("ERROR" if TRACE in text else "")
+        yield Line(at, level, text.rstrip("\n"))
 
 
 def taken(lines: Iterable[Line]) -> list[tuple[float, int]]:
