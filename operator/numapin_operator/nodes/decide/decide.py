@@ -1,0 +1,144 @@
+"""Decide what a NodeAssignment must say, from policies, topology, pods and its present state.
+
+Does no I/O.
+"""
+
+from dataclasses import replace
+
+from numapin_api.conditions.reasons import Reason
+from numapin_api.nodeassignment import NodeAssignmentSpec, PolicyRef
+from numapin_operator.nodes.decide.decision import Decision, NodePicture, Write
+from numapin_operator.nodes.decide.generations import is_settled, same_generation, with_since
+from numapin_operator.nodes.decide.outcome import outcome_of
+from numapin_operator.nodes.moves.steps import advanced, move_rules, next_step_at
+from numapin_operator.nodes.returning import before_plan, is_released
+from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
+from numapin_operator.placement import (
+    Plan,
+    PolicyError,
+    free_hugepages,
+    mark_outdated,
+    plan_with,
+    resolve,
+    used_memory,
+    with_reserved,
+)
+from numapin_operator.policies.status import policy_fault, stalled
+
+
+def decide(picture: NodePicture) -> Decision:
+    """Decide the next write to a node's assignment. Equal input gives equal output."""
+    assignment = picture.assignment
+    if picture.node is None:
+        return Decision(Write.NOTHING if assignment is None else Write.DELETE)
+    if not picture.ranked:
+        return _retire(assignment, picture.release_at)
+    governing = picture.ranked[0]
+    if fault := policy_fault(governing):
+        return Decision(Write.NOTHING, outcome=stalled(governing, picture.name, *fault))
+    if assignment is not None and assignment.problem is not None:
+        reason, problem = Reason.INVALID_ASSIGNMENT, assignment.problem
+        return Decision(Write.NOTHING, outcome=stalled(governing, picture.name, reason, problem))
+    return _govern(picture, picture.node, governing)
+
+
+def _retire(assignment: AssignmentView | None, release_at: str | None) -> Decision:
+    """No policy governs the node any more: release its cgroups, then delete the assignment.
+
+    The spec is first replaced by mode None, so that the enforcer releases every cgroup. The
+    assignment is deleted when the enforcer reports that this is done, or at once if it never had
+    pools. While the enforcer does not run, the node and its assignment stay as they are.
+    """
+    if assignment is None or assignment.deleting:
+        return Decision(Write.NOTHING)
+    if assignment.spec.pools is None and assignment.status.observed_generation == 0:
+        return Decision(Write.DELETE)
+    if release_at is not None:
+        if assignment.problem is not None or assignment.spec.release_at == release_at:
+            return Decision(Write.NOTHING)
+        announced = assignment.spec.model_copy(update={"release_at": release_at})
+        return Decision(Write.REPLACE, announced)
+    released = NodeAssignmentSpec(mode="None")
+    if assignment.spec != released:
+        return Decision(Write.REPLACE, released)
+    return Decision(Write.DELETE if is_released(assignment) else Write.NOTHING)
+
+
+def _govern(picture: NodePicture, node: NodeView, governing: PolicyView) -> Decision:
+    if node.problem is not None:
+        outcome = stalled(governing, picture.name, Reason.IMPOSSIBLE_ON_NODE, node.problem)
+        return Decision(Write.NOTHING, outcome=outcome)
+    try:
+        plan = _plan(picture, node, governing)
+    except PolicyError as error:
+        outcome = stalled(governing, picture.name, Reason.IMPOSSIBLE_ON_NODE, str(error))
+        return Decision(Write.NOTHING, outcome=outcome)
+    assignment = picture.assignment
+    outcome = outcome_of(picture, node, governing, plan)
+    if assignment is None:
+        return Decision(Write.CREATE, plan.spec, outcome, plan.waiting)
+    if assignment.deleting:
+        return Decision(Write.NOTHING, outcome=outcome)
+    again_at = None
+    if picture.now is not None:
+        again_at = next_step_at(plan.spec, governing.spec, plan.waiting, picture.now, picture.told)
+    if assignment.spec == plan.spec and assignment.owner_uid == node.uid:
+        return Decision(Write.NOTHING, None, outcome, plan.waiting, again_at)
+    return Decision(Write.REPLACE, plan.spec, outcome, plan.waiting, again_at)
+
+
+def _plan(picture: NodePicture, node: NodeView, governing: PolicyView) -> Plan:
+    """The next spec; it has no pools and no containers until the hardware is known.
+
+    Pods that an older generation of the policy refused are tried again.
+    """
+    before = picture.assignment
+    reference = PolicyRef(
+        name=governing.name, generation=governing.generation, uid=governing.uid or None
+    )
+    plan = _plan_for(picture, node, governing, reference)
+    if picture.release_at is None and plan.spec.release_at is not None:
+        plan = replace(plan, spec=plan.spec.model_copy(update={"release_at": None}))
+    if before is not None and is_settled(before.spec, plan.spec):
+        return replace(plan, spec=before.spec)
+    return replace(plan, spec=with_since(before, plan.spec))
+
+
+def _plan_for(
+    picture: NodePicture, node: NodeView, governing: PolicyView, reference: PolicyRef
+) -> Plan:
+    assignment, policy = picture.assignment, governing.spec
+    if policy.mode == "None":
+        if assignment is not None and picture.release_at is not None:
+            return Plan(assignment.spec.model_copy(update={"release_at": picture.release_at}))
+        return Plan(NodeAssignmentSpec(policy=reference, mode="None"))
+    if assignment is None or assignment.topology is None:
+        previous = assignment.spec if assignment else NodeAssignmentSpec()
+        if previous.pools is not None:
+            return Plan(previous)
+        return Plan(NodeAssignmentSpec(policy=reference, mode=policy.mode))
+    binds_memory = policy.memory.policy != "None"
+    pods = sorted(picture.pods, key=lambda pod: (*pod.order, pod.uid))
+    previous = before_plan(assignment, pods, binds_memory=binds_memory)
+    if picture.now is not None:
+        previous = advanced(previous, assignment, policy, picture.now, picture.told)
+    edited = not same_generation(previous.policy, reference)
+    if edited:
+        previous = previous.model_copy(update={"refused": (), "refused_resizes": None})
+    resolved = resolve(assignment.topology, with_reserved(policy, assignment.topology, node.system))
+    plan = plan_with(
+        replace(
+            resolved,
+            free_hugepages=free_hugepages(assignment.status.free_hugepages),
+            allocatable=node.allocatable,
+            used_memory=used_memory(assignment.status.unbound_memory),
+            claims={one.claim_uid: one.cpus for one in assignment.status.claims},
+            gives_notice=picture.told is not None and picture.now is not None,
+        ),
+        previous,
+        pods,
+        frozenset(assignment.status.running),
+        move_rules(assignment, policy, pods, picture.now) if picture.now else None,
+    )
+    spec, outdated = mark_outdated(resolved, plan.spec, pods, edited=edited)
+    return replace(plan, spec=spec.model_copy(update={"policy": reference}), outdated=outdated)
