@@ -1,4 +1,7 @@
-"""What a decision about one node depends on, and what it says."""
+"""What a decision about one node depends on, and what it says.
+
+Does no I/O.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

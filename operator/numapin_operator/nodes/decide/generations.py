@@ -1,4 +1,7 @@
-"""Of which generation of a policy an assignment is, and since which of its own."""
+"""Of which generation of a policy an assignment is, and since which of its own.
+
+Does no I/O.
+"""
 
 from numapin_api.nodeassignment import NodeAssignmentSpec, PolicyRef
 from numapin_operator.observe.records import AssignmentView

@@ -1,4 +1,7 @@
-"""What becomes of a policy on one node, once the planned spec is written."""
+"""What becomes of a policy on one node, once the planned spec is written.
+
+Does no I/O.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
