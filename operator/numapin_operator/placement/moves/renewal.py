@@ -1,8 +1,8 @@
 """Begin moves of containers that the policy would place otherwise.
 
-Those are outdated containers, and those on two NUMA nodes of which one would do now. A move is
-begun only if the container is as the policy demands afterwards, or on fewer NUMA nodes: so no
-container is moved to and fro.
+Those are outdated containers, and those on two NUMA nodes although one has room for them now. A
+move is begun only if the container is as the policy demands afterwards, or on fewer NUMA nodes: so
+no container is moved to and fro.
 """
 
 from collections.abc import Iterator
