@@ -16,17 +16,13 @@ from numapin_client.watch import WatchEvent, WatchTiming, watch
 from numapin_lab.controlplane.servers import ControlPlane
 from support.real.tcp_proxy import Wire, wired_client
 from support.real.waiting import eventually, running
-from support.values.informers import CONFIG_MAPS, CountingClient, in_sync
+from support.values.informers import CONFIG_MAPS, CountingClient, in_sync, value_of
 
 
 @pytest.fixture
 async def wired(control_plane: ControlPlane) -> AsyncIterator[tuple[Wire, ApiClient]]:
     async with wired_client(control_plane) as made:
         yield made
-
-
-def value_of(body: Json) -> str:
-    return str(body["data"]["value"])
 
 
 def config_map(namespace: str, name: str, value: str) -> Json:

@@ -11,7 +11,8 @@ from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
 from numapin_lab.processes.ports import choose
 from numapin_operator.api_server import ApiCluster
-from support.real.operators.operator_world import OperatorProcess, RealWorld
+from support.real.operators.operator_process import OperatorProcess
+from support.real.operators.operator_world import RealWorld
 
 ROOT = Path(__file__).parents[3]
 

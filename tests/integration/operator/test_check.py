@@ -8,7 +8,8 @@ from pathlib import Path
 
 from numapin_api import names
 from numapin_client.resources import PODS, Key
-from support.real.operators.operator_world import OperatorProcess, RealWorld, until
+from support.real.operators.operator_process import OperatorProcess, until
+from support.real.operators.operator_world import RealWorld
 
 COMPONENTS = ("operator", "enforcer", "standby")
 

@@ -6,8 +6,9 @@ import signal
 import pytest
 
 from numapin_daemon.clock import SystemClock
+from support.real.operators.operator_process import OperatorProcess, until
 from support.real.operators.operator_scenes import has, holds, plan, says
-from support.real.operators.operator_world import OperatorProcess, RealWorld, until
+from support.real.operators.operator_world import RealWorld
 
 
 @pytest.mark.parametrize("end", ["kill", "stop"])

@@ -4,7 +4,8 @@ import copy
 from typing import Any
 
 from numapin_client.resources import PODS, Json, Key
-from support.real.operators.operator_world import OperatorProcess, RealWorld, until
+from support.real.operators.operator_process import OperatorProcess, until
+from support.real.operators.operator_world import RealWorld
 from support.values.operator import enforcer_status, pod_body
 
 

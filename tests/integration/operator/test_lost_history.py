@@ -16,7 +16,8 @@ import pytest
 from numapin_client.resources import NODE_ASSIGNMENTS, Key, Resource
 from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.processes.daemons import Daemon, kill
-from support.real.operators.operator_world import OperatorProcess, RealWorld, until
+from support.real.operators.operator_process import OperatorProcess, until
+from support.real.operators.operator_world import RealWorld
 
 
 @pytest.fixture

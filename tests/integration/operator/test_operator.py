@@ -8,8 +8,9 @@ from random import Random
 
 from numapin_cli.main import main
 from numapin_client.resources import CPU_POLICIES, NODE_ASSIGNMENTS, NODES, Json, Key
+from support.real.operators.operator_process import OperatorProcess, until
 from support.real.operators.operator_scenes import has, holds, plan, says, until_gone
-from support.real.operators.operator_world import OperatorProcess, RealWorld, until
+from support.real.operators.operator_world import RealWorld
 from support.values.operator import condition, enforcer_status
 
 

@@ -14,8 +14,9 @@ from numapin_lab.controlplane.installation import install
 from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
 from numapin_lab.processes.ports import choose
 from support.real.audit import Audit, Right, audit_flags
+from support.real.operators.operator_process import OperatorProcess, until
 from support.real.operators.operator_scenes import plan
-from support.real.operators.operator_world import OperatorProcess, RealWorld, until
+from support.real.operators.operator_world import RealWorld
 
 CHANGES = {"create", "update", "patch", "delete"}
 QUIET_SECONDS = 5.0

@@ -18,7 +18,8 @@ from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.processes.ports import choose, is_free
 from support.real.audit import Audit, granted
 from support.real.holding_proxy import holding_proxy
-from support.real.operators.operator_world import OperatorProcess, RealWorld, probe, until
+from support.real.operators.operator_process import OperatorProcess, probe, until
+from support.real.operators.operator_world import RealWorld
 
 CLUSTER_ROLE = ("clusterrole", "numapin-operator")
 

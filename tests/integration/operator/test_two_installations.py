@@ -15,7 +15,8 @@ from numapin_client.resources import LEASES, Json, Key
 from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.controlplane.service_accounts import ServiceAccount, log_in
 from numapin_lab.processes.ports import choose
-from support.real.operators.operator_world import OperatorProcess, RealWorld, probe, until
+from support.real.operators.operator_process import OperatorProcess, probe, until
+from support.real.operators.operator_world import RealWorld
 
 ROOT = Path(__file__).parents[3]
 ELSEWHERE = "elsewhere"

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from numapin_lab.processes.ports import choose
-from support.real.operators.operator_world import OperatorProcess, RealWorld, probe, until
+from support.real.operators.operator_process import OperatorProcess, probe, until
+from support.real.operators.operator_world import RealWorld
 from support.real.tcp_proxy import wire_to
 
 KINDS = {"pods", "nodes", "namespaces", "cpupolicies", "nodeassignments"}

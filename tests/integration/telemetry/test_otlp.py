@@ -22,7 +22,8 @@ from numapin_lab.node.containerd import Runtime
 from numapin_lab.processes.ports import choose
 from numapin_operator.telemetry import table as operator_table
 from support.real.enforcer_node import Node
-from support.real.operators.operator_world import OperatorProcess, RealWorld
+from support.real.operators.operator_process import OperatorProcess
+from support.real.operators.operator_world import RealWorld
 from support.real.played_kubelet import Kubelet
 from support.real.telemetry.collector import Collector, ReceivedSpan, collector, moment
 from support.real.telemetry.prometheus import prometheus

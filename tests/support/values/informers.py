@@ -4,7 +4,7 @@ from typing import TypeVar
 
 from numapin_client.client import CHUNK_LIMIT, ApiClient, Chunk, Source
 from numapin_client.informer import Informer
-from numapin_client.resources import Resource
+from numapin_client.resources import Json, Resource
 
 T = TypeVar("T")
 
@@ -30,3 +30,8 @@ class CountingClient(ApiClient):
 def in_sync(informer: Informer[T]) -> bool:
     """Whether the copy is complete and, as far as the informer can know, up to date."""
     return informer.synced.is_set() and informer.problem is None
+
+
+def value_of(body: Json) -> str:
+    """The value of a ConfigMap that has one."""
+    return str(body["data"]["value"])

@@ -144,6 +144,14 @@ def pod_body(
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
+def cpu_claiming_body(name: str, claim: str = "c", **others: Any) -> dict[str, Any]:
+    """A Pod object whose container has all CPUs of a ResourceClaim."""
+    made = pod_body(name, **others)
+    made["spec"]["resourceClaims"] = [{"name": "own", "resourceClaimName": claim}]
+    made["spec"]["containers"][0]["resources"]["claims"] = [{"name": "own"}]
+    return made
+
+
 def pod_view(name: str, cpu: str = "2", **others: Any) -> PodView:
     return parse_pod(pod_body(name, cpu, **others))
 

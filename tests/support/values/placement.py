@@ -3,9 +3,10 @@
 from typing import Any
 
 from numapin_api.cpupolicy import CpuPolicySpec
+from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Cpu, NumaNode, Topology
 from numapin_operator.observe.pods.parser import parse_pod
-from numapin_operator.placement import PodView
+from numapin_operator.placement import PodView, plan_node
 
 GIB = 1 << 30
 NO_UIDS: frozenset[str] = frozenset()
@@ -76,3 +77,14 @@ def granted_pod(name: str, *asked: tuple[str, str], **spec: Any) -> PodView:
             },
         }
     )
+
+
+def history(
+    topology: Topology, spec: CpuPolicySpec, *pods_over_time: list[PodView]
+) -> NodeAssignmentSpec:
+    """The assignment after the pods have been so, one list after the other."""
+    assignment: NodeAssignmentSpec | None = None
+    for pods in pods_over_time:
+        assignment = plan_node(topology, spec, assignment, pods, NO_UIDS).spec
+    assert assignment is not None
+    return assignment

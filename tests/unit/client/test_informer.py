@@ -8,7 +8,7 @@ import pytest
 
 from numapin_client import informer as informer_module
 from numapin_client.client import CHUNK_LIMIT, ApiClient, Source
-from numapin_client.informer import BATCH, SHORT_WATCHES, Informer
+from numapin_client.informer import BATCH, Informer
 from numapin_client.informer_settings import InformerTiming
 from numapin_client.resources import NODE_ASSIGNMENTS, Json, Key
 from numapin_client.store import Change
@@ -16,7 +16,7 @@ from numapin_daemon.slices import Slices
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.apiserver_answers import gone
 from support.real.waiting import eventually, running
-from support.values.informers import CONFIG_MAPS, CountingClient, in_sync
+from support.values.informers import CONFIG_MAPS, CountingClient, in_sync, value_of
 
 FAST = InformerTiming(backoff_base_seconds=0.01, backoff_cap_seconds=0.02, chunk_limit=3)
 ALL = Source(CONFIG_MAPS)
@@ -24,10 +24,6 @@ ALL = Source(CONFIG_MAPS)
 
 def config_map(name: str, value: str, namespace: str = "ns") -> Json:
     return {"metadata": {"name": name, "namespace": namespace}, "data": {"value": value}}
-
-
-def value_of(body: Json) -> str:
-    return str(body["data"]["value"])
 
 
 def truth(server: FakeApiServer) -> dict[Key, str]:
@@ -249,63 +245,3 @@ async def test_it_ends_when_it_is_cancelled(server: FakeApiServer, client: ApiCl
     async with running(Informer(client, ALL, value_of, timing=FAST).run()):
         await eventually(lambda: bool(server.watchers))
     await eventually(lambda: not server.watchers)
-
-
-async def test_catching_up_ends_a_quiet_watch_for_one_whose_bookmark_comes_soon(
-    server: FakeApiServer, client: ApiClient
-) -> None:
-    informer = Informer(client, ALL, value_of, timing=FAST)
-    async with running(informer.run()):
-        await eventually(lambda: bool(server.watchers))
-        server.version += 5  # as objects of other kinds change
-        async with running(informer.catch_up()) as caught_up:
-            await eventually(lambda: short_watches(server))
-            assert not caught_up.done()
-            server.bookmark()
-            await eventually(caught_up.done)
-        await informer.catch_up()
-        assert len(server.snapshots) <= 1
-
-
-async def test_catching_up_waits_for_a_watch_that_has_not_begun(
-    server: FakeApiServer, client: ApiClient
-) -> None:
-    """As after a restart of the API server, when the copy waits to try again."""
-    informer = Informer(client, ALL, value_of, timing=FAST)
-    async with running(informer.run()):
-        await eventually(lambda: bool(server.watchers))
-    await eventually(lambda: not server.watchers)
-    server.version += 5
-    async with running(informer.catch_up()) as caught_up:
-        await asyncio.wait([caught_up], timeout=0.3)
-        assert not caught_up.done()
-        async with running(informer.run()):
-            await eventually(lambda: short_watches(server))
-            server.bookmark()
-            await eventually(caught_up.done)
-            caught_up.result()
-
-
-async def test_a_watch_that_stays_behind_is_replaced_by_a_list(
-    server: FakeApiServer, client: ApiClient
-) -> None:
-    informer = Informer(client, ALL, value_of, timing=FAST)
-    async with running(informer.run()):
-        await eventually(lambda: bool(server.watchers))
-        place = (CONFIG_MAPS.collection_path(), "ns", "a")
-        body = config_map("a", "1")
-        server.version += 5
-        body["metadata"]["resourceVersion"] = str(server.version)
-        server.objects[place] = body  # no watch hears of it
-        async with running(informer.catch_up()) as caught_up:
-            for number in range(SHORT_WATCHES):
-                await eventually(lambda: len(short_watches(server)) > number)  # noqa: B023
-                await eventually(lambda: bool(server.watchers))
-                server.send(None)
-            await eventually(caught_up.done)
-    assert informer.items == {Key("a", "ns"): "1"}
-
-
-def short_watches(server: FakeApiServer) -> list[str]:
-    asked = [x.query["timeoutSeconds"] for x in server.requests if x.query.get("watch")]
-    return [seconds for seconds in asked if seconds == "3"]

@@ -10,14 +10,14 @@ from numapin_client.client import ApiClient, Source, connect
 from numapin_client.connection import Timeouts
 from numapin_client.informer import Informer
 from numapin_client.informer_settings import Hooks, InformerTiming
-from numapin_client.resources import Json, Key
+from numapin_client.resources import Key
 from numapin_client.store import Change
 from numapin_daemon.clock import SystemClock
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.apiserver_answers import Answer
 from support.fakes.manual_clock import ManualClock
 from support.real.waiting import eventually, running
-from support.values.informers import CONFIG_MAPS, CountingClient, in_sync
+from support.values.informers import CONFIG_MAPS, CountingClient, in_sync, value_of
 
 FAST = InformerTiming(backoff_base_seconds=0.01, backoff_cap_seconds=0.02)
 ALL = Source(CONFIG_MAPS)
@@ -26,10 +26,6 @@ ALL = Source(CONFIG_MAPS)
 def put(server: FakeApiServer, name: str, value: str = "1") -> None:
     metadata = {"name": name, "namespace": "ns"}
     server.put(CONFIG_MAPS, {"metadata": metadata, "data": {"value": value}})
-
-
-def value_of(body: Json) -> str:
-    return str(body["data"]["value"])
 
 
 def truth(server: FakeApiServer) -> dict[Key, str]:

@@ -1,7 +1,8 @@
 """ResourceClaims on a real API server: which of them are for CPUs, and what the operator does."""
 
+from support.real.operators.operator_process import OperatorProcess, until
 from support.real.operators.operator_scenes import holds, plan
-from support.real.operators.operator_world import OperatorProcess, RealWorld, until
+from support.real.operators.operator_world import RealWorld
 from support.values.operator import enforcer_status
 
 

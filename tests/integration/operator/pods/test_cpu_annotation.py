@@ -20,8 +20,9 @@ from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import PODS, Json, Key
 from numapin_lab.processes.ports import choose
 from numapin_operator.api_server import PodEvent
+from support.real.operators.operator_process import OperatorProcess, probe, until
 from support.real.operators.operator_scenes import holds, plan
-from support.real.operators.operator_world import OperatorProcess, RealWorld, probe, until
+from support.real.operators.operator_world import RealWorld
 
 COMPONENT = Path(__file__).parents[4] / "manifests" / "components" / "cpu-annotation"
 FILES = [f"--filename={COMPONENT / name}" for name in ("rbac.yaml", "admission.yaml")]

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from numapin_client.resources import Json
-from support.real.operators.operator_world import RealWorld, until
+from support.real.operators.operator_process import until
+from support.real.operators.operator_world import RealWorld
 
 
 async def plan(world: RealWorld, spec: Json | None = None) -> str:

@@ -1,26 +1,20 @@
 """CPUs that the DRA driver dra.cpu has given away: no pool has them, and its containers are its."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from numapin_client.errors import ForbiddenError
-from numapin_client.resources import Key
-from numapin_operator.nodes import claims as claims_module
-from numapin_operator.nodes.claims import MOST_READS
 from numapin_operator.nodes.decide import Decision, Write, decide
 from numapin_operator.observe.pods.claims import ClaimView, with_cpu_claims
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.observe.records import AssignmentView
 from numapin_operator.placement import PodView
-from support.fakes.cluster import FakeCluster
-from support.fakes.operator import Operator, operator_of_one_node, spec
 from support.values.operator import (
     EMPTY,
     PLANNED,
     assignment_view,
     condition,
+    cpu_claiming_body,
     enforcer_status,
     picture,
     pod_body,
@@ -29,17 +23,10 @@ from support.values.operator import (
 )
 
 
-def claiming_body(name: str, claim: str = "c", **others: Any) -> dict[str, Any]:
-    made = pod_body(name, **others)
-    made["spec"]["resourceClaims"] = [{"name": "own", "resourceClaimName": claim}]
-    made["spec"]["containers"][0]["resources"]["claims"] = [{"name": "own"}]
-    return made
-
-
 def claiming(name: str, claim: str = "c", **others: Any) -> PodView:
     """A pod whose container has a claim that dra.cpu serves; the claim's UID is uid-CLAIM."""
     view = ClaimView(f"uid-{claim}", frozenset({"cpus"}))
-    return with_cpu_claims(parse_pod(claiming_body(name, claim, **others)), {claim: view})
+    return with_cpu_claims(parse_pod(cpu_claiming_body(name, claim, **others)), {claim: view})
 
 
 def node(before: Any = EMPTY, generation: int = 1, **claims: str) -> AssignmentView:
@@ -102,7 +89,7 @@ def test_claims_never_take_the_last_shared_cpu() -> None:
 
 
 def test_other_containers_of_the_pod_are_pinned_as_usual() -> None:
-    body = claiming_body("a")
+    body = cpu_claiming_body("a")
     more = pod_body("a")["spec"]["containers"][0] | {"name": "worker"}
     body["spec"]["containers"].append(more)
     view = with_cpu_claims(parse_pod(body), {"c": ClaimView("uid-c", frozenset({"cpus"}))})
@@ -115,7 +102,7 @@ def test_other_containers_of_the_pod_are_pinned_as_usual() -> None:
 
 
 def test_pods_with_resources_of_their_own_are_left_to_the_driver() -> None:
-    body = claiming_body("a")
+    body = cpu_claiming_body("a")
     amount = {"cpu": "4", "memory": "64Mi"}
     body["spec"]["resources"] = {"requests": amount, "limits": amount}
     view = with_cpu_claims(parse_pod(body), {"c": ClaimView("uid-c", frozenset({"cpus"}))})
@@ -137,7 +124,7 @@ def test_the_next_plan_changes_nothing_and_the_last_returns_the_cpus() -> None:
 
 
 def test_what_is_known_stays_while_the_claim_cannot_be_read() -> None:
-    unread = with_cpu_claims(parse_pod(claiming_body("a")), {})
+    unread = with_cpu_claims(parse_pod(cpu_claiming_body("a")), {})
     before = node(PLANNED | {"containers": [entry("a", "2-3", claimed=True)]}, c="2-3")
     made = decide(picture(before, unread, pod_view("b")))
     assert given(made) == {"a!": "2-3", "b": "4-5"}
@@ -169,7 +156,7 @@ def test_no_edit_of_the_policy_makes_a_claim_outdated() -> None:
 
 @pytest.mark.parametrize("scope", ["Container", "Pod"])
 def test_a_pod_of_which_all_is_claimed_is_judged_under_no_policy(scope: str) -> None:
-    body = claiming_body("a")
+    body = cpu_claiming_body("a")
     amount = {"cpu": "4", "memory": "64Mi"}
     body["spec"]["resources"] = {"requests": amount, "limits": amount}
     whole = with_cpu_claims(parse_pod(body), {"c": ClaimView("uid-c", frozenset({"cpus"}))})
@@ -180,7 +167,7 @@ def test_a_pod_of_which_all_is_claimed_is_judged_under_no_policy(scope: str) -> 
 
 
 def test_containers_that_are_placed_after_a_claim_are_listed_with_their_pod() -> None:
-    body = claiming_body("a", bound="1")
+    body = cpu_claiming_body("a", bound="1")
     more = pod_body("a")["spec"]["containers"][0] | {"name": "worker"}
     body["spec"]["containers"].append(more)
     view = with_cpu_claims(parse_pod(body), {"c": ClaimView("uid-c", frozenset({"cpus"}))})
@@ -204,110 +191,3 @@ def test_a_policy_that_returns_adopts_no_claim_as_its_own() -> None:
     before = assignment_view({"mode": "None"}, status)
     made = decide(picture(before, claiming("a"), pod_view("b")))
     assert given(made) == {"b": "3,5", "a!": "6-7"}
-
-
-# What is read from the API server.
-
-
-@pytest.fixture
-def cluster() -> FakeCluster:
-    return FakeCluster()
-
-
-def claim(uid: str, driver: str = "dra.cpu", allocated: bool = True) -> dict[str, Any]:
-    results = [{"request": "cpus", "driver": driver}]
-    status = {"allocation": {"devices": {"results": results}}} if allocated else {}
-    return {"metadata": {"name": "c", "uid": uid}, "status": status}
-
-
-def put(operator: Operator, name: str, claim: str = "c") -> None:
-    operator.state.put_pod(Key(name, "default"), parse_pod(claiming_body(name, claim)))
-
-
-def pinned(cluster: FakeCluster) -> dict[str, bool]:
-    return {one["pod"]: one.get("claimed", False) for one in spec(cluster)["containers"]}
-
-
-async def test_each_claim_is_read_once_and_only_those_of_the_driver_count(
-    cluster: FakeCluster,
-) -> None:
-    operator = await operator_of_one_node(cluster)
-    cluster.claims = {Key("c", "default"): claim("uid-c"), Key("g", "default"): claim("g", "gpu")}
-    listed = [{"claimUID": "uid-c", "cpus": "6-7"}]
-    cluster.put_status("node-1", enforcer_status(1) | {"claims": listed})
-    operator.observe()
-    put(operator, "a")
-    put(operator, "g", "g")
-    operator.add_pod("b", "1")
-    await operator.work_until_idle()
-    operator.add_pod("d", "1")
-    await operator.work_until_idle()
-    assert pinned(cluster) == {"a": True, "b": False, "g": False, "d": False}
-    assert sorted(cluster.claims_read) == [Key("c", "default"), Key("g", "default")]
-
-
-async def test_pods_of_a_kubernetes_without_claims_do_not_wait(cluster: FakeCluster) -> None:
-    cluster.has_claims = False
-    operator = await operator_of_one_node(cluster)
-    put(operator, "a")
-    await operator.work_until_idle()
-    assert pinned(cluster) == {"a": False}
-
-
-@pytest.mark.parametrize("cause", ["forbidden", "unallocated", "missing"])
-async def test_only_the_pods_of_unknown_claims_wait_and_they_are_tried_again(
-    cluster: FakeCluster, cause: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(claims_module, "AGAIN_SECONDS", 0.05)
-    operator = await operator_of_one_node(cluster)
-    key = Key("c", "default")
-    cluster.claims = {key: claim("uid-c", "gpu", allocated=cause != "unallocated")}
-    if cause == "missing":
-        cluster.claims = {}
-    if cause == "forbidden":
-        cluster.failures = [ForbiddenError("GET", 403, {"reason": "Forbidden"})]
-    put(operator, "a")
-    operator.add_pod("b")
-    await operator.work_until_idle()
-    assert pinned(cluster) == {"b": False}
-    cluster.claims = {key: claim("uid-c", "gpu")}
-    while "a" not in pinned(cluster):
-        await operator.work_until_idle()
-    assert len(cluster.claims_read) <= 3
-
-
-async def test_a_claim_that_went_with_its_pod_is_not_read(cluster: FakeCluster) -> None:
-    operator = await operator_of_one_node(cluster)
-    ended = replace(parse_pod(claiming_body("a")), terminal=True)
-    operator.state.put_pod(Key("a", "default"), ended)
-    await operator.work_until_idle()
-    assert cluster.claims_read == []
-
-
-async def test_many_claims_are_read_in_several_turns(cluster: FakeCluster) -> None:
-    operator = await operator_of_one_node(cluster)
-    count = 2 * MOST_READS + 1
-    for number in range(count):
-        cluster.claims[Key(f"c{number}", "default")] = claim(f"uid-{number}", "gpu")
-        body = claiming_body(f"p{number}", f"c{number}", cpu="100m")
-        operator.state.put_pod(Key(f"p{number}", "default"), parse_pod(body))
-    turns = 0
-    while len(cluster.claims_read) < count:
-        turns += 1
-        await operator.controller.reconcile("node-1")
-        assert len(cluster.claims_read) <= turns * MOST_READS
-    assert (turns, len(cluster.claims_read)) == (3, count)
-    await operator.work_until_idle()
-
-
-async def test_the_claims_of_pods_that_are_gone_are_forgotten(cluster: FakeCluster) -> None:
-    operator = await operator_of_one_node(cluster)
-    cluster.claims = {Key("c", "default"): claim("uid-c", "gpu")}
-    put(operator, "a")
-    await operator.work_until_idle()
-    operator.state.drop_pod(Key("a", "default"), "node-1")
-    await operator.work_until_idle()
-    again = parse_pod(claiming_body("a"))
-    operator.state.put_pod(Key("a", "default"), replace(again, uid="another"))
-    await operator.work_until_idle()
-    assert len(cluster.claims_read) == 2, "a claim of the same name may be another one"
