@@ -32,8 +32,14 @@ from numapin_operator.placement import (
 from numapin_operator.policies.selection import selects
 
 MINUTE: Final = 60
-MOST_NOTICE: Final = 61
-"""The longest notice, rounded up to whole seconds as the time is."""
+SHOWN_SECONDS: Final = 1.0
+"""How long the kubelet may take to show a workload what it is told, which is no part of the notice.
+
+It takes 0.33 to 0.67 s on an idle node; see docs/notice.md.
+"""
+
+MOST_NOTICE: Final = 62
+"""The longest notice with that, rounded up to whole seconds as the time is."""
 
 MOST_DELAY: Final = 60.0
 """How long after the time that was written the old CPUs leave although the workload could not be
@@ -61,8 +67,7 @@ def advanced(
     """
     if not any(one.moving for one in spec.containers):
         return spec
-    notice = duration_seconds(policy.dynamic.notice)
-    at = time_text(now + min(notice, MINUTE))
+    at = time_text(now + _notice(policy, told))
     return spec.model_copy(
         update={
             "containers": tuple(
@@ -88,7 +93,7 @@ def _advanced(
 
 
 def _due(entry: ContainerAssignment, policy: CpuPolicySpec, told: Told | None) -> float | None:
-    """When the old CPUs leave: at the time that was written, and a whole notice after it was told.
+    """When the old CPUs leave: at the time that was written, and a whole notice after it was shown.
 
     None if no time is written yet.
     """
@@ -97,9 +102,15 @@ def _due(entry: ContainerAssignment, policy: CpuPolicySpec, told: Told | None) -
     at = float(epoch_seconds(entry.moving.at))
     if told is None:
         return at
+    known = told.get(entry.pod_uid)
+    due = at + MOST_DELAY if known is None else known + _notice(policy, told)
+    return min(max(at, due), at + MOST_DELAY)
+
+
+def _notice(policy: CpuPolicySpec, told: Told | None) -> float:
+    """Seconds from when a workload is told until its CPUs leave."""
     notice = min(duration_seconds(policy.dynamic.notice), MINUTE)
-    seen = told[entry.pod_uid] + notice if entry.pod_uid in told else at + MOST_DELAY
-    return min(max(at, seen), at + MOST_DELAY)
+    return notice if told is None else notice + SHOWN_SECONDS
 
 
 def _is_in_force(entry: ContainerAssignment, assignment: AssignmentView) -> bool:

@@ -1,11 +1,11 @@
-"""CPUs leave a container when its workload has known that for the whole notice."""
+"""CPUs leave a container when its workload has been shown that for the whole notice."""
 
 import pytest
 
 from numapin_api.cpuset import CpuSet
 from numapin_operator.nodes.decide import Write
 from numapin_operator.nodes.moves.notices import notices_of_moves
-from numapin_operator.nodes.moves.steps import MOST_DELAY
+from numapin_operator.nodes.moves.steps import MOST_DELAY, SHOWN_SECONDS
 from support.values.moves import MovingNode, container, fragmented_node
 from support.values.placement import granted_pod, pod
 
@@ -24,8 +24,8 @@ def cpus(node: MovingNode, name: str = "small") -> str:
     return str(node.entry(name).cpus)
 
 
-def test_cpus_stay_until_the_workload_has_known_it_for_the_whole_notice() -> None:
-    node = fragmented_node(dynamic={"notice": "2s"})
+def test_cpus_stay_until_the_workload_has_been_shown_it_for_the_whole_notice() -> None:
+    node = fragmented_node(dynamic={"notice": "1s"})
     node.told = {}
     noticed(node)
     assert node.moving("small").at == "2030-01-01T00:00:02Z"
@@ -38,13 +38,24 @@ def test_cpus_stay_until_the_workload_has_known_it_for_the_whole_notice() -> Non
     assert cpus(node) == "6"
 
 
+def test_without_a_notice_cpus_stay_until_the_workload_can_have_been_shown_it() -> None:
+    node = fragmented_node(dynamic={"notice": "0s"})
+    node.told = {}
+    noticed(node)
+    node.wait(10)
+    node.told = {"uid-small": node.now}
+    assert cpus(node) == "1,6"
+    node.wait(SHOWN_SECONDS)
+    assert cpus(node) == "6"
+
+
 def test_cpus_do_not_leave_before_the_time_that_was_written() -> None:
     node = fragmented_node(dynamic={"notice": "2s"})
     node.told = {}
     noticed(node)
     node.told = {"uid-small": node.now - 30}
     assert cpus(node) == "1,6"
-    node.wait(2)
+    node.wait(3)
     assert cpus(node) == "6"
 
 
@@ -52,7 +63,7 @@ def test_a_workload_that_cannot_be_told_does_not_hold_a_move_up_for_ever() -> No
     node = fragmented_node(dynamic={"notice": "2s"})
     node.told = {}
     noticed(node)
-    node.wait(1 + MOST_DELAY)
+    node.wait(2 + MOST_DELAY)
     assert cpus(node) == "1,6"
     assert node.decision.again_at == node.now + 1
     node.wait(1)
@@ -76,10 +87,10 @@ def test_a_container_that_shrinks_keeps_its_cpus_until_it_has_been_told() -> Non
     assert (entry.moved_at, entry.grants) == (None, (CpuSet.parse("1"),))
     node.report()
     assert cpus(node, "a") == "1-3"
-    assert node.moving("a").at == "2030-01-01T00:00:01Z"
+    assert node.moving("a").at == "2030-01-01T00:00:02Z"
     node.report()
     node.told = {"uid-a": node.now}
-    node.wait(1)
+    node.wait(2)
     assert cpus(node, "a") == "1"
     node.report()
     node.decide()
