@@ -6,6 +6,7 @@ It uses this machine's cgroups and, for all but two parts, a real one-node Kuber
 removed at the end. The parts; all of them run if none is named:
 
     fence      100 shared containers leave a CPU, without a cluster; budget 10 ms on v1, 2 ms on v2
+    moving     run time that a busy loop loses when it is moved, without a cluster; budget 5 ms
     drift      from an overwritten cpuset until it is reverted; budget p99 20 ms
     start      from a container's cgroup until it has its own CPUs, and until its first process
     away       from a kill of the enforcer until the standby fences, and fences a new pod
@@ -28,7 +29,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ import away
 import drift
 import fence
 import isolation
+import moving
 import start
 import storm
 import weight
@@ -47,7 +49,10 @@ from numapin_enforcer.cgroups.mounts import find_mounts
 from numapin_lab.errors import LabError
 from numapin_lab.measurement.figures import HEADER, Figure
 
-PARTS = ("fence", "drift", "start", "away", "sharing", "kubelet", "isolation", "weight", "storm")
+PARTS = (
+    *("fence", "moving", "drift", "start", "away", "sharing", "kubelet"),
+    *("isolation", "weight", "storm"),
+)
 ON_NUMAPIN = ("drift", "start", "away", "sharing", "isolation")
 KUBELET_STARTS = 10
 FENCE_ROUNDS = 20
@@ -87,38 +92,43 @@ class Results:
     def run(self) -> None:
         """Run every requested part."""
         asked, options = self._options.parts, self._options
-        if "fence" in asked:
-            with self.part("fence") as take:
-                for figure in fence.measure(FENCE_ROUNDS):
-                    take(figure)
+        self._measure(
+            {
+                "fence": lambda: fence.measure(FENCE_ROUNDS),
+                "moving": lambda: moving.measure(options.moves),
+            }
+        )
         if not asked.isdisjoint(ON_NUMAPIN):
             with numapin() as bench:
                 self._on_numapin(bench)
         if "kubelet" in asked:
             self._on_kubelets()
-        if "weight" in asked:
-            with self.part("weight") as take:
-                work = (WEIGHED_PODS, options.assignments, options.idle_seconds)
-                for figure in weight.measure(*work):
-                    take(figure)
-        if "storm" in asked:
-            with self.part("storm") as take:
-                for figure in storm.measure(STORM_PODS):
+        weighed = (WEIGHED_PODS, options.assignments, options.idle_seconds)
+        self._measure(
+            {
+                "weight": lambda: weight.measure(*weighed),
+                "storm": lambda: storm.measure(STORM_PODS),
+            }
+        )
+
+    def _measure(self, measured: Mapping[str, Callable[[], Iterator[Figure]]]) -> None:
+        """Measure those of these parts that are requested."""
+        for name in (one for one in measured if one in self._options.parts):
+            with self.part(name) as take:
+                for figure in measured[name]():
                     take(figure)
 
     def _on_numapin(self, bench: Bench) -> None:
         options = self._options
         times = options.repetitions
-        measured: dict[str, Callable[[], Iterator[Figure]]] = {
-            "drift": lambda: drift.measure(bench, options.drifts),
-            "start": lambda: start.measure(bench, options.starts),
-            "away": lambda: away.measure(bench, options.deaths),
-            "sharing": lambda: compare(bench, Effort(2 * times, times, times)),
-        }
-        for name in (one for one in measured if one in options.parts):
-            with self.part(name) as take:
-                for figure in measured[name]():
-                    take(figure)
+        self._measure(
+            {
+                "drift": lambda: drift.measure(bench, options.drifts),
+                "start": lambda: start.measure(bench, options.starts),
+                "away": lambda: away.measure(bench, options.deaths),
+                "sharing": lambda: compare(bench, Effort(2 * times, times, times)),
+            }
+        )
         if "isolation" in options.parts:
             with self.part("isolation") as take:
                 figures, samples = isolation.measure(bench, options.repetitions)
@@ -174,6 +184,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=merged)
     numbers = {
         "--repetitions": (5, "repetitions of slow parts: sharing, kubelet, isolation"),
+        "--moves": (100, "moves of a busy loop"),
         "--drifts": (200, "cpusets overwritten, for an exclusive container and a neighbour each"),
         "--starts": (50, "pods started by numapin"),
         "--deaths": (20, "kills of the enforcer, with a new pod each time"),
