@@ -48,6 +48,12 @@ class Release:
     sources: Path
     python: str
 
+    def known(self, module: str, options: tuple[str, ...]) -> tuple[str, ...]:
+        """The options that its program has: this commit's lab may set newer ones."""
+        help_text = subprocess.check_output([self.python, "-m", module, "--help"], text=True)
+        names = {word.strip("[],") for word in help_text.split()}
+        return tuple(one for one in options if one.partition("=")[0] in names)
+
 
 @contextmanager
 def other_release(reference: str, folder: Path) -> Iterator[Release]:
@@ -121,7 +127,9 @@ class Upgrade:
                 stop(pid, STOP_SECONDS)
             agents.standby(self.lab.cluster.kubelet, release.python).start()
         else:
-            agent = replace(self.lab.agent(part), python=release.python)
+            agent = self.lab.agent(part)
+            options = release.known(f"numapin_{part}", agent.options)
+            agent = replace(agent, python=release.python, options=options)
             agent.stop()
             agent.start()
             agent.wait_ready()
