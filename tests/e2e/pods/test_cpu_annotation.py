@@ -4,51 +4,33 @@ The node has two CPUs, one of them reserved: one container can have a CPU of its
 """
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from numapin_api import names
+from numapin_api.cpuset import CpuSet
 from numapin_lab.running_lab import RunningLab, eventually, pod, policy
+from support.real.annotating import annotating
+from support.real.downward_volume import CPUS_FOLDER, with_cpus_file
+from support.real.poll_mode import build_poll_mode, poll_mode_pod
 
-ROOT = Path(__file__).parents[3]
-COMPONENT = ROOT / "manifests" / "components" / "cpu-annotation"
-FILES = [f"--filename={COMPONENT / name}" for name in ("rbac.yaml", "admission.yaml")]
-EXAMPLE = ROOT / "examples" / "follow_cpus.py"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "follow_cpus.py"
 
+POLLS: dict[str, Any] = {"main": 1, "lcores": [1]}
+RESTS: dict[str, Any] = {"main": None, "lcores": []}
 OWN = {"cpus": "1", "numaNodes": "0"}
-FOLDER = "/etc/numapin"
 
 
 @pytest.fixture
 def telling(lab: RunningLab) -> Iterator[RunningLab]:
     """The lab with an operator that annotates pods."""
-    lab.kubectl("apply", *FILES)
-    usual = lab.agent("operator")
-    usual.stop()
-    other = replace(usual, options=(*usual.options, "--annotate-pods"))
-    try:
-        other.start()
-        other.wait_ready()
+    with annotating(lab):
         yield lab
-    finally:
-        other.stop()
-        lab.restart("operator")
-        lab.kubectl("delete", *FILES)
-
-
-def with_file(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The pod with the volume of docs/notice.md."""
-    field = {"fieldPath": f"metadata.annotations['{names.CPUS_ANNOTATION}']"}
-    volume = {"name": "cpus", "downwardAPI": {"items": [{"path": "cpus", "fieldRef": field}]}}
-    (container,) = manifest["spec"]["containers"]
-    container["volumeMounts"] = [{"name": "cpus", "mountPath": FOLDER}]
-    return manifest | {"spec": manifest["spec"] | {"volumes": [volume]}}
 
 
 def resize(lab: RunningLab, name: str, cpu: str) -> None:
@@ -60,7 +42,7 @@ def resize(lab: RunningLab, name: str, cpu: str) -> None:
 def in_container(lab: RunningLab, name: str) -> Path:
     """The folder of the volume, as the container's process sees it."""
     pid = (lab.container(name) / "cgroup.procs").read_text().split()[0]
-    return Path(f"/proc/{pid}/root{FOLDER}")
+    return Path(f"/proc/{pid}/root{CPUS_FOLDER}")
 
 
 def announced(file: Path) -> Any:
@@ -73,7 +55,7 @@ def test_the_file_follows_a_resize_and_the_example_the_file(
     telling: RunningLab, tmp_path: Path
 ) -> None:
     lab, said = telling, tmp_path / "said"
-    lab.apply(policy(), with_file(pod("owner", cpu="1")))
+    lab.apply(policy(), with_cpus_file(pod("owner", cpu="1")))
     lab.wait_running("owner")
     eventually(lambda: str(lab.allowed("owner")), "1")
     folder = in_container(lab, "owner")
@@ -90,6 +72,38 @@ def test_the_file_follows_a_resize_and_the_example_the_file(
         finally:
             example.kill()
     assert str(lab.allowed("owner")) == "1"
+
+
+def test_a_poll_mode_program_in_a_pod_begins_and_ends_with_its_cpu(
+    telling: RunningLab, tmp_path: Path
+) -> None:
+    lab, program = telling, build_poll_mode(tmp_path)
+    lab.kubectl("create", "configmap", program.name, f"--from-file={program}")
+    try:
+        lab.apply(policy(), poll_mode_pod("owner", cpu="1"))
+        lab.wait_running("owner")
+        for cpu, state in ((None, POLLS), ("1500m", RESTS), ("1", POLLS)):
+            if cpu is not None:
+                resize(lab, "owner", cpu)
+            eventually(lambda: _printed(lab, "owner"), state)
+        pid = (lab.container("owner") / "cgroup.procs").read_text().split()[0]
+        eventually(lambda: _pinned(pid), ["1"])
+        (status,) = lab.pod("owner")["status"]["containerStatuses"]
+        assert status["restartCount"] == 0
+    finally:
+        lab.kubectl("delete", "configmap", program.name)
+
+
+def _printed(lab: RunningLab, name: str) -> Any:
+    """The last line of a pod's log; the number of lost CPUs is left out."""
+    lines = lab.kubectl("logs", name).splitlines()
+    return {key: value for key, value in json.loads(lines[-1]).items() if key != "lost"}
+
+
+def _pinned(pid: str) -> list[str]:
+    """The CPUs that each thread of a process but the first one may use."""
+    threads = [int(one.name) for one in Path(f"/proc/{pid}/task").iterdir()]
+    return [str(CpuSet(os.sched_getaffinity(one))) for one in threads if one != int(pid)]
 
 
 def _last(said: Path) -> dict[str, Any]:

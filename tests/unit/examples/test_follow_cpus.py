@@ -6,57 +6,22 @@ Its threads are real, and so are their affinities. It needs two CPUs.
 import asyncio
 import json
 import os
-import shutil
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from numapin_api.cpuset import CpuSet
+from support.real.downward_volume import DownwardVolume
 from support.real.waiting import eventually
 
 PROGRAM = Path(__file__).parents[3] / "examples" / "follow_cpus.py"
 ALL = CpuSet(os.sched_getaffinity(0))
 
 pytestmark = pytest.mark.skipif(len(ALL) < 2, reason="needs two CPUs")
-
-
-class Volume:
-    """A volume with the file `cpus`, written as the kubelet's AtomicWriter does.
-
-    Source: Kubernetes v1.36, pkg/volume/util/atomic_writer.go, `AtomicWriter.Write`.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self._numbers = folder, count()
-        folder.mkdir()
-        self.write("")
-        self.file.symlink_to("..data/cpus")
-
-    @property
-    def file(self) -> Path:
-        return self.folder / "cpus"
-
-    def write(self, text: str) -> None:
-        data, fresh = self.folder / "..data", self.folder / f"..2026_{next(self._numbers)}"
-        before = data.resolve() if data.exists() else None
-        fresh.mkdir()
-        (fresh / "cpus").write_text(text)
-        partial = self.folder / "..data_tmp"
-        partial.symlink_to(fresh.name)
-        partial.rename(data)
-        if before is not None:
-            shutil.rmtree(before)
-
-    def announce(self, cpus: CpuSet, leaving: CpuSet | None = None) -> None:
-        said: dict[str, Any] = {"cpus": str(cpus), "numaNodes": "0"}
-        if leaving is not None:
-            said["leaving"] = {"cpus": str(leaving), "at": "2030-01-01T00:00:31Z"}
-        self.write(json.dumps({"version": 1, "containers": {"main": said, "other": {}}}))
 
 
 class Program:
@@ -85,13 +50,8 @@ class Program:
         return line
 
 
-@pytest.fixture
-def volume(tmp_path: Path) -> Volume:
-    return Volume(tmp_path / "volume")
-
-
 @asynccontextmanager
-async def following(volume: Volume, workers: int = 2) -> AsyncIterator[Program]:
+async def following(volume: DownwardVolume, workers: int = 2) -> AsyncIterator[Program]:
     command = (sys.executable, str(PROGRAM), str(volume.file), "main", str(workers))
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     try:
@@ -101,7 +61,9 @@ async def following(volume: Volume, workers: int = 2) -> AsyncIterator[Program]:
         await process.communicate()
 
 
-async def test_threads_leave_cpus_that_will_leave_and_return_to_new_ones(volume: Volume) -> None:
+async def test_threads_leave_cpus_that_will_leave_and_return_to_new_ones(
+    volume: DownwardVolume,
+) -> None:
     one, other = (CpuSet([cpu]) for cpu in sorted(ALL)[:2])
     async with following(volume) as program:
         assert (await program.said())["workers"] == [None, None]
@@ -121,7 +83,7 @@ async def test_threads_leave_cpus_that_will_leave_and_return_to_new_ones(volume:
         assert program.workers() == [str(ALL)] * 2
 
 
-async def test_many_changes_in_a_row_come_to_the_last_one(volume: Volume) -> None:
+async def test_many_changes_in_a_row_come_to_the_last_one(volume: DownwardVolume) -> None:
     one, other = (CpuSet([cpu]) for cpu in sorted(ALL)[:2])
     async with following(volume) as program:
         await program.said()
@@ -131,7 +93,7 @@ async def test_many_changes_in_a_row_come_to_the_last_one(volume: Volume) -> Non
         await eventually(lambda: program.workers() == [str(other)] * 2)
 
 
-async def test_a_cpu_that_is_not_in_force_yet_is_tried_again(volume: Volume) -> None:
+async def test_a_cpu_that_is_not_in_force_yet_is_tried_again(volume: DownwardVolume) -> None:
     """No machine of ours has CPU 8191: the kernel answers as for one outside of the cpuset."""
     one, absent = CpuSet([min(ALL)]), CpuSet([8191])
     async with following(volume) as program:

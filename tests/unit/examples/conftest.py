@@ -1,0 +1,12 @@
+"""A volume that the examples follow."""
+
+from pathlib import Path
+
+import pytest
+
+from support.real.downward_volume import DownwardVolume
+
+
+@pytest.fixture
+def volume(tmp_path: Path) -> DownwardVolume:
+    return DownwardVolume(tmp_path / "volume")
