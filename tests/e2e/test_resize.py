@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import permutations
+from pathlib import Path
 
 import pytest
 
@@ -36,23 +37,31 @@ def restarts(lab: RunningLab, *names: str) -> list[int]:
     return [lab.pod(name)["status"]["containerStatuses"][0]["restartCount"] for name in names]
 
 
-def quotas(lab: RunningLab, name: str) -> tuple[int, int]:
-    """The CFS quota of a container and of its pod, in microseconds; -1 for none."""
+def cpu_files(lab: RunningLab, name: str, *, v1: str, v2: str) -> list[Path]:
+    """A file of the cpu controller of a container and of its pod, by its name on each version."""
     group = lab.container(name)
-    found = []
-    for path in (group, group.parent):
-        if (path / "cpu.max").exists():
-            text = (path / "cpu.max").read_text().split()[0]
-        else:
-            below = path.relative_to(lab.kubepods.parent)
-            (file,) = (
-                folder / below / "cpu.cfs_quota_us"
-                for folder in lab.cluster.runtime.cgroup.folders()
-                if (folder / below / "cpu.cfs_quota_us").exists()
-            )
-            text = file.read_text().strip()
-        found.append(NO_QUOTA if text == "max" else int(text))
-    return found[0], found[1]
+    if (group / v2).exists():
+        return [group / v2, group.parent / v2]
+    paths = [path.relative_to(lab.kubepods.parent) for path in (group, group.parent)]
+    folders = lab.cluster.runtime.cgroup.folders()
+    (folder,) = (one for one in folders if (one / paths[0] / v1).exists())
+    return [folder / path / v1 for path in paths]
+
+
+def quotas(lab: RunningLab, name: str) -> tuple[int, ...]:
+    """The CFS quota of a container and of its pod, in microseconds; -1 for none."""
+    files = cpu_files(lab, name, v1="cpu.cfs_quota_us", v2="cpu.max")
+    texts = [file.read_text().split()[0] for file in files]
+    return tuple(NO_QUOTA if text == "max" else int(text) for text in texts)
+
+
+def has_weight(lab: RunningLab, name: str, shares: int) -> bool:
+    """Whether a container and its pod have this CPU weight, as the kubelet and the runtime say it.
+
+    Versions of the two convert it differently for cgroup v2: there nothing is compared.
+    """
+    files = cpu_files(lab, name, v1="cpu.shares", v2="cpu.weight")
+    return all(file.name == "cpu.weight" or int(file.read_text()) == shares for file in files)
 
 
 def waits(lab: RunningLab) -> list[tuple[str, str | None, str]]:
@@ -132,11 +141,13 @@ def test_a_container_leaves_exclusivity_and_gains_it_without_a_restart(pinned: R
         eventually(lambda: lab.allowed("owner"), EVERYTHING)
         eventually(lambda: lab.allowed("neighbour"), EVERYTHING)
         eventually(lambda: quotas(lab, "owner"), (HALF_MORE, HALF_MORE))
+        eventually(lambda: has_weight(lab, "owner", 1536), True)
         eventually(lab.reported_exclusive, [])
         resize(lab, "owner", "1")
         eventually(lambda: lab.allowed("owner"), OWN)
         eventually(lambda: lab.allowed("neighbour"), SHARED)
         eventually(lambda: quotas(lab, "owner"), (NO_QUOTA, NO_QUOTA))
+        eventually(lambda: has_weight(lab, "owner", 1024), True)
         eventually(lab.reported_exclusive, [True])
     assert waits(lab) == []
     eventually(lambda: "CPUsResized" in reasons(lab, "owner"), True)
@@ -152,6 +163,7 @@ def test_a_grow_that_does_not_fit_keeps_its_cpu_and_says_why(pinned: RunningLab)
         eventually(lambda: waits(lab), [("owner", "main", "NotEnoughCPUs")])
         eventually(lambda: "NotEnoughCPUs" in reasons(lab, "owner"), True)
         eventually(lambda: quotas(lab, "owner"), (NO_QUOTA, NO_QUOTA))
+        eventually(lambda: has_weight(lab, "owner", 2048), True)
         assert lab.allowed("owner") == OWN
         resize(lab, "owner", "1")
         eventually(lambda: waits(lab), [])
