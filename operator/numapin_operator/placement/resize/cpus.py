@@ -50,7 +50,8 @@ def take_more(policy: NodePolicy, pool: CpuPool, growth: Growth) -> CpuMask:
     if growth.count > free.bit_count():
         raise NotEnoughCpusError(growth.count, free.bit_count(), _besides(growth.own))
     hint = _hint(policy, free, growth)
-    near = policy.cpu_groups.numa_nodes_of(growth.near) or growth.mems or None
+    mems = growth.mems if hint.numa_nodes is None else NumaMask(growth.mems & hint.numa_nodes)
+    near = policy.cpu_groups.numa_nodes_of(growth.near) or mems or None
     if hint.numa_nodes is not None:
         near = _nearest(policy, free, growth, hint.numa_nodes, near)
     if near is not None and hint.numa_nodes is not None:

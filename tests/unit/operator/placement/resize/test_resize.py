@@ -107,6 +107,21 @@ def test_restricted_forbids_a_second_numa_node_that_an_empty_machine_would_not_n
     assert (given(later), later.refused_resizes) == (["1-4"], None)
 
 
+def test_first_cpus_are_on_one_numa_node_where_bound_memory_is_on_another() -> None:
+    """Preferred gives up the NUMA node of the memory, not that the CPUs are on one."""
+    fields = {"topology": {"policy": "SingleNUMANode"}, "memory": {"policy": "Preferred"}}
+    small = PLAIN.numa_nodes[0]
+    memory_on_1 = replace(
+        PLAIN, numa_nodes=(replace(small, memory_bytes=64 << 20), PLAIN.numa_nodes[1])
+    )
+    others = [granted_pod("b", ("6", "1Gi"))]
+    spec = history(
+        memory_on_1, policy(**fields), [a("500m", memory="128Mi"), *others], [a("3"), *others]
+    )
+    (entry,) = (one for one in spec.containers if one.pod == "a")
+    assert (str(entry.cpus), str(entry.mems)) == ("1-3", "1")
+
+
 def test_a_grow_waits_and_is_granted_when_a_neighbour_ends() -> None:
     topology, neighbour = machine(4, threads=1), granted_pod("n", ("2", "64Mi"))
     waits = history(topology, policy(), [a("1"), neighbour], [a("2"), neighbour])
