@@ -89,8 +89,8 @@ class Moving:
 @contextmanager
 def _spinning(folder: Path) -> Iterator[subprocess.Popen[str]]:
     """The loop, in a cgroup."""
-    pipe, script = subprocess.PIPE, Path(__file__).with_name("spinning.py")
-    with subprocess.Popen([sys.executable, script], stdin=pipe, stdout=pipe, text=True) as loop:
+    pipe, command = subprocess.PIPE, [sys.executable, "-m", "numapin_lab.measurement.spinning"]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as loop:
         try:
             (folder / "cgroup.procs").write_text(str(loop.pid))
             _ask(loop, 0.01)

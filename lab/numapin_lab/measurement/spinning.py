@@ -1,4 +1,4 @@
-"""A loop that never sleeps, and knows when it did not run: `python spinning.py`.
+"""A busy loop that knows when it did not run: `python -m numapin_lab.measurement.spinning`.
 
 Each line of its standard input, a number of seconds, makes it spin for so long. It then prints a
 line of JSON: every gap between two readings of the monotonic clock that was longer than
