@@ -11,7 +11,6 @@ from importlib.metadata import version
 from types import TracebackType
 from typing import Any, Final, Self
 
-import aiohttp
 from aiohappyeyeballs import AddrInfoType as AddressInfo
 from yarl import URL
 
@@ -23,6 +22,7 @@ from numapin_client.errors import (
     MalformedAnswerError,
     error_of,
 )
+from numapin_client.http_library import aiohttp
 from numapin_client.login.credentials import Login
 from numapin_client.resources import Json
 from numapin_client.throttle import Throttle

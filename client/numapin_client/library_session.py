@@ -4,8 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Final, Protocol
 
-import aiohttp
-
+from numapin_client.http_library import aiohttp
 from numapin_client.login.credentials import Login
 
 _Handler = Callable[[aiohttp.ClientRequest], Awaitable[aiohttp.ClientResponse]]

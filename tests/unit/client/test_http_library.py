@@ -1,0 +1,23 @@
+"""What importing the client loads into every daemon."""
+
+import os
+import subprocess
+import sys
+
+PROGRAM = """
+import os, ssl
+made, make = [], ssl.create_default_context
+ssl.create_default_context = lambda **how: made.append(make(**how)) or made[-1]
+before = dict(os.environ)
+import numapin_client.connection
+print(len(made), sum(len(one.get_ca_certs()) for one in made), dict(os.environ) == before)
+"""
+
+
+def test_the_systems_authorities_are_not_loaded() -> None:
+    for more in ({}, {"SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt"}):
+        environment = {key: one for key, one in os.environ.items() if key != "SSL_CERT_FILE"}
+        output = subprocess.check_output(
+            [sys.executable, "-c", PROGRAM], env=environment | more, text=True
+        )
+        assert output == "1 0 True\n"
