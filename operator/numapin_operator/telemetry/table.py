@@ -1,5 +1,6 @@
 """The metrics of the operator; docs/metrics.md lists them. Does no I/O."""
 
+from itertools import product
 from typing import Final
 
 from numapin_api.conditions.reasons import REFUSAL_REASONS
@@ -34,7 +35,9 @@ WRITES: Final = Metric(
     "Writes of NodeAssignments by result: written, stale (planned again at once), refused (someone "
     "must act) or failed (tried again later).",
     ("operation", "result"),
-    begins_with=tuple((one, "written") for one in ("create", "replace", "delete")),
+    begins_with=tuple(
+        product(("create", "replace", "delete"), ("written", "stale", "refused", "failed"))
+    ),
 )
 REFUSALS: Final = Metric(
     "numapin_refusals_total",
@@ -61,7 +64,11 @@ NODES: Final = Metric(
     ("state",),
     begins_with=(("in_force",), ("under_way",), ("stalled",), ("not_served",)),
 )
-POLICIES: Final = Metric("numapin_policies", Kind.GAUGE, "CpuPolicies.")
+POLICIES: Final = Metric(
+    "numapin_policies",
+    Kind.GAUGE,
+    "CpuPolicies; each operator, leader or not, counts those it sees.",
+)
 REFUSED_PODS: Final = Metric(
     "numapin_refused_pods", Kind.GAUGE, "Pods that are refused CPUs or memory on all nodes now."
 )
