@@ -7,7 +7,7 @@ import gzip
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from numapin_api.cpupolicy import CpuPolicySpec
+from numapin_api.nodeassignment import ContainerAssignment
 from numapin_cli.advice.explanation import Explanation
 from numapin_cli.advice.pods import explain_pod
 from numapin_cli.advice.remedy import Remedy
@@ -135,6 +136,8 @@ def test_what_is_advised_makes_the_pod_fit(name: str) -> None:
         for remedy in explanation.remedies:
             got = follow(refusal, remedy)
             assert got == {one.container: str(one.cpus) for one in remedy.entries}, remedy.text
+            if "moveTo" in remedy.change:
+                assert moved(refusal, remedy) == needed(refusal, remedy), remedy.text
             followed_kinds[remedy.kind] += 1
     assert followed_kinds["size"] or followed_kinds["node"]
     assert sum(followed_kinds.values()) >= len(explained(name))
@@ -169,6 +172,34 @@ def follow(refusal: Refusal, remedy: Remedy) -> dict[str, str]:
         settle(state, node)
     state.put_pod(Key(again.uid), replace(again, node=node))
     return cpus_of(state, node, again.uid)
+
+
+def needed(refusal: Refusal, remedy: Remedy) -> dict[str, int]:
+    """How many CPUs of their own the containers have that are advised to be moved."""
+    uids = {pod.uid for pod in movable(refusal, remedy)}
+    return _counts(refusal.assignment.spec.containers, uids)
+
+
+def moved(refusal: Refusal, remedy: Remedy) -> dict[str, int]:
+    """How many they get where it is advised to create their pods again."""
+    state, node = refusal.cluster(), remedy.change["moveTo"]
+    settle(state, node)
+    pods = [replace(recreated(pod), node=node) for pod in movable(refusal, remedy)]
+    for pod in pods:
+        state.put_pod(Key(pod.uid), pod)
+    settle(state, node)
+    return _counts(state.assignments[node].spec.containers, {pod.uid for pod in pods})
+
+
+def movable(refusal: Refusal, remedy: Remedy) -> list[PodView]:
+    pods = refusal.cluster().pods_on(refusal.node)
+    return [pod for pod in pods if full_name(pod) in remedy.change["pods"]]
+
+
+def _counts(entries: Iterable[ContainerAssignment], uids: set[str]) -> dict[str, int]:
+    return {
+        one.container: len(one.cpus) for one in entries if one.exclusive and one.pod_uid in uids
+    }
 
 
 def recreated(pod: PodView) -> PodView:
