@@ -25,6 +25,9 @@ scrape_configs:
         labels: {labels}
 """
 
+FIRES_AFTER = "3s"
+"""How long what a rule describes must last before its alert fires."""
+
 
 @dataclass(frozen=True)
 class Prometheus:
@@ -76,11 +79,13 @@ def prometheus(
 ) -> Iterator[Prometheus]:
     """Run a server that scrapes `targets` each second, and as often evaluates rule files.
 
+    Only the interval of the rules, and how long they wait (`for`), are not those of the file.
+
     `labels` are those that every series gets.
     """
     folder.mkdir(parents=True)
     configuration = folder / "prometheus.yml"
-    quick = [_without_interval(one, folder) for one in rules]
+    quick = [_quick(one, folder) for one in rules]
     filled = {"targets": targets, "labels": dict(labels), "rules": [str(one) for one in quick]}
     text = CONFIGURATION.format(**{name: json.dumps(one) for name, one in filled.items()})
     configuration.write_text(text)
@@ -102,10 +107,14 @@ def prometheus(
         process.wait()
 
 
-def _without_interval(rules: Path, folder: Path) -> Path:
-    """A copy of a rule file that is evaluated as often as the server's configuration says."""
+def _quick(rules: Path, folder: Path) -> Path:
+    """A copy of a rule file that is evaluated as often as the server's configuration says.
+
+    An alert fires after `FIRES_AFTER` there, not minutes or an hour.
+    """
     copy = folder / rules.name
-    copy.write_text(re.sub(r"(?m)^    interval: .*\n", "", rules.read_text()))
+    text = re.sub(r"(?m)^    interval: .*\n", "", rules.read_text())
+    copy.write_text(re.sub(r"(?m)^        for: \d+[mh]$", f"        for: {FIRES_AFTER}", text))
     return copy
 
 
