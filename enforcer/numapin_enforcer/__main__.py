@@ -18,7 +18,7 @@ from numapin_daemon.logs import setup_logging
 from numapin_daemon.probes import AddressError, LoopHealth, serve_probes
 from numapin_daemon.telemetry.export import exporting
 from numapin_daemon.telemetry.exposition import MetricsPage
-from numapin_daemon.telemetry.otlp_settings import OtlpError
+from numapin_daemon.telemetry.otlp.settings import OtlpError
 from numapin_daemon.telemetry.span import SpanSink
 from numapin_enforcer.agent import Agent
 from numapin_enforcer.assignment.acceptance import Acceptance
@@ -61,6 +61,9 @@ _PACKAGES: Final = {"grpclib": "grpclib", "google": "protobuf", "google.protobuf
 
 with needs_extra("numapin-enforcer", "enforcer", _PACKAGES):
     from numapin_enforcer.runtime.cri_client import CriClient, find_socket
+
+MOST_SPANS: Final = 512
+"""Spans that may wait to be sent: 2 MiB of memory, and those of 170 containers."""
 
 _EXPECTED = (
     AddressError,
@@ -121,7 +124,7 @@ async def _run(settings: Settings) -> None:
         metrics = _build_metrics(settings, agent)
         about = {"k8s.node.name": settings.node_name}
         sink = await stack.enter_async_context(
-            exporting("numapin-enforcer", about, metrics.meter, os.environ)
+            exporting("numapin-enforcer", about, metrics.meter, os.environ, MOST_SPANS)
         )
         if sink is not None:
             _trace(agent, metrics, sink)

@@ -27,7 +27,7 @@ from numapin_daemon.extras import needs_extra
 from numapin_daemon.logs import setup_logging
 from numapin_daemon.probes import AddressError, serve_probes
 from numapin_daemon.telemetry.export import exporting
-from numapin_daemon.telemetry.otlp_settings import OtlpError
+from numapin_daemon.telemetry.otlp.settings import OtlpError
 from numapin_operator.api_server import ApiCluster
 from numapin_operator.installation_check import InstallationCheck
 from numapin_operator.leader_election import take_part
@@ -43,6 +43,9 @@ EXIT_FAILED: Final = 1
 EXIT_UNUSABLE: Final = 2
 
 USER_AGENT: Final = "numapin-operator"
+
+MOST_SPANS: Final = 2048
+"""Spans that may wait to be sent: 8 MiB of memory, and those of 500 pods."""
 
 COLLECTOR_THRESHOLDS: Final = (5_000, 1, 100)
 """How many new objects Python's search for reference cycles looks at: 5,000, and each third time
@@ -129,7 +132,7 @@ async def operate(settings: Settings, login: Login) -> None:
         about = {"service.instance.id": socket.gethostname()}
         application.trace_to(
             await stack.enter_async_context(
-                exporting(USER_AGENT, about, application.meter, os.environ)
+                exporting(USER_AGENT, about, application.meter, os.environ, MOST_SPANS)
             )
         )
         await stack.enter_async_context(serve_probes(application.health(), settings.health_address))

@@ -8,7 +8,13 @@ from typing import Final
 
 from numapin_daemon.extras import needs_extra
 from numapin_daemon.telemetry.meter import Meter
-from numapin_daemon.telemetry.otlp_settings import TRACES, wanted_signals
+from numapin_daemon.telemetry.otlp.settings import (
+    TRACES,
+    metric_preferences,
+    otlp_settings,
+    span_limits,
+    wanted_signals,
+)
 from numapin_daemon.telemetry.span import SpanSink
 from numapin_daemon.telemetry.traced_logs import traced_logs
 
@@ -17,13 +23,17 @@ LOG: Final = logging.getLogger(__name__)
 _PACKAGES: Final = {
     "opentelemetry": "opentelemetry-sdk",
     "opentelemetry.sdk": "opentelemetry-sdk",
-    "opentelemetry.exporter": "opentelemetry-exporter-otlp-proto-http",
+    "opentelemetry.exporter": "opentelemetry-exporter-otlp-proto-common",
 }
 
 
 @asynccontextmanager
 async def exporting(
-    program: str, attributes: Mapping[str, str], meter: Meter, environment: Mapping[str, str]
+    program: str,
+    attributes: Mapping[str, str],
+    meter: Meter,
+    environment: Mapping[str, str],
+    most_spans: int,
 ) -> AsyncIterator[SpanSink | None]:
     """Send what the standard variables ask for; at the end, what is left.
 
@@ -33,23 +43,26 @@ async def exporting(
         program: the name of the service, unless OTEL_SERVICE_NAME is set.
         attributes: what is known of this process.
         meter: the metrics.
-        environment: has the variables. The SDK reads those of this process.
+        environment: has the variables. The SDK reads its own ones of this process.
+        most_spans: how many spans may wait, unless OTEL_BSP_MAX_QUEUE_SIZE is set.
 
     Yields:
         What takes spans; None if no traces are wanted.
 
     Raises:
-        OtlpError: a variable asks for something that is not there.
+        OtlpError: a variable asks for something that is not there, or has an invalid value.
         SystemExit: a package is not installed.
     """
     signals = wanted_signals(environment)
     if not signals:
         yield None
         return
+    settings = {signal: otlp_settings(environment, signal) for signal in signals}
+    how = metric_preferences(environment), span_limits(environment, most_spans)
     with needs_extra(program, "otlp", _PACKAGES):
-        from numapin_daemon.telemetry.otlp import OtlpExport  # noqa: PLC0415 - see there
+        from numapin_daemon.telemetry.otlp.sdk import OtlpExport  # noqa: PLC0415 - see there
     export = OtlpExport(program, attributes, meter)
-    export.start(signals)
+    export.start(settings, *how)
     LOG.info("sending by OTLP", extra={"signals": sorted(signals)})
     try:
         with traced_logs() if TRACES in signals else nullcontext():

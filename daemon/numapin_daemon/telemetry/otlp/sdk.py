@@ -1,17 +1,16 @@
-"""Sends metrics and traces by OTLP; the only module that imports opentelemetry.
+"""Collects metrics and traces with the SDK of OpenTelemetry.
 
-It is imported only if an endpoint is set: it takes 2 to 4 MiB of memory. The SDK reads the standard
-variables itself, sends in threads of its own, and drops what it cannot send.
+It is imported only if an endpoint is set: it takes 2 MiB of memory. The SDK collects and encodes in
+threads of its own; what cannot be sent is dropped. The exporters are ours, since those of
+OpenTelemetry load requests, which takes 4 MiB more.
 """
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
 from typing import Final
 
-from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.metrics import CallbackOptions, Histogram, Observation
 from opentelemetry.metrics import Meter as SdkMeter
 from opentelemetry.sdk.metrics import MeterProvider
@@ -31,13 +30,21 @@ from opentelemetry.trace import (
 
 from numapin_daemon.telemetry.meter import Meter
 from numapin_daemon.telemetry.metric import Family, Kind, Labels, Metric
-from numapin_daemon.telemetry.otlp_settings import METRICS, TRACES
+from numapin_daemon.telemetry.otlp.exporters import Metrics, Spans
+from numapin_daemon.telemetry.otlp.sender import OtlpSender
+from numapin_daemon.telemetry.otlp.settings import (
+    METRICS,
+    TRACES,
+    MetricPreferences,
+    OtlpSettings,
+    SpanLimits,
+)
 from numapin_daemon.telemetry.span import Span, root_span_id, trace_id
 
 SCOPE: Final = "numapin"
 
 LOGGER: Final = "opentelemetry"
-"""Warns of each attempt, and has an error once it gives a batch up."""
+"""Warns of values of its variables that it does not understand."""
 
 SHUTDOWN_MILLISECONDS: Final = 5000
 """How long the last values may take at the end of the process."""
@@ -65,14 +72,25 @@ class OtlpExport:
         self._metrics: MeterProvider | None = None
         self._traces: Traces | None = None
 
-    def start(self, signals: Collection[str]) -> None:
-        """Begin to send the signals."""
-        if METRICS in signals:
-            reader = PeriodicExportingMetricReader(OTLPMetricExporter())
+    def start(
+        self,
+        settings: Mapping[str, OtlpSettings],
+        preferences: MetricPreferences,
+        limits: SpanLimits,
+    ) -> None:
+        """Begin to send the signals for which there are settings.
+
+        Raises:
+            OtlpError: a certificate or key cannot be read.
+        """
+        senders = {signal: OtlpSender(one) for signal, one in settings.items()}
+        if METRICS in senders:
+            exporter = Metrics(senders[METRICS], preferences)
+            reader = PeriodicExportingMetricReader(exporter)
             self._metrics = MeterProvider([reader], self._resource, shutdown_on_exit=False)
             Instruments(self._metrics.get_meter(SCOPE), self._meter)
-        if TRACES in signals:
-            self._traces = Traces(self._resource)
+        if TRACES in senders:
+            self._traces = Traces(self._resource, Spans(senders[TRACES]), limits)
 
     @property
     def traces(self) -> "Traces | None":
@@ -129,12 +147,15 @@ class Instruments:
 class Traces:
     """Sends spans whose ids are known beforehand; belongs to one thread."""
 
-    def __init__(self, resource: Resource) -> None:
+    def __init__(self, resource: Resource, exporter: Spans, limits: SpanLimits) -> None:
         self._ids = _ChosenIds()
         self._provider = TracerProvider(
             resource=resource, id_generator=self._ids, shutdown_on_exit=False
         )
-        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        waiting = BatchSpanProcessor(
+            exporter, max_queue_size=limits.queue, max_export_batch_size=limits.batch
+        )
+        self._provider.add_span_processor(waiting)
         self._tracer = self._provider.get_tracer(SCOPE)
 
     def __call__(self, span: Span) -> None:

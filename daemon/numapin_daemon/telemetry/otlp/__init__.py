@@ -1,0 +1,1 @@
+"""Sends metrics and traces by OTLP."""
