@@ -13,8 +13,8 @@ from numapin_lab.cluster import VmCluster
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.running_lab import pod, policy
 from numapin_lab.vm.running_lab import RunningVmLab
-from support.real.annotating import annotating
-from support.real.poll_mode import build_poll_mode, poll_mode_pod
+from support.real.telling.annotating import annotating
+from support.real.telling.poll_mode import build_poll_mode, poll_mode_pod
 
 pytestmark = pytest.mark.timeout(1800)  # for a machine with much else to do
 

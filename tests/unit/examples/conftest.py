@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from support.real.downward_volume import DownwardVolume
+from support.real.telling.downward_volume import DownwardVolume
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from support.real.downward_volume import DownwardVolume
+from support.real.telling.downward_volume import DownwardVolume
 from support.real.waiting import eventually
 
 PROGRAM = Path(__file__).parents[3] / "examples" / "follow_cpus.py"

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from support.real.downward_volume import DownwardVolume
-from support.real.poll_mode import build_poll_mode
+from support.real.telling.downward_volume import DownwardVolume
+from support.real.telling.poll_mode import build_poll_mode
 from support.real.waiting import eventually
 
 ALL = CpuSet(os.sched_getaffinity(0))

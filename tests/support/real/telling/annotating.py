@@ -8,7 +8,7 @@ from pathlib import Path
 from numapin_lab.node.agents import Agent
 from numapin_lab.running_lab import RunningLab
 
-COMPONENT = Path(__file__).parents[3] / "manifests" / "components" / "cpu-annotation"
+COMPONENT = Path(__file__).parents[4] / "manifests" / "components" / "cpu-annotation"
 FILES = [f"--filename={COMPONENT / name}" for name in ("rbac.yaml", "admission.yaml")]
 
 

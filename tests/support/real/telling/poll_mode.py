@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from numapin_lab.running_lab import pod
-from support.real.downward_volume import CPUS_FOLDER, with_cpus_file, with_volume
+from support.real.telling.downward_volume import CPUS_FOLDER, with_cpus_file, with_volume
 
-SOURCE = Path(__file__).parents[3] / "examples" / "poll_mode.c"
+SOURCE = Path(__file__).parents[4] / "examples" / "poll_mode.c"
 WARNINGS = ("-std=c11", "-Wall", "-Wextra", "-Werror")
 PROGRAM = "poll-mode"
 """Also the name of the ConfigMap by which it comes into a container."""
