@@ -23,12 +23,14 @@ from support.real.vm_invariants import problems
 
 pytestmark = pytest.mark.timeout(1800)  # for a machine with much else to do
 
-POLICY = policy(
-    reserved={"cpus": "0-1"},
-    options={"fullPCPUsOnly": True},
-    topology={"policy": "SingleNUMANode"},
-    memory={"policy": "Static"},
-)
+RULES: dict[str, Any] = {
+    "reserved": {"cpus": "0-1"},
+    "options": {"fullPCPUsOnly": True},
+    "topology": {"policy": "SingleNUMANode"},
+    "memory": {"policy": "Static"},
+}
+POLICY = policy(**RULES)
+DYNAMIC = policy(mode="Dynamic", dynamic={"notice": "0s"}, **RULES)
 HELD_MIB = 256
 HELD_PAGES = HELD_MIB * 256
 # What the runtime and the program touched before their memory was bound.
@@ -256,8 +258,15 @@ def test_overwritten_cpusets_are_reverted_counted_and_reported(unchanged: Runnin
     unchanged.eventually(lambda: wanted in notes(), True)
 
 
-def test_an_exclusive_cpu_that_goes_offline_is_released_and_then_shared(node: RunningVmLab) -> None:
-    """An assignment has online CPUs only: a container does not get back a CPU that it lost."""
+def outdated(lab: RunningVmLab) -> list[str]:
+    assignment = lab.assignment()
+    return [one.pod for one in assignment.spec.containers if one.outdated] if assignment else []
+
+
+def test_a_container_that_lost_a_cpu_is_outdated_and_moves_in_mode_dynamic(
+    node: RunningVmLab,
+) -> None:
+    """It cannot have another CPU beside the rest, because it has whole cores only."""
     assert reported(node, "second") == ("4-5", "1", True)
     node.set_online(5, online=False)
     node.eventually(lambda: reported(node, "second"), ("4", "1", True))
@@ -266,10 +275,16 @@ def test_an_exclusive_cpu_that_goes_offline_is_released_and_then_shared(node: Ru
     assert of(node, "neighbour")[0] == "0-1,6-7"
     assert reported(node, "owner") == ("2-3", "0", True)
     assert status_of(node)["topology"]["offline"] == "5"
-    node.set_online(5, online=True)
-    node.eventually(lambda: of(node, "neighbour")[0], "0-1,5-7")
+    node.eventually(lambda: outdated(node), ["second"])
+    node.apply(DYNAMIC)
+    node.eventually(lambda: reported(node, "second"), ("6-7", "1", True))
+    node.eventually(lambda: of(node, "neighbour")[0], "0-1,4")
+    node.eventually(lambda: outdated(node), [])
     node.eventually(partial(problems, node), [])
-    assert reported(node, "second") == ("4", "1", True)
+    assert of(node, "second") == ("6-7", "1", {("6-7", "1")})
+    node.set_online(5, online=True)
+    node.eventually(lambda: of(node, "neighbour")[0], "0-1,4-5")
+    node.eventually(partial(problems, node), [])
 
 
 def test_without_the_policy_every_cpuset_is_as_before(node: RunningVmLab) -> None:

@@ -3,7 +3,8 @@
 A container keeps its CPUs and memory when the policy is edited. It is outdated if the policy, with
 nothing free on the node but what the container has, would not give it just that. What an option
 only prefers is therefore met by any placement. A pod with pod-level resources counts as fitting: it
-has given back the CPUs that its containers leave, parts of cores among them. A container whose
+has given back the CPUs that its containers leave, parts of cores among them. A container that lost
+CPUs that went offline is outdated until it has as many as it requests. A container whose
 resize waits is compared by what it has, and one that was resized by the number of its CPUs, and
 under `SingleNUMANode` by their NUMA node: what was free meanwhile is unknown. With `fullPCPUsOnly`
 a container that has parts of cores counts as outdated; the policy itself gives it these where the
@@ -20,6 +21,7 @@ from typing import Final
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
+from numapin_api.quantity import plural
 from numapin_operator.placement.allocations import PodAllocation
 from numapin_operator.placement.assignment.entries import allocation_of
 from numapin_operator.placement.assignment.moving import finished
@@ -32,7 +34,12 @@ from numapin_operator.placement.errors import (
 from numapin_operator.placement.masks import CpuMask, NumaMask, members
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.policy import NodePolicy
-from numapin_operator.placement.requests import ContainerKind, ContainerView, PodView
+from numapin_operator.placement.requests import (
+    ContainerKind,
+    ContainerView,
+    PodView,
+    lost_cpus,
+)
 from numapin_operator.placement.resize.demand import as_placed
 
 _UNFIT: Final = "does not fit the policy: "
@@ -75,7 +82,7 @@ def mark_outdated(
             entries += of_pod  # nothing is known of a pod that is gone but still runs
             continue
         moved = tuple(map(finished, of_pod))
-        if uid in waiting:
+        if uid in waiting and not _has_lost(pod, moved):
             pod = as_placed(pod, allocation_of(uid, moved))
         for entry, (_, why) in zip(of_pod, judge.judge(pod, moved), strict=True):
             mark = True if why else None
@@ -104,6 +111,7 @@ class _Judge:
         return (
             self._crowded
             or not self._selects(pod)
+            or _has_lost(pod, entries)
             or any(entry.outdated or entry.cpus.mask & self._policy.reserved for entry in entries)
         )
 
@@ -123,6 +131,8 @@ class _Judge:
             reserved = entry.cpus.mask & self._policy.reserved
             if reserved:
                 yield entry, f"uses {CpuSet.from_mask(reserved)}, which is reserved now"
+            elif lost := lost_cpus(pod, entry.container, len(entry.cpus)):
+                yield entry, f"lost {plural(lost, 'CPU')} that went offline"
             elif self._crowded and entry.exclusive:
                 yield entry, "keeps a CPU that the shared pool lacks"
             else:
@@ -223,6 +233,10 @@ class _Judge:
         return replace(
             self._policy, spec=self._policy.spec.model_copy(update={"reserved": reserved})
         )
+
+
+def _has_lost(pod: PodView, entries: Iterable[ContainerAssignment]) -> bool:
+    return any(lost_cpus(pod, one.container, len(one.cpus)) for one in entries)
 
 
 def _only(pod: PodView, name: str) -> PodView:

@@ -166,6 +166,18 @@ def exclusive_cpus(pod: PodView, container: ContainerView) -> int:
     return container.whole_cpus
 
 
+def lost_cpus(pod: PodView, name: str, has: int) -> int:
+    """How many of a container's CPUs went offline and were not replaced, if it still has some.
+
+    A container has fewer than it requests for no other reason, unless its pod was edited: then a
+    resize may wait, and 0 is returned.
+    """
+    if not has or pod.edited or pod.pod_level is not None:
+        return 0
+    asked = (exclusive_cpus(pod, one) for one in pod.containers if one.name == name)
+    return max(0, next(asked, 0) - has)
+
+
 def pod_cpus(pod: PodView) -> int:
     """How many CPUs an eligible pod needs at once, init containers and sidecars counted.
 

@@ -19,6 +19,8 @@ def begun(
 ) -> ContainerAssignment:
     """The entry of a container with what it has, and what it will have.
 
+    If no CPU leaves, it has just got further ones, and the move is over.
+
     Args:
         before: what it has.
         after: what it will have.
@@ -27,13 +29,11 @@ def begun(
             good.
     """
     namespace, pod = demand or (None, None)
-    stays = before.mems == after.mems
-    moving = Moving(
-        leaving=before.cpus - after.cpus,
-        leaving_mems=MemSet() if stays else before.mems - after.mems,
-        namespace=namespace,
-        pod=pod,
-    )
+    stays, leaving = before.mems == after.mems, before.cpus - after.cpus
+    moving = None
+    if leaving:
+        gone = MemSet() if stays else before.mems - after.mems
+        moving = Moving(leaving=leaving, leaving_mems=gone, namespace=namespace, pod=pod)
     changed = {
         "cpus": before.cpus | after.cpus,
         "mems": before.mems | after.mems,

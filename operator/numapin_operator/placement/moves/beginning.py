@@ -58,6 +58,11 @@ class Starter:
     rules: MoveRules
     begun: bool = field(default=False, init=False)
 
+    def __post_init__(self) -> None:
+        """Leave out containers without an entry that stays, such as one that lost all its CPUs."""
+        known = {(uid, one.container) for uid, entries in self.kept.items() for one in entries}
+        self.rules = replace(self.rules, allowed=self.rules.allowed & known)
+
     @property
     def may_begin(self) -> bool:
         """Whether another move may begin: none moves, and the minute has some left."""

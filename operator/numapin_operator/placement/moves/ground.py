@@ -26,11 +26,13 @@ class Ground:
         node: the node.
         rebuild: makes the node as it would be after some moves.
         moves_memory: whether memory may follow to another NUMA node.
+        keeps: whether a container may keep any CPUs when it moves.
     """
 
     node: Node
     rebuild: Rebuild
     moves_memory: bool = False
+    keeps: bool = True
 
     @property
     def policy(self) -> NodePolicy:
@@ -56,7 +58,7 @@ class Ground:
 
         Reserved CPUs leave it, and parts of cores if the policy demands whole ones.
         """
-        cpus = CpuMask(cpus & ~self.policy.reserved)
+        cpus = CpuMask(cpus & ~self.policy.reserved) if self.keeps else NO_CPUS
         whole = self.policy.cpu_taker.whole_cores_only
         return self.policy.cpu_groups.whole_cores(cpus) if whole else cpus
 

@@ -15,7 +15,7 @@ from numapin_operator.placement.allocations import (
 )
 from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask
 from numapin_operator.placement.moves.ground import Counts, Ground
-from numapin_operator.placement.requests import ContainerKind, PodView, exclusive_cpus
+from numapin_operator.placement.requests import ContainerKind, PodView, exclusive_cpus, lost_cpus
 
 MOST_NUMA_NODES: Final = 2
 """A container on more NUMA nodes is not moved: the ways to divide it are too many."""
@@ -73,18 +73,23 @@ class Movable:
 
 
 def movables(
-    ground: Ground, pods: Mapping[str, PodView], allowed: Collection[tuple[str, str]]
+    ground: Ground,
+    pods: Mapping[str, PodView],
+    allowed: Collection[tuple[str, str]],
+    *,
+    with_lost: bool = False,
 ) -> tuple[Movable, ...]:
     """What may be moved, those that are alike side by side, of these the youngest first.
 
     A pod does not move that has pod-level resources, is ending, or has an init container left:
     containers after that may share its CPUs. Neither does a container with another number of CPUs
-    than it requests: it has lost some, or is resized.
+    than it requests: it is resized, or has lost some that went offline.
 
     Args:
         ground: the node.
         pods: its pods by UID.
         allowed: the containers that may be moved, as pod UID and name.
+        with_lost: those that have lost CPUs too. They get as many as they request.
     """
     found: list[Movable] = []
     for allocation in reversed(ground.node.allocations.values()):
@@ -93,7 +98,7 @@ def movables(
             continue
         for group in _groups(ground, allocation):
             if all((allocation.uid, one.name) in allowed for one in group):
-                found.extend(_movable(ground, pod, allocation, group))
+                found.extend(_movable(ground, pod, allocation, group, with_lost))
     return tuple(sorted(found, key=lambda one: one.likeness(ground)))
 
 
@@ -117,15 +122,20 @@ def _groups(ground: Ground, allocation: PodAllocation) -> Iterator[tuple[Contain
 
 
 def _movable(
-    ground: Ground, pod: PodView, allocation: PodAllocation, group: Sequence[ContainerAllocation]
+    ground: Ground,
+    pod: PodView,
+    allocation: PodAllocation,
+    group: Sequence[ContainerAllocation],
+    with_lost: bool,
 ) -> Iterator[Movable]:
     asked = {one.name: exclusive_cpus(pod, one) for one in pod.containers}
     wanted = tuple(asked.get(one.name, 0) for one in group)
     has = tuple(one.cpus.bit_count() for one in group)
+    lost = (lost_cpus(pod, one.name, one.cpus.bit_count()) if with_lost else 0 for one in group)
     cpus = cpus_of(group)
     mixed = 0 != cpus & ground.policy.exclusive_only != cpus
     apart = cpus.bit_count() == sum(has)
-    if apart and not mixed and wanted == has:
+    if apart and not mixed and wanted == tuple(map(sum, zip(has, lost, strict=True))):
         yield Movable(allocation, tuple(group), wanted)
 
 

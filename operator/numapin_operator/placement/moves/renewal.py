@@ -1,12 +1,13 @@
 """Begin moves of containers that the policy would place otherwise.
 
-Those are outdated containers, and those on two NUMA nodes although one has room for them now. A
-move is begun only if the container is as the policy demands afterwards, or on fewer NUMA nodes: so
-no container is moved to and fro.
+Those are outdated containers, among them those that lost CPUs that went offline and cannot have
+others beside the rest; and those on two NUMA nodes although one has room for them now. A move is
+begun only if the container is as the policy demands afterwards, or on fewer NUMA nodes: so no
+container is moved to and fro.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from typing import Final
@@ -66,7 +67,7 @@ class Renewal:
     def _units(self) -> Iterator[Movable]:
         """What may be moved and may gain by it, outdated containers first."""
         rules, alive = self.starter.rules, self.starter.queue.alive
-        found = movables(self._ground, alive, rules.allowed - rules.paused)
+        found = movables(self._ground, alive, rules.allowed - rules.paused, with_lost=True)
         units = [one for one in found if self._node.wants(alive[one.pod.uid])]
         yield from filter(self._is_outdated, units)
         for one in units:
@@ -93,8 +94,18 @@ class Renewal:
                 yield moves
 
     def _possible(self, unit: Movable, *, outdated: bool) -> Iterator[tuple[Move, ...]]:
-        """Where the containers can go, the cheapest first."""
-        ground, pod = self._ground, unit.pod
+        """Where the containers can go, the cheapest first.
+
+        Those that lost a part of a core need not keep the other part.
+        """
+        yield from self._possible_on(self._ground, unit, outdated=outdated)
+        if unit.total > unit.cpus.bit_count() and self._node.policy.cpu_taker.whole_cores_only:
+            yield from self._possible_on(replace(self._ground, keeps=False), unit, outdated=True)
+
+    def _possible_on(
+        self, ground: Ground, unit: Movable, *, outdated: bool
+    ) -> Iterator[tuple[Move, ...]]:
+        pod = unit.pod
         for place in places(ground, unit):
             if outdated or ground.spanned(place.counts).bit_count() < self._spread(unit.cpus):
                 after = settle(ground, unit, place, self._node.cpus.free)
