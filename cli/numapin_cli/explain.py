@@ -118,7 +118,7 @@ async def _ask(options: Namespace, written: Sequence[Manifest], client: ApiClien
     source = FromServer(Reader(client), client.connection.login.namespace)
     if not written:
         target = parse_target(options.target, options.namespace)
-        return [await source.asked(target, options.nodes)]
+        return [await source.asked(target, options.nodes, options.node)]
     return [await source.for_pod(pod, options.node, options.nodes) for pod in written]
 
 

@@ -52,17 +52,20 @@ class Answerer:
         wanted = self.node or pod.node
         if not asked.manifest.stored or not pod.node:
             pod = replace(pod, node="")
-            others = (wanted,) if wanted else asked.others
-            if wanted and wanted not in asked.objects.of("Node"):
-                known = asked.objects.of("Node")
-                raise CommandError(f"there is no node {wanted}; {did_you_mean(wanted, known)}")
+            others = (self._existing(wanted),) if wanted else asked.others
         elif self.node and self.node != pod.node:
-            others = (self.node,)
+            others = (self._existing(self.node),)
         else:
             others = asked.others
         reported = self._reported(pod.node) if pod.node else None
         explained = explain_pod(observed(asked.objects), pod, others, reported, self.now)
         return self._with_limits(explained)
+
+    def _existing(self, node: str) -> str:
+        known = self.asked.objects.of("Node")
+        if node not in known:
+            raise CommandError(f"there is no node {node}; {did_you_mean(node, known)}")
+        return node
 
     def _with_limits(self, explained: Explanation) -> Explanation:
         left = self.asked.nodes - len(self.asked.others)

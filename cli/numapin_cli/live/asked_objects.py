@@ -90,8 +90,8 @@ class FromServer:
         """Args: `namespace` is that of the login; empty if it has none."""
         self._reader, self._namespace = reader, namespace or DEFAULT_NAMESPACE
 
-    async def asked(self, target: Target, most: int) -> Asked:
-        """Find what is asked about, and read what the answer depends on.
+    async def asked(self, target: Target, most: int, node: str = "") -> Asked:
+        """Find what is asked about, and read what the answer depends on, `node` in any case.
 
         Raises:
             ClientError: something may not be read, or the server does not answer.
@@ -109,17 +109,20 @@ class FromServer:
         kind, manifest = chosen(target, namespace, named, known.__getitem__)
         if kind == POLICY:
             return Asked(kind, manifest, target.name, combined([manifest], []))
-        node = _node_of(manifest) if kind == POD else target.name
-        return await self._around(kind, manifest, node, most if kind == POD else 0)
+        if kind == NODE:
+            return await self._around(kind, manifest, target.name, 0)
+        return await self._around(kind, manifest, _node_of(manifest), most, node)
 
     async def for_pod(self, pod: Manifest, node: str, most: int) -> Asked:
         """Read what the answer about a pod of a file depends on."""
         return await self._around(POD, pod, node, most)
 
-    async def _around(self, kind: str, manifest: Manifest, node: str, most: int) -> Asked:
-        """The node of a pod, or a node, and others to try; of these, all pods."""
+    async def _around(
+        self, kind: str, manifest: Manifest, node: str, most: int, named: str = ""
+    ) -> Asked:
+        """The node of a pod, or a node, the named one, and others to try; with all pods."""
         reader = self._reader
-        if most or not node:
+        if most or named or not node:
             assignments, nodes = await together(map(reader.all, (NODE_ASSIGNMENTS, NODES)))
         else:
             found = (reader.one(resource, Key(node)) for resource in (NODE_ASSIGNMENTS, NODES))
@@ -127,7 +130,7 @@ class FromServer:
         policies, spaces = await together(map(reader.all, (CPU_POLICIES, NAMESPACES)))
         all_others = best_nodes(assignments, {one.name for one in nodes}, node)
         others = tuple(all_others[:most])
-        wanted = {node, *others}
+        wanted = {node, named, *others}
         pods = await reader.pods_on(sorted(wanted - {""}))
         own = [manifest] if kind == POD and manifest.stored else []
         claims = await reader.claims_of([*pods, *own])
@@ -179,6 +182,10 @@ def _nothing(
 ) -> str:
     what = " or ".join(filter(None, (", ".join(kinds[:-1]), kinds[-1])))
     where = f" in namespace {namespace}" if POD in kinds else ""
+    spaces = {key.namespace for key in there.get(POD, ())}
+    if target.namespace and spaces and target.namespace not in spaces:
+        advice = did_you_mean(target.namespace, spaces)
+        return f"there is no {what} {target.name}{where}, which has no pods; {advice}"
     names = [key.name for keys in there.values() for key in keys if _is_near(key, namespace)]
     return f"there is no {what} {target.name}{where}; {did_you_mean(target.name, names)}"
 

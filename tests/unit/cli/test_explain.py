@@ -313,6 +313,9 @@ def test_text_fits_80_columns_and_says_all_of_it(
         (["policy/wep"], 1, "there is no policy wep; did you mean web?"),
         (["zzz"], 1, "there is no pod, node or policy zzz in namespace default; there is"),
         (["pod/pending", "--node", "node-7"], 1, "there is no node node-7; did you mean node-1"),
+        (["pod/b", "--node", "node-7"], 1, "there is no node node-7; did you mean node-1"),
+        (["b", "-n", "defualt"], 1, "in namespace defualt, but in default; add -n"),
+        (["bb", "-n", "defualt"], 1, "namespace defualt, which has no pods; did you mean default?"),
         (["pod/a", "--watch"], 2, "--watch needs an API server"),
     ],
 )
@@ -375,6 +378,23 @@ async def test_a_server_without_the_crds_is_named(
     for target in ("b", "node/node-1", "policy/web"):
         assert await asked(server, tmp_path, "explain", target) == 1
         assert "does not know numapin.io; install numapin there" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("pod", "node"), [("pending", "node-1"), ("b", "node-2")])
+async def test_a_node_that_is_named_is_read_though_others_have_more_free_cpus(
+    server: FakeApiServer, tmp_path: Path, capsys: Capture, pod: str, node: str
+) -> None:
+    """Only the best of the other nodes are read; these are as good as the named one, or better."""
+    server.put(NODES, node_body("node-0", "8"))
+    server.put(NODE_ASSIGNMENTS, {"metadata": {"name": "node-0", "generation": 1}, "spec": {}})
+    status = await asked(
+        server, tmp_path, "explain", pod, "--node", node, "--nodes", "0", "-o", "json"
+    )
+    captured = capsys.readouterr()
+    assert (status, captured.err) == (3, "")
+    (found,) = json.loads(captured.out)["explanations"]
+    nodes = {one["node"] for one in found["remedies"] if one["kind"] == "node"}
+    assert nodes == ({"node-2"} if pod == "b" else set())
 
 
 async def test_only_so_many_other_nodes_are_tried(
