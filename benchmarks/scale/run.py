@@ -9,6 +9,7 @@ Lease. Nodes are objects; one process plays their enforcers. Pods are objects bo
     start           until the operator is ready
     all assigned    until all pods of all nodes have their CPUs
     idle            CPU time while nothing happens
+    scrape          CPU time while pages of metrics are asked for
     pods a second   new pods at two rates: from bound to written in the NodeAssignment; create_ms
                     is how long the API server took to create one of them (median)
     edit            a policy changes, in a way that concerns every node, and none
@@ -46,6 +47,7 @@ from operator_process import OperatorRun
 from plane import LargePlane, large_plane
 from played_enforcers import played
 from population import Size, fill
+from scrapes import scrape
 from steps import Scene, progress
 from table import rows
 
@@ -59,7 +61,7 @@ from numapin_lab.errors import LabError
 from numapin_lab.processes.daemons import kill
 
 ROOT = Path(__file__).parents[2]
-STEPS = ("idle", "churn", "edit", "restart", "relist")
+STEPS = ("idle", "scrape", "churn", "edit", "restart", "relist")
 
 
 @contextmanager
@@ -113,6 +115,8 @@ async def run_steps(scene: Scene, options: Any) -> None:
     await steps.roll_out(scene)
     if "idle" in options.steps:
         await steps.idle(scene)
+    if "scrape" in options.steps:
+        await scrape(scene)
     if "churn" in options.steps:
         for rate in (20, 200):
             await steps.churn(scene, rate, rate * options.seconds)
