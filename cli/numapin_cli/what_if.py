@@ -64,9 +64,13 @@ class Foreseen:
 def foresee(state: ClusterState, node: str, now: float | None = None) -> Foreseen:
     """Decide about one node as the operator does at `now`, and about what follows from its write.
 
-    The time is in seconds since 1970; without it, no move begins or goes on.
+    The time is in seconds since 1970; without it, no move begins or goes on. Where a pod of the
+    node has the annotation that says which CPUs it has, workloads are told, and all that have it
+    count as told what leaves them.
     """
-    return foresee_from(replace(picture_of(state, node), now=now))
+    picture = picture_of(state, node)
+    told = {pod.uid: 0.0 for pod in picture.pods if pod.annotated}
+    return foresee_from(replace(picture, now=now, told=told or None))
 
 
 def foresee_from(picture: NodePicture) -> Foreseen:
