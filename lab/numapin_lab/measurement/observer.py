@@ -20,7 +20,7 @@ from pathlib import Path
 
 EFFECTIVE = {1: "cpuset.effective_cpus", 2: "cpuset.cpus.effective"}
 POLL_MILLISECONDS = 1
-_MODIFY, _CREATE, _DELETE, _ISDIR = 0x2, 0x100, 0x200, 0x40000000
+_MODIFY, _MOVED_TO, _CREATE, _DELETE = 0x2, 0x80, 0x100, 0x200
 """Source: linux/inotify.h."""
 
 State = tuple[str | None, bool]
@@ -38,7 +38,7 @@ class Wakes:
 
     def add(self, folder: str) -> None:
         """Watch one folder; one that is gone is ignored."""
-        mask = ctypes.c_uint32(_MODIFY | _CREATE | _DELETE)
+        mask = ctypes.c_uint32(_MODIFY | _MOVED_TO | _CREATE | _DELETE)
         self._libc.inotify_add_watch(self.descriptor, os.fsencode(folder), mask)
 
     def drain(self) -> None:

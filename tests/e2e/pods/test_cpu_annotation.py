@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from numapin_api.cpuset import CpuSet
+from numapin_lab.measurement.notice import CPUS_FOLDER, annotating, with_cpus_file
 from numapin_lab.running_lab import RunningLab, eventually, pod, policy
-from support.real.telling.annotating import annotating
-from support.real.telling.downward_volume import CPUS_FOLDER, with_cpus_file
 from support.real.telling.poll_mode import build_poll_mode, poll_mode_pod
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "follow_cpus.py"

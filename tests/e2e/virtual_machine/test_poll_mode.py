@@ -11,9 +11,9 @@ import pytest
 
 from numapin_lab.cluster import VmCluster
 from numapin_lab.lifecycle import LabFolder
+from numapin_lab.measurement.notice import annotating
 from numapin_lab.running_lab import pod, policy
 from numapin_lab.vm.running_lab import RunningVmLab
-from support.real.telling.annotating import annotating
 from support.real.telling.poll_mode import build_poll_mode, poll_mode_pod
 
 pytestmark = pytest.mark.timeout(1800)  # for a machine with much else to do

@@ -1,4 +1,4 @@
-"""The volume of the downward API with the annotation numapin.io/cpus."""
+"""The volume of docs/notice.md without a kubelet."""
 
 import json
 import shutil
@@ -6,29 +6,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from numapin_api import names
 from numapin_api.cpuset import CpuSet
-
-CPUS_FOLDER = "/etc/numapin"
-
-
-def with_cpus_file(manifest: dict[str, Any]) -> dict[str, Any]:
-    """A pod of one container, with the volume of docs/notice.md."""
-    field = {"fieldPath": f"metadata.annotations['{names.CPUS_ANNOTATION}']"}
-    source = {"downwardAPI": {"items": [{"path": "cpus", "fieldRef": field}]}}
-    return with_volume(manifest, "cpus", source, CPUS_FOLDER)
-
-
-def with_volume(
-    manifest: dict[str, Any], name: str, source: dict[str, Any], path: str
-) -> dict[str, Any]:
-    """A pod of one container, with a volume at a path."""
-    spec = manifest["spec"]
-    (container,) = spec["containers"]
-    mounts = [*container.get("volumeMounts", ()), {"name": name, "mountPath": path}]
-    volumes = [*spec.get("volumes", ()), {"name": name} | source]
-    mounted = [container | {"volumeMounts": mounts}]
-    return manifest | {"spec": spec | {"containers": mounted, "volumes": volumes}}
 
 
 class DownwardVolume:

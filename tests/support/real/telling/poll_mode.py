@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from numapin_lab.measurement.notice import CPUS_FOLDER, with_cpus_file, with_volume
 from numapin_lab.running_lab import pod
-from support.real.telling.downward_volume import CPUS_FOLDER, with_cpus_file, with_volume
 
 SOURCE = Path(__file__).parents[4] / "examples" / "poll_mode.c"
 WARNINGS = ("-std=c11", "-Wall", "-Wextra", "-Werror")

@@ -1,0 +1,90 @@
+"""A workload that follows its CPUs: `python -m numapin_lab.measurement.workload CGROUP FILE OTHER`.
+
+It joins the cgroup of a container, and prints a line of JSON for each change: `[seconds of the
+monotonic clock, "file", text]` when it sees its file of the downward API changed, by inotify, and
+`[seconds, "cpus", [...]]` when the kernel lets it use other CPUs, which it asks each millisecond.
+`[seconds, "shared", [...]]` says which of them the cgroup OTHER may use as well.
+It ends with SIGTERM; the last line, `[seconds, "asked", [times, seconds]]`, says how often it
+asked, and how long it once did not. It shares no code with numapin.
+"""
+
+import json
+import os
+import select
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+
+from numapin_lab.measurement.observer import EFFECTIVE, POLL_MILLISECONDS, Wakes
+
+
+class Workload:
+    """Prints what changes."""
+
+    def __init__(self, file: Path, other: Path) -> None:
+        self._file, self._wakes, self._ended = file, Wakes(), False
+        (sets,) = (other / name for name in EFFECTIVE.values() if (other / name).exists())
+        self._other = os.open(sets, os.O_RDONLY)
+        self._wakes.add(str(file.parent))  # before the first read, so that no change is missed
+        self._poll = select.poll()
+        self._poll.register(self._wakes.descriptor, select.POLLIN)
+        self._said: dict[str, object] = {}
+
+    def end(self, _number: int, _frame: FrameType | None) -> None:
+        """End it; a handler of signals."""
+        self._ended = True
+
+    def run(self) -> None:
+        """Print changes until it is ended."""
+        times, longest, last = 0, 0.0, time.monotonic()
+        self._look()
+        while not self._ended:
+            if self._poll.poll(POLL_MILLISECONDS):
+                self._wakes.drain()
+                self._look()
+            self._ask()
+            now = time.monotonic()
+            times, longest, last = times + 1, max(longest, now - last), now
+        self._say("asked", [times, longest])
+
+    def _ask(self) -> None:
+        """Ask for its own CPUs before and after the other's, so that a change shares none."""
+        mine = os.sched_getaffinity(0)
+        theirs = _parse(os.pread(self._other, 4096, 0).decode())
+        self._say("cpus", sorted(mine))
+        if shared := mine & theirs & os.sched_getaffinity(0):
+            self._say("shared", sorted(shared))
+
+    def _look(self) -> None:
+        with suppress(FileNotFoundError):  # between two states of the volume
+            self._say("file", self._file.read_text())
+
+    def _say(self, what: str, found: object) -> None:
+        if self._said.get(what) != found:
+            self._said[what] = found
+            print(json.dumps([time.monotonic(), what, found]), flush=True)
+
+
+def _parse(text: str) -> set[int]:
+    """The CPUs of a kernel list, such as 2-3,6."""
+    found: set[int] = set()
+    for part in filter(None, text.strip().split(",")):
+        first, _, last = part.partition("-")
+        found.update(range(int(first), int(last or first) + 1))
+    return found
+
+
+def main() -> None:
+    """Follow the CPUs of a container until SIGTERM."""
+    cgroup, file, other = (Path(one) for one in sys.argv[1:])
+    (cgroup / "cgroup.procs").write_text(f"{os.getpid()}\n")
+    workload = Workload(file, other)
+    signal.signal(signal.SIGTERM, workload.end)
+    workload.run()
+
+
+if __name__ == "__main__":
+    main()
