@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format schema proto system test demo lab chaos bench scale hostile histories moves figures images images-compare locks release try-release skew upgrade
+.PHONY: help setup check format schema proto system test demo lab chaos bench scale hostile histories moves told steps figures images images-compare locks release try-release skew upgrade
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,7 @@ check: setup  ## ruff, mypy --strict, import-linter
 	$(BIN)/mypy benchmarks/hostile
 	$(BIN)/mypy benchmarks/histories
 	$(BIN)/mypy benchmarks/moves
+	$(BIN)/mypy benchmarks/told
 	$(BIN)/mypy benchmarks/upgrade
 	$(BIN)/lint-imports
 
@@ -58,10 +59,10 @@ demo: setup system  ## run the examples with numapin as pods on a real one-node 
 lab: setup system  ## bring up a real one-node Kubernetes in .lab (docs/lab.md: status, down)
 	$(BIN)/python -m numapin_lab up
 
-# What runs by itself; pod_server.py and pictures.py are parts of others, and hostile, histories and upgrade measure nothing.
+# What runs by itself; pod_server.py and pictures.py are parts of others, and hostile, histories, told and upgrade measure nothing.
 ONLY := *
 SCRIPTS := $(wildcard $(foreach name,$(ONLY),benchmarks/$(name).py benchmarks/$(name)/run.py))
-BENCHMARKS := $(filter-out benchmarks/pod_server.py benchmarks/pictures.py benchmarks/hostile/run.py benchmarks/histories/run.py benchmarks/upgrade/run.py,$(SCRIPTS))
+BENCHMARKS := $(filter-out benchmarks/pod_server.py benchmarks/pictures.py benchmarks/hostile/run.py benchmarks/histories/run.py benchmarks/told/run.py benchmarks/upgrade/run.py,$(SCRIPTS))
 
 chaos: setup system  ## kill each part while pods start and end, and count shared exclusive CPUs (PODS=200, SEED=, INSTALLED=1: as pods)
 	$(BIN)/python -m numapin_lab chaos --pods $(or $(PODS),200) $(if $(SEED),--seed $(SEED)) $(if $(INSTALLED),--installed) --dir .lab-chaos
@@ -93,6 +94,12 @@ moves: setup  ## what moving containers gains, drawn; and searches compared with
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python benchmarks/moves/run.py --output docs/images/moves.json
 	$(BIN)/python benchmarks/moves/plot.py docs/images/moves.json
+
+told: setup system  ## does a workload see that CPUs will leave before they do? 100 moves in a virtual machine (COUNT=, NOTICE=2s)
+	$(BIN)/python benchmarks/told/run.py --moves $(or $(COUNT),100) --notice $(or $(NOTICE),2s)
+
+steps: setup system  ## kill every choice of operator, enforcer and standby at each step of a resize (4 minutes)
+	NUMAPIN_TEST_STEPS=all $(BIN)/pytest tests/e2e/pods/test_resize_steps.py
 
 upgrade: setup system  ## replace each part by that of another commit and back while a pod is pinned (FROM=a tag or commit)
 	$(BIN)/python benchmarks/upgrade/run.py --from $(or $(FROM),$(error set FROM to a tag or a commit))

@@ -3,38 +3,17 @@
 The node has two CPUs, one of them reserved: one container can have a CPU of its own.
 """
 
-import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from itertools import permutations
 from pathlib import Path
 
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_lab.measurement.recording import Change, Recording, recording
 from numapin_lab.running_lab import BUSY, RunningLab, eventually, pod, policy
+from numapin_lab.steps.resize import granted, resize
+from support.real.changing.resizes import OWN, SHARED, never_shared
 
-OWN, SHARED = CpuSet.parse("1"), CpuSet.parse("0")
 EVERYTHING = CpuSet.parse("0-1")
 NO_QUOTA, HALF_MORE = -1, 150_000
-
-
-def resize(lab: RunningLab, name: str, cpu: str) -> None:
-    """Ask for other CPUs, as a user does."""
-    amounts = {"requests": {"cpu": cpu}, "limits": {"cpu": cpu}}
-    patch = {"spec": {"containers": [{"name": "main", "resources": amounts}]}}
-    lab.kubectl("patch", "pod", name, "--subresource=resize", "-p", json.dumps(patch))
-
-
-def granted(lab: RunningLab, name: str) -> str:
-    """The CPUs that the kubelet says it has granted."""
-    (status,) = lab.pod(name)["status"]["containerStatuses"]
-    return str(status["allocatedResources"]["cpu"])
-
-
-def restarts(lab: RunningLab, *names: str) -> list[int]:
-    return [lab.pod(name)["status"]["containerStatuses"][0]["restartCount"] for name in names]
 
 
 def cpu_files(lab: RunningLab, name: str, *, v1: str, v2: str) -> list[Path]:
@@ -91,44 +70,6 @@ def pinned(lab: RunningLab) -> RunningLab:
     eventually(lab.reported_exclusive, [True])
     eventually(lambda: lab.allowed("neighbour"), SHARED)
     return lab
-
-
-def shared(one: Sequence[Change], other: Sequence[Change]) -> list[float]:
-    """How long each time the one had CPU 1 alone and the other had it too, in seconds.
-
-    One sample reads cgroup after cgroup, so what lasts no longer than between two samples is none.
-    """
-    found, began = list[float](), None
-    last: dict[bool, CpuSet] = {}
-    changes = [
-        (change.at, first, change.cpus)
-        for first in (True, False)
-        for change in (one if first else other)
-    ]
-    for at, first, cpus in sorted(changes, key=lambda change: change[0]):
-        last[first] = cpus
-        both = last.get(True) == OWN and bool(last.get(False, CpuSet()) & OWN)
-        if both and began is None:
-            began = at
-        elif not both and began is not None:
-            found.append(at - began)
-            began = None
-    return [*found, *([float("inf")] if began is not None else [])]
-
-
-@contextmanager
-def never_shared(lab: RunningLab, *names: str) -> Iterator[Recording]:
-    """At no moment is a set empty, or one container on the CPU that another has to itself."""
-    ids = [lab.container_id(name) for name in names]
-    with recording(lab.kubepods) as record:
-        yield record
-    longest = record.quality["longestGapSeconds"]
-    assert all(one.cpus for each in ids for one in record.groups[each])
-    for one, other in permutations(ids, 2):
-        assert max(shared(record.groups[one], record.groups[other]), default=0.0) <= longest
-    assert restarts(lab, *names) == [0] * len(names)
-    assert [lab.container_id(name) for name in names] == ids
-    assert record.quality["samples"] > 100
 
 
 def test_a_container_leaves_exclusivity_and_gains_it_without_a_restart(pinned: RunningLab) -> None:
@@ -202,20 +143,3 @@ def test_what_the_kubelet_has_not_granted_changes_nothing(pinned: RunningLab) ->
     assert after.spec == before.spec
     lab.delete("pod", "part")
     eventually(lambda: waits(lab), [("owner", "main", "NotEnoughCPUs")])
-
-
-@pytest.mark.parametrize("killed", ["operator", "enforcer"])
-def test_whoever_is_killed_during_a_resize_the_end_is_right(
-    pinned: RunningLab, killed: str
-) -> None:
-    lab = pinned
-    for cpu, cpus in (("1500m", EVERYTHING), ("1", OWN)):
-        resize(lab, "owner", cpu)
-        eventually(lambda cpu=cpu: granted(lab, "owner"), cpu)  # type: ignore[misc]
-        lab.kill(killed)
-        lab.restart(killed)
-        eventually(lambda: lab.allowed("owner"), cpus)
-        eventually(lambda: lab.allowed("neighbour"), EVERYTHING - cpus or EVERYTHING)
-    eventually(lab.reported_exclusive, [True])
-    eventually(lambda: quotas(lab, "owner"), (NO_QUOTA, NO_QUOTA))
-    assert restarts(lab, "owner", "neighbour") == [0, 0]

@@ -17,6 +17,8 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignment
 from numapin_lab.cluster import VmCluster
 from numapin_lab.lifecycle import LabFolder
+from numapin_lab.measurement.moves_in_vm import BackAndForth
+from numapin_lab.measurement.notice import annotating
 from numapin_lab.running_lab import BUSY, pod, policy
 from numapin_lab.vm.running_lab import RunningVmLab
 from support.real.vm_invariants import problems
@@ -103,6 +105,24 @@ def test_a_container_is_moved_so_that_a_pod_gets_one_numa_node(fragmented: Runni
     told = {"CPUsMoving", "CPUsMoved"}
     fragmented.eventually(lambda: told <= notes(fragmented, "busy").keys(), True)
     fragmented.eventually(lambda: "WaitingForMoves" in notes(fragmented, "wide"), True)
+
+
+def test_a_workload_sees_by_its_file_that_a_cpu_will_leave_before_it_does(
+    node: RunningVmLab,
+) -> None:
+    """Three moves; `make told` makes 100.
+
+    The notice is long because the kubelet of an emulated machine is slow on a busy host.
+    """
+    rounds = BackAndForth(node, "15s")
+    with annotating(node), rounds.followed():
+        for number in range(3):
+            rounds.move(number % 2)
+    departures = rounds.result().departures
+    assert [len(one.cpus) for one in departures] == [1, 1, 1]
+    assert [one for one in departures if one.announced_at is None] == []
+    node.clear()
+    node.apply(POLICY)
 
 
 def shared(lab: RunningVmLab) -> list[str]:

@@ -1,0 +1,117 @@
+"""Pass through the steps of a change one by one.
+
+A step lasts while the part that would take the next one is held (SIGSTOP). So what happens at a
+step needs no luck, however fast the parts are.
+"""
+
+import os
+import signal
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, NamedTuple
+
+from numapin_lab.errors import LabError
+from numapin_lab.processes.daemons import Watched, wait_until
+from numapin_lab.running_lab import RunningLab
+from numapin_lab.vm.node import GuestDaemon
+
+AGENTS: Final = ("operator", "enforcer")
+END_SECONDS: Final = 60.0
+
+
+class Step(NamedTuple):
+    """A state of a change.
+
+    Attributes:
+        name: for people.
+        held: the parts that would end it; the others run.
+        reached: whether it has begun.
+    """
+
+    name: str
+    held: Collection[str]
+    reached: Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of a lab that can be held and killed. `others`: all but operator and enforcer."""
+
+    lab: RunningLab
+    others: Mapping[str, Watched]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every part."""
+        return (*AGENTS, *self.others)
+
+    def hold(self, name: str) -> None:
+        """Stop a part, if it runs."""
+        if self._daemon(name).pid() is not None:
+            self._send(name, signal.SIGSTOP)
+
+    def go_on(self, name: str) -> None:
+        """Let a part go on, or start it; returns when it is ready."""
+        if self._daemon(name).pid() is not None:
+            self._send(name, signal.SIGCONT)
+        elif name in AGENTS:
+            self.lab.restart(name)
+        else:
+            self._daemon(name).start()
+
+    def kill(self, name: str) -> None:
+        """Kill a part, also one that is held; returns when it has ended.
+
+        One that was held when it was killed, and is held for the next step too, does not run.
+        """
+        daemon = self._daemon(name)
+        if daemon.pid() is not None:
+            self._send(name, signal.SIGKILL)
+            wait_until(lambda: daemon.pid() is None, f"{name} to end", END_SECONDS)
+
+    def _daemon(self, name: str) -> Watched:
+        return self.lab.agent(name).daemon if name in AGENTS else self.others[name]
+
+    def _send(self, name: str, number: signal.Signals) -> None:
+        daemon = self._daemon(name)
+        if isinstance(daemon, GuestDaemon):
+            daemon.machine(f"kill -{number.name.removeprefix('SIG')} $(cat {daemon.folder}/pid)")
+            return
+        pid = daemon.pid()
+        if pid is None:
+            raise LabError(f"{name} does not run")
+        os.kill(pid, number)
+
+
+def pass_through(
+    parts: Parts,
+    steps: Sequence[Step],
+    begin: Callable[[], None],
+    victims: Collection[str],
+) -> None:
+    """Begin a change, and kill the victims at each of its steps.
+
+    A victim starts again at once, or, if it was held, for the next step. In the end all parts run.
+
+    Raises:
+        LabError: a step was not reached, or a part did not start again.
+    """
+    started = False
+    for step in steps:
+        for name in step.held:
+            parts.hold(name)
+        for name in parts.names:
+            if name not in step.held:
+                parts.go_on(name)
+        if not started:
+            begin()
+            started = True
+        parts.lab.wait(partial(step.reached), f"the step `{step.name}`")
+        for name in victims:
+            parts.kill(name)
+        for name in victims:
+            if name not in step.held:
+                parts.go_on(name)
+    for name in parts.names:
+        parts.go_on(name)
