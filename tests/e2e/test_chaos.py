@@ -57,6 +57,7 @@ def _was_chaos(report: Report) -> None:
     assert report.pods_run >= PODS
     assert report.pods_ended >= PODS
     assert report.kills.keys() == PARTS
+    assert report.resizes["Taken"] >= 4
     assert report.exclusive_reported >= PODS // 10
     assert report.samples.with_exclusive > 5_000
     assert report.injected.keys() == {

@@ -12,8 +12,9 @@ from numapin_lab.chaos.injection.downtimes import Downtimes
 from numapin_lab.chaos.injection.injector import Injector
 from numapin_lab.chaos.observation.cluster_state import PODS, ClusterState, PodState, until_answered
 from numapin_lab.chaos.plan import ChaosPlan, End, PlannedPod
-from numapin_lab.chaos.pods import manifest
+from numapin_lab.chaos.pods import manifest, resize
 from numapin_lab.components.build import Say
+from numapin_lab.controlplane.api import AnswerError
 from numapin_lab.errors import LabError
 from numapin_lab.running_lab import RunningLab
 
@@ -33,6 +34,8 @@ class ActivePod:
     started_at: float | None = None
     ended_at: float | None = None
     """When it was deleted, also after it has ended by itself."""
+    resized: int = 0
+    """How many of its resizes have been asked for."""
 
 
 @dataclass
@@ -40,7 +43,8 @@ class Driver:
     """Starts and ends pods as planned; each `tick` does what is due.
 
     `starts` counts the pods created so far, which the faults wait for; `ran` counts the pods that
-    the API server has shown running, `ends` the ways in which they ended.
+    the API server has shown running, `ends` the ways in which they ended, `resizes` what the API
+    server answered to them.
     """
 
     lab: RunningLab
@@ -50,6 +54,7 @@ class Driver:
     starts: int = 0
     ran: int = 0
     ends: Counter[str] = field(default_factory=Counter)
+    resizes: Counter[str] = field(default_factory=Counter)
     _active: dict[str, ActivePod] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -117,6 +122,22 @@ class Driver:
             self._progress_at = now
         if self._is_due(active, seen, now):
             self._end(active)
+        elif active.started_at is not None:
+            self._resize(active, now - active.started_at)
+
+    def _resize(self, active: ActivePod, age_seconds: float) -> None:
+        """Ask for the next planned amount, if it is time; a pod may end meanwhile."""
+        pod = active.pod
+        if active.resized == len(pod.resizes) or age_seconds < pod.resizes[active.resized][0]:
+            return
+        path = f"{PODS}/{pod.name}/resize?fieldManager=chaos&force=true"
+        body = resize(pod, pod.resizes[active.resized].cpu)
+        try:
+            until_answered(lambda: self.lab.cluster.api.request("PATCH", path, body), None)
+            self.resizes["Taken"] += 1
+        except AnswerError as error:
+            self.resizes[f"Refused: {error.status}"] += 1
+        active.resized += 1
 
     def _is_due(self, active: ActivePod, seen: PodState, now: float) -> bool:
         if seen.ended:

@@ -1,10 +1,10 @@
 """What a chaos run does, decided by a seed: pods, how each ends, and injected faults."""
 
 import random
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 _T = TypeVar("_T")
 
@@ -13,6 +13,13 @@ QUIET_SHARE: Final = 0.4
 
 So its memory can be watched.
 """
+
+
+RESIZED_EXCLUSIVE: Final = 7
+"""One exclusive pod of so many leaves exclusivity by a resize, and asks for it again."""
+
+RESIZED_FRACTION: Final = 3
+"""Of the pods with a fraction of a CPU about one of so many asks for a CPU of its own."""
 
 
 class PodKind(StrEnum):
@@ -114,6 +121,18 @@ _AGAINST_THE_ENFORCER: Final = (
 )
 
 
+class PlannedResize(NamedTuple):
+    """A resize in place of a pod's first container.
+
+    Attributes:
+        after_seconds: from when the pod is seen running.
+        cpu: the amount that is asked for.
+    """
+
+    after_seconds: float
+    cpu: str
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedPod:
     """One pod.
@@ -124,6 +143,7 @@ class PlannedPod:
         end: how it ends.
         life_seconds: from when it is seen running until it ends or is deleted.
         early: for an exclusive pod: it starts while the one before it still runs.
+        resizes: in order of time.
     """
 
     name: str
@@ -131,6 +151,7 @@ class PlannedPod:
     end: End
     life_seconds: float
     early: bool = False
+    resizes: tuple[PlannedResize, ...] = ()
 
     @property
     def exclusive(self) -> bool:
@@ -196,13 +217,28 @@ def without(plan: ChaosPlan, faults: Collection[Fault]) -> ChaosPlan:
 def _exclusive_pod(source: random.Random, number: int) -> PlannedPod:
     kind, end = _draw(source, _EXCLUSIVE_KINDS), _draw(source, _EXCLUSIVE_ENDS)
     life, early = source.uniform(0.2, 1.5), source.random() < 0.3
-    return PlannedPod(f"exclusive-{number}", kind, end, round(life, 2), early)
+    planned = PlannedPod(f"exclusive-{number}", kind, end, round(life, 2), early)
+    if number % RESIZED_EXCLUSIVE:
+        return planned
+    return _resized(source, replace(planned, kind=PodKind.EXCLUSIVE), ("1500m", "1"))
 
 
 def _shared_pod(source: random.Random, number: int) -> PlannedPod:
     kind, end = _draw(source, _SHARED_KINDS), _draw(source, _SHARED_ENDS)
     life = source.uniform(0.2, 1.0 if kind is PodKind.FRACTION else 4.0)
-    return PlannedPod(f"shared-{number}", kind, end, round(life, 2))
+    planned = PlannedPod(f"shared-{number}", kind, end, round(life, 2))
+    if kind is not PodKind.FRACTION or number % RESIZED_FRACTION:
+        return planned
+    return _resized(source, planned, ("1", "20m"))
+
+
+def _resized(source: random.Random, pod: PlannedPod, amounts: Sequence[str]) -> PlannedPod:
+    """The pod, which lives long enough for resizes to these amounts."""
+    at, resizes = source.uniform(0.0, 1.0), list[PlannedResize]()
+    for cpu in amounts:
+        resizes.append(PlannedResize(round(at, 2), cpu))
+        at += source.uniform(1.5, 3.0)
+    return replace(pod, life_seconds=round(at, 2), resizes=tuple(resizes))
 
 
 def _faults(source: random.Random, pods: int, spare: bool) -> Iterator[PlannedFault]:

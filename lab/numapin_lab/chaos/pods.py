@@ -36,6 +36,18 @@ def manifest(pod: PlannedPod) -> dict[str, Any]:
     }
 
 
+def resize(pod: PlannedPod, cpu: str) -> dict[str, Any]:
+    """What is applied to the subresource `resize` of a planned pod with one container."""
+    amounts = _MEMORY | {"cpu": cpu}
+    container = {"name": "main", "resources": {"requests": amounts, "limits": amounts}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": pod.name, "namespace": "default"},
+        "spec": {"containers": [container]},
+    }
+
+
 def resident(name: str, requests: Mapping[str, str]) -> dict[str, Any]:
     """A busy pod that runs for the whole run: BestEffort, or Burstable with these requests."""
     return {

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
+from numapin_lab.chaos.observation.assignment_versions import ContainerKey
 from numapin_lab.chaos.observation.cluster_state import Memory
 from numapin_lab.chaos.observation.samples import Anomaly, Downtime, Overwrite, Samples
 from numapin_lab.chaos.observation.verdict import Verdict
@@ -40,6 +41,7 @@ class Report:
         warnings: the warnings of numapin, and how often each was logged.
         seconds: from the first pod to the end state.
         injected: how often the disk failed, what tenants created and wrote.
+        resizes: what the API server answered to resizes.
         noticed_seconds: for each time that the enforcer was stopped, after which time the standby
             noticed; None if it did not.
     """
@@ -60,6 +62,7 @@ class Report:
     seconds: float = 0.0
     injected: Mapping[str, int] = field(default_factory=dict)
     noticed_seconds: Sequence[float | None] = ()
+    resizes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def pods_run(self) -> int:
@@ -78,6 +81,18 @@ class Report:
         return len(
             {key for version in self.samples.versions for key, _ in version.reported_exclusive}
         )
+
+    @property
+    def exclusive_again(self) -> int:
+        """How often a container was given CPUs of its own again after it had had none."""
+        had: set[ContainerKey] = set()
+        count, before = 0, frozenset[ContainerKey]()
+        for version in self.samples.versions:
+            now = version.spec_containers()
+            count += len((now - before) & had)
+            had |= now
+            before = now
+        return count
 
     @property
     def unreverted(self) -> list[Overwrite]:
@@ -102,6 +117,8 @@ class Report:
             "containersRun": sum(bool(one.container) for one in self.samples.seen),
             "exclusiveReported": self.exclusive_reported,
             "ends": dict(self.ends),
+            "resizes": dict(self.resizes),
+            "exclusiveAgain": self.exclusive_again,
             "kills": dict(self.kills),
             **self.samples.to_json(),
             "violations": grouped(self.verdict.violations),
@@ -188,6 +205,7 @@ def summary(report: Report) -> str:
         f"in {figures['seconds']} s; reported exclusive: {figures['exclusiveReported']} containers",
         f"ends: {_line(figures['ends'])}",
         f"killed: {_line(figures['kills'])}",
+        f"resizes: {_line(figures['resizes'])}; exclusive again: {figures['exclusiveAgain']}",
         f"samples: {figures['samples']}, with an exclusive container "
         f"{figures['samplesWithExclusive']}; gap p99 "
         f"{figures['gapP99Seconds'] * 1000:.1f} ms, longest "

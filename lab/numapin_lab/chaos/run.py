@@ -142,6 +142,7 @@ def _report(
         downtimes=downtimes,
         kills=executed.killer.downtimes.kills,
         ends=executed.driver.ends,
+        resizes=executed.driver.resizes,
         memory=executed.driver.cluster_state.memory,
         drift_count=versions[-1].drift_count - versions[0].drift_count,
         files=(before.files, executed.files),

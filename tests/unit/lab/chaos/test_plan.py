@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numapin_lab.chaos.plan import EXCLUSIVE_KINDS, End, Fault, PodKind, make_plan
-from numapin_lab.chaos.pods import manifest
+from numapin_lab.chaos.pods import manifest, resize
 
 SEEDS = st.integers(0, 2**32)
 
@@ -30,6 +30,22 @@ def test_a_run_of_two_hundred_has_every_kind_of_pod_end_and_fault(seed: int) -> 
     assert {one.fault for one in plan.faults} == set(Fault)
     assert {one.kind for one in plan.exclusive_pods} == set(EXCLUSIVE_KINDS)
     assert any(one.early for one in plan.exclusive_pods)
+
+
+@given(seed=SEEDS)
+def test_some_pods_are_resized_while_they_run(seed: int) -> None:
+    plan = make_plan(seed, 200)
+    resized = [one for one in (*plan.exclusive_pods, *plan.shared_pods) if one.resizes]
+    assert len([one for one in resized if one.exclusive]) == 12
+    for pod in resized:
+        (container,) = manifest(pod)["spec"]["containers"]
+        amounts = [container["resources"]["limits"]["cpu"], *(one.cpu for one in pod.resizes)]
+        assert amounts in (["1", "1500m", "1"], ["20m", "1", "20m"])
+        times = [one.after_seconds for one in pod.resizes]
+        assert times == sorted(times)
+        assert times[-1] < pod.life_seconds
+        (asked,) = resize(pod, "1500m")["spec"]["containers"]
+        assert asked["resources"]["limits"] == {"cpu": "1500m", "memory": "16Mi"}
 
 
 @given(seed=SEEDS)

@@ -1,5 +1,7 @@
 """The figures of a chaos run."""
 
+from dataclasses import replace
+
 import pytest
 
 from numapin_lab.chaos.observation.assignment_versions import AssignmentVersion, ContainerKey
@@ -93,6 +95,15 @@ def test_figures_are_counted_and_measured(report: Report) -> None:
         "eachMinute": [52.0, 51.0],
     }
     assert [one.outcome for one in report.unreverted] == ["Remained"]
+
+
+def test_a_container_that_is_given_cpus_again_is_counted(report: Report) -> None:
+    without = AssignmentVersion(3.0, 3)
+    first, second = report.samples.versions
+    versions = (first, second, without, second, second, without, second)
+    samples = replace(report.samples, versions=versions)
+    assert report.exclusive_again == 0
+    assert replace(report, samples=samples).exclusive_again == 2
 
 
 def test_the_summary_names_what_is_wrong(report: Report) -> None:
