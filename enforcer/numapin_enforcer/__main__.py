@@ -63,7 +63,7 @@ with needs_extra("numapin-enforcer", "enforcer", _PACKAGES):
     from numapin_enforcer.runtime.cri_client import CriClient, find_socket
 
 MOST_SPANS: Final = 512
-"""Spans that may wait to be sent: 2 MiB of memory, and those of 170 containers."""
+"""Spans that may wait to be sent: 0.7 MiB of memory, and those of 170 containers."""
 
 _EXPECTED = (
     AddressError,

@@ -45,7 +45,7 @@ EXIT_UNUSABLE: Final = 2
 USER_AGENT: Final = "numapin-operator"
 
 MOST_SPANS: Final = 2048
-"""Spans that may wait to be sent: 8 MiB of memory, and those of 500 pods."""
+"""Spans that may wait to be sent: 3 MiB of memory, and those of 500 pods."""
 
 COLLECTOR_THRESHOLDS: Final = (5_000, 1, 100)
 """How many new objects Python's search for reference cycles looks at: 5,000, and each third time

@@ -70,7 +70,7 @@ class MetricPreferences:
 
 @dataclass(frozen=True, slots=True)
 class SpanLimits:
-    """How many spans are kept until they are sent, each of which takes 3 to 4 KiB.
+    """How many spans are kept until they are sent, each of which takes 1.3 KiB.
 
     Attributes:
         queue: how many may wait; further ones are dropped.
