@@ -12,7 +12,8 @@
  *   end; once it is known when these leave, they do not wait for the new ones.
  * - The main lcore is on the lowest CPU that the program begins with: numapin takes that away last.
  *   If it leaves all the same, the lowest of the others becomes the main one.
- * - Without exclusive CPUs no lcore runs.
+ * - Without exclusive CPUs no lcore runs. What cannot be read changes nothing, such as a version of
+ *   the annotation that this program does not know.
  *
  * The thread of main() follows the file, and is not pinned: a control thread in the words of DPDK.
  * An lcore that uses DPDK begins with rte_thread_register() and ends with rte_thread_unregister().
@@ -142,22 +143,22 @@ static void parse_cpus(const char *at, bool cpus[MAX_CPUS])
     }
 }
 
-static void parse_announced(const char *text, const char *container, struct announced *found)
+/* False if the text is of a version that this program does not know. */
+static bool parse_announced(const char *text, const char *container, struct announced *found)
 {
     const char *version = member(text, "version");
     const char *mine = member(member(text, "containers"), container);
     const char *leaving = member(mine, "leaving");
 
-    if (version != NULL && strtol(version, NULL, 10) != 1) {
-        fprintf(stderr, "this version of the annotation is not known\n");
-        exit(EXIT_FAILURE);
-    }
+    if (version != NULL && strtol(version, NULL, 10) != 1)
+        return false;
     parse_cpus(member(mine, "cpus"), found->cpus);
     parse_cpus(member(leaving, "cpus"), found->leaving);
     found->timed = member(leaving, "at") != NULL;
+    return true;
 }
 
-/* False between two states of the volume: there is no file then. */
+/* False without a file, as between two states of the volume, or if it cannot be used. */
 static bool read_announced(const char *file, const char *container, struct announced *found)
 {
     static char text[MAX_TEXT + 1];
@@ -173,8 +174,7 @@ static bool read_announced(const char *file, const char *container, struct annou
         return false;
     text[length] = '\0';
     memset(found, 0, sizeof *found);
-    parse_announced(skip_blanks(text), container, found);
-    return true;
+    return parse_announced(skip_blanks(text), container, found);
 }
 
 /* ---- Lcores ---- */

@@ -156,6 +156,7 @@ async def test_a_thread_that_lost_its_cpu_is_pinned_again(
         '{"version": 1, "containers": {"main": {"cpus": "0-',
         '{"version": 1, "containers": [{"main": 1}], "main": "\\',
         '[{"}',
+        '{"version": 2, "containers": []}',
     ],
 )
 async def test_a_text_that_is_no_annotation_does_not_end_it(
