@@ -110,17 +110,17 @@ def test_a_container_is_moved_so_that_a_pod_gets_one_numa_node(fragmented: Runni
 def test_a_workload_sees_by_its_file_that_a_cpu_will_leave_before_it_does(
     node: RunningVmLab,
 ) -> None:
-    """Three moves; `make told` makes 100.
+    """With the longest notice: the kubelet of an emulated machine can be many seconds late.
 
-    The notice is long because the kubelet of an emulated machine is slow on a busy host.
+    `make told` makes more moves.
     """
-    rounds = BackAndForth(node, "15s")
+    rounds = BackAndForth(node, "60s")
     with annotating(node), rounds.followed():
-        for number in range(3):
-            rounds.move(number % 2)
-    departures = rounds.result().departures
-    assert [len(one.cpus) for one in departures] == [1, 1, 1]
-    assert [one for one in departures if one.announced_at is None] == []
+        rounds.move(0)
+    found = rounds.result()
+    assert found.departures[0].cpus == CpuSet.parse("4")
+    assert found.departures[0].announced_at is not None
+    assert found.shared == ()
     node.clear()
     node.apply(POLICY)
 
