@@ -19,11 +19,11 @@ from numapin_operator.placement.assignment.moving import (
 from numapin_operator.placement.errors import PlacementError, PodFormatError, PolicyError
 from numapin_operator.placement.kubelet_quirks import KUBELET, NO_QUIRKS, KubeletQuirks
 from numapin_operator.placement.moves import Ground, Move, MoveRules, Moves, Searched, fewest_moves
+from numapin_operator.placement.new_pods.queue import Queued
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.outdated import Outdated, mark_outdated
 from numapin_operator.placement.plan import Plan, plan_node, plan_with
 from numapin_operator.placement.policy import NodePolicy, resolve
-from numapin_operator.placement.queue import Queued
 from numapin_operator.placement.requests import (
     CPU,
     HUGEPAGES_PREFIX,

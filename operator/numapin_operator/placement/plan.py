@@ -1,15 +1,13 @@
 """A policy, a topology, pods and the assignment in force become the next NodeAssignment."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Final
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import (
-    MAX_REFUSED,
     MAX_REFUSED_RESIZES,
     ContainerAssignment,
     NodeAssignmentSpec,
@@ -26,10 +24,9 @@ from numapin_operator.placement.assignment.claimed import (
 )
 from numapin_operator.placement.assignment.entries import (
     allocation_of,
-    entries_of,
-    on_this_machine,
     refusal_of,
 )
+from numapin_operator.placement.assignment.kept import kept_entries
 from numapin_operator.placement.assignment.refusals import (
     in_earlier_order,
     releases,
@@ -37,9 +34,8 @@ from numapin_operator.placement.assignment.refusals import (
     standing,
     steady,
 )
-from numapin_operator.placement.assignment.size_limit import SizeLimit, check_blocks
+from numapin_operator.placement.assignment.size_limit import SizeLimit
 from numapin_operator.placement.errors import (
-    AssignmentFullError,
     PlacementError,
     PolicyError,
     TopologyAffinityError,
@@ -53,16 +49,14 @@ from numapin_operator.placement.masks import CpuMask
 from numapin_operator.placement.moves.beginning import MoveRules, Starter
 from numapin_operator.placement.moves.making_room import RoomMaker, in_motion
 from numapin_operator.placement.moves.renewal import Renewal
+from numapin_operator.placement.new_pods.placing import MORE_TRIED, Trial, place_new
+from numapin_operator.placement.new_pods.queue import Queue, Queued
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.outdated import Outdated
 from numapin_operator.placement.policy import NodePolicy, resolve
-from numapin_operator.placement.queue import Queue, Queued
 from numapin_operator.placement.requests import PodView
 from numapin_operator.placement.resize.node import resize_pods, resized_entries
 from numapin_operator.placement.resize.notice import with_notice
-
-MORE_TRIED: Final = 128
-"""Refused pods that are tried at each plan although `refused` has no room for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +149,7 @@ def plan_with(
     room = SizeLimit(chain.from_iterable(kept.values()))
     queue = Queue(node, alive, unbound, held, motion)
     starter = Starter(kept, queue, room, moves) if moves else None
-    trial = _place_new(pods, refused, room, queue)
+    trial = place_new(pods, refused, room, queue)
     failed = list(_failed(trial, RoomMaker(starter) if starter else None))
     if starter and starter.may_begin:
         Renewal(starter).begin()
@@ -198,7 +192,7 @@ def _tried_again(
             yield uid, one
 
 
-def _failed(trial: "_Trial", maker: RoomMaker | None) -> Iterator[tuple[PodView, PlacementError]]:
+def _failed(trial: Trial, maker: RoomMaker | None) -> Iterator[tuple[PodView, PlacementError]]:
     """The pods that are refused; others wait for moves."""
     for pod, problem in trial.failed:
         is_unaligned = maker and isinstance(problem, TopologyAffinityError)
@@ -230,52 +224,6 @@ def _running_unbound(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Trial:
-    """What became of the new pods: entries, those that failed, and how many were not tried."""
-
-    entries: list[ContainerAssignment] = field(default_factory=list)
-    failed: list[tuple[PodView, PlacementError]] = field(default_factory=list)
-    untried: int = 0
-
-
-def _place_new(
-    pods: Sequence[PodView], refused: Collection[str], room: SizeLimit, queue: Queue
-) -> _Trial:
-    """Place every new pod, until so many are refused that the rest is not tried."""
-    trial, untried, node = _Trial(), 0, queue.node
-    for pod in pods:
-        if pod.uid in node.allocations or pod.uid in refused or not node.wants(pod):
-            continue
-        if len(refused) + len(trial.failed) >= MAX_REFUSED + MORE_TRIED:
-            untried += 1
-            continue
-        try:
-            trial.entries.extend(_place(node, pod, room))
-        except PlacementError as problem:
-            if queue.add(pod):
-                continue
-            trial.failed.append((pod, problem))
-            queue.note_refused(pod)
-        else:
-            if pod.uid in node.allocations:
-                queue.note_placed(node.allocations[pod.uid])
-    return replace(trial, untried=untried)
-
-
-def _place(node: Node, pod: PodView, room: SizeLimit) -> tuple[ContainerAssignment, ...]:
-    """Place a pod, and make its entries; nothing changes if the assignment is full."""
-    allocation = node.place(pod)
-    try:
-        check_blocks(allocation)
-        entries = tuple(entries_of((allocation,), node.policy.topology))
-        room.take(entries)
-    except AssignmentFullError:
-        node.release(pod.uid)
-        raise
-    return entries
-
-
 def _staying(
     policy: NodePolicy,
     previous: NodeAssignmentSpec | None,
@@ -283,34 +231,9 @@ def _staying(
     running: frozenset[str],
 ) -> dict[str, list[ContainerAssignment]]:
     """The entries with which the plan begins, by pod: what stays, and what was claimed."""
-    kept = _kept(policy.topology, previous, alive, running)
+    kept = kept_entries(policy.topology, previous, alive, running)
     kept = with_claimed(kept, alive.values(), policy.claims, CpuSet.from_mask(policy.all_shared))
     return with_notice(policy, kept, alive)
-
-
-def _kept(
-    topology: Topology,
-    previous: NodeAssignmentSpec | None,
-    alive: dict[str, PodView],
-    running: frozenset[str],
-) -> dict[str, list[ContainerAssignment]]:
-    """The entries of the previous assignment that still hold, by pod, in their order."""
-    held: dict[str, list[ContainerAssignment]] = {}
-    ended = {uid: _ended(pod) for uid, pod in alive.items()}
-    for entry in previous.containers if previous else ():
-        if entry.pod_uid not in alive and entry.pod_uid not in running:
-            continue
-        still = on_this_machine(entry, topology)
-        if still is not None and entry.container not in ended.get(entry.pod_uid, ()):
-            held.setdefault(entry.pod_uid, []).append(still)
-    return held
-
-
-def _ended(pod: PodView) -> frozenset[str]:
-    """Init containers that have released their CPUs; none if the pod has them as a whole."""
-    if pod.pod_level is not None:
-        return frozenset()
-    return frozenset([container.name for container in pod.containers if container.ended])
 
 
 def _spec(

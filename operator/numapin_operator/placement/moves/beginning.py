@@ -12,7 +12,7 @@ from numapin_operator.placement.assignment.size_limit import SizeLimit
 from numapin_operator.placement.in_use import node_with
 from numapin_operator.placement.moves.ground import Ground
 from numapin_operator.placement.moves.result import Move
-from numapin_operator.placement.queue import Queue
+from numapin_operator.placement.new_pods.queue import Queue
 from numapin_operator.placement.requests import PodView
 
 Entries = MutableMapping[str, list[ContainerAssignment]]

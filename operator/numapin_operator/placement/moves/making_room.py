@@ -12,7 +12,7 @@ from numapin_operator.placement.masks import NO_CPUS, CpuMask
 from numapin_operator.placement.moves.beginning import MoveRules, Starter
 from numapin_operator.placement.moves.result import Moves
 from numapin_operator.placement.moves.search import MOST_STATES, fewest_moves
-from numapin_operator.placement.queue import InMotion, Queue, Queued
+from numapin_operator.placement.new_pods.queue import InMotion, Queue, Queued
 from numapin_operator.placement.requests import PodView
 
 LEAST_STATES: Final = 50

@@ -1,0 +1,1 @@
+"""New pods: which are placed, and which wait."""
