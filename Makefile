@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format schema proto system test demo lab chaos bench scale hostile histories moves told steps figures images images-compare locks release try-release skew upgrade
+.PHONY: help setup check format schema proto system test test-pods demo lab chaos bench scale hostile histories moves told steps figures images images-compare locks release try-release skew upgrade
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ test: setup system  ## set up and run every test
 	$(BIN)/python -m numapin_lab components
 	lab/run-tests $(BIN)/pytest --durations=30 --durations-min=5
 
+test-pods: setup system  ## run the end-to-end tests that can with numapin as pods, from its manifests
+	NUMAPIN_TEST_AS=pods $(BIN)/pytest -m 'not vm' tests/e2e
+
 demo: setup system  ## run the examples with numapin as pods on a real one-node Kubernetes (KEEP=1 leaves it up)
 	$(BIN)/python -m numapin_lab demo --dir .lab-demo $(if $(KEEP),--keep)
 
@@ -72,7 +75,7 @@ SKEW_TESTS := $(addprefix tests/integration/,contract client operator) $(addpref
 skew: setup system  ## run what needs an API server or a kubelet with the oldest and the newest Kubernetes
 	@set -e; for release in $(notdir $(wildcard lab/kubernetes/*)); do \
 		echo "== Kubernetes $$release"; \
-		NUMAPIN_LAB_KUBERNETES=$$release $(BIN)/pytest $(SKEW_TESTS); \
+		NUMAPIN_LAB_KUBERNETES=$$release NUMAPIN_TEST_AS=processes $(BIN)/pytest $(SKEW_TESTS); \
 	done
 
 bench: setup system  ## run all benchmarks (ONLY="enforcing placement": only these)

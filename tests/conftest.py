@@ -93,12 +93,18 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     capture = session.config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
         programs = provide(list(dict.fromkeys(names)), progress=say)
-        if "installed_as_pods" in wanted:
+        if "installed_as_pods" in wanted or any(map(_has_pods, session.items)):
             provide_images(progress=say)
         if wanted & VIRTUAL_MACHINES and shutil.which(QEMU) is not None:
             provide_kernel(progress=say)
         if "vm_lab" in wanted and shutil.which(QEMU) is not None:
             provide_snapshot({name: found.path for name, found in programs.items()}, progress=say)
+
+
+def _has_pods(item: pytest.Item) -> bool:
+    """Whether numapin runs as pods in an end-to-end test (tests/e2e/conftest.py)."""
+    spec = getattr(item, "callspec", None)
+    return spec is not None and spec.params.get("numapin") == "pods"
 
 
 @pytest.fixture(scope="session")

@@ -1,18 +1,56 @@
-"""The whole of numapin on a real node."""
+"""The whole of numapin on a real node, as processes of this checkout or as pods.
 
+A file that is marked `as_pods` runs on a lab in which numapin was installed as users do it, from
+`manifests/overlays/default` and the images of this checkout; others run it from source, which
+starts sooner. `NUMAPIN_TEST_AS=pods` or `=processes` chooses for all. A test that is marked
+`from_source` cannot run as pods, and says why. Which way it was is in the test's id.
+"""
+
+import os
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
 
 from numapin_lab.cluster import Cluster
+from numapin_lab.installed.running import running
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.running_lab import RunningLab
 
+CHOICE: Final = "NUMAPIN_TEST_AS"
+PODS, PROCESSES = WAYS = ("pods", "processes")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Choose how numapin runs in each test that needs it."""
+    if "numapin" in metafunc.fixturenames:
+        way = _way(metafunc.definition)
+        metafunc.parametrize("numapin", [way], indirect=True, scope="session")
+
+
+def _way(test: pytest.Item) -> object:
+    chosen = os.environ.get(CHOICE, "")
+    if chosen and chosen not in WAYS:
+        raise pytest.UsageError(f"{CHOICE} is {chosen}, and must be one of {', '.join(WAYS)}")
+    source = test.get_closest_marker("from_source")
+    if source is not None:
+        marks = [pytest.mark.skip(reason=f"not as pods: {source.args[0]}")] * (chosen == PODS)
+        return pytest.param(PROCESSES, marks=marks)
+    return chosen or (PODS if test.get_closest_marker("as_pods") else PROCESSES)
+
 
 @pytest.fixture(scope="session")
-def lab_folder(root: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabFolder]:
+def numapin(request: pytest.FixtureRequest) -> str:
+    """How numapin runs: `pods` or `processes`."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def lab_folder(
+    root: None, numapin: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LabFolder]:
     """A lab that is down; everything that a test starts in it is removed at the end."""
-    folder = LabFolder(tmp_path_factory.mktemp("lab"))
+    folder = LabFolder(tmp_path_factory.mktemp("lab"), pods=numapin == PODS)
     try:
         yield folder
     finally:
@@ -32,7 +70,7 @@ def lab(cluster: Cluster) -> Iterator[RunningLab]:
     `.apply(...)` and `.kubectl(...)` act as its administrator, `.allowed(pod)` and `.cpusets()`
     read the kernel, `.kill(...)` and `.restart(...)` end and start operator and enforcer.
     """
-    running = RunningLab(cluster)
-    running.clear()
-    yield running
-    running.clear()
+    found = running(cluster)
+    found.clear()
+    yield found
+    found.clear()

@@ -30,6 +30,7 @@ def series(lab: RunningLab) -> dict[str, int]:
     return found
 
 
+@pytest.mark.from_source("`chaos --installed` is that, and takes longer (docs/lab.md)")
 @pytest.mark.timeout(3600)  # three minutes on an idle machine
 def test_no_exclusive_cpu_is_ever_shared_and_no_pin_is_lost(
     lab: RunningLab, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -18,6 +18,8 @@ from numapin_lab.running_lab import BUSY, RunningLab, eventually, pod, policy
 CLAIMED, REST = CpuSet.parse("1"), CpuSet.parse("0")
 EVERYTHING = CpuSet.parse("0-1")
 
+pytestmark = pytest.mark.from_source("the driver is a process of the machine, not of that node")
+
 
 @pytest.fixture(scope="module")
 def dra_driver(cluster: Cluster) -> Iterator[DraDriver]:

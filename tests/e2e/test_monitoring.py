@@ -16,6 +16,8 @@ RULES = COMPONENTS / "alerts" / "numapin.rules.yaml"
 PANELS: list[dict[str, Any]] = json.loads((COMPONENTS / "dashboard" / "numapin.json").read_text())[
     "panels"
 ]
+pytestmark = pytest.mark.from_source("Prometheus does not reach the network of pods")
+
 OF_V2 = {"Pressure in exclusive containers"}
 
 

@@ -22,6 +22,8 @@ OWN, SHARED = CpuSet.parse("1"), CpuSet.parse("0")
 EVERYTHING = CpuSet.parse("0-1")
 LABEL = "numapin-test/group"
 
+pytestmark = pytest.mark.as_pods
+
 WAITING = ("False", "WaitingForContainers", 1)
 IN_FORCE = ("True", "InForce", 0)
 EDITS = [
@@ -193,6 +195,7 @@ def _settled(lab: RunningLab, other: str) -> tuple[str, str, int]:
     return ready(lab)
 
 
+@pytest.mark.from_source("numapin's own requests leave room for one whole CPU of two")
 def test_a_pod_waits_for_an_ending_one_and_is_told(lab: RunningLab) -> None:
     stubborn = ("sh", "-c", "trap '' TERM; while true; do :; done")
     ending = pod("ending", stubborn, cpu="1")

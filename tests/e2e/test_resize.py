@@ -15,6 +15,10 @@ from support.real.changing.resizes import OWN, SHARED, never_shared
 EVERYTHING = CpuSet.parse("0-1")
 NO_QUOTA, HALF_MORE = -1, 150_000
 
+needs_both_cpus = pytest.mark.from_source(
+    "with numapin's own requests the kubelet grants no second whole CPU"
+)
+
 
 def cpu_files(lab: RunningLab, name: str, *, v1: str, v2: str) -> list[Path]:
     """A file of the cpu controller of a container and of its pod, by its name on each version."""
@@ -96,6 +100,7 @@ def test_a_container_leaves_exclusivity_and_gains_it_without_a_restart(pinned: R
     assert requested(lab, "decrease") == decreases + 1
 
 
+@needs_both_cpus
 def test_a_grow_that_does_not_fit_keeps_its_cpu_and_says_why(pinned: RunningLab) -> None:
     lab = pinned
     with never_shared(lab, "owner", "neighbour"):
@@ -112,6 +117,7 @@ def test_a_grow_that_does_not_fit_keeps_its_cpu_and_says_why(pinned: RunningLab)
         eventually(lambda: quotas(lab, "owner"), (NO_QUOTA, NO_QUOTA))
 
 
+@needs_both_cpus
 def test_a_container_that_gains_exclusivity_waits_for_its_neighbour(pinned: RunningLab) -> None:
     """A shared pod is refused like a new one, and gets its CPU when the neighbour has ended."""
     lab = pinned
@@ -129,6 +135,7 @@ def test_a_container_that_gains_exclusivity_waits_for_its_neighbour(pinned: Runn
     assert lab.wait_in_force().spec.refused == ()
 
 
+@needs_both_cpus
 def test_what_the_kubelet_has_not_granted_changes_nothing(pinned: RunningLab) -> None:
     """It has no room for 2 CPUs beside `part`, and defers the resize until `part` has ended."""
     lab = pinned

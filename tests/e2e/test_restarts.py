@@ -67,6 +67,10 @@ def test_a_pod_that_starts_while_the_enforcer_is_down_is_pinned_later(lab: Runni
     eventually(lambda: lab.allowed("neighbour"), SHARED)
 
 
+@pytest.mark.from_source(
+    "on cgroup v1 a pod gets no real-time priority, so on busy CPUs the standby may fence a "
+    "Guaranteed pod after its first instruction (docs/enforcing.md)"
+)
 @pytest.mark.parametrize("cpu", [None, "500m"], ids=["BestEffort", "Guaranteed"])
 def test_a_new_pod_starts_off_the_exclusive_cpu_while_the_enforcer_is_down(
     pinned: RunningLab, cpu: str | None

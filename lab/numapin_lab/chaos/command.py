@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from numapin_lab.chaos.plan import DISK_FAULTS, ChaosPlan, make_plan, without
-from numapin_lab.chaos.pod_parts import KUBELET, ChaosPodsLab, PodParts
+from numapin_lab.chaos.pod_parts import KUBELET, PodParts
 from numapin_lab.chaos.report import Report, summary
 from numapin_lab.chaos.run import run as carry_out
 from numapin_lab.components.build import Say, say
@@ -67,7 +67,7 @@ def run(folder: LabFolder, plan: ChaosPlan, keep: bool, progress: Say = say) -> 
     cluster = folder.up(kubelet=KUBELET if folder.pods else None)
     lab: RunningLab
     if isinstance(cluster, InstalledCluster):
-        lab = ChaosPodsLab.of(InstalledLab(cluster))
+        lab = InstalledLab(cluster)
         lab.clear()
         with PodParts(lab) as parts:
             report = carry_out(lab, plan, folder.path, progress, parts)

@@ -11,19 +11,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, Final, Self
 
-from numapin_api.cpuset import CpuSet
 from numapin_api.names import NAMESPACE
 from numapin_lab.chaos.injection.state_folder import StateFolder
 from numapin_lab.chaos.observation.cluster_state import until_answered
 from numapin_lab.chaos.observation.logs import Line, parse
 from numapin_lab.chaos.parts import PROBE_SECONDS, LogLines, passed
 from numapin_lab.errors import LabError
-from numapin_lab.installed.running import LEASE, InstalledLab
+from numapin_lab.installed.running import LEASE, PARTS, InstalledLab
 from numapin_lab.node.containerd import SEARCH_PATH
 from numapin_lab.node.image import find_busybox
 from numapin_lab.processes.daemons import wait_until
 
-PARTS: Final = ("operator", "enforcer", "standby")
 ENFORCER_PORT: Final = 8081
 RESTART_SECONDS: Final = 300.0
 LOOK_SECONDS: Final = 0.25
@@ -34,35 +32,6 @@ KUBELET: Final[Mapping[str, Any]] = {
 }
 """Settings of the kubelet. As it is set up by default, it waits up to 5 minutes before it starts a
 container again that was killed some times, and nothing would be down meanwhile but this part."""
-
-
-@dataclass(frozen=True)
-class ChaosPodsLab(InstalledLab):
-    """A lab with numapin's pods, whose cgroups are not those of the run."""
-
-    own: frozenset[str] = frozenset()
-    """UIDs of numapin's pods."""
-
-    @classmethod
-    def of(cls, lab: InstalledLab) -> Self:
-        """The same lab; numapin's pods stay as long as it is used."""
-        found = [one for name in PARTS for one in lab.pods_of(name)]
-        return cls(lab.cluster, frozenset(one["metadata"]["uid"] for one in found))
-
-    def cpusets(self) -> dict[str, CpuSet]:
-        """Of all pods but numapin's."""
-        return {
-            path: cpus
-            for path, cpus in super().cpusets().items()
-            if not any(uid in path for uid in self.own)
-        }
-
-    def clear(self) -> None:
-        """Delete every pod and policy; returns when none of their cgroups is left."""
-        self.kubectl("delete", "pods", "--all", "--grace-period=0", "--force", "--wait=false")
-        self.kubectl("delete", "cpupolicies", "--all")
-        self.wait(lambda: self.assignment() is None, "the NodeAssignment to be deleted")
-        self.wait(self._no_pods, "every pod's cgroup to be removed")
 
 
 @dataclass

@@ -42,15 +42,23 @@ def rendered(kubectl: Kubectl, overlay: Path) -> list[dict[str, Any]]:
     return [one for one in yaml.safe_load_all(kubectl("kustomize", str(overlay))) if one]
 
 
-def wait_rolled_out(api: ApiServer, kubectl: Kubectl, seconds: float = ROLLED_OUT_SECONDS) -> None:
+def wait_rolled_out(
+    api: ApiServer, kubectl: Kubectl, seconds: float = ROLLED_OUT_SECONDS, only: str = ""
+) -> None:
     """Return when every pod of every Deployment and DaemonSet of numapin is ready.
+
+    Args:
+        api: the administrator's client.
+        kubectl: to explain what is not ready.
+        seconds: how long to wait.
+        only: the name of the one that is waited for; empty for all.
 
     Raises:
         LabError: a pod cannot start, or they are not ready in time; the message has the state, the
             Events and the end of the log of each pod that is not ready.
     """
     deadline = time.monotonic() + seconds
-    while missing := unready_workloads(api):
+    while missing := unready_workloads(api, only):
         pods = api.get(f"/api/v1/namespaces/{NAMESPACE}/pods")["items"]
         if any(reason in FATAL for pod in pods for reason in waiting(pod)):
             raise LabError(_explained("a pod of numapin does not start", pods, kubectl))
@@ -60,14 +68,14 @@ def wait_rolled_out(api: ApiServer, kubectl: Kubectl, seconds: float = ROLLED_OU
         time.sleep(POLL_SECONDS)
 
 
-def unready_workloads(api: ApiServer) -> list[str]:
-    """Deployments and DaemonSets whose newest pods are not all ready."""
+def unready_workloads(api: ApiServer, only: str = "") -> list[str]:
+    """Deployments and DaemonSets, or the one of this name, whose newest pods are not all ready."""
     folder = f"/apis/apps/v1/namespaces/{NAMESPACE}"
     found = []
     for kind in ("deployments", "daemonsets"):
         listed = api.get(f"{folder}/{kind}")["items"]
         missing = [one["metadata"]["name"] for one in listed if not rolled_out(one)]
-        found += [f"{kind.removesuffix('s')} {name}" for name in missing]
+        found += [f"{kind.removesuffix('s')} {name}" for name in missing if only in ("", name)]
     return found
 
 

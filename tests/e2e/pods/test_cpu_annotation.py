@@ -24,6 +24,8 @@ POLLS: dict[str, Any] = {"main": 1, "lcores": [1]}
 RESTS: dict[str, Any] = {"main": None, "lcores": []}
 OWN = {"cpus": "1", "numaNodes": "0"}
 
+pytestmark = pytest.mark.from_source("the operator has an option that the default overlay lacks")
+
 
 @pytest.fixture
 def telling(lab: RunningLab) -> Iterator[RunningLab]:
