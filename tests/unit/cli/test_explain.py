@@ -314,8 +314,8 @@ def test_text_fits_80_columns_and_says_all_of_it(
         (["zzz"], 1, "there is no pod, node or policy zzz in namespace default; there is"),
         (["pod/pending", "--node", "node-7"], 1, "there is no node node-7; did you mean node-1"),
         (["pod/b", "--node", "node-7"], 1, "there is no node node-7; did you mean node-1"),
-        (["b", "-n", "defualt"], 1, "in namespace defualt, but in default; add -n"),
-        (["bb", "-n", "defualt"], 1, "namespace defualt, which has no pods; did you mean default?"),
+        (["-n", "defualt", "b"], 1, "in namespace defualt, but in default; add -n"),
+        (["-n", "defualt", "bb"], 1, "namespace defualt, which has no pods; did you mean default?"),
         (["pod/a", "--watch"], 2, "--watch needs an API server"),
     ],
 )
