@@ -17,6 +17,8 @@ from support.real.changing.victims import victims
 
 EVERYTHING = CpuSet.parse("0-1")
 
+pytestmark = pytest.mark.from_source("it kills the processes of the lab and starts them again")
+
 
 @pytest.fixture
 def pinned(lab: RunningLab) -> RunningLab:
