@@ -23,8 +23,9 @@ from numapin_operator.annotation.writer import PodAnnotations
 from numapin_operator.api_server import Cluster
 from numapin_operator.leadership import Leadership
 from numapin_operator.missing_rights import MissingRights
-from numapin_operator.nodes.controller import Controller, Outputs
+from numapin_operator.nodes.controller import Controller
 from numapin_operator.nodes.eviction import Evictor
+from numapin_operator.nodes.outputs import Outputs
 from numapin_operator.nodes.refusal_events import RefusalEvents
 from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState

@@ -2,9 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Final
 
@@ -12,22 +11,19 @@ from numapin_api.conditions.reasons import Reason
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_client.errors import ClientError
 from numapin_daemon.clock import Clock, SystemClock
-from numapin_daemon.telemetry.meter import Meter
 from numapin_operator.api_server import Cluster
 from numapin_operator.nodes.absence import Absences, BehindError
 from numapin_operator.nodes.claims import Claims
 from numapin_operator.nodes.decide import Decision, NodePicture, Write, decide
 from numapin_operator.nodes.evictable import consequence
-from numapin_operator.nodes.eviction import Evictor
 from numapin_operator.nodes.moves.notices import notices_of_moves
-from numapin_operator.nodes.moves.telling import NobodyTold, Telling
 from numapin_operator.nodes.moves.timer import MoveTimer
 from numapin_operator.nodes.notices import notice_of_waiting, notices_of_written
+from numapin_operator.nodes.outputs import Outputs
 from numapin_operator.nodes.patience import Patience
 from numapin_operator.nodes.picture import picture_of, pods_on
 from numapin_operator.nodes.refusal_events import (
     KEEPS,
-    RefusalEvents,
     fresh_refusals,
     fresh_waits,
 )
@@ -38,9 +34,8 @@ from numapin_operator.observe.records import AssignmentView
 from numapin_operator.placement import PodView
 from numapin_operator.policies.rollout import Rollout, Turn
 from numapin_operator.policies.status import NodeOutcome, stalled, waiting_for_turn
-from numapin_operator.policies.status_writer import StatusWriter
 from numapin_operator.telemetry.states import Written
-from numapin_operator.telemetry.table import METRICS, PLAN_SECONDS, REFUSALS, WRITES
+from numapin_operator.telemetry.table import PLAN_SECONDS, REFUSALS, WRITES
 from numapin_operator.telemetry.write_results import PERMANENT, STALE, result_of
 
 ATTEMPTS: Final = 5
@@ -49,31 +44,6 @@ ATTEMPTS: Final = 5
 INTERNAL_ERROR: Final = "the operator cannot plan this node, its log has the traceback"
 
 _log = logging.getLogger(__name__)
-
-
-def _ignore(*_: object) -> None:
-    """Do nothing."""
-
-
-@dataclass(slots=True)
-class Outputs:
-    """Where the controller sends what is not a NodeAssignment.
-
-    Attributes:
-        statuses: takes each node's outcome.
-        events: takes refusals that are new.
-        evictor: takes nodes whose refused pods the policy may want evicted.
-        meter: counts plans, writes and refusals.
-        written: called with each assignment that was created or changed.
-        telling: tells workloads which CPUs they have.
-    """
-
-    statuses: StatusWriter
-    events: RefusalEvents
-    evictor: Evictor
-    meter: Meter = field(default_factory=partial(Meter, METRICS))
-    written: Callable[[Written], object] = _ignore
-    telling: Telling = field(default_factory=NobodyTold)
 
 
 class Controller:

@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from numapin_client.resources import Key
-from numapin_operator.nodes.controller import Controller, Outputs
+from numapin_operator.nodes.controller import Controller
 from numapin_operator.nodes.eviction import Evictor
+from numapin_operator.nodes.outputs import Outputs
 from numapin_operator.nodes.refusal_events import RefusalEvents
 from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
