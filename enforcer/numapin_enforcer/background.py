@@ -134,6 +134,10 @@ class BackgroundUpdates:
         self.slices.pause()
         self.cfs_quota.pause()
 
+    def need_list_since(self, seconds: float | None) -> None:
+        """Have the runtime's containers listed at that time or later; None if any list will do."""
+        self.outside.need_since(seconds)
+
     @property
     def recheck_seconds(self) -> float | None:
         """When to report again although no event comes; None if that is not needed."""
@@ -160,6 +164,7 @@ class BackgroundUpdates:
             ),
             outside=self.outside.found,
             running=self.outside.running,
+            listed_at=self.outside.listed_at,
             strays=self.outside.strays,
         )
 

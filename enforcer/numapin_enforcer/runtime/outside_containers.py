@@ -14,6 +14,9 @@ from numapin_enforcer.runtime.unlisted import SHORT_ID
 LIST_SECONDS: Final = 60.0
 """How often all containers are listed: a long list costs the loop some milliseconds."""
 
+LEAST_SECONDS: Final = 1.0
+"""How soon at least they may be listed again, where a newer list is needed."""
+
 PodContainer = tuple[str, str]
 """The UID of a pod and the name of a container; the UID is empty if it is not the kubelet's."""
 
@@ -24,8 +27,11 @@ class OutsideContainers:
     def __init__(
         self, runtime: ContainerRuntime, wake: asyncio.Event, clock: Clock | None = None
     ) -> None:
-        """Args: `wake` is set after the first list."""
+        """Args: `wake` is set after the first list, and after one that was asked for."""
         self._runtime, self._wake = runtime, wake
+        self._clock = clock or SystemClock()
+        self._wanted_since = self.listed_at = 0.0
+        """When the runtime was asked for the newest list, on a clock that only goes forward."""
         self._listed: Mapping[str, PodContainer] | None = None
         """The running containers of the newest list, by id; None before the first."""
         self._judged: Mapping[str, PodContainer] | None = None
@@ -42,7 +48,7 @@ class OutsideContainers:
             self._list,
             expected=(CriError,),
             failure="",
-            clock=clock or SystemClock(),
+            clock=self._clock,
         )
 
     @property
@@ -64,6 +70,17 @@ class OutsideContainers:
     async def run(self) -> None:
         """List containers while that is needed, until cancelled."""
         await self._worker.run()
+
+    def need_since(self, since: float | None) -> None:
+        """Have a list from `since` or later, on the clock of `listed_at`; None if any will do.
+
+        The next list comes early for that, but not sooner than `LEAST_SECONDS` after the last one.
+        """
+        if since is None or since <= max(self.listed_at, self._wanted_since):
+            return
+        if self._needed and self._clock.monotonic() - self.listed_at >= LEAST_SECONDS:
+            self._wanted_since = self._clock.monotonic()
+            self._worker.request()
 
     def locate(
         self,
@@ -105,12 +122,14 @@ class OutsideContainers:
     async def _list(self) -> float | None:
         if not self._needed:
             return None
-        is_first = self._listed is None
+        is_awaited = self._listed is None or self._wanted_since > self.listed_at
+        began = self._clock.monotonic()
         containers = await self._runtime.containers()
         running = ContainerState.RUNNING
         self._listed = {
             one.id: (one.pod_uid, one.name) for one in containers if one.state is running
         }
-        if is_first:
+        self.listed_at = began
+        if is_awaited:
             self._wake.set()
         return LIST_SECONDS

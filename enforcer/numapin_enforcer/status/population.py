@@ -3,7 +3,7 @@
 Does no I/O.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from numapin_enforcer.cgroups.processes import has_processes
@@ -44,6 +44,18 @@ class Population:
         ages = self._ages_seconds().items()
         return frozenset(path for path, age in ages if age >= STARTING_SECONDS)
 
+    def deserted_at(self, seconds: float) -> frozenset[str]:
+        """The deserted that counted as such at that time already."""
+        return frozenset(path for path, since in self._deserted_since() if since <= seconds)
+
+    @property
+    def newest_deserted_at(self) -> float | None:
+        """Since when the newest of the deserted counts as such; None if there is none.
+
+        An older list of the runtime's may have a container as running that has ended since.
+        """
+        return max((since for _, since in self._deserted_since()), default=None)
+
     @property
     def recheck_seconds(self) -> float | None:
         """How long until `update` must be called again; None if all have processes."""
@@ -83,6 +95,9 @@ class Population:
     def forget(self) -> None:
         """There is no tree now: nothing must be looked at again."""
         self._populated, self._empty_since, self._candidates = {}, {}, None
+
+    def _deserted_since(self) -> Iterator[tuple[str, float]]:
+        return ((path, self._empty_since[path] + STARTING_SECONDS) for path in self.deserted)
 
     def _ages_seconds(self) -> dict[str, float]:
         return {path: self._now_seconds - since for path, since in self._empty_since.items()}

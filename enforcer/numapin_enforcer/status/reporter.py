@@ -87,6 +87,7 @@ class BackgroundReport:
         note: what the status of a healthy node says besides.
         outside: cgroups of containers outside of the kubelet's tree.
         running: ids of the containers that run, as the runtime listed them a minute ago at most.
+        listed_at: when it was asked for that list, on a clock that only goes forward.
         strays: pod's UID and name of the kubelet's containers that are not in the kubelet's tree.
         finishes_soon: something ends in a moment, and changes the status.
     """
@@ -99,6 +100,7 @@ class BackgroundReport:
     finishes_soon: bool
     outside: tuple[OutsideCgroup, ...] = ()
     running: frozenset[str] = frozenset()
+    listed_at: float = 0.0
     strays: frozenset[tuple[str, str]] = frozenset()
 
 
@@ -124,13 +126,13 @@ class StatusReporter:
     _hardware: tuple[Topology, dict[str, Any]] | None = field(default=None, init=False)
     _summarized: tuple[tuple[object, ...], Summary] | None = field(default=None, init=False)
     _summarizer: Summarizer = field(default_factory=Summarizer, init=False)
-    _population: Population = field(default_factory=Population, init=False)
+    population: Population = field(default_factory=Population, init=False)
     _unbound: UnboundMemoryReader = field(default_factory=UnboundMemoryReader, init=False)
 
     @property
     def recheck_seconds(self) -> float | None:
         """When to report again although no event comes; None if that is not needed."""
-        return self._population.recheck_seconds
+        return self.population.recheck_seconds
 
     def drift_causes(self) -> Mapping[str, int]:
         """How many drifts there were, by cause."""
@@ -267,11 +269,11 @@ class StatusReporter:
         """What the kernel has; None if it could not be read. Computed when something changed."""
         pods, accepted = self.kubepods.tree, self.acceptance.accepted
         if kernel.tree is None or pods is None:
-            self._population.forget()
+            self.population.forget()
             return None
         if accepted is None:
             return Summary()
-        now_seconds, population = self.clock.monotonic(), self._population
+        now_seconds, population = self.clock.monotonic(), self.population
         if resynced and len(self.machine.topology.numa_nodes) > 1:
             files, naming = pods.files, pods.naming
             bound = bound_pods(accepted.spec, kernel.tree, kernel.desired)
@@ -281,7 +283,7 @@ class StatusReporter:
         )
         deserted = frozenset(
             path
-            for path in population.deserted
+            for path in population.deserted_at(background.listed_at)
             if pods.naming.parse(path).container_id in background.running
         )
         evidence = Evidence(

@@ -131,6 +131,7 @@ class World:
             failed=self.failures.append,
             recheck_seconds=None,
             summary=None,
+            population=SimpleNamespace(newest_deserted_at=None),
             driver_changed=lambda: self.driver_changes.append(True),
         )
         self.reporter = reporter

@@ -8,7 +8,11 @@ import pytest
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cgroups.tree import OutsideCgroup
 from numapin_enforcer.runtime.interface import ContainerState, RuntimeContainer
-from numapin_enforcer.runtime.outside_containers import LIST_SECONDS, OutsideContainers
+from numapin_enforcer.runtime.outside_containers import (
+    LEAST_SECONDS,
+    LIST_SECONDS,
+    OutsideContainers,
+)
 from support.fakes.manual_clock import ManualClock
 from support.fakes.runtime import FakeRuntime
 from support.values.runtime import AWAY
@@ -120,3 +124,31 @@ async def test_a_runtime_that_does_not_answer_is_asked_again(world: World) -> No
     world.runtime.failure = None
     await world.clock.advance(LIST_SECONDS)
     assert await world.locate() == [FOUND.path]
+
+
+async def test_a_newer_list_is_asked_for_once_and_wakes_the_agent(
+    world: World, wake: asyncio.Event
+) -> None:
+    await world.locate()
+    wake.clear()
+    listed_at = world.outside.listed_at
+    world.outside.need_since(None)
+    world.outside.need_since(listed_at)
+    await world.clock.advance(LEAST_SECONDS / 2)
+    since = world.clock.monotonic()
+    world.outside.need_since(since)
+    await world.clock.run_tasks()
+    assert (world.runtime.asked, wake.is_set()) == ([""], False), "not so soon"
+    await world.clock.advance(LEAST_SECONDS / 2)
+    for _ in range(3):
+        world.outside.need_since(since)
+        await world.clock.run_tasks()
+    assert (world.runtime.asked, wake.is_set()) == (["", ""], True)
+    assert world.outside.listed_at == listed_at + LEAST_SECONDS
+
+
+async def test_no_list_is_asked_for_while_none_is_needed(world: World) -> None:
+    await world.locate(needed=False)
+    world.outside.need_since(world.clock.monotonic())
+    await world.clock.run_tasks()
+    assert world.runtime.asked == []

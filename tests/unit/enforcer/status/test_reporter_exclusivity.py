@@ -1,5 +1,7 @@
 """What a pass reports of containers that are not exclusive."""
 
+from typing import Any
+
 import pytest
 
 from numapin_api.cpuset import CpuSet
@@ -46,9 +48,24 @@ def test_a_container_whose_processes_are_elsewhere_is_named(world: World) -> Non
     assert (world.report(resynced)[0], world.exclusive) == ("Enforced", [])
     world.clock.stand_still(STARTING_SECONDS)
     assert (world.report()[0], world.exclusive) == ("Enforced", []), "the container has ended"
-    reason, message = world.report(running=frozenset({ID}))
+    listed: dict[str, Any] = {"running": frozenset({ID}), "listed_at": world.clock.monotonic()}
+    reason, message = world.report(**listed)
     assert (reason, world.exclusive) == ("ProcessesElsewhere", [False])
     assert "container d/p/c has no process in its cgroup" in message
+
+
+def test_a_list_from_before_a_container_ended_is_no_evidence(world: World) -> None:
+    """It may be a minute old. The processes of a pod that is deleted end before its cgroup does."""
+    listed_at = world.clock.monotonic()
+    world.report()
+    world.empty = {CONTAINER}
+    resynced = PassResult("", None, (), 0, resynced=True)
+    world.report(resynced)
+    assert world.reporter.population.newest_deserted_at is None
+    world.clock.stand_still(STARTING_SECONDS)
+    listed: dict[str, Any] = {"running": frozenset({ID}), "listed_at": listed_at}
+    assert (world.report(**listed)[0], world.exclusive) == ("Enforced", [])
+    assert world.reporter.population.newest_deserted_at == listed_at + STARTING_SECONDS
 
 
 def test_a_container_is_not_exclusive_while_others_may_get_its_cpus(world: World) -> None:
