@@ -19,6 +19,7 @@ from numapin_lab.cluster import VmCluster
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.running_lab import pod, policy
 from numapin_lab.vm.running_lab import KUBEPODS, RunningVmLab, Task
+from support.real.telemetry.guest_tasks import Rates, busy, confined, rates_in
 from support.real.vm_invariants import problems
 
 pytestmark = pytest.mark.timeout(1800)  # for a machine with much else to do
@@ -256,6 +257,17 @@ def test_overwritten_cpusets_are_reverted_counted_and_reported(unchanged: Runnin
 
     wanted = "container default/owner/main had cpus 0-3 instead of 2-3; reverted"
     unchanged.eventually(lambda: wanted in notes(), True)
+
+
+def test_a_busy_foreign_process_is_seen_on_an_exclusive_cpu_and_seen_to_be_gone(
+    unchanged: RunningVmLab,
+) -> None:
+    second = unchanged.container("second")
+    with confined(unchanged, range(2), range(8)), busy(unchanged, 4, second):
+        rates_in(unchanged, Rates.is_quiet)
+        with busy(unchanged, 4):
+            rates_in(unchanged, Rates.is_shared)
+        rates_in(unchanged, Rates.is_quiet)
 
 
 def outdated(lab: RunningVmLab) -> list[str]:
