@@ -95,9 +95,9 @@ def pod_body(name: str) -> Json:
     }
 
 
-async def bind(api: ApiClient, name: str) -> None:
-    """Bind a pod to the node, as a scheduler does."""
-    target = {"apiVersion": "v1", "kind": "Node", "name": NODE}
+async def bind(api: ApiClient, name: str, node: str = NODE) -> None:
+    """Bind a pod to a node, as a scheduler does."""
+    target = {"apiVersion": "v1", "kind": "Node", "name": node}
     metadata = {"name": name, "namespace": "default"}
     body = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
     await api.create(PODS, body, "binding")
