@@ -15,13 +15,16 @@ import pytest
 
 from numapin_api.cpuset import CpuSet
 from numapin_cli.main import main
+from numapin_lab.installed.manifests import wait_rolled_out
+from numapin_lab.installed.running import InstalledLab, running
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.measurement.recording import Recording, recording, seconds_shared
 from numapin_lab.node.kubelet import Kubelet
 from numapin_lab.processes.daemons import stop
 from numapin_lab.running_lab import BUSY, RunningLab, eventually, pod, policy
 
-RESERVED = {"reservedSystemCPUs": "1"}
+# Not reservedSystemCPUs: that CPU would not be allocatable, with no room for numapin's pods.
+RESERVED: Mapping[str, Any] = {"kubeReserved": {"cpu": "200m"}}
 STATIC: Mapping[str, Any] = {
     **RESERVED,
     "cpuManagerPolicy": "static",
@@ -29,28 +32,38 @@ STATIC: Mapping[str, Any] = {
     "reservedMemory": [{"numaNode": 0, "limits": {"memory": "50Mi"}}],
 }
 STATE_FILES = ("cpu_manager_state", "memory_manager_state")
-OWN, SHARED = CpuSet.parse("0"), CpuSet.parse("1")
+OWN, SHARED = CpuSet.parse("1"), CpuSet.parse("0")
 KINDS = "nodes,namespaces,pods,nodeassignments,cpupolicies"
+AGENTS = frozenset({"operator", "enforcer"})
 
 
 @pytest.fixture
-def static_lab(root: None, tmp_path: Path) -> Iterator[RunningLab]:
-    """A lab whose kubelet has given CPU 0 to `owner`; `neighbour` has the other one.
+def static_lab(root: None, numapin: str, tmp_path: Path) -> Iterator[RunningLab]:
+    """A lab whose kubelet has given CPU 1 to `owner`; `neighbour` has the other one.
 
     numapin is installed and has no policy.
     """
-    folder = LabFolder(tmp_path / "lab")
+    folder = LabFolder(tmp_path / "lab", pods=numapin == "pods")
     try:
-        lab = RunningLab(folder.up(without={"operator", "enforcer"}, kubelet=STATIC))
+        lab = running(folder.up(without=AGENTS, kubelet=STATIC))
         lab.apply(pod("neighbour", BUSY), pod("owner", BUSY, cpu="1"))
         lab.wait_running("owner", "neighbour")
         eventually(lambda: lab.allowed("neighbour"), SHARED)
-        for agent in lab.cluster.agents:
-            agent.start()  # the enforcer is not ready before the kubelet's policy is none
-        lab.cluster.standby.start()
+        install(lab)
         yield lab
     finally:
         folder.down()
+
+
+def install(lab: RunningLab) -> None:
+    """Start numapin; the enforcer is not ready before the kubelet's policy is none."""
+    if isinstance(lab, InstalledLab):
+        lab.kubectl("apply", "-k", str(lab.cluster.overlay))
+        wait_rolled_out(lab.cluster.api, lab.kubectl, only="numapin-operator")
+        return
+    for agent in lab.cluster.agents:
+        agent.start()
+    lab.cluster.standby.start()
 
 
 def restart_kubelet(lab: RunningLab, settings: Mapping[str, Any], cpu_state: str = "") -> Kubelet:
@@ -106,11 +119,11 @@ def to_numapin(lab: RunningLab, file: Path) -> None:
 
     The policy reserves the CPU that the kubelet has given away, so that a new plan would move it.
     """
-    lab.apply(policy(reserved={"count": 1}))
+    lab.apply(policy(reserved={"cpus": str(OWN)}))
     conflict(lab)
-    eventually(lambda: check(lab, file), 0, 30)
+    eventually(lambda: check(lab, file), 0)
     restart_kubelet(lab, RESERVED)
-    eventually(lab.reported_exclusive, [True], 60)
+    eventually(lab.reported_exclusive, [True])
     lab.wait_in_force()
 
 
@@ -122,7 +135,7 @@ def back(lab: RunningLab, file: Path, capsys: pytest.CaptureFixture[str]) -> Non
     conflict(lab)
     assert check(lab, file) == 0
     lab.delete("cpupolicy", "e2e")
-    eventually(lab.assignment, None, 60)
+    eventually(lab.assignment, None)
 
 
 def test_to_numapin_and_back_no_container_moves_and_none_shares(
@@ -132,7 +145,7 @@ def test_to_numapin_and_back_no_container_moves_and_none_shares(
     ids = [lab.container_id(name) for name in ("owner", "neighbour")]
     with recording(lab.kubepods) as record:
         to_numapin(lab, file)
-        assert "default/owner main  0  keeps them until it ends" in capsys.readouterr().out
+        assert "default/owner main  1  keeps them until it ends" in capsys.readouterr().out
         ids.append(starts_off_the_exclusive_cpu(lab, "late"))
         back(lab, file, capsys)
         ids.append(starts_off_the_exclusive_cpu(lab, "later"))
@@ -142,4 +155,4 @@ def test_to_numapin_and_back_no_container_moves_and_none_shares(
     assert record.quality["samples"] > 1000
 
     lab.delete("pod", "owner")
-    eventually(lambda: lab.allowed("neighbour"), OWN | SHARED, 60)
+    eventually(lambda: lab.allowed("neighbour"), OWN | SHARED)
