@@ -80,7 +80,7 @@ def pin(lab: InstalledLab) -> str:
         LabError: no CPU was reported exclusive.
         AssertionError: the neighbour may use it.
     """
-    lab.wait(lambda: _accepted(lab), "the API server to serve CpuPolicies")
+    lab.wait(lambda: lab.accepts(policy()), "the API server to serve CpuPolicies")
     lab.apply(pod("owner", cpu="1"), pod("neighbour", BUSY))
     lab.wait_running("owner", "neighbour")
     lab.eventually(lab.reported_exclusive, [True])
@@ -91,17 +91,6 @@ def pin(lab: InstalledLab) -> str:
     lab.delete("cpupolicy", "e2e")
     lab.wait(lambda: lab.assignment() is None, "the NodeAssignment to be deleted")
     return f"pod owner had CPU {own} to itself, its neighbour {shared}"
-
-
-def _accepted(lab: InstalledLab) -> bool:
-    """Whether the policy is accepted; new kinds are not served at once."""
-    try:
-        lab.apply(policy())
-    except LabError as error:
-        if "no matches for kind" in str(error):
-            return False
-        raise
-    return True
 
 
 def from_manifests(lab: InstalledLab, release: Release, tell: Callable[[str], None]) -> None:

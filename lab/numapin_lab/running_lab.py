@@ -24,6 +24,7 @@ WAIT_SECONDS = 240.0
 """Only ends a wait that is in vain; a busy machine may be several times slower than an idle one."""
 KUBECTL_TIMEOUT = f"--timeout={WAIT_SECONDS:.0f}s"
 NODE_ASSIGNMENTS = f"/apis/{API_VERSION}/nodeassignments"
+NOT_SERVED_YET = ("no matches for kind", "could not find the requested resource")
 ENDED = {"Failed", "Succeeded"}
 SLEEP = ("sleep", "1000000")
 BUSY = ("sh", "-c", "while true; do :; done")
@@ -109,6 +110,24 @@ class RunningLab:
     def apply(self, *manifests: Mapping[str, Any]) -> None:
         """`kubectl apply` them, in order."""
         self.kubectl("apply", "-f", "-", text=yaml.safe_dump_all(manifests))
+
+    def accepts(self, *manifests: Mapping[str, Any]) -> bool:
+        """Apply them; false if a kind is not served yet (see `accepted`)."""
+        return self.accepted("apply", "-f", "-", text=yaml.safe_dump_all(manifests))
+
+    def accepted(self, *arguments: str, text: str | None = None) -> bool:
+        """Call kubectl; false if a kind is not served yet, some moments after its CRD was created.
+
+        Raises:
+            LabError: it failed for another reason.
+        """
+        try:
+            self.kubectl(*arguments, text=text)
+        except LabError as error:
+            if any(why in str(error) for why in NOT_SERVED_YET):
+                return False
+            raise
+        return True
 
     def delete(self, kind: str, *names: str) -> None:
         """Delete and wait until they are gone."""

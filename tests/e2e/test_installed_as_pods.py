@@ -1,12 +1,14 @@
 """Numapin as a user installs it: the default overlay, unchanged, on a real kubelet.
 
 Each field of the manifests that limits a pod is read back from the kernel or from the kubelet. The
-tests share one lab and run in this order; the last ones remove numapin, install it with Helm, and
-take the lab down.
+tests share one lab and run in this order; the first one installs numapin, the last ones remove it,
+install it with Helm, and take the lab down.
 """
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import pytest
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.names import NAMESPACE
-from numapin_lab.components.build import provide
+from numapin_lab.components.build import provide, say
 from numapin_lab.components.catalog import HELM
 from numapin_lab.controlplane.api import AnswerError
 from numapin_lab.installed.cluster import InstalledCluster
@@ -39,6 +41,7 @@ from support.real.installed import (
     sampled,
     status_of,
 )
+from support.real.readme import RELEASED, first_pod
 
 OWN, SHARED = CpuSet.parse("1"), CpuSet.parse("0")
 EVERYTHING = CpuSet.parse("0-1")
@@ -61,11 +64,11 @@ class Installed:
 
 @pytest.fixture(scope="module")
 def installed_as_pods(root: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
-    """A lab with numapin's pods, all of them ready."""
+    """A lab for numapin's pods, without them."""
     before = host_paths()
     folder = LabFolder(tmp_path_factory.mktemp("installed"), pods=True)
     try:
-        cluster = folder.up()
+        cluster = folder.up(without={"operator", "enforcer"})
         assert isinstance(cluster, InstalledCluster)
         traces = Traces.of(folder.path, cluster.state, before)
         yield Installed(InstalledLab(cluster), folder, traces)
@@ -84,9 +87,39 @@ def member(request: pytest.FixtureRequest, lab: InstalledLab) -> dict[str, Any]:
     return lab.pods_of(request.param)[0]
 
 
+def test_the_readmes_three_commands_lead_to_the_first_pinned_pod(
+    lab: InstalledLab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The file of a release is the default overlay; its images are on the node already."""
+    (tmp_path / "numapin-0.1.0-default.yaml").write_text(
+        lab.kubectl("kustomize", str(lab.cluster.overlay))
+    )
+    commands = [[word.replace(RELEASED, str(tmp_path)) for word in words] for words in first_pod()]
+    assert len(commands) == 3
+    began, tries = time.monotonic(), 0
+
+    def accepted(words: Sequence[str]) -> bool:
+        nonlocal tries
+        tries += 1
+        return lab.accepted(*words)
+
+    for words in commands:
+        lab.wait(partial(accepted, words), f"the API server to take kubectl {' '.join(words)}")
+    lab.eventually(partial(exclusive, lab), [True])
+    found = {one.pod: set(one.allowed.values()) for one in lab.cluster.containers()}
+    seconds = time.monotonic() - began
+    assert (found["trading"], found["neighbour"]) == ({OWN}, {SHARED})
+    with capsys.disabled():
+        say(f"\nfirst pinned pod: {tries} commands typed, {seconds:.0f} s after the first one")
+    wait_rolled_out(lab.cluster.api, lab.kubectl)
+    lab.delete("pod", "trading", "neighbour", "analytics")
+    lab.apply(policy())  # before the other one goes: no releaseDelay has to pass
+    lab.delete("cpupolicy", "latency-critical")
+
+
 def test_what_runs_is_the_default_overlay(lab: InstalledLab) -> None:
     """`kubectl diff` fails if a field of the overlay is not in the cluster."""
-    assert lab.kubectl("diff", "-k", str(lab.cluster.overlay)) == ""
+    assert lab.kubectl("diff", "--server-side", "-k", str(lab.cluster.overlay)) == ""
     assert [len(lab.pods_of(name)) for name in COMPONENTS] == [2, 1, 1]
 
 
@@ -326,6 +359,14 @@ def test_nothing_is_left_on_the_machine(installed_as_pods: Installed) -> None:
     }
     installed_as_pods.folder.down()
     assert installed_as_pods.traces.left() == []
+
+
+def exclusive(lab: InstalledLab) -> list[bool]:
+    """What is reported; nothing while NodeAssignments are not served yet."""
+    try:
+        return lab.reported_exclusive()
+    except AnswerError:
+        return []
 
 
 def replace_daemons(lab: InstalledLab, image: str, newcomer: str) -> str:

@@ -2,13 +2,12 @@
 
 import hashlib
 import os
-import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import venv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -21,12 +20,11 @@ from numapin_lab.components.catalog import HELM, KREW
 from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
 from numapin_lab.errors import LabError
 from numapin_lab.processes.ports import choose
-from numapin_lab.running_lab import eventually
+from numapin_lab.running_lab import NOT_SERVED_YET, eventually
 from support.real.helm import Helm
+from support.real.readme import RELEASED, first_pod
 
 ROOT = Path(__file__).parents[3]
-README = ROOT / "README.md"
-NOT_SERVED_YET = ("no matches for kind", "could not find the requested resource")
 DOWNLOADS = "https://example.com/numapin/v0.1.0"
 REGISTRY = "registry.example.com/team"
 
@@ -189,19 +187,12 @@ def machine_file(folder: Path, numapin: Path) -> Path:
 
 def test_the_readmes_three_commands_are_accepted(release: Path, cluster: ControlPlane) -> None:
     """No node is here to run the pods."""
-    section = re.search(
-        "<!-- first pod: begin -->(.*)<!-- first pod: end -->", README.read_text(), re.DOTALL
-    )
-    assert section is not None
-    commands = re.findall(r"^\$ (.*)$", section[1], re.MULTILINE)
+    commands = first_pod()
     assert len(commands) <= 3
 
-    def accepted(command: str) -> bool:
-        program, *arguments = command.split()
-        assert program == "kubectl"
-        here = [one.replace("dist/numapin-0.1.0", str(release)) for one in arguments]
+    def accepted(command: Sequence[str]) -> bool:
         try:
-            cluster.kubectl(*(f"{ROOT}/{one}" if "examples/" in one else one for one in here))
+            cluster.kubectl(*(word.replace(RELEASED, str(release)) for word in command))
         except LabError as error:
             if not any(why in str(error) for why in NOT_SERVED_YET):
                 raise
