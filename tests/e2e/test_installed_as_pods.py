@@ -28,8 +28,8 @@ from numapin_lab.lifecycle import LabFolder
 from numapin_lab.measurement.recording import recording
 from numapin_lab.processes.daemons import kill
 from numapin_lab.running_lab import BUSY, pod, policy
-from support.real.helm import CHART, Helm
-from support.real.installed import (
+from support.real.installing.helm import CHART, Helm
+from support.real.installing.installed import (
     component,
     evict,
     in_namespace,
@@ -41,7 +41,7 @@ from support.real.installed import (
     sampled,
     status_of,
 )
-from support.real.readme import RELEASED, first_pod
+from support.real.installing.readme import RELEASED, first_pod
 
 OWN, SHARED = CpuSet.parse("1"), CpuSet.parse("0")
 EVERYTHING = CpuSet.parse("0-1")

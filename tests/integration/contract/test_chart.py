@@ -21,7 +21,7 @@ from numapin_lab.errors import LabError
 from numapin_lab.processes.ports import choose
 from numapin_lab.running_lab import eventually
 from numapin_operator.settings import parse_settings as parse_operator
-from support.real.helm import CHART, Helm, Object, by_name
+from support.real.installing.helm import CHART, Helm, Object, by_name
 
 ROOT = Path(__file__).parents[3]
 OVERLAYS = ROOT / "manifests" / "overlays"

@@ -13,7 +13,7 @@ from numapin_api import names
 from numapin_lab.components.build import provide
 from numapin_lab.components.catalog import HELM, KUBE_SCORE
 from numapin_lab.controlplane.kubectl import Kubectl
-from support.real.helm import CHART, Helm
+from support.real.installing.helm import CHART, Helm
 
 ROOT = Path(__file__).parents[3]
 OVERLAYS = ROOT / "manifests" / "overlays"

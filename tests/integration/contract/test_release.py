@@ -21,8 +21,8 @@ from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
 from numapin_lab.errors import LabError
 from numapin_lab.processes.ports import choose
 from numapin_lab.running_lab import NOT_SERVED_YET, eventually
-from support.real.helm import Helm
-from support.real.readme import RELEASED, first_pod
+from support.real.installing.helm import Helm
+from support.real.installing.readme import RELEASED, first_pod
 
 ROOT = Path(__file__).parents[3]
 DOWNLOADS = "https://example.com/numapin/v0.1.0"

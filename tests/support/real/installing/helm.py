@@ -8,7 +8,7 @@ import yaml
 
 from numapin_api import names
 
-CHART = Path(__file__).parents[3] / "charts" / "numapin"
+CHART = Path(__file__).parents[4] / "charts" / "numapin"
 
 Object = dict[str, Any]
 

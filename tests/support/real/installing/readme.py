@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 README = ROOT / "README.md"
 RELEASED = "dist/numapin-0.1.0"
 """The folder of a release in the README's commands."""
