@@ -43,18 +43,13 @@ def reserved(lab: InstalledLab) -> CpuSet | None:
 
 
 def names(lab: InstalledLab, component: str) -> set[str]:
+    """The names of the pods that are not being deleted."""
+    return {one["metadata"]["name"] for one in staying(lab, component)}
+
+
+def staying(lab: InstalledLab, component: str) -> list[dict[str, Any]]:
     """The pods that are not being deleted."""
-    found = [one["metadata"] for one in lab.pods_of(component)]
-    return {one["name"] for one in found if "deletionTimestamp" not in one}
-
-
-def ready(lab: InstalledLab) -> set[str]:
-    found = lab.pods_of("operator")
-    return {
-        one["metadata"]["name"]
-        for one in found
-        if any(status["ready"] for status in one["status"].get("containerStatuses", ()))
-    }
+    return [one for one in lab.pods_of(component) if "deletionTimestamp" not in one["metadata"]]
 
 
 def evict(lab: InstalledLab, name: str) -> None:
