@@ -17,8 +17,6 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignment
 from numapin_lab.cluster import VmCluster
 from numapin_lab.lifecycle import LabFolder
-from numapin_lab.measurement.moves_in_vm import BackAndForth
-from numapin_lab.measurement.notice import annotating
 from numapin_lab.running_lab import BUSY, pod, policy
 from numapin_lab.vm.running_lab import RunningVmLab
 from support.real.vm_invariants import problems
@@ -105,24 +103,6 @@ def test_a_container_is_moved_so_that_a_pod_gets_one_numa_node(fragmented: Runni
     told = {"CPUsMoving", "CPUsMoved"}
     fragmented.eventually(lambda: told <= notes(fragmented, "busy").keys(), True)
     fragmented.eventually(lambda: "WaitingForMoves" in notes(fragmented, "wide"), True)
-
-
-def test_a_workload_sees_by_its_file_that_a_cpu_will_leave_before_it_does(
-    node: RunningVmLab,
-) -> None:
-    """With the longest notice: the kubelet of an emulated machine can be many seconds late.
-
-    `make told` makes more moves.
-    """
-    rounds = BackAndForth(node, "60s")
-    with annotating(node), rounds.followed():
-        rounds.move(0)
-    found = rounds.result()
-    assert found.departures[0].cpus == CpuSet.parse("4")
-    assert found.departures[0].announced_at is not None
-    assert found.shared == ()
-    node.clear()
-    node.apply(POLICY)
 
 
 def shared(lab: RunningVmLab) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from numapin_api import names
 from numapin_lab.cluster import VmCluster
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.measurement.notice import annotating
@@ -42,8 +43,9 @@ def given(lab: RunningVmLab) -> dict[str, str]:
 
 
 def some_leave(lab: RunningVmLab) -> bool:
-    assignment = lab.assignment()
-    return assignment is not None and any(one.moving for one in assignment.spec.containers)
+    """Whether the pod has been told: the operator that tells it is killed then."""
+    told = lab.pod("owner")["metadata"].get("annotations", {}).get(names.CPUS_ANNOTATION, "")
+    return "leaving" in told
 
 
 def resize(lab: RunningVmLab, name: str, cpu: str) -> None:
