@@ -63,8 +63,10 @@ def parse_followed(lines: Iterable[str], container: str = "main") -> Followed:
             continue
         at, what, said = json.loads(line)
         if what == "file":
-            leaving = leaving_in(said, container)
-            announced = {cpu: announced.get(cpu, at) for cpu in leaving}
+            leaving, own = leaving_in(said, container), cpus_in(said, container)
+            # The file can say that they are gone before the kernel has taken them away.
+            gone = {cpu: since for cpu, since in announced.items() if cpu not in own}
+            announced = gone | {cpu: announced.get(cpu, at) for cpu in leaving}
         elif what == "cpus":
             if lost := has - (has := CpuSet(said)):
                 seen = [announced[cpu] for cpu in lost if cpu in announced]
@@ -78,9 +80,17 @@ def parse_followed(lines: Iterable[str], container: str = "main") -> Followed:
 
 def leaving_in(text: str, container: str = "main") -> CpuSet:
     """The CPUs that will leave a container, by the text of its file."""
-    containers = json.loads(text)["containers"] if text else {}
-    leaving = containers.get(container, {}).get("leaving", {})
-    return CpuSet.parse(leaving.get("cpus", ""))
+    return CpuSet.parse(_container_in(text, container).get("leaving", {}).get("cpus", ""))
+
+
+def cpus_in(text: str, container: str = "main") -> CpuSet:
+    """The CPUs of a container, by the text of its file."""
+    return CpuSet.parse(_container_in(text, container).get("cpus", ""))
+
+
+def _container_in(text: str, container: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = json.loads(text)["containers"].get(container, {}) if text else {}
+    return found
 
 
 def with_cpus_file(manifest: Mapping[str, Any]) -> dict[str, Any]:

@@ -38,6 +38,19 @@ def test_a_departure_was_announced_when_the_file_first_named_all_its_cpus() -> N
     assert found[0].notice_seconds == 3
 
 
+def test_the_file_may_say_that_a_cpu_is_gone_before_the_kernel_takes_it() -> None:
+    found = departures(
+        (1, "cpus", [0, 4]),
+        (2, "file", text("0,4", "4")),
+        (3, "file", text("0")),
+        (4, "cpus", [0]),
+        (5, "cpus", [0, 4]),
+        (6, "file", text("0,4")),
+        (7, "cpus", [0]),
+    )
+    assert [one.announced_at for one in found] == [2, None]
+
+
 def test_what_the_file_names_later_or_not_at_all_was_not_announced() -> None:
     late = departures((1, "cpus", [0, 4]), (2, "cpus", [0]), (3, "file", text("0,4", "4")))
     part = departures((1, "cpus", [0, 4, 5]), (2, "file", text("0,4", "4")), (3, "cpus", [0]))
