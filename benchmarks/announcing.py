@@ -10,13 +10,12 @@ import asyncio
 import re
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from operator_latency import ROOT, bind, large_machine, pod_body
+from operator_latency import ROOT, bind, installed, large_machine, pod_body
 
 from numapin_api import names
 from numapin_api.hardware.compact import compact_topology
@@ -25,11 +24,8 @@ from numapin_client.informer import Informer
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import CPU_POLICIES, NODE_ASSIGNMENTS, NODES, PODS, Json, Key
 from numapin_client.store import Change
-from numapin_lab.components.build import provide
-from numapin_lab.components.catalog import CONTROL_PLANE
-from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
+from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.controlplane.service_accounts import ServiceAccount, log_in
-from numapin_lab.processes.ports import choose
 from numapin_lab.processes.usage import cpu_seconds
 
 COMPONENT = ROOT / "manifests" / "components" / "cpu-annotation"
@@ -161,19 +157,10 @@ def main() -> int:
     parser.add_argument("--pods", type=int, default=2000, help="number of pods (default: 2000)")
     parser.add_argument("--rest-seconds", type=int, default=30, help="after the restart")
     given = parser.parse_args()
-    programs = {name: found.path for name, found in provide(CONTROL_PLANE).items()}
-    with tempfile.TemporaryDirectory(prefix="numapin-bench-") as name:
-        folder = Path(name)
-        plane = ControlPlane(folder / "plane", ControlPlanePorts(*choose(3)), programs)
-        try:
-            plane.start()
-            overlay = ROOT / "manifests" / "overlays" / "default"
-            plane.kubectl("apply", "--server-side", "-k", str(overlay))
-            files = (f"--filename={COMPONENT / one}" for one in ("rbac.yaml", "admission.yaml"))
-            plane.kubectl("apply", *files)
-            asyncio.run(benchmark(plane, folder, given.pods, given.rest_seconds))
-        finally:
-            plane.stop()
+    with installed() as (plane, folder):
+        files = (f"--filename={COMPONENT / one}" for one in ("rbac.yaml", "admission.yaml"))
+        plane.kubectl("apply", *files)
+        asyncio.run(benchmark(plane, folder, given.pods, given.rest_seconds))
     return 0
 
 

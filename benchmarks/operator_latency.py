@@ -16,8 +16,8 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from numapin_api import names
@@ -183,11 +183,9 @@ async def benchmark(plane: ControlPlane, folder: Path, pods: int) -> None:
         watching.cancel()
 
 
-def main() -> int:
-    """Start a control plane, measure, stop it."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--pods", type=int, default=100, help="number of pods (default: 100)")
-    pods = parser.parse_args().pods
+@contextmanager
+def installed() -> Iterator[tuple[ControlPlane, Path]]:
+    """A control plane with the default overlay, and a folder; both are gone at the end."""
     programs = {name: found.path for name, found in provide(CONTROL_PLANE).items()}
     with tempfile.TemporaryDirectory(prefix="numapin-bench-") as name:
         folder = Path(name)
@@ -196,9 +194,18 @@ def main() -> int:
             plane.start()
             overlay = ROOT / "manifests" / "overlays" / "default"
             plane.kubectl("apply", "--server-side", "-k", str(overlay))
-            asyncio.run(benchmark(plane, folder, pods))
+            yield plane, folder
         finally:
             plane.stop()
+
+
+def main() -> int:
+    """Start a control plane, measure, stop it."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--pods", type=int, default=100, help="number of pods (default: 100)")
+    pods = parser.parse_args().pods
+    with installed() as (plane, folder):
+        asyncio.run(benchmark(plane, folder, pods))
     return 0
 
 

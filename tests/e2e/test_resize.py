@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_lab.running_lab import BUSY, RunningLab, eventually, pod, policy
+from numapin_lab.running_lab import BUSY, RunningLab, eventually, pod
 from numapin_lab.steps.resize import granted, resize
-from support.real.changing.resizes import OWN, SHARED, never_shared
+from support.real.changing.resizes import OWN, SHARED, never_shared, pin_owner
 
 EVERYTHING = CpuSet.parse("0-1")
 NO_QUOTA, HALF_MORE = -1, 150_000
@@ -69,10 +69,7 @@ def reasons(lab: RunningLab, name: str) -> set[str]:
 @pytest.fixture
 def pinned(lab: RunningLab) -> RunningLab:
     """`owner` with CPU 1 to itself, and `neighbour` on the other one."""
-    lab.apply(policy(), pod("owner", BUSY, cpu="1"), pod("neighbour", BUSY))
-    lab.wait_running("owner", "neighbour")
-    eventually(lab.reported_exclusive, [True])
-    eventually(lambda: lab.allowed("neighbour"), SHARED)
+    pin_owner(lab)
     return lab
 
 

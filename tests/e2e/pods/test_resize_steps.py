@@ -9,10 +9,10 @@ from functools import partial
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_lab.running_lab import BUSY, RunningLab, eventually, pod, policy
+from numapin_lab.running_lab import RunningLab, eventually
 from numapin_lab.steps.passing import pass_through
 from numapin_lab.steps.resize import parts_of_resize, resize, steps_of_resize
-from support.real.changing.resizes import OWN, SHARED, never_shared
+from support.real.changing.resizes import OWN, never_shared, pin_owner
 from support.real.changing.victims import victims
 
 EVERYTHING = CpuSet.parse("0-1")
@@ -23,10 +23,7 @@ pytestmark = pytest.mark.from_source("it kills the processes of the lab and star
 @pytest.fixture
 def pinned(lab: RunningLab) -> RunningLab:
     """`owner` with CPU 1 to itself, and `neighbour` on the other one."""
-    lab.apply(policy(), pod("owner", BUSY, cpu="1"), pod("neighbour", BUSY))
-    lab.wait_running("owner", "neighbour")
-    eventually(lab.reported_exclusive, [True])
-    eventually(lambda: lab.allowed("neighbour"), SHARED)
+    pin_owner(lab)
     return lab
 
 

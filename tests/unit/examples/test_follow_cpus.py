@@ -3,19 +3,17 @@
 Its threads are real, and so are their affinities. It needs two CPUs.
 """
 
-import asyncio
-import json
 import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from numapin_api.cpuset import CpuSet
 from support.real.telling.downward_volume import DownwardVolume
+from support.real.telling.example import Example, started
 from support.real.waiting import eventually
 
 PROGRAM = Path(__file__).parents[3] / "examples" / "follow_cpus.py"
@@ -24,15 +22,12 @@ ALL = CpuSet(os.sched_getaffinity(0))
 pytestmark = pytest.mark.skipif(len(ALL) < 2, reason="needs two CPUs")
 
 
-class Program:
+class Program(Example):
     """The example, running."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
 
     def workers(self) -> list[str]:
         """The CPUs that each worker thread may use, as the kernel says."""
-        pid = self._process.pid
+        pid = self.process.pid
         threads = sorted(int(one.name) for one in Path(f"/proc/{pid}/task").iterdir())
         return [
             line.split()[1]
@@ -42,23 +37,12 @@ class Program:
             if line.startswith("Cpus_allowed_list")
         ]
 
-    async def said(self) -> dict[str, Any]:
-        """The next line that it prints."""
-        assert self._process.stdout is not None
-        async with asyncio.timeout(120):
-            line: dict[str, Any] = json.loads(await self._process.stdout.readline())
-        return line
-
 
 @asynccontextmanager
 async def following(volume: DownwardVolume, workers: int = 2) -> AsyncIterator[Program]:
     command = (sys.executable, str(PROGRAM), str(volume.file), "main", str(workers))
-    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
-    try:
+    async with started(*command) as process:
         yield Program(process)
-    finally:
-        process.kill()
-        await process.communicate()
 
 
 async def test_threads_leave_cpus_that_will_leave_and_return_to_new_ones(

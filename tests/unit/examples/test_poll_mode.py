@@ -3,8 +3,6 @@
 Its threads are real, and so are their affinities. It needs two CPUs and a C compiler.
 """
 
-import asyncio
-import json
 import os
 import shutil
 from collections.abc import AsyncIterator
@@ -16,6 +14,7 @@ import pytest
 
 from numapin_api.cpuset import CpuSet
 from support.real.telling.downward_volume import DownwardVolume
+from support.real.telling.example import Example, started
 from support.real.telling.poll_mode import build_poll_mode
 from support.real.waiting import eventually
 
@@ -35,15 +34,12 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_poll_mode(tmp_path_factory.mktemp("poll_mode"))
 
 
-class Running:
+class Running(Example):
     """The example, running."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
 
     def lcores(self) -> list[int]:
         """The ids of its threads, but for the main one."""
-        pid = self._process.pid
+        pid = self.process.pid
         return [
             one for each in Path(f"/proc/{pid}/task").iterdir() if (one := int(each.name)) != pid
         ]
@@ -56,23 +52,12 @@ class Running:
                 sets.append(str(CpuSet(os.sched_getaffinity(one))))
         return sorted(sets)
 
-    async def said(self) -> dict[str, Any]:
-        """The next line that it prints."""
-        assert self._process.stdout is not None
-        async with asyncio.timeout(120):
-            line: dict[str, Any] = json.loads(await self._process.stdout.readline())
-        return line
-
 
 @asynccontextmanager
 async def polling(program: Path, volume: DownwardVolume) -> AsyncIterator[Running]:
     command = (str(program), str(volume.file), "main", IDLE_MICROSECONDS)
-    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
-    try:
+    async with started(*command) as process:
         yield Running(process)
-    finally:
-        process.kill()
-        await process.communicate()
 
 
 def state(main: int | None, *lcores: int, lost: int = 0) -> dict[str, Any]:

@@ -6,9 +6,17 @@ from itertools import permutations
 
 from numapin_api.cpuset import CpuSet
 from numapin_lab.measurement.recording import Change, Recording, recording
-from numapin_lab.running_lab import RunningLab
+from numapin_lab.running_lab import BUSY, RunningLab, eventually, pod, policy
 
 OWN, SHARED = CpuSet.parse("1"), CpuSet.parse("0")
+
+
+def pin_owner(lab: RunningLab) -> None:
+    """Let `owner` have CPU 1 to itself, and `neighbour` the other one; both are busy."""
+    lab.apply(policy(), pod("owner", BUSY, cpu="1"), pod("neighbour", BUSY))
+    lab.wait_running("owner", "neighbour")
+    eventually(lab.reported_exclusive, [True])
+    eventually(lambda: lab.allowed("neighbour"), SHARED)
 
 
 def restarts(lab: RunningLab, *names: str) -> list[int]:
