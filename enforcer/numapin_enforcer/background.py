@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from numapin_api.conditions.reasons import Obstacle
 from numapin_api.cpuset import CpuSet
@@ -23,7 +22,7 @@ from numapin_enforcer.plan.drift import Cause, Drift
 from numapin_enforcer.reconciler import Converged
 from numapin_enforcer.runtime.container_index import ContainerIndex
 from numapin_enforcer.runtime.container_names import ContainerNames
-from numapin_enforcer.runtime.interface import ContainerResources, RuntimeVersion
+from numapin_enforcer.runtime.interface import ContainerResources
 from numapin_enforcer.runtime.outside_containers import OutsideContainers
 from numapin_enforcer.runtime.previous_updates import PreviousUpdates
 from numapin_enforcer.runtime.resources_to_send import resources_to_send
@@ -35,9 +34,6 @@ from numapin_enforcer.status.reporter import BackgroundReport
 from numapin_enforcer.systemd.interface import SliceSets
 from numapin_enforcer.systemd.slices import qos_slices, slice_sets
 from numapin_enforcer.systemd.updater import SliceUpdater
-
-_LONGEST_RUNTIME_TEXT: Final = 128
-"""Longest name or version of a runtime in the status, in characters."""
 
 
 @dataclass(eq=False, slots=True)
@@ -116,6 +112,12 @@ class BackgroundUpdates:
         needed = spec is not None and bool(spec.exclusive_cpus)
         self.outside.locate(index.found.keys(), pods.outside, needed=needed, resynced=full_resync)
 
+    def may_be_ours(self, drift: Drift, naming: CgroupNaming) -> bool:
+        """Whether the runtime may have made a change with what it was sent, before `update`."""
+        one = naming.parse(drift.path)
+        id_ = one.container_id if one.kind is Kind.CONTAINER else ""
+        return self.runtime.may_have_made(id_, drift.found, drift.meant)
+
     def clear_slices(self, tree: Tree, naming: CgroupNaming) -> None:
         """Have systemd forget the sets of the kubelet's slices, since all cgroups are released."""
         self.slices.want(dict.fromkeys(qos_slices(tree, naming), SliceSets()))
@@ -152,7 +154,7 @@ class BackgroundUpdates:
         """What the background tasks report after so many failed passes in a row."""
         version = self.names.runtime_version
         return BackgroundReport(
-            _runtime_status(version) if version else None,
+            RuntimeStatus.cut(version.name, version.version) if version else None,
             stale_cpus={**self.slices.stale_cpus, **self._runtime_stale},
             stalled=tuple(self._stalled(failed_passes)),
             working=tuple(self._working(failed_passes)),
@@ -289,9 +291,3 @@ class BackgroundUpdates:
                 quota_us = self.cfs_quota.runtime_quota_us(path)
                 resources[id_] = replace(update.resources, quota_us=quota_us)
         self.runtime.want(resources, previous)
-
-
-def _runtime_status(version: RuntimeVersion) -> RuntimeStatus:
-    """The runtime's own texts, cut to what the status may hold."""
-    name, text = version.name[:_LONGEST_RUNTIME_TEXT], version.version[:_LONGEST_RUNTIME_TEXT]
-    return RuntimeStatus(name=name, version=text)

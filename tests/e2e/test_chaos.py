@@ -71,4 +71,6 @@ def _was_chaos(report: Report) -> None:
     assert None not in report.noticed_seconds
     assert len(report.reverts) >= 5
     # One is counted for what is found in one look, be it a container with all that is above it.
-    assert len(report.reverts) // 3 <= report.drift_count <= len(report.overwrites)
+    # With a resize the runtime repeats what it has; an enforcer that was killed may not know it.
+    most = len(report.overwrites) + report.resizes["Taken"]
+    assert len(report.reverts) // 3 <= report.drift_count <= most

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from numapin_api.conditions.reasons import Obstacle, internal_error
-from numapin_api.cpuset import CpuSet
+from numapin_api.cpuset import CpuSet, MemSet
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
 from numapin_enforcer.runtime.interface import (
@@ -32,6 +32,9 @@ start is acknowledged, and lost."""
 NO_CHANGE: Final = ContainerResources(CpuSet())
 """What this process sent for a container that the runtime may have a set for from others."""
 
+Sets = tuple[CpuSet, MemSet]
+"""A cgroup's CPUs and NUMA nodes."""
+
 NOTHING: Final[Mapping[str, ContainerResources]] = MappingProxyType({})
 
 
@@ -41,14 +44,13 @@ class _RuntimeState:
 
     Invariant: if `acknowledged` is set, the runtime has exactly that and writes nothing else, or
     the container has ended. An update that is being sent clears it, and so does an external
-    change; only the runtime's answer sets it. Until then the runtime may write any CPUs in
-    `possible`.
+    change; only the runtime's answer sets it. Until then the runtime may write any of `possible`.
 
     Attributes:
         wanted: the newest resources; None while paused.
         sent: what this process sent last, acknowledged or not; None if nothing.
         acknowledged: see the invariant; None if unknown.
-        possible: the CPUs that the runtime may write at its next update of the container.
+        possible: what the runtime may write at its next update of the container.
         changed_externally: the cpuset was changed externally since the last update was sent.
         problem: why the last attempt failed; None after a success.
     """
@@ -56,7 +58,7 @@ class _RuntimeState:
     wanted: ContainerResources | None = None
     sent: ContainerResources | None = None
     acknowledged: ContainerResources | None = None
-    possible: CpuSet = CpuSet()
+    possible: frozenset[ContainerResources] = frozenset()
     changed_externally: bool = False
     problem: CriError | None = None
 
@@ -66,7 +68,20 @@ class _RuntimeState:
 
     @property
     def is_stale(self) -> bool:
-        return self.wanted is not None and bool(self.possible - self.wanted.cpus)
+        return self.wanted is not None and self.has_others(self.wanted.cpus)
+
+    @property
+    def possible_cpus(self) -> CpuSet:
+        return CpuSet.union(one.cpus for one in self.possible)
+
+    def has_others(self, cpus: CpuSet) -> bool:
+        return bool(self.possible_cpus - cpus)
+
+    def may_have_made(self, found: Sets, meant: Sets) -> bool:
+        """Whether a late update may have made the change, or half of it."""
+        cpus = {meant[0], *(one.cpus for one in self.possible)}
+        mems = {meant[1], *(one.mems for one in self.possible)}
+        return self.is_pending and found[0] in cpus and found[1] in mems
 
     def want(self, wanted: ContainerResources | None) -> None:
         self.wanted = wanted
@@ -76,17 +91,17 @@ class _RuntimeState:
     def begin(self, resources: ContainerResources) -> None:
         """An update is being sent: from now on the runtime has the old or the new resources."""
         self.sent, self.acknowledged = resources, None
-        self.possible |= resources.cpus
+        self.possible |= {resources}
 
     def acknowledge(self, resources: ContainerResources) -> None:
         """The update was answered without an external change since, or the container ended."""
-        self.acknowledged, self.possible, self.problem = resources, resources.cpus, None
+        self.acknowledged, self.possible, self.problem = resources, frozenset({resources}), None
 
     def change_externally(self, found: CpuSet) -> None:
         """The cpuset was set to `found`, maybe by an update that the runtime was sent."""
         if self.acknowledged is not None or self.sent is not None:
             self.acknowledged, self.changed_externally = None, True
-            self.possible |= found
+            self.possible |= {ContainerResources(found)}
 
 
 def _nothing(id_: str, resources: ContainerResources) -> None:
@@ -131,7 +146,7 @@ class RuntimeUpdater:
     @property
     def stale_cpus(self) -> dict[str, CpuSet]:
         """Container id to the CPUs that the runtime may still write, if it must not have them."""
-        return {id_: state.possible for id_, state in self._states.items() if state.is_stale}
+        return {id_: state.possible_cpus for id_, state in self._states.items() if state.is_stale}
 
     @property
     def problem(self) -> Exception | None:
@@ -165,11 +180,19 @@ class RuntimeUpdater:
         states = {id_: self._states.get(id_) or _RuntimeState() for id_ in resources}
         for id_, state in states.items():
             if id_ in previous and state.sent is None and not state.possible:
-                state.possible = previous[id_].cpus
+                state.possible = frozenset({previous[id_]})
             state.want(resources[id_])
         self._states = states
         if any(state.is_pending for state in states.values()):
             self._worker.request()
+
+    def may_have_made(self, id_: str, found: Sets, meant: Sets) -> bool:
+        """Whether the runtime may have changed this container's cgroup to `found`.
+
+        It repeats what it was sent before with each update of the kubelet, a resize for one; and an
+        update of ours can come after the cgroup has its next sets.
+        """
+        return id_ in self._states and self._states[id_].may_have_made(found, meant)
 
     def note_external_change(self, id_: str, found: CpuSet) -> None:
         """Send this container's resources again: its cpuset was changed externally to `found`."""
@@ -229,7 +252,7 @@ class RuntimeUpdater:
         if state.changed_externally:
             self._worker.request()  # the order of the two changes is unknown
             return
-        is_news = state.problem is not None or bool(state.possible - resources.cpus)
+        is_news = state.problem is not None or state.has_others(resources.cpus)
         state.acknowledge(resources)
         if is_news:
             self._wake.set()

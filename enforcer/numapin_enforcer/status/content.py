@@ -5,7 +5,7 @@ The models take 9 MiB of memory on every node. Does no I/O.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, Self
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.memory.unbound import UnboundMemory
@@ -13,6 +13,9 @@ from numapin_enforcer.node.cdi_spec import ClaimedCpus
 from numapin_enforcer.node.kubelet_state import KubeletContainer
 
 Wire = dict[str, Any]
+
+_LONGEST_RUNTIME_TEXT: Final = 128
+"""Longest name or version of a runtime, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,11 @@ class RuntimeStatus:
 
     name: str
     version: str
+
+    @classmethod
+    def cut(cls, name: str, version: str) -> Self:
+        """The runtime's own texts, cut to what the status may hold."""
+        return cls(name[:_LONGEST_RUNTIME_TEXT], version[:_LONGEST_RUNTIME_TEXT])
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import OutsideCgroup, Version
 from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.write import Quota, Step, Write
+from numapin_enforcer.plan.drift import Drift
 from numapin_enforcer.reconciler import AssignmentGoal, Converged, Reconciler, ReleaseGoal
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.outside_containers import OutsideContainers
@@ -80,6 +81,8 @@ class Node:
         self.model.groups[CONTAINER].quota = LIMIT
         self.runtime, self.systemd, self.clock = runtime, FakeSystemd(BURSTABLE), ManualClock()
         runtime.has(ID, "c")
+        self.external: list[Drift] = []
+        """The drifts that numapin's own updates of the runtime cannot have made."""
         self.elsewhere: dict[str, OutsideCgroup] = {}
         """Container id to its cgroup outside of the kubelet's tree."""
         naming = CgroupNaming(Driver.SYSTEMD)
@@ -117,6 +120,10 @@ class Node:
         names, found = self.background.names.known, self.background.memory.found_mems
         goal = AssignmentGoal(spec, MACHINE, names, found) if spec else ReleaseGoal(MACHINE, found)
         done = self.reconciler.converge(goal, full_resync=full)
+        naming = self.pods.naming
+        self.external += [
+            one for one in done.drifts if not self.background.may_be_ours(one, naming)
+        ]
         self.background.update(spec, self.pods, done, full_resync=full)
         await self.clock.run_tasks()
         return done
