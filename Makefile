@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format schema proto system test test-pods demo lab chaos bench scale hostile histories moves told steps figures images images-compare locks release try-release skew upgrade
+.PHONY: help setup check format schema proto system test test-pods demo lab chaos bench scale hostile histories moves told steps figures images images-compare locks release try-release skew newer-kernel upgrade
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ skew: setup system  ## run what needs an API server or a kubelet with the oldest
 		echo "== Kubernetes $$release"; \
 		NUMAPIN_LAB_KUBERNETES=$$release NUMAPIN_TEST_AS=processes $(BIN)/pytest $(SKEW_TESTS); \
 	done
+
+newer-kernel: setup system  ## run the tests in virtual machines with the kernel of Debian's backports (30 minutes)
+	NUMAPIN_LAB_KERNEL=backports $(BIN)/pytest -m vm
 
 bench: setup system  ## run all benchmarks (ONLY="enforcing placement": only these)
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done

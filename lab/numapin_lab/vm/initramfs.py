@@ -5,6 +5,7 @@ of the root changes. It also mounts cgroup v2 with every controller.
 """
 
 import gzip
+import lzma
 import shlex
 import stat
 from collections.abc import Mapping, Sequence
@@ -88,12 +89,23 @@ def initramfs(
     content = {
         "bin/busybox": (busybox.read_bytes(), 0o755),
         "init": (script.encode(), 0o755),
-        "modules/order": ("\n".join(Path(file).name for file in order).encode(), 0o644),
+        "modules/order": ("\n".join(_plain(file) for file in order).encode(), 0o644),
     }
-    for file in order:
-        content[f"modules/{Path(file).name}"] = ((kernel.modules / file).read_bytes(), 0o644)
+    content |= {
+        f"modules/{_plain(file)}": (_module(kernel.modules / file), 0o644) for file in order
+    }
     content |= {name: (text, 0o755) for name, text in (files or {}).items()}
     return gzip.compress(cpio(FOLDERS, content), compresslevel=1, mtime=0)
+
+
+def _plain(file: str) -> str:
+    return Path(file).name.removesuffix(".xz")
+
+
+def _module(file: Path) -> bytes:
+    """A module as busybox can load it."""
+    content = file.read_bytes()
+    return lzma.decompress(content) if file.suffix == ".xz" else content
 
 
 def command_script(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> str:

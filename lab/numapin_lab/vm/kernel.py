@@ -2,6 +2,7 @@
 
 The kernel installed on this machine is used if there is one. Otherwise apt downloads the package,
 and it is unpacked in the cache, so that it does not change how this machine boots.
+`NUMAPIN_LAB_KERNEL=backports` chooses the newer one of Debian's backports.
 """
 
 import lzma
@@ -10,16 +11,19 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from numapin_lab.components.build import Say, say
 from numapin_lab.components.catalog import cache_root
 from numapin_lab.errors import LabError, MissingError
+from numapin_lab.images.base import MIRROR, MIRROR_VARIABLE, RELEASE
 from numapin_lab.node.containerd import SEARCH_PATH
 from numapin_lab.processes.locks import locked
 
+VARIABLE = "NUMAPIN_LAB_KERNEL"
+BACKPORTS = "backports"
 PACKAGE = "linux-image-amd64"
 FETCH_SECONDS = 600
 XZ_MAGIC = b"\xfd7zXZ\x00"
@@ -41,21 +45,25 @@ def provide_kernel(environment: Mapping[str, str] = os.environ, progress: Say = 
 
     Raises:
         MissingError: no kernel is installed and apt cannot provide one.
-        LabError: fetching failed.
+        LabError: fetching failed, or `NUMAPIN_LAB_KERNEL` is not understood.
     """
-    folder = cache_root(environment) / "kernel"
+    chosen = environment.get(VARIABLE, "")
+    if chosen not in {"", BACKPORTS}:
+        raise LabError(f"{VARIABLE} is {chosen!r}; leave it empty, or set it to {BACKPORTS}")
+    cache = cache_root(environment)
+    folder = cache / f"kernel-{chosen}" if chosen else cache / "kernel"
     with locked(folder / "lock"):
-        kernel = _find(folder)
+        kernel = _find(folder, chosen)
         if kernel is None:
-            _fetch(folder, progress)
-            kernel = _find(folder)
+            _fetch(folder, _backports(folder, environment) if chosen else [], progress)
+            kernel = _find(folder, chosen)
     if kernel is None:
         raise MissingError(f"{PACKAGE} contains no usable kernel", REMEDY)
     return kernel
 
 
-def _find(folder: Path) -> Kernel | None:
-    for root in (Path("/"), folder):
+def _find(folder: Path, chosen: str) -> Kernel | None:
+    for root in (folder,) if chosen else (Path("/"), folder):
         for packed in sorted((root / "boot").glob("vmlinuz-*-amd64"), reverse=True):
             release = packed.name.removeprefix("vmlinuz-")
             modules = root / "lib" / "modules" / release
@@ -67,8 +75,7 @@ def _find(folder: Path) -> Kernel | None:
 def unpack(image: bytes) -> bytes:
     """The ELF kernel inside a bzImage; booting it directly saves seconds of unpacking.
 
-    Raises:
-        LabError: the image contains no ELF kernel compressed with xz.
+    An image that is not compressed with xz is returned as it is: Linux 6.12 uses zstd.
     """
     at = image.find(XZ_MAGIC)
     while at >= 0:
@@ -79,7 +86,7 @@ def unpack(image: bytes) -> bytes:
         if kernel.startswith(ELF_MAGIC):
             return kernel
         at = image.find(XZ_MAGIC, at + 1)
-    raise LabError("the kernel image contains no ELF kernel compressed with xz")
+    return image
 
 
 def module_files(dependencies: str, names: Iterable[str]) -> list[str]:
@@ -108,16 +115,33 @@ def _unpacked(packed: Path, target: Path) -> Path:
     return target
 
 
-def _fetch(folder: Path, progress: Say) -> None:
+def _backports(folder: Path, environment: Mapping[str, str]) -> list[str]:
+    """Options with which apt knows the backports alone, without a change of this machine."""
+    lists, sources = folder / "lists", folder / "sources.list"
+    (lists / "partial").mkdir(parents=True, exist_ok=True)
+    mirror = environment.get(MIRROR_VARIABLE) or MIRROR
+    sources.write_text(f"deb {mirror} {RELEASE}-backports main\n")
+    settings = (
+        f"Dir::Etc::SourceList={sources}",
+        "Dir::Etc::SourceParts=-",
+        f"Dir::State::Lists={lists}",
+        f"Dir::Cache={folder / 'archives'}",
+    )
+    options = [part for one in settings for part in ("-o", one)]
+    _run(["apt-get", *options, "update", "-q"], folder)
+    return options
+
+
+def _fetch(folder: Path, options: Sequence[str], progress: Say) -> None:
     """Download the package that PACKAGE depends on and unpack it into `folder`."""
     if shutil.which("apt-get") is None or platform.machine() != "x86_64":
         raise MissingError("the virtual machine needs a Linux kernel for amd64", REMEDY)
-    listing = _run(["apt-cache", "depends", PACKAGE], folder)
+    listing = _run(["apt-cache", *options, "depends", PACKAGE], folder)
     name = re.search(r"Depends: (linux-image-\S+)", listing)
     if name is None:
         raise MissingError(f"apt knows no {PACKAGE}", "apt-get update")
     progress(f"lab: fetching {name[1]} into {folder}")
-    _run(["apt-get", "download", "-q", name[1]], folder)
+    _run(["apt-get", *options, "download", "-q", name[1]], folder)
     for package in folder.glob("linux-image-*.deb"):
         _run(["dpkg", "-x", str(package), "."], folder)
         package.unlink()

@@ -11,7 +11,7 @@ from numapin_lab.node.containerd import SEARCH_PATH
 from numapin_lab.node.image import find_busybox
 from numapin_lab.vm import kernel
 from numapin_lab.vm.initramfs import command_script, cpio
-from numapin_lab.vm.kernel import module_files, unpack
+from numapin_lab.vm.kernel import module_files, provide_kernel, unpack
 from numapin_lab.vm.machine import Machine
 
 DEPENDENCIES = """\
@@ -38,9 +38,15 @@ def test_the_elf_kernel_is_found_in_the_image() -> None:
     assert unpack(image + b"trailer") == elf
 
 
-def test_an_image_without_a_kernel_is_refused() -> None:
-    with pytest.raises(LabError, match="no ELF kernel"):
-        unpack(lzma.compress(b"data"))
+def test_an_image_that_is_compressed_in_another_way_is_booted_as_it_is() -> None:
+    image = b"MZ" + lzma.compress(b"data")
+    assert unpack(image) == image
+
+
+def test_a_kernel_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    chosen = {"NUMAPIN_LAB_CACHE": str(tmp_path), "NUMAPIN_LAB_KERNEL": "6.2"}
+    with pytest.raises(LabError, match=r"NUMAPIN_LAB_KERNEL is '6\.2'; leave it empty"):
+        provide_kernel(chosen)
 
 
 def test_a_missing_program_is_named_with_its_remedy(
