@@ -107,6 +107,10 @@ class RunningLab:
         self.agent(name).start()
         self.agent(name).wait_ready()
 
+    def is_started(self, name: str) -> bool:
+        """Whether the operator or the enforcer runs, or is being started."""
+        return self.agent(name).daemon.pid() is not None
+
     def apply(self, *manifests: Mapping[str, Any]) -> None:
         """`kubectl apply` them, in order."""
         self.kubectl("apply", "-f", "-", text=yaml.safe_dump_all(manifests))
@@ -262,7 +266,7 @@ class RunningLab:
         self.kubectl("delete", "pods", "--all", "--grace-period=0", "--force", "--wait=false")
         self.kubectl("delete", "cpupolicies", "--all")
         for name in ("operator", "enforcer"):
-            if self.agent(name).daemon.pid() is None:
+            if not self.is_started(name):
                 self.restart(name)
         self.wait(lambda: self.assignment() is None, "the NodeAssignment to be deleted")
         self.wait(self._no_pods, "every pod's cgroup to be removed")

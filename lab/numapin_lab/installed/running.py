@@ -88,15 +88,9 @@ class InstalledLab(RunningLab):
         found = [one for one in self.cluster.documents() if one["kind"] == "Deployment"]
         return int(found[0]["spec"]["replicas"])
 
-    def clear(self) -> None:
-        """Delete every pod and policy; returns when none of their cgroups is left."""
-        self.kubectl("delete", "pods", "--all", "--grace-period=0", "--force", "--wait=false")
-        self.kubectl("delete", "cpupolicies", "--all")
-        for name in ("operator", "enforcer"):
-            if not self.pods_of(name):
-                self.restart(name)
-        self.wait(lambda: self.assignment() is None, "the NodeAssignment to be deleted")
-        self.wait(self._no_pods, "every pod's cgroup to be removed")
+    def is_started(self, name: str) -> bool:
+        """Whether the operators or the enforcer have a pod."""
+        return bool(self.pods_of(name))
 
     def pods_of(self, component: str) -> list[dict[str, Any]]:
         """The pods of `operator`, `enforcer` or `standby`."""
