@@ -30,10 +30,20 @@ exit status: 0 printed, 2 wrong usage
 """
 
 
+class _Shells(tuple[str, ...]):
+    """The shells. CANDIDATES is accepted too, but only the scripts name it: nothing lists it."""
+
+    __slots__ = ()
+
+    def __contains__(self, word: object) -> bool:
+        """Whether it is a valid first argument."""
+        return word == CANDIDATES or super().__contains__(word)
+
+
 def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "shell",
-        choices=(*SCRIPTS, CANDIDATES),
+        choices=_Shells(SCRIPTS),
         metavar="{bash,zsh,fish}",
         help="the shell",
     )

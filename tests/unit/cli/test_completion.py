@@ -49,7 +49,7 @@ def no_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (["report", "-o", ""], [], FILES),
         (["simulate", ""], [], FILES),
         (["topology", "--ro"], ["--root"], NO_FILES),
-        (["completion", ""], ["bash", "zsh", "fish", "candidates"], NO_FILES),
+        (["completion", ""], ["bash", "zsh", "fish"], NO_FILES),
         (["explain", ""], ["pod/", "node/", "policy/"], NO_SPACE),
         (["explain", "po"], ["pod/", "policy/"], NO_SPACE),
         (["get", ""], [], NO_FILES),
@@ -116,6 +116,12 @@ def test_a_script_is_printed_for_each_shell(capsys: Capture) -> None:
         assert "completion candidates" in capsys.readouterr().out
     assert main(["completion", "bash", "more"]) == 2
     assert "give only the name of the shell" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main(["completion", "ksh"])
+    error = capsys.readouterr().err
+    assert "ksh" in error
+    assert all(shell in error for shell in ("bash", "zsh", "fish"))
+    assert "candidates" not in error
 
 
 def environment(folder: Path) -> dict[str, str]:
