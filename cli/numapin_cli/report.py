@@ -43,7 +43,8 @@ exit status:
   0    written, and everything was collected
   1    nothing could be collected, or the file cannot be written
   2    wrong usage
-  {INCOMPLETE}    written, and something could not be collected; the messages say what
+  {INCOMPLETE}    written, and something could not be collected, such as the part of the node on
+       a machine that is none; the messages say what
 """
 
 _EPILOG: Final = """\
@@ -158,13 +159,12 @@ async def _collect(wanted: Wanted, collected: Collected, client: ApiClient) -> N
 
 def _say(options: Namespace, collected: Collected, file: Path, size: int) -> int:
     """Say on standard error what was written; returns the exit status."""
-    problems = [one for one in collected.problems if not one.startswith("node: ")]
-    for problem in problems:
+    for problem in collected.problems:
         print(f"not collected: {problem}", file=sys.stderr)
     where = "standard output" if options.output == _STDOUT else str(file)
     files = plural(len(collected.files) + 1, "file")
     print(f"{where}: {files}, {format_bytes(size)}; see {README} in it", file=sys.stderr)
-    return INCOMPLETE if problems else 0
+    return INCOMPLETE if collected.problems else 0
 
 
 REPORT: Final = Subcommand(

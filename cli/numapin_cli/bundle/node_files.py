@@ -46,7 +46,10 @@ def collect_node(collected: Collected, places: Places) -> bool:
         mounts = find_mounts(places.root / "sys" / "fs" / "cgroup")
         naming = find_naming(mounts, places.cgroup_root)
     except (NoCpusetError, NoKubepodsError, InvalidIdError) as absent:
-        collected.problems.append(f"node: this machine is no node: {absent}")
+        collected.problems.append(
+            f"node: this machine is no node: {absent}; for its cgroups and hardware, run"
+            " numapin report on the node"
+        )
         return False
     _add_cgroups(collected, mounts, naming)
     try:

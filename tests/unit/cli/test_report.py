@@ -120,9 +120,9 @@ def no_node(tmp_path: Path) -> Path:
 
 
 async def reported(
-    server: FakeApiServer, folder: Path, *flags: str, status: int = 0
+    server: FakeApiServer, folder: Path, *flags: str, status: int = 3
 ) -> dict[str, str]:
-    """The files of a report."""
+    """The files of a report; `folder` has a machine that is no node by default."""
     file = folder / "report.tar.gz"
     machine = str(folder / "machine")
     arguments = ("report", "-o", str(file), "--root", machine, *flags)
@@ -165,6 +165,8 @@ async def test_a_report_has_what_it_says_and_no_secret(
     assert "Everything was collected." not in files["README.txt"]
     assert "this machine is no node" in files["README.txt"]
     error = capsys.readouterr().err
+    assert "not collected: node: this machine is no node" in error
+    assert "run numapin report on the node" in error
     assert "report.tar.gz: 10 files" in error
     assert stat.S_IMODE((tmp_path / "report.tar.gz").stat().st_mode) == 0o600
 
@@ -191,7 +193,7 @@ async def test_a_report_answers_as_the_dump_does(  # noqa: PLR0917
 ) -> None:
     for name in ("numapin-operator-1", "numapin-enforcer-1", "numapin-enforcer-2"):
         server.remove(PODS, name, "numapin-system")
-    await reported(server, tmp_path, status=3)
+    await reported(server, tmp_path)
     capsys.readouterr()
     (tmp_path / "now.json").write_text(world.dump())
     of_dump = await asyncio.to_thread(main, [*words, "--cluster", str(tmp_path / "now.json")])
@@ -205,7 +207,7 @@ async def test_what_may_not_be_read_is_said_in_the_report_and_the_rest_is_there(
     server: FakeApiServer, tmp_path: Path, no_node: Path, capsys: Capture
 ) -> None:
     server.forbidden.update({"get pods/log", "list nodes", "list events"})
-    files = await reported(server, tmp_path, status=3)
+    files = await reported(server, tmp_path)
     error = capsys.readouterr().err
     for what in ("get pods/log", "list nodes", "list events.events.k8s.io"):
         assert f"tester may not {what}" in error
@@ -219,7 +221,7 @@ async def test_a_server_without_the_crds_is_named_in_the_report(
     server: FakeApiServer, tmp_path: Path, no_node: Path, capsys: Capture
 ) -> None:
     server.unknown.update({"cpupolicies", "nodeassignments"})
-    files = await reported(server, tmp_path, status=3)
+    files = await reported(server, tmp_path)
     for text in (capsys.readouterr().err, files["README.txt"]):
         assert "this API server does not know numapin.io; install numapin there" in text
     assert json.loads(files["objects.json"])["items"]
@@ -279,8 +281,9 @@ def test_without_a_cluster_and_a_node_there_is_nothing_to_report(
     assert not (tmp_path / "r.tar.gz").exists()
 
 
-def test_a_node_without_a_cluster_is_reported(tmp_path: Path, capsys: Capture) -> None:
-    """The hardware is that of the machine that runs the test."""
+@pytest.fixture
+def a_node(tmp_path: Path) -> list[str]:
+    """The flags for a node with the hardware of the machine that runs the test."""
     machine = tmp_path / "machine"
     machine.mkdir()
     (machine / "sys").mkdir()
@@ -297,8 +300,22 @@ def test_a_node_without_a_cluster_is_reported(tmp_path: Path, capsys: Capture) -
     kubelet = tmp_path / "kubelet"
     kubelet.mkdir()
     (kubelet / "cpu_manager_state").write_text('{"policyName":"none"}')
-    file = tmp_path / "r.tar.gz"
-    flags = ["--root", str(machine), "--kubelet-root-dir", str(kubelet)]
+    return ["--root", str(machine), "--kubelet-root-dir", str(kubelet)]
+
+
+async def test_a_report_of_cluster_and_node_is_complete(
+    server: FakeApiServer, tmp_path: Path, a_node: list[str], capsys: Capture
+) -> None:
+    files = await reported(server, tmp_path, *a_node, status=0)
+    assert "Everything was collected." in files["README.txt"]
+    assert "node/cgroups.txt" in files
+    assert "not collected" not in capsys.readouterr().err
+
+
+def test_a_node_without_a_cluster_is_reported(
+    tmp_path: Path, a_node: list[str], capsys: Capture
+) -> None:
+    file, flags = tmp_path / "r.tar.gz", a_node
     status = main(["report", "-o", str(file), "--kubeconfig", str(tmp_path / "none"), *flags])
     assert status == 3, capsys.readouterr().err
     files = contents(file.read_bytes())
@@ -408,6 +425,6 @@ async def test_a_report_goes_to_standard_output(
     server: FakeApiServer, tmp_path: Path, no_node: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     server.put(NODES, node_body("node-7", "8"))
-    assert await asked(server, tmp_path, "report", "-o", "-", "--root", str(no_node)) == 0
+    assert await asked(server, tmp_path, "report", "-o", "-", "--root", str(no_node)) == 3
     files = contents(capsysbinary.readouterr().out)
     assert '"node-7"' in files["objects.json"]
