@@ -16,6 +16,7 @@ from numapin_lab.components.catalog import (
     DRA_DRIVER,
     HELM,
     KREW,
+    KUBE_ROUTER,
     KUBE_SCORE,
     RUNTIME,
 )
@@ -43,6 +44,7 @@ COMPONENTS = {
     "dra_driver": (DRA_DRIVER.name,),
     "kube_score": (KUBE_SCORE.name,),
     "krew": (KREW.name,),
+    "kube_router": (KUBE_ROUTER.name,),
     "cluster": CLUSTER,
     "installed_as_pods": CLUSTER,
     "static_lab": CLUSTER,

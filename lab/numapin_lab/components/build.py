@@ -19,6 +19,7 @@ from numapin_lab.components.catalog import (
     COMPONENTS,
     HELM,
     KREW,
+    KUBE_ROUTER,
     KUBE_SCORE,
     Component,
     Found,
@@ -32,6 +33,14 @@ from numapin_lab.processes.locks import locked
 ATTEMPTS = 3  # the first build fetches several hundred modules, and one of them may fail
 REPORT_SECONDS = 20
 GO_REMEDY = "install Go 1.26 or newer from https://go.dev/dl/ and put its bin folder in PATH"
+
+_VARIABLES = {
+    HELM.name: "helm.sh/helm/v4/internal/version.version",
+    KUBE_SCORE.name: "main.version",
+    KREW.name: "sigs.k8s.io/krew/internal/version.gitTag",
+    KUBE_ROUTER.name: "github.com/cloudnativelabs/kube-router/v2/pkg/version.Version",
+}
+"""The variable of a program that holds its version with the leading v."""
 
 Say = Callable[[str], None]
 
@@ -91,13 +100,7 @@ def _stamps(component: Component) -> dict[str, object]:
         return {f"{package}.{name}": value for name, value in values.items()}
     if component is COLLECTOR:
         return {"main.version": version.removeprefix("v")}
-    if component is HELM:
-        return {"helm.sh/helm/v4/internal/version.version": version}
-    if component is KUBE_SCORE:
-        return {"main.version": version}
-    if component is KREW:
-        return {"sigs.k8s.io/krew/internal/version.gitTag": version}
-    return {}
+    return {_VARIABLES[component.name]: version} if component.name in _VARIABLES else {}
 
 
 def find_go(module: Path, environment: Mapping[str, str]) -> str:

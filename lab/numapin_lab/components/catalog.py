@@ -24,6 +24,7 @@ HELM_MODULE = LAB_MODULE / "helm"
 DRA_MODULE = LAB_MODULE / "dra-driver-cpu"
 KREW_MODULE = LAB_MODULE / "krew"
 KUBE_SCORE_MODULE = LAB_MODULE / "kube-score"
+KUBE_ROUTER_MODULE = LAB_MODULE / "kube-router"
 COLLECTOR_MODULE = LAB_MODULE / "collector"
 OTHER_KUBERNETES = LAB_MODULE / "kubernetes"
 """Has a module for each release that can be chosen instead of the lab's own."""
@@ -130,6 +131,13 @@ KREW = Component(
     "version",
     floor=(0, 4, 3),
 )
+KUBE_ROUTER = Component(
+    "kube-router",
+    KUBE_ROUTER_MODULE,
+    "github.com/cloudnativelabs/kube-router/v2/cmd/kube-router",
+    "github.com/cloudnativelabs/kube-router/v2",
+    floor=(2, 1, 0),
+)
 COLLECTOR = Component("otelcol", COLLECTOR_MODULE, ".", "go.opentelemetry.io/collector/otelcol")
 COMPONENTS: Mapping[str, Component] = {
     component.name: component
@@ -147,10 +155,11 @@ COMPONENTS: Mapping[str, Component] = {
         DRA_DRIVER,
         KUBE_SCORE,
         KREW,
+        KUBE_ROUTER,
         COLLECTOR,
     )
 }
-TOOLS = (HELM.name, DRA_DRIVER.name, KUBE_SCORE.name, KREW.name, COLLECTOR.name)
+TOOLS = tuple(one.name for one in (HELM, DRA_DRIVER, KUBE_SCORE, KREW, KUBE_ROUTER, COLLECTOR))
 """No part of a cluster; single tests use them."""
 
 CLUSTER = tuple(name for name in COMPONENTS if name not in TOOLS)
