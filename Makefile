@@ -104,8 +104,8 @@ moves: setup  ## what moving containers gains, drawn; and searches compared with
 told: setup system  ## does a workload see that CPUs will leave before they do? 100 moves in a virtual machine (COUNT=, NOTICE=2s)
 	$(BIN)/python benchmarks/told/run.py --moves $(or $(COUNT),100) --notice $(or $(NOTICE),2s)
 
-steps: setup system  ## kill every choice of operator, enforcer and standby at each step of a resize (4 minutes)
-	NUMAPIN_TEST_STEPS=all $(BIN)/pytest tests/e2e/pods/test_resize_steps.py
+steps: setup system  ## kill every choice of operator, enforcer and standby at each step of a resize and of a move (an hour)
+	NUMAPIN_TEST_STEPS=all $(BIN)/pytest tests/e2e/pods/test_resize_steps.py tests/e2e/virtual_machine/test_move_steps.py
 
 upgrade: setup system  ## replace each part by that of another commit and back while a pod is pinned (FROM=a tag or commit)
 	$(BIN)/python benchmarks/upgrade/run.py --from $(or $(FROM),$(error set FROM to a tag or a commit))

@@ -28,6 +28,7 @@ from numapin_lab.vm.snapshot import Snapshot
 
 HOST = "/host"
 ENFORCER = Path("/run/enforcer")
+STANDBY = Path("/run/standby")
 ENFORCER_PORT = 8081
 GUEST_POLL_SECONDS = 0.5
 # Mounted after the snapshot is loaded: QEMU cannot save a machine with a 9p mount.
@@ -207,3 +208,15 @@ def guest_enforcer(node: VmNode, port: int) -> GuestEnforcer:
         options=(*enforcer_options(NODE), *options),
         machine=node.machine,
     )
+
+
+def guest_standby(node: VmNode) -> GuestDaemon:
+    """A standby in a virtual node, which a lab does not start by itself."""
+    options = (
+        *enforcer_options(NODE),
+        "--cgroup-root=/",
+        f"--state-dir={ENFORCER / 'state'}",
+        f"--kubelet-state-dir={KUBELET_ROOT}",
+    )
+    command = ("chroot", HOST, sys.executable, "-m", "numapin_enforcer.standby", *options)
+    return GuestDaemon("standby", STANDBY, command, node.machine)
