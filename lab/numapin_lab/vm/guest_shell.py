@@ -21,12 +21,16 @@ next character arrives. The shell skips an empty line.
 """
 LINE = "ttyS1"
 
-# The shell is process 1: it adopts orphans, and the machine stops when it exits.
+# Process 1 adopts orphans, and the machine stops when it exits. Its child reads the line: `read` of
+# busybox 1.35 loses what it has of a line when a child ends, an orphan included.
 SHELL = f"""#!/bin/sh
-export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8
-mount --make-rshared /
-ulimit -n 65536
-stty -F /dev/{LINE} raw -echo
+if [ $$ = 1 ]; then
+  export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8
+  mount --make-rshared /
+  ulimit -n 65536
+  stty -F /dev/{LINE} raw -echo
+  while :; do "$0"; sleep 1; done
+fi
 exec </dev/{LINE} >/dev/{LINE} 2>/dev/console
 while :; do
   IFS=' ' read -r name script || {{ sleep 1; continue; }}

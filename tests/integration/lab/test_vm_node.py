@@ -60,6 +60,14 @@ def test_commands_run_in_the_guest(cluster: VmCluster, vm_lab: LabFolder) -> Non
     assert (failed.returncode, failed.stdout) == (3, "no\n")
 
 
+def test_commands_arrive_while_orphans_end(cluster: VmCluster) -> None:
+    """The shell that reads the line must not be told of them: `read` would lose part of a line."""
+    machine, long = cluster.vm.machine, "#" * 3000
+    machine("for i in $(seq 300); do (sleep $((i / 15)).$((i % 10)) &); done")
+    for number in range(30):
+        assert machine(f"echo {number} {long}", 30).split() == [str(number)]
+
+
 def test_up_again_touches_nothing(cluster: VmCluster, vm_lab: LabFolder) -> None:
     before, kubelet = pids(vm_lab), in_guest(vm_lab, "cat", "/run/kubelet.pid")
     vm_lab.up(WITHOUT)
