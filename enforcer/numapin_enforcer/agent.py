@@ -178,7 +178,7 @@ class Agent:
             return reconciler.observe(full_resync=full_resync)
         done = reconciler.converge(goal, full_resync=full_resync)
         spec = accepted.spec if accepted and isinstance(goal, AssignmentGoal) else None
-        external = [one for one in done.drifts if not self.background.may_be_ours(one, pods.naming)]
+        external = self.background.external(done.drifts, pods.naming)
         if self.kubelet.conflict:
             self.background.rest(pods, untouched=False, full_resync=full_resync)
         else:

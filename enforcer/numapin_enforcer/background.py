@@ -112,8 +112,11 @@ class BackgroundUpdates:
         needed = spec is not None and bool(spec.exclusive_cpus)
         self.outside.locate(index.found.keys(), pods.outside, needed=needed, resynced=full_resync)
 
-    def may_be_ours(self, drift: Drift, naming: CgroupNaming) -> bool:
-        """Whether the runtime may have made a change with what it was sent, before `update`."""
+    def external(self, drifts: Iterable[Drift], naming: CgroupNaming) -> list[Drift]:
+        """Those that no late write of the runtime can have made. Call it before `update`."""
+        return [one for one in drifts if not self._may_be_late(one, naming)]
+
+    def _may_be_late(self, drift: Drift, naming: CgroupNaming) -> bool:
         one = naming.parse(drift.path)
         id_ = one.container_id if one.kind is Kind.CONTAINER else ""
         return self.runtime.may_have_made(id_, drift.found, drift.meant)

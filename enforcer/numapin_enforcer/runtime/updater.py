@@ -44,13 +44,15 @@ class _RuntimeState:
 
     Invariant: if `acknowledged` is set, the runtime has exactly that and writes nothing else, or
     the container has ended. An update that is being sent clears it, and so does an external
-    change; only the runtime's answer sets it. Until then the runtime may write any of `possible`.
+    change; only the runtime's answer sets it. Until then the runtime may write any CPUs in
+    `possible`.
 
     Attributes:
         wanted: the newest resources; None while paused.
         sent: what this process sent last, acknowledged or not; None if nothing.
         acknowledged: see the invariant; None if unknown.
-        possible: what the runtime may write at its next update of the container.
+        possible: the CPUs that the runtime may write at its next update of the container.
+        repeatable: what the runtime was sent and may write again, by this process or the last one.
         changed_externally: the cpuset was changed externally since the last update was sent.
         problem: why the last attempt failed; None after a success.
     """
@@ -58,7 +60,8 @@ class _RuntimeState:
     wanted: ContainerResources | None = None
     sent: ContainerResources | None = None
     acknowledged: ContainerResources | None = None
-    possible: frozenset[ContainerResources] = frozenset()
+    possible: CpuSet = CpuSet()
+    repeatable: frozenset[ContainerResources] = frozenset()
     changed_externally: bool = False
     problem: CriError | None = None
 
@@ -68,19 +71,12 @@ class _RuntimeState:
 
     @property
     def is_stale(self) -> bool:
-        return self.wanted is not None and self.has_others(self.wanted.cpus)
-
-    @property
-    def possible_cpus(self) -> CpuSet:
-        return CpuSet.union(one.cpus for one in self.possible)
-
-    def has_others(self, cpus: CpuSet) -> bool:
-        return bool(self.possible_cpus - cpus)
+        return self.wanted is not None and bool(self.possible - self.wanted.cpus)
 
     def may_have_made(self, found: Sets, meant: Sets) -> bool:
         """Whether a late update may have made the change, or half of it."""
-        cpus = {meant[0], *(one.cpus for one in self.possible)}
-        mems = {meant[1], *(one.mems for one in self.possible)}
+        cpus = {meant[0], *(one.cpus for one in self.repeatable)}
+        mems = {meant[1], *(one.mems for one in self.repeatable)}
         return self.is_pending and found[0] in cpus and found[1] in mems
 
     def want(self, wanted: ContainerResources | None) -> None:
@@ -91,17 +87,19 @@ class _RuntimeState:
     def begin(self, resources: ContainerResources) -> None:
         """An update is being sent: from now on the runtime has the old or the new resources."""
         self.sent, self.acknowledged = resources, None
-        self.possible |= {resources}
+        self.possible |= resources.cpus
+        self.repeatable |= {resources}
 
     def acknowledge(self, resources: ContainerResources) -> None:
         """The update was answered without an external change since, or the container ended."""
-        self.acknowledged, self.possible, self.problem = resources, frozenset({resources}), None
+        self.acknowledged, self.possible, self.problem = resources, resources.cpus, None
+        self.repeatable = frozenset({resources})
 
     def change_externally(self, found: CpuSet) -> None:
         """The cpuset was set to `found`, maybe by an update that the runtime was sent."""
         if self.acknowledged is not None or self.sent is not None:
             self.acknowledged, self.changed_externally = None, True
-            self.possible |= {ContainerResources(found)}
+            self.possible |= found
 
 
 def _nothing(id_: str, resources: ContainerResources) -> None:
@@ -146,7 +144,7 @@ class RuntimeUpdater:
     @property
     def stale_cpus(self) -> dict[str, CpuSet]:
         """Container id to the CPUs that the runtime may still write, if it must not have them."""
-        return {id_: state.possible_cpus for id_, state in self._states.items() if state.is_stale}
+        return {id_: state.possible for id_, state in self._states.items() if state.is_stale}
 
     @property
     def problem(self) -> Exception | None:
@@ -180,7 +178,8 @@ class RuntimeUpdater:
         states = {id_: self._states.get(id_) or _RuntimeState() for id_ in resources}
         for id_, state in states.items():
             if id_ in previous and state.sent is None and not state.possible:
-                state.possible = frozenset({previous[id_]})
+                state.possible = previous[id_].cpus
+                state.repeatable = frozenset({previous[id_]})
             state.want(resources[id_])
         self._states = states
         if any(state.is_pending for state in states.values()):
@@ -252,7 +251,7 @@ class RuntimeUpdater:
         if state.changed_externally:
             self._worker.request()  # the order of the two changes is unknown
             return
-        is_news = state.problem is not None or state.has_others(resources.cpus)
+        is_news = state.problem is not None or bool(state.possible - resources.cpus)
         state.acknowledge(resources)
         if is_news:
             self._wake.set()

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,6 +17,7 @@ from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.watch.inotify import Changes
 from numapin_enforcer.node.kubelet_checkpoint import KubeletPins
+from numapin_enforcer.plan.drift import Drift
 from support.fakes.manual_clock import ManualClock
 from support.fakes.watched_kernel import ModelWatch, WatchedModel
 
@@ -102,6 +104,9 @@ class Background:
 
     def update(self, spec: Any, _pods: Any, _done: Any, *, full_resync: bool) -> None:
         self.specs.append(spec)
+
+    def external(self, drifts: Iterable[Drift], _naming: Any) -> list[Drift]:
+        return list(drifts)
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_, **__: self.calls.append(name)

@@ -120,10 +120,7 @@ class Node:
         names, found = self.background.names.known, self.background.memory.found_mems
         goal = AssignmentGoal(spec, MACHINE, names, found) if spec else ReleaseGoal(MACHINE, found)
         done = self.reconciler.converge(goal, full_resync=full)
-        naming = self.pods.naming
-        self.external += [
-            one for one in done.drifts if not self.background.may_be_ours(one, naming)
-        ]
+        self.external += self.background.external(done.drifts, self.pods.naming)
         self.background.update(spec, self.pods, done, full_resync=full)
         await self.clock.run_tasks()
         return done
