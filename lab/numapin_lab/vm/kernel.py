@@ -28,6 +28,7 @@ PACKAGE = "linux-image-amd64"
 FETCH_SECONDS = 600
 XZ_MAGIC = b"\xfd7zXZ\x00"
 ELF_MAGIC = b"\x7fELF"
+BZIMAGE_MAGIC, BZIMAGE_MAGIC_AT = b"HdrS", 0x202
 REMEDY = "apt-get install -y --no-install-recommends linux-image-amd64"
 PROGRAM_REMEDY = "lab/system-packages"
 
@@ -75,7 +76,10 @@ def _find(folder: Path, chosen: str) -> Kernel | None:
 def unpack(image: bytes) -> bytes:
     """The ELF kernel inside a bzImage; booting it directly saves seconds of unpacking.
 
-    An image that is not compressed with xz is returned as it is: Linux 6.12 uses zstd.
+    A bzImage that is not compressed with xz is returned as it is: Linux 6.12 uses zstd.
+
+    Raises:
+        LabError: this is no bzImage. Source: Linux, Documentation/arch/x86/boot.rst.
     """
     at = image.find(XZ_MAGIC)
     while at >= 0:
@@ -86,6 +90,10 @@ def unpack(image: bytes) -> bytes:
         if kernel.startswith(ELF_MAGIC):
             return kernel
         at = image.find(XZ_MAGIC, at + 1)
+    if not image.startswith(BZIMAGE_MAGIC, BZIMAGE_MAGIC_AT):
+        raise LabError(
+            "the kernel image contains no ELF kernel compressed with xz, and is no bzImage"
+        )
     return image
 
 

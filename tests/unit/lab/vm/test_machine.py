@@ -39,8 +39,13 @@ def test_the_elf_kernel_is_found_in_the_image() -> None:
 
 
 def test_an_image_that_is_compressed_in_another_way_is_booted_as_it_is() -> None:
-    image = b"MZ" + lzma.compress(b"data")
+    image = bytes(0x202) + b"HdrS" + lzma.compress(b"data")
     assert unpack(image) == image
+
+
+def test_an_image_without_a_kernel_is_refused() -> None:
+    with pytest.raises(LabError, match="no ELF kernel"):
+        unpack(lzma.compress(b"data"))
 
 
 def test_a_kernel_that_does_not_exist_is_refused(tmp_path: Path) -> None:
