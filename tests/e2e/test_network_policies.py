@@ -28,6 +28,7 @@ pytestmark = pytest.mark.as_pods
 
 UNNAMED = 9999
 """A port that no policy names; a listener of the test has it."""
+PARTS = ("operator", "enforcer", "standby")
 HEALTH = {"operator": 8080, "enforcer": 8081}
 CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)"
 LISTEN = f"""import socket
@@ -65,7 +66,7 @@ def pods(lab: RunningLab, kube_router: KubeRouter) -> InstalledLab:
 
 
 def test_only_what_a_policy_allows_is_reached(pods: InstalledLab, kube_router: KubeRouter) -> None:
-    members = {name: pods.pods_of(name)[0] for name in ("operator", "enforcer", "standby")}
+    members = {name: pods.pods_of(name)[0] for name in PARTS}
     pids = {name: pods.process(member) for name, member in members.items()}
     pids["foreign"] = foreign(pods)
     addresses = {name: str(one["status"]["podIP"]) for name, one in members.items()}
@@ -103,18 +104,21 @@ def test_numapin_works_and_is_scraped_where_the_policies_are_enforced(
 ) -> None:
     """New pods of every part begin under the policies: they become ready, and pin."""
     kube_router.start()
-    old = {one["metadata"]["uid"] for name in (*HEALTH, "standby") for one in pods.pods_of(name)}
+    old = uids_of_numapin(pods)
     pods.kubectl("delete", "pods", "--all", "--wait", f"--namespace={NAMESPACE}")
     wait_rolled_out(pods.cluster.api, pods.kubectl)
-    assert not old & {
-        one["metadata"]["uid"] for name in (*HEALTH, "standby") for one in pods.pods_of(name)
-    }
+    assert old.isdisjoint(uids_of_numapin(pods))
     pods.apply(policy(), pod("owner", cpu="1"))
     pods.wait_running("owner")
     pods.eventually(pods.reported_exclusive, [True])
     assert pods.allowed("owner") == CpuSet.parse("1")
     for name, port in HEALTH.items():
         pods.wait(partial(is_scraped, pods, name, port), f"the metrics of the {name}")
+
+
+def uids_of_numapin(pods: InstalledLab) -> set[str]:
+    """The UIDs of the pods of every part."""
+    return {one["metadata"]["uid"] for name in PARTS for one in pods.pods_of(name)}
 
 
 def is_scraped(pods: InstalledLab, name: str, port: int) -> bool:

@@ -194,29 +194,27 @@ class GuestEnforcer(Agent):
 
 def guest_enforcer(node: VmNode, port: int) -> GuestEnforcer:
     """The enforcer of a virtual node, with the token of a pod on that node."""
-    options = (
-        f"--cri-socket={SOCKET}",
-        "--cgroup-root=/",
-        f"--state-dir={ENFORCER / 'state'}",
-        f"--kubelet-state-dir={KUBELET_ROOT}",
-    )
     return GuestEnforcer(
         name="enforcer",
         port=port,
         plane=node.plane,
         account=enforcer_account(NODE),
-        options=(*enforcer_options(NODE), *options),
+        options=(*_host_options(), f"--cri-socket={SOCKET}"),
         machine=node.machine,
     )
 
 
 def guest_standby(node: VmNode) -> GuestDaemon:
     """A standby in a virtual node, which a lab does not start by itself."""
-    options = (
+    command = ("chroot", HOST, sys.executable, "-m", "numapin_enforcer.standby", *_host_options())
+    return GuestDaemon("standby", STANDBY, command, node.machine)
+
+
+def _host_options() -> tuple[str, ...]:
+    """The options that enforcer and standby of a virtual node share."""
+    return (
         *enforcer_options(NODE),
         "--cgroup-root=/",
         f"--state-dir={ENFORCER / 'state'}",
         f"--kubelet-state-dir={KUBELET_ROOT}",
     )
-    command = ("chroot", HOST, sys.executable, "-m", "numapin_enforcer.standby", *options)
-    return GuestDaemon("standby", STANDBY, command, node.machine)
