@@ -7,6 +7,7 @@ step needs no luck, however fast the parts are.
 import os
 import signal
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple
@@ -92,26 +93,28 @@ def pass_through(
 ) -> None:
     """Begin a change, and kill the victims at each of its steps.
 
-    A victim starts again at once, or, if it was held, for the next step. In the end all parts run.
+    A victim starts again at once, or, if it was held, for the next step. In the end all parts run,
+    also if a step was not reached.
 
     Raises:
         LabError: a step was not reached, or a part did not start again.
     """
     started = False
-    for step in steps:
-        for name in step.held:
-            parts.hold(name)
-        for name in parts.names:
-            if name not in step.held:
-                parts.go_on(name)
-        if not started:
-            begin()
-            started = True
-        parts.lab.wait(partial(step.reached), f"the step `{step.name}`")
-        for name in victims:
-            parts.kill(name)
-        for name in victims:
-            if name not in step.held:
-                parts.go_on(name)
-    for name in parts.names:
-        parts.go_on(name)
+    with ExitStack() as in_the_end:
+        for name in reversed(parts.names):
+            in_the_end.callback(parts.go_on, name)
+        for step in steps:
+            for name in step.held:
+                parts.hold(name)
+            for name in parts.names:
+                if name not in step.held:
+                    parts.go_on(name)
+            if not started:
+                begin()
+                started = True
+            parts.lab.wait(partial(step.reached), f"the step `{step.name}`")
+            for name in victims:
+                parts.kill(name)
+            for name in victims:
+                if name not in step.held:
+                    parts.go_on(name)
