@@ -18,9 +18,9 @@ from numapin_api.nodeassignment import NodeAssignment
 from numapin_lab.cluster import VmCluster
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.running_lab import pod, policy
+from numapin_lab.vm.invariants import problems
 from numapin_lab.vm.running_lab import KUBEPODS, RunningVmLab, Task
 from support.real.telemetry.guest_tasks import Rates, busy, confined, rates_in
-from support.real.vm_invariants import problems
 
 pytestmark = pytest.mark.timeout(1800)  # for a machine with much else to do
 

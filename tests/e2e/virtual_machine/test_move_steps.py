@@ -14,9 +14,9 @@ from numapin_lab.lifecycle import LabFolder
 from numapin_lab.measurement.moves_in_vm import NAME, BackAndForth
 from numapin_lab.steps.move import parts_of_move, steps_of_move
 from numapin_lab.steps.passing import pass_through
+from numapin_lab.vm.invariants import problems
 from numapin_lab.vm.running_lab import RunningVmLab
 from support.real.changing.victims import STEPS, victims
-from support.real.vm_invariants import problems
 
 pytestmark = [
     pytest.mark.timeout(3600),  # for a machine with much else to do

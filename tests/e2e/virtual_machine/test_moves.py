@@ -18,8 +18,8 @@ from numapin_api.nodeassignment import ContainerAssignment, NodeAssignment
 from numapin_lab.cluster import VmCluster
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.running_lab import BUSY, pod, policy
+from numapin_lab.vm.invariants import problems
 from numapin_lab.vm.running_lab import RunningVmLab
-from support.real.vm_invariants import problems
 
 pytestmark = pytest.mark.timeout(1800)  # for a machine with much else to do
 
