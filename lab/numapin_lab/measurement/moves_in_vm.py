@@ -4,22 +4,19 @@ Each move is that of a policy whose reserved CPUs are edited: the container is o
 mode Dynamic moves it to the other NUMA node, with its memory. The node is a virtual machine.
 """
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from numapin_api.nodeassignment import ContainerAssignment
-from numapin_lab.measurement.notice import CPUS_FOLDER, Followed, parse_followed, with_cpus_file
+from numapin_lab.measurement.following import Follower
+from numapin_lab.measurement.notice import Followed, with_cpus_file
 from numapin_lab.running_lab import pod, policy
-from numapin_lab.vm.node import HOST, GuestDaemon
 from numapin_lab.vm.running_lab import RunningVmLab
 
 NAME: Final = "told"
 NEIGHBOUR: Final = "neighbour"
-RUN: Final = Path("/run/workload")
 NUMA_NODES: Final = ("0-3", "4-7")
 """The CPUs of each; all of one are reserved, so a container has to go to the other."""
 
@@ -32,7 +29,7 @@ class BackAndForth:
     notice: str
 
     @contextmanager
-    def followed(self) -> Iterator[GuestDaemon]:
+    def followed(self) -> Iterator[None]:
         """Meanwhile a pod runs on NUMA node 1, and a workload in its container follows its CPUs."""
         lab = self.lab
         lab.apply(self.policy(0))
@@ -40,14 +37,12 @@ class BackAndForth:
         lab.apply(with_cpus_file(pod(NAME, cpu="1", memory="64Mi")), pod(NEIGHBOUR))
         lab.wait_running(NAME, NEIGHBOUR)
         lab.wait(lambda: self._rests_on(1), "the container to have its CPU")
-        daemon = self._workload()
-        lab.machine(f"rm -f {RUN}/log")
-        daemon.start()
-        lab.wait(lambda: '"cpus"' in self._log(), "the workload to begin")
+        follower = self._follower
+        follower.start()
         try:
-            yield daemon
+            yield
         finally:
-            lab.machine(f"kill $(cat {RUN}/pid); while kill -0 $(cat {RUN}/pid); do sleep .1; done")
+            follower.stop()
 
     def policy(self, reserved: int) -> dict[str, Any]:
         """The policy that reserves all CPUs of this NUMA node."""
@@ -75,10 +70,11 @@ class BackAndForth:
 
     def result(self) -> Followed:
         """What the workload has written down so far."""
-        return parse_followed(self._log().splitlines(keepends=True))
+        return self._follower.result()
 
-    def _log(self) -> str:
-        return self.lab.machine(f"cat {RUN}/log")
+    @property
+    def _follower(self) -> Follower:
+        return Follower(self.lab, NAME, (NEIGHBOUR,))
 
     def _rests_on(self, numa_node: int) -> bool:
         """Whether the container is on this NUMA node alone, and nothing of a move is left."""
@@ -91,13 +87,3 @@ class BackAndForth:
         assignment = self.lab.assignment()
         found = assignment.spec.containers if assignment else ()
         return next((one for one in found if one.pod == NAME), None)
-
-    def _workload(self) -> GuestDaemon:
-        """The process in the guest, which has the host's files in a folder."""
-        lab = self.lab
-        group, _ = lab.look().of(lab.container_id(NAME))
-        file = f"/proc/{group.pids[0]}/root{CPUS_FOLDER}/cpus"
-        module = ("-m", "numapin_lab.measurement.workload")
-        cgroups = (str(lab.container(name)) for name in (NAME, NEIGHBOUR))
-        command = ("chroot", HOST, sys.executable, *module, next(cgroups), file, *cgroups)
-        return GuestDaemon("workload", RUN, command, lab.machine)

@@ -19,6 +19,9 @@ CPUS_FOLDER: Final = "/etc/numapin"
 """Where the file `cpus` is in the container."""
 
 COMPONENT: Final = Path(__file__).parents[3] / "manifests" / "components" / "cpu-annotation"
+ANNOTATING: Final = tuple(
+    f"--filename={COMPONENT / name}" for name in ("rbac.yaml", "admission.yaml")
+)
 
 
 class Departure(NamedTuple):
@@ -38,16 +41,25 @@ class Departure(NamedTuple):
         return 0.0 if self.announced_at is None else self.left_at - self.announced_at
 
 
+class Reading(NamedTuple):
+    """CPUs that a workload saw from `at` on (seconds of its monotonic clock)."""
+
+    at: float
+    cpus: CpuSet
+
+
 @dataclass(frozen=True)
 class Followed:
     """What a workload has written down.
 
-    `shared`: CPUs that another container could use at the same time, each time that it saw some.
-    `asked`: how often it asked for its CPUs.
+    `had`: the CPUs that the kernel let it use, each time that they changed. `shared`: those of them
+    that another container could use at the same time, each time that it saw some. `asked`: how
+    often it asked for its CPUs.
     """
 
     departures: tuple[Departure, ...]
-    shared: tuple[CpuSet, ...] = ()
+    had: tuple[Reading, ...] = ()
+    shared: tuple[Reading, ...] = ()
     asked: int = 0
     longest_gap_seconds: float = 0.0
 
@@ -55,7 +67,8 @@ class Followed:
 def parse_followed(lines: Iterable[str], container: str = "main") -> Followed:
     """Parse what `workload` has printed; a line that is not whole is left out."""
     found: list[Departure] = []
-    shared: list[CpuSet] = []
+    had: list[Reading] = []
+    shared: list[Reading] = []
     announced: dict[int, float] = {}
     has, asked = CpuSet(), (0, 0.0)
     for line in lines:
@@ -68,14 +81,15 @@ def parse_followed(lines: Iterable[str], container: str = "main") -> Followed:
             gone = {cpu: since for cpu, since in announced.items() if cpu not in own}
             announced = gone | {cpu: announced.get(cpu, at) for cpu in leaving}
         elif what == "cpus":
+            had.append(Reading(at, CpuSet(said)))
             if lost := has - (has := CpuSet(said)):
                 seen = [announced[cpu] for cpu in lost if cpu in announced]
                 found.append(Departure(lost, max(seen) if len(seen) == len(lost) else None, at))
         elif what == "shared":
-            shared.append(CpuSet(said))
+            shared += [Reading(at, CpuSet(said))] if said else []
         else:
             asked = (said[0], said[1])
-    return Followed(tuple(found), tuple(shared), *asked)
+    return Followed(tuple(found), tuple(had), tuple(shared), *asked)
 
 
 def leaving_in(text: str, container: str = "main") -> CpuSet:
@@ -114,17 +128,21 @@ def with_volume(
 
 @contextmanager
 def annotating(lab: RunningLab) -> Iterator[Agent]:
-    """Have the lab's operator annotate pods, with the right to do so; yields that operator."""
-    files = [f"--filename={COMPONENT / name}" for name in ("rbac.yaml", "admission.yaml")]
-    lab.kubectl("apply", *files)
+    """Have the lab's operator annotate pods meanwhile; yields that operator."""
+    try:
+        yield start_annotating(lab)
+    finally:
+        lab.agent("operator").stop()
+        lab.restart("operator")
+        lab.kubectl("delete", *ANNOTATING)
+
+
+def start_annotating(lab: RunningLab) -> Agent:
+    """Have the lab's operator annotate pods, with the right to do so; returns that operator."""
+    lab.kubectl("apply", *ANNOTATING)
     usual = lab.agent("operator")
     usual.stop()
     other = replace(usual, options=(*usual.options, "--annotate-pods"))
-    try:
-        other.start()
-        other.wait_ready()
-        yield other
-    finally:
-        other.stop()
-        lab.restart("operator")
-        lab.kubectl("delete", *files)
+    other.start()
+    other.wait_ready()
+    return other

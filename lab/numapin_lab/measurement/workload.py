@@ -1,9 +1,10 @@
-"""A workload that follows its CPUs: `python -m numapin_lab.measurement.workload CGROUP FILE OTHER`.
+"""A workload that follows its CPUs: `python -m numapin_lab.measurement.workload`.
 
-It joins the cgroup of a container, and prints a line of JSON for each change: `[seconds of the
-monotonic clock, "file", text]` when it sees its file of the downward API changed, by inotify, and
-`[seconds, "cpus", [...]]` when the kernel lets it use other CPUs, which it asks each millisecond.
-`[seconds, "shared", [...]]` says which of them the cgroup OTHER may use as well.
+Its arguments are CGROUP FILE OTHER... It joins the cgroup CGROUP of a container, and prints a line
+of JSON for each change: `[seconds of the monotonic clock, "file", text]` when it sees its file of
+the downward API changed, by inotify, and `[seconds, "cpus", [...]]` when the kernel lets it use
+other CPUs, which it asks each millisecond.
+`[seconds, "shared", [...]]` says which of them the cgroups OTHER may use as well; none at first.
 It ends with SIGTERM; the last line, `[seconds, "asked", [times, seconds]]`, says how often it
 asked, and how long it once did not. It shares no code with numapin.
 """
@@ -14,6 +15,7 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
@@ -24,10 +26,10 @@ from numapin_lab.measurement.observer import EFFECTIVE, POLL_MILLISECONDS, Wakes
 class Workload:
     """Prints what changes."""
 
-    def __init__(self, file: Path, other: Path) -> None:
+    def __init__(self, file: Path, others: Sequence[Path]) -> None:
         self._file, self._wakes, self._ended = file, Wakes(), False
-        (sets,) = (other / name for name in EFFECTIVE.values() if (other / name).exists())
-        self._other = os.open(sets, os.O_RDONLY)
+        sets = (other / name for other in others for name in EFFECTIVE.values())
+        self._others = [os.open(one, os.O_RDONLY) for one in sets if one.exists()]
         self._wakes.add(str(file.parent))  # before the first read, so that no change is missed
         self._poll = select.poll()
         self._poll.register(self._wakes.descriptor, select.POLLIN)
@@ -51,12 +53,11 @@ class Workload:
         self._say("asked", [times, longest])
 
     def _ask(self) -> None:
-        """Ask for its own CPUs before and after the other's, so that a change shares none."""
+        """Ask for its own CPUs before and after the others', so that a change shares none."""
         mine = os.sched_getaffinity(0)
-        theirs = _parse(os.pread(self._other, 4096, 0).decode())
+        theirs = [_parse(os.pread(one, 4096, 0).decode()) for one in self._others]
         self._say("cpus", sorted(mine))
-        if shared := mine & theirs & os.sched_getaffinity(0):
-            self._say("shared", sorted(shared))
+        self._say("shared", sorted(mine & set().union(*theirs) & os.sched_getaffinity(0)))
 
     def _look(self) -> None:
         with suppress(FileNotFoundError):  # between two states of the volume
@@ -79,9 +80,9 @@ def _parse(text: str) -> set[int]:
 
 def main() -> None:
     """Follow the CPUs of a container until SIGTERM."""
-    cgroup, file, other = (Path(one) for one in sys.argv[1:])
+    cgroup, file, *others = (Path(one) for one in sys.argv[1:])
     (cgroup / "cgroup.procs").write_text(f"{os.getpid()}\n")
-    workload = Workload(file, other)
+    workload = Workload(file, others)
     signal.signal(signal.SIGTERM, workload.end)
     workload.run()
 

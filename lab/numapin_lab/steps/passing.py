@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from numapin_lab.errors import LabError
+from numapin_lab.node.agents import Agent
 from numapin_lab.processes.daemons import Watched, wait_until
 from numapin_lab.running_lab import RunningLab
 from numapin_lab.vm.node import GuestDaemon
@@ -37,10 +38,14 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts of a lab that can be held and killed. `others`: all but operator and enforcer."""
+    """The parts of a lab that can be held and killed.
+
+    `others`: all but operator and enforcer. `operator`: instead of the lab's own.
+    """
 
     lab: RunningLab
     others: Mapping[str, Watched]
+    operator: Agent | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -49,35 +54,47 @@ class Parts:
 
     def hold(self, name: str) -> None:
         """Stop a part, if it runs."""
-        if self._daemon(name).pid() is not None:
+        if self.daemon(name).pid() is not None:
             self._send(name, signal.SIGSTOP)
 
     def go_on(self, name: str) -> None:
         """Let a part go on, or start it; returns when it is ready."""
-        if self._daemon(name).pid() is not None:
+        if self.start(name) and name in AGENTS:
+            self.agent(name).wait_ready()
+
+    def start(self, name: str) -> bool:
+        """Let a part go on, or start it; returns at once, and whether it was started.
+
+        Its login is that of its first start, which outlives every run.
+        """
+        if self.daemon(name).pid() is not None:
             self._send(name, signal.SIGCONT)
-        elif name in AGENTS:
-            self.lab.restart(name)
-        else:
-            self._daemon(name).start()
+            return False
+        self.daemon(name).start()
+        return True
 
     def kill(self, name: str) -> None:
         """Kill a part, also one that is held; returns when it has ended.
 
         One that was held when it was killed, and is held for the next step too, does not run.
         """
-        daemon = self._daemon(name)
+        daemon = self.daemon(name)
         if daemon.pid() is not None:
             self._send(name, signal.SIGKILL)
             wait_until(lambda: daemon.pid() is None, f"{name} to end", END_SECONDS)
 
-    def _daemon(self, name: str) -> Watched:
-        return self.lab.agent(name).daemon if name in AGENTS else self.others[name]
+    def agent(self, name: str) -> Agent:
+        """The operator or the enforcer."""
+        return self.operator if self.operator and name == "operator" else self.lab.agent(name)
+
+    def daemon(self, name: str) -> Watched:
+        """The process of a part."""
+        return self.agent(name).daemon if name in AGENTS else self.others[name]
 
     def _send(self, name: str, number: signal.Signals) -> None:
-        daemon = self._daemon(name)
+        daemon = self.daemon(name)
         if isinstance(daemon, GuestDaemon):
-            daemon.machine(f"kill -{number.name.removeprefix('SIG')} $(cat {daemon.folder}/pid)")
+            daemon.send(number)
             return
         pid = daemon.pid()
         if pid is None:

@@ -6,6 +6,7 @@ Python: the host's files are mounted in the guest at /host after the snapshot is
 
 import shlex
 import shutil
+import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -42,6 +43,8 @@ cmp -s /run/kubelet.yaml $old || {
 }"""
 # A log text of the kubelet. Source: kubernetes pkg/kubelet/kubelet_node_status.go.
 REGISTERED = "Successfully registered node"
+# Source: k8s.io/kubelet config/v1beta1, the default of `healthzPort`.
+HEALTH = "http://127.0.0.1:10248/healthz"
 KUBELET_GOES_ON = "kill -CONT $(cat /run/kubelet.pid) 2>/dev/null || start-kubelet"
 
 
@@ -129,23 +132,63 @@ class GuestDaemon:
     command: tuple[str, ...]
     machine: NodeMachine
 
+    @property
+    def pid_file(self) -> Path:
+        """The file in the guest with its pid."""
+        return self.folder / "pid"
+
+    @property
+    def log(self) -> Path:
+        """Its log in the guest."""
+        return self.folder / "log"
+
     def pid(self) -> int | None:
         """Its pid in the guest; None if the process or the guest does not run."""
         if self.machine.daemon.pid() is None:
             return None
-        script = f"pid=$(cat {self.folder}/pid) && kill -0 $pid && echo $pid"
+        script = f"pid=$(cat {self.pid_file}) && kill -0 $pid && echo $pid"
         answer = self.machine.run_script(script)
         return int(answer.output) if answer.status == 0 else None
 
     def start(self) -> None:
         """Start the process; it keeps running after the command that starts it."""
-        command = f"setsid {shlex.join(self.command)} >>{self.folder}/log 2>&1 </dev/null &"
-        self.machine(f"mkdir -p {self.folder}; {command}\necho $! >{self.folder}/pid")
+        command = f"setsid {shlex.join(self.command)} >>{self.log} 2>&1 </dev/null &"
+        self.machine(f"mkdir -p {self.folder}; {command}\necho $! >{self.pid_file}")
+
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal.
+
+        Raises:
+            LabError: it does not run.
+        """
+        self.machine(f"kill -{number.name.removeprefix('SIG')} $(cat {self.pid_file})")
 
     def failure(self, what: str) -> LabError:
         """An error with `what` and the end of the log."""
-        tail = self.machine.run_script(f"tail -n {LOG_LINES} {self.folder}/log").output
-        return LabError(f"{what}; the end of {self.folder}/log in the guest:\n{tail}")
+        tail = self.machine.run_script(f"tail -n {LOG_LINES} {self.log}").output
+        return LabError(f"{what}; the end of {self.log} in the guest:\n{tail}")
+
+
+class GuestKubelet(GuestDaemon):
+    """The kubelet, which was started with the snapshot."""
+
+    @property
+    def pid_file(self) -> Path:
+        """As `start-kubelet` writes it."""
+        return self.folder / "kubelet.pid"
+
+    @property
+    def log(self) -> Path:
+        """As `start-kubelet` writes it."""
+        return self.folder / "kubelet.log"
+
+    def start(self) -> None:
+        """Start it."""
+        self.machine(shlex.join(self.command))
+
+    def answers(self) -> bool:
+        """Whether its own probe succeeds."""
+        return self.machine.run_script(f"wget -q -O - {HEALTH} | grep -q ok").status == 0
 
 
 @dataclass(frozen=True)
@@ -210,11 +253,17 @@ def guest_standby(node: VmNode) -> GuestDaemon:
     return GuestDaemon("standby", STANDBY, command, node.machine)
 
 
+def guest_kubelet(node: VmNode) -> GuestKubelet:
+    """The kubelet of a virtual node."""
+    return GuestKubelet("kubelet", Path("/run"), ("start-kubelet",), node.machine)
+
+
 def _host_options() -> tuple[str, ...]:
     """The options that enforcer and standby of a virtual node share."""
     return (
         *enforcer_options(NODE),
         "--cgroup-root=/",
         f"--state-dir={ENFORCER / 'state'}",
+        f"--run-dir={ENFORCER / 'run'}",
         f"--kubelet-state-dir={KUBELET_ROOT}",
     )

@@ -4,7 +4,13 @@ import json
 from typing import Any
 
 from numapin_api.cpuset import CpuSet
-from numapin_lab.measurement.notice import Departure, leaving_in, parse_followed, with_cpus_file
+from numapin_lab.measurement.notice import (
+    Departure,
+    Reading,
+    leaving_in,
+    parse_followed,
+    with_cpus_file,
+)
 from numapin_lab.running_lab import pod
 
 
@@ -71,8 +77,10 @@ def test_a_line_that_is_not_whole_is_left_out_and_the_last_one_says_how_often_it
 
 
 def test_cpus_that_another_could_use_are_kept() -> None:
-    found = parse_followed(log((1, "cpus", [4]), (2, "shared", [4])))
-    assert found.shared == (CpuSet.parse("4"),)
+    seen: list[tuple[float, list[int]]] = [(2, []), (3, [4]), (4, []), (5, [4])]
+    found = parse_followed(log((1, "cpus", [4]), *((at, "shared", cpus) for at, cpus in seen)))
+    assert found.shared == tuple(Reading(at, CpuSet.parse("4")) for at in (3, 5))
+    assert found.had == (Reading(1, CpuSet.parse("4")),)
 
 
 def test_an_empty_file_and_another_container_announce_nothing() -> None:

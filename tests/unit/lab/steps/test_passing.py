@@ -26,10 +26,7 @@ class SleepingLab:
         }
 
     def agent(self, name: str) -> Any:
-        return SimpleNamespace(daemon=self.daemons[name])
-
-    def restart(self, name: str) -> None:
-        self.daemons[name].start()
+        return SimpleNamespace(daemon=self.daemons[name], wait_ready=lambda: None)
 
     def wait(self, reached: Callable[[], bool], what: str) -> None:
         if not reached():
