@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
+from numapin_lab.chaos.figures import down_seconds, line, spread
 from numapin_lab.chaos.observation.assignment_versions import ContainerKey
 from numapin_lab.chaos.observation.cluster_state import Memory
 from numapin_lab.chaos.observation.samples import Anomaly, Downtime, Overwrite, Samples
@@ -131,7 +132,7 @@ class Report:
             "enforcerMiB": _memory(self.memory["enforcer"]),
             "operatorMiB": _memory(self.memory["operator"]),
             "enforcerFilesAndWatches": {"before": self.files[0], "after": self.files[1]},
-            "downSeconds": _down(self.downtimes),
+            "downSeconds": down_seconds(self.downtimes),
             "downtimes": [asdict(one) for one in self.downtimes],
             "warnings": dict(self.warnings),
             "problems": list(self.problems),
@@ -140,7 +141,7 @@ class Report:
     def _reverts(self) -> dict[str, Any]:
         return {
             "overwrites": dict(Counter(f"{one.fault}: {one.outcome}" for one in self.overwrites)),
-            "revertMilliseconds": _spread([one * 1000 for one in self.reverts]),
+            "revertMilliseconds": spread([one * 1000 for one in self.reverts]),
             "revertsWhileTheEnforcerWasAway": sum(
                 one.outcome == "Reverted" and not one.enforcer_up for one in self.overwrites
             ),
@@ -160,7 +161,7 @@ class Report:
             )
             milliseconds = (one.fenced_at - one.seen_at) * 1000
             times["enforcer away" if away else "enforcer runs"].append(milliseconds)
-        return {when: _spread(sorted(found)) for when, found in times.items()}
+        return {when: spread(sorted(found)) for when, found in times.items()}
 
     def _excused(self) -> dict[str, Any]:
         by_kind: dict[str, list[Anomaly]] = {}
@@ -203,47 +204,35 @@ def summary(report: Report) -> str:
     shown = [
         f"seed {figures['seed']}: {figures['podsRun']} pods ran, {figures['podsEnded']} ended "
         f"in {figures['seconds']} s; reported exclusive: {figures['exclusiveReported']} containers",
-        f"ends: {_line(figures['ends'])}",
-        f"killed: {_line(figures['kills'])}",
-        f"resizes: {_line(figures['resizes'])}; exclusive again: {figures['exclusiveAgain']}",
+        f"ends: {line(figures['ends'])}",
+        f"killed: {line(figures['kills'])}",
+        f"resizes: {line(figures['resizes'])}; exclusive again: {figures['exclusiveAgain']}",
         f"samples: {figures['samples']}, with an exclusive container "
         f"{figures['samplesWithExclusive']}; gap p99 "
         f"{figures['gapP99Seconds'] * 1000:.1f} ms, longest "
         f"{figures['longestGapSeconds'] * 1000:.0f} ms",
         f"violations: {len(report.verdict.violations)}",
-        *(f"  {_line(one)}" for one in figures["violations"]),
-        *(f"excused: {kind}: {_line(one)}" for kind, one in figures["excused"].items()),
-        f"overwritten: {_line(figures['overwrites'])}",
+        *(f"  {line(one)}" for one in figures["violations"]),
+        *(f"excused: {kind}: {line(one)}" for kind, one in figures["excused"].items()),
+        f"overwritten: {line(figures['overwrites'])}",
         f"external changes counted: {figures['driftCount']}",
         *(
-            f"new cgroups on exclusive CPUs, {when} (ms): {_line(one)}"
+            f"new cgroups on exclusive CPUs, {when} (ms): {line(one)}"
             for when, one in figures["newCgroupsOnExclusiveCPUs"].items()
         ),
         f"written by the standby: {figures['fencedByTheStandby']}",
-        f"injected: {_line(figures['injected'])}",
+        f"injected: {line(figures['injected'])}",
         f"stopped enforcer noticed after (s): {figures['stopNoticedSeconds']}",
-        f"reverted after (ms): {_line(figures['revertMilliseconds'])}",
-        f"enforcer MiB: {_line(figures['enforcerMiB'])}",
-        f"operator MiB: {_line(figures['operatorMiB'])}",
-        f"enforcer files and watches: {_line(figures['enforcerFilesAndWatches'])}",
-        f"down (s): {_line(figures['downSeconds'])}",
+        f"reverted after (ms): {line(figures['revertMilliseconds'])}",
+        f"enforcer MiB: {line(figures['enforcerMiB'])}",
+        f"operator MiB: {line(figures['operatorMiB'])}",
+        f"enforcer files and watches: {line(figures['enforcerFilesAndWatches'])}",
+        f"down (s): {line(figures['downSeconds'])}",
         *(f"warned {count} times: {text}" for text, count in report.warnings.items()),
         *(f"PROBLEM: {problem}" for problem in report.problems),
         KUBELET,
     ]
     return "\n".join(shown)
-
-
-def _line(figures: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in figures.items()) or "none"
-
-
-def _spread(values: Sequence[float]) -> dict[str, float]:
-    """Count, median, 99th percentile (nearest rank) and greatest of sorted values."""
-    if not values:
-        return {}
-    at = {"p50": len(values) // 2, "p99": int(len(values) * 0.99), "max": len(values) - 1}
-    return {"count": len(values)} | {name: round(values[one], 2) for name, one in at.items()}
 
 
 def _longest(anomalies: Sequence[Anomaly]) -> float:
@@ -275,10 +264,3 @@ def _memory(readings: Sequence[Memory]) -> dict[str, Any]:
         "processes": len({one.pid for one in readings}),
         "eachMinute": [round(mib, 1) for mib in minutes.values()],
     }
-
-
-def _down(downtimes: Sequence[Downtime]) -> dict[str, float]:
-    parts: dict[str, float] = {}
-    for one in downtimes:
-        parts[one.part] = round(parts.get(one.part, 0.0) + one.ready_at - one.killed_at, 1)
-    return parts
