@@ -21,9 +21,9 @@ def problems(lab: RunningVmLab) -> list[str]:
         *_not_on_the_shared_pool(state, assignment, set(ids.values())),
     ]
     for one in assignment.spec.containers:
-        wanted = (str(one.cpus), str(one.mems))
+        wanted = (_cpus(one, assignment), str(one.mems))
         group, tasks = state.of(ids[one.pod_uid, one.container])
-        found += [f"{one.pod}: {problem}" for problem in _exclusive(group, tasks, *wanted)]
+        found += [f"{one.pod}: {problem}" for problem in _elsewhere(group, tasks, *wanted)]
     return found
 
 
@@ -36,7 +36,7 @@ def _container_ids(pods: list[dict[str, Any]]) -> Iterator[tuple[tuple[str, str]
 
 def _reported(assignment: NodeAssignment) -> Iterator[str]:
     assert assignment.status is not None
-    wanted = {_entry(one) for one in assignment.spec.containers}
+    wanted = {_entry(one, assignment) for one in assignment.spec.containers}
     reported = {
         (one.pod_uid, one.container, str(one.cpus), str(one.mems), one.exclusive)
         for one in assignment.status.containers
@@ -45,8 +45,14 @@ def _reported(assignment: NodeAssignment) -> Iterator[str]:
         yield f"the status reports {sorted(reported)}, the spec wants {sorted(wanted)}"
 
 
-def _entry(one: ContainerAssignment) -> tuple[str, str, str, str, bool]:
-    return (one.pod_uid, one.container, str(one.cpus), str(one.mems), one.exclusive)
+def _entry(one: ContainerAssignment, assignment: NodeAssignment) -> tuple[str, str, str, str, bool]:
+    return (one.pod_uid, one.container, _cpus(one, assignment), str(one.mems), one.exclusive)
+
+
+def _cpus(one: ContainerAssignment, assignment: NodeAssignment) -> str:
+    """Its CPUs; those of the shared pool if only its memory is bound."""
+    pools = assignment.spec.pools
+    return str(one.cpus or (pools.shared if pools else one.cpus))
 
 
 def _unlike_asked(state: KernelState) -> Iterator[str]:
@@ -58,7 +64,7 @@ def _unlike_asked(state: KernelState) -> Iterator[str]:
             yield f"{path}: asked for NUMA nodes {group.mems}, has {group.mems_effective}"
 
 
-def _exclusive(group: Group, tasks: list[Task], cpus: str, mems: str) -> Iterator[str]:
+def _elsewhere(group: Group, tasks: list[Task], cpus: str, mems: str) -> Iterator[str]:
     for asked in ((group.cpus, group.mems), (group.cpus_effective, group.mems_effective)):
         if asked != (cpus, mems):
             yield f"its cgroup is on {asked}, not on {cpus} and {mems}"
