@@ -67,8 +67,8 @@ ONLY := *
 SCRIPTS := $(wildcard $(foreach name,$(ONLY),benchmarks/$(name).py benchmarks/$(name)/run.py))
 BENCHMARKS := $(filter-out benchmarks/pod_server.py benchmarks/pictures.py benchmarks/hostile/run.py benchmarks/histories/run.py benchmarks/told/run.py benchmarks/upgrade/run.py,$(SCRIPTS))
 
-chaos: setup system  ## kill each part while pods start and end, and count shared exclusive CPUs (PODS=200, SEED=, INSTALLED=1: as pods)
-	$(BIN)/python -m numapin_lab chaos --pods $(or $(PODS),200) $(if $(SEED),--seed $(SEED)) $(if $(INSTALLED),--installed) --dir .lab-chaos
+chaos: setup system  ## kill each part while pods start and end, and count shared exclusive CPUs (PODS=200, SEED=, INSTALLED=1: as pods; MOVES=1: ROUNDS=20 moves)
+	$(BIN)/python -m numapin_lab chaos $(if $(MOVES),--moves --rounds $(or $(ROUNDS),20),--pods $(or $(PODS),200) $(if $(INSTALLED),--installed)) $(if $(SEED),--seed $(SEED)) --dir .lab-chaos
 
 SKEW_TESTS := $(addprefix tests/integration/,contract client operator) $(addprefix tests/e2e/test_,pods.py restarts.py migration.py)
 

@@ -13,6 +13,7 @@ import yaml
 
 from numapin_lab import demo
 from numapin_lab.chaos import command as chaos
+from numapin_lab.chaos.moves import command as moves
 from numapin_lab.components.build import provide, say
 from numapin_lab.components.catalog import COMPONENTS
 from numapin_lab.errors import LabError
@@ -59,11 +60,11 @@ def build_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="run operator and enforcer as processes of this checkout, not as pods from images",
     )
-    chaos.add_options(
-        commands.add_parser(
-            "chaos", help="kill parts and overwrite cpusets under load, and watch the kernel"
-        )
+    disturbed = commands.add_parser(
+        "chaos", help="kill parts and overwrite cpusets under load, and watch the kernel"
     )
+    chaos.add_options(disturbed)
+    moves.add_options(disturbed)
     commands.add_parser("components", help="find or build every component, and show where it is")
     _add_program(commands.add_parser("guest", help="run a command in the node of a lab with --vm"))
     _add_vm(commands.add_parser("vm", help="run a command in a virtual machine with NUMA nodes"))
@@ -202,6 +203,9 @@ def _demo(folder: LabFolder, options: argparse.Namespace) -> int:
 def _chaos(folder: LabFolder, options: argparse.Namespace) -> int:
     """Exit status 0: no violation and no problem; 1: see the report."""
     check(_command("chaos", folder), pods=options.installed)
+    if options.moves:
+        folder = LabFolder(folder.path, vm=True)
+        return 0 if moves.run(folder, moves.planned(options), options.keep) else 1
     folder = LabFolder(folder.path, pods=options.installed)
     return 0 if chaos.run(folder, chaos.planned(options), options.keep) else 1
 

@@ -97,6 +97,11 @@ def leaving_in(text: str, container: str = "main") -> CpuSet:
     return CpuSet.parse(_container_in(text, container).get("leaving", {}).get("cpus", ""))
 
 
+def leaves_at(text: str, container: str = "main") -> str:
+    """When CPUs will leave a container, by the text of its file; empty until that is known."""
+    return str(_container_in(text, container).get("leaving", {}).get("at", ""))
+
+
 def cpus_in(text: str, container: str = "main") -> CpuSet:
     """The CPUs of a container, by the text of its file."""
     return CpuSet.parse(_container_in(text, container).get("cpus", ""))

@@ -1,0 +1,177 @@
+"""What a chaos run with moves does, decided by a seed: changes, and the faults during each."""
+
+import random
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import Final
+
+OPERATOR, ENFORCER, STANDBY = "operator", "enforcer", "standby"
+API_SERVER, KUBELET = "kube-apiserver", "kubelet"
+
+ONE: Final = "1"
+OTHER_AMOUNTS: Final = ("2", "1500m")
+"""A resize to one of these is followed by one to `ONE`: a CPU more, and no exclusive ones."""
+
+LEAST_ROUNDS: Final = 8
+"""Fewer do not hold each kind of fault and of change."""
+
+FAULTS_OF_ROUNDS: Final = (3, 2)
+"""So many faults for so many rounds."""
+
+MOST_DELAY_SECONDS: Final = 1.5
+MOST_DOWN_SECONDS: Final = 6.0
+
+
+class Fault(StrEnum):
+    """What is done to the parts."""
+
+    KILL_OPERATOR = "KillOperator"
+    KILL_ENFORCER = "KillEnforcer"
+    KILL_STANDBY = "KillStandby"
+    KILL_OPERATOR_AND_ENFORCER = "KillOperatorAndEnforcer"
+    KILL_OPERATOR_AND_STANDBY = "KillOperatorAndStandby"
+    KILL_ENFORCER_AND_STANDBY = "KillEnforcerAndStandby"
+    KILL_ALL_THREE = "KillAllThree"
+    STOP_ENFORCER = "StopEnforcer"
+    """SIGSTOP, and SIGCONT after the standby has had the time to notice."""
+    RESTART_API_SERVER = "RestartApiServer"
+    KILL_KUBELET = "KillKubelet"
+
+
+VICTIMS: Final[Mapping[Fault, tuple[str, ...]]] = {
+    Fault.KILL_OPERATOR: (OPERATOR,),
+    Fault.KILL_ENFORCER: (ENFORCER,),
+    Fault.KILL_STANDBY: (STANDBY,),
+    Fault.KILL_OPERATOR_AND_ENFORCER: (OPERATOR, ENFORCER),
+    Fault.KILL_OPERATOR_AND_STANDBY: (OPERATOR, STANDBY),
+    Fault.KILL_ENFORCER_AND_STANDBY: (ENFORCER, STANDBY),
+    Fault.KILL_ALL_THREE: (OPERATOR, ENFORCER, STANDBY),
+    Fault.STOP_ENFORCER: (ENFORCER,),
+    Fault.RESTART_API_SERVER: (API_SERVER,),
+    Fault.KILL_KUBELET: (KUBELET,),
+}
+
+
+class Stage(IntEnum):
+    """How far a change has come, by the NodeAssignment; a change may skip some."""
+
+    ASKED = 0
+    """The policy is edited, or the resize is asked for."""
+    BEGUN = 1
+    """CPUs will leave the container."""
+    ANNOUNCED = 2
+    """It is written when they leave."""
+    LEAVING = 3
+    """The spec is without them, and the report not yet."""
+    DECIDED = 4
+    """The spec is as it stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFault:
+    """One fault.
+
+    Attributes:
+        fault: which fault.
+        stage: it waits for this stage of the change, or a later one.
+        delay_seconds: and for so long from then on.
+        down_seconds: how long each of its victims is down; how much longer than necessary one that
+            is only stopped.
+    """
+
+    fault: Fault
+    stage: Stage
+    delay_seconds: float
+    down_seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The CPUs of the other NUMA node are reserved: every container has to go to this one."""
+
+    to: int
+
+    def __str__(self) -> str:
+        return f"move to NUMA node {self.to}"
+
+
+@dataclass(frozen=True, slots=True)
+class Resize:
+    """The second container with exclusive CPUs gets this amount."""
+
+    cpu: str
+
+    def __str__(self) -> str:
+        return f"resize to {self.cpu}"
+
+
+Change = Move | Resize
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One change, and the faults while it is made."""
+
+    number: int
+    change: Change
+    faults: tuple[PlannedFault, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MovesPlan:
+    """A run: one round after the other. The containers are on NUMA node 1 before the first."""
+
+    seed: int
+    rounds: tuple[Round, ...]
+
+
+def make_moves_plan(seed: int, rounds: int) -> MovesPlan:
+    """Decide a run. Equal input gives equal output; each kind of fault is there at least once.
+
+    Raises:
+        ValueError: fewer than `LEAST_ROUNDS` rounds.
+    """
+    if rounds < LEAST_ROUNDS:
+        raise ValueError(f"{rounds} rounds are too few: {LEAST_ROUNDS} hold each kind of fault")
+    source = random.Random(seed)
+    changes = list(_changes(source, rounds))
+    faults = list(_faults(source, rounds))
+    return MovesPlan(
+        seed,
+        tuple(
+            Round(number, change, tuple(faults[number - 1 :: rounds]))
+            for number, change in enumerate(changes, 1)
+        ),
+    )
+
+
+def _changes(source: random.Random, rounds: int) -> Iterator[Change]:
+    """Moves there and back, and among them resizes there and back, to each amount at least once."""
+    pairs = max(len(OTHER_AMOUNTS), rounds // 5)
+    amounts = [*OTHER_AMOUNTS, *source.choices(OTHER_AMOUNTS, k=pairs - len(OTHER_AMOUNTS))]
+    source.shuffle(amounts)
+    resizes = deque(cpu for amount in amounts for cpu in (amount, ONE))
+    resized = set(source.sample(range(rounds), 2 * pairs))
+    to = 1
+    for number in range(rounds):
+        if number in resized:
+            yield Resize(resizes.popleft())
+        else:
+            to = 1 - to
+            yield Move(to)
+
+
+def _faults(source: random.Random, rounds: int) -> Iterator[PlannedFault]:
+    many, each = FAULTS_OF_ROUNDS
+    kinds = list(Fault)
+    kinds += source.choices(list(Fault), k=rounds * many // each - len(kinds))
+    source.shuffle(kinds)
+    for kind in kinds:
+        yield PlannedFault(
+            kind,
+            source.choice(list(Stage)),
+            round(source.uniform(0.0, MOST_DELAY_SECONDS), 2),
+            tuple(round(source.uniform(0.0, MOST_DOWN_SECONDS), 2) for _ in VICTIMS[kind]),
+        )
