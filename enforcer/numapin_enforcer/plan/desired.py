@@ -37,13 +37,15 @@ def desire(
     has, and an empty set becomes that of the parent, as runc does it. Parents of bound containers
     gain what these need.
 
-    A cgroup whose container is not named yet gets the shared pool, with two exceptions:
+    A cgroup whose container is not named yet gets the shared pool, with three exceptions:
 
     - It is the only unnamed one of its pod, and only one exclusive set of the pod has no named
       container. It gets that set at once, because CRI-O gives the name too late for the container's
       first instruction. No other container has these CPUs.
     - It has exactly the CPUs of an exclusive container of its pod that no cgroup is named as. It is
       taken for that container, so that a runtime that does not answer unpins no container.
+    - It has some of the CPUs of such containers, and none of the pool. It keeps those: it can be
+      one that is being moved or resized, on the set of an earlier spec. It is granted no others.
 
     Args:
         spec: an accepted spec, whose `pools` are set.
@@ -225,6 +227,9 @@ class _Found:
         CPUs are reserved, not granted, for a container whose name must still come.
         """
         certainty, container = self._identify(cgroup, parsed)
+        if certainty is _Certainty.UNKNOWN:
+            kept = self._kept(cgroup, parsed.pod_uid)
+            return Desired(kept, cgroup.effective_mems) if kept else self._rules.shared
         if container is None:
             return self._rules.shared
         assigned = self._rules.assigned(container)
@@ -246,6 +251,16 @@ class _Found:
             if one.exclusive and not named and self._rules.online(one) == cgroup.effective_cpus:
                 return _Identity(_Certainty.ON_ITS_CPUS, one)
         return _Identity(_Certainty.UNKNOWN, None)
+
+    def _kept(self, cgroup: Cgroup, pod_uid: str) -> CpuSet:
+        """The CPUs that an unnamed cgroup keeps; none if it has some of the pool, as if new."""
+        if not cgroup.effective_cpus.isdisjoint(self._rules.shared.cpus):
+            return CpuSet()
+        return cgroup.effective_cpus & CpuSet.union(
+            self._rules.online(one)
+            for one in self._rules.listed(pod_uid).values()
+            if one.exclusive and (pod_uid, one.container) not in self._named
+        )
 
     def _awaited(
         self, pod_uid: str, listed: Iterable[AssignedContainer]

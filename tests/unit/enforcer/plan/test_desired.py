@@ -61,7 +61,7 @@ def test_an_unknown_cgroup_gets_the_pool_at_any_level() -> None:
         ("5-6", NAMES, "5-6"),
         ("0-7", {}, "0-3"),
         ("5-6", {}, "5-6"),
-        ("5", {}, "0-3"),
+        ("5", {}, "5"),
         ("5-6", {GUEST: "exclusive"}, "0-3"),
         ("5-6", {EXCLUSIVE: "another"}, "0-3"),
     ],
@@ -69,7 +69,7 @@ def test_an_unknown_cgroup_gets_the_pool_at_any_level() -> None:
         "named",
         "unnamed: shared",
         "unnamed, on exactly one set: that container",
-        "unnamed, on part of a set: shared",
+        "unnamed, on part of a set: it keeps that",
         "another cgroup has the name",
         "not listed",
     ],
@@ -193,6 +193,43 @@ def test_an_unnamed_container_is_identified_by_its_online_cpus() -> None:
         spec(assigned("exclusive", "5-6")), tree(exclusive="6"), NAMING, {}, machine("5")
     )
     assert wanted[f"{POD}/{EXCLUSIVE}"].exclusive_container == "1/exclusive"
+
+
+@pytest.mark.parametrize(
+    ("found", "now", "want"),
+    [
+        ("4", "4,7", "4"),
+        ("4,7", "7", "7"),
+        ("4-6", "5,7", "5"),
+        ("4", "7", "0-3"),
+        ("3-4", "4,7", "0-3"),
+        ("0-7", "4,7", "0-3"),
+    ],
+    ids=[
+        "it is to get new CPUs",
+        "its old CPUs leave",
+        "one stays",
+        "it has none of them",
+        "one is in the pool",
+        "it is new",
+    ],
+)
+def test_an_unnamed_container_keeps_those_of_its_cpus_that_it_has(
+    found: str, now: str, want: str
+) -> None:
+    """An enforcer starts during a move, and the runtime has not answered yet."""
+    one, observed = spec(assigned("exclusive", now, "1")), tree(exclusive=found, sandbox="0-3")
+    wanted = desire(one, observed, NAMING, {}, machine())
+    for path in (f"{POD}/{EXCLUSIVE}", f"{POD}/{EXCLUSIVE}/inner"):
+        assert (str(wanted[path].cpus), wanted[path].exclusive_container) == (want, "")
+    assert str(wanted[f"{POD}/{SANDBOX}"].cpus) == "0-3"
+    assert str(wanted[f"{POD}/{EXCLUSIVE}"].mems) == "0-1"
+
+
+def test_an_unnamed_container_keeps_no_cpus_of_one_that_is_named() -> None:
+    one = spec(assigned("guest", "4,7"), assigned("exclusive", "5"))
+    found = cpus_of(one, tree(exclusive="4", guest="4,7", sandbox="0-3"), {GUEST: "guest"})
+    assert (found["exclusive"], found["guest"]) == ("0-3", "4,7")
 
 
 def test_a_listed_container_without_exclusive_cpus_is_not_exclusive() -> None:
