@@ -33,6 +33,7 @@ from typing import Final
 import yaml
 from kubectl_plugin import build_plugin, krew_manifest
 
+from numapin_daemon.version import VERSION
 from numapin_lab.components.build import provide
 from numapin_lab.errors import LabError
 
@@ -82,6 +83,7 @@ def check_sources(*, changed: bool) -> str:
     version = str(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"])
     chart = yaml.safe_load((ROOT / "charts" / "numapin" / "Chart.yaml").read_text())
     found = {f"charts/numapin/Chart.yaml: {key}": chart[key] for key in ("version", "appVersion")}
+    found["daemon/numapin_daemon/version.py"] = VERSION
     for file in sorted(OVERLAYS.glob("*/kustomization.yaml")):
         for image in yaml.safe_load(file.read_text()).get("images", ()):
             found[f"{file.relative_to(ROOT)}: {image['name']}"] = image["newTag"]

@@ -4,7 +4,6 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +16,7 @@ from numapin_cli.report import REPORT
 from numapin_cli.simulate import SIMULATE
 from numapin_cli.subcommand import CommandError, Subcommand
 from numapin_cli.topology import TOPOLOGY
+from numapin_daemon.version import VERSION
 
 SUBCOMMANDS: Final[tuple[Subcommand, ...]] = (
     TOPOLOGY,
@@ -43,7 +43,7 @@ _NOT_INSTALLED: Final = (
 def build_parser(program: str, subcommands: Sequence[Subcommand]) -> ArgumentParser:
     """Declare the whole command line; `program` is the name that usage texts show."""
     parser = ArgumentParser(prog=program, description=_DESCRIPTION, allow_abbrev=False)
-    parser.add_argument("--version", action="version", version=f"numapin {version('numapin')}")
+    parser.add_argument("--version", action="version", version=f"numapin {VERSION}")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands", required=True)
     for subcommand in subcommands:
         added = commands.add_parser(

@@ -4,7 +4,6 @@ import sys
 from argparse import ArgumentParser, Namespace
 from datetime import UTC, datetime
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +18,7 @@ from numapin_cli.live.reader import Reader
 from numapin_cli.live.server import add_server_arguments, ask_server
 from numapin_cli.subcommand import CommandError, Subcommand
 from numapin_client.client import ApiClient
+from numapin_daemon.version import VERSION
 
 INCOMPLETE: Final = 3
 """Exit status if the report was written and something could not be collected."""
@@ -127,9 +127,9 @@ def _run(options: Namespace) -> int:
     unreached = _collect_cluster(options, collected)
     if unreached and not is_node:
         raise CommandError(f"{unreached}; and this machine is no node: nothing can be reported")
-    versions = {"numapin": version("numapin"), "python": sys.version}
+    versions = {"numapin": VERSION, "python": sys.version}
     collected.add_json("versions.json", versions, "the version of this command")
-    readme = collected.readme(version("numapin"), f"{now:%Y-%m-%dT%H:%M:%SZ}")
+    readme = collected.readme(VERSION, f"{now:%Y-%m-%dT%H:%M:%SZ}")
     content = packed({README: readme.encode(), **collected.files}, name, int(now.timestamp()))
     if options.output == _STDOUT:
         sys.stdout.buffer.write(content)

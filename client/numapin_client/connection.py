@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
-from importlib.metadata import version
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -26,6 +25,7 @@ from numapin_client.http_library import aiohttp
 from numapin_client.login.credentials import Login
 from numapin_client.resources import Json
 from numapin_client.throttle import Throttle
+from numapin_daemon.version import VERSION
 
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -94,7 +94,7 @@ class Connection:
         self.before_write: Callable[[], object] | None = None
         self.after_write: Callable[[Request, ClientError | None], object] | None = None
         self.load_json: Callable[[bytes], Any] = json.loads
-        self._user_agent = f"{user_agent}/{version('numapin')}"
+        self._user_agent = f"{user_agent}/{VERSION}"
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:

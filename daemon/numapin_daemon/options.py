@@ -1,7 +1,6 @@
 """Options of a program: a flag, else its NUMAPIN_* variable, else a default."""
 
 import argparse
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, NoReturn
@@ -133,9 +132,9 @@ class OptionParser:
             allow_abbrev=False,
         )
 
-    def add_version(self, text: Callable[[], str]) -> None:
-        """Add `--version`, which prints this text; it is asked for only then."""
-        self._parser.add_argument("--version", action=_Version, nargs=0, text=text)
+    def add_version(self, text: str) -> None:
+        """Add `--version`, which prints this text."""
+        self._parser.add_argument("--version", action="version", version=text)
 
     def add_switch(self, flag: str, help_: str) -> None:
         """Add a flag without a value or a variable; False by default."""
@@ -197,19 +196,6 @@ class OptionParser:
         if text.lower() not in BOOLEANS:
             self.fail(f"{option.variable}: {text!r} is neither true nor false")
         return BOOLEANS[text.lower()]
-
-
-class _Version(argparse.Action):
-    """As argparse's own `version`, with a text that is not known yet."""
-
-    def __init__(self, *names: Any, text: Callable[[], str], **others: Any) -> None:
-        others["default"], others["help"] = argparse.SUPPRESS, "show program's version and exit"
-        super().__init__(*names, **others)
-        self._text = text
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        sys.stdout.write(f"{self._text()}\n")
-        parser.exit()
 
 
 def _help(option: Option) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from numapin_daemon.options import Address, Option, OptionParser, one_of, seconds_between
+from numapin_daemon.version import VERSION
 
 NODE_NAME_VARIABLE: Final = "NODE_NAME"
 FORMATS: Final = ("text", "json")
@@ -218,7 +219,7 @@ def parse_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> 
     """
     program = "numapin-enforcer"
     parser = OptionParser(program, environment, description=_DESCRIPTION, epilog=_EPILOG)
-    parser.add_version(lambda: f"{program} {_version()}")
+    parser.add_version(f"{program} {VERSION}")
     parser.add_switch(
         "--release",
         "give every cgroup what its parent has, print what was done, and end; for uninstalling, "
@@ -245,20 +246,13 @@ def parse_standby_settings(
     parser = OptionParser(
         program, environment, description=_STANDBY_DESCRIPTION, epilog=_STANDBY_EPILOG
     )
-    parser.add_version(lambda: f"{program} {_version()}")
+    parser.add_version(f"{program} {VERSION}")
     parser.add(_NODE_NAME, group="the cluster")
     parser.add(*_HOST, group="the host")
     parser.add(_READY_FILE, _LOG_FORMAT, group="running")
     options = parser.parse(arguments)
     _need_node_name(parser, options)
     return StandbySettings(**options)
-
-
-def _version() -> str:
-    """Read when it is asked for: the modules that read metadata take 5 MiB of memory."""
-    from importlib.metadata import version  # noqa: PLC0415
-
-    return version("numapin")
 
 
 def _need_node_name(parser: OptionParser, options: Mapping[str, Any]) -> None:

@@ -3,12 +3,12 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Final, Literal
 
 from numapin_api import names
 from numapin_daemon.options import Address, Option, OptionParser, number_between, one_of
+from numapin_daemon.version import VERSION
 
 LEVELS: Final = ("debug", "info", "warning", "error")
 FORMATS: Final = ("text", "json")
@@ -137,6 +137,6 @@ def parse_settings(
         description=_DESCRIPTION,
         epilog=_EPILOG,
     )
-    parser.add_version(lambda: f"numapin-operator {version('numapin')}")
+    parser.add_version(f"numapin-operator {VERSION}")
     parser.add(*_OPTIONS)
     return Settings(**parser.parse(arguments))

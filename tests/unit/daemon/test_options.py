@@ -32,7 +32,7 @@ DEFAULTS = {
 
 def parser(environment: dict[str, str]) -> OptionParser:
     made = OptionParser("program", environment, description="What\n  it does.", epilog="More.")
-    made.add_version(lambda: "product 1.2")
+    made.add_version("product 1.2")
     made.add_switch("--release", "give back")
     made.add(OPTIONS[0])
     made.add(*OPTIONS[1:], group="a group")
