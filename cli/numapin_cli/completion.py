@@ -2,7 +2,8 @@
 
 import asyncio
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterator
 from typing import Final
 
 from numapin_cli.shells.command_line import CommandLine, Word, read_command_line, static_words
@@ -30,21 +31,18 @@ exit status: 0 printed, 2 wrong usage
 """
 
 
-class _Shells(tuple[str, ...]):
-    """The shells. CANDIDATES is accepted too, but only the scripts name it: nothing lists it."""
-
-    __slots__ = ()
-
-    def __contains__(self, word: object) -> bool:
-        """Whether it is a valid first argument."""
-        return word == CANDIDATES or super().__contains__(word)
+def _shell(text: str) -> str:
+    """The name of a shell. The scripts give CANDIDATES in its place, which no help lists."""
+    if text in SCRIPTS or text == CANDIDATES:
+        return text
+    raise ArgumentTypeError(f"invalid choice: {text!r} (choose from {', '.join(SCRIPTS)})")
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "shell",
-        choices=_Shells(SCRIPTS),
-        metavar="{bash,zsh,fish}",
+        type=_shell,
+        metavar=f"{{{','.join(SCRIPTS)}}}",
         help="the shell",
     )
     parser.add_argument("words", nargs="*", metavar="WORD", help="(asked by the scripts)")
@@ -71,13 +69,18 @@ def complete(parser: ArgumentParser, words: list[str]) -> tuple[list[Word], Dire
         words: after the program's name; the last one is unfinished.
     """
     line = read_command_line(parser, words)
-    found = [*static_words(line)]
+    found = [*static_words(line), *_shells(line)]
     if kinds := wanted_kinds(line):
         found += asyncio.run(read_names(line, kinds))
     prefixes = list(kind_words(line))
     if prefixes and not found:
         return prefixes, Directive.NO_SPACE | Directive.NO_FILES
     return [*prefixes, *found], _directive(line)
+
+
+def _shells(line: CommandLine) -> Iterator[Word]:
+    if line.command == COMPLETION.name and line.option is None and not line.positional:
+        yield from (Word(one) for one in SCRIPTS if one.startswith(line.current))
 
 
 def _directive(line: CommandLine) -> Directive:

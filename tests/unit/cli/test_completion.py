@@ -144,42 +144,60 @@ def run(folder: Path, *command: str) -> str:
     return done.stdout
 
 
+def answers(output: str) -> list[list[str]]:
+    """The lines of each answer of a shell; a line `END` ends each."""
+    *found, rest = output.split("END\n")
+    assert rest == ""
+    return [one.splitlines() for one in found]
+
+
 BASH = """\
+cd {folder}
 source <(numapin completion bash)
-COMP_WORDS=({words})
-COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
 compopt() {{ echo "compopt $*"; }}
-_numapin
-printf '%s\\n' "${{COMPREPLY[@]}}"
+ask() {{
+    COMP_WORDS=("$@")
+    COMP_CWORD=$(($# - 1))
+    _numapin
+    printf '%s\\n' "${{COMPREPLY[@]}}" END
+}}
+ask numapin ex
+ask numapin get --output = j
+ask numapin explain po
+ask numapin plan -f fi
 """
 
 
 def test_bash_offers_the_words(tmp_path: Path) -> None:
     (tmp_path / "file.yaml").touch()
+    assert answers(run(tmp_path, "bash", "-c", BASH.format(folder=tmp_path))) == [
+        ["explain"],
+        ["json"],
+        ["compopt -o nospace", "pod/", "policy/"],
+        ["compopt -o filenames", "file.yaml"],
+    ]
 
-    def ask(words: str) -> list[str]:
-        script = f"cd {tmp_path}\n" + BASH.format(words=words)
-        return run(tmp_path, "bash", "-c", script).splitlines()
 
-    assert ask("numapin ex") == ["explain"]
-    assert ask("numapin get --output = j") == ["json"]
-    assert ask("numapin explain po") == ["compopt -o nospace", "pod/", "policy/"]
-    assert ask("numapin plan -f fi") == ["compopt -o filenames", "file.yaml"]
+FISH = """\
+cd {folder}
+numapin completion fish | source
+for line in 'numapin ex' 'numapin get -o j' 'numapin explain po' 'numapin plan -f fi'
+    complete -C $line
+    echo END
+end
+"""
 
 
 def test_fish_offers_the_words(tmp_path: Path) -> None:
     need("fish")
     (tmp_path / "file.yaml").touch()
-
-    def ask(line: str) -> list[str]:
-        script = f"cd {tmp_path}; numapin completion fish | source; complete -C '{line}'"
-        offers = run(tmp_path, "fish", "--no-config", "-c", script).splitlines()
-        return [one.partition("\t")[0] for one in offers]
-
-    assert ask("numapin ex") == ["explain"]
-    assert ask("numapin get -o j") == ["json"]
-    assert ask("numapin explain po") == ["pod/", "policy/"]
-    assert ask("numapin plan -f fi") == ["file.yaml"]
+    found = answers(run(tmp_path, "fish", "--no-config", "-c", FISH.format(folder=tmp_path)))
+    assert [[line.partition("\t")[0] for line in one] for one in found] == [
+        ["explain"],
+        ["json"],
+        ["pod/", "policy/"],
+        ["file.yaml"],
+    ]
 
 
 ZSH = """\
@@ -187,29 +205,33 @@ autoload -Uz compinit && compinit -u -d {folder}/dump
 _describe() {{ print -l -- "${{(@P)4}}" "options: ${{@:5}}"; }}
 _files() {{ print files; }}
 source <(numapin completion zsh)
-words=({words}); CURRENT=${{#words}}
-_numapin
-print "registered: $_comps[numapin]"
+ask() {{
+    words=("$@"); CURRENT=${{#words}}
+    _numapin
+    print END
+}}
+ask numapin ex
+ask numapin get -o j
+ask numapin explain po
+ask numapin plan -f ''
+print "$_comps[numapin]"
+print END
 """
 
 
 def test_zsh_offers_the_words(tmp_path: Path) -> None:
     need("zsh")
-
-    def ask(words: str) -> list[str]:
-        script = ZSH.format(folder=tmp_path, words=words)
-        *lines, registered = run(tmp_path, "zsh", "-f", "-c", script).splitlines()
-        assert registered == "registered: _numapin"
-        return lines
-
-    assert ask("numapin ex") == [
+    found = answers(run(tmp_path, "zsh", "-f", "-c", ZSH.format(folder=tmp_path)))
+    explain, output, kinds, files, registered = found
+    assert explain == [
         "explain:say why a pod has or lacks CPUs of its own, and what would help",
         "options: ",
     ]
-    assert ask("numapin get -o j") == ["json", "options: "]
-    assert [one.partition(":")[0] for one in ask("numapin explain po")][:2] == ["pod/", "policy/"]
-    assert "options: -S" in " ".join(ask("numapin explain po"))
-    assert ask("numapin plan -f ''") == ["files"]
+    assert output == ["json", "options: "]
+    assert [one.partition(":")[0] for one in kinds][:2] == ["pod/", "policy/"]
+    assert "options: -S" in " ".join(kinds)
+    assert files == ["files"]
+    assert registered == ["_numapin"]
 
 
 def test_kubectl_is_answered_by_its_own_program(tmp_path: Path) -> None:
