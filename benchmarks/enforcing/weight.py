@@ -4,6 +4,7 @@ etcd, kube-apiserver, containerd and this machine's cgroups are real. The pods a
 without processes; the enforcer treats them like any others.
 """
 
+import os
 import secrets
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from typing import Any, Self
 
 from labs import progress
 
+from numapin_client.login.in_cluster import SERVICE_ACCOUNT_DIR
 from numapin_lab.components.build import provide
 from numapin_lab.components.catalog import CONTROL_PLANE, RUNTIME
 from numapin_lab.controlplane.api import AnswerError
@@ -126,15 +128,34 @@ def observed(plane: ControlPlane) -> int:
     return int(status.get("observedGeneration", 0))
 
 
+def service_account(plane: ControlPlane, folder: Path) -> tuple[Path, dict[str, str]]:
+    """What a pod gets of its service account: the folder to mount, and the environment."""
+    SERVICE_ACCOUNT_DIR.mkdir(parents=True, exist_ok=True)  # a place to mount: it stays empty
+    account = folder / "account"
+    account.mkdir(exist_ok=True)
+    (account / "token").write_text(plane.admin_token)
+    (account / "ca.crt").write_bytes(plane.ca.read_bytes())
+    variables = {"HOST": plane.host, "PORT": str(plane.ports.apiserver)}
+    pod = {f"KUBERNETES_SERVICE_{name}": value for name, value in variables.items()}
+    outside = {name: one for name, one in os.environ.items() if name != "KUBECONFIG"}
+    return account, outside | pod
+
+
 @contextmanager
 def enforcer(plane: ControlPlane, runtime: Runtime, folder: Path) -> Iterator[int]:
-    """Run an enforcer with the settings of the DaemonSet; yields its process id."""
+    """Run an enforcer with the settings and the login of the DaemonSet; yields its process id.
+
+    A kubeconfig would take 1.1 MiB more: a pod loads no parser of YAML.
+    """
     command = [sys.executable, "-m", "numapin_enforcer", f"--node-name={NODE}"]
-    command += [f"--kubeconfig={plane.kubeconfig}", f"--cri-socket={runtime.socket}"]
+    command += [f"--cri-socket={runtime.socket}"]
     command += [f"--cgroup-root={runtime.cgroup.path}", f"--state-dir={folder / 'state'}"]
     command += [f"--kubelet-state-dir={folder}", f"--health-address=127.0.0.1:{choose(1)[0]}"]
+    account, environment = service_account(plane, folder)
+    mounting = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" "$1"; shift; exec "$@"']
+    command = [*mounting, str(account), str(SERVICE_ACCOUNT_DIR), *command]
     with (folder / "enforcer.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
     try:
         yield process.pid
     finally:

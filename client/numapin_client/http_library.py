@@ -1,10 +1,13 @@
-"""aiohttp, without the system's certificate authorities.
+"""aiohttp, with less memory in every enforcer.
 
-When it is imported, aiohttp makes a context for requests that bring none, and loads them into it:
-2 MiB in every enforcer. Every `Login` over TLS has a context of its own.
+- Without the system's certificate authorities, 2 MiB: when it is imported, aiohttp makes a context
+  for requests that bring none, and loads them into it. Every `Login` over TLS has its own.
+- With 64 KiB to receive in for each connection over TLS and not asyncio's 256, 0.4 MiB. What TLS
+  decrypts at once has 16 KiB at most. Source: RFC 8446, section 5.2.
 """
 
 import os
+from asyncio.sslproto import SSLProtocol
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -30,3 +33,5 @@ def _without_authorities() -> Iterator[None]:
 
 with _without_authorities():
     import aiohttp
+
+SSLProtocol.max_size = 64 * 1024

@@ -21,3 +21,22 @@ def test_the_systems_authorities_are_not_loaded() -> None:
             [sys.executable, "-c", PROGRAM], env=environment | more, text=True
         )
         assert output == "1 0 True\n"
+
+
+BUFFERS = """
+import asyncio, ssl
+from asyncio.sslproto import SSLProtocol
+
+async def size():
+    loop, context = asyncio.get_running_loop(), ssl.create_default_context()
+    return len(SSLProtocol(loop, asyncio.Protocol(), context, None).get_buffer(-1))
+
+before = asyncio.run(size())
+import numapin_client.connection
+print(before, asyncio.run(size()))
+"""
+
+
+def test_a_connection_over_tls_has_a_small_buffer() -> None:
+    before, after = subprocess.check_output([sys.executable, "-c", BUFFERS], text=True).split()
+    assert (int(before), int(after)) == (262144, 65536)
