@@ -16,12 +16,14 @@ RUN: Final = Path("/run/workload")
 class Follower:
     """A process in the one container of `pod`, a pod with the volume of docs/notice.md.
 
-    `others`: pods whose one container must have none of its CPUs.
+    `others`: pods whose one container must have none of its CPUs. `milliseconds`: how often it asks
+    for its CPUs; the answers take an emulated CPU most of its time if that is 1.
     """
 
     lab: RunningVmLab
     pod: str
     others: tuple[str, ...]
+    milliseconds: int = 1
 
     def start(self) -> None:
         """Start it; returns when it has asked for its CPUs."""
@@ -55,5 +57,6 @@ class Follower:
         file = f"/proc/{group.pids[0]}/root{CPUS_FOLDER}/cpus"
         module = ("-m", "numapin_lab.measurement.workload")
         own, *others = (str(lab.container(name)) for name in (self.pod, *self.others))
-        command = ("chroot", HOST, sys.executable, *module, own, file, *others)
+        asks = (str(self.milliseconds), own, file, *others)
+        command = ("chroot", HOST, sys.executable, *module, *asks)
         return GuestDaemon("workload", self._folder, command, lab.machine)

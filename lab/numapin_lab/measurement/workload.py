@@ -1,9 +1,9 @@
 """A workload that follows its CPUs: `python -m numapin_lab.measurement.workload`.
 
-Its arguments are CGROUP FILE OTHER... It joins the cgroup CGROUP of a container, and prints a line
-of JSON for each change: `[seconds of the monotonic clock, "file", text]` when it sees its file of
-the downward API changed, by inotify, and `[seconds, "cpus", [...]]` when the kernel lets it use
-other CPUs, which it asks each millisecond.
+Its arguments are MILLISECONDS CGROUP FILE OTHER... It joins the cgroup CGROUP of a container, and
+prints a line of JSON for each change: `[seconds of the monotonic clock, "file", text]` when it sees
+its file of the downward API changed, by inotify, and `[seconds, "cpus", [...]]` when the kernel
+lets it use other CPUs, which it asks every so many milliseconds.
 `[seconds, "shared", [...]]` says which of them the cgroups OTHER may use as well; none at first.
 It ends with SIGTERM; the last line, `[seconds, "asked", [times, seconds]]`, says how often it
 asked, and how long it once did not. It shares no code with numapin.
@@ -20,13 +20,14 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
-from numapin_lab.measurement.observer import EFFECTIVE, POLL_MILLISECONDS, Wakes
+from numapin_lab.measurement.observer import EFFECTIVE, Wakes
 
 
 class Workload:
     """Prints what changes."""
 
-    def __init__(self, file: Path, others: Sequence[Path]) -> None:
+    def __init__(self, milliseconds: int, file: Path, others: Sequence[Path]) -> None:
+        self._milliseconds = milliseconds
         self._file, self._wakes, self._ended = file, Wakes(), False
         sets = (other / name for other in others for name in EFFECTIVE.values())
         self._others = [os.open(one, os.O_RDONLY) for one in sets if one.exists()]
@@ -44,7 +45,7 @@ class Workload:
         times, longest, last = 0, 0.0, time.monotonic()
         self._look()
         while not self._ended:
-            if self._poll.poll(POLL_MILLISECONDS):
+            if self._poll.poll(self._milliseconds):
                 self._wakes.drain()
                 self._look()
             self._ask()
@@ -80,9 +81,9 @@ def _parse(text: str) -> set[int]:
 
 def main() -> None:
     """Follow the CPUs of a container until SIGTERM."""
-    cgroup, file, *others = (Path(one) for one in sys.argv[1:])
+    cgroup, file, *others = (Path(one) for one in sys.argv[2:])
     (cgroup / "cgroup.procs").write_text(f"{os.getpid()}\n")
-    workload = Workload(file, others)
+    workload = Workload(int(sys.argv[1]), file, others)
     signal.signal(signal.SIGTERM, workload.end)
     workload.run()
 

@@ -18,6 +18,9 @@ from numapin_lab.vm.running_lab import RunningVmLab
 RESIZED: Final = "resized"
 EXCLUSIVE: Final = (NAME, RESIZED)
 EVERY_POD: Final = (*EXCLUSIVE, NEIGHBOUR)
+ASK_MILLISECONDS: Final = 10
+"""Two workloads that ask each millisecond leave an emulated machine no time for anything else."""
+
 WHOLE: Final[Mapping[str, int]] = {"1": 1, "2": 2}
 """Amounts that are exclusive CPUs, and how many; with others a container has none."""
 
@@ -51,7 +54,9 @@ class Node:
     def followers(self) -> dict[str, Follower]:
         """A workload in each container with exclusive CPUs."""
         return {
-            name: Follower(self.lab, name, tuple(one for one in EVERY_POD if one != name))
+            name: Follower(
+                self.lab, name, tuple(one for one in EVERY_POD if one != name), ASK_MILLISECONDS
+            )
             for name in EXCLUSIVE
         }
 

@@ -8,7 +8,7 @@ from typing import Final
 from numapin_lab.chaos.moves.node import Node
 from numapin_lab.chaos.moves.plan import MovesPlan, Round
 from numapin_lab.chaos.moves.report import MadeRound
-from numapin_lab.chaos.moves.schedule import Schedule
+from numapin_lab.chaos.moves.schedule import Do, Schedule
 from numapin_lab.chaos.moves.victims import Victims
 from numapin_lab.chaos.moves.watching import Watch
 from numapin_lab.chaos.observation.cluster_state import until_answered
@@ -90,6 +90,8 @@ class Rounds:
             can_notice = self.victims.can_notice
             for action in schedule.take_due(time.monotonic(), stage, can_notice):
                 self.victims.act(action)
+                if action.do is not Do.START:
+                    schedule.note_hit(action.part, time.monotonic())
             self.victims.look()
             if time.monotonic() > deadline:
                 raise LabError(f"a fault waits in vain: the change is at {stage.name}")

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Final
 
 from numapin_enforcer.standby.fencing import STANDING_BY
-from numapin_lab.chaos.injection.kills import READY_SECONDS
 from numapin_lab.chaos.moves.plan import API_SERVER, ENFORCER, KUBELET, OPERATOR, STANDBY
 from numapin_lab.chaos.moves.schedule import Action, Do
 from numapin_lab.chaos.observation.samples import Downtime
@@ -20,7 +19,7 @@ from numapin_lab.steps.passing import Parts
 from numapin_lab.vm.node import guest_kubelet, guest_standby
 from numapin_lab.vm.running_lab import RunningVmLab
 
-LOOK_SECONDS: Final = 1.0
+LOOK_SECONDS: Final = 3.0
 """How often to ask whether those that start are ready: each question loads the guest."""
 
 
@@ -50,7 +49,8 @@ class Victims:
     def start_standby(self) -> None:
         """Start the standby, which a lab with a virtual node does not have; returns when ready."""
         self._standby.start()
-        wait_until(self.stands_by, "the standby", READY_SECONDS, self._standby, LOOK_SECONDS)
+        seconds = self._lab.patience_seconds
+        wait_until(self.stands_by, "the standby", seconds, self._standby, LOOK_SECONDS)
 
     def stands_by(self) -> bool:
         """Whether the standby is ready."""
@@ -95,7 +95,8 @@ class Victims:
         """
         for part in sorted(self._starting):
             daemon = self.parts.daemon(part)
-            wait_until(self._ready[part], part, READY_SECONDS, daemon, LOOK_SECONDS)
+            seconds = self._lab.patience_seconds
+            wait_until(self._ready[part], part, seconds, daemon, LOOK_SECONDS)
             self._complete(part)
         for part in self._ready:
             daemon = self.parts.daemon(part)
