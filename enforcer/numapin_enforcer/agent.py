@@ -205,5 +205,6 @@ class Agent:
             return None
         found = self.background.memory.found_mems
         if enforces:
-            return AssignmentGoal(accepted.spec, topology, self.background.names.known, found)
+            names, by_runtime = self.background.names.known, self.background.by_runtime
+            return AssignmentGoal(accepted.spec, topology, names, found, by_runtime)
         return ReleaseGoal(topology, found, keeps_containers=pins) if self._holding else None

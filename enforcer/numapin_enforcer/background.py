@@ -52,6 +52,7 @@ class BackgroundUpdates:
     _unlisted: tuple[Obstacle, ...] = field(default=(), init=False)
     _index: ContainerIndex | None = field(default=None, init=False)
     _desired: Mapping[str, Desired] = field(default_factory=dict, init=False)
+    _growing: frozenset[str] = field(default=frozenset(), init=False)
     _intruders: set[str] = field(default_factory=set, init=False)
     """Shared containers that were found on exclusive CPUs: the runtime may remember a set for them,
     from a kubelet that had the static policy before."""
@@ -82,6 +83,7 @@ class BackgroundUpdates:
         self._request_names(assigned, index.found)
         self._find_unlisted(spec, pods, done.tree, index.found)
         self._update_runtime(done, index, assigned)
+        self._note_growing(done, index.found)
         self._runtime_stale = {
             **{index.found[id_][0]: cpus for id_, cpus in self.runtime.stale_cpus.items()},
             **self.previous.unnamed(spec, self.names.known),
@@ -99,6 +101,18 @@ class BackgroundUpdates:
         restored = restored_mems(done.tree, done.desired, self.memory.found_mems)
         pending = {found[id_][0] for id_ in self.runtime.pending_ids & found.keys()}
         self.memory.forget(restored - pending)
+
+    def _note_growing(self, done: Converged, found: Mapping[str, tuple[str, str]]) -> None:
+        """What waits for its runtime after this pass."""
+        self._growing = done.growing
+        self.runtime.note_growing({id_ for id_, (path, _) in found.items() if path in done.growing})
+
+    @property
+    def by_runtime(self) -> frozenset[str]:
+        """The cgroups of containers that gain CPUs by an update of their runtime."""
+        found = self._index.found if self._index is not None else {}
+        updated = self.runtime.sent_ids & found.keys()
+        return frozenset(found[id_][0] for id_ in updated if self.runtime.may_grow(id_))
 
     def _locate_outside(
         self,
@@ -165,6 +179,7 @@ class BackgroundUpdates:
             finishes_soon=(
                 self.slices.finishes_soon
                 or self.memory.finishes_soon
+                or bool(self._growing)
                 or self.names.patience_seconds is not None
             ),
             outside=self.outside.found,
@@ -289,7 +304,8 @@ class BackgroundUpdates:
             sent = self.runtime.sent(id_) or previous.get(id_)
             if sent is None and (path in lifted or id_ in self._intruders):
                 sent = NO_CHANGE
-            update = resources_to_send(done.desired, done.tree, path, sent)
+            grows = path in done.growing
+            update = resources_to_send(done.desired, done.tree, path, sent, grows=grows)
             if update is not None and (update.are_new or id_ not in previous):
                 quota_us = self.cfs_quota.runtime_quota_us(path)
                 resources[id_] = replace(update.resources, quota_us=quota_us)

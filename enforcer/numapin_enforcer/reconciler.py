@@ -19,6 +19,7 @@ from numapin_enforcer.plan.containment import Desired, FoundMems
 from numapin_enforcer.plan.desired import in_containers, release
 from numapin_enforcer.plan.desired_cache import DesiredCache
 from numapin_enforcer.plan.drift import Drift, DriftDetector
+from numapin_enforcer.plan.growth import leave_growth
 from numapin_enforcer.plan.involved import Settled, involved
 from numapin_enforcer.plan.new_cgroups import NewCgroupFence
 from numapin_enforcer.plan.writes import NOTHING_HELD, Held, Plan, plan
@@ -44,20 +45,29 @@ class Goal(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AssignmentGoal:
-    """A spec is in force. `names` maps container ids to names, as the runtime lists them."""
+    """A spec is in force.
+
+    Attributes:
+        spec: what must be in force.
+        topology: the machine's present state.
+        names: container id to name, as the runtime lists them.
+        found_mems: see `Rules`.
+        by_runtime: cgroups of containers that gain CPUs by their runtime; see `leave_growth`.
+    """
 
     spec: AssignedSpec
     topology: Topology
     names: Mapping[str, str]
     found_mems: FoundMems = field(default_factory=dict)
+    by_runtime: frozenset[str] = frozenset()
 
     def desired(self, tree: Tree, cache: DesiredCache) -> Mapping[str, Desired]:
         """What the spec says for each cgroup."""
         return cache.desired(self.spec, tree, self.names, self.topology, self.found_mems)
 
     def plan(self, tree: Tree, desired: Mapping[str, Desired], held: Held) -> Plan:
-        """Every difference is written."""
-        return plan(tree, desired, held)
+        """Every difference is written, by us or by the runtime."""
+        return leave_growth(plan(tree, desired, held), self.by_runtime, tree, desired, held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +105,7 @@ class Converged:
         drifts: external changes that were reverted.
         complete: whether every cgroup has the CPUs that it must have.
         stable: False if others changed the tree in every round.
+        growing: cgroups of exclusive containers whose new CPUs are free, for the runtime to write.
     """
 
     tree: Tree | None = None
@@ -105,6 +116,7 @@ class Converged:
     drifts: tuple[Drift, ...] = ()
     complete: bool = True
     stable: bool = True
+    growing: frozenset[str] = frozenset()
 
     @property
     def settled(self) -> bool:
@@ -236,7 +248,8 @@ class Reconciler:
                 moves = unblocked(steps.moves, outcome)
                 result = (tuple(made), outcome.failed, moves, tuple(drifts))
                 complete = _is_complete(self._involved(tree, desired), desired)
-                return Converged(tree, desired, *result, complete)
+                growing = frozenset() if steps.quick else steps.left
+                return Converged(tree, desired, *result, complete, growing=growing)
         if tree is None:
             self._forget()
             return Converged(made=tuple(made))

@@ -15,9 +15,13 @@ from numapin_enforcer.plan.mask_changes import Change, Effect, Ledger
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Writes in a safe order; none if the kernel has every desired set."""
+    """Writes in a safe order; none if the kernel has every desired set.
+
+    `left` are cgroups whose gain of CPUs is left to the container runtime; see `leave_growth`.
+    """
 
     writes: tuple[Write, ...]
+    left: frozenset[str] = frozenset()
 
     @property
     def quick(self) -> tuple[Write, ...]:

@@ -22,7 +22,12 @@ class ResourcesToSend:
 
 
 def resources_to_send(
-    desired: Mapping[str, Desired], tree: Tree, path: str, sent: ContainerResources | None
+    desired: Mapping[str, Desired],
+    tree: Tree,
+    path: str,
+    sent: ContainerResources | None,
+    *,
+    grows: bool = False,
 ) -> ResourcesToSend | None:
     """What the runtime must have for a container: its exclusive CPUs, and later what replaced them.
 
@@ -34,6 +39,7 @@ def resources_to_send(
         tree: what the kernel has.
         path: the container's cgroup.
         sent: what the runtime was sent before; None if nothing.
+        grows: whether the kernel gets the desired CPUs by this update; see `leave_growth`.
 
     Returns:
         None for a container that was never exclusive: the runtime is sent nothing for it.
@@ -42,7 +48,7 @@ def resources_to_send(
     if wanted is None or (not wanted.exclusive_container and sent is None):
         return None
     found, sent_mems = tree.cgroups[path], sent.mems if sent is not None else MemSet()
-    if found.effective_cpus != wanted.cpus:
+    if found.effective_cpus != wanted.cpus and not grows:
         return ResourcesToSend(sent, are_new=False) if sent is not None else None
     assigned = wanted.container is not None and bool(wanted.container.mems)
     is_bound = (assigned or bool(sent_mems)) and found.effective_mems == wanted.mems

@@ -6,7 +6,7 @@ it is sent what the kernel already has, and again whenever that changes.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -28,6 +28,9 @@ LOG: Final = logging.getLogger(__name__)
 NOT_STARTED_SECONDS: Final = 0.25
 """How long to wait for a container that is created but not started: an update that overtakes the
 start is acknowledged, and lost."""
+
+GROWTH_SECONDS: Final = 2.0
+"""How long a container waits for CPUs that its runtime must write; then the enforcer does."""
 
 NO_CHANGE: Final = ContainerResources(CpuSet())
 """What this process sent for a container that the runtime may have a set for from others."""
@@ -54,6 +57,7 @@ class _RuntimeState:
         possible: the CPUs that the runtime may write at its next update of the container.
         repeatable: what the runtime was sent and may write again, by this process or the last one.
         changed_externally: the cpuset was changed externally since the last update was sent.
+        growing_since: since when it waits for CPUs that the runtime must write.
         problem: why the last attempt failed; None after a success.
     """
 
@@ -63,6 +67,7 @@ class _RuntimeState:
     possible: CpuSet = CpuSet()
     repeatable: frozenset[ContainerResources] = frozenset()
     changed_externally: bool = False
+    growing_since: float | None = None
     problem: CriError | None = None
 
     @property
@@ -140,6 +145,26 @@ class RuntimeUpdater:
         """What this process sent last for a container, acknowledged or not; None if nothing."""
         state = self._states.get(id_)
         return state.sent if state is not None else None
+
+    def may_grow(self, id_: str) -> bool:
+        """Whether this container gains CPUs by an update of its runtime.
+
+        Not if this process has never updated it, if the last update failed, or if it takes too
+        long: then the kernel gets the CPUs at once.
+        """
+        state = self._states.get(id_)
+        if state is None or state.sent is None or state.problem is not None:
+            return False
+        since = state.growing_since
+        return since is None or self._clock.monotonic() - since < GROWTH_SECONDS
+
+    def note_growing(self, ids: Collection[str]) -> None:
+        """These containers, and no others, wait for CPUs that the runtime must write."""
+        for id_, state in self._states.items():
+            if id_ not in ids:
+                state.growing_since = None
+            elif state.growing_since is None:
+                state.growing_since = self._clock.monotonic()
 
     @property
     def stale_cpus(self) -> dict[str, CpuSet]:

@@ -1,7 +1,7 @@
 """A container runtime whose answers a test decides."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 
 from numapin_enforcer.runtime.interface import (
     ContainerResources,
@@ -26,6 +26,8 @@ class FakeRuntime:
         self.updates: list[tuple[str, ContainerResources]] = []
         self.asked: list[str] = []
         self.failure: Exception | None = None
+        self.on_update: Callable[[str, ContainerResources], object] = lambda *_: None
+        """Writes the cgroup, as a real one does before it answers."""
         self.refuse: dict[str, CriError] = {}
         """Container id to why its updates fail."""
         self.may_list = asyncio.Event()
@@ -63,6 +65,7 @@ class FakeRuntime:
             raise self.refuse[container_id]
         if container_id not in self.known:
             raise CriNotFoundError("no such container")
+        self.on_update(container_id, resources)
         self.updates.append((container_id, resources))
 
     async def events(self) -> AsyncGenerator[tuple[RuntimeContainer, ...]]:

@@ -120,10 +120,14 @@ Fault = Refuse | Meanwhile
 
 @dataclass(frozen=True)
 class Pass:
-    """A pass of the enforcer, and the memory moves that it leaves to do."""
+    """A pass of the enforcer, and the memory moves that it leaves to do.
+
+    With `by_runtime` the runtime then writes the CPUs that named containers only gain.
+    """
 
     full_resync: bool = True
     faults: tuple[Fault, ...] = ()
+    by_runtime: bool = False
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,8 @@ class Node:
             if self._is_new and self._saved is not None and self._saved != assign:
                 self._converge(self._saved, {}, full_resync=True)
             self._is_new = False
-            self._converge(assign, dict(self.names), full_resync=action.full_resync)
+            full, grown = action.full_resync, self._named() if action.by_runtime else ()
+            self._converge(assign, dict(self.names), full_resync=full, by_runtime=grown)
             self._saved = assign
 
     def _stand_by(self, action: StandbyPass, assign: Assign) -> None:
@@ -158,11 +159,36 @@ class Node:
         if not action.hung:
             self._restart()
 
-    def _converge(self, assign: Assign, names: dict[str, str], *, full_resync: bool) -> None:
-        goal = AssignmentGoal(assign.spec(), self.topology, names)
+    def _converge(
+        self,
+        assign: Assign,
+        names: dict[str, str],
+        *,
+        full_resync: bool,
+        by_runtime: Iterable[str] = (),
+    ) -> None:
+        given = frozenset(by_runtime)
+        goal = AssignmentGoal(assign.spec(), self.topology, names, by_runtime=given)
         done = self.reconciler.converge(goal, full_resync=full_resync)
+        for path in sorted(done.growing):
+            self._grow(Write(path, done.desired[path].cpus, Step.GRANT))
+        if done.growing:
+            done = self.reconciler.converge(goal, full_resync=False)
         apply(done.moves, self.kernel)
         self._tell(assign, done)
+
+    def _grow(self, write: Write) -> None:
+        """The runtime writes what it was sent: judged as ours, seen as that of another."""
+        self.laws.before(write)
+        self._is_ours = False
+        try:
+            self.kernel.write(write)
+        except CgroupError:
+            pass
+        else:
+            self.laws.after(write)
+        finally:
+            self._is_ours = True
 
     def _tell(self, assign: Assign, done: Converged) -> None:
         """Report what is exclusive, as the status does."""

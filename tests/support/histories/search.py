@@ -175,7 +175,8 @@ class _Author:
         if pick.random() < 0.2:
             self._do(StandbyPass(hung=pick.random() < 0.3))
         else:
-            self._do(Pass(full_resync=pick.random() < 0.5))
+            by_runtime = pick.random() < 0.5
+            self._do(Pass(full_resync=pick.random() < 0.5, by_runtime=by_runtime))
         self._refused = self._meddled = 0.0
 
     def _do(self, action: Action) -> None:

@@ -71,6 +71,8 @@ async def test_a_late_update_with_the_numa_nodes_of_before_is_no_external_change
     assert [one.cause for one in done.drifts] == [Cause.MEMORY]
     assert node.external == []
     node.runtime.may_update.set()
+    await node.clock.run_tasks()
+    await node.make_pass(narrow)
     await node.clock.until(lambda: mems() == MemSet([1]))
     await node.make_pass(narrow)
     await node.make_pass(narrow)

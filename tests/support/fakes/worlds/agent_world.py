@@ -95,6 +95,7 @@ class Background:
         self.names = SimpleNamespace(known={"a" * 64: "c"})
         self.memory = SimpleNamespace(gate=MoveGate(), found_mems={})
         self.names_complete = True
+        self.by_runtime: frozenset[str] = frozenset()
         self.specs: list[Any] = []
         self.rests: list[dict[str, bool]] = []
         self.calls: list[str] = []

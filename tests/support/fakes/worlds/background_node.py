@@ -20,6 +20,7 @@ from numapin_enforcer.cgroups.write import Quota, Step, Write
 from numapin_enforcer.plan.drift import Drift
 from numapin_enforcer.reconciler import AssignmentGoal, Converged, Reconciler, ReleaseGoal
 from numapin_enforcer.runtime.container_names import ContainerNames
+from numapin_enforcer.runtime.interface import ContainerResources
 from numapin_enforcer.runtime.outside_containers import OutsideContainers
 from numapin_enforcer.runtime.previous_updates import PreviousUpdates
 from numapin_enforcer.runtime.updater import RuntimeUpdater
@@ -81,6 +82,7 @@ class Node:
         self.model.groups[CONTAINER].quota = LIMIT
         self.runtime, self.systemd, self.clock = runtime, FakeSystemd(BURSTABLE), ManualClock()
         runtime.has(ID, "c")
+        runtime.on_update = self._written_by_runtime
         self.external: list[Drift] = []
         """The drifts that numapin's own updates of the runtime cannot have made."""
         self.elsewhere: dict[str, OutsideCgroup] = {}
@@ -118,12 +120,24 @@ class Node:
     async def make_pass(self, spec: NodeAssignmentSpec | None, *, full: bool = False) -> Converged:
         """Enforce `spec`, or (None) release everything; let the background tasks run."""
         names, found = self.background.names.known, self.background.memory.found_mems
-        goal = AssignmentGoal(spec, MACHINE, names, found) if spec else ReleaseGoal(MACHINE, found)
+        by_runtime = self.background.by_runtime
+        goal: AssignmentGoal | ReleaseGoal = (
+            AssignmentGoal(spec, MACHINE, names, found, by_runtime)
+            if spec
+            else ReleaseGoal(MACHINE, found)
+        )
         done = self.reconciler.converge(goal, full_resync=full)
         self.external += self.background.external(done.drifts, self.pods.naming)
         self.background.update(spec, self.pods, done, full_resync=full)
         await self.clock.run_tasks()
         return done
+
+    def _written_by_runtime(self, id_: str, resources: ContainerResources) -> None:
+        for path in self.model.groups:
+            if self.pods.naming.parse(path).container_id == id_:
+                self.model.write(Write(path, resources.cpus, Step.GRANT))
+                if resources.mems:
+                    self.model.write(Write(path, resources.mems, Step.PREPARE))
 
     async def enforce(self, spec: NodeAssignmentSpec) -> None:
         """A pass before the container has a name, and the pass after."""
