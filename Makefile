@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format schema proto system test test-pods demo lab chaos bench scale hostile histories moves told steps figures images images-compare locks release try-release skew newer-kernel upgrade
+.PHONY: help setup check format schema proto system test test-pods demo lab chaos bench scale hostile histories moves told steps figures images images-compare locks release try-release skew newer-kernel systemd upgrade
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,6 +80,11 @@ skew: setup system  ## run what needs an API server or a kubelet with the oldest
 
 newer-kernel: setup system  ## run the tests in virtual machines with the kernel of Debian's backports (30 minutes)
 	NUMAPIN_LAB_KERNEL=backports $(BIN)/pytest -m vm
+
+SYSTEMD_TESTS := $(addprefix tests/e2e/,test_vmnode.py test_migration_vm.py virtual_machine)
+
+systemd: setup system  ## run the tests of a node in a virtual machine with systemd as process 1 and cgroup driver
+	NUMAPIN_TEST_DRIVER=systemd $(BIN)/pytest $(SYSTEMD_TESTS)
 
 bench: setup system  ## run all benchmarks (ONLY="enforcing placement": only these)
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done

@@ -34,6 +34,9 @@ from support.real.containerd import private_runtime
 # Where the control plane is that runs outside the virtual machine: folder and port.
 OUTSIDE = "NUMAPIN_TEST_CONTROL_PLANE"
 
+# The cgroup driver of nodes in virtual machines: `systemd`, else `cgroupfs`.
+DRIVER = "NUMAPIN_TEST_DRIVER"
+
 # What each fixture needs; provided right after collection, so that a first build of some minutes
 # is seen and counts against no test's time limit.
 COMPONENTS = {
@@ -100,7 +103,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         if wanted & VIRTUAL_MACHINES and shutil.which(QEMU) is not None:
             provide_kernel(progress=say)
         if "vm_lab" in wanted and shutil.which(QEMU) is not None:
-            provide_snapshot({name: found.path for name, found in programs.items()}, progress=say)
+            paths = {name: found.path for name, found in programs.items()}
+            provide_snapshot(paths, progress=say, systemd=_has_systemd())
+
+
+def _has_systemd() -> bool:
+    """Whether nodes in virtual machines have the cgroup driver `systemd`."""
+    return os.environ.get(DRIVER) == "systemd"
 
 
 def _has_pods(item: pytest.Item) -> bool:
@@ -167,7 +176,7 @@ def vm_lab(root: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab
     """A lab that is down, and comes up with its node in a virtual machine; removed at the end."""
     if shutil.which(QEMU) is None:
         skip_here(f"needs QEMU; {QEMU_REMEDY}")
-    folder = LabFolder(tmp_path_factory.mktemp("vm-lab"), vm=True)
+    folder = LabFolder(tmp_path_factory.mktemp("vm-lab"), vm=True, systemd=_has_systemd())
     try:
         yield folder
     finally:

@@ -82,6 +82,11 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
         "--vm", action="store_true", help="with a virtual machine as node: NUMA, cgroup v2"
     )
     parser.add_argument(
+        "--systemd",
+        action="store_true",
+        help="with --vm: systemd is its process 1 and the kubelet's cgroup driver",
+    )
+    parser.add_argument(
         "--pods", action="store_true", help="run numapin as pods, from manifests/overlays/default"
     )
     for agent in ("operator", "enforcer"):
@@ -158,7 +163,8 @@ def _up(folder: LabFolder, options: argparse.Namespace) -> int:
     pods = options.pods or bool(known and known.pods)
     check(_command("up", folder), pods=pods)
     settings = _kubelet_settings(options.kubelet_config) if options.kubelet_config else None
-    LabFolder(folder.path, options.vm, pods).up(frozenset(options.without), kubelet=settings)
+    new = LabFolder(folder.path, options.vm, pods, options.systemd)
+    new.up(frozenset(options.without), kubelet=settings)
     print(f"KUBECONFIG={folder.kubeconfig}")
     return 0
 

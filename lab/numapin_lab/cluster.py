@@ -22,6 +22,7 @@ from numapin_lab.node.containerd import Runtime
 from numapin_lab.node.kubelet import Kubelet, KubeletPorts
 from numapin_lab.processes.daemons import Daemon
 from numapin_lab.state import LabState
+from numapin_lab.vm import systemd_node
 from numapin_lab.vm.node import VmNode, continued, guest_enforcer, take_over_authority
 from numapin_lab.vm.snapshot import Snapshot, provide_snapshot
 
@@ -155,14 +156,15 @@ class VmCluster(Cluster):
     @cached_property
     def snapshot(self) -> Snapshot:
         """The snapshot from which the node continues; created if there is none."""
-        return provide_snapshot(self.programs)
+        return provide_snapshot(self.programs, systemd=self.state.systemd)
 
     @cached_property
     def vm(self) -> VmNode:
         """The node."""
         state = self.state
         node = continued(self.snapshot, self.plane, state.run, state.ports.enforcer)
-        return replace(node, settings=state.kubelet)
+        driver = systemd_node.DRIVER if state.systemd else {}
+        return replace(node, settings={**driver, **state.kubelet})
 
     def _enforcer(self, port: int) -> Agent:
         return guest_enforcer(self.vm, port)

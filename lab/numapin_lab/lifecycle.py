@@ -68,12 +68,14 @@ class LabFolder:
     """The folder of a lab. `path` is absolute, because daemons have other working folders.
 
     `vm`: the node of a new lab is a virtual machine, not this machine. `pods`: a new lab runs
-    numapin as pods, from its manifests, and not as processes from source.
+    numapin as pods, from its manifests, and not as processes from source. `systemd`: that is
+    process 1 of a new virtual machine and the cgroup driver of its kubelet.
     """
 
     path: Path
     vm: bool = False
     pods: bool = False
+    systemd: bool = False
 
     @property
     def kubeconfig(self) -> Path:
@@ -109,6 +111,8 @@ class LabFolder:
             raise LabError(f"the kubelet of {self.path} has other settings; take the lab down")
         if known and self.vm and not known.vm:
             raise LabError(f"the node of {self.path} is this machine; take the lab down")
+        if known and self.systemd and not known.systemd:
+            raise LabError(f"the node of {self.path} has no systemd; take the lab down")
         if known and self.pods != known.pods:
             runs = "as pods" if known.pods else "from source"
             raise LabError(f"numapin runs {runs} in {self.path}; take the lab down")
@@ -119,7 +123,7 @@ class LabFolder:
         with locked(self.path / "lock"):
             state = self.state()
             if state is None:
-                state = LabState.new(kubelet or {}, self.vm, self.pods)
+                state = LabState.new(kubelet or {}, self.vm, self.pods, self.systemd)
                 state.write(self.path / "lab.json")
             cluster = _kind(state)(self.path, state, programs)
             cluster.up(without, progress)

@@ -34,6 +34,7 @@ class LabState:
     """Names, ports and settings of the kubelet, chosen when the lab was first brought up.
 
     `vm`: the node is a virtual machine. `pods`: numapin runs as pods, from its manifests.
+    `systemd`: that is process 1 of the virtual machine and the cgroup driver.
     """
 
     id: str
@@ -42,6 +43,7 @@ class LabState:
     kubelet: Mapping[str, Any] = field(default_factory=dict)
     vm: bool = False
     pods: bool = False
+    systemd: bool = False
 
     @property
     def name(self) -> str:
@@ -54,10 +56,17 @@ class LabState:
         return Path("/run") / self.name
 
     @classmethod
-    def new(cls, kubelet: Mapping[str, Any], vm: bool = False, pods: bool = False) -> Self:
+    def new(
+        cls,
+        kubelet: Mapping[str, Any],
+        vm: bool = False,
+        pods: bool = False,
+        systemd: bool = False,
+    ) -> Self:
         """Choose a state that no other lab of this machine has."""
         ports = Ports(*choose(len(dataclasses.fields(Ports))))
-        return cls(secrets.token_hex(4), VM_NODE if vm else NODE, ports, kubelet, vm, pods)
+        node = VM_NODE if vm else NODE
+        return cls(secrets.token_hex(4), node, ports, kubelet, vm, pods, systemd)
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
@@ -69,7 +78,7 @@ class LabState:
         try:
             found = json.loads(path.read_text())
             ports = Ports(**found["ports"])
-            kinds = (found.get("vm", False), found.get("pods", False))
+            kinds = (found.get(kind, False) for kind in ("vm", "pods", "systemd"))
             return cls(found["id"], found["node"], ports, found.get("kubelet", {}), *kinds)
         except FileNotFoundError:
             return None

@@ -41,7 +41,7 @@ OWN, SHARED = ("4-5", "1"), ("0-3,6-7", "0-1")
 
 def restart_kubelet(lab: RunningVmLab, settings: Mapping[str, Any], cpu_state: str = "") -> None:
     """Restart the kubelet with other settings and without its states, or with this one."""
-    config = yaml.safe_dump({**kubelet_config(), **settings})
+    config = yaml.safe_dump({**kubelet_config(lab.cluster.state.systemd), **settings})
     lab.machine.put(Path("/etc/kubernetes/kubelet.yaml"), config.encode())
     state = f"echo {shlex.quote(cpu_state)} >{STATE_FILES[0]}" if cpu_state else "true"
     script = f"stop-kubelet; rm -f {' '.join(STATE_FILES)}; {state}; start-kubelet"

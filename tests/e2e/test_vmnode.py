@@ -19,7 +19,7 @@ from numapin_lab.cluster import VmCluster
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.running_lab import pod, policy
 from numapin_lab.vm.invariants import problems
-from numapin_lab.vm.running_lab import KUBEPODS, RunningVmLab, Task
+from numapin_lab.vm.running_lab import RunningVmLab, Task
 from support.real.telemetry.guest_tasks import Rates, busy, confined, rates_in
 
 pytestmark = pytest.mark.timeout(1800)  # for a machine with much else to do
@@ -247,7 +247,8 @@ def test_overwritten_cpusets_are_reverted_counted_and_reported(unchanged: Runnin
     owner = unchanged.container("owner")
     drifts = status_of(unchanged)["driftCount"]
     unchanged.write(f"{owner}/cpuset.cpus", "0-3")
-    unchanged.write(f"{KUBEPODS}/besteffort/cpuset.cpus", "0-7")
+    best_effort = unchanged.container("neighbour").parents[1]
+    unchanged.write(f"{best_effort}/cpuset.cpus", "0-7")
     unchanged.eventually(partial(problems, unchanged), [])
     unchanged.eventually(lambda: status_of(unchanged)["driftCount"] >= drifts + 2, True)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignment
-from numapin_lab.vm.running_lab import Group, KernelState, RunningVmLab, Task
+from numapin_lab.vm.running_lab import Group, KernelState, RunningVmLab, Task, container_of
 
 
 def problems(lab: RunningVmLab) -> list[str]:
@@ -80,9 +80,8 @@ def _not_on_the_shared_pool(
     if pools is None:
         return
     for path, group in state.groups.items():
-        name = path.rpartition("/")[2]
         exclusive = CpuSet.parse(group.cpus_effective) <= pools.exclusive
-        if name in containers and exclusive:
+        if container_of(path) in containers and exclusive:
             continue
         for pid in group.pids:
             if pid in state.tasks and state.tasks[pid].cpus != str(pools.shared):

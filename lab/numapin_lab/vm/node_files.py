@@ -23,6 +23,7 @@ from numapin_lab.node.image import IMAGE, applets_of, find_busybox, write_image
 from numapin_lab.node.kubelet import EVERYWHERE, access_fields
 from numapin_lab.node.pod_network import CNI_PLUGIN, NO_NETWORK
 from numapin_lab.state import VM_NODE as NODE
+from numapin_lab.vm import systemd_node
 from numapin_lab.vm.guest_shell import SHELL
 
 ADDRESS = "10.0.2.15"
@@ -40,15 +41,18 @@ FOLDERS = (
     *("usr/bin", "usr/sbin", "var/lib", "var/log"),
 )
 
+PREPARE = f"mkdir -p {STATE}; cp -a /opt/node/. {STATE}"
 START_CONTAINERD = f"""#!/bin/sh
-mkdir -p {STATE}; cp -a /opt/node/. {STATE}
+{PREPARE}
 setsid containerd --config=/etc/containerd.toml >>/run/containerd.log 2>&1 </dev/null &
 echo $! >/run/containerd.pid
 """
-START_KUBELET = f"""#!/bin/sh
-setsid kubelet --config=/etc/kubernetes/kubelet.yaml --kubeconfig=/etc/kubernetes/kubeconfig \\
+ETC = "/etc/kubernetes"
+KUBELET = f"""kubelet --config={ETC}/kubelet.yaml --kubeconfig={ETC}/kubeconfig \\
   --root-dir={KUBELET_ROOT} --cert-dir={KUBELET_ROOT}/pki --hostname-override={NODE} \\
-  --node-ip={ADDRESS} --v=2 >>/run/kubelet.log 2>&1 </dev/null &
+  --node-ip={ADDRESS} --v=2"""
+START_KUBELET = f"""#!/bin/sh
+setsid {KUBELET} >>/run/kubelet.log 2>&1 </dev/null &
 echo $! >/run/kubelet.pid
 """
 STOP_KUBELET = """#!/bin/sh
@@ -60,15 +64,25 @@ kill -9 $pid
 
 @dataclass(frozen=True)
 class NodeFiles:
-    """The root folder of a node. `programs`: paths of the components."""
+    """The root folder of a node.
+
+    `programs`: paths of the components. `systemd`: it is process 1 and the cgroup driver.
+    """
 
     programs: Mapping[str, Path]
+    systemd: bool = False
 
     def sources(self) -> list[Path]:
         """Every file of this machine that is copied, in a fixed order."""
-        runc = find_runc()
         programs = [self.programs[name] for name in PROGRAMS]
-        return [*programs, find_busybox(SEARCH_PATH), runc, *libraries(runc)]
+        return [*programs, find_busybox(SEARCH_PATH), find_runc(), *self._at_same_path()]
+
+    def _at_same_path(self) -> Iterator[Path]:
+        """The files that have the same path on the node as on this machine."""
+        yield from libraries(find_runc())
+        for file in systemd_node.sources() if self.systemd else ():
+            yield file
+            yield from libraries(file)
 
     def written(self) -> dict[str, str]:
         """Every file that is written, by its path."""
@@ -82,9 +96,9 @@ class NodeFiles:
                 image=IMAGE,
                 shim="/usr/bin/containerd-shim-runc-v2",
                 runc="/usr/sbin/runc",
-                systemd="false",
+                systemd=str(self.systemd).lower(),
             ),
-            "etc/kubernetes/kubelet.yaml": yaml.safe_dump(kubelet_config()),
+            "etc/kubernetes/kubelet.yaml": yaml.safe_dump(kubelet_config(self.systemd)),
             "etc/kubernetes/kubeconfig": yaml.safe_dump(_login()),
             "etc/hosts": "127.0.0.1 localhost\n",
             "etc/machine-id": "0123456789abcdef0123456789abcdef\n",
@@ -98,6 +112,7 @@ class NodeFiles:
             "sbin/start-containerd": START_CONTAINERD,
             "sbin/start-kubelet": START_KUBELET,
             "sbin/stop-kubelet": STOP_KUBELET,
+            **(systemd_node.written(PREPARE, KUBELET) if self.systemd else {}),
         }
 
     def write_disk(self, image: Path, authority: Authority) -> None:
@@ -129,16 +144,16 @@ class NodeFiles:
     def _write_root(self, root: Path, authority: Authority) -> None:
         for folder in FOLDERS:
             (root / folder).mkdir(parents=True, exist_ok=True)
-        runc, busybox = find_runc(), find_busybox(SEARCH_PATH)
+        busybox = find_busybox(SEARCH_PATH)
         _copy(busybox, root / "bin/busybox")
         for applet in applets_of(busybox):
             if applet != "busybox":
                 (root / "bin" / applet).symlink_to("busybox")
         for program in PROGRAMS:
             _copy(self.programs[program], root / "usr/bin" / program)
-        _copy(runc, root / "usr/sbin/runc")
-        for library in libraries(runc):
-            _copy(library, root / str(library).lstrip("/"))
+        _copy(find_runc(), root / "usr/sbin/runc")
+        for file in self._at_same_path():
+            _copy(file, root / str(file).lstrip("/"))
         for path, text in self.written().items():
             file = root / path
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -161,10 +176,11 @@ def certificates(authority: Authority) -> list[Path]:
     ]
 
 
-def kubelet_config() -> dict[str, Any]:
-    """The content of its KubeletConfiguration."""
+def kubelet_config(systemd: bool = False) -> dict[str, Any]:
+    """The content of its KubeletConfiguration; `systemd`: that is the cgroup driver."""
     return {
         **EVERYWHERE,
+        **(systemd_node.DRIVER if systemd else {}),
         **access_fields(PKI, PKI / "ca.crt"),
         "port": KUBELET_PORT,
         "cgroupRoot": "/",

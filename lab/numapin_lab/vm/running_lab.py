@@ -17,6 +17,7 @@ from numapin_lab.running_lab import RunningLab
 from numapin_lab.vm.node_machine import NodeMachine
 
 KUBEPODS = Path("/sys/fs/cgroup/kubepods")
+KUBEPODS_SLICE = Path("/sys/fs/cgroup/kubepods.slice")
 ONLINE = "/sys/devices/system/cpu/cpu{cpu}/online"
 GROUP_FILES = {
     "cpuset.cpus": "cpus",
@@ -27,7 +28,7 @@ GROUP_FILES = {
 TASK_LINES = {"Cpus_allowed_list": "cpus", "Mems_allowed_list": "mems"}
 _NAMES = " -o ".join(f"-name {name}" for name in (*GROUP_FILES, "cgroup.procs"))
 _TASKS = "|".join(TASK_LINES)
-LOOK = f"""cd {KUBEPODS} && find . -type f \\( {_NAMES} \\) | xargs grep -Hs ''
+LOOK = f"""cd {{kubepods}} && find . -type f \\( {_NAMES} \\) | xargs grep -Hs ''
 grep -HsE '^({_TASKS}):' /proc/[0-9]*/status; true"""
 
 
@@ -64,7 +65,7 @@ class KernelState:
             LabError: the container has no cgroup.
         """
         for path, group in self.groups.items():
-            if path.endswith(f"/{container_id}"):
+            if container_of(path) == container_id:
                 return group, [self.tasks[pid] for pid in group.pids if pid in self.tasks]
         raise LabError(f"container {container_id} has no cgroup in the guest")
 
@@ -105,6 +106,11 @@ def _lines(text: str) -> Iterator[tuple[str, str]]:
             yield file, value
 
 
+def container_of(path: str) -> str:
+    """The id of the container or sandbox whose cgroup this is; the name of any other cgroup."""
+    return path.rpartition("/")[2].removeprefix("cri-containerd-").removesuffix(".scope")
+
+
 def parse_pages(numa_maps: str) -> dict[int, int]:
     """Anonymous pages on each NUMA node. Source: numa(7), "numa_maps"."""
     pages: dict[int, int] = {}
@@ -128,9 +134,14 @@ class RunningVmLab(RunningLab):
         """Runs commands in the guest."""
         return self.cluster.vm.machine
 
+    @property
+    def kubepods(self) -> Path:
+        """The folder of all pods, in the guest."""
+        return KUBEPODS_SLICE if self.cluster.state.systemd else KUBEPODS
+
     def look(self) -> KernelState:
         """Every cgroup of pods and every process, in one command."""
-        return parse_look(self.machine(LOOK))
+        return parse_look(self.machine(LOOK.format(kubepods=self.kubepods)))
 
     def read(self, *files: str) -> dict[str, str]:
         """The content of files, given as paths or shell patterns, by path; one command."""
@@ -175,8 +186,8 @@ class RunningVmLab(RunningLab):
         """The cgroup of a running container, in the guest."""
         wanted = self.container_id(pod_name, container)
         for path in self.look().groups:
-            if path.endswith(f"/{wanted}"):
-                return KUBEPODS / path
+            if container_of(path) == wanted:
+                return self.kubepods / path
         raise LabError(f"{pod_name}/{container} has no cgroup in the guest")
 
     def allowed(self, pod_name: str) -> CpuSet:

@@ -73,16 +73,21 @@ class Snapshot:
 
 
 def provide_snapshot(
-    programs: Mapping[str, Path], environment: Mapping[str, str] = os.environ, progress: Say = say
+    programs: Mapping[str, Path],
+    environment: Mapping[str, str] = os.environ,
+    progress: Say = say,
+    systemd: bool = False,
 ) -> Snapshot:
     """Find a snapshot of the same programs, or make one (about 45 s).
+
+    With `systemd`, that is the node's process 1 and the cgroup driver.
 
     Raises:
         MissingError: this machine lacks a program that is needed.
         LabError: the guest failed; the message has the end of its console.
     """
     cache = cache_root(environment) / "vm"
-    kernel, files = provide_kernel(environment, progress), NodeFiles(programs)
+    kernel, files = provide_kernel(environment, progress), NodeFiles(programs, systemd)
     with locked(cache / "lock", lambda: progress("lab: waiting: another lab is making a snapshot")):
         snapshot = Snapshot(cache / _key(kernel, files), kernel)
         if not _fresh(snapshot.memory):

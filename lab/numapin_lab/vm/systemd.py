@@ -9,6 +9,9 @@ PROGRAM = "/lib/systemd/systemd"
 NAME = "numapin-command"
 SCRIPT = f"/run/{NAME}"
 
+START = f"""export SYSTEMD_GENERATOR_PATH=/nonexistent
+exec {PROGRAM} --log-target=kmsg --show-status=no"""
+
 # Without default dependencies, which would start a whole system.
 UNITS = {
     f"{NAME}.target": f"""[Unit]
@@ -24,6 +27,8 @@ Type=oneshot
 TimeoutStartSec=infinity
 ExecStart=/bin/sh {SCRIPT}
 """,
+}
+BUS_UNITS = {
     "dbus.socket": """[Unit]
 DefaultDependencies=no
 [Socket]
@@ -42,11 +47,10 @@ ExecStart=/usr/bin/dbus-daemon --system --address=systemd: --nofork --nopidfile 
 def under_systemd(script: str) -> str:
     """A script for process 1 that replaces itself with systemd, which runs `script`."""
     lines = [f"test -x {PROGRAM} || echo install systemd and dbus", _file(SCRIPT, script)]
-    lines += [_file(f"/run/systemd/system/{name}", text) for name, text in UNITS.items()]
-    options = f"--unit={NAME}.target --log-target=kmsg --show-status=no"
-    return "\n".join(
-        [*lines, "export SYSTEMD_GENERATOR_PATH=/nonexistent", f"exec {PROGRAM} {options}", ""]
-    )
+    lines += [
+        _file(f"/run/systemd/system/{name}", text) for name, text in {**UNITS, **BUS_UNITS}.items()
+    ]
+    return "\n".join([*lines, f"{START} --unit={NAME}.target", ""])
 
 
 def _file(path: str, text: str) -> str:

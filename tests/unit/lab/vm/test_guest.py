@@ -15,7 +15,7 @@ from numapin_lab.vm import guest_shell
 from numapin_lab.vm.guest_shell import Answer, GuestShell
 from numapin_lab.vm.kernel import Kernel
 from numapin_lab.vm.node import take_over_authority
-from numapin_lab.vm.node_files import NodeFiles, libraries
+from numapin_lab.vm.node_files import PROGRAMS, NodeFiles, libraries
 from numapin_lab.vm.qemu_monitor import Monitor
 from numapin_lab.vm.snapshot import Snapshot
 
@@ -158,3 +158,15 @@ def test_the_nodes_own_files_are_complete() -> None:
     assert "SystemdCgroup = false" in written["etc/containerd.toml"]
     assert "cgroupDriver: cgroupfs" in written["etc/kubernetes/kubelet.yaml"]
     assert "{" not in written["sbin/start-containerd"] + written["sbin/start-kubelet"]
+
+
+def test_a_node_with_systemd_has_its_units_and_its_driver() -> None:
+    files = NodeFiles({name: Path("/bin/sh") for name in PROGRAMS}, systemd=True)
+    written, sources = files.written(), files.sources()
+    assert "SystemdCgroup = true" in written["etc/containerd.toml"]
+    assert "cgroupDriver: systemd" in written["etc/kubernetes/kubelet.yaml"]
+    assert "exec /lib/systemd/systemd " in written["sbin/agent"]
+    for service in ("containerd", "dbus", "kubelet", "shell"):
+        assert "{" not in written[f"etc/systemd/system/{service}.service"]
+    names = {file.name for file in sources}
+    assert {"systemd", "systemctl", "dbus-daemon", "runc", "libc.so.6"} <= names
