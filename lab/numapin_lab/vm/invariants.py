@@ -65,7 +65,9 @@ def _unlike_asked(state: KernelState) -> Iterator[str]:
 
 
 def _elsewhere(group: Group, tasks: list[Task], cpus: str, mems: str) -> Iterator[str]:
-    for asked in ((group.cpus, group.mems), (group.cpus_effective, group.mems_effective)):
+    """Differences from these sets; a cgroup that asked for nothing has what its parent has."""
+    effective = (group.cpus_effective, group.mems_effective)
+    for asked in ((group.cpus or effective[0], group.mems or effective[1]), effective):
         if asked != (cpus, mems):
             yield f"its cgroup is on {asked}, not on {cpus} and {mems}"
     if not tasks or set(tasks) != {Task(cpus, mems)}:

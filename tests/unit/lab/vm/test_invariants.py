@@ -1,5 +1,6 @@
 """What a virtual node must have of its kernel, by its NodeAssignment."""
 
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -32,10 +33,12 @@ def assignment(reported: dict[str, str]) -> NodeAssignment:
     )
 
 
-def found(in_kernel: dict[str, str], reported: dict[str, str]) -> list[str]:
-    """The problems with the containers on these CPUs."""
+def found(
+    in_kernel: dict[str, str], reported: dict[str, str], asked: Mapping[str, str] = {}
+) -> list[str]:
+    """The problems with the containers on these CPUs; `asked` by default for the same."""
     groups = {
-        f"pod{name}/{name}": Group(cpus, cpus, "1", "1", (number,))
+        f"pod{name}/{name}": Group(asked.get(name, cpus), cpus, "1", "1", (number,))
         for number, (name, cpus) in enumerate(in_kernel.items())
     }
     tasks = {number: Task(cpus, "1") for number, cpus in enumerate(in_kernel.values())}
@@ -60,6 +63,11 @@ RIGHT = {"owner": "4", "bound": SHARED}
 
 def test_a_container_whose_memory_alone_is_bound_runs_on_the_shared_pool() -> None:
     assert found(RIGHT, RIGHT) == []
+
+
+def test_a_cgroup_that_asks_for_nothing_may_have_the_shared_pool_of_its_pod() -> None:
+    assert found(RIGHT, RIGHT, {"bound": ""}) == []
+    assert found(RIGHT, RIGHT, {"owner": "4-5"}) != []
 
 
 @pytest.mark.parametrize("wrong", [{"owner": SHARED}, {"bound": "0-7"}])

@@ -1,0 +1,198 @@
+"""A real kubelet and containerd with the cgroup driver `systemd`, under a real systemd.
+
+8 CPUs: 0-3 on NUMA node 0, 4-7 on NUMA node 1; 0-1 are reserved. All tests share one node with the
+same pods; the last ones release it.
+"""
+
+import os
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from numapin_api.cpuset import CpuSet
+from numapin_lab.cluster import VmCluster
+from numapin_lab.lifecycle import LabFolder
+from numapin_lab.running_lab import pod, policy
+from numapin_lab.vm.invariants import problems
+from numapin_lab.vm.node import GuestEnforcer, guest_standby
+from numapin_lab.vm.running_lab import RunningVmLab, Task
+
+pytestmark = pytest.mark.timeout(1800)  # for a machine with much else to do
+
+POLICY = policy(
+    reserved={"cpus": "0-1"},
+    topology={"policy": "SingleNUMANode"},
+    memory={"policy": "Static"},
+)
+CLASSES = ("kubepods-burstable.slice", "kubepods-besteffort.slice")
+FIRST_ACT = ("sh", "-c", "grep Cpus_allowed_list /proc/self/status; sleep 1000000")
+OWN, SHARED, ALL = "2-3", "0-1,4-7", "0-7"
+QUOTA = "200000"
+DRIVER = "NUMAPIN_TEST_DRIVER"
+
+
+@pytest.fixture(scope="module")
+def node(vm_lab: LabFolder) -> RunningVmLab:
+    """The node with an exclusive pod and shared ones, Guaranteed and BestEffort."""
+    cluster = replace(vm_lab, systemd=True).up()
+    assert isinstance(cluster, VmCluster)
+    lab = RunningVmLab(cluster)
+    lab.apply(POLICY)
+    lab.wait_in_force()
+    owner = pod("owner", FIRST_ACT, cpu="2")
+    owner["spec"]["restartPolicy"] = "Always"
+    lab.apply(owner, pod("fraction", cpu="500m"), pod("neighbour"))
+    lab.wait_running("owner", "fraction", "neighbour")
+    lab.eventually(partial(problems, lab), [])
+    return lab
+
+
+@pytest.fixture
+def unchanged(node: RunningVmLab) -> Iterator[RunningVmLab]:
+    """The node; asserts that all is in force after the test, in systemd too."""
+    yield node
+    in_force(node)
+
+
+def in_force(lab: RunningVmLab) -> None:
+    lab.eventually(partial(problems, lab), [])
+    assert tasks_of(lab, "owner") == {Task(OWN, "0")}
+    assert tasks_of(lab, "fraction") == {Task(SHARED, "0")}
+    assert tasks_of(lab, "neighbour") == {Task(SHARED, "0-1")}
+    wanted = {lab.container("owner").name: (OWN, "0")} | dict.fromkeys(CLASSES, (SHARED, ""))
+    lab.eventually(lambda: remembered(lab, wanted), wanted)
+    cgroup = lab.container("owner")
+    lab.eventually(lambda: quotas(lab, cgroup), {"max"})
+
+
+def quotas(lab: RunningVmLab, cgroup: Path) -> set[str]:
+    """The CFS quotas of a container and its pod."""
+    found = lab.read(*(f"{one}/cpu.max" for one in (cgroup, cgroup.parent)))
+    return {text.split()[0] for text in found.values()}
+
+
+def tasks_of(lab: RunningVmLab, name: str) -> set[Task]:
+    return set(lab.look().of(lab.container_id(name))[1])
+
+
+def cpus_of(lab: RunningVmLab, name: str) -> set[str]:
+    return {one.cpus for one in tasks_of(lab, name)}
+
+
+def remembered(lab: RunningVmLab, units: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """The CPUs and NUMA nodes that systemd remembers of each unit; empty is no restriction."""
+    show = "systemctl show --property=Id,AllowedCPUs,AllowedMemoryNodes"
+    found = {}
+    for block in lab.machine(f"{show} {shlex.join(units)}").strip().split("\n\n"):
+        properties = dict(line.split("=", 1) for line in block.splitlines())
+        cpus, mems = (properties[f"Allowed{what}"] for what in ("CPUs", "MemoryNodes"))
+        found[properties["Id"]] = (kernel_list(cpus), kernel_list(mems))
+    return found
+
+
+def kernel_list(ranges: str) -> str:
+    """A list of systemd's, which has blanks between its ranges, as the kernel writes it."""
+    return str(CpuSet.parse(",".join(ranges.split())))
+
+
+def status_of(lab: RunningVmLab) -> dict[str, Any]:
+    assignment = lab.assignment()
+    return assignment.status.to_wire() if assignment and assignment.status else {}
+
+
+def first_words(lab: RunningVmLab, name: str) -> str:
+    """What the newest container of a pod has printed."""
+    newest = f"ls -t /run/pods/default_{name}_*/main/*.log | head -n 1"
+    return lab.machine(f"cut -d ' ' -f 4- $({newest})").strip()
+
+
+def test_the_driver_is_systemd_and_it_has_every_set(unchanged: RunningVmLab) -> None:
+    assert status_of(unchanged)["cgroup"] == {"version": 2, "driver": "systemd"}
+    found = {one["cpus"]: one["exclusive"] for one in status_of(unchanged)["containers"]}
+    assert found == {OWN: True, SHARED: False}
+    assert unchanged.machine("cat /proc/1/comm").strip() == "systemd"
+
+
+def test_an_exclusive_container_that_restarts_is_pinned_again(unchanged: RunningVmLab) -> None:
+    lab, before = unchanged, unchanged.container_id("owner")
+    (pid,) = lab.look().of(before)[0].pids
+    lab.machine(f"kill -9 {pid}")
+    lab.wait(lambda: restarted(lab, before), "the container to run again")
+
+
+def restarted(lab: RunningVmLab, before: str) -> bool:
+    (status,) = lab.pod("owner")["status"]["containerStatuses"]
+    return "running" in status["state"] and lab.container_id("owner") != before
+
+
+def test_what_systemd_and_the_kubelet_write_by_themselves_changes_nothing(
+    unchanged: RunningVmLab,
+) -> None:
+    lab, state, drifts = unchanged, unchanged.look(), status_of(unchanged)["driftCount"]
+    units = {unit for path in state.groups for unit in path.split("/")} - {"."}
+    weights = [f"systemctl set-property --runtime {unit} CPUWeight=77" for unit in units]
+    lab.machine("\n".join([*weights, "systemctl daemon-reload", "systemctl daemon-reexec"]))
+    assert lab.look() == state
+    lab.restart_kubelet()
+    lab.cluster.vm.wait_ready()
+    assert lab.look() == state
+    assert status_of(lab)["driftCount"] == drifts
+
+
+def test_sets_that_others_give_to_systemd_are_reverted_and_counted(
+    unchanged: RunningVmLab,
+) -> None:
+    drifts = status_of(unchanged)["driftCount"]
+    for unit in (CLASSES[1], unchanged.container("owner").name):
+        unchanged.machine(f"systemctl set-property --runtime {unit} AllowedCPUs=0-7")
+    unchanged.eventually(partial(problems, unchanged), [])
+    unchanged.eventually(lambda: status_of(unchanged)["driftCount"] >= drifts + 2, True)
+
+
+def assert_is_free(lab: RunningVmLab) -> None:
+    """Neither the kernel nor systemd has a part of a fence left."""
+    state = lab.look()
+    assert set(state.tasks.values()) == {Task(ALL, "0-1")}
+    assert {group.cpus_effective for group in state.groups.values()} == {ALL}
+    scopes = [path.rpartition("/")[2] for path in state.groups if path.endswith(".scope")]
+    assert remembered(lab, CLASSES) == dict.fromkeys(CLASSES, ("", ""))
+    for cpus, mems in remembered(lab, scopes).values():
+        assert cpus in {"", ALL}
+        assert mems in {"", "0-1"}
+    assert quotas(lab, lab.container("owner")) == {QUOTA}
+
+
+def test_without_the_policy_kernel_and_systemd_restrict_nothing(node: RunningVmLab) -> None:
+    node.delete("cpupolicy", "e2e")
+    node.eventually(node.assignment, None)
+    node.eventually(lambda: remembered(node, CLASSES), dict.fromkeys(CLASSES, ("", "")))
+    node.eventually(lambda: quotas(node, node.container("owner")), {QUOTA})
+    assert_is_free(node)
+    node.apply(POLICY)
+    node.wait_in_force()
+    in_force(node)
+
+
+@pytest.mark.skipif(os.environ.get(DRIVER) != "systemd", reason="takes minutes: `make systemd`")
+def test_a_standby_fences_new_pods_and_a_release_by_hand_frees_all(node: RunningVmLab) -> None:
+    lab, standby = node, guest_standby(node.cluster.vm)
+    enforcer = lab.agent("enforcer")
+    assert isinstance(enforcer, GuestEnforcer)
+    standby.start()
+    enforcer.kill()
+    burst = pod("burst", FIRST_ACT)
+    burst["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
+    lab.apply(burst, pod("late", cpu="500m"))
+    lab.wait_running("burst", "late")
+    for name in ("burst", "late"):
+        lab.eventually(partial(cpus_of, lab, name), {SHARED})
+    assert first_words(lab, "burst") == f"Cpus_allowed_list:\t{SHARED}"
+    assert tasks_of(lab, "owner") == {Task(OWN, "0")}
+    said = lab.machine(shlex.join([*enforcer.daemon.command, "--release"]))
+    assert "everything was released" in said
+    assert_is_free(lab)
