@@ -12,7 +12,7 @@ from threading import Thread
 import pytest
 
 from numapin_daemon.telemetry.otlp.sender import OtlpSender
-from numapin_daemon.telemetry.otlp.settings import METRICS, OtlpError, otlp_settings
+from numapin_daemon.telemetry.otlp.settings import METRICS, TRACES, OtlpError, otlp_settings
 from numapin_lab.controlplane.certificates import Authority, Identity
 
 BODY = b"a message " * 50
@@ -141,3 +141,24 @@ def test_a_certificate_that_cannot_be_read_is_named(setting: str, tmp_path: Path
     missing = str(tmp_path / "missing.crt")
     with pytest.raises(OtlpError, match=f"{missing} cannot be loaded"):
         sender("https://127.0.0.1:4318", **{setting: missing})
+
+
+def test_both_signals_load_the_same_certificates_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path)
+    authority.create()
+    made, make = list[str | None](), ssl.create_default_context
+
+    def counted(*, cafile: str | None) -> ssl.SSLContext:
+        made.append(cafile)
+        return make(cafile=cafile)
+
+    monkeypatch.setattr(ssl, "create_default_context", counted)
+    environment = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "https://127.0.0.1:4318",
+        "OTEL_EXPORTER_OTLP_CERTIFICATE": str(authority.certificate),
+    }
+    for signal in (METRICS, TRACES):
+        OtlpSender(otlp_settings(environment, signal))
+    assert made == [str(authority.certificate)]
