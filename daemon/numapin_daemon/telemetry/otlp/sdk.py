@@ -1,6 +1,6 @@
 """Collects metrics and traces with the SDK of OpenTelemetry.
 
-It is imported only if an endpoint is set: it takes 2 MiB of memory. The SDK collects and encodes in
+It is imported only if an endpoint is set: it takes 3 MiB of memory. The SDK collects and encodes in
 threads of its own; what cannot be sent is dropped. The exporters are ours, since those of
 OpenTelemetry load requests, which takes 4 MiB more.
 """
