@@ -1,7 +1,6 @@
 """What a chaos run with moves does, decided by a seed: changes, and the faults during each."""
 
 import random
-from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
@@ -11,7 +10,8 @@ OPERATOR, ENFORCER, STANDBY = "operator", "enforcer", "standby"
 API_SERVER, KUBELET = "kube-apiserver", "kubelet"
 
 ONE: Final = "1"
-OTHER_AMOUNTS: Final = ("2", "1500m")
+EXCLUSIVE_AMOUNTS: Final = ("2",)
+OTHER_AMOUNTS: Final = (*EXCLUSIVE_AMOUNTS, "1500m")
 """A resize to one of these is followed by one to `ONE`: a CPU more, and no exclusive ones."""
 
 LEAST_ROUNDS: Final = 8
@@ -149,18 +149,32 @@ def make_moves_plan(seed: int, rounds: int) -> MovesPlan:
 
 def _changes(source: random.Random, rounds: int) -> Iterator[Change]:
     """Moves there and back, and among them resizes there and back, to each amount at least once."""
-    pairs = max(len(OTHER_AMOUNTS), rounds // 5)
-    amounts = [*OTHER_AMOUNTS, *source.choices(OTHER_AMOUNTS, k=pairs - len(OTHER_AMOUNTS))]
-    source.shuffle(amounts)
-    resizes = deque(cpu for amount in amounts for cpu in (amount, ONE))
-    resized = set(source.sample(range(rounds), 2 * pairs))
     to = 1
-    for number in range(rounds):
-        if number in resized:
-            yield Resize(resizes.popleft())
+    for amount in _amounts_and_moves(source, rounds):
+        if amount:
+            yield Resize(amount)
         else:
             to = 1 - to
             yield Move(to)
+
+
+def _amounts_and_moves(source: random.Random, rounds: int) -> list[str]:
+    """The amounts of resizes in order; a move is empty.
+
+    No move is between a resize to 1500m and the one back: the memory of the container stays bound
+    meanwhile, and where every CPU beside it is reserved it gets none.
+    """
+    pairs = max(len(OTHER_AMOUNTS), rounds // 5)
+    amounts = [*OTHER_AMOUNTS, *source.choices(OTHER_AMOUNTS, k=pairs - len(OTHER_AMOUNTS))]
+    moves = rounds - 2 * pairs
+    parts: list[list[str]] = []
+    for amount in amounts:
+        between = source.randint(0, min(2, moves)) if amount in EXCLUSIVE_AMOUNTS else 0
+        moves -= between
+        parts.append([amount, *[""] * between, ONE])
+    parts += [[""]] * moves
+    source.shuffle(parts)
+    return [one for part in parts for one in part]
 
 
 def _faults(source: random.Random, rounds: int) -> Iterator[PlannedFault]:

@@ -58,6 +58,23 @@ def test_moves_go_there_and_back_and_so_do_resizes(seed: int, rounds: int) -> No
     assert len(amounts) % 2 == 0
 
 
+@given(seed=SEEDS, rounds=ROUNDS)
+def test_no_move_is_made_while_a_container_has_only_its_memory(seed: int, rounds: int) -> None:
+    changes = [one.change for one in make_moves_plan(seed, rounds).rounds]
+    after = [changes[one + 1] for one, each in enumerate(changes) if each == Resize("1500m")]
+    assert set(after) == {Resize("1")}
+
+
+def test_moves_are_also_made_while_a_container_has_two_cpus() -> None:
+    plans = [[one.change for one in make_moves_plan(seed, 20).rounds] for seed in range(20)]
+    assert any(
+        isinstance(changes[one + 1], Move)
+        for changes in plans
+        for one, each in enumerate(changes)
+        if each == Resize("2")
+    )
+
+
 def test_too_few_rounds_are_refused() -> None:
     with pytest.raises(ValueError, match="7 rounds are too few"):
         make_moves_plan(1, LEAST_ROUNDS - 1)
