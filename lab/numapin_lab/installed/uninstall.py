@@ -18,7 +18,7 @@ CLUSTER_KINDS = (
     *("validatingwebhookconfigurations", "mutatingwebhookconfigurations", "apiservices"),
 )
 # Documented in docs/operations.md, "Uninstall": they enforce nothing.
-KEPT = frozenset({"assignment.json", "heartbeat", "quotas.json", "writer.lock"})
+KEPT = frozenset({"assignment.json", "heartbeat", "mems.json", "quotas.json", "writer.lock"})
 
 
 def uninstall(cluster: InstalledCluster, progress: Say = lambda _: None) -> None:
