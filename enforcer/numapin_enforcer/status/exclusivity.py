@@ -93,7 +93,14 @@ class Exclusivity:
             return Lack(_name(one), Reason.CPUS_OFFLINE, why)
         if found.effective_cpus != want.cpus:
             return Lack(_name(one), Reason.CPUS_WITHHELD, _why_withheld(self._tree, found, want))
-        return self._shared(path, one)
+        return self._shared(path, one) or self._late(path, one)
+
+    def _late(self, path: str, one: AssignedContainer) -> Lack | None:
+        """An update that the kubelet sent before writes the set that the runtime had then."""
+        late = self._evidence.stale_cpus.get(path, CpuSet()) - self._wanted[path].cpus
+        if not late:
+            return None
+        return Lack(_name(one), Reason.APPLYING, f"waits: the runtime may still give it CPU {late}")
 
     def _shared(self, path: str, one: AssignedContainer) -> Lack | None:
         rival = self._rivals.get(path)

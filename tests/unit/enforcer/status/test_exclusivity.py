@@ -64,6 +64,14 @@ def test_nothing_is_lacking_if_an_exclusive_container_is_exclusive() -> None:
     assert (said(summary_of()), reported(summary_of())) == ([], {"exclusive": True})
 
 
+@pytest.mark.parametrize(("late", "waits"), [("3,6-7", "3"), ("6", ""), ("6-7", "")])
+def test_what_the_runtime_may_still_give_it_delays_the_report(late: str, waits: str) -> None:
+    summary = summary_of(evidence=Evidence(stale_cpus={OWN: CpuSet.parse(late)}))
+    text = f"container d/p/exclusive waits: the runtime may still give it CPU {waits}"
+    assert said(summary) == ([(Reason.APPLYING, text)] if waits else [])
+    assert reported(summary) == {"exclusive": not waits}
+
+
 def test_two_running_containers_of_a_pod_with_a_cpu_in_common_are_not_exclusive() -> None:
     summary = summary_of(BOTH, settled(guest="7"))
     assert reported(summary) == {"exclusive": False, "guest": False}
