@@ -76,7 +76,7 @@ def test_a_storm_writes_files_that_say_nothing_of_cpusets(tmp_path: Path) -> Non
     (container / "notify_on_release").write_text("1")
     tenant = Tenant(tmp_path)
     tenant.inject(fault(Fault.EVENT_STORM, seconds=-1.5))
-    assert tenant.made["IrrelevantWrites"] > 10
+    assert tenant.made["IrrelevantWrites"] > 0
     assert (container / "notify_on_release").read_text() == "0"
 
 
