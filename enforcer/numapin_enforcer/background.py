@@ -111,8 +111,7 @@ class BackgroundUpdates:
     def by_runtime(self) -> frozenset[str]:
         """The cgroups of containers that gain CPUs by an update of their runtime."""
         found = self._index.found if self._index is not None else {}
-        updated = self.runtime.sent_ids & found.keys()
-        return frozenset(found[id_][0] for id_ in updated if self.runtime.may_grow(id_))
+        return frozenset(path for id_, (path, _) in found.items() if self.runtime.may_grow(id_))
 
     def _locate_outside(
         self,

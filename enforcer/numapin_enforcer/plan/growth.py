@@ -1,6 +1,7 @@
 """Which writes of a plan are left to the container runtime. Does no I/O."""
 
 from collections.abc import Collection, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from numapin_enforcer.cgroups.tree import Tree, contains
@@ -11,7 +12,7 @@ from numapin_enforcer.plan.writes import Held, Plan
 
 def leave_growth(
     steps: Plan,
-    by_runtime: Collection[str],
+    by_runtime: AbstractSet[str],
     tree: Tree,
     wanted: Mapping[str, Desired],
     held: Held,
@@ -30,8 +31,11 @@ def leave_growth(
         wanted: what each cgroup must have.
         held: what exclusive containers had after the last pass: that is given back at once.
     """
-    growing = {path for path in by_runtime if path in tree.cgroups and _grows(path, tree, wanted)}
-    growing = {path for path in growing if held.get(path) != wanted[path].cpus}
+    growing = {
+        path
+        for path in by_runtime & tree.cgroups.keys()
+        if _grows(path, tree, wanted) and held.get(path) != wanted[path].cpus
+    }
     left = {one.path for one in steps.writes if one.path in growing and _only_gains(one)}
     if not left:
         return steps
