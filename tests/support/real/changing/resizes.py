@@ -1,11 +1,12 @@
 """Containers that are resized on a node with two CPUs, one of them reserved."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import permutations
 
 from numapin_api.cpuset import CpuSet
-from numapin_lab.measurement.recording import Change, Recording, recording
+from numapin_lab.measurement.recording import Recording, recording
+from numapin_lab.measurement.sharing import seconds_shared_each_time
 from numapin_lab.running_lab import BUSY, RunningLab, eventually, pod, policy
 
 OWN, SHARED = CpuSet.parse("1"), CpuSet.parse("0")
@@ -23,39 +24,20 @@ def restarts(lab: RunningLab, *names: str) -> list[int]:
     return [lab.pod(name)["status"]["containerStatuses"][0]["restartCount"] for name in names]
 
 
-def shared(one: Sequence[Change], other: Sequence[Change]) -> list[float]:
-    """How long each time the one had CPU 1 alone and the other had it too, in seconds.
+@contextmanager
+def never_shared(lab: RunningLab, *names: str) -> Iterator[Recording]:
+    """At no moment is a set empty, or one container on the CPU that another has to itself.
 
     One sample reads cgroup after cgroup, so what lasts no longer than between two samples is none.
     """
-    found, began = list[float](), None
-    last: dict[bool, CpuSet] = {}
-    changes = [
-        (change.at, first, change.cpus)
-        for first in (True, False)
-        for change in (one if first else other)
-    ]
-    for at, first, cpus in sorted(changes, key=lambda change: change[0]):
-        last[first] = cpus
-        both = last.get(True) == OWN and bool(last.get(False, CpuSet()) & OWN)
-        if both and began is None:
-            began = at
-        elif not both and began is not None:
-            found.append(at - began)
-            began = None
-    return [*found, *([float("inf")] if began is not None else [])]
-
-
-@contextmanager
-def never_shared(lab: RunningLab, *names: str) -> Iterator[Recording]:
-    """At no moment is a set empty, or one container on the CPU that another has to itself."""
     ids = [lab.container_id(name) for name in names]
     with recording(lab.kubepods) as record:
         yield record
     longest = record.quality["longestGapSeconds"]
     assert all(one.cpus for each in ids for one in record.groups[each])
     for one, other in permutations(ids, 2):
-        assert max(shared(record.groups[one], record.groups[other]), default=0.0) <= longest
+        both = record.groups[one], record.groups[other]
+        assert max(seconds_shared_each_time(*both, OWN), default=0.0) <= longest, both
     assert restarts(lab, *names) == [0] * len(names)
     assert [lab.container_id(name) for name in names] == ids
     assert record.quality["samples"] > 100
