@@ -17,7 +17,7 @@ def seconds_shared_each_time(
 
     Not counted: a time that begins when `owner` loses CPUs that it shared, and ends when it gets
     some back. `owner` was exclusive neither before nor after. A runtime does that to a container
-    that has left the exclusive ones: an update that the kubelet sent before writes its older set.
+    that has left the exclusive ones, when an update that was sent before writes the older set.
     """
     found, began, own_began = list[float](), 0.0, False
     has = dict[bool, CpuSet]()
