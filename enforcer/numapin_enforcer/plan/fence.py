@@ -77,5 +77,11 @@ def breached(tree: Tree, wanted: Mapping[str, Desired]) -> bool:
 
 
 def _as_created(tree: Tree, cgroup: Cgroup, parent: Cgroup) -> bool:
-    """Whether nothing has set it since: on v1 runc copies the parent's set to a new cgroup."""
-    return not cgroup.cpus or (tree.version is Version.V1 and cgroup.cpus == parent.cpus)
+    """Whether nothing has set it since: on v1 runc copies the parent's set to a new cgroup.
+
+    What is below a new cgroup has the same set, or none.
+    """
+    if tree.version is Version.V1 and cgroup.cpus == parent.cpus:
+        below = (tree.cgroups[child].cpus for child in tree.children[cgroup.path])
+        return all(not cpus or cpus == cgroup.cpus for cpus in below)
+    return not cgroup.cpus

@@ -115,13 +115,18 @@ class _Stages:
                 has = effective[path]
                 self._wanted[path] = mask & ~withheld or has & ~self._exclusive_cpus or has
         self._interim: dict[str, int] = {}
+        self._taken: dict[str, int] = {}
+        """What each exclusive container has alone, or held."""
 
     def ordered(self) -> Iterator[tuple[Step, Stage]]:
         """Every stage in its order, without those that no cgroup needs."""
         yield Step.NARROW, self._narrow
         without_kept = [path for path in self._paths if not self._kept(path)]
-        self._interim = self._interim_sets([path for path in without_kept if self._exclusive[path]])
-        if self._interim:
+        moving = [one for one in without_kept if self._exclusive[one] and self._effective[one]]
+        if moving:
+            self._taken = self._alone()
+            self._interim = self._interim_sets(moving)
+            yield Step.NARROW, self._move_aside
             yield Step.NARROW, self._narrow
         if without_kept:
             yield Step.NARROW, self._move_shared
@@ -147,6 +152,15 @@ class _Stages:
         """The CPUs that it has and keeps; if none, the interim CPUs of an exclusive container."""
         return self._interim.get(path) or self._kept(path)
 
+    def _move_aside(self, path: str) -> int:
+        """As the next two stages, but nobody gains a CPU that a container has not left yet."""
+        container = self._exclusive[path]
+        pool = 0 if container else self._wanted[path] & ~self._exclusive_cpus
+        choice = self._narrow(path) or pool
+        gains = choice & ~self._effective[path]
+        others = (cpus for one, cpus in self._taken.items() if one != container)
+        return 0 if gains and gains & _union(others) else choice
+
     def _move_shared(self, path: str) -> int:
         """A shared cgroup that keeps no CPU gets its set, without CPUs that become exclusive.
 
@@ -160,17 +174,15 @@ class _Stages:
     def _grant(self, path: str) -> int:
         return self._wanted[path] if self._exclusive[path] else self._kept(path)
 
-    def _interim_sets(self, without_kept: list[str]) -> dict[str, int]:
+    def _interim_sets(self, moving: Iterable[str]) -> dict[str, int]:
         """Interim CPUs for exclusive containers that keep none of theirs, until others have left.
 
         CPUs that no container has exclusively: the shared pool, else their future ones, else any.
         If there is none, then CPUs that a container has alone by chance, but never held.
         """
         interim: dict[str, int] = {}
-        moving = [path for path in without_kept if self._effective[path]]
-        alone = self._alone() if moving else {}
         held = _union(self._still_held().values())
-        taken = held | _union(alone.values())
+        taken = held | _union(self._taken.values())
         for path in moving:
             parent, container = self._tree.parents[path], self._exclusive[path]
             wanted, root = self._wanted[path], self._effective[self._tree.root]
@@ -178,7 +190,7 @@ class _Stages:
                 room = interim.get(parent) or self._kept(parent)
                 interim[path] = self._effective[path] & room or wanted & room or room
                 continue
-            others = taken & ~alone.get(container, 0)
+            others = taken & ~self._taken.get(container, 0)
             pool, never_held = self._wanted[parent] & ~self._exclusive_cpus, held and root & ~held
             choices = (pool & ~taken, wanted & ~others, root & ~taken, never_held, pool, wanted)
             interim[path] = next(filter(None, choices))

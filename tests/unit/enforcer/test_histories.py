@@ -38,6 +38,40 @@ ENOMEM, ENOSPC = 12, 28
 SEEDS = 50
 
 BROKEN_BEFORE: dict[str, History] = {
+    "failures 500913: a child moves to its container's CPU before another has left it": History(
+        1,
+        "cgroupfs",
+        cpus=3,
+        numa_nodes=2,
+        actions=(
+            *(Make("b6"), Make("b6/c8"), Make("b6/c8/n"), Make("b6/a9")),
+            *(Assign("0", (Own("b6", "a", "1-2"),)), Name("b6/a9"), Pass()),
+            Assign("1", (Own("b6", "a", "0"), Own("b6", "c", "2"))),
+            Overwrite("b6/c8", "0,2"),
+        ),
+    ),
+    "everything 710269: a shared container gets back the CPU of another": History(
+        2,
+        "systemd",
+        cpus=5,
+        numa_nodes=2,
+        actions=(
+            *(Make("b3"), Make("b3/s4"), Make("b3/b6"), Make("b7"), Make("b7/a9"), Name("b7/a9")),
+            *(Assign("0,3", (Own("b7", "a", "2"), Own("b3", "b", "4"))), Pass()),
+            Overwrite("burstable", "2"),
+        ),
+    ),
+    "everything 711173: the standby moves the child of a container that looks new": History(
+        1,
+        "systemd",
+        cpus=8,
+        numa_nodes=1,
+        actions=(
+            *(Make("g1"), Make("g1/c4"), Name("g1/c4"), Make("g1/c4/n")),
+            *(Assign("2,4-7", (Own("g1", "a", "0-1"), Own("g1", "c", "3"))), Pass()),
+            *(Overwrite("g1/c4", "0-7"), StandbyPass()),
+        ),
+    ),
     "4018: what should have been gained is missing, and the parent is narrowed": History(
         2,
         "cgroupfs",
