@@ -24,6 +24,7 @@ from numapin_enforcer.runtime.container_index import ContainerIndex
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.interface import ContainerResources
 from numapin_enforcer.runtime.outside_containers import OutsideContainers
+from numapin_enforcer.runtime.own_container import OwnContainer
 from numapin_enforcer.runtime.previous_updates import PreviousUpdates
 from numapin_enforcer.runtime.resources_to_send import resources_to_send
 from numapin_enforcer.runtime.unlisted import unlisted_obstacles
@@ -52,6 +53,7 @@ class BackgroundUpdates:
     _unlisted: tuple[Obstacle, ...] = field(default=(), init=False)
     _index: ContainerIndex | None = field(default=None, init=False)
     _desired: Mapping[str, Desired] = field(default_factory=dict, init=False)
+    _own: OwnContainer = field(default_factory=OwnContainer, init=False)
     _growing: frozenset[str] = field(default=frozenset(), init=False)
     _intruders: set[str] = field(default_factory=set, init=False)
     """Shared containers that were found on exclusive CPUs: the runtime may remember a set for them,
@@ -308,4 +310,5 @@ class BackgroundUpdates:
             if update is not None and (update.are_new or id_ not in previous):
                 quota_us = self.cfs_quota.runtime_quota_us(path)
                 resources[id_] = replace(update.resources, quota_us=quota_us)
-        self.runtime.want(resources, previous)
+        own = self._own.resources(done.failures, done.tree, done.desired, index.found)
+        self.runtime.want(resources | own, previous)

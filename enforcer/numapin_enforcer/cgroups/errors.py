@@ -18,7 +18,10 @@ _MEANINGS: Final[Mapping[int, str]] = {
     errno.ENOENT: "the cgroup is gone (ENOENT)",
     errno.ENODEV: "the cgroup is gone (ENODEV)",
     errno.EROFS: "it is mounted read-only (EROFS); mount the host's cgroups writable",
-    errno.EPERM: "permission denied (EPERM); run as root with the host's cgroups",
+    errno.EPERM: (
+        "permission denied (EPERM); with the mount option nsdelegate, nobody may set the cgroup of "
+        "the own container: undo what others wrote there, or delete the enforcer's pod"
+    ),
     errno.ENAMETOOLONG: "its path is too long (ENAMETOOLONG)",
 }
 _VANISHED: Final = frozenset({errno.ENOENT, errno.ENODEV})
