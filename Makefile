@@ -84,7 +84,8 @@ newer-kernel: setup system  ## run the tests in virtual machines with the kernel
 SYSTEMD_TESTS := $(addprefix tests/e2e/,test_vmnode.py test_migration_vm.py virtual_machine)
 
 systemd: setup system  ## run the tests of a node in a virtual machine with systemd as process 1 and cgroup driver
-	NUMAPIN_TEST_DRIVER=systemd $(BIN)/pytest $(SYSTEMD_TESTS)
+	NUMAPIN_TEST_AS=pods $(BIN)/pytest tests/e2e/virtual_machine/test_systemd_driver.py
+	NUMAPIN_TEST_DRIVER=systemd NUMAPIN_TEST_AS=processes $(BIN)/pytest $(SYSTEMD_TESTS)
 
 bench: setup system  ## run all benchmarks (ONLY="enforcing placement": only these)
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done

@@ -14,6 +14,7 @@ from numapin_lab.components.build import Say, provide, say
 from numapin_lab.components.catalog import CLUSTER
 from numapin_lab.errors import LabError
 from numapin_lab.installed.cluster import InstalledCluster
+from numapin_lab.installed.vm_cluster import InstalledVmCluster
 from numapin_lab.node.cgroups import LabCgroup
 from numapin_lab.processes.daemons import read_pid, stop
 from numapin_lab.processes.locks import locked
@@ -184,5 +185,5 @@ class LabFolder:
 
 def _kind(state: LabState) -> type[Cluster]:
     if state.pods:
-        return InstalledCluster
+        return InstalledVmCluster if state.vm else InstalledCluster
     return VmCluster if state.vm else Cluster

@@ -1,13 +1,13 @@
 """A lab in which numapin runs as pods, from its manifests."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from numapin_lab.cluster import Cluster, Step
-from numapin_lab.controlplane.servers import SERVICE_ADDRESS
+from numapin_lab.controlplane.servers import SERVICE_ADDRESS, ControlPlane
 from numapin_lab.errors import LabError
 from numapin_lab.images.build import Image, provide_images
 from numapin_lab.installed import manifests
@@ -20,6 +20,8 @@ from numapin_lab.node.isolated_machine import IsolatedMachine
 from numapin_lab.node.kubelet import node_address
 
 BOTH: Final = {"operator", "enforcer"}
+SHOWN: Final = "kubectl apply -k manifests/overlays/default"
+"""What `install` does, for people."""
 
 
 class InstalledCluster(Cluster):
@@ -30,7 +32,7 @@ class InstalledCluster(Cluster):
     """
 
     overlay: Path = manifests.OVERLAY
-    shown: ClassVar[str] = "kubectl apply -k manifests/overlays/default"
+    shown: ClassVar[str] = SHOWN
     """What `install` does, for people."""
 
     def documents(self) -> list[dict[str, Any]]:
@@ -70,12 +72,10 @@ class InstalledCluster(Cluster):
         Raises:
             LabError: the API server refuses an object, or a pod does not become ready.
         """
-        self.kubectl("apply", "-k", str(self.overlay))
-        manifests.wait_rolled_out(self.api, self.kubectl)
+        install(self.plane, self.overlay)
 
     def _steps(self, without: AbstractSet[str]) -> list[Step]:
-        if without not in (set(), BOTH):
-            raise LabError("numapin runs as pods here: leave out operator and enforcer, or none")
+        check_left_out(without)
         prepare, join, wait = self._node_steps()
         installs = () if without else ((self.shown, self.install),)
         return [
@@ -91,17 +91,65 @@ class InstalledCluster(Cluster):
 
     def _import_images(self) -> None:
         """Import the images that the containers name, if they are not there yet."""
-        present = set(self.runtime.ctr("images", "list", "--quiet").split())
-        for name in manifests.images(self.documents()) - present:
-            image = named(name, self.images)
-            self.runtime.ctr("images", "import", "--no-unpack", str(image.archive))
-            if name != image.name:
-                self.runtime.ctr("images", "tag", image.name, name)
+        import_images(self.runtime.ctr, self.documents(), "--no-unpack", images=lambda: self.images)
 
     @cached_property
     def images(self) -> Mapping[str, Image]:
         """The images of this checkout by program; built if they are not in the cache."""
-        return {image.program: image for image in provide_images()}
+        return images_by_program()
+
+
+def check_left_out(without: AbstractSet[str]) -> None:
+    """Check which agents are left out.
+
+    Raises:
+        LabError: one of them alone.
+    """
+    if without not in (set(), BOTH):
+        raise LabError("numapin runs as pods here: leave out operator and enforcer, or none")
+
+
+def install(
+    plane: ControlPlane, overlay: Path, seconds: float = manifests.ROLLED_OUT_SECONDS
+) -> None:
+    """`kubectl apply -k`, and wait up to `seconds` until every pod of numapin is ready.
+
+    Raises:
+        LabError: the API server refuses an object, or a pod does not become ready.
+    """
+    plane.kubectl("apply", "-k", str(overlay))
+    manifests.wait_rolled_out(plane.api, plane.kubectl, seconds)
+
+
+def images_by_program() -> dict[str, Image]:
+    """The images of this checkout by program; built if they are not in the cache."""
+    return {image.program: image for image in provide_images()}
+
+
+def import_images(
+    ctr: Callable[..., str],
+    documents: Iterable[Mapping[str, Any]],
+    *options: str,
+    path: Callable[[Path], Path] = Path,
+    images: Callable[[], Mapping[str, Image]] = images_by_program,
+) -> None:
+    """Import the images that the containers name, if they are not there yet.
+
+    Args:
+        ctr: runs `ctr` on the node.
+        documents: what is installed.
+        options: of `ctr images import`.
+        path: where the node finds a file of this machine.
+        images: by program; those of this checkout by default.
+    """
+    present = set(ctr("images", "list", "--quiet").split())
+    missing = manifests.images(documents) - present
+    known = images() if missing else {}
+    for name in missing:
+        image = named(name, known)
+        ctr("images", "import", *options, str(path(image.archive)))
+        if name != image.name:
+            ctr("images", "tag", image.name, name)
 
 
 def named(name: str, images: Mapping[str, Image]) -> Image:

@@ -8,6 +8,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_lab.components.build import Say
 from numapin_lab.controlplane.kubectl import Kubectl
 from numapin_lab.installed.cluster import InstalledCluster
+from numapin_lab.installed.vm_cluster import InstalledVmCluster
 from numapin_lab.processes.daemons import wait_until
 
 RELEASED_SECONDS = 240
@@ -21,7 +22,9 @@ CLUSTER_KINDS = (
 KEPT = frozenset({"assignment.json", "heartbeat", "mems.json", "quotas.json", "writer.lock"})
 
 
-def uninstall(cluster: InstalledCluster, progress: Say = lambda _: None) -> None:
+def uninstall(
+    cluster: InstalledCluster | InstalledVmCluster, progress: Say = lambda _: None
+) -> None:
     """Run the commands of the README's section "Uninstall"; returns when all objects are gone.
 
     Raises:

@@ -92,7 +92,7 @@ def initramfs(
         "modules/order": ("\n".join(_plain(file) for file in order).encode(), 0o644),
     }
     content |= {
-        f"modules/{_plain(file)}": (_module(kernel.modules / file), 0o644) for file in order
+        f"modules/{_plain(file)}": (unpacked_module(kernel.modules / file), 0o644) for file in order
     }
     content |= {name: (text, 0o755) for name, text in (files or {}).items()}
     return gzip.compress(cpio(FOLDERS, content), compresslevel=1, mtime=0)
@@ -102,7 +102,7 @@ def _plain(file: str) -> str:
     return Path(file).name.removesuffix(".xz")
 
 
-def _module(file: Path) -> bytes:
+def unpacked_module(file: Path) -> bytes:
     """A module as busybox can load it."""
     content = file.read_bytes()
     return lzma.decompress(content) if file.suffix == ".xz" else content

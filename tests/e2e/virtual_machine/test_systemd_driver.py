@@ -1,9 +1,11 @@
 """A real kubelet and containerd with the cgroup driver `systemd`, under a real systemd.
 
 8 CPUs: 0-3 on NUMA node 0, 4-7 on NUMA node 1; 0-1 are reserved. All tests share one node with the
-same pods; the last ones release it.
+same pods; the last ones release it. With NUMAPIN_TEST_AS=pods numapin runs as pods, from
+`manifests/overlays/default`, which takes ten minutes; `make systemd` runs it both ways.
 """
 
+import json
 import os
 import shlex
 from collections.abc import Iterable, Iterator
@@ -15,12 +17,15 @@ from typing import Any
 import pytest
 
 from numapin_api.cpuset import CpuSet
+from numapin_api.names import NAMESPACE
 from numapin_lab.cluster import VmCluster
+from numapin_lab.installed.uninstall import left_in_cluster, uninstall
+from numapin_lab.installed.vm_cluster import InstalledVmCluster
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.running_lab import pod, policy
 from numapin_lab.vm.invariants import problems
 from numapin_lab.vm.node import GuestEnforcer, guest_standby
-from numapin_lab.vm.running_lab import RunningVmLab, Task
+from numapin_lab.vm.running_lab import RunningVmLab, Task, container_of
 
 pytestmark = pytest.mark.timeout(1800)  # for a machine with much else to do
 
@@ -33,13 +38,22 @@ CLASSES = ("kubepods-burstable.slice", "kubepods-besteffort.slice")
 FIRST_ACT = ("sh", "-c", "grep Cpus_allowed_list /proc/self/status; sleep 1000000")
 OWN, SHARED, ALL = "2-3", "0-1,4-7", "0-7"
 QUOTA = "200000"
+SCHED_RR = "2"
+NOWHERE = "true"
+PODS = os.environ.get("NUMAPIN_TEST_AS") == "pods"
 DRIVER = "NUMAPIN_TEST_DRIVER"
+as_pods = pytest.mark.skipif(not PODS, reason="it is about numapin's pods: `make systemd`")
+as_processes = pytest.mark.skipif(
+    PODS or os.environ.get(DRIVER) != "systemd", reason="takes minutes: `make systemd`"
+)
+IN = ("--namespace", NAMESPACE)
+ENFORCER = "daemonset/numapin-enforcer"
 
 
 @pytest.fixture(scope="module")
 def node(vm_lab: LabFolder) -> RunningVmLab:
     """The node with an exclusive pod and shared ones, Guaranteed and BestEffort."""
-    cluster = replace(vm_lab, systemd=True).up()
+    cluster = replace(vm_lab, systemd=True, pods=PODS).up()
     assert isinstance(cluster, VmCluster)
     lab = RunningVmLab(cluster)
     lab.apply(POLICY)
@@ -105,6 +119,18 @@ def status_of(lab: RunningVmLab) -> dict[str, Any]:
     return assignment.status.to_wire() if assignment and assignment.status else {}
 
 
+def assert_new_pods_are_fenced(lab: RunningVmLab) -> None:
+    """While no enforcer runs, pods that start have shared CPUs, and `owner` keeps its own."""
+    burst = pod("burst", FIRST_ACT)
+    burst["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
+    lab.apply(burst, pod("late", cpu="500m"))
+    lab.wait_running("burst", "late")
+    for name in ("burst", "late"):
+        lab.eventually(partial(cpus_of, lab, name), {SHARED})
+    assert first_words(lab, "burst") == f"Cpus_allowed_list:\t{SHARED}"
+    assert tasks_of(lab, "owner") == {Task(OWN, "0")}
+
+
 def first_words(lab: RunningVmLab, name: str) -> str:
     """What the newest container of a pod has printed."""
     newest = f"ls -t /run/pods/default_{name}_*/main/*.log | head -n 1"
@@ -154,6 +180,44 @@ def test_sets_that_others_give_to_systemd_are_reverted_and_counted(
     unchanged.eventually(lambda: status_of(unchanged)["driftCount"] >= drifts + 2, True)
 
 
+@as_pods
+def test_the_enforcers_own_container_has_the_shared_cpus_and_real_time_priority(
+    unchanged: RunningVmLab,
+) -> None:
+    lab, (own,) = unchanged, pods_of(unchanged, "enforcer")
+    (status,) = own["status"]["containerStatuses"]
+    group, tasks = lab.look().of(status["containerID"].partition("://")[2])
+    assert {one.cpus for one in tasks} == {SHARED}
+    policies = lab.machine("; ".join(f"cut -d ' ' -f 41 /proc/{pid}/stat" for pid in group.pids))
+    assert set(policies.split()) == {SCHED_RR}
+
+
+@as_pods
+def test_a_set_that_others_gave_to_the_enforcers_own_container_is_in_nobodys_way(
+    unchanged: RunningVmLab,
+) -> None:
+    """As the kubelet's static policy does. With nsdelegate only the runtime can change it."""
+    lab, (own,) = unchanged, pods_of(unchanged, "enforcer")
+    (status,) = own["status"]["containerStatuses"]
+    wanted = status["containerID"].partition("://")[2]
+    (path,) = (path for path in lab.look().groups if container_of(path) == wanted)
+    lab.write(f"{lab.kubepods / path}/cpuset.cpus", "0-1,4-7")
+    lab.apply(pod("second", cpu="2"))
+    lab.wait_running("second")
+    lab.eventually(lambda: len(status_of(lab)["containers"]), 3)
+    lab.eventually(partial(problems, lab), [])
+    assert tasks_of(lab, "second") == {Task("4-5", "1")}
+    assert lab.look().groups[path].cpus == ALL
+    lab.delete("pods", "second")
+    lab.eventually(partial(problems, lab), [])
+
+
+def pods_of(lab: RunningVmLab, component: str) -> list[dict[str, Any]]:
+    """The pods of one of numapin's programs."""
+    label = f"--selector=app.kubernetes.io/component={component}"
+    return list(lab.kubectl.get("pods", *IN, label)["items"])
+
+
 def assert_is_free(lab: RunningVmLab) -> None:
     """Neither the kernel nor systemd has a part of a fence left."""
     state = lab.look()
@@ -178,21 +242,39 @@ def test_without_the_policy_kernel_and_systemd_restrict_nothing(node: RunningVmL
     in_force(node)
 
 
-@pytest.mark.skipif(os.environ.get(DRIVER) != "systemd", reason="takes minutes: `make systemd`")
+@as_processes
 def test_a_standby_fences_new_pods_and_a_release_by_hand_frees_all(node: RunningVmLab) -> None:
     lab, standby = node, guest_standby(node.cluster.vm)
     enforcer = lab.agent("enforcer")
     assert isinstance(enforcer, GuestEnforcer)
     standby.start()
     enforcer.kill()
-    burst = pod("burst", FIRST_ACT)
-    burst["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
-    lab.apply(burst, pod("late", cpu="500m"))
-    lab.wait_running("burst", "late")
-    for name in ("burst", "late"):
-        lab.eventually(partial(cpus_of, lab, name), {SHARED})
-    assert first_words(lab, "burst") == f"Cpus_allowed_list:\t{SHARED}"
-    assert tasks_of(lab, "owner") == {Task(OWN, "0")}
+    assert_new_pods_are_fenced(lab)
     said = lab.machine(shlex.join([*enforcer.daemon.command, "--release"]))
     assert "everything was released" in said
     assert_is_free(lab)
+
+
+@as_pods
+def test_without_the_enforcers_pod_new_pods_are_fenced_until_it_returns(
+    unchanged: RunningVmLab,
+) -> None:
+    lab = unchanged
+    for wanted, ready in ((NOWHERE, 0), (None, 1)):
+        selector = {"spec": {"template": {"spec": {"nodeSelector": {"nowhere": wanted}}}}}
+        lab.kubectl("patch", ENFORCER, *IN, "--type=merge", "--patch", json.dumps(selector))
+        lab.eventually(lambda: len(pods_of(lab, "enforcer")), ready)
+        if not ready:
+            assert_new_pods_are_fenced(lab)
+    lab.wait_in_force()
+    lab.delete("pods", "burst", "late")
+
+
+@as_pods
+def test_removed_as_the_readme_says_it_restricts_nothing(node: RunningVmLab) -> None:
+    assert isinstance(node.cluster, InstalledVmCluster)
+    uninstall(node.cluster)
+    assert left_in_cluster(node.kubectl) == []
+    node.eventually(lambda: remembered(node, CLASSES), dict.fromkeys(CLASSES, ("", "")))
+    node.eventually(lambda: len(node.cluster.pods()), 3)
+    assert_is_free(node)
