@@ -22,6 +22,9 @@ def problems(lab: RunningVmLab) -> list[str]:
     ]
     for one in assignment.spec.containers:
         wanted = (_cpus(one, assignment), str(one.mems))
+        if (one.pod_uid, one.container) not in ids:
+            found.append(f"{one.pod}: {one.container} does not run")
+            continue
         group, tasks = state.of(ids[one.pod_uid, one.container])
         found += [f"{one.pod}: {problem}" for problem in _elsewhere(group, tasks, *wanted)]
     return found

@@ -1,6 +1,6 @@
 """What a virtual node must have of its kernel, by its NodeAssignment."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -34,9 +34,15 @@ def assignment(reported: dict[str, str]) -> NodeAssignment:
 
 
 def found(
-    in_kernel: dict[str, str], reported: dict[str, str], asked: Mapping[str, str] = {}
+    in_kernel: dict[str, str],
+    reported: dict[str, str],
+    asked: Mapping[str, str] = {},
+    gone: Collection[str] = (),
 ) -> list[str]:
-    """The problems with the containers on these CPUs; `asked` by default for the same."""
+    """The problems with the containers on these CPUs; `asked` by default for the same.
+
+    The pods that are `gone` were deleted.
+    """
     groups = {
         f"pod{name}/{name}": Group(asked.get(name, cpus), cpus, "1", "1", (number,))
         for number, (name, cpus) in enumerate(in_kernel.items())
@@ -48,6 +54,7 @@ def found(
             "status": {"containerStatuses": [{"name": "main", "containerID": f"c://{name}"}]},
         }
         for name in CPUS
+        if name not in gone
     ]
     lab = SimpleNamespace(
         assignment=lambda: assignment(reported),
@@ -68,6 +75,10 @@ def test_a_container_whose_memory_alone_is_bound_runs_on_the_shared_pool() -> No
 def test_a_cgroup_that_asks_for_nothing_may_have_the_shared_pool_of_its_pod() -> None:
     assert found(RIGHT, RIGHT, {"bound": ""}) == []
     assert found(RIGHT, RIGHT, {"owner": "4-5"}) != []
+
+
+def test_a_container_whose_pod_was_just_deleted_is_a_problem() -> None:
+    assert found({"bound": SHARED}, RIGHT, gone=["owner"]) == ["owner: main does not run"]
 
 
 @pytest.mark.parametrize("wrong", [{"owner": SHARED}, {"bound": "0-7"}])
