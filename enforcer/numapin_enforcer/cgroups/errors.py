@@ -19,8 +19,8 @@ _MEANINGS: Final[Mapping[int, str]] = {
     errno.ENODEV: "the cgroup is gone (ENODEV)",
     errno.EROFS: "it is mounted read-only (EROFS); mount the host's cgroups writable",
     errno.EPERM: (
-        "permission denied (EPERM); with the mount option nsdelegate, nobody may set the cgroup of "
-        "the own container: undo what others wrote there, or delete the enforcer's pod"
+        "permission denied (EPERM); with the mount option nsdelegate, a process may not set the "
+        "cgroup of its own container: undo what others wrote there, or delete the enforcer's pod"
     ),
     errno.ENAMETOOLONG: "its path is too long (ENAMETOOLONG)",
 }

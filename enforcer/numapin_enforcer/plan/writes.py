@@ -153,7 +153,7 @@ class _Stages:
         return self._interim.get(path) or self._kept(path)
 
     def _move_aside(self, path: str) -> int:
-        """As the next two stages, but nobody gains a CPU that a container has not left yet."""
+        """The next two stages, for those that gain no CPU which another container still has."""
         container = self._exclusive[path]
         pool = 0 if container else self._wanted[path] & ~self._exclusive_cpus
         choice = self._narrow(path) or pool

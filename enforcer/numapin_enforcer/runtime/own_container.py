@@ -3,8 +3,9 @@
 Where cgroup v2 is mounted with `nsdelegate`, as systemd does, no process may set the cgroup that is
 the root of its cgroup namespace, and a container has a namespace of its own. Source: Linux,
 Documentation/admin-guide/cgroup-v2.rst, "Delegation Containment". The container has no set of its
-own and follows its pod, unless others set it: the kubelet's static policy, for one. Then its pod
-could never be narrowed, and no container be granted what it asks for. The runtime may set it.
+own and follows its pod, unless others set it: the kubelet's static policy, for one. Then it does
+not get CPUs that become shared, and if all that it has become exclusive, its pod cannot be
+narrowed, and nobody is granted them. The runtime may set it.
 """
 
 import errno

@@ -9,13 +9,13 @@ from typing import Final
 
 from numapin_lab.controlplane.servers import GUEST_VIEW, SERVICE_ADDRESS
 from numapin_lab.installed.network import HTTPS
-from numapin_lab.node.containerd import NAMESPACE
 from numapin_lab.node.pod_network import CONFIGURATION, PLUGINS, bridge, find_plugins
 from numapin_lab.node.relay import Endpoint, Route
 from numapin_lab.vm.initramfs import unpacked_module
 from numapin_lab.vm.kernel import Kernel, module_files
 from numapin_lab.vm.node import HOST, GuestDaemon, VmNode
 from numapin_lab.vm.node_files import KUBELET_ROOT, SOCKET, STATE
+from numapin_lab.vm.snapshot import CTR
 
 MODULES: Final = ("bridge", "veth")
 IMPORT_SECONDS: Final = 600.0
@@ -86,5 +86,4 @@ class InstalledGuest:
         Raises:
             LabError: it failed; the message is its output.
         """
-        command = ("ctr", f"--address={SOCKET}", f"--namespace={NAMESPACE}", *arguments)
-        return self.node.machine(shlex.join(command), IMPORT_SECONDS)
+        return self.node.machine(f"{CTR} {shlex.join(arguments)}", IMPORT_SECONDS)
