@@ -110,6 +110,8 @@ class LabFolder:
         known = self.state()
         if known and kubelet is not None and kubelet != known.kubelet:
             raise LabError(f"the kubelet of {self.path} has other settings; take the lab down")
+        if self.systemd and not (self.vm or (known and known.vm)):
+            raise LabError("--systemd needs --vm: only a virtual machine has a systemd of its own")
         if known and self.vm and not known.vm:
             raise LabError(f"the node of {self.path} is this machine; take the lab down")
         if known and self.systemd and not known.systemd:

@@ -42,3 +42,11 @@ def test_a_file_that_is_no_state_is_refused(text: str, tmp_path: Path) -> None:
     path.write_text(text)
     with pytest.raises(LabError, match="is not the state of a lab"):
         LabState.read(path)
+
+
+def test_systemd_without_a_virtual_machine_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["up", "--systemd", "--dir", str(tmp_path / "lab")]) == 1
+    assert "--systemd needs --vm" in capsys.readouterr().err
+    assert not (tmp_path / "lab").exists()
