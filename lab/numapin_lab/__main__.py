@@ -208,11 +208,12 @@ def _demo(folder: LabFolder, options: argparse.Namespace) -> int:
 
 def _chaos(folder: LabFolder, options: argparse.Namespace) -> int:
     """Exit status 0: no violation and no problem; 1: see the report."""
-    check(_command("chaos", folder), pods=options.installed)
+    pods = not options.from_source and not options.moves
+    check(_command("chaos", folder), pods=pods)
     if options.moves:
         folder = LabFolder(folder.path, vm=True)
         return 0 if moves.run(folder, moves.planned(options), options.keep) else 1
-    folder = LabFolder(folder.path, pods=options.installed)
+    folder = LabFolder(folder.path, pods=pods)
     return 0 if chaos.run(folder, chaos.planned(options), options.keep) else 1
 
 

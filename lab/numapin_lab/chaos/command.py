@@ -6,15 +6,13 @@ import secrets
 from pathlib import Path
 from typing import Final
 
-from numapin_lab.chaos.plan import DISK_FAULTS, ChaosPlan, make_plan, without
-from numapin_lab.chaos.pod_parts import KUBELET, PodParts
+from numapin_lab.chaos.plan import ChaosPlan, make_plan
+from numapin_lab.chaos.pod_parts import KUBELET
 from numapin_lab.chaos.report import Report, summary
 from numapin_lab.chaos.run import run as carry_out
 from numapin_lab.components.build import Say, say
-from numapin_lab.installed.cluster import InstalledCluster
-from numapin_lab.installed.running import InstalledLab
+from numapin_lab.installed.running import running
 from numapin_lab.lifecycle import LabFolder
-from numapin_lab.running_lab import RunningLab
 
 FILE: Final = "chaos.json"
 
@@ -40,9 +38,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="do not kill the enforcer, to see whether its memory grows",
     )
     parser.add_argument(
-        "--installed",
+        "--from-source",
         action="store_true",
-        help="run numapin as pods, from its manifests (without faults of the enforcer's disk)",
+        help="run operator and enforcer as processes of this checkout, not as pods from images",
     )
     parser.add_argument("--keep", action="store_true", help="leave the lab running at the end")
 
@@ -50,8 +48,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def planned(options: argparse.Namespace) -> ChaosPlan:
     """The plan that the options ask for."""
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
-    plan = make_plan(seed, options.pods, spare_enforcer=options.spare_enforcer)
-    return without(plan, DISK_FAULTS) if options.installed else plan
+    return make_plan(seed, options.pods, spare_enforcer=options.spare_enforcer)
 
 
 def run(folder: LabFolder, plan: ChaosPlan, keep: bool, progress: Say = say) -> bool:
@@ -64,17 +61,9 @@ def run(folder: LabFolder, plan: ChaosPlan, keep: bool, progress: Say = say) -> 
         LabError: the run was not finished; the lab stays up, so that its logs can be read.
     """
     progress(f"chaos: {plan.pods} pods; to repeat this run: --seed {plan.seed} --pods {plan.pods}")
-    cluster = folder.up(kubelet=KUBELET if folder.pods else None)
-    lab: RunningLab
-    if isinstance(cluster, InstalledCluster):
-        lab = InstalledLab(cluster)
-        lab.clear()
-        with PodParts(lab) as parts:
-            report = carry_out(lab, plan, folder.path, progress, parts)
-    else:
-        lab = RunningLab(cluster)
-        lab.clear()
-        report = carry_out(lab, plan, folder.path, progress)
+    lab = running(folder.up(kubelet=KUBELET if folder.pods else None))
+    lab.clear()
+    report = carry_out(lab, plan, folder.path, progress)
     write(report, folder.path / FILE)
     print(summary(report))
     lab.clear()

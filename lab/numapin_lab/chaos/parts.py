@@ -3,7 +3,7 @@
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
 from numapin_daemon.probes import NO_PASSES
@@ -25,15 +25,18 @@ class LogLines(Protocol):
 class Parts(Protocol):
     """Operator, enforcer and standby of a lab."""
 
+    need_api_server: bool
+    """Whether a part that was killed may need the API server to be started again."""
+
     @property
     def daemons(self) -> Mapping[str, Watched]:
-        """The process of each part by its name. `start` returns when it runs."""
+        """The process of each part by its name. `start` does nothing if the kubelet starts it."""
 
     def log(self, name: str) -> LogLines:
         """The log of a part, from its present end on."""
 
-    def enforcer_passed(self) -> bool:
-        """Whether the enforcer has made its first pass, ready or not."""
+    def page(self, name: str, page: str) -> bytes:
+        """A page of the enforcer or of an operator, such as `readyz`; empty without an answer."""
 
     def operator_decides(self, since: float) -> bool:
         """Whether an operator leads that has begun, or gone on, after `since` (seconds of UTC)."""
@@ -41,12 +44,14 @@ class Parts(Protocol):
     def kubelet_answers(self) -> bool:
         """Whether the kubelet's own probe succeeds."""
 
-    def state_folder(self) -> AbstractContextManager[StateFolder | None]:
-        """A file system for the enforcer's saved assignment that can be full, if there is one."""
+    def state_folder(self) -> AbstractContextManager[StateFolder]:
+        """A file system for the enforcer's saved assignment that can be full or read-only."""
 
 
 class SourceParts:
     """Processes from source, which somebody must start again."""
+
+    need_api_server = False
 
     def __init__(self, lab: RunningLab) -> None:
         self._lab = lab
@@ -62,9 +67,9 @@ class SourceParts:
         standby = self._lab.cluster.standby.folder
         return Log((standby if name == "standby" else self._lab.agent(name).folder) / "log")
 
-    def enforcer_passed(self) -> bool:
-        """From the enforcer's probe."""
-        return passed(probe(self._lab.agent("enforcer").port, "readyz"))
+    def page(self, name: str, page: str) -> bytes:
+        """From its port on loopback."""
+        return probe(self._lab.agent(name).port, page)
 
     def operator_decides(self, since: float) -> bool:
         """From the operator's probe: it takes part in no election."""
@@ -75,15 +80,14 @@ class SourceParts:
         """From its port on loopback."""
         return probe(self._lab.cluster.kubelet.ports.health, "healthz") == b"ok"
 
-    @contextmanager
-    def state_folder(self) -> Iterator[StateFolder | None]:
-        """A small one."""
-        with own_file_system(self._lab) as folder:
-            yield folder
+    def state_folder(self) -> AbstractContextManager[StateFolder]:
+        """A small one of this machine."""
+        return own_file_system(self._lab)
 
 
-def passed(text: bytes) -> bool:
-    """Whether what /readyz of the enforcer says means that it has made a pass."""
+def enforcer_passed(parts: Parts) -> bool:
+    """Whether the enforcer has made its first pass, ready or not."""
+    text = parts.page("enforcer", "readyz")
     return bool(text) and NO_PASSES.encode() not in text
 
 

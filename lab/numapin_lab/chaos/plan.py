@@ -1,7 +1,7 @@
 """What a chaos run does, decided by a seed: pods, how each ends, and injected faults."""
 
 import random
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeVar
@@ -207,11 +207,6 @@ def make_plan(seed: int, pods: int, *, spare_enforcer: bool = False) -> ChaosPla
         tuple(_shared_pod(source, number) for number in range(pods - exclusive)),
         tuple(sorted(_faults(source, pods, spare_enforcer), key=lambda one: one.after_starts)),
     )
-
-
-def without(plan: ChaosPlan, faults: Collection[Fault]) -> ChaosPlan:
-    """The same run without some kinds of faults."""
-    return replace(plan, faults=tuple(one for one in plan.faults if one.fault not in faults))
 
 
 def _exclusive_pod(source: random.Random, number: int) -> PlannedPod:

@@ -5,7 +5,7 @@ import os
 import subprocess
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -13,17 +13,16 @@ from typing import IO, Any, Final, Self
 
 from numapin_api.names import NAMESPACE
 from numapin_lab.chaos.injection.state_folder import StateFolder
+from numapin_lab.chaos.injection.state_folder_of_pods import own_file_system_of_pods
 from numapin_lab.chaos.observation.cluster_state import until_answered
 from numapin_lab.chaos.observation.logs import Line, parse
-from numapin_lab.chaos.parts import PROBE_SECONDS, LogLines, passed
+from numapin_lab.chaos.parts import PROBE_SECONDS, LogLines
 from numapin_lab.errors import LabError
 from numapin_lab.installed.running import LEASE, PARTS, InstalledLab
 from numapin_lab.node.containerd import SEARCH_PATH
 from numapin_lab.node.image import find_busybox
-from numapin_lab.processes.daemons import wait_until
 
-ENFORCER_PORT: Final = 8081
-RESTART_SECONDS: Final = 300.0
+PORTS: Final = {"operator": 8080, "enforcer": 8081}
 LOOK_SECONDS: Final = 0.25
 
 KUBELET: Final[Mapping[str, Any]] = {
@@ -52,12 +51,7 @@ class PodProcess:
         return self._known or None
 
     def start(self) -> None:
-        """Return when the kubelet has started it again.
-
-        Raises:
-            LabError: it has not in time.
-        """
-        wait_until(lambda: self.pid() is not None, f"a new {self.name}", RESTART_SECONDS)
+        """Do nothing: the kubelet starts it."""
 
     def failure(self, what: str) -> LabError:
         """The error for `what`."""
@@ -157,6 +151,9 @@ class PodLog:
 class PodParts:
     """Numapin's pods. `with` it, logs are kept."""
 
+    need_api_server = True
+    """A kubelet that was restarted mounts the token of a pod anew before it starts a container."""
+
     def __init__(self, lab: InstalledLab) -> None:
         self._lab = lab
         self._daemons = {name: PodProcess(name, lab.kubepods) for name in PARTS}
@@ -192,10 +189,10 @@ class PodParts:
         kept.look()
         return PodLog(kept, kept.sizes())
 
-    def enforcer_passed(self) -> bool:
-        """From the enforcer's probe, in the network of its pod."""
-        pid = self._daemons["enforcer"].pid()
-        return pid is not None and passed(probe_of(pid, ENFORCER_PORT, "readyz"))
+    def page(self, name: str, page: str) -> bytes:
+        """From its port in the network of its pod; of the older one if there are two."""
+        pid = self._daemons[name].pid()
+        return b"" if pid is None else probe_of(pid, PORTS[name], page)
 
     def operator_decides(self, since: float) -> bool:
         """Whether the Lease was renewed: a killed leader renews it no more."""
@@ -209,10 +206,9 @@ class PodParts:
         pid = kubelet.daemon.pid()
         return pid is not None and probe_of(pid, kubelet.ports.health, "healthz") == b"ok"
 
-    @contextmanager
-    def state_folder(self) -> Iterator[StateFolder | None]:
-        """None: a mount on the node does not get into a container that runs."""
-        yield None
+    def state_folder(self) -> AbstractContextManager[StateFolder]:
+        """A small one of the node."""
+        return own_file_system_of_pods(self._lab, self._daemons["enforcer"])
 
 
 def probe_of(pid: int, port: int, page: str) -> bytes:

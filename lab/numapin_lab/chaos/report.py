@@ -42,6 +42,7 @@ class Report:
         warnings: the warnings of numapin, and how often each was logged.
         seconds: from the first pod to the end state.
         injected: how often the disk failed, what tenants created and wrote.
+        realtime: whether the enforcer had real-time priority.
         resizes: what the API server answered to resizes.
         noticed_seconds: for each time that the enforcer was stopped, after which time the standby
             noticed; None if it did not.
@@ -62,6 +63,7 @@ class Report:
     warnings: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     injected: Mapping[str, int] = field(default_factory=dict)
+    realtime: bool = True
     noticed_seconds: Sequence[float | None] = ()
     resizes: Mapping[str, int] = field(default_factory=dict)
 
@@ -124,6 +126,7 @@ class Report:
             **self.samples.to_json(),
             "violations": grouped(self.verdict.violations),
             "excused": self._excused(),
+            "realTimePriority": self.realtime,
             **self._reverts(),
             "newCgroupsOnExclusiveCPUs": self._unfenced(),
             "fencedByTheStandby": self.fenced,
@@ -213,6 +216,7 @@ def summary(report: Report) -> str:
         f"{figures['longestGapSeconds'] * 1000:.0f} ms",
         f"violations: {len(report.verdict.violations)}",
         *(f"  {line(one)}" for one in figures["violations"]),
+        *(["the kernel refused the enforcer real-time priority"] * (not report.realtime)),
         *(f"excused: {kind}: {line(one)}" for kind, one in figures["excused"].items()),
         f"overwritten: {line(figures['overwrites'])}",
         f"external changes counted: {figures['driftCount']}",

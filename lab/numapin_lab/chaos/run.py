@@ -1,5 +1,6 @@
 """A chaos run, from its first pod to its report."""
 
+import os
 import pickle
 import select
 import signal
@@ -33,10 +34,12 @@ from numapin_lab.chaos.observation.samples import Samples
 from numapin_lab.chaos.observation.verdict import Evidence, judge, noticed_after, unnoticed
 from numapin_lab.chaos.parts import LogLines, Parts, SourceParts
 from numapin_lab.chaos.plan import DISK_FAULTS, KILLS, OVERWRITES, TENANT_FAULTS, ChaosPlan
+from numapin_lab.chaos.pod_parts import PodParts
 from numapin_lab.chaos.pods import resident
 from numapin_lab.chaos.report import Report
 from numapin_lab.components.build import Say
 from numapin_lab.errors import LabError
+from numapin_lab.installed.running import InstalledLab
 from numapin_lab.running_lab import RunningLab, policy
 
 POLICY: Final = "chaos"
@@ -49,10 +52,15 @@ SAMPLER_SECONDS: Final = 300
 
 @dataclass(frozen=True)
 class Before:
-    """The state before the first pod: cpusets before the policy, open files, ends of logs."""
+    """The state before the first pod.
+
+    It holds the cpusets before the policy, the enforcer's open files and whether it has real-time
+    priority, and the ends of logs.
+    """
 
     cpusets: Mapping[str, CpuSet]
     files: tuple[int, int]
+    realtime: bool
     logs: Mapping[str, LogLines]
 
 
@@ -72,9 +80,7 @@ class Executed:
     seconds: float
 
 
-def run(
-    lab: RunningLab, plan: ChaosPlan, output: Path, progress: Say, parts: Parts | None = None
-) -> Report:
+def run(lab: RunningLab, plan: ChaosPlan, output: Path, progress: Say) -> Report:
     """Execute a plan on a lab with nothing on it.
 
     Args:
@@ -82,28 +88,37 @@ def run(
         plan: what to do.
         output: a folder for what the sampler writes.
         progress: takes a line now and then.
-        parts: operator, enforcer and standby; they are processes from source if it is None.
 
     Raises:
         LabError: a part did not become ready again, or no pod made progress.
     """
-    parts = parts or SourceParts(lab)
-    with parts.state_folder() as state_folder:
-        before = _prepare(lab, parts)
-        overwriter = Overwriter(lab, Killer(lab, parts))
-        with (
-            _sampling(lab, overwriter, output) as sampler,
-            ClusterState(lab, parts.daemons) as cluster_state,
-        ):
-            driver = Driver(lab, cluster_state, plan, progress)
-            executed = _execute(driver, overwriter, state_folder, parts)
-        samples = _read_and_remove(sampler)
-        not_restored = final_checks.check_restored(lab, POLICY, before.cpusets)
-    return _report(before, executed, samples, not_restored)
+    with parts_of(lab) as parts:
+        with parts.state_folder() as state_folder:
+            before = _prepare(lab, parts)
+            overwriter = Overwriter(lab, Killer(lab, parts))
+            with (
+                _sampling(lab, overwriter, output) as sampler,
+                ClusterState(lab, parts.daemons) as cluster_state,
+            ):
+                driver = Driver(lab, cluster_state, plan, progress)
+                executed = _execute(driver, overwriter, state_folder, parts)
+            samples = _read_and_remove(sampler)
+            not_restored = final_checks.check_restored(lab, POLICY, before.cpusets)
+        return _report(before, executed, samples, not_restored)
+
+
+@contextmanager
+def parts_of(lab: RunningLab) -> Iterator[Parts]:
+    """Operator, enforcer and standby, whichever way they run."""
+    if isinstance(lab, InstalledLab):
+        with PodParts(lab) as parts:
+            yield parts
+    else:
+        yield SourceParts(lab)
 
 
 def _execute(
-    driver: Driver, overwriter: Overwriter, state_folder: StateFolder | None, parts: Parts
+    driver: Driver, overwriter: Overwriter, state_folder: StateFolder, parts: Parts
 ) -> Executed:
     """Execute the plan, and wait for the end state."""
     began, lab, tenant = time.monotonic(), driver.lab, Tenant(driver.lab.kubepods)
@@ -111,16 +126,15 @@ def _execute(
         Injector(KILLS, overwriter.killer.inject),
         Injector(OVERWRITES, overwriter.inject),
         Injector(TENANT_FAULTS, tenant.inject),
+        Injector(DISK_FAULTS, state_folder.inject),
     ]
-    if state_folder:
-        injectors.append(Injector(DISK_FAULTS, state_folder.inject))
     execute(driver, injectors, overwriter.killer.downtimes)
     overwriter.join()
     driver.progress("chaos: every pod has ended; waiting for the end state")
     problems = final_checks.check_end_state(lab, RESIDENTS)
     seconds = time.monotonic() - began
     files = _enforcer_files(parts)
-    injected = tenant.made + (state_folder.made if state_folder else Counter())
+    injected = tenant.made + state_folder.made
     return Executed(driver, overwriter.killer, overwriter, injected, problems, files, seconds)
 
 
@@ -131,7 +145,9 @@ def _report(
     made, versions = executed.overwriter.made, samples.versions
     downtimes = executed.killer.downtimes.completed
     noticed = hangs_noticed(lines["standby"])
-    evidence = Evidence(made, downtimes, taken(lines["enforcer"]), versions, noticed)
+    evidence = Evidence(
+        made, downtimes, taken(lines["enforcer"]), versions, noticed, before.realtime
+    )
     noticed_seconds = noticed_after(downtimes, noticed)
     logged = final_checks.complaints(complaints(each, downtimes) for each in lines.values())
     return Report(
@@ -149,6 +165,7 @@ def _report(
         problems=[*executed.problems, *logged, *unnoticed(noticed_seconds), *not_restored],
         fenced=fenced(lines["standby"]),
         injected=executed.injected,
+        realtime=before.realtime,
         noticed_seconds=noticed_seconds,
         warnings={f"{name} {text}": n for name in lines for text, n in warnings(lines[name])},
         seconds=executed.seconds,
@@ -170,14 +187,23 @@ def _prepare(lab: RunningLab, parts: Parts) -> Before:
     lab.apply(policy(POLICY))
     lab.wait_in_force()
     logs = {name: parts.log(name) for name in ("operator", "enforcer", "standby")}
-    return Before(cpusets, _enforcer_files(parts), logs)
+    return Before(cpusets, _enforcer_files(parts), _has_realtime(_enforcer(parts)), logs)
 
 
 def _enforcer_files(parts: Parts) -> tuple[int, int]:
+    return open_files(_enforcer(parts))
+
+
+def _has_realtime(pid: int) -> bool:
+    policy = os.sched_getscheduler(pid) & ~os.SCHED_RESET_ON_FORK
+    return policy in {os.SCHED_RR, os.SCHED_FIFO}
+
+
+def _enforcer(parts: Parts) -> int:
     pid = parts.daemons["enforcer"].pid()
     if pid is None:
         raise LabError("the enforcer does not run")
-    return open_files(pid)
+    return pid
 
 
 @contextmanager

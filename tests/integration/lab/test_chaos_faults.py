@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from numapin_lab.chaos.injection.hostile_cgroups import DEPTH, MANY, Tenant
-from numapin_lab.chaos.injection.state_folder import OPTIONS, StateFolder
+from numapin_lab.chaos.injection.state_folder import OPTIONS, Place, StateFolder
 from numapin_lab.chaos.plan import Fault, PlannedFault
+from numapin_lab.errors import LabError
 from support.real.cgroups import RealCgroups
 
 CONTAINER = "podx/" + "a" * 64
@@ -47,6 +48,50 @@ def test_a_full_folder_takes_no_block_and_a_read_only_one_no_file(folder: Path) 
         assert write_error(folder) == errno.EROFS
         assert (folder / "writer.lock").exists()
     assert write_error(folder) is None
+
+
+@pytest.fixture
+def apart(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process with a mount namespace of its own, as a container has one."""
+    command = ("unshare", "--mount", "sh", "-c", "echo begun; exec sleep 1000")
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def seen_by(process: subprocess.Popen[bytes], folder: Path) -> StateFolder:
+    return StateFolder(folder, lambda: Place(str(folder), process.pid))
+
+
+def test_a_folder_is_read_only_for_the_container_alone(
+    folder: Path, apart: subprocess.Popen[bytes]
+) -> None:
+    inside = Path(f"/proc/{apart.pid}/root{folder}")
+    with seen_by(apart, folder).read_only():
+        assert write_error(inside) == errno.EROFS
+        assert write_error(folder) is None
+    assert write_error(inside) is None
+
+
+def test_a_container_that_ends_takes_its_mount_with_it(
+    folder: Path, apart: subprocess.Popen[bytes]
+) -> None:
+    with seen_by(apart, folder).read_only():
+        apart.kill()
+        apart.wait()
+    assert write_error(folder) is None
+
+
+def test_a_mount_that_fails_in_a_container_that_runs_is_an_error(
+    folder: Path, apart: subprocess.Popen[bytes]
+) -> None:
+    missing = StateFolder(folder, lambda: Place(str(folder / "missing"), apart.pid))
+    with pytest.raises(LabError, match="nsenter"), missing.read_only():
+        pass
 
 
 def fault(which: Fault, seconds: float = 0.0) -> PlannedFault:

@@ -4,7 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final
 
@@ -13,12 +13,15 @@ from numapin_enforcer.standby.fencing import RESYNC_SECONDS, STANDING_BY
 from numapin_lab.chaos.injection.downtimes import Downtimes
 from numapin_lab.chaos.observation.assignment_versions import AssignmentVersion, ContainerKey
 from numapin_lab.chaos.observation.cluster_state import ASSIGNMENTS, until_answered
-from numapin_lab.chaos.parts import LogLines, Parts
+from numapin_lab.chaos.parts import LogLines, Parts, enforcer_passed
 from numapin_lab.chaos.plan import Fault, PlannedFault
+from numapin_lab.errors import LabError
 from numapin_lab.processes.daemons import Watched, kill, stop, wait_until
 from numapin_lab.running_lab import RunningLab
 
 READY_SECONDS: Final = 300.0
+WITHOUT_API_SECONDS: Final = 30.0
+"""How long the API server stays away for the kubelet to start the enforcer again without it."""
 STOP_SECONDS: Final = 1.0
 REPORT_SECONDS: Final = 5.0
 REPORT_POLL_SECONDS: Final = 0.01
@@ -83,10 +86,18 @@ class Killer:
     def _enforcer(self, seconds: float) -> None:
         with self._killed("enforcer") as daemon:
             time.sleep(seconds)
-            daemon.start()
-            wait_until(
-                self._parts.enforcer_passed, "the enforcer's first pass", READY_SECONDS, daemon
-            )
+            self._enforcer_again(daemon)
+
+    def _enforcer_again(self, daemon: Watched, seconds: float = READY_SECONDS) -> None:
+        self._again(daemon, partial(enforcer_passed, self._parts), "its first pass", seconds)
+
+    def _again(
+        self, daemon: Watched, ready: Callable[[], bool], what: str, seconds: float = READY_SECONDS
+    ) -> None:
+        """Start it again, and wait until it is ready; the kubelet starts pods by itself."""
+        daemon.start()
+        wait_until(lambda: daemon.pid() is not None, f"a new {daemon.name}", seconds)
+        wait_until(ready, f"the {daemon.name}: {what}", seconds, daemon)
 
     def _stop_enforcer(self, seconds: float) -> None:
         with self.downtimes.stopped("enforcer") as daemon:
@@ -98,30 +109,25 @@ class Killer:
                 time.sleep(NOTICED_SECONDS + seconds)
             finally:
                 os.kill(pid, signal.SIGCONT)
-            wait_until(self._parts.enforcer_passed, "the stopped enforcer", READY_SECONDS, daemon)
+            passed = partial(enforcer_passed, self._parts)
+            wait_until(passed, "the stopped enforcer", READY_SECONDS, daemon)
 
     def _standby(self, seconds: float) -> None:
         log = self._parts.log("standby")
         with self._killed("standby") as daemon:
             time.sleep(seconds)
-            daemon.start()
-            ready = partial(_logged, log, STANDING_BY)
-            wait_until(ready, "the standby", READY_SECONDS, daemon)
+            self._again(daemon, partial(_logged, log, STANDING_BY), "it stands by")
 
     def _operator(self, seconds: float) -> None:
         with self._killed("operator") as daemon:
             since = time.time()
             time.sleep(seconds)
-            daemon.start()
-            ready = partial(self._parts.operator_decides, since)
-            wait_until(ready, "the operator to be ready", READY_SECONDS, daemon)
+            self._again(daemon, partial(self._parts.operator_decides, since), "it decides")
 
     def _api_server(self, seconds: float) -> None:
         with self._killed("kube-apiserver") as daemon:
             time.sleep(seconds)
-            daemon.start()
-            ready = self._session.cluster.api.ready
-            wait_until(ready, "the API server", READY_SECONDS, daemon)
+            self._again(daemon, self._session.cluster.api.ready, "it is ready")
 
     def _containerd(self, seconds: float) -> None:
         with self._killed("containerd"):
@@ -131,16 +137,19 @@ class Killer:
     def _kubelet(self, seconds: float) -> None:
         with self._killed("kubelet") as daemon:
             time.sleep(seconds)
-            daemon.start()
-            wait_until(self._parts.kubelet_answers, "the kubelet", READY_SECONDS, daemon)
+            self._again(daemon, self._parts.kubelet_answers, "it answers")
 
     def _api_server_outage(self, seconds: float) -> None:
-        with self._killed("kube-apiserver") as daemon:
-            self._enforcer(seconds)
+        with self._killed("kube-apiserver") as server, self._killed("enforcer") as enforcer:
             time.sleep(seconds)
-            daemon.start()
-            ready = self._session.cluster.api.ready
-            wait_until(ready, "the API server", READY_SECONDS, daemon)
+            if self._parts.need_api_server:
+                with suppress(LabError):
+                    self._enforcer_again(enforcer, WITHOUT_API_SECONDS)
+            else:
+                self._enforcer_again(enforcer)
+            time.sleep(seconds)
+            self._again(server, self._session.cluster.api.ready, "it is ready")
+            self._enforcer_again(enforcer)
 
 
 def _logged(log: LogLines, text: str) -> bool:

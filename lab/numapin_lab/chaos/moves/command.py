@@ -41,8 +41,8 @@ def planned(options: argparse.Namespace) -> MovesPlan:
     Raises:
         LabError: too few rounds, or options of the run with pods.
     """
-    if options.installed or options.spare_enforcer:
-        raise LabError("--moves does not go with --installed or --spare-enforcer")
+    if options.spare_enforcer:
+        raise LabError("--moves does not go with --spare-enforcer")
     if options.rounds < LEAST_ROUNDS:
         raise LabError(f"--rounds must be at least {LEAST_ROUNDS}, for each kind of fault")
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed

@@ -83,7 +83,7 @@ class Memory:
 
 
 class ClusterState:
-    """Pods and memory, as they were a anomaly ago; `with` it a thread looks."""
+    """Pods and memory, as they were a moment ago; `with` it a thread looks."""
 
     def __init__(self, lab: RunningLab, daemons: Mapping[str, Watched]) -> None:
         self._session, self._daemons = lab, daemons

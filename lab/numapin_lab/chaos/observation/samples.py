@@ -8,7 +8,7 @@ from numapin_lab.chaos.observation.assignment_versions import AssignmentVersion,
 
 
 class AnomalyKind(StrEnum):
-    """What a anomaly looks like."""
+    """What an anomaly looks like."""
 
     OVERLAP = "Overlap"
     """A CPU of a container reported exclusive is in the set of another one that has a task."""

@@ -12,6 +12,9 @@ from numapin_lab.chaos.observation.samples import Anomaly, AnomalyKind, Downtime
 FIRST_PASS_SECONDS: Final = 1.0
 """From the standby's message until its first pass, on a busy machine."""
 
+ORDINARY_SECONDS: Final = 1.0
+"""How long a new cgroup may wait for an enforcer that runs with an ordinary priority."""
+
 
 class Excuse(StrEnum):
     """Why an anomaly is not a violation."""
@@ -36,6 +39,11 @@ class Excuse(StrEnum):
     It is created with the set of its pod, exclusive CPUs included, and narrowed before its program
     starts.
     """
+    ORDINARY_PRIORITY = "OrdinaryPriority"
+    """A new cgroup, while the enforcer ran and the kernel had refused it real-time priority.
+
+    On busy CPUs it waits for one like every process, as docs/enforcing.md says.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +51,8 @@ class Evidence:
     """What else is known of the run.
 
     `taken` holds when the enforcer logged that it had taken which generation, in order; `noticed`
-    when the standby logged that the enforcer hangs.
+    when the standby logged that the enforcer hangs. `realtime`: whether the kernel gives the
+    enforcer real-time priority.
     """
 
     overwrites: Sequence[Overwrite]
@@ -51,6 +60,7 @@ class Evidence:
     taken: Sequence[tuple[float, int]]
     versions: Sequence[AssignmentVersion]
     noticed: Sequence[float] = ()
+    realtime: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +96,9 @@ def _excuse(
         return Excuse.UNFENCED_NEW_POD
     if any(_hung(anomaly, one, evidence.noticed) for one in evidence.downtimes if one.stopped):
         return Excuse.ENFORCER_STOPPED
-    return Excuse.NOT_STARTED if _not_started(anomaly) else None
+    if _not_started(anomaly):
+        return Excuse.NOT_STARTED
+    return None if evidence.realtime or not _is_new(anomaly) else Excuse.ORDINARY_PRIORITY
 
 
 def _injected(anomaly: Anomaly, one: Overwrite) -> bool:
@@ -121,6 +133,12 @@ def _withdrawn(
 def _not_started(anomaly: Anomaly) -> bool:
     of_its_pod = f"pod{anomaly.container[0]}" in anomaly.path.split("/")
     return anomaly.kind is AnomalyKind.OVERLAP and of_its_pod and not anomaly.started
+
+
+def _is_new(anomaly: Anomaly) -> bool:
+    """Whether the enforcer may not have come to the cgroup yet."""
+    beside = anomaly.kind is AnomalyKind.OVERLAP
+    return beside and anomaly.at <= anomaly.seen_at + ORDINARY_SECONDS
 
 
 def _unfenced(anomaly: Anomaly, down: Downtime) -> bool:

@@ -19,7 +19,7 @@ def test_the_options_decide_the_plan() -> None:
     assert len(planned(usual).rounds) == 20
 
 
-@pytest.mark.parametrize("others", [["--installed"], ["--spare-enforcer"], ["--rounds", "7"]])
+@pytest.mark.parametrize("others", [["--spare-enforcer"], ["--rounds", "7"]])
 def test_options_that_do_not_go_with_it_are_refused(others: list[str]) -> None:
     with pytest.raises(LabError, match=others[0]):
         planned(build_parser().parse_args(["chaos", "--moves", *others]))

@@ -43,8 +43,9 @@ def evidence(
     taken: tuple[tuple[float, int], ...] = ((1.0, 3),),
     versions: tuple[AssignmentVersion, ...] = (LISTED, WITHDRAWN),
     noticed: tuple[float, ...] = (),
+    realtime: bool = True,
 ) -> Evidence:
-    return Evidence(overwrites, downtimes, taken, versions, noticed)
+    return Evidence(overwrites, downtimes, taken, versions, noticed, realtime)
 
 
 DOWN = Downtime("enforcer", 4.0, 7.0)
@@ -146,6 +147,24 @@ STOPPED = Downtime("enforcer", 4.0, 12.0, stopped=True)
         pytest.param(new_container(BUSY), evidence(), None, id="not-started-but-of-another-pod"),
         pytest.param(
             new_container("poduid-a/d", AnomalyKind.LOST_PIN), evidence(), None, id="a-pin-is-a-pin"
+        ),
+        pytest.param(
+            anomaly(5.5, "poduid-a/d", seen_at=4.6),
+            evidence(realtime=False),
+            Excuse.ORDINARY_PRIORITY,
+            id="new-and-started-before-an-ordinary-enforcer-was-on-a-cpu",
+        ),
+        pytest.param(
+            anomaly(5.7, "poduid-a/d", seen_at=4.6),
+            evidence(realtime=False),
+            None,
+            id="an-ordinary-enforcer-comes-within-a-second",
+        ),
+        pytest.param(
+            anomaly(5.5, seen_at=4.6, kind=AnomalyKind.TWO_EXCLUSIVE),
+            evidence(realtime=False),
+            None,
+            id="two-exclusive-containers-are-two-at-any-priority",
         ),
         pytest.param(
             anomaly(5.5, kind=AnomalyKind.TWO_EXCLUSIVE),
