@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format schema proto system test test-pods demo lab chaos bench scale hostile histories moves told steps figures images images-compare locks release try-release skew newer-kernel systemd upgrade
+.PHONY: help setup check format schema proto system test demo lab chaos bench scale hostile histories moves told steps figures images images-compare locks release try-release skew newer-kernel systemd upgrade
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,9 +53,6 @@ test: setup system  ## set up and run every test
 	$(BIN)/python -m numapin_lab components
 	lab/run-tests $(BIN)/pytest --durations=30 --durations-min=5
 
-test-pods: setup system  ## run the end-to-end tests that can with numapin as pods, from its manifests
-	NUMAPIN_TEST_AS=pods $(BIN)/pytest -m 'not vm' tests/e2e
-
 demo: setup system  ## run the examples with numapin as pods on a real one-node Kubernetes (KEEP=1 leaves it up)
 	$(BIN)/python -m numapin_lab demo --dir .lab-demo $(if $(KEEP),--keep)
 
@@ -67,8 +64,8 @@ ONLY := *
 SCRIPTS := $(wildcard $(foreach name,$(ONLY),benchmarks/$(name).py benchmarks/$(name)/run.py))
 BENCHMARKS := $(filter-out benchmarks/pod_server.py benchmarks/pictures.py benchmarks/hostile/run.py benchmarks/histories/run.py benchmarks/told/run.py benchmarks/upgrade/run.py,$(SCRIPTS))
 
-chaos: setup system  ## kill each part while pods start and end, and count shared exclusive CPUs (PODS=200, SEED=, INSTALLED=1: as pods; MOVES=1: ROUNDS=20 moves)
-	$(BIN)/python -m numapin_lab chaos $(if $(MOVES),--moves --rounds $(or $(ROUNDS),20),--pods $(or $(PODS),200) $(if $(INSTALLED),--installed)) $(if $(SEED),--seed $(SEED)) --dir .lab-chaos
+chaos: setup system  ## kill each part while pods start and end, and count shared exclusive CPUs (PODS=200, SEED=, FROM_SOURCE=1: no images; MOVES=1: ROUNDS=20 moves)
+	$(BIN)/python -m numapin_lab chaos $(if $(MOVES),--moves --rounds $(or $(ROUNDS),20),--pods $(or $(PODS),200) $(if $(FROM_SOURCE),--from-source)) $(if $(SEED),--seed $(SEED)) --dir .lab-chaos
 
 SKEW_TESTS := $(addprefix tests/integration/,contract client operator) $(addprefix tests/e2e/test_,pods.py restarts.py migration.py)
 

@@ -1,9 +1,9 @@
-"""The whole of numapin on a real node, as processes of this checkout or as pods.
+"""The whole of numapin on a real node, as pods or as processes of this checkout.
 
-A file that is marked `as_pods` runs on a lab in which numapin was installed as users do it, from
-`manifests/overlays/default` and the images of this checkout; others run it from source, which
-starts sooner. `NUMAPIN_TEST_AS=pods` or `=processes` chooses for all. A test that is marked
-`from_source` cannot run as pods, and says why. Which way it was is in the test's id.
+Numapin is installed as users do it, from `manifests/overlays/default` and the images of this
+checkout. A test that is marked `from_source` cannot run so, says why, and has numapin as processes
+from source. `NUMAPIN_TEST_AS=processes` runs every test so; `=pods` skips those that need it.
+Which way it was is in the test's id.
 """
 
 import os
@@ -12,6 +12,7 @@ from typing import Final
 
 import pytest
 
+from numapin_lab.chaos.pod_parts import KUBELET
 from numapin_lab.cluster import Cluster
 from numapin_lab.installed.running import running
 from numapin_lab.lifecycle import LabFolder
@@ -36,7 +37,7 @@ def _way(test: pytest.Item) -> object:
     if source is not None:
         marks = [pytest.mark.skip(reason=f"not as pods: {source.args[0]}")] * (chosen == PODS)
         return pytest.param(PROCESSES, marks=marks)
-    return chosen or (PODS if test.get_closest_marker("as_pods") else PROCESSES)
+    return chosen or PODS
 
 
 @pytest.fixture(scope="session")
@@ -59,8 +60,11 @@ def lab_folder(
 
 @pytest.fixture(scope="session")
 def cluster(lab_folder: LabFolder) -> Cluster:
-    """Every part of a lab that is up, operator and enforcer included."""
-    return lab_folder.up()
+    """Every part of a lab that is up, operator and enforcer included.
+
+    The kubelet starts a container of a pod again within a second after it was killed.
+    """
+    return lab_folder.up(kubelet=KUBELET if lab_folder.pods else None)
 
 
 @pytest.fixture

@@ -24,8 +24,6 @@ from numapin_lab.installed.manifests import wait_rolled_out
 from numapin_lab.installed.running import InstalledLab
 from numapin_lab.running_lab import RunningLab, pod, policy
 
-pytestmark = pytest.mark.as_pods
-
 UNNAMED = 9999
 """A port that no policy names; a listener of the test has it."""
 PARTS = ("operator", "enforcer", "standby")

@@ -9,7 +9,6 @@ from numapin_lab.running_lab import BUSY, KUBECTL_TIMEOUT, RunningLab, eventuall
 OWN, SHARED = CpuSet.parse("1"), CpuSet.parse("0")
 EVERYTHING = CpuSet.parse("0-1")
 
-pytestmark = pytest.mark.as_pods
 NO_REALTIME = pytest.mark.from_source(
     "on cgroup v1 a pod gets no real-time priority, so on busy CPUs a container may begin before "
     "it is pinned (docs/enforcing.md)"

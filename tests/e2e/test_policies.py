@@ -22,7 +22,6 @@ OWN, SHARED = CpuSet.parse("1"), CpuSet.parse("0")
 EVERYTHING = CpuSet.parse("0-1")
 LABEL = "numapin-test/group"
 
-pytestmark = pytest.mark.as_pods
 
 WAITING = ("False", "WaitingForContainers", 1)
 IN_FORCE = ("True", "InForce", 0)
