@@ -46,9 +46,10 @@ _NOT_SERVED: Final = frozenset(
 class _RefusedError(Exception):
     """An error reply; `name` is its D-Bus name."""
 
-    def __init__(self, name: str, message: str) -> None:
-        super().__init__(f"{name}: {message}")
-        self.name = name
+    def __init__(self, reply: Message) -> None:
+        self.name = reply.header.fields.get(HeaderFields.error_name, "an error without a name")
+        self.message = str(reply.body[0]) if reply.body else "no message"
+        super().__init__(f"{self.name}: {self.message}")
 
 
 class SystemdClient:
@@ -123,11 +124,10 @@ class SystemdClient:
             problem = f"no answer on {self._socket}: {error or 'it was closed'}"
             raise SystemdUnavailableError(problem) from error
         if reply.header.message_type is MessageType.error:
-            name = reply.header.fields.get(HeaderFields.error_name, "an error without a name")
-            text = str(reply.body[0]) if reply.body else "no message"
-            if name in _NOT_SERVED:
-                raise SystemdUnavailableError(f"no {_NAME} on {self._socket}: {text}")
-            raise _RefusedError(name, text)
+            refused = _RefusedError(reply)
+            if refused.name in _NOT_SERVED:
+                raise SystemdUnavailableError(f"no {_NAME} on {self._socket}: {refused.message}")
+            raise refused
         return reply.body
 
 
@@ -140,6 +140,10 @@ async def _open(socket: Path) -> DBusConnection:
     """An authenticated connection. Source: D-Bus specification, "Authentication Protocol".
 
     jeepney's own function leaks the socket if this fails.
+
+    Raises:
+        _RefusedError: the bus takes no client like this one, as with AppArmor's profile of most
+            containers. It would end the connection at the next message, without a reason.
     """
     reader, writer = await asyncio.open_unix_connection(socket)
     with ExitStack() as failing:
@@ -154,7 +158,9 @@ async def _open(socket: Path) -> DBusConnection:
             authenticator.feed(answer)
         writer.write(BEGIN)
         connection = DBusConnection(reader, writer)
-        await _exchange(connection, message_bus.Hello())
+        hello = await _exchange(connection, message_bus.Hello())
+        if hello.header.message_type is MessageType.error:
+            raise _RefusedError(hello)
         failing.pop_all()
     return connection
 

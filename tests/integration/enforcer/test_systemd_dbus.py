@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from jeepney import Parser, new_error
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.systemd import dbus as systemd_module
@@ -14,6 +15,7 @@ from numapin_enforcer.systemd.dbus import SystemdClient
 from numapin_enforcer.systemd.interface import (
     SliceSets,
     SystemdAbsentError,
+    SystemdRefusedError,
     SystemdUnavailableError,
 )
 from numapin_lab.processes.daemons import wait_until
@@ -95,6 +97,30 @@ async def test_a_socket_that_is_not_a_bus_is_reported(
     async with await asyncio.start_unix_server(answer, socket):
         with pytest.raises(SystemdUnavailableError):
             await client.read(SLICE)
+
+
+async def test_a_bus_that_refuses_such_clients_is_reported_with_its_reason(
+    client: SystemdClient, socket: Path
+) -> None:
+    """As the bus does on Ubuntu to a container with AppArmor's default profile."""
+    reason = "An AppArmor policy prevents this sender from sending this message"
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n")
+        writer.write(b"OK 0123456789abcdef0123456789abcdef\r\n")
+        await reader.readuntil(b"BEGIN\r\n")
+        parser = Parser()
+        while (hello := parser.get_next_message()) is None:
+            parser.add_data(await reader.read(1024))
+        denied = "org.freedesktop.DBus.Error.AccessDenied"
+        writer.write(new_error(hello, denied, "s", (reason,)).serialise(1))
+        await reader.read(1024)
+        writer.close()
+
+    async with await asyncio.start_unix_server(refuse, socket):
+        for _ in range(2):
+            with pytest.raises(SystemdRefusedError, match=reason):
+                await client.read(SLICE)
 
 
 async def test_a_silent_server_is_reported(
