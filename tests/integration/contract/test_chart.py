@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -222,6 +223,13 @@ def test_each_value_is_used(helm: Helm) -> None:
         (r"nodes.nodeSelector.kubernetes\.io/os=linux", "nodeSelector"),
         ("image.operator.digest=sha256:12", "digest"),
         ("image.tag=a tag", "tag"),
+        ("image.registry=https://registry.example.com", "registry"),
+        ("image.registry=registry.example.com/team:1.0", "registry"),
+        ("image.operator.repository=numapin-operator:1.0", "repository"),
+        ("image.enforcer=null", "missing property 'enforcer'"),
+        ("nodes=null", "missing property 'nodes'"),
+        ("logFormat=null", "missing property 'logFormat'"),
+        ("standby.maxSurge=null", "missing property 'maxSurge'"),
         ("logFormat=xml", "logFormat"),
         ("systemd.enabled=perhaps", "enabled"),
         ("alerts.runbooks=a#b", "runbooks"),
@@ -235,6 +243,15 @@ def test_a_wrong_value_is_refused_and_named(helm: Helm, setting: str, named: str
     assert answer.returncode != 0
     assert named in answer.stderr
     assert "values don't meet the specifications of the schema" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    "registry", ["localhost", "localhost:5000", "registry.example.com:5000/team/sub", "GHCR.io/x/"]
+)
+def test_a_registry_may_have_a_port_and_folders(helm: Helm, registry: str) -> None:
+    operator = helm.template(f"image.registry={registry}")["Deployment", "numapin-operator"]
+    (container,) = operator["spec"]["template"]["spec"]["containers"]
+    assert container["image"].startswith(f"{registry.rstrip('/')}/numapin-operator:")
 
 
 def test_names_that_look_like_numbers_stay_names(helm: Helm) -> None:
@@ -303,6 +320,33 @@ def cluster(
         yield plane
     finally:
         plane.stop()
+
+
+def test_values_of_an_older_chart_are_kept_but_not_without_new_ones(
+    cluster: ControlPlane, tmp_path: Path
+) -> None:
+    """`--reuse-values` hides the defaults of new values; Helm then says which are missing."""
+    older = shutil.copytree(CHART, tmp_path / "older")
+    schema = json.loads((older / "values.schema.json").read_text())
+    values = yaml.safe_load((older / "values.yaml").read_text())
+    for known in (schema["properties"], values):
+        del known["cpuAnnotation"]
+    schema["required"].remove("cpuAnnotation")
+    (older / "values.schema.json").write_text(json.dumps(schema))
+    (older / "values.yaml").write_text(yaml.safe_dump(values))
+    for name in ("operator.yaml", "operator-cpu-annotation.yaml"):
+        template = older / "templates" / name
+        template.write_text(template.read_text().replace(".Values.cpuAnnotation.enabled", "false"))
+
+    helm = Helm(provide([HELM.name])[HELM.name].path, tmp_path, cluster.kubeconfig)
+    helm("install", "numapin", str(older), "--create-namespace", "--set=operator.replicas=3")
+    refused = helm.ask("upgrade", "numapin", str(CHART), "--reuse-values")
+    assert refused.returncode != 0
+    assert "missing property 'cpuAnnotation'" in refused.stderr
+    helm("upgrade", "numapin", str(CHART), "--reset-then-reuse-values")
+    replicas = ("get", "deploy", "-n", names.NAMESPACE, "-o", "jsonpath={.items[*].spec.replicas}")
+    assert cluster.kubectl(*replicas) == "3"
+    helm("uninstall", "numapin")
 
 
 def test_install_upgrade_rollback_uninstall(
