@@ -41,6 +41,8 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 OVERLAYS: Final = ROOT / "manifests" / "overlays"
 IMAGES: Final = ("numapin-operator", "numapin-enforcer")
 SUMS: Final = "SHA256SUMS"
+REGISTRY: Final = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)*/?")
+"""As in the schema of the chart's values."""
 USAGE = 2
 
 
@@ -52,17 +54,20 @@ def run(*command: str | Path, **environment: str) -> str:
     """Run a program in the project's folder; returns its standard output.
 
     Raises:
-        ReleaseError: it failed; the message has the end of its output.
+        ReleaseError: it is not installed, or it failed; the message has the end of its output.
     """
-    answer = subprocess.run(
-        command,
-        cwd=ROOT,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
+    try:
+        answer = subprocess.run(
+            command,
+            cwd=ROOT,
+            env=os.environ | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except FileNotFoundError as error:
+        raise ReleaseError(f"{command[0]} is not installed") from error
     if answer.returncode != 0:
         output = (answer.stdout + answer.stderr).strip()[-2000:]
         raise ReleaseError(f"{' '.join(map(str, command))} failed:\n{output}")
@@ -92,6 +97,18 @@ def check_sources(*, changed: bool) -> str:
     return version
 
 
+def check_registry(registry: str) -> None:
+    """Look whether images can have such a name, before anything is built.
+
+    Raises:
+        ReleaseError: the nodes would refuse it.
+    """
+    if registry and not REGISTRY.fullmatch(registry):
+        raise ReleaseError(
+            f"--registry {registry}: give a host and folders, such as registry.example.com/team"
+        )
+
+
 def check_tools(*, images: bool) -> None:
     """Look for what builds the images, before anything is built.
 
@@ -106,20 +123,23 @@ def check_tools(*, images: bool) -> None:
 
 
 def release_notes(changelog: str, version: str) -> str:
-    """The section of a version, or else what is unreleased.
+    """The section of a version; before it what is unreleased, which the sources contain too.
 
     Raises:
         ReleaseError: there is neither.
     """
     sections = re.split(r"^## (?=\[)", changelog, flags=re.MULTILINE)[1:]
-    for title in (version, "Unreleased"):
+    notes = ""
+    for title in ("Unreleased", version):
         for section in sections:
-            if section.startswith(f"[{title}]"):
-                text = re.sub(r"^\[[^]]*\]: .*$", "", section, flags=re.MULTILINE)
-                return f"## {text.strip()}\n"
-    raise ReleaseError(
-        f"CHANGELOG.md has no section for {version}, and none for what is unreleased"
-    )
+            text = re.sub(r"^\[[^]]*\]: .*$", "", section, flags=re.MULTILINE).strip()
+            if text.startswith(f"[{title}]") and "\n" in text:
+                notes += f"## {text}\n\n"
+    if not notes:
+        raise ReleaseError(
+            f"CHANGELOG.md has no section for {version}, and none for what is unreleased"
+        )
+    return f"{notes.rstrip()}\n"
 
 
 def with_registry(manifests: str, registry: str, version: str) -> str:
@@ -244,6 +264,7 @@ def main() -> int:
     options = arguments()
     try:
         version = check_sources(changed=options.allow_changes)
+        check_registry(options.registry)
         check_tools(images=options.images)
     except ReleaseError as error:
         print(f"release: {error}", file=sys.stderr)
