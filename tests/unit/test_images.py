@@ -116,17 +116,38 @@ def test_without_buildah_it_says_what_to_install(tmp_path: Path) -> None:
     assert "apt-get install buildah" in done.stderr
 
 
+def program(path: Path, script: str) -> None:
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def test_who_is_not_root_builds_as_root_of_a_user_namespace(tmp_path: Path) -> None:
+    """Elsewhere `buildah mount` refuses, after minutes."""
+    program(tmp_path / "id", "echo 1000")
+    program(tmp_path / "buildah", 'printf "%s\\n" "$@"')
+    done = subprocess.run(
+        [BUILD, "--tag", "1", "--output", tmp_path / "a b", "enforcer"],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    base = "docker.io/library/python:3.13-slim"
+    options = ["--base", base, "--tag", "1", "--output", str(tmp_path / "a b")]
+    assert done.stdout.splitlines() == ["unshare", "--", str(BUILD), *options, "enforcer"]
+
+
 def test_settings_of_the_index_reach_pip_as_a_secret_and_others_do_not(tmp_path: Path) -> None:
     """What a shell reads from the secret that buildah gets; it is deleted afterwards."""
     authority, seen = tmp_path / "own.pem", tmp_path / "seen"
     authority.write_text("our certificates")
-    buildah = tmp_path / "buildah"
-    buildah.write_text(
-        f'#!/bin/sh\nprintf "%s\\n" "$@" >{seen}\n'
+    program(tmp_path / "id", "echo 0")
+    program(
+        tmp_path / "buildah",
+        f'printf "%s\\n" "$@" >{seen}\n'
         f"env -i sh -c '. \"$1\"; env' sh $(sed -n s/id=pip.env,src=//p {seen}) "
-        f">{tmp_path}/environment\nexit 1\n"
+        f">{tmp_path}/environment\nexit 1",
     )
-    buildah.chmod(0o755)
     index = 'https://me:it\'s "$HOME"@index.example.com/simple'
     settings = {"PIP_INDEX_URL": index, "PIP_RETRIES": "9", "PIP_CERT": str(authority)}
     others = {"PIP_FIND_LINKS": "/opt/wheels", "PIP_CONFIG_FILE": "/dev/null"}
