@@ -95,6 +95,7 @@ def test_unneeded_packages_are_not_loaded() -> None:
     [
         (("--bse", "x"), "unknown option --bse"),
         (("--base",), "--base needs a value"),
+        (("--output", "a:b"), "--output may have no colon"),
         (("standby",), "there is no image standby: operator and enforcer"),
     ],
 )
