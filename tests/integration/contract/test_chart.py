@@ -284,6 +284,24 @@ def _compare(value: Any, schema: Object, where: str) -> None:
             _compare(one, schema["properties"][key], f"{where}.{key}")
 
 
+def test_the_readme_lists_every_value() -> None:
+    """Itself, or what it is a part of; the row of a whole section is not enough."""
+    listed = set(re.findall(r"^\| `([\w.]+)` \|", (CHART / "README.md").read_text(), re.MULTILINE))
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    for path in _paths(values):
+        names_of_it = {".".join(path[:count]) for count in range(min(2, len(path)), len(path) + 1)}
+        assert names_of_it & listed, ".".join(path)
+
+
+def _paths(value: Any, *path: str) -> Iterator[tuple[str, ...]]:
+    """The path of each value that is no mapping, or an empty one."""
+    if not isinstance(value, dict) or not value:
+        yield path
+        return
+    for key, one in value.items():
+        yield from _paths(one, *path, key)
+
+
 def test_what_the_chart_repeats_is_up_to_date() -> None:
     subprocess.run([ROOT / "charts" / "generate", "--check"], check=True)
 
