@@ -1,6 +1,7 @@
 """Two installations in one cluster, from the manifests: one leads, the other says what to do."""
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -114,6 +115,22 @@ async def test_the_one_whose_role_was_taken_away_says_so_and_ends_its_term_befor
         assert logged_at(first.log, "no longer leading") < logged_at(second.log, ": leading")
     finally:
         await second.stop()
+        apply_first_again(world.plane)
+
+
+async def test_an_operator_that_may_not_renew_its_lease_names_the_right_that_it_lacks(
+    world: RealWorld, first: OperatorProcess
+) -> None:
+    """The admission policy asks for a right of another kind than the Lease's."""
+    role = world.plane.kubectl.get("clusterrole", names.OPERATOR_SERVICE_ACCOUNT)
+    for rule in role["rules"]:
+        if rule["resources"] == ["nodeassignments"]:
+            rule["verbs"].remove("update")
+    try:
+        world.plane.kubectl("replace", "-f", "-", text=json.dumps(role))
+        wanted = "its role lacks the right to update nodeassignments: apply the manifests"
+        await until(lambda: wanted in first.log.read_text(), first.log)
+    finally:
         apply_first_again(world.plane)
 
 
