@@ -15,7 +15,7 @@ from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
 from numapin_lab.processes.ports import choose
 from support.real.audit import Audit, Right, audit_flags
 from support.real.operators.operator_process import OperatorProcess, until
-from support.real.operators.operator_scenes import plan
+from support.real.operators.operator_scenes import plan, says
 from support.real.operators.operator_world import RealWorld
 
 CHANGES = {"create", "update", "patch", "delete"}
@@ -63,7 +63,7 @@ def installed_plane(
 
 
 def change(plane: ControlPlane) -> None:
-    """Take fields out of the CRDs, and add one that the API server fills in."""
+    """Take fields out of the CRDs, and add a value, and a field that the API server fills in."""
     for crd, paths in LATER.items():
         body = plane.kubectl.get("crd", crd)
         (version,) = body["spec"]["versions"]
@@ -71,6 +71,7 @@ def change(plane: ControlPlane) -> None:
             without(version["schema"]["openAPIV3Schema"], path)
         spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
         spec["properties"]["future"] = {"type": "string", "default": "bright"}
+        spec["properties"]["mode"]["enum"].append("Elastic")
         plane.kubectl("replace", "-f", "-", text=json.dumps(body))
 
 
@@ -100,6 +101,22 @@ async def test_with_other_crds_pods_are_placed_and_the_operator_comes_to_rest(
     ]
     assert ready["status"] == "True"
     assert ready["message"].endswith("; this operator does not know spec.future: no effect")
+
+
+async def test_a_value_of_another_release_stalls_and_leaves_what_is_in_force(
+    world: RealWorld, operator: OperatorProcess
+) -> None:
+    node = await plan(world)
+    await world.add_pod(node, "a")
+    await until(lambda: world.held(node), operator.log)
+    before = await world.spec(node)
+    await world.put_policy({"mode": "Elastic", "reserved": {"count": 2}}, "policy")
+
+    await until(lambda: says(world, "Stalled", "True", "InvalidPolicy"), operator.log)
+    conditions = (await world.policy_status(world.name("policy")))["conditions"]
+    wanted = "spec.mode: input should be 'Static', 'None' or 'Dynamic', not 'Elastic'"
+    assert wanted in {one["message"] for one in conditions}
+    assert await world.spec(node) == before
 
 
 def writes(audit: Audit) -> Counter[Right]:
