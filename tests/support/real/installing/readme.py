@@ -1,10 +1,11 @@
-"""The commands of the README with which a user begins."""
+"""The commands of the pages that users type."""
 
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[4]
 README = ROOT / "README.md"
+OPERATIONS = ROOT / "docs" / "operations.md"
 RELEASED = "dist/numapin-0.1.0"
 """The folder of a release in the README's commands."""
 
@@ -15,13 +16,31 @@ def first_pod() -> list[list[str]]:
     Raises:
         ValueError: the README has none, or one of another program.
     """
-    section = re.search(
-        "first pod: begin -->(.*)<!-- first pod: end", README.read_text(), re.DOTALL
-    )
-    commands = re.findall(r"^\$ (.*)$", section[1], re.MULTILINE) if section else []
-    if not commands or not all(one.startswith("kubectl ") for one in commands):
-        raise ValueError(f"{README} must have commands of kubectl there, and has {commands}")
     return [
-        [f"{ROOT}/{word}" if word.startswith("examples/") else word for word in one.split()[1:]]
-        for one in commands
+        [f"{ROOT}/{word}" if word.startswith("examples/") else word for word in words]
+        for words in commands(README, "first pod")
     ]
+
+
+def release_a_node(node: str) -> list[str]:
+    """The arguments of kubectl that release a node without numapin's pods.
+
+    Raises:
+        ValueError: the page has none, or one of another program.
+    """
+    (words,) = commands(OPERATIONS, "release a node")
+    return [word.replace("NODE", node) for word in words]
+
+
+def commands(page: Path, section: str) -> list[list[str]]:
+    """The arguments of each kubectl between the marks of a section.
+
+    Raises:
+        ValueError: the page has none, or one of another program.
+    """
+    marks = f"<!-- {section}: begin -->(.*)<!-- {section}: end -->"
+    found = re.search(marks, page.read_text(), re.DOTALL)
+    lines = re.findall(r"^\$ (.*)$", found[1], re.MULTILINE) if found else []
+    if not lines or not all(one.startswith("kubectl ") for one in lines):
+        raise ValueError(f"{page} must have commands of kubectl in {section}, and has {lines}")
+    return [one.split()[1:] for one in lines]
