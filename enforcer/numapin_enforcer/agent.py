@@ -121,6 +121,7 @@ class Agent:
         )
         background = self.background.report(failed_passes)
         self.reporter.report(result, Kernel(done.tree, done.desired), background)
+        self.kubelet.log_conflict()  # last, so that it is the last line of the log
         self.background.need_list_since(self.reporter.population.newest_deserted_at)
         self._note(done, began_seconds)
 

@@ -1,5 +1,6 @@
 """The checkpoints of the kubelet's managers: does the kubelet pin containers itself?"""
 
+import logging
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -14,6 +15,8 @@ from numapin_enforcer.node.kubelet_state import (
     parse_memory_state,
     pinned,
 )
+
+LOG: Final = logging.getLogger(__name__)
 
 MOST_BYTES: Final = 16 * 1024 * 1024
 """Far more than a checkpoint of all containers of a node takes."""
@@ -92,7 +95,7 @@ class KubeletPins:
     def __init__(self, state_dir: Path) -> None:
         """Know nothing yet. Args: `state_dir` is the kubelet's folder."""
         self._state_dir = state_dir
-        self.conflict = ""
+        self.conflict = self._logged = ""
         self.containers: tuple[KubeletContainer, ...] | None = None
 
     def observe(self, *, full_resync: bool) -> None:
@@ -101,6 +104,12 @@ class KubeletPins:
             return
         self.conflict = static_policy_conflict(self._state_dir)
         self.containers = pinned_containers(self._state_dir)
+
+    def log_conflict(self) -> None:
+        """Log a conflict once: without a policy there is no NodeAssignment that could say it."""
+        if self.conflict not in ("", self._logged):
+            LOG.warning("this node is left alone", extra={"why": self.conflict})
+        self._logged = self.conflict
 
     def outdated(self) -> str:
         """See `checkpoint_replaced`."""

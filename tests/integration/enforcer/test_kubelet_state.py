@@ -81,6 +81,13 @@ async def test_nothing_is_reverted_while_the_kubelet_has_the_static_policy(
     assert node.status["driftCount"] == 0
 
 
+async def test_without_a_policy_the_log_says_what_to_do_about_a_static_kubelet(node: Node) -> None:
+    """There is no NodeAssignment yet, and the enforcer is not ready."""
+    _kubelet_policy(node, "static")
+    await node.start()
+    await eventually(lambda: "set cpuManagerPolicy to none" in node.log.splitlines()[-1])
+
+
 async def test_quotas_and_runtime_are_left_alone_too(node: Node, kubelet: Kubelet) -> None:
     """While the kubelet has the static policy, from the enforcer's start to its end."""
     pod = await kubelet.run_pod("exclusive")

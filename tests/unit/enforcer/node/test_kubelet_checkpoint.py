@@ -1,12 +1,14 @@
 """What the kubelet's checkpoint says, and whether it is still the kubelet's."""
 
 import json
+import logging
 from pathlib import Path
 
 import pytest
 
 from numapin_enforcer.node.kubelet_checkpoint import (
     STATE_FILES,
+    KubeletPins,
     checkpoint_replaced,
     pinned_containers,
     static_policy_conflict,
@@ -37,6 +39,18 @@ def test_the_conflict_names_the_file_and_the_remedy(tmp_path: Path) -> None:
     conflict = static_policy_conflict(tmp_path)
     assert str(tmp_path / STATE_FILE) in conflict
     assert "set cpuManagerPolicy to none" in conflict
+
+
+def test_a_conflict_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Before there is a policy, only the log can say why the enforcer is not ready."""
+    (tmp_path / STATE_FILE).write_text(json.dumps({"policyName": "static"}))
+    pins = KubeletPins(tmp_path)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            pins.observe(full_resync=True)
+            pins.log_conflict()
+    (record,) = caplog.records
+    assert "set cpuManagerPolicy to none" in record.__dict__["why"]
 
 
 @pytest.mark.parametrize(
