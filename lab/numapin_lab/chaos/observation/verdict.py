@@ -12,8 +12,8 @@ from numapin_lab.chaos.observation.samples import Anomaly, AnomalyKind, Downtime
 FIRST_PASS_SECONDS: Final = 1.0
 """From the standby's message until its first pass, on a busy machine."""
 
-ORDINARY_SECONDS: Final = 1.0
-"""How long a new cgroup may wait for an enforcer that runs with an ordinary priority."""
+ORDINARY_SECONDS: Final = 5.0
+"""How long a new cgroup may wait for enforcer or standby without real-time priority."""
 
 
 class Excuse(StrEnum):
@@ -94,7 +94,7 @@ def _excuse(
         return Excuse.WITHDRAWN
     if any(_unfenced(anomaly, one) for one in evidence.downtimes):
         return Excuse.UNFENCED_NEW_POD
-    if any(_hung(anomaly, one, evidence.noticed) for one in evidence.downtimes if one.stopped):
+    if any(_hung(anomaly, one, evidence) for one in evidence.downtimes if one.stopped):
         return Excuse.ENFORCER_STOPPED
     if _not_started(anomaly):
         return Excuse.NOT_STARTED
@@ -148,11 +148,13 @@ def _unfenced(anomaly: Anomaly, down: Downtime) -> bool:
     return down.part == "enforcer" and guaranteed and created and not fenced
 
 
-def _hung(anomaly: Anomaly, stop: Downtime, noticed: Sequence[float]) -> bool:
+def _hung(anomaly: Anomaly, stop: Downtime, evidence: Evidence) -> bool:
     """Whether the enforcer was stopped, and the standby did not know that yet."""
     created = anomaly.path.startswith("pod") and anomaly.seen_at >= stop.killed_at
-    known_at = min((one for one in noticed if one >= stop.killed_at), default=stop.ready_at)
-    return created and anomaly.at <= min(known_at + FIRST_PASS_SECONDS, stop.ready_at)
+    noticed = (one for one in evidence.noticed if one >= stop.killed_at)
+    pass_seconds = FIRST_PASS_SECONDS if evidence.realtime else ORDINARY_SECONDS
+    known_at = min(noticed, default=stop.ready_at)
+    return created and anomaly.at <= min(known_at + pass_seconds, stop.ready_at)
 
 
 def noticed_after(downtimes: Iterable[Downtime], noticed: Sequence[float]) -> list[float | None]:

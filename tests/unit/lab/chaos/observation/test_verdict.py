@@ -149,16 +149,16 @@ STOPPED = Downtime("enforcer", 4.0, 12.0, stopped=True)
             new_container("poduid-a/d", AnomalyKind.LOST_PIN), evidence(), None, id="a-pin-is-a-pin"
         ),
         pytest.param(
-            anomaly(5.5, "poduid-a/d", seen_at=4.6),
+            anomaly(9.5, "poduid-a/d", seen_at=4.6),
             evidence(realtime=False),
             Excuse.ORDINARY_PRIORITY,
             id="new-and-started-before-an-ordinary-enforcer-was-on-a-cpu",
         ),
         pytest.param(
-            anomaly(5.7, "poduid-a/d", seen_at=4.6),
+            anomaly(9.7, "poduid-a/d", seen_at=4.6),
             evidence(realtime=False),
             None,
-            id="an-ordinary-enforcer-comes-within-a-second",
+            id="an-ordinary-enforcer-comes-within-five-seconds",
         ),
         pytest.param(
             anomaly(5.5, seen_at=4.6, kind=AnomalyKind.TWO_EXCLUSIVE),
@@ -200,6 +200,13 @@ def test_a_stopped_enforcer_explains_new_guaranteed_pods_until_the_standby_has_n
 ) -> None:
     verdict = judge([seen], evidence(downtimes=(STOPPED,), noticed=noticed))
     assert [one.value for one, _ in verdict.excused] == ([excuse] if excuse else [])
+
+
+def test_a_standby_without_real_time_priority_may_need_longer_for_its_first_pass() -> None:
+    late = anomaly(11.9, BESIDE, seen_at=5.4)
+    for realtime in (True, False):
+        known = evidence(downtimes=(STOPPED,), noticed=(8.0,), realtime=realtime)
+        assert judge([late], known).violations == ((late,) if realtime else ())
 
 
 def test_the_time_until_the_standby_noticed_is_that_of_each_stop() -> None:
