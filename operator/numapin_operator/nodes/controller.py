@@ -33,13 +33,17 @@ from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.records import AssignmentView
 from numapin_operator.placement import PodView
 from numapin_operator.policies.rollout import Rollout, Turn
-from numapin_operator.policies.status import NodeOutcome, stalled, waiting_for_turn
+from numapin_operator.policies.status import stalled, waiting_for_turn
 from numapin_operator.telemetry.states import Written
 from numapin_operator.telemetry.table import PLAN_SECONDS, REFUSALS, WRITES
 from numapin_operator.telemetry.write_results import PERMANENT, STALE, result_of
 
 ATTEMPTS: Final = 5
 """How often a stale write is planned again at once, before the node has to wait."""
+
+NOT_RELEASED: Final = (
+    "no enforcer has released it: start its enforcer, or release it by hand (docs/operations.md)"
+)
 
 INTERNAL_ERROR: Final = "the operator cannot plan this node, its log has the traceback"
 
@@ -143,7 +147,7 @@ class Controller:
                 self._outputs.telling.tell(name)
                 self.move_timer.set(name, decision.again_at)
                 self._tell_waiting(name, decision)
-                self._settle(name, turn, decision.outcome)
+                self._settle(name, turn, decision)
                 self._outputs.evictor.offer(name)
                 if late:
                     raise BehindError(f"Pod {pod.namespace}/{pod.name}" for pod in late)
@@ -165,15 +169,23 @@ class Controller:
         now, told = self.move_timer.now(), self._outputs.telling.told(name)
         return turn, replace(picture, release_at=release_at, now=now, told=told)
 
-    def _settle(self, name: str, turn: Turn, outcome: NodeOutcome | None) -> None:
-        """Report what became of the governing policy on a node."""
-        if not turn.wait:
+    def _settle(self, name: str, turn: Turn, decision: Decision) -> None:
+        """Report what became of the governing policy on a node, or that it is not released."""
+        outcome = decision.outcome
+        if decision.releasing:
+            self._wait_for_release(name)
+        elif not turn.wait:
             outcome = self.patience.judge(name, outcome)
         self.rollout.settle(name, outcome, waits=bool(turn.wait))
         governing = next(iter(self._state.policies_of(name)), None)
         if turn.wait and governing is not None:
             outcome = waiting_for_turn(governing, name, turn.wait, outcome)
         self._outputs.statuses.set_outcome(name, outcome)
+
+    def _wait_for_release(self, name: str) -> None:
+        """Log a node that keeps its CPU sets: no policy is left that could say so."""
+        if self.patience.is_over(name):
+            _log.warning("a node keeps its CPU sets", extra={"node": name, "why": NOT_RELEASED})
 
     def _tell_waiting(self, name: str, decision: Decision) -> None:
         """Tell each pod once that it waits."""

@@ -1,4 +1,4 @@
-"""How long a policy waits for a node's enforcer."""
+"""How long a node's enforcer is waited for."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -40,16 +40,22 @@ class Patience:
             self._since.pop(node, None)
             self._over.discard(node)
             return outcome
+        if not self.is_over(node):
+            return outcome
+        message = f"{outcome.message}, for {ENFORCER_SECONDS / 60:.0f} minutes"
+        return replace(
+            outcome, phase=Phase.NOT_SERVED, reason=Reason.NO_ENFORCER.value, message=message
+        )
+
+    def is_over(self, node: str) -> bool:
+        """Whether a node's enforcer has not answered in time; the first call begins the wait."""
         if node in self._over:
-            message = f"{outcome.message}, for {ENFORCER_SECONDS / 60:.0f} minutes"
-            return replace(
-                outcome, phase=Phase.NOT_SERVED, reason=Reason.NO_ENFORCER.value, message=message
-            )
+            return True
         if node not in self._since:
             self._since[node] = self._clock.monotonic()
             if len(self._since) == 1:
                 self._worker.request()
-        return outcome
+        return False
 
     async def run(self) -> None:
         """Wake the nodes whose time is over, until cancelled."""

@@ -60,8 +60,10 @@ def _retire(assignment: AssignmentView | None, release_at: str | None) -> Decisi
         return Decision(Write.REPLACE, announced)
     released = NodeAssignmentSpec(mode="None")
     if assignment.spec != released:
-        return Decision(Write.REPLACE, released)
-    return Decision(Write.DELETE if is_released(assignment) else Write.NOTHING)
+        return Decision(Write.REPLACE, released, releasing=True)
+    released_by_now = is_released(assignment)
+    write = Write.DELETE if released_by_now else Write.NOTHING
+    return Decision(write, releasing=not released_by_now)
 
 
 def _govern(picture: NodePicture, node: NodeView, governing: PolicyView) -> Decision:

@@ -58,6 +58,7 @@ class Decision:
         outcome: None if no policy governs the node.
         waiting: pods that wait for ending or moving ones, or for their kubelet.
         again_at: when to decide again although nothing has happened; None if that is not needed.
+        releasing: the assignment is deleted once the enforcer has released the node.
     """
 
     write: Write
@@ -65,3 +66,4 @@ class Decision:
     outcome: NodeOutcome | None = None
     waiting: tuple[Queued | Unaccepted, ...] = ()
     again_at: float | None = None
+    releasing: bool = False

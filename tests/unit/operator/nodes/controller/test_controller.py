@@ -6,6 +6,7 @@ import pytest
 
 from numapin_client.errors import ConnectionFailedError
 from numapin_operator.leadership import Leadership, NotLeadingError
+from numapin_operator.nodes.patience import ENFORCER_SECONDS
 from support.fakes.cluster import FakeCluster
 from support.fakes.operator import Operator, held, operator_of_one_node, report, spec
 from support.real.waiting import running
@@ -148,6 +149,23 @@ async def test_without_a_policy_cgroups_are_released_and_then_the_assignment_is_
     operator.observe()
     await operator.work_until_idle()
     assert cluster.assignments == {}
+
+
+async def test_a_node_that_no_enforcer_releases_is_named_with_what_to_do(
+    operator: Operator, cluster: FakeCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(operator.controller.patience.run()):
+        cluster.policies.clear()
+        operator.observe()
+        await operator.work_until_idle()
+        await operator.clock.advance(ENFORCER_SECONDS - 1)
+        await operator.work_until_idle()
+        assert "keeps its CPU sets" not in caplog.text
+        await operator.clock.advance(2)
+        await operator.work_until_idle()
+    (record,) = [one for one in caplog.records if "keeps its CPU sets" in one.message]
+    assert record.__dict__["node"] == "node-1"
+    assert "release it by hand" in record.__dict__["why"]
 
 
 async def test_a_deposed_leader_stops_at_a_conflict(
