@@ -63,7 +63,7 @@ class Cluster:
         """kube-controller-manager and kube-scheduler."""
         ports = self.state.ports
         return (
-            controllers.controller_manager(self.plane, ports.controllers),
+            controllers.controller_manager(self.plane, ports.controllers, emulated=self.state.vm),
             controllers.scheduler(self.plane, ports.scheduler),
         )
 

@@ -2,11 +2,15 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from numapin_lab.controlplane import kubeconfig
 from numapin_lab.controlplane.certificates import Identity
 from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.processes.daemons import Daemon
+
+EMULATED: Final = "--node-monitor-grace-period=10m"
+"""A node in a virtual machine may be starved for minutes; its pods would be evicted."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +54,14 @@ class Controller:
             self.daemon.start()
 
 
-def controller_manager(plane: ControlPlane, port: int) -> Controller:
-    """Creates service accounts, removes the not-ready taint, collects garbage."""
+def controller_manager(plane: ControlPlane, port: int, *, emulated: bool) -> Controller:
+    """Creates service accounts, removes the not-ready taint, collects garbage.
+
+    Args:
+        plane: the control plane.
+        port: where it serves.
+        emulated: whether the node runs in a virtual machine.
+    """
     pki = plane.authority.folder
     options = (
         f"--service-account-private-key-file={pki / 'service-accounts.key'}",
@@ -59,6 +69,7 @@ def controller_manager(plane: ControlPlane, port: int) -> Controller:
         "--use-service-account-credentials=true",
         "--allocate-node-cidrs=false",
         f"--flex-volume-plugin-dir={plane.folder / 'kube-controller-manager' / 'volume-plugins'}",
+        *([EMULATED] * emulated),
     )
     return Controller("kube-controller-manager", port, plane, options)
 
