@@ -171,6 +171,8 @@ def execute(driver: Driver, injectors: Sequence[Injector], downtimes: Downtimes)
             for ended in downtimes.ended_by_themselves():
                 raise ended.failure(f"{ended.name} ended without being killed")
             time.sleep(TICK_SECONDS)
+        for thread in threads:  # one that failed at the end is done, too
+            thread.check()
 
 
 class FaultThread:

@@ -94,8 +94,9 @@ class Killer:
     def _again(
         self, daemon: Watched, ready: Callable[[], bool], what: str, seconds: float = READY_SECONDS
     ) -> None:
-        """Start it again, and wait until it is ready; the kubelet starts pods by itself."""
-        daemon.start()
+        """Start it if it does not run, and wait until it is ready; the kubelet starts pods."""
+        if daemon.pid() is None:
+            daemon.start()
         wait_until(lambda: daemon.pid() is not None, f"a new {daemon.name}", seconds)
         wait_until(ready, f"the {daemon.name}: {what}", seconds, daemon)
 
