@@ -12,6 +12,9 @@ from numapin_lab.chaos.observation.samples import Anomaly, AnomalyKind, Downtime
 FIRST_PASS_SECONDS: Final = 1.0
 """From the standby's message until its first pass, on a busy machine."""
 
+TAKEOVER_SECONDS: Final = 0.1
+"""From the enforcer's death until the standby has its lock and has made its first pass."""
+
 ORDINARY_SECONDS: Final = 5.0
 """How long a new cgroup may wait for enforcer or standby without real-time priority."""
 
@@ -33,6 +36,8 @@ class Excuse(StrEnum):
 
     It has the set of kubepods or of its pod until the standby has noticed that the enforcer hangs.
     """
+    TAKEOVER = "Takeover"
+    """A cgroup that was created just after the enforcer was killed; the standby takes over."""
     NOT_STARTED = "NotStarted"
     """A new container of the exclusive container's own pod; only the runtime's process is in it.
 
@@ -87,18 +92,20 @@ def judge(anomalies: Iterable[Anomaly], evidence: Evidence) -> Verdict:
 def _excuse(
     anomaly: Anomaly, evidence: Evidence, spec_of: dict[int, frozenset[ContainerKey]]
 ) -> Excuse | None:
-    if any(_injected(anomaly, one) for one in evidence.overwrites):
-        return Excuse.INJECTED
+    """The first that holds."""
+    down = evidence.downtimes
     reported = anomaly.kind is not AnomalyKind.TWO_EXCLUSIVE  # found without the NodeAssignment
-    if reported and _withdrawn(anomaly, evidence.taken, spec_of):
-        return Excuse.WITHDRAWN
-    if any(_unfenced(anomaly, one) for one in evidence.downtimes):
-        return Excuse.UNFENCED_NEW_POD
-    if any(_hung(anomaly, one, evidence) for one in evidence.downtimes if one.stopped):
-        return Excuse.ENFORCER_STOPPED
-    if _not_started(anomaly):
-        return Excuse.NOT_STARTED
-    return None if evidence.realtime or not _is_new(anomaly) else Excuse.ORDINARY_PRIORITY
+    stops = (one for one in down if one.stopped)
+    cases = (
+        (Excuse.INJECTED, any(_injected(anomaly, one) for one in evidence.overwrites)),
+        (Excuse.WITHDRAWN, reported and _withdrawn(anomaly, evidence.taken, spec_of)),
+        (Excuse.UNFENCED_NEW_POD, any(_unfenced(anomaly, one) for one in down)),
+        (Excuse.TAKEOVER, any(_in_takeover(anomaly, one) for one in down)),
+        (Excuse.ENFORCER_STOPPED, any(_hung(anomaly, one, evidence) for one in stops)),
+        (Excuse.NOT_STARTED, _not_started(anomaly)),
+        (Excuse.ORDINARY_PRIORITY, not evidence.realtime and _is_new(anomaly)),
+    )
+    return next((excuse for excuse, holds in cases if holds), None)
 
 
 def _injected(anomaly: Anomaly, one: Overwrite) -> bool:
@@ -146,6 +153,12 @@ def _unfenced(anomaly: Anomaly, down: Downtime) -> bool:
     created = down.killed_at <= anomaly.seen_at <= down.ready_at
     fenced = anomaly.started or anomaly.at > down.ready_at
     return down.part == "enforcer" and guaranteed and created and not fenced
+
+
+def _in_takeover(anomaly: Anomaly, down: Downtime) -> bool:
+    killed = down.part == "enforcer" and not down.stopped
+    beside = anomaly.kind is AnomalyKind.OVERLAP and anomaly.seen_at >= down.killed_at
+    return killed and beside and anomaly.at <= down.killed_at + TAKEOVER_SECONDS
 
 
 def _hung(anomaly: Anomaly, stop: Downtime, evidence: Evidence) -> bool:

@@ -114,6 +114,24 @@ STOPPED = Downtime("enforcer", 4.0, 12.0, stopped=True)
             id="its-program-had-started-by-then",
         ),
         pytest.param(
+            anomaly(4.09, "poduid-a/d", seen_at=4.01),
+            evidence(downtimes=(DOWN,)),
+            Excuse.TAKEOVER,
+            id="born-before-the-standby-had-the-lock",
+        ),
+        pytest.param(
+            anomaly(4.11, "poduid-a/d", seen_at=4.01),
+            evidence(downtimes=(DOWN,)),
+            None,
+            id="the-standby-has-taken-over-by-then",
+        ),
+        pytest.param(
+            anomaly(4.09, "poduid-a/d", seen_at=3.9),
+            evidence(downtimes=(DOWN,)),
+            None,
+            id="the-enforcer-lived-when-it-was-born",
+        ),
+        pytest.param(
             new_container(BUSY),
             evidence(downtimes=(DOWN,)),
             None,
