@@ -16,7 +16,7 @@ PODS = 40
 """Enough for one fault of each kind and some resizes; `make chaos` starts 200."""
 
 GROWTH = 35
-"""Series of metrics: fewer than the policy adds, and one for each pod."""
+"""So many new series of metrics are too many: nearly one for each pod."""
 
 PARTS = {"enforcer", "standby", "operator", "kube-apiserver", "containerd", "kubelet"}
 

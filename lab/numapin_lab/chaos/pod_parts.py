@@ -152,7 +152,7 @@ class PodParts:
     """Numapin's pods. `with` it, logs are kept."""
 
     need_api_server = True
-    """A kubelet that was restarted mounts the token of a pod anew before it starts a container."""
+    """A restarted kubelet asks for the token of a pod again before it starts a container of it."""
 
     def __init__(self, lab: InstalledLab) -> None:
         self._lab = lab
