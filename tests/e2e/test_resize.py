@@ -3,39 +3,20 @@
 The node has two CPUs, one of them reserved: one container can have a CPU of its own.
 """
 
-from pathlib import Path
-
 import pytest
 
 from numapin_api.cpuset import CpuSet
 from numapin_lab.running_lab import BUSY, RunningLab, eventually, pod
 from numapin_lab.steps.resize import granted, resize
+from support.real.changing.cpu_limits import NO_QUOTA, cpu_files, quotas
 from support.real.changing.resizes import OWN, SHARED, never_shared, pin_owner
 
 EVERYTHING = CpuSet.parse("0-1")
-NO_QUOTA, HALF_MORE = -1, 150_000
+HALF_MORE = 150_000
 
 needs_both_cpus = pytest.mark.from_source(
     "with numapin's own requests the kubelet grants no second whole CPU"
 )
-
-
-def cpu_files(lab: RunningLab, name: str, *, v1: str, v2: str) -> list[Path]:
-    """A file of the cpu controller of a container and of its pod, by its name on each version."""
-    group = lab.container(name)
-    if (group / v2).exists():
-        return [group / v2, group.parent / v2]
-    paths = [path.relative_to(lab.kubepods.parent) for path in (group, group.parent)]
-    folders = lab.cluster.runtime.cgroup.folders()
-    (folder,) = (one for one in folders if (one / paths[0] / v1).exists())
-    return [folder / path / v1 for path in paths]
-
-
-def quotas(lab: RunningLab, name: str) -> tuple[int, ...]:
-    """The CFS quota of a container and of its pod, in microseconds; -1 for none."""
-    files = cpu_files(lab, name, v1="cpu.cfs_quota_us", v2="cpu.max")
-    texts = [file.read_text().split()[0] for file in files]
-    return tuple(NO_QUOTA if text == "max" else int(text) for text in texts)
 
 
 def has_weight(lab: RunningLab, name: str, shares: int) -> bool:

@@ -10,6 +10,7 @@ from numapin_lab.installed.running import InstalledLab, running
 from numapin_lab.installed.uninstall import DELETED, left_in_cluster, left_on_node
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.running_lab import BUSY, pod, policy
+from support.real.changing.cpu_limits import NO_QUOTA, quotas
 from support.real.installing.readme import release_a_node
 
 OWN, SHARED, EVERYTHING = CpuSet.parse("1"), CpuSet.parse("0"), CpuSet.parse("0-1")
@@ -36,25 +37,13 @@ def test_a_node_is_released_by_hand_after_everything_was_deleted(removable: Inst
     lab.kubectl("delete", "-k", str(lab.cluster.overlay), DELETED)
     assert left_in_cluster(lab.kubectl) == []
     assert (lab.allowed("owner"), lab.allowed("neighbour")) == (OWN, SHARED)
-    assert quota(lab, "owner") == [-1]
+    assert quotas(lab, "owner") == (NO_QUOTA, NO_QUOTA)
 
     said = lab.kubectl(*release_a_node(lab.node))
     (by,) = [word for word in said.split() if word.startswith("node-debugger")]
     lab.kubectl("wait", f"pod/{by}", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=120s")
     assert "everything was released" in lab.kubectl("logs", by).splitlines()[-1]
     assert lab.allowed("owner") == lab.allowed("neighbour") == EVERYTHING
-    assert quota(lab, "owner") == [100_000]
+    assert quotas(lab, "owner") == (100_000, 100_000)
     lab.delete("pod", "owner", "neighbour", by)
     lab.eventually(lambda: left_on_node(lab.cluster), [])
-
-
-def quota(lab: InstalledLab, name: str) -> list[int]:
-    """The CFS limit of a pod's container, in microseconds of each 100 ms; -1 is none."""
-    files = [
-        folder / file
-        for root in lab.cluster.runtime.cgroup.folders()
-        for folder in (root / "kubepods").rglob(lab.container_id(name))
-        for file in ("cpu.cfs_quota_us", "cpu.max")
-    ]
-    limits = [file.read_text().split()[0] for file in files if file.exists()]
-    return [-1 if limit == "max" else int(limit) for limit in limits]
