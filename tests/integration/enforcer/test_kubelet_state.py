@@ -85,7 +85,7 @@ async def test_without_a_policy_the_log_says_what_to_do_about_a_static_kubelet(n
     """There is no NodeAssignment yet, and the enforcer is not ready."""
     _kubelet_policy(node, "static")
     await node.start()
-    await eventually(lambda: "set cpuManagerPolicy to none" in node.log.splitlines()[-1])
+    await eventually(lambda: "set cpuManagerPolicy to none" in "".join(node.log.splitlines()[-1:]))
 
 
 async def test_quotas_and_runtime_are_left_alone_too(node: Node, kubelet: Kubelet) -> None:
