@@ -12,10 +12,14 @@ from numapin_lab.chaos.run import parts_of, run
 from numapin_lab.components.build import say
 from numapin_lab.running_lab import RunningLab
 
-PODS = 40
+PODS = 20
 """Enough for one fault of each kind and some resizes; `make chaos` starts 200."""
 
-GROWTH = 35
+REST_SECONDS = 0.004
+"""Of the sampler, which would take half of two CPUs, beside the tests in virtual machines;
+`make chaos` has none."""
+
+GROWTH = 18
 """So many new series of metrics are too many: nearly one for each pod."""
 
 PARTS = {"enforcer", "standby", "operator", "kube-apiserver", "containerd", "kubelet"}
@@ -38,7 +42,7 @@ def _run(lab: RunningLab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     with capsys.disabled():
         say(f"\nchaos: python -m numapin_lab chaos --seed {plan.seed} --pods {PODS}")
         before = series(lab)
-        report = run(lab, plan, tmp_path, say)
+        report = run(lab, plan, tmp_path, say, REST_SECONDS)
         after = series(lab)
         write(report, tmp_path / "chaos.json")
         say(summary(report))
@@ -53,7 +57,7 @@ def _run(lab: RunningLab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     return report
 
 
-@pytest.mark.timeout(3600)  # four minutes on an idle machine
+@pytest.mark.timeout(3600)  # two minutes on an idle machine
 def test_no_exclusive_cpu_is_ever_shared_and_no_pin_is_lost(
     lab: RunningLab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -63,7 +67,7 @@ def test_no_exclusive_cpu_is_ever_shared_and_no_pin_is_lost(
 @pytest.mark.from_source(
     "on cgroup v1 a pod gets no real-time priority, and what that costs is excused"
 )
-@pytest.mark.timeout(3600)  # two minutes on an idle machine
+@pytest.mark.timeout(3600)  # one minute on an idle machine
 def test_with_real_time_priority_no_new_cgroup_waits_for_it(
     lab: RunningLab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -76,9 +80,9 @@ def _was_chaos(report: Report) -> None:
     assert report.pods_run >= PODS
     assert report.pods_ended >= PODS
     assert report.kills.keys() == PARTS
-    assert report.resizes["Taken"] >= 4
+    assert report.resizes["Taken"] >= 2
     assert report.exclusive_reported >= PODS // 10
-    assert report.samples.with_exclusive > 5_000
+    assert report.samples.with_exclusive > 1_000
     assert report.injected.keys() == {
         "FillStateFolder",
         "ReadOnlyStateFolder",
@@ -87,7 +91,7 @@ def _was_chaos(report: Report) -> None:
     }
     assert report.noticed_seconds
     assert None not in report.noticed_seconds
-    assert len(report.reverts) >= 5
+    assert len(report.reverts) >= 3
     # One is counted for what is found in one look, be it a container with all that is above it.
     # With a resize the runtime repeats what it has; an enforcer that was killed may not know it.
     most = len(report.overwrites) + report.resizes["Taken"]

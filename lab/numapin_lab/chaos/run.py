@@ -80,7 +80,9 @@ class Executed:
     seconds: float
 
 
-def run(lab: RunningLab, plan: ChaosPlan, output: Path, progress: Say) -> Report:
+def run(
+    lab: RunningLab, plan: ChaosPlan, output: Path, progress: Say, rest_seconds: float = 0.0
+) -> Report:
     """Execute a plan on a lab with nothing on it.
 
     Args:
@@ -88,6 +90,8 @@ def run(lab: RunningLab, plan: ChaosPlan, output: Path, progress: Say) -> Report
         plan: what to do.
         output: a folder for what the sampler writes.
         progress: takes a line now and then.
+        rest_seconds: at least so long is between two samples. Without a rest the sampler takes
+            nearly one CPU.
 
     Raises:
         LabError: a part did not become ready again, or no pod made progress.
@@ -97,7 +101,7 @@ def run(lab: RunningLab, plan: ChaosPlan, output: Path, progress: Say) -> Report
             before = _prepare(lab, parts)
             overwriter = Overwriter(lab, Killer(lab, parts))
             with (
-                _sampling(lab, overwriter, output) as sampler,
+                _sampling(lab, overwriter, output, rest_seconds) as sampler,
                 ClusterState(lab, parts.daemons) as cluster_state,
             ):
                 driver = Driver(lab, cluster_state, plan, progress)
@@ -207,7 +211,9 @@ def _enforcer(parts: Parts) -> int:
 
 
 @contextmanager
-def _sampling(lab: RunningLab, overwriter: Overwriter, output: Path) -> Iterator[Path]:
+def _sampling(
+    lab: RunningLab, overwriter: Overwriter, output: Path, rest_seconds: float
+) -> Iterator[Path]:
     """Run the sampler meanwhile; afterwards its samples are in the file."""
     file = output / "samples.pickle"
     command = [
@@ -219,6 +225,7 @@ def _sampling(lab: RunningLab, overwriter: Overwriter, output: Path) -> Iterator
         f"--kubeconfig={lab.cluster.plane.kubeconfig}",
         f"--node={lab.node}",
         f"--output={file}",
+        f"--rest-seconds={rest_seconds}",
     ]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as sampler:
         try:

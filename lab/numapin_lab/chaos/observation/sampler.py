@@ -94,8 +94,8 @@ class Watcher:
 class Sampler:
     """Takes samples and records anomalies."""
 
-    def __init__(self, tree: PodsTree, reported: Reported) -> None:
-        self._tree, self._reported = tree, reported
+    def __init__(self, tree: PodsTree, reported: Reported, rest_seconds: float = 0.0) -> None:
+        self._tree, self._reported, self._rest_seconds = tree, reported, rest_seconds
         self._anomalies: list[Anomaly] = []
         self._seen: dict[str, Seen] = {}
         self._alive: set[str] = set()
@@ -112,7 +112,8 @@ class Sampler:
         while not stop.is_set():
             now = time.monotonic()
             self.sample(now)
-            time.sleep(max(0.0, PERIOD_SECONDS - (time.monotonic() - now)))
+            left_seconds = PERIOD_SECONDS - (time.monotonic() - now)
+            time.sleep(max(self._rest_seconds, left_seconds))
         return self.samples()
 
     def sample(self, now: float) -> None:
@@ -254,6 +255,9 @@ def main() -> None:
     parser.add_argument("--kubeconfig", type=Path, required=True)
     parser.add_argument("--node", required=True)
     parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument(
+        "--rest-seconds", type=float, default=0.0, help="at least so long between two samples"
+    )
     options = parser.parse_args()
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
@@ -268,7 +272,8 @@ def main() -> None:
     print(
         "the NodeAssignment is seen", flush=True
     )  # the process that started this one waits for it
-    samples = Sampler(PodsTree(options.kubepods, options.bundles), reported).run(stop)
+    tree = PodsTree(options.kubepods, options.bundles)
+    samples = Sampler(tree, reported, options.rest_seconds).run(stop)
     options.output.write_bytes(pickle.dumps(samples))
 
 
