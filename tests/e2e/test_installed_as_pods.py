@@ -27,7 +27,7 @@ from numapin_lab.leftovers import Traces, host_paths
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.measurement.recording import recording
 from numapin_lab.processes.daemons import kill
-from numapin_lab.running_lab import BUSY, pod, policy
+from numapin_lab.running_lab import pod, policy
 from support.real.installing.helm import CHART, Helm
 from support.real.installing.installed import (
     component,
@@ -124,7 +124,7 @@ def test_what_runs_is_the_default_overlay(lab: InstalledLab) -> None:
 
 
 def test_a_pod_is_pinned(lab: InstalledLab) -> None:
-    lab.apply(policy(), pod("owner", cpu="1"), pod("neighbour", BUSY))
+    lab.apply(policy(), pod("owner", cpu="1"), pod("neighbour"))
     lab.wait_running("owner", "neighbour")
     lab.eventually(lab.reported_exclusive, [True])
     assert (lab.allowed("owner"), lab.allowed("neighbour")) == (OWN, SHARED)
@@ -333,7 +333,7 @@ def test_helm_installs_the_chart_and_its_test_pod_finds_that_it_works(
     told = helm("test", "numapin", "--logs")
     assert "Phase:          Succeeded" in told, told
     assert "numapin works" in told, told
-    lab.apply(policy(), pod("owner", cpu="1"), pod("neighbour", BUSY))
+    lab.apply(policy(), pod("owner", cpu="1"), pod("neighbour"))
     lab.wait_running("owner", "neighbour")
     lab.eventually(lab.reported_exclusive, [True])
     assert (lab.allowed("owner"), lab.allowed("neighbour")) == (OWN, SHARED)

@@ -21,7 +21,7 @@ from numapin_lab.lifecycle import LabFolder
 from numapin_lab.measurement.recording import Recording, recording, seconds_shared
 from numapin_lab.node.kubelet import Kubelet
 from numapin_lab.processes.daemons import stop
-from numapin_lab.running_lab import BUSY, RunningLab, eventually, pod, policy
+from numapin_lab.running_lab import RunningLab, eventually, pod, policy
 
 # Not reservedSystemCPUs: that CPU would not be allocatable, with no room for numapin's pods.
 RESERVED: Mapping[str, Any] = {"kubeReserved": {"cpu": "200m"}}
@@ -46,7 +46,7 @@ def static_lab(root: None, numapin: str, tmp_path: Path) -> Iterator[RunningLab]
     folder = LabFolder(tmp_path / "lab", pods=numapin == "pods")
     try:
         lab = running(folder.up(without=AGENTS, kubelet=STATIC))
-        lab.apply(pod("neighbour", BUSY), pod("owner", BUSY, cpu="1"))
+        lab.apply(pod("neighbour"), pod("owner", cpu="1"))
         lab.wait_running("owner", "neighbour")
         eventually(lambda: lab.allowed("neighbour"), SHARED)
         install(lab)
@@ -108,7 +108,7 @@ def conflict(lab: RunningLab) -> None:
 
 def starts_off_the_exclusive_cpu(lab: RunningLab, name: str) -> str:
     """Start a BestEffort pod, and return its container's id."""
-    lab.apply(pod(name, BUSY))
+    lab.apply(pod(name))
     lab.wait_running(name)
     assert lab.allowed(name) == SHARED
     return lab.container_id(name)

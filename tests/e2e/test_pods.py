@@ -94,7 +94,7 @@ def test_a_pod_that_the_kubelet_refuses_never_gets_cpus(lab: RunningLab) -> None
 
 
 def test_deleting_the_policy_restores_every_cpuset(lab: RunningLab) -> None:
-    lab.apply(pod("owner", cpu="1"), pod("neighbour", BUSY))
+    lab.apply(pod("owner", cpu="1"), pod("neighbour"))
     lab.wait_running("owner", "neighbour")
     before = lab.cpusets()
     lab.apply(policy())
@@ -107,7 +107,7 @@ def test_deleting_the_policy_restores_every_cpuset(lab: RunningLab) -> None:
 
 
 def test_mode_none_restores_every_cpuset_and_the_policy_stays(lab: RunningLab) -> None:
-    lab.apply(pod("owner", cpu="1"), pod("neighbour", BUSY))
+    lab.apply(pod("owner", cpu="1"), pod("neighbour"))
     lab.wait_running("owner", "neighbour")
     before = lab.cpusets()
     lab.apply(policy())
@@ -142,7 +142,7 @@ def test_a_fractional_request_shares(lab: RunningLab) -> None:
 
 
 def test_a_later_policy_pins_running_containers(lab: RunningLab) -> None:
-    lab.apply(pod("owner", cpu="1"), pod("neighbour", BUSY))
+    lab.apply(pod("owner", cpu="1"), pod("neighbour"))
     lab.wait_running("owner", "neighbour")
     lab.apply(policy())
     eventually(lambda: lab.allowed("owner"), OWN)

@@ -16,7 +16,7 @@ import pytest
 
 from numapin_api.cpuset import CpuSet
 from numapin_lab.measurement.recording import Recording, recording
-from numapin_lab.running_lab import BUSY, NODE_ASSIGNMENTS, RunningLab, eventually, pod, policy
+from numapin_lab.running_lab import NODE_ASSIGNMENTS, RunningLab, eventually, pod, policy
 
 OWN, SHARED = CpuSet.parse("1"), CpuSet.parse("0")
 EVERYTHING = CpuSet.parse("0-1")
@@ -55,7 +55,7 @@ def ready(lab: RunningLab, name: str = "e2e") -> tuple[str, str, int]:
 @pytest.fixture
 def pinned(lab: RunningLab) -> Iterator[RunningLab]:
     """A policy, `owner` with CPU 1 to itself, and `neighbour` on the other one."""
-    lab.apply(policy(releaseDelay="20s"), pod("owner", BUSY, cpu="1"), pod("neighbour", BUSY))
+    lab.apply(policy(releaseDelay="20s"), pod("owner", cpu="1"), pod("neighbour"))
     lab.wait_running("owner", "neighbour")
     eventually(lab.reported_exclusive, [True])
     eventually(lambda: lab.allowed("neighbour"), SHARED)
@@ -196,14 +196,14 @@ def _settled(lab: RunningLab, other: str) -> tuple[str, str, int]:
 
 @pytest.mark.from_source("numapin's own requests leave room for one whole CPU of two")
 def test_a_pod_waits_for_an_ending_one_and_is_told(lab: RunningLab) -> None:
-    stubborn = ("sh", "-c", "trap '' TERM; while true; do :; done")
+    stubborn = ("sh", "-c", "trap '' TERM; while true; do sleep 1; done")
     ending = pod("ending", stubborn, cpu="1")
     ending["spec"]["terminationGracePeriodSeconds"] = 600
     lab.apply(policy(), ending)
     lab.wait_running("ending")
     eventually(lab.reported_exclusive, [True])
     lab.kubectl("delete", "pod", "ending", "--wait=false")
-    lab.apply(pod("waiting", BUSY, cpu="1"))
+    lab.apply(pod("waiting", cpu="1"))
     lab.wait_running("waiting")
     with recording(lab.kubepods) as record:
         eventually(lambda: _reasons(lab, "waiting"), {"WaitingForEndingPods"})

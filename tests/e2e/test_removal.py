@@ -16,7 +16,7 @@ from numapin_enforcer.runtime.generated.cri_v1_grpc import RuntimeServiceStub
 from numapin_lab.controlplane.installation import MANIFESTS, without_workloads
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.processes.daemons import stop
-from numapin_lab.running_lab import BUSY, RunningLab, eventually, pod, policy
+from numapin_lab.running_lab import RunningLab, eventually, pod, policy
 
 FILES = ("cpuset.cpus", "cpuset.mems", "cpu.cfs_quota_us", "cpu.shares", "cpu.max")
 KINDS = (
@@ -48,7 +48,7 @@ def removable(root: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def installed(removable: LabFolder) -> Iterator[tuple[RunningLab, Found]]:
     """Numapin, which has pinned a pod that ran before, and what the node had until then."""
     lab = RunningLab(removable.up())
-    lab.apply(pod("owner", cpu="1"), pod("neighbour", BUSY))
+    lab.apply(pod("owner", cpu="1"), pod("neighbour"))
     lab.wait_running(*PODS)
     before = found(lab)
     lab.apply(policy(memory={"policy": "SingleNUMA"}))

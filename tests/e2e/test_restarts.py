@@ -15,7 +15,7 @@ OWN, SHARED = CpuSet.parse("1"), CpuSet.parse("0")
 @pytest.fixture
 def pinned(lab: RunningLab) -> RunningLab:
     """A lab with an exclusive pod and a shared pod, and everything in force."""
-    lab.apply(policy(), pod("owner", cpu="1"), pod("neighbour", BUSY))
+    lab.apply(policy(), pod("owner", cpu="1"), pod("neighbour"))
     lab.wait_running("owner", "neighbour")
     eventually(lambda: lab.allowed("owner"), OWN)
     eventually(lambda: lab.allowed("neighbour"), SHARED)
@@ -56,7 +56,7 @@ def test_a_pod_that_ends_while_the_operator_is_down_is_released_later(pinned: Ru
 
 
 def test_a_pod_that_starts_while_the_enforcer_is_down_is_pinned_later(lab: RunningLab) -> None:
-    lab.apply(policy(), pod("neighbour", BUSY))
+    lab.apply(policy(), pod("neighbour"))
     lab.wait_running("neighbour")
     lab.wait_in_force()
     lab.kill("enforcer")
@@ -75,7 +75,12 @@ def test_a_pod_that_starts_while_the_enforcer_is_down_is_pinned_later(lab: Runni
 def test_a_new_pod_starts_off_the_exclusive_cpu_while_the_enforcer_is_down(
     pinned: RunningLab, cpu: str | None
 ) -> None:
-    """Its QoS class fences it; a Guaranteed pod has none and is fenced by the standby."""
+    """Its QoS class fences it; a Guaranteed pod has none and is fenced by the standby.
+
+    The shared CPU is busy.
+    """
+    pinned.apply(pod("busy", BUSY))
+    pinned.wait_running("busy")
     eventually(pinned.reported_exclusive, [True])
     pinned.kill("enforcer")
     command = ("sh", "-c", "grep Cpus_allowed_list /proc/self/status; exec sleep 1000000")

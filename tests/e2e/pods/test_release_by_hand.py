@@ -9,7 +9,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_lab.installed.running import InstalledLab, running
 from numapin_lab.installed.uninstall import DELETED, left_in_cluster, left_on_node
 from numapin_lab.lifecycle import LabFolder
-from numapin_lab.running_lab import BUSY, pod, policy
+from numapin_lab.running_lab import pod, policy
 from support.real.changing.cpu_limits import NO_QUOTA, quotas
 from support.real.installing.readme import release_a_node
 
@@ -31,7 +31,7 @@ def removable(root: None, tmp_path: Path) -> Iterator[InstalledLab]:
 def test_a_node_is_released_by_hand_after_everything_was_deleted(removable: InstalledLab) -> None:
     lab = removable
     delayed = policy(releaseDelay="10m")  # else the pods may release the node while they end
-    lab.apply(delayed, pod("owner", cpu="1"), pod("neighbour", BUSY))
+    lab.apply(delayed, pod("owner", cpu="1"), pod("neighbour"))
     lab.wait_running("owner", "neighbour")
     lab.eventually(lab.reported_exclusive, [True])
     lab.kubectl("delete", "-k", str(lab.cluster.overlay), DELETED)

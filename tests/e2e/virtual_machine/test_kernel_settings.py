@@ -14,7 +14,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_lab.cluster import VmCluster
 from numapin_lab.errors import LabError
 from numapin_lab.lifecycle import LabFolder
-from numapin_lab.running_lab import BUSY, pod, policy
+from numapin_lab.running_lab import pod, policy
 from numapin_lab.vm.running_lab import RunningVmLab
 
 pytestmark = pytest.mark.timeout(1800)  # for a machine with much else to do
@@ -159,7 +159,7 @@ def test_isolated_cpus_serve_exclusive_containers_first_and_nobody_else(
 
     node.clear()
     reserved = {"cpus": "0-1"}
-    node.apply(policy(reserved=reserved), pod("neighbour", BUSY))
+    node.apply(policy(reserved=reserved), pod("neighbour"))
     node.wait_running("neighbour")
     assert node.wait_in_force().status is not None
     begins_on = "0-6" if attaching_keeps_cpus(node) else "0-7"

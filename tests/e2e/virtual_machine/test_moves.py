@@ -17,7 +17,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignment
 from numapin_lab.cluster import VmCluster
 from numapin_lab.lifecycle import LabFolder
-from numapin_lab.running_lab import BUSY, pod, policy
+from numapin_lab.running_lab import pod, policy
 from numapin_lab.vm.invariants import problems
 from numapin_lab.vm.running_lab import RunningVmLab
 
@@ -45,13 +45,13 @@ def node(vm_lab: LabFolder) -> RunningVmLab:
 
 @pytest.fixture
 def fragmented(node: RunningVmLab) -> Iterator[RunningVmLab]:
-    """The node with CPU 3 and CPUs 5-7 free: `busy` is on CPU 4, and `other` on CPU 2."""
-    for name, command in (("other", None), ("gap", None), ("busy", BUSY)):
-        node.apply(pod(name, command, cpu="1") if command else pod(name, cpu="1"))
+    """The node with CPU 3 and CPUs 5-7 free: `lone` is on CPU 4, and `other` on CPU 2."""
+    for name in ("other", "gap", "lone"):
+        node.apply(pod(name, cpu="1"))
         node.wait_running(name)
         node.eventually(partial(problems, node), [])
     node.delete("pod", "gap")
-    node.eventually(lambda: cpus(node), {"other": "2", "busy": "4"})
+    node.eventually(lambda: cpus(node), {"other": "2", "lone": "4"})
     yield node
     node.clear()
     node.apply(POLICY)
@@ -82,8 +82,8 @@ def allowed(lab: RunningVmLab, name: str) -> str:
 
 
 def moved(lab: RunningVmLab) -> None:
-    """Wait until `busy` has moved and `wide` has what it asks for."""
-    wanted = {"other": "2", "busy": "3", "wide": "4-7"}
+    """Wait until `lone` has moved and `wide` has what it asks for."""
+    wanted = {"other": "2", "lone": "3", "wide": "4-7"}
     lab.eventually(lambda: cpus(lab), wanted)
     lab.eventually(partial(problems, lab), [])
     assert {name: allowed(lab, name) for name in wanted} == wanted
@@ -99,9 +99,9 @@ def test_a_container_is_moved_so_that_a_pod_gets_one_numa_node(fragmented: Runni
     fragmented.apply(pod("wide", cpu="4"))
     fragmented.wait_running("wide")
     moved(fragmented)
-    assert entries(fragmented.assignment())["busy"].moved_at is not None
+    assert entries(fragmented.assignment())["lone"].moved_at is not None
     told = {"CPUsMoving", "CPUsMoved"}
-    fragmented.eventually(lambda: told <= notes(fragmented, "busy").keys(), True)
+    fragmented.eventually(lambda: told <= notes(fragmented, "lone").keys(), True)
     fragmented.eventually(lambda: "WaitingForMoves" in notes(fragmented, "wide"), True)
 
 
@@ -118,14 +118,14 @@ def shared(lab: RunningVmLab) -> list[str]:
 def test_operator_and_enforcer_are_killed_during_a_move(fragmented: RunningVmLab) -> None:
     """What is known of a move is in the NodeAssignment: who comes after goes on with it."""
 
-    started = fragmented.pod("busy")["status"]["containerStatuses"][0]["containerID"]
+    started = fragmented.pod("lone")["status"]["containerStatuses"][0]["containerID"]
     fragmented.apply(pod("wide", cpu="4"))
-    fragmented.wait(lambda: moving(fragmented), "`busy` to move")
+    fragmented.wait(lambda: moving(fragmented), "`lone` to move")
     fragmented.kill("operator")
     fragmented.kill("enforcer")
     assert shared(fragmented) == []
     fragmented.restart("enforcer")
-    fragmented.eventually(lambda: allowed(fragmented, "busy"), "3-4")
+    fragmented.eventually(lambda: allowed(fragmented, "lone"), "3-4")
     fragmented.restart("operator")
     fragmented.wait(lambda: is_due(fragmented) or not moving(fragmented), "a time to leave")
     fragmented.kill("operator")
@@ -133,7 +133,7 @@ def test_operator_and_enforcer_are_killed_during_a_move(fragmented: RunningVmLab
     fragmented.restart("operator")
     fragmented.wait_running("wide")
     moved(fragmented)
-    status = fragmented.pod("busy")["status"]["containerStatuses"][0]
+    status = fragmented.pod("lone")["status"]["containerStatuses"][0]
     assert (status["containerID"], status["restartCount"]) == (started, 0)
 
 
