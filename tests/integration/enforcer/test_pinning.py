@@ -5,11 +5,14 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
+from numapin_api.cpuset import CpuSet
 from numapin_enforcer.node.boot_id import read_boot_id
 from numapin_lab.node.cgroups import MOUNTS, hierarchies
 from support.real.enforcer_node import Node, assigned, spec
 from support.real.played_kubelet import FIRST_ACT, VERSION, Kubelet, cpus_of, make_cgroup
 from support.real.waiting import PATIENCE_SECONDS, eventually
+
+ALL_MEMS = Path("/sys/devices/system/node/has_memory").read_text().strip()
 
 
 async def test_a_running_container_gets_its_cpu_and_all_others_leave_it(
@@ -27,15 +30,15 @@ async def test_a_running_container_gets_its_cpu_and_all_others_leave_it(
     assert cpus_of(f"{exclusive.cgroup}/{exclusive.sandbox_id}") == "0"
     assert cpus_of(f"{other.cgroup}/{other_id}") == "0"
     assert cpus_of(f"{other.cgroup}/{other.sandbox_id}") == "0"
-    assert status["containers"] == [
-        {"podUID": exclusive.uid, "container": "main", "cpus": "1", "mems": "0", "exclusive": True}
-    ]
+    container = {"podUID": exclusive.uid, "container": "main", "cpus": "1", "exclusive": True}
+    assert status["containers"] == [container | {"mems": ALL_MEMS}]
     assert status["pools"] == {"reserved": "0", "shared": "0", "exclusive": "1"}
     assert status["running"] == [exclusive.uid]
     assert status["cgroup"] == {"version": VERSION, "driver": "cgroupfs"}
     runtime = await eventually(lambda: node.status.get("runtime"), "the runtime to be updated")
     assert runtime["name"] == "containerd"
-    assert status["topology"]["numaNodes"][0]["cpus"] == "0-1"
+    nodes = status["topology"]["numaNodes"]
+    assert CpuSet.union(CpuSet.parse(one["cpus"]) for one in nodes) == CpuSet.parse("0-1")
 
 
 async def test_a_container_is_pinned_before_its_first_instruction(
