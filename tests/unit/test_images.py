@@ -125,37 +125,48 @@ def program(path: Path, script: str) -> None:
 def test_who_is_not_root_builds_as_root_of_a_user_namespace(tmp_path: Path) -> None:
     """Elsewhere `buildah mount` refuses, after minutes."""
     program(tmp_path / "id", "echo 1000")
-    program(tmp_path / "buildah", 'printf "%s\\n" "$@"')
+    program(tmp_path / "buildah", 'printf "%s\\n" "$@" "$PIP_CERT"')
     done = subprocess.run(
-        [BUILD, "--tag", "1", "--output", tmp_path / "a b", "enforcer"],
-        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        [BUILD, "--tag", "1", "--output", "a b", "enforcer"],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "PIP_CERT": "own.pem"},
+        cwd=tmp_path,
         check=True,
         capture_output=True,
         text=True,
     )
     base = "docker.io/library/python:3.13-slim"
     options = ["--base", base, "--tag", "1", "--output", str(tmp_path / "a b")]
-    assert done.stdout.splitlines() == ["unshare", "--", str(BUILD), *options, "enforcer"]
+    command = ["unshare", "--", str(BUILD), *options, "enforcer"]
+    assert done.stdout.splitlines() == [*command, str(tmp_path / "own.pem")]
 
 
-def test_settings_of_the_index_reach_pip_as_a_secret_and_others_do_not(tmp_path: Path) -> None:
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder whose name has a space."""
+    folder = tmp_path / "a b"
+    folder.mkdir()
+    return folder
+
+
+def test_settings_of_the_index_reach_pip_as_a_secret_and_others_do_not(folder: Path) -> None:
     """What a shell reads from the secret that buildah gets; it is deleted afterwards."""
-    authority, seen = tmp_path / "own.pem", tmp_path / "seen"
+    authority, seen = folder / "own.pem", folder / "seen"
     authority.write_text("our certificates")
-    program(tmp_path / "id", "echo 0")
+    program(folder / "id", "echo 0")
     program(
-        tmp_path / "buildah",
-        f'printf "%s\\n" "$@" >{seen}\n'
-        f"env -i sh -c '. \"$1\"; env' sh $(sed -n s/id=pip.env,src=//p {seen}) "
-        f">{tmp_path}/environment\nexit 1",
+        folder / "buildah",
+        f'printf "%s\\n" "$@" >"{seen}"\n'
+        f"env -i sh -c '. \"$1\"; env' sh \"$(sed -n s/id=pip.env,src=//p '{seen}')\" "
+        f'>"{folder}/environment"\nexit 1',
     )
     index = 'https://me:it\'s "$HOME"@index.example.com/simple'
-    settings = {"PIP_INDEX_URL": index, "PIP_RETRIES": "9", "PIP_CERT": str(authority)}
+    settings = {"PIP_INDEX_URL": index, "PIP_RETRIES": "9", "PIP_CERT": authority.name}
     others = {"PIP_FIND_LINKS": "/opt/wheels", "PIP_CONFIG_FILE": "/dev/null"}
-    path = f"{tmp_path}:{os.environ['PATH']}"
+    path = f"{folder}:{os.environ['PATH']}"
     done = subprocess.run(
-        [BUILD, "--output", tmp_path / "made", "enforcer"],
-        env={"PATH": path, "TMPDIR": str(tmp_path)} | settings | others,
+        [BUILD, "--output", "made", "enforcer"],
+        env={"PATH": path, "TMPDIR": str(folder)} | settings | others,
+        cwd=folder,
         check=False,
         capture_output=True,
         text=True,
@@ -164,7 +175,8 @@ def test_settings_of_the_index_reach_pip_as_a_secret_and_others_do_not(tmp_path:
     words = seen.read_text().splitlines()
     assert f"id=ca-certificates,src={authority}" in words
     assert not [one for one in words if one.startswith("id=pip.conf") or index in one]
-    found = (tmp_path / "environment").read_text().splitlines()
+    assert (folder / "made").is_dir(), "where it was called, not in the project"
+    found = (folder / "environment").read_text().splitlines()
     inside = "PIP_CERT=/etc/ssl/certs/ca-certificates.crt"
     assert {f"PIP_INDEX_URL={index}", "PIP_RETRIES=9", inside} <= set(found)
     (secret,) = (one.partition("src=")[2] for one in words if one.startswith("id=pip.env"))
