@@ -147,6 +147,23 @@ async def test_a_missing_runtime_socket_is_reported(
     assert "--cri-socket" in node.condition("Stalled")[2]
 
 
+async def test_a_socket_of_another_protocol_is_reported_and_never_ready(
+    node: Node, kubelet: Kubelet
+) -> None:
+    """containerd's own ttrpc takes the question and does not answer."""
+    node.assign(spec())
+    await node.start(**{"cri-socket": f"{kubelet.runtime.socket}.ttrpc"})
+    answers = set[int]()
+
+    def reported() -> bool:
+        answers.add(node.probe("readyz")[0])
+        return node.condition("Stalled")[1] == "RuntimeUnavailable"
+
+    await eventually(reported)
+    assert answers == {503}
+    assert "no answer in 5 s; start it, or name its socket" in node.condition("Stalled")[2]
+
+
 @pytest.fixture
 def read_only(tmp_path: Path) -> Iterator[Path]:
     """The host's cpuset cgroups, mounted read-only."""

@@ -13,6 +13,7 @@ from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
 from numapin_enforcer.node.dra_claims import DraClaims
 from numapin_enforcer.plan.desired import desire
 from numapin_enforcer.plan.drift import Drift
+from numapin_enforcer.status.content import RuntimeStatus
 from numapin_enforcer.status.reporter import BackgroundReport, Kernel, PassResult, StatusReporter
 from numapin_enforcer.status.status_builder import Report
 from support.fakes.manual_clock import ManualClock
@@ -45,7 +46,7 @@ FINE = PassResult(conflict="", unreadable=None, failures=(), failed_passes=0)
 
 def background(**more: Any) -> BackgroundReport:
     nothing: dict[str, Any] = {
-        "runtime": None,
+        "runtime": RuntimeStatus("containerd", "v2"),
         "stale_cpus": {},
         "stalled": (),
         "working": (),

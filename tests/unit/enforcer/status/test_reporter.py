@@ -12,6 +12,7 @@ from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.plan.drift import Drift
 from numapin_enforcer.status.content import CgroupStatus
 from numapin_enforcer.status.other_writers import OFTEN, RUN_SECONDS
+from numapin_enforcer.status.readiness import NO_ANSWER_YET
 from numapin_enforcer.status.reporter import PassResult
 from support.fakes.worlds.reporter_world import BODY, MACHINE, MEMS, POD, World
 
@@ -112,6 +113,14 @@ def test_a_problem_keeps_the_enforcer_from_being_ready(world: World, part: str, 
 def test_a_stalled_node_is_not_ready(world: World) -> None:
     world.report(stalled=(Obstacle("Stuck", "help"),))
     assert world.missing == {"enforcement": "Stuck: help"}
+
+
+def test_before_the_runtime_has_answered_the_enforcer_is_not_ready(world: World) -> None:
+    """A wrong socket may take the question and never answer."""
+    world.report(runtime=None)
+    assert world.missing == {"container runtime": NO_ANSWER_YET}
+    world.report()
+    assert world.missing == {}
 
 
 def test_drifts_are_counted_on_from_the_last_status(world: World) -> None:
