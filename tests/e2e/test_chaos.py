@@ -16,8 +16,8 @@ PODS = 20
 """Enough for one fault of each kind and some resizes; `make chaos` starts 200."""
 
 REST_SECONDS = 0.004
-"""Of the sampler, which would take half of two CPUs, beside the tests in virtual machines;
-`make chaos` has none."""
+"""Between two samples: otherwise the sampler takes the CPU that the virtual machines leave.
+`make chaos` has no such rest."""
 
 GROWTH = 18
 """So many new series of metrics are too many: nearly one for each pod."""
