@@ -12,14 +12,14 @@ from numapin_lab.chaos.run import parts_of, run
 from numapin_lab.components.build import say
 from numapin_lab.running_lab import RunningLab
 
-PODS = 20
+PODS = 30
 """Enough for one fault of each kind and some resizes; `make chaos` starts 200."""
 
 REST_SECONDS = 0.004
 """Between two samples: otherwise the sampler takes the CPU that the virtual machines leave.
 `make chaos` has no such rest."""
 
-GROWTH = 18
+GROWTH = 26
 """So many new series of metrics are too many: nearly one for each pod."""
 
 PARTS = {"enforcer", "standby", "operator", "kube-apiserver", "containerd", "kubelet"}
@@ -81,7 +81,7 @@ def _was_chaos(report: Report) -> None:
     assert report.pods_ended >= PODS
     assert report.kills.keys() == PARTS
     assert report.resizes["Taken"] >= 2
-    assert report.exclusive_reported >= PODS // 10
+    assert report.exclusive_reported >= 2
     assert report.samples.with_exclusive > 1_000
     assert report.injected.keys() == {
         "FillStateFolder",
@@ -91,7 +91,8 @@ def _was_chaos(report: Report) -> None:
     }
     assert report.noticed_seconds
     assert None not in report.noticed_seconds
-    assert len(report.reverts) >= 3
+    # How many are reverted before the spec asks for the same, or the pod ends, is left to chance.
+    assert len(report.overwrites) >= 3
     # One is counted for what is found in one look, be it a container with all that is above it.
     # With a resize the runtime repeats what it has; an enforcer that was killed may not know it.
     most = len(report.overwrites) + report.resizes["Taken"]
