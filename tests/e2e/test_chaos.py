@@ -57,7 +57,7 @@ def _run(lab: RunningLab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     return report
 
 
-@pytest.mark.timeout(3600)  # two minutes on an idle machine
+@pytest.mark.timeout(3600)  # three minutes on an idle machine
 def test_no_exclusive_cpu_is_ever_shared_and_no_pin_is_lost(
     lab: RunningLab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -67,7 +67,7 @@ def test_no_exclusive_cpu_is_ever_shared_and_no_pin_is_lost(
 @pytest.mark.from_source(
     "on cgroup v1 a pod gets no real-time priority, and what that costs is excused"
 )
-@pytest.mark.timeout(3600)  # one minute on an idle machine
+@pytest.mark.timeout(3600)  # one and a half on an idle machine
 def test_with_real_time_priority_no_new_cgroup_waits_for_it(
     lab: RunningLab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
