@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from numapin_api.conditions.reasons import Obstacle, Reason
+from numapin_api.text import join_texts
 from numapin_api.topology import Topology
 from numapin_enforcer.assignment.copy_file import LocalCopyError
 from numapin_enforcer.assignment.decode import InvalidSpecError, Spec, decode_spec, unknown_fields
@@ -79,7 +80,8 @@ class Acceptance:
         try:
             spec = decode_spec(body.get("spec") or {})
         except InvalidSpecError as error:
-            self.refusal = Obstacle(Reason.INVALID_ASSIGNMENT, str(error)[:MESSAGE_LIMIT])
+            message = join_texts(error.faults, "; ", MESSAGE_LIMIT)
+            self.refusal = Obstacle(Reason.INVALID_ASSIGNMENT, message)
             return
         self.unknown = unknown_fields(body.get("spec") or {})
         offered = Assignment(self.node_name, *self._seen, spec)
@@ -91,7 +93,7 @@ class Acceptance:
         name = body["metadata"]["name"]
         problems = find_problems(spec, topology, name, self.node_name)
         if problems and not self._was_accepted(name, spec):
-            message = "; ".join(str(problem) for problem in problems)[:MESSAGE_LIMIT]
+            message = join_texts([str(problem) for problem in problems], "; ", MESSAGE_LIMIT)
             self.refusal = Obstacle(problems[0].reason, message)
         else:
             self.accepted, self.refusal = offered, None

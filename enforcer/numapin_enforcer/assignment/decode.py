@@ -6,15 +6,20 @@ The models take 9 MiB of memory on every node. Does no I/O.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.assignment_spec import SPEC_SCHEMA
 from numapin_api.schema.check import find_faults, find_unknown
 
 
+MOST_FAULTS: Final = 20
+"""How many wrong fields of a spec are named."""
+
+
 class InvalidSpecError(ValueError):
-    """A spec breaks the schema; `faults` name each wrong field, and there is at least one."""
+    """A spec breaks the schema; `faults` name the first wrong fields, at least one."""
 
     def __init__(self, faults: tuple[str, ...]) -> None:
         super().__init__("; ".join(faults))
@@ -104,8 +109,10 @@ def decode_spec(wire: object) -> Spec:
     Raises:
         InvalidSpecError: it breaks the schema.
     """
-    if faults := tuple(find_faults(wire, SPEC_SCHEMA, "spec")):
-        raise InvalidSpecError(faults)
+    found = find_faults(wire, SPEC_SCHEMA, "spec")
+    if faults := tuple(islice(found, MOST_FAULTS)):
+        more = () if next(found, None) is None else ("spec: there are more faults",)
+        raise InvalidSpecError(faults + more)
     assert isinstance(wire, dict)
     pools, plain = wire.get("pools"), Spec()
     return Spec(

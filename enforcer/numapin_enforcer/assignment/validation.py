@@ -1,12 +1,17 @@
-"""Whether a spec can be enforced on this machine, and every reason why not. Does no I/O."""
+"""Whether a spec can be enforced on this machine, and why not. Does no I/O."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import Final
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.topology import Topology
 from numapin_enforcer.assignment.spec import AssignedContainer, AssignedPools, AssignedSpec
+
+MOST_PROBLEMS: Final = 20
+"""How many problems of a spec are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +29,10 @@ class Problem:
 def find_problems(
     spec: AssignedSpec, topology: Topology, name: str, node_name: str
 ) -> tuple[Problem, ...]:
-    """Every reason why `spec` cannot be enforced; empty if it can.
+    """The first reasons why `spec` cannot be enforced; empty if it can.
 
-    A spec is accepted or refused as a whole: if it is refused, the last accepted one stays in
+    A defective writer can make a problem of each entry, so only `MOST_PROBLEMS` are looked for; one
+    more says that there are others. A spec is accepted or refused as a whole: if it is refused, the last accepted one stays in
     force.
 
     Args:
@@ -35,7 +41,10 @@ def find_problems(
         name: the NodeAssignment's name.
         node_name: this node.
     """
-    return tuple(_problems(spec, topology, name, node_name))
+    found = _problems(spec, topology, name, node_name)
+    problems = tuple(islice(found, MOST_PROBLEMS))
+    is_all = next(found, None) is None
+    return problems if is_all else (*problems, _invalid("spec", "there are more problems"))
 
 
 def _problems(
@@ -110,23 +119,42 @@ def _overlaps(spec: AssignedSpec) -> Iterator[Problem]:
     """Exclusive CPUs that a pool has as well, or a container of another pod.
 
     Containers of one pod may have the same CPUs, as in the kubelet: an init container ends before
-    the containers start that use its CPUs next.
+    the containers start that use its CPUs next. A CPU of three pods is two problems, not three.
     """
-    exclusive: list[AssignedContainer] = []
-    seen = CpuSet()
+    taken = _Taken()
     for index, one in enumerate(spec.containers):
-        field = f"spec.containers[{index}].cpus"
         if one.exclusive:
+            field = f"spec.containers[{index}].cpus"
             yield from _pool_overlaps(field, one, spec.pools)
-            if one.cpus & seen:
-                yield from _taken(field, one, exclusive, "is exclusive to {} as well")
-            exclusive.append(one)
-            seen |= one.cpus
+            yield from taken.problems(field, one, "is exclusive to {} as well")
+            taken.add(one)
     for index, one in enumerate(spec.containers):
-        if not one.exclusive and one.cpus & seen:
-            yield from _taken(
-                f"spec.containers[{index}].cpus", one, exclusive, "is exclusive to {}"
-            )
+        if not one.exclusive:
+            yield from taken.problems(f"spec.containers[{index}].cpus", one, "is exclusive to {}")
+
+
+class _Taken:
+    """The exclusive CPUs of the containers so far; no two containers are compared."""
+
+    def __init__(self) -> None:
+        self._first: dict[int, AssignedContainer] = {}
+        """Each CPU with the first container that has it."""
+        self._by_pod: dict[str, CpuSet] = {}
+        self._all = CpuSet()
+
+    def add(self, one: AssignedContainer) -> None:
+        self._first.update(dict.fromkeys(one.cpus - self._all, one))
+        self._by_pod[one.pod_uid] = self._by_pod.get(one.pod_uid, CpuSet()) | one.cpus
+        self._all |= one.cpus
+
+    def problems(self, field: str, one: AssignedContainer, how: str) -> Iterator[Problem]:
+        """The CPUs that only other pods have so far, by the container that has them."""
+        foreign = one.cpus & self._all - self._by_pod.get(one.pod_uid, CpuSet())
+        while foreign:
+            other = self._first[next(iter(foreign))]
+            message = f"CPU {foreign & other.cpus} of {_name(one)} {how.format(_name(other))}"
+            yield _invalid(field, message)
+            foreign -= other.cpus
 
 
 def _pool_overlaps(
@@ -136,15 +164,6 @@ def _pool_overlaps(
     for what, pool in named:
         if one.cpus & pool:
             message = f"CPU {one.cpus & pool} of {_name(one)} is in the {what} pool as well"
-            yield _invalid(field, message)
-
-
-def _taken(
-    field: str, one: AssignedContainer, others: Iterable[AssignedContainer], how: str
-) -> Iterator[Problem]:
-    for other in others:
-        if one.pod_uid != other.pod_uid and one.cpus & other.cpus:
-            message = f"CPU {one.cpus & other.cpus} of {_name(one)} {how.format(_name(other))}"
             yield _invalid(field, message)
 
 

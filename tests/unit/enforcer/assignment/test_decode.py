@@ -15,7 +15,12 @@ from numapin_api import invalid
 from numapin_api.invalid import invalid_fields
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_enforcer.assignment import decode
-from numapin_enforcer.assignment.decode import InvalidSpecError, decode_spec, unknown_fields
+from numapin_enforcer.assignment.decode import (
+    MOST_FAULTS,
+    InvalidSpecError,
+    decode_spec,
+    unknown_fields,
+)
 
 NAMES = st.text("ab-", min_size=1, max_size=3)
 UIDS = st.sampled_from(("u1", "u2-x"))
@@ -214,3 +219,10 @@ def test_a_fault_says_where_and_what(spec: Any, message: str) -> None:
     with pytest.raises(InvalidSpecError) as caught:
         decode_spec(spec)
     assert message in str(caught.value)
+
+
+def test_a_spec_of_nothing_but_faults_names_few() -> None:
+    with pytest.raises(InvalidSpecError) as refused:
+        decode_spec({"containers": [{}] * 2048})
+    assert len(refused.value.faults) == MOST_FAULTS + 1
+    assert refused.value.faults[-1] == "spec: there are more faults"

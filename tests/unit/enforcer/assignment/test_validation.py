@@ -6,7 +6,7 @@ from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Cpu, NumaNode, Topology
-from numapin_enforcer.assignment.validation import find_problems
+from numapin_enforcer.assignment.validation import MOST_PROBLEMS, find_problems
 
 MACHINE = Topology(
     tuple(Cpu(cpu, cpu, 0, 0, cpu // 4) for cpu in range(7)),
@@ -156,3 +156,25 @@ def test_an_overlap_of_many_cpus_is_one_problem() -> None:
     assert problems(one) == [
         "spec.containers[1].cpus: CPU 2-5 of d/b/c is exclusive to d/a/c as well",
     ]
+
+
+@pytest.mark.parametrize("exclusive", [True, False])
+def test_a_spec_of_nothing_but_overlaps_makes_few_problems(exclusive: bool) -> None:
+    rest = [container(f"p{n}", "2-3", exclusive=exclusive) for n in range(2047)]
+    found = problems(spec(container("a", "2-3"), *rest))
+    assert len(found) == MOST_PROBLEMS + 1
+    assert found[-1] == "spec: there are more problems"
+
+
+def test_a_cpu_of_three_pods_is_two_problems() -> None:
+    one = spec(container("a", "2-3"), container("b", "3-4"), container("e", "3-4"))
+    assert problems(one) == [
+        "spec.containers[1].cpus: CPU 3 of d/b/c is exclusive to d/a/c as well",
+        "spec.containers[2].cpus: CPU 3 of d/e/c is exclusive to d/a/c as well",
+        "spec.containers[2].cpus: CPU 4 of d/e/c is exclusive to d/b/c as well",
+    ]
+
+
+def test_as_many_problems_as_are_named_are_all() -> None:
+    found = problems(spec(*(container(f"p{n}", "") for n in range(MOST_PROBLEMS))))
+    assert found[-1].startswith(f"spec.containers[{MOST_PROBLEMS - 1}]")
