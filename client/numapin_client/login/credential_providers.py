@@ -20,7 +20,7 @@ from kubernetes.config.exec_provider import ExecProvider
 from kubernetes.config.kube_config import ConfigNode
 
 from numapin_client.errors import LoginError
-from numapin_client.login.credentials import load_client_certificate_data
+from numapin_client.login.credentials import in_thread, load_client_certificate_data
 from numapin_daemon.clock import Clock, SystemClock
 
 PLUGIN_SECONDS: Final = 60.0
@@ -179,6 +179,6 @@ async def _call_with_deadline(function: Callable[[], T], location: str) -> T:
     """Run a blocking function with a deadline; the thread itself cannot be stopped."""
     try:
         async with asyncio.timeout(PLUGIN_SECONDS):
-            return await asyncio.to_thread(function)
+            return await in_thread(function)
     except TimeoutError as error:
         raise LoginError(f"{location}: no answer within {PLUGIN_SECONDS:.0f} s") from error

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from numapin_client.errors import LoginError
 
@@ -16,6 +16,20 @@ REREAD_SECONDS: Final = 60.0
 
 Source: client-go `transport.NewCachedFileTokenSource`, period 1 minute.
 """
+
+T = TypeVar("T")
+
+
+async def in_thread(function: Callable[[], T]) -> T:
+    """Call a blocking function in a thread.
+
+    Raises:
+        LoginError: no thread can be started, as at the limit of a pod's processes.
+    """
+    try:
+        return await asyncio.to_thread(function)
+    except RuntimeError as error:
+        raise LoginError(f"cannot read a credential: {error}; raise pids.max") from error
 
 
 class Credential(Protocol):
@@ -80,7 +94,7 @@ class TokenFile:
     async def authorization(self) -> str:
         """The token, read at most a minute ago."""
         if self._header is None or self._clock() - self._read_at >= REREAD_SECONDS:
-            self._header = await asyncio.to_thread(self._read)
+            self._header = await in_thread(self._read)
             self._read_at = self._clock()
         return self._header
 
@@ -115,7 +129,7 @@ class AuthorityFile:
     async def authorization(self) -> None:
         """None; makes new connections trust the current bundle."""
         if self._clock() - self._read_at >= REREAD_SECONDS:
-            await asyncio.to_thread(self._load)
+            await in_thread(self._load)
             self._read_at = self._clock()
 
     async def renew(self) -> None:
@@ -156,7 +170,7 @@ class CertificateFiles:
     async def authorization(self) -> None:
         """None; makes new connections present the current certificate."""
         if self._clock() - self._read_at >= REREAD_SECONDS:
-            await asyncio.to_thread(self._load)
+            await in_thread(self._load)
             self._read_at = self._clock()
 
     async def renew(self) -> None:

@@ -81,7 +81,7 @@ class PatientFiles:
 
         Raises:
             CgroupError: memory is being moved, and the write has no effect yet. It may have one
-                later: the next pass reads what is there.
+                later: the next pass reads what is there. Or no thread could be started for it.
         """
         with self._gate.lock:
             if not self._gate.is_moving:
@@ -101,7 +101,11 @@ class PatientFiles:
         if not self._waiting.acquire(blocking=False):
             raise _not_yet(write)
         attempt = _Attempt(self._files, write, self._waiting)
-        threading.Thread(target=attempt.run, name="write", daemon=True).start()
+        try:
+            threading.Thread(target=attempt.run, name="write", daemon=True).start()
+        except RuntimeError as error:  # how CPython says EAGAIN
+            self._waiting.release()
+            raise _without_thread(write) from error
         return attempt
 
 
@@ -137,3 +141,11 @@ def _has(found: Cgroup, write: Write) -> bool:
 def _not_yet(write: Write) -> CgroupError:
     meaning = "memory is being moved, and the kernel has not made this write yet; it is retried"
     return CgroupError(write.path, str(write.value), errno.ETIMEDOUT, meaning)
+
+
+def _without_thread(write: Write) -> CgroupError:
+    meaning = (
+        "memory is being moved, and no thread can be started to make this write beside it (raise "
+        "pids.max, podPidsLimit or kernel.threads-max); it is retried"
+    )
+    return CgroupError(write.path, str(write.value), errno.EAGAIN, meaning)

@@ -1,5 +1,6 @@
 """The login of a pod, from what the kubelet gives it."""
 
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -44,3 +45,18 @@ def test_a_missing_mount_is_named(mount: Path, missing: str) -> None:
 def test_a_pod_without_its_variables(mount: Path, environ: Mapping[str, str], message: str) -> None:
     with pytest.raises(LoginError, match=message):
         in_cluster_login(environ, mount)
+
+
+async def test_without_a_thread_for_it_the_token_cannot_be_read(
+    mount: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error of the login is retried; any other would end the program."""
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    login = in_cluster_login(POD, mount)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(LoginError, match="can't start new thread"):
+            await login.credentials[1].authorization()

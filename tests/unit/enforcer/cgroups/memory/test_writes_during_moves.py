@@ -53,6 +53,25 @@ def test_a_write_without_effect_is_a_failure_that_is_retried(kernel: FlushingKer
     assert raised.value.number == errno.ETIMEDOUT
 
 
+def test_a_write_for_which_no_thread_can_be_started_fails_alone(
+    kernel: FlushingKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also after more of them than may wait: none of them waits for the kernel."""
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    files = PatientFiles(kernel, MoveGate(left_moving=True))
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        for _ in range(MOST_WAITING + 1):
+            with pytest.raises(CgroupError, match="no thread can be started") as raised:
+                files.write(narrow())
+            assert raised.value.number == errno.EAGAIN
+    files.write(narrow())
+    assert kernel.read_one(POD).effective_cpus == CpuSet(range(3))
+
+
 def test_what_the_kernel_refuses_during_a_move_is_refused(kernel: FlushingKernel) -> None:
     def refuse(write: Write) -> None:
         raise CgroupRefusedError(write.path, str(write.value), errno.EBUSY, "busy")
