@@ -13,7 +13,6 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.assignment_spec import SPEC_SCHEMA
 from numapin_api.schema.check import find_faults, find_unknown
 
-
 MOST_FAULTS: Final = 20
 """How many wrong fields of a spec are named."""
 

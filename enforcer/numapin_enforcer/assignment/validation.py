@@ -32,8 +32,8 @@ def find_problems(
     """The first reasons why `spec` cannot be enforced; empty if it can.
 
     A defective writer can make a problem of each entry, so only `MOST_PROBLEMS` are looked for; one
-    more says that there are others. A spec is accepted or refused as a whole: if it is refused, the last accepted one stays in
-    force.
+    more says that there are others. A spec is accepted or refused as a whole: if it is refused, the
+    last accepted one stays in force.
 
     Args:
         spec: the NodeAssignment's spec.

@@ -210,16 +210,16 @@ def stray(one: AssignedContainer) -> Lack:
 
 def _why_withheld(tree: Tree, found: Cgroup, want: Desired) -> str:
     why = f"has CPU {found.effective_cpus} instead of {want.cpus}"
-    for path, above in tree.cgroups.items():  # parents first
-        if (
-            path != found.path
-            and contains(path, found.path)
-            and not want.cpus <= above.effective_cpus
-        ):
-            return (
-                f"{why}, because the kernel gives cgroup {path} only {above.effective_cpus}: "
-                "give the rest to its parents, or end the cpuset partition that has it"
-            )
+    limit, path = None, found.path
+    while path != tree.root:
+        path = tree.parents[path]
+        if not want.cpus <= tree.cgroups[path].effective_cpus:
+            limit = tree.cgroups[path]  # the topmost one counts
+    if limit is not None:
+        return (
+            f"{why}, because the kernel gives cgroup {limit.path} only {limit.effective_cpus}: "
+            "give the rest to its parents, or end the cpuset partition that has it"
+        )
     return f"{why}: another program sets it, or a cpuset partition has them"
 
 
