@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -18,16 +19,9 @@ from numapin_daemon.telemetry.exposition import MetricsPage
 from numapin_daemon.telemetry.meter import Meter
 from numapin_daemon.telemetry.process import read_process
 from numapin_daemon.telemetry.span import SpanSink
-from numapin_operator.annotation.writer import WORKERS as ANNOTATING
-from numapin_operator.annotation.writer import PodAnnotations
 from numapin_operator.api_server import Cluster
 from numapin_operator.leadership import Leadership
 from numapin_operator.missing_rights import MissingRights
-from numapin_operator.nodes.controller import Controller
-from numapin_operator.nodes.eviction import Evictor
-from numapin_operator.nodes.outputs import Outputs
-from numapin_operator.nodes.refusal_events import RefusalEvents
-from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.contact import Outage, describe_outages
 from numapin_operator.observe.history import HistoryCheck
@@ -36,16 +30,14 @@ from numapin_operator.observe.informers import build_informers
 from numapin_operator.observe.kopf_source import EventHandlers, KopfSource
 from numapin_operator.observe.list_comparison import ListComparison
 from numapin_operator.placement import PodView
-from numapin_operator.policies.status_writer import StatusWriter
 from numapin_operator.telemetry.pod_paths import PodPaths
 from numapin_operator.telemetry.readings import Readings
-from numapin_operator.telemetry.table import EVICTIONS, METRICS
+from numapin_operator.telemetry.states import NO_NODES, NOTHING_WAITS
+from numapin_operator.telemetry.table import METRICS
+from numapin_operator.term import Lasting, Term
 
 STALLED_SECONDS: Final = 30.0
 """An event loop that stands still for longer needs a restart. No step of it lasts a second."""
-
-WORKERS: Final = 16
-"""Nodes planned and written at the same time."""
 
 BEHIND: Final = "nothing is written until this is as new as the beginning of the lead"
 
@@ -80,18 +72,19 @@ class Application:
         self._lag = LoopLag(pause_seconds=1.0, clock=self._clock)
         self.meter = Meter(METRICS)
         self._paths = PodPaths(self.meter, self._clock)
-        self._queue = WorkQueue()
         self._behind: set[str] = set()
-        self._state = ClusterState(self._wake)
-        statuses = StatusWriter(cluster, self._state, leadership.leading)
-        events = RefusalEvents(cluster)
-        evictor = Evictor(cluster, self._state, events, leadership.leading)
-        evictor.on_result = partial(self.meter.add, EVICTIONS)
-        self._outputs = Outputs(statuses, events, evictor, self.meter, self._paths.written)
-        self._annotations: PodAnnotations | None = None
+        self._state = ClusterState()
         self._state.pod_bound, self._state.pod_gone = self._bound, self._paths.gone
         self._state.assignment_sent = self._paths.reported
-        self._controller = Controller(cluster, self._state, self._queue, self._outputs, self._clock)
+        self._lasting = Lasting(
+            cluster,
+            self._state,
+            leadership.leading,
+            self._clock,
+            self.meter,
+            self._paths.written,
+        )
+        self._term: Term | None = None
         self._informers = build_informers(api, self._state)
         self._lists = ListComparison(self._compare_policies)
         self._inbox = Inbox()
@@ -115,9 +108,7 @@ class Application:
 
     def annotate_pods(self) -> None:
         """Have workloads told which CPUs they have; call it before anything runs."""
-        told = PodAnnotations(self._cluster, self._state, self._wake, self._clock)
-        self._annotations = self._outputs.telling = told
-        self._state.annotated = told.note_edit
+        self._lasting = replace(self._lasting, annotates=True)
 
     def parts(self) -> dict[str, Coroutine[Any, Any, object]]:
         """The tasks, by name; each runs until cancelled."""
@@ -138,10 +129,6 @@ class Application:
             await informer.synced.wait()
         await self._lists.done.wait()
 
-    def _wake(self, name: str, *, urgent: bool = False) -> None:
-        """Have a node planned; what came before this operator leads is not more urgent."""
-        self._queue.add(name, urgent=urgent and self._leadership.leading.is_set())
-
     def _bound(self, pod: PodView) -> None:
         """Follow a new pod; what came before this operator leads is not new."""
         if self._leadership.leading.is_set():
@@ -152,10 +139,10 @@ class Application:
             self._informers,
             self._clock,
             self._leadership.holds,
-            self._queue.state,
-            self._outputs.statuses.state,
+            lambda: term.queue.state() if (term := self._term) else NOTHING_WAITS,
+            lambda: term.outputs.statuses.state() if (term := self._term) else NO_NODES,
             lambda: len(self._state.policies),
-            lambda: self._outputs.evictor.waiting,
+            lambda: term.outputs.evictor.waiting if (term := self._term) else 0,
         )
 
     def _event_handlers(self) -> EventHandlers:
@@ -195,23 +182,13 @@ class Application:
         await self._leadership.run_terms(self._lead)
 
     async def _lead(self) -> None:
-        """Plan every node, then those that change; what is in flight is cancelled with the term."""
+        """Decide and write until the term ends."""
         await self._catch_up()
-        self._state.wake_all()
-        async with asyncio.TaskGroup() as tasks:
-            for number in range(WORKERS):
-                tasks.create_task(
-                    self._controller.work(self._leadership.leading), name=f"worker {number}"
-                )
-            tasks.create_task(self._controller.patience.run(), name="waiting for enforcers")
-            tasks.create_task(self._controller.release_delays.run(), name="release delays")
-            tasks.create_task(self._controller.move_timer.run(), name="moves")
-            tasks.create_task(self._outputs.statuses.run(), name="policy statuses")
-            tasks.create_task(self._outputs.events.run(), name="refusal events")
-            tasks.create_task(self._outputs.evictor.run(), name="eviction")
-            for number in range(ANNOTATING if self._annotations else 0):
-                assert self._annotations is not None
-                tasks.create_task(self._annotations.work(), name=f"annotating {number}")
+        self._term = Term(self._lasting)
+        try:
+            await self._term.run()
+        finally:
+            self._term = None
 
     async def _catch_up(self) -> None:
         """Wait until the caches show all that the API server had when the term began.

@@ -17,7 +17,6 @@ from numapin_operator.nodes.claims import Claims
 from numapin_operator.nodes.decide import Decision, NodePicture, Write, decide
 from numapin_operator.nodes.evictable import consequence
 from numapin_operator.nodes.moves.notices import notices_of_moves
-from numapin_operator.nodes.moves.timer import MoveTimer
 from numapin_operator.nodes.notices import notice_of_waiting, notices_of_written
 from numapin_operator.nodes.outputs import Outputs
 from numapin_operator.nodes.patience import Patience
@@ -61,14 +60,14 @@ class Controller:
         outputs: Outputs,
         clock: Clock | None = None,
     ) -> None:
+        """Plan nothing yet; `queue` must have the same clock."""
         self._cluster, self._state, self._clock = cluster, state, clock or SystemClock()
         self._queue, self._outputs = queue, outputs
         self._absences = Absences(cluster, state)
         self._claims = Claims(cluster, queue.add)
-        self.patience = Patience(queue.add, self._clock)
+        self.patience = Patience(self._clock)
         self.rollout = Rollout(queue.add, state.policies, state.governed)
-        self.release_delays = ReleaseDelays(queue.add, self._clock)
-        self.move_timer = MoveTimer(queue.add, self._clock)
+        self.release_delays = ReleaseDelays(self._clock)
         self._defects: dict[str, str] = {}
         self._told: dict[str, frozenset[str]] = {}
         """The pods of each node that wait."""
@@ -145,9 +144,9 @@ class Controller:
                 raise
             else:
                 self._outputs.telling.tell(name)
-                self.move_timer.set(name, decision.again_at)
                 self._tell_waiting(name, decision)
                 self._settle(name, turn, decision)
+                self._look_again(name, decision)
                 self._outputs.evictor.offer(name)
                 if late:
                     raise BehindError(f"Pod {pod.namespace}/{pod.name}" for pod in late)
@@ -166,8 +165,17 @@ class Controller:
         picture = picture_of(self._state, name, late, turn.policy)
         picture = replace(picture, pods=self._claims.mark(name, picture.pods))
         release_at = self.release_delays.release_at(picture)
-        now, told = self.move_timer.now(), self._outputs.telling.told(name)
+        now, told = self._clock.now().timestamp(), self._outputs.telling.told(name)
         return turn, replace(picture, release_at=release_at, now=now, told=told)
+
+    def _look_again(self, name: str, decision: Decision) -> None:
+        """Have the node planned again when time alone changes what is decided."""
+        times = [self.release_delays.over_at(name), self.patience.over_at(name)]
+        if decision.again_at is not None:
+            left_seconds = max(0.0, decision.again_at - self._clock.now().timestamp())
+            times.append(self._clock.monotonic() + left_seconds)
+        if due := [time for time in times if time is not None]:
+            self._queue.add(name, at=min(due))
 
     def _settle(self, name: str, turn: Turn, decision: Decision) -> None:
         """Report what became of the governing policy on a node, or that it is not released."""

@@ -46,8 +46,11 @@ class _Queued:
 class Evictor:
     """Evicts one pod after the other in the background, of each namespace in turn.
 
-    What is queued is asked again right before its eviction, so the queue may be outdated: it stays
-    when the lead is lost, or `run` is cancelled.
+    What is queued is asked again right before its eviction, so the queue may be outdated.
+
+    Attributes:
+        history: what was evicted lately, and why.
+        on_result: called with `evicted` or `failed` after each attempt.
     """
 
     def __init__(
@@ -71,9 +74,8 @@ class Evictor:
         self._leading, self._clock = leading, clock or SystemClock()
         self._queue: dict[str, _Queued] = {}
         self._served_at: dict[str, float] = {}
-        self._history = EvictionHistory()
+        self.history = EvictionHistory()
         self.on_result: Callable[[str], object] = bool
-        """Called with `evicted` or `failed` after each attempt."""
         self._worker = Worker("eviction", self._evict_due, clock=self._clock)
 
     @property
@@ -86,7 +88,7 @@ class Evictor:
         now = self._clock.monotonic()
         for one in candidates(self._state, node):
             if one.pod.uid not in self._queue and len(self._queue) < WAITING_PODS:
-                allowed_at = self._history.allowed_at(one.cause, now)
+                allowed_at = self.history.allowed_at(one.cause, now)
                 self._queue[one.pod.uid] = _Queued(
                     node, one.pod.uid, one.pod.namespace, now, allowed_at
                 )
@@ -154,7 +156,7 @@ class Evictor:
             self.on_result("failed")
             return False
         _log.info("evicted a pod", extra=pod)
-        self._history.evicted(candidate.cause, offered_at, self._clock.monotonic())
+        self.history.evicted(candidate.cause, offered_at, self._clock.monotonic())
         self.on_result("evicted")
         return True
 

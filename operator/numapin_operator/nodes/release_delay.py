@@ -1,15 +1,12 @@
 """How long a node keeps its assignment after its policy went, in case the policy returns."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from heapq import heappop, heappush
 from typing import Final
 
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.duration import MAX_SECONDS, duration_seconds
 from numapin_daemon.clock import Clock
-from numapin_daemon.worker import Worker
 from numapin_operator.nodes.decide import NodePicture
 
 DEFAULT_SECONDS: Final = duration_seconds(CpuPolicySpec().release_delay)
@@ -40,18 +37,11 @@ class ReleaseDelays:
     operator finds it.
     """
 
-    def __init__(self, wake: Callable[[str], object], clock: Clock) -> None:
-        """Delay nothing yet.
-
-        Args:
-            wake: called with each node whose time is over.
-            clock: measures the delays.
-        """
-        self._wake, self._clock = wake, clock
+    def __init__(self, clock: Clock) -> None:
+        """Delay nothing yet; `clock` measures the delays."""
+        self._clock = clock
         self._delays: dict[str, int] = {}
         self._releases: dict[str, _Release] = {}
-        self._due: list[tuple[float, str]] = []
-        self._worker = Worker("release delays", self._work, clock=clock)
 
     def release_at(self, picture: NodePicture) -> str | None:
         """Until when the node's assignment stays although no policy wants it; None if it need not.
@@ -67,17 +57,15 @@ class ReleaseDelays:
             if picture.node is None:
                 self._delays.pop(name, None)
             return None
-        release = self._release(name, picture)
-        if self._releases.get(name) != release:
-            self._releases[name] = release
-            heappush(self._due, (release.due, name))
-            if self._due[0] == (release.due, name):
-                self._worker.request()
+        release = self._releases[name] = self._release(name, picture)
         return release.at if release.due > self._clock.monotonic() else None
 
-    async def run(self) -> None:
-        """Wake the nodes whose time is over, until cancelled."""
-        await self._worker.run()
+    def over_at(self, name: str) -> float | None:
+        """When the delay of a node will be over, on the clock's monotonic time; None if it is."""
+        release = self._releases.get(name)
+        if release is None or release.due <= self._clock.monotonic():
+            return None
+        return release.due
 
     def _remember(self, name: str, delay_seconds: int) -> None:
         self._delays[name] = delay_seconds
@@ -102,12 +90,6 @@ class ReleaseDelays:
         if at.microsecond:
             at += timedelta(seconds=1)  # the text has whole seconds: never too early
         return _Release(due, at.strftime(TIME_FORMAT), delay_seconds)
-
-    async def _work(self) -> float | None:
-        now = self._clock.monotonic()
-        while self._due and self._due[0][0] <= now:
-            self._wake(heappop(self._due)[1])
-        return self._due[0][0] - now if self._due else None
 
 
 def _left_seconds(written: str, now: datetime) -> float:

@@ -1,14 +1,15 @@
 """Which node is next: each key waits once and is never worked on twice at the same time."""
 
 import asyncio
-import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from heapq import heapify, heappop, heappush
 from typing import Final
 
 from numapin_daemon.backoff import Backoff
+from numapin_daemon.clock import Clock, SystemClock
 from numapin_operator.telemetry.states import QueueState
 
 NODE_BACKOFF: Final = partial(Backoff, base_seconds=0.1, cap_seconds=30.0)
@@ -21,18 +22,21 @@ NEWS_SECONDS: Final = 1.0
 shorter: a key with a stream of news must not be tried again with each of them."""
 
 
+NEVER_SORTED_OUT: Final = 64
+"""So many times that count no more may be kept, besides as many as there are that count."""
+
+
 @dataclass(slots=True)
 class _Delay:
-    """A key that failed; times are those of the event loop."""
+    """A key that failed; times are those of the queue's clock."""
 
     not_before: float
     due: float
-    timer: asyncio.TimerHandle
     urgent: bool = False
 
 
 class WorkQueue:
-    """Keys that wait for a worker.
+    """Keys that wait for a worker, or for their time.
 
     A key added several times before a worker takes it is given out once. A key added while a worker
     has it is given out again after `done` or `failed`. Urgent keys come before others, but every
@@ -44,14 +48,17 @@ class WorkQueue:
         self,
         make_backoff: Callable[[], Backoff] = NODE_BACKOFF,
         news_seconds: float = NEWS_SECONDS,
+        clock: Clock | None = None,
     ) -> None:
         """Start empty.
 
         Args:
             make_backoff: makes the back-off of one key, dropped when the key succeeds.
             news_seconds: see `NEWS_SECONDS`.
+            clock: measures every time; the machine's by default.
         """
         self._make_backoff, self._news_seconds = make_backoff, news_seconds
+        self._clock = clock or SystemClock()
         self._urgent: OrderedDict[str, float] = OrderedDict()
         self._others: OrderedDict[str, float] = OrderedDict()
         """Since when each key waits."""
@@ -60,29 +67,41 @@ class WorkQueue:
         self._again: dict[str, bool] = {}
         self._backoffs: dict[str, Backoff] = {}
         self._delayed: dict[str, _Delay] = {}
+        self._times: dict[str, float] = {}
+        """When each key is given out although nobody has added it by then."""
+        self._due: list[tuple[float, str]] = []
+        """A heap of all these times, and of some that count no more."""
         self._taking = asyncio.Lock()
         self._news = asyncio.Event()
 
     def state(self) -> QueueState:
         """How much waits, and how long the first key has waited; may be called in any thread."""
         since = [*self._urgent.values(), *self._others.values()]
-        oldest = time.monotonic() - min(since) if since else 0.0
+        oldest = self._clock.monotonic() - min(since) if since else 0.0
         return QueueState(len(since), len(self._delayed), oldest)
 
-    def add(self, key: str, *, urgent: bool = False) -> None:
-        """Give `key` to a worker soon.
+    def add(self, key: str, *, urgent: bool = False, at: float | None = None) -> None:
+        """Give `key` to a worker soon, or at a time.
 
         A key that is delayed after a failure waits until `NEWS_SECONDS` after that, and for as long
         as the server asked for. A key that waits already becomes urgent if `urgent` is set.
+
+        Args:
+            key: what a worker gets.
+            urgent: whether it comes before others.
+            at: when, by the clock's monotonic time. It replaces an earlier such time, and is
+                forgotten when the key is given out for any reason.
         """
-        if key in self._taken:
+        if at is not None:
+            self._times[key] = at
+            self._push(at, key)
+        elif key in self._taken:
             self._again[key] = urgent or self._again.get(key, False)
         elif delay := self._delayed.get(key):
             delay.urgent |= urgent
             if delay.not_before < delay.due:
-                delay.timer.cancel()
                 delay.due = delay.not_before
-                delay.timer = self._at(delay.due, key)
+                self._push(delay.due, key)
         else:
             self._queue(key, urgent)
 
@@ -94,10 +113,13 @@ class WorkQueue:
         """
         async with self._taking:
             await asyncio.sleep(0)
+            self._queue_due()
             while not (self._urgent or self._others):
                 self._news.clear()
-                await self._news.wait()
+                await self._clock.wait(self._news, self._next_due_seconds())
+                self._queue_due()
             key = self._next()
+        self._times.pop(key, None)
         self._taken.add(key)
         return key
 
@@ -126,19 +148,44 @@ class WorkQueue:
         if urgent is not None:
             delay_seconds = least_seconds
         self._taken.discard(key)
-        now = asyncio.get_running_loop().time()
+        now = self._clock.monotonic()
         due = now + delay_seconds
-        self._delayed[key] = _Delay(now + least_seconds, due, self._at(due, key), bool(urgent))
+        self._delayed[key] = _Delay(now + least_seconds, due, bool(urgent))
+        self._push(due, key)
         return delay_seconds
 
-    def _at(self, when: float, key: str) -> asyncio.TimerHandle:
-        return asyncio.get_running_loop().call_at(when, self._delay_over, key)
+    def _push(self, due: float, key: str) -> None:
+        """Remember a time; a worker that waits for a later one must wait again."""
+        heappush(self._due, (due, key))
+        if len(self._due) > 2 * (len(self._times) + len(self._delayed)) + NEVER_SORTED_OUT:
+            self._due = list({one for one in self._due if self._counts(*one)})
+            heapify(self._due)
+        self._news.set()
 
-    def _delay_over(self, key: str) -> None:
-        self._queue(key, self._delayed.pop(key).urgent)
+    def _counts(self, due: float, key: str) -> bool:
+        delay = self._delayed.get(key)
+        return self._times.get(key) == due or (delay is not None and delay.due == due)
+
+    def _next_due_seconds(self) -> float | None:
+        return max(0.0, self._due[0][0] - self._clock.monotonic()) if self._due else None
+
+    def _queue_due(self) -> None:
+        """Have the keys wait for a worker whose time has come."""
+        now = self._clock.monotonic()
+        while self._due and self._due[0][0] <= now:
+            due, key = heappop(self._due)
+            if not self._counts(due, key):
+                continue
+            delay = self._delayed.get(key)
+            if delay is not None and delay.due <= now:
+                del self._delayed[key]
+                self._queue(key, delay.urgent)
+            elif self._times.get(key) == due:
+                del self._times[key]
+                self.add(key)
 
     def _queue(self, key: str, urgent: bool) -> None:
-        now = time.monotonic()
+        now = self._clock.monotonic()
         if urgent:
             self._urgent.setdefault(key, self._others.pop(key, now))
         elif key not in self._urgent:

@@ -29,16 +29,22 @@ def _ignore(*_: object) -> None:
     """Do nothing."""
 
 
+def _ignore_node(_: str, /, *, urgent: bool = False) -> None:
+    """Do nothing."""
+
+
 @dataclass(slots=True)
 class ClusterState:
     """The cluster as last observed.
 
+    What decides and writes lasts for a term of leadership. It sets `wake`, `policy_changed`,
+    `ranking_changed` and `annotated` when it begins; `tell_nobody` ends that.
+
     Attributes:
         wake: called with the name of each node that must be planned again.
-        policy_changed: called with the name of each policy whose status may differ now; set by
-            the writer of statuses.
+        policy_changed: called with the name of each policy whose status may differ now.
         ranking_changed: called with a node and the names of the policies that select it now, the
-            governing one first, whenever these differ; set by the writer of statuses.
+            governing one first, whenever these differ.
         nodes: Nodes by name.
         policies: CpuPolicies by name.
         assignments: NodeAssignments by name, which is their node's.
@@ -50,7 +56,7 @@ class ClusterState:
         annotated: called with the node of each pod of which only the annotation has changed.
     """
 
-    wake: Wake
+    wake: Wake = _ignore_node
     policy_changed: Callable[[str], None] = _ignore
     ranking_changed: Callable[[str, tuple[str, ...]], None] = _ignore
     nodes: dict[str, NodeView] = field(default_factory=dict)
@@ -68,6 +74,11 @@ class ClusterState:
     def __post_init__(self) -> None:
         self._ranking = Ranking(self.nodes, self.policies)
 
+    def tell_nobody(self) -> None:
+        """Report no more changes, but those that concern the process and not a term."""
+        self.wake = _ignore_node
+        self.policy_changed = self.ranking_changed = self.annotated = _ignore
+
     def pods_on(self, node: str) -> Iterable[PodView]:
         """The pods bound to a node, in no order."""
         return self._pods.on(node)
@@ -75,6 +86,10 @@ class ClusterState:
     def policies_of(self, node: str) -> tuple[PolicyView, ...]:
         """The policies that select a node, the governing one first."""
         return tuple(self.policies[name] for name in self._ranking.of(node))
+
+    def ranking_of(self, node: str) -> tuple[str, ...]:
+        """The names of the policies that select a node, the governing one first."""
+        return self._ranking.of(node)
 
     def governed(self, policy: str) -> int:
         """How many nodes a policy governs."""

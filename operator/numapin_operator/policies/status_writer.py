@@ -39,7 +39,7 @@ class StatusWriter:
 
         Args:
             cluster: where statuses are written.
-            state: the policies and nodes that they are about, still empty.
+            state: the policies and nodes that they are about, as known by now.
             leading: set while this operator may write.
             clock: the machine's clock by default.
         """
@@ -48,11 +48,12 @@ class StatusWriter:
         self._tally = Tally()
         self._planned: set[str] = set()
         self._all_planned = False
-        self._rankings: dict[str, tuple[str, ...]] = {}
-        self._changed: set[str] = set()
+        self._rankings = {node: state.ranking_of(node) for node in state.nodes}
+        self._changed = set(state.policies)
         self._backoffs: dict[str, Backoff] = {}
         self._retry_at: dict[str, float] = {}
         self._worker = Worker("policy statuses", self._work, clock=self._clock)
+        self._worker.request()
         state.policy_changed, state.ranking_changed = self.policy_changed, self.set_ranking
 
     def state(self) -> NodesState:

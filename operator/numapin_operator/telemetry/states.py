@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from numapin_api.nodeassignment import NodeAssignmentSpec
 
@@ -36,3 +37,7 @@ class NodesState:
     by_state: Mapping[str, int]
     refused: int
     outdated: int
+
+
+NOTHING_WAITS: Final = QueueState(0, 0, 0.0)
+NO_NODES: Final = NodesState({}, 0, 0)

@@ -26,7 +26,7 @@ class Operator:
     def __init__(self, cluster: FakeCluster) -> None:
         self.cluster = cluster
         self.clock = ManualClock()
-        self.queue = WorkQueue(partial(Backoff, 0.001, 0.01))
+        self.queue = WorkQueue(partial(Backoff, 0.001, 0.01), clock=self.clock)
         self.state = ClusterState(self.queue.add)
         self.leading = asyncio.Event()
         self.leading.set()
@@ -54,11 +54,12 @@ class Operator:
                 tasks.create_task(self.controller.work(self.leading)),
                 tasks.create_task(self.controller.work(self.leading)),
                 tasks.create_task(self.events.run()),
-                tasks.create_task(self.controller.release_delays.run()),
-                tasks.create_task(self.controller.move_timer.run()),
             ]
-            while not is_idle(self.queue):  # noqa: ASYNC110 - a seam only for tests would be worse
+            await self.clock.run_tasks()
+            while not is_idle(self.queue):
                 await asyncio.sleep(0.001)
+                if self.queue.state().delayed and not self.queue.state().waiting:
+                    await self.clock.advance(0.01)
             await self.clock.run_tasks()
             for worker in workers:
                 worker.cancel()

@@ -10,6 +10,7 @@ from numapin_operator.application import STALLED_SECONDS, Application
 from numapin_operator.leadership import Leadership
 from numapin_operator.policies.status import NodeOutcome, Phase
 from numapin_operator.telemetry.table import EVICTIONS_WAITING, NODES, OUTDATED, REFUSED_PODS
+from numapin_operator.term import Term
 from support.fakes.cluster import FakeCluster
 from support.fakes.manual_clock import ManualClock
 from support.real.waiting import running
@@ -69,24 +70,13 @@ async def test_an_election_that_hangs_needs_a_restart() -> None:
     assert application.health().fatal() == "leader election: the last pass ended 31 s ago"
 
 
-async def test_nothing_is_urgent_before_this_operator_leads() -> None:
-    """A list brings every pod as a new one: what changes during the lead would wait behind it."""
-    application = make(ManualClock())
-    queue = application._queue
-    application._wake("ordinary")
-    application._wake("a new pod of the first list", urgent=True)
-    assert await queue.take() == "ordinary"
-    application._leadership.extend(math.inf)
-    application._wake("a new pod", urgent=True)
-    assert await queue.take() == "a new pod"
-
-
 async def test_what_only_the_leader_knows_is_absent_once_the_lead_is_lost() -> None:
     """Two replicas would report the same nodes and pods."""
     leadership = Leadership(ManualClock())
     application = make(ManualClock(), leadership)
     outcome = NodeOutcome("n", "p", 1, Phase.IN_FORCE, refused=2, outdated=1)
-    application._outputs.statuses.set_outcome("n", outcome)
+    application._term = Term(application._lasting)
+    application._term.outputs.statuses.set_outcome("n", outcome)
     of_leader = {NODES, REFUSED_PODS, OUTDATED, EVICTIONS_WAITING}
 
     def present() -> dict[str, float]:

@@ -57,7 +57,7 @@ def test_the_condition_of_a_policy_of_mode_none_says_so() -> None:
 
 
 def test_an_assignment_that_changed_no_cgroup_is_not_delayed() -> None:
-    delays = ReleaseDelays(lambda _: None, ManualClock())
+    delays = ReleaseDelays(ManualClock())
     empty = assignment_view({"policy": {"name": "policy", "generation": 1}})
     assert delays.release_at(picture(empty, policies=())) is None
     assert delays.release_at(picture(None, policies=())) is None
@@ -65,7 +65,7 @@ def test_an_assignment_that_changed_no_cgroup_is_not_delayed() -> None:
 
 async def test_the_delay_is_that_of_the_last_policy_and_begins_again_when_it_returns() -> None:
     clock, before = ManualClock(), assignment_view(PLANNED, REPORTED)
-    delays = ReleaseDelays(lambda _: None, clock)
+    delays = ReleaseDelays(clock)
     slow = policy_view("policy", STATIC | {"releaseDelay": "5m"})
     gone, present = picture(before, policies=()), picture(before, policies=(slow,))
     assert delays.release_at(gone) == AT, "nothing is known of its policy"
@@ -94,7 +94,7 @@ async def test_a_restarted_operator_goes_on_with_the_delay(
 ) -> None:
     clock = ManualClock()
     gone = picture(assignment_view(PLANNED | {"releaseAt": written}, REPORTED), policies=())
-    delays = ReleaseDelays(lambda _: None, clock)
+    delays = ReleaseDelays(clock)
     assert delays.release_at(gone) == (written if passed_seconds else None)
     clock.stand_still(max(0, passed_seconds - 1))
     assert delays.release_at(gone) == (written if passed_seconds else None)

@@ -3,7 +3,8 @@ import random
 from contextlib import suppress
 
 from numapin_daemon.backoff import Backoff
-from numapin_operator.nodes.workqueue import URGENT_IN_A_ROW, WorkQueue
+from numapin_operator.nodes.workqueue import NEVER_SORTED_OUT, URGENT_IN_A_ROW, WorkQueue
+from support.fakes.manual_clock import ManualClock
 from support.values.operator import is_idle
 
 
@@ -201,6 +202,65 @@ async def test_urgent_keys_do_not_starve_others() -> None:
         URGENT_IN_A_ROW,
         2 * URGENT_IN_A_ROW + 1,
     ]
+
+
+async def test_a_key_is_given_out_at_its_time() -> None:
+    clock = ManualClock()
+    queue = WorkQueue(clock=clock)
+    taken = asyncio.create_task(queue.take())
+    queue.add("later", at=clock.monotonic() + 20)
+    queue.add("a", at=clock.monotonic() + 99)
+    queue.add("a", at=clock.monotonic() + 10)
+    await clock.advance(9)
+    assert not taken.done()
+    await clock.advance(1)
+    assert taken.result() == "a"
+    queue.done("a")
+    again = asyncio.create_task(queue.take())
+    await clock.advance(10)
+    assert again.result() == "later"
+    idle = asyncio.create_task(queue.take())
+    await clock.advance(1000)
+    assert not idle.done(), "the first time of `a` was replaced"
+    idle.cancel()
+
+
+async def test_a_time_is_forgotten_when_the_key_is_given_out_before() -> None:
+    clock = ManualClock()
+    queue = WorkQueue(clock=clock)
+    queue.add("a", at=clock.monotonic() + 10)
+    queue.add("a")
+    assert await queue.take() == "a"
+    queue.done("a")
+    idle = asyncio.create_task(queue.take())
+    await clock.advance(1000)
+    assert not idle.done()
+    idle.cancel()
+
+
+async def test_a_time_that_comes_while_a_worker_has_the_key_is_kept() -> None:
+    clock = ManualClock()
+    queue = WorkQueue(clock=clock)
+    queue.add("a")
+    assert await queue.take() == "a"
+    queue.add("a", at=clock.monotonic() + 1)
+    other = asyncio.create_task(queue.take())
+    await clock.advance(2)
+    assert not other.done()
+    queue.done("a")
+    await clock.run_tasks()
+    assert other.result() == "a"
+
+
+async def test_times_that_count_no_more_are_not_kept() -> None:
+    """A node with a move to come is planned again with each event, a day long."""
+    queue = WorkQueue(clock=ManualClock())
+    for plan in range(10_000):
+        queue.add(f"node-{plan % 10}")
+        key = await queue.take()
+        queue.add(key, at=90_000.0 + plan % 3)
+        queue.done(key)
+    assert len(queue._due) <= 2 * 10 + NEVER_SORTED_OUT
 
 
 def endless_backoff() -> Backoff:

@@ -154,15 +154,14 @@ async def test_without_a_policy_cgroups_are_released_and_then_the_assignment_is_
 async def test_a_node_that_no_enforcer_releases_is_named_with_what_to_do(
     operator: Operator, cluster: FakeCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with running(operator.controller.patience.run()):
-        cluster.policies.clear()
-        operator.observe()
-        await operator.work_until_idle()
-        await operator.clock.advance(ENFORCER_SECONDS - 1)
-        await operator.work_until_idle()
-        assert "keeps its CPU sets" not in caplog.text
-        await operator.clock.advance(2)
-        await operator.work_until_idle()
+    cluster.policies.clear()
+    operator.observe()
+    await operator.work_until_idle()
+    await operator.clock.advance(ENFORCER_SECONDS - 1)
+    await operator.work_until_idle()
+    assert "keeps its CPU sets" not in caplog.text
+    await operator.clock.advance(2)
+    await operator.work_until_idle()
     (record,) = [one for one in caplog.records if "keeps its CPU sets" in one.message]
     assert record.__dict__["node"] == "node-1"
     assert "release it by hand" in record.__dict__["why"]

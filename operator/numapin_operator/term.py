@@ -1,0 +1,118 @@
+"""What decides and writes while this operator leads: made anew for each term."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from numapin_daemon.clock import Clock
+from numapin_daemon.telemetry.meter import Meter
+from numapin_operator.annotation.writer import WORKERS as ANNOTATING
+from numapin_operator.annotation.writer import PodAnnotations
+from numapin_operator.api_server import Cluster
+from numapin_operator.nodes.controller import Controller
+from numapin_operator.nodes.eviction import Evictor
+from numapin_operator.nodes.eviction_history import EvictionHistory
+from numapin_operator.nodes.outputs import Outputs
+from numapin_operator.nodes.refusal_events import RefusalEvents
+from numapin_operator.nodes.workqueue import WorkQueue
+from numapin_operator.observe.cache import ClusterState
+from numapin_operator.policies.status_writer import StatusWriter
+from numapin_operator.telemetry.states import Written
+from numapin_operator.telemetry.table import EVICTIONS
+
+PLANNING: Final = 16
+"""Nodes planned and written at the same time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lasting:
+    """What outlives a term.
+
+    Attributes:
+        cluster: what is read and written.
+        state: the cluster as observed, in each term and between them.
+        leading: set while this operator may write.
+        clock: measures every time.
+        meter: counts plans, writes, refusals and evictions.
+        written: called with each assignment that was created or changed.
+        annotates: whether workloads are told which CPUs they have.
+        evictions: what this operator has evicted, and why: the pods that replace it must wait as
+            long in the next term.
+    """
+
+    cluster: Cluster
+    state: ClusterState
+    leading: asyncio.Event
+    clock: Clock
+    meter: Meter
+    written: Callable[[Written], object]
+    annotates: bool = False
+    evictions: EvictionHistory = field(default_factory=EvictionHistory)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Something that runs for as long as a term lasts, in one task or in several equal ones."""
+
+    name: str
+    run: Callable[[], Coroutine[Any, Any, None]]
+    tasks: int = 1
+
+
+class Term:
+    """The parts that decide and write, for one term.
+
+    None of them knows anything of an earlier term: another operator may have led since, and what
+    was due then must be due again. What a term has to know is in the cluster, and each node is
+    planned once when it begins. So a timer, a queue or a memory needs no code for the next term.
+
+    Attributes:
+        queue: the nodes that wait to be planned.
+        outputs: where what was decided goes, besides the assignments.
+        controller: plans and writes.
+    """
+
+    def __init__(self, lasting: Lasting) -> None:
+        """Make the parts, and have them told what changes from now on; none runs yet."""
+        cluster, state, clock = lasting.cluster, lasting.state, lasting.clock
+        self._state, self._leading = state, lasting.leading
+        self.queue = WorkQueue(clock=clock)
+        statuses = StatusWriter(cluster, state, lasting.leading, clock)
+        events = RefusalEvents(cluster, clock)
+        evictor = Evictor(cluster, state, events, lasting.leading, clock)
+        evictor.history = lasting.evictions
+        evictor.on_result = partial(lasting.meter.add, EVICTIONS)
+        self.outputs = Outputs(statuses, events, evictor, lasting.meter, lasting.written)
+        self._annotations: PodAnnotations | None = None
+        if lasting.annotates:
+            told = PodAnnotations(cluster, state, self.queue.add, clock)
+            self._annotations = self.outputs.telling = told
+            state.annotated = told.note_edit
+        self.controller = Controller(cluster, state, self.queue, self.outputs, clock)
+        state.wake = self.queue.add
+
+    def parts(self) -> tuple[Part, ...]:
+        """All that runs until the term ends."""
+        outputs = self.outputs
+        parts = (
+            Part("planning", partial(self.controller.work, self._leading), PLANNING),
+            Part("policy statuses", outputs.statuses.run),
+            Part("refusal events", outputs.events.run),
+            Part("eviction", outputs.evictor.run),
+        )
+        if self._annotations is None:
+            return parts
+        return (*parts, Part("annotating", self._annotations.work, ANNOTATING))
+
+    async def run(self) -> None:
+        """Plan every node, then those that change; what is in flight is cancelled with the term."""
+        try:
+            self._state.wake_all()
+            async with asyncio.TaskGroup() as tasks:
+                for part in self.parts():
+                    for number in range(part.tasks):
+                        tasks.create_task(part.run(), name=f"{part.name} {number}")
+        finally:
+            self._state.tell_nobody()
