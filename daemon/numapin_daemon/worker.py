@@ -53,6 +53,7 @@ class Worker:
     backoff: Backoff = field(default_factory=Backoff)
     clock: Clock = field(default_factory=SystemClock)
     problem: Exception | None = field(default=None, init=False)
+    _due: float | None = field(default=None, init=False)
     _requested: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _urgent: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
@@ -78,11 +79,11 @@ class Worker:
     async def run(self) -> None:
         """Serve requests until cancelled.
 
-        A run that the cancellation interrupts is repeated if `run` is called again.
+        If `run` is called again after that, a run that was interrupted is repeated, one that failed
+        is tried again at once, and one that must come again comes at its time.
         """
-        pause_seconds: float | None = None
         while True:
-            await self.clock.wait(self._requested, pause_seconds)
+            await self.clock.wait(self._requested, self._pause_seconds())
             self._requested.clear()
             self._urgent.clear()
             try:
@@ -95,7 +96,12 @@ class Worker:
                 self._note_failure(error)
                 await self.clock.wait(self._urgent, self._backoff_seconds(error))
             else:
+                now = self.clock.monotonic()
+                self._due = None if pause_seconds is None else now + pause_seconds
                 self.note_progress()
+
+    def _pause_seconds(self) -> float | None:
+        return None if self._due is None else max(0.0, self._due - self.clock.monotonic())
 
     def _note_failure(self, error: Exception) -> None:
         extra = {"task": self.name, "error": error}

@@ -298,3 +298,31 @@ async def test_a_queue_is_drained_and_keeps_what_failed(clock: ManualClock) -> N
     await clock.advance(10)
     assert posted == ["a", "b", "c"]
     task.cancel()
+
+
+async def test_a_pause_goes_on_when_the_worker_runs_again(clock: ManualClock, work: Work) -> None:
+    work.script.extend([60.0, None])
+    worker = Worker("again", work, clock=clock)
+    worker.request()
+    async with running(worker.run()):
+        await clock.advance(10)
+    await clock.advance(20)
+    async with running(worker.run()):
+        await clock.advance(29)
+        assert work.ran_at == [0]
+        await clock.advance(100)
+    assert work.ran_at == [0, 60]
+
+
+async def test_a_pause_that_ended_while_the_worker_did_not_run_is_over(
+    clock: ManualClock, work: Work
+) -> None:
+    work.script.extend([60.0, None])
+    worker = Worker("again", work, clock=clock)
+    worker.request()
+    async with running(worker.run()):
+        await clock.advance(10)
+    await clock.advance(1000)
+    async with running(worker.run()):
+        await clock.advance(1000)
+    assert work.ran_at == [0, 1010]
