@@ -160,6 +160,48 @@ def test_an_enforcer_writes_its_own_status_only(
             installed(*attempt, mine)
 
 
+def _post_event(
+    plane: ControlPlane,
+    token: str,
+    about: str,
+    kind: str = "NodeAssignment",
+    space: str = "default",
+) -> None:
+    """Post an Event as an enforcer does."""
+    body = {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": f"test.{secrets.token_hex(8)}", "namespace": space},
+        "regarding": {"apiVersion": "numapin.io/v1alpha1", "kind": kind, "name": about},
+        "type": "Warning",
+        "reason": "CpusetDrift",
+        "action": "Repair",
+        "note": "tried",
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+        "reportingController": "numapin.io/enforcer",
+        "reportingInstance": about,
+    }
+    path = f"/apis/events.k8s.io/v1/namespaces/{space}/events"
+    replace(plane.api, token=token).request("POST", path, body)
+
+
+def test_an_enforcer_posts_events_about_its_own_assignment_only(
+    control_plane: ControlPlane, assignment: str
+) -> None:
+    mine = _token(control_plane, ENFORCER_SERVICE_ACCOUNT, assignment)
+    _post_event(control_plane, mine, assignment)
+    refused = "only Events about the NodeAssignment of its own node"
+    for other in (
+        {"about": "another"},
+        {"about": assignment, "kind": "Node"},
+        {"about": assignment, "space": "kube-system"},
+    ):
+        with pytest.raises(LabError, match=refused):
+            _post_event(control_plane, mine, **other)
+    with pytest.raises(LabError, match=refused):
+        _post_event(control_plane, _token(control_plane, ENFORCER_SERVICE_ACCOUNT), assignment)
+
+
 def test_an_enforcer_whose_token_names_no_node_writes_nothing(
     control_plane: ControlPlane, installed: Kubectl, assignment: str
 ) -> None:
