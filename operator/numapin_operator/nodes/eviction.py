@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from numapin_api.nodeassignment import Refusal
-from numapin_client.errors import ApiError, ClientError, ConflictError, NotFoundError
+from numapin_client.errors import (
+    ApiError,
+    ClientError,
+    ConflictError,
+    ForbiddenError,
+    NotFoundError,
+)
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.logs import POD_UID
 from numapin_daemon.worker import Worker
@@ -26,6 +32,11 @@ LONGEST_RETRY_SECONDS: Final = 600.0
 
 WAITING_PODS: Final = 10_000
 """More are not queued; they are offered again when their node is planned again."""
+
+NO_RIGHT: Final = (
+    "the operator may not evict pods: apply manifests/components/eviction "
+    "(Helm: eviction.enabled), or set onUnsatisfiable: Share in the policy"
+)
 
 _log = logging.getLogger(__name__)
 
@@ -150,7 +161,7 @@ class Evictor:
             delay_seconds = self._postpone(queued, error)
             _log.warning(
                 "cannot evict a pod",
-                extra=pod | {"error": str(error), "again_in_seconds": round(delay_seconds, 1)},
+                extra=pod | {"error": _why(error), "again_in_seconds": round(delay_seconds, 1)},
             )
             self._explain(refusal, queued, error)
             self.on_result("failed")
@@ -173,7 +184,14 @@ class Evictor:
         if queued.reported or not isinstance(error, ApiError) or error.is_overload:
             return
         queued.reported = True
-        because = " ".join(
-            one for one in (error.message, *(c.message for c in error.causes)) if one
-        )
-        self._events.offer([refusal], f"it is not evicted yet, and is tried again later: {because}")
+        why = _why(error)
+        self._events.offer([refusal], f"it is not evicted yet, and is tried again later: {why}")
+
+
+def _why(error: ClientError) -> str:
+    """Why a pod could not be evicted, and what to do if the operator may evict none."""
+    if isinstance(error, ForbiddenError) and error.lacks_right:
+        return NO_RIGHT
+    if not isinstance(error, ApiError):
+        return str(error)
+    return " ".join(one for one in (error.message, *(c.message for c in error.causes)) if one)

@@ -120,6 +120,15 @@ def test_the_annotation_of_pods_is_an_option_as_it_is_a_component(
     assert names.CPUS_ANNOTATION in json.dumps(policy)
 
 
+def test_the_right_to_evict_is_an_option_as_it_is_a_component(helm: Helm) -> None:
+    component = ROOT / "manifests" / "components" / "eviction" / "rbac.yaml"
+    wanted = by_name(component.read_text())
+    assert not wanted.keys() & helm.template().keys()
+    found = helm.template("eviction.enabled=true")
+    for key, one in wanted.items():
+        assert comparable(found[key]) == comparable(one), key
+
+
 @pytest.mark.parametrize("part", ["alerts", "dashboard"])
 def test_alerts_and_dashboard_are_options_as_they_are_components(
     helm: Helm, installed: Kubectl, tmp_path: Path, part: str

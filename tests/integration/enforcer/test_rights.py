@@ -48,7 +48,7 @@ async def test_the_role_grants_what_is_used_and_no_more(
     await node.stop()
     node.api.request("DELETE", f"{PATH}/{node.name}")
     await confirm_absence(node)
-    rights = granted("enforcer-rbac.yaml")
+    rights = granted("base/enforcer-rbac.yaml")
     assert audit.used() - rights == set(), "forbidden"
     assert rights - audit.used() == set(), "never used"
     assert audit.forbidden() == []

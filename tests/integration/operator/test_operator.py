@@ -273,8 +273,22 @@ async def test_a_refused_pod_is_evicted_where_the_policy_says_so(
     node = await plan(world, {"reserved": {"count": 2}, "onUnsatisfiable": "Evict"})
     placed = await world.add_pod(node, "a", "4")
     await until(lambda: holds(world, node, {"a": "2-5"}), operator.log)
-    refused = await world.add_pod(node, "b", "4")
-    await until(lambda: world.pod_is_deleted(refused), operator.log)
-    await until(lambda: world.event_notes(refused), operator.log)
+    async with world.component("eviction"):
+        refused = await world.add_pod(node, "b", "4")
+        await until(lambda: world.pod_is_deleted(refused), operator.log)
+        await until(lambda: world.event_notes(refused), operator.log)
     assert (await world.event_notes(refused))[0].endswith("it is evicted")
     assert not await world.pod_is_deleted(placed)
+
+
+async def test_without_the_right_to_evict_the_pod_says_what_to_apply(
+    world: RealWorld, operator: OperatorProcess
+) -> None:
+    node = await plan(world, {"reserved": {"count": 2}, "onUnsatisfiable": "Evict"})
+    refused = await world.add_pod(node, "a", "8")
+
+    async def names_component() -> bool:
+        return any("components/eviction" in note for note in await world.event_notes(refused))
+
+    await until(names_component, operator.log)
+    assert not await world.pod_is_deleted(refused)

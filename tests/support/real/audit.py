@@ -14,7 +14,7 @@ from numapin_lab.controlplane.servers import ControlPlane
 Right = tuple[str, str, str]
 """API group, resource with its subresource, and verb."""
 
-BASE = Path(__file__).parents[3] / "manifests" / "base"
+MANIFESTS = Path(__file__).parents[3] / "manifests"
 
 _POLICY = {
     "apiVersion": "audit.k8s.io/v1",
@@ -82,10 +82,10 @@ def _right(event: Mapping[str, Any]) -> Right:
 
 
 def granted(manifest: str) -> set[Right]:
-    """The rights that the roles of a manifest grant."""
+    """The rights that the roles of a manifest grant; its path is relative to `manifests`."""
     return {
         (group, resource, verb)
-        for document in yaml.safe_load_all((BASE / manifest).read_text())
+        for document in yaml.safe_load_all((MANIFESTS / manifest).read_text())
         for rule in document.get("rules", ())
         for group in rule["apiGroups"]
         for resource in rule["resources"]

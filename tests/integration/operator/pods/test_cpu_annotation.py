@@ -24,22 +24,9 @@ from support.real.operators.operator_process import OperatorProcess, probe, unti
 from support.real.operators.operator_scenes import holds, plan
 from support.real.operators.operator_world import RealWorld
 
-COMPONENT = Path(__file__).parents[4] / "manifests" / "components" / "cpu-annotation"
-FILES = [f"--filename={COMPONENT / name}" for name in ("rbac.yaml", "admission.yaml")]
-
 
 async def kubectl(world: RealWorld, *arguments: str) -> str:
     return await asyncio.to_thread(world.plane.kubectl, *arguments)
-
-
-@asynccontextmanager
-async def allowed(world: RealWorld) -> AsyncIterator[None]:
-    """The operator may annotate pods."""
-    await kubectl(world, "apply", *FILES)
-    try:
-        yield
-    finally:
-        await kubectl(world, "delete", *FILES)
 
 
 @asynccontextmanager
@@ -96,7 +83,7 @@ async def grant(world: RealWorld, pod: PodEvent, cpu: str) -> None:
 async def test_a_pod_is_told_its_cpus_whatever_its_tenant_writes(
     world: RealWorld, operator: OperatorProcess
 ) -> None:
-    async with allowed(world):
+    async with world.component("cpu-annotation"):
         await operator.start("--annotate-pods")
         node = await plan(world)
         pod, shares = await world.add_pod(node, "a"), await world.add_pod(node, "b", "500m")
@@ -117,7 +104,7 @@ async def test_a_pod_is_told_its_cpus_whatever_its_tenant_writes(
 async def test_a_container_that_shrinks_is_told_before_its_cpus_leave(
     world: RealWorld, operator: OperatorProcess
 ) -> None:
-    async with allowed(world):
+    async with world.component("cpu-annotation"):
         await operator.start("--annotate-pods")
         node = await plan(world)
         pod = await world.add_pod(node, "a", "3")
@@ -169,7 +156,7 @@ async def test_the_operator_may_change_nothing_else_of_a_pod(world: RealWorld) -
             return names.OPERATOR_SERVICE_ACCOUNT in str(error) and not error.lacks_right
         return False
 
-    async with allowed(world), as_operator(world) as client:
+    async with world.component("cpu-annotation"), as_operator(world) as client:
         tries = count()  # what a pod says already is changed by nobody
 
         async def in_force() -> bool:
@@ -188,7 +175,8 @@ async def test_the_operator_may_change_nothing_else_of_a_pod(world: RealWorld) -
             assert found["theirs"] == "kept"
         with pytest.raises(InvalidError):
             await world.cluster.annotate(key_of(pod), "00000000-another-pod", "no")
-        await world.cluster.evict(pod.namespace, pod.pod, pod.uid)
+        async with world.component("eviction"):
+            await world.cluster.evict(pod.namespace, pod.pod, pod.uid)
         assert await world.pod_is_deleted(pod)
 
 
@@ -208,7 +196,7 @@ async def test_without_the_right_it_says_so_once_and_all_else_goes_on(
     other = await world.add_pod(node, "b")
     await until(lambda: holds(world, node, {"a": "2-3", "b": "4-5"}), operator.log)
     assert await annotated(world, pod) == {}
-    async with allowed(world):
+    async with world.component("cpu-annotation"):
         await until(lambda: says(world, other, {"cpus": "4-5", "numaNodes": "0"}), operator.log)
         await until(lambda: says(world, pod, {"cpus": "2-3", "numaNodes": "0"}), operator.log)
         assert operator.log.read_text().count("manifests/components/cpu-annotation") == 1

@@ -2,7 +2,9 @@
 
 import asyncio
 import secrets
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +29,15 @@ from numapin_lab.controlplane.service_accounts import ServiceAccount, log_in
 from numapin_operator.api_server import ApiCluster, PodEvent
 from numapin_operator.observe.records import NodeView
 from support.fakes.cluster_contract import FOREIGN_OWNER
+from support.real.audit import granted
+from support.real.waiting import eventually
 from support.values.operator import enforcer_status, pod_body
 
+COMPONENTS = Path(__file__).parents[4] / "manifests" / "components"
+
+REVIEWS = Resource(
+    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False
+)
 BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", namespaced=True)
 
 
@@ -51,6 +60,27 @@ class RealWorld:
         """A login with the operator's rights and no more."""
         account = ServiceAccount(names.NAMESPACE, names.OPERATOR_SERVICE_ACCOUNT)
         return log_in(self.plane, account, self.folder / "operator")
+
+    @asynccontextmanager
+    async def component(self, name: str) -> AsyncIterator[None]:
+        """The rights that a component of the manifests gives the operator."""
+        files = [f"--filename={one}" for one in sorted((COMPONENTS / name).glob("[!k]*.yaml"))]
+        await asyncio.to_thread(self.plane.kubectl, "apply", *files)
+        for group, resource, verb in granted(f"components/{name}/rbac.yaml"):
+            await eventually(partial(self._may, verb, group, resource))
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(self.plane.kubectl, "delete", *files)
+
+    async def _may(self, verb: str, group: str, resource: str) -> bool:
+        """Whether the API server has seen that the operator has a right."""
+        main, _, sub = resource.partition("/")
+        about = {"verb": verb, "group": group, "resource": main, "subresource": sub}
+        user = f"system:serviceaccount:{names.NAMESPACE}:{names.OPERATOR_SERVICE_ACCOUNT}"
+        spec = {"user": user, "resourceAttributes": about | {"namespace": "default"}}
+        answer = await self.admin.create(REVIEWS, {"metadata": {}, "spec": spec})
+        return bool(answer["status"]["allowed"])
 
     def name(self, what: str) -> str:
         """A name of this test's own."""

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from numapin_client.errors import ConnectionFailedError, TooManyRequestsError
+from numapin_client.errors import ConnectionFailedError, ForbiddenError, TooManyRequestsError
 from numapin_operator.nodes.eviction import PAUSE_SECONDS, RETRY_SECONDS
 from support.fakes.worlds.eviction_world import EvictionWorld
 from support.real.waiting import running
@@ -34,6 +34,21 @@ async def test_an_eviction_that_a_disruption_budget_refuses_is_reported_once_and
     (event,) = world.cluster.events
     assert "it is not evicted yet, and is tried again later: Cannot evict pod" in event.note
     assert "The disruption budget web needs 1 healthy pods" in event.note
+
+
+async def test_what_to_apply_is_said_where_the_right_to_evict_is_missing(
+    world: EvictionWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    denied = 'User "x" cannot create resource "pods/eviction" in API group "" in the namespace "y"'
+    message = f'pods "a" is forbidden: {denied}'
+    world.cluster.failures = [ForbiddenError("POST", 403, {"message": message})]
+    async with running(world.evictor.run()), running(world.events.run()):
+        world.refuse("a")
+        await world.clock.advance(RETRY_SECONDS / 2)
+    (event,) = world.cluster.events
+    assert "manifests/components/eviction" in event.note
+    (line,) = (one for one in caplog.records if one.message == "cannot evict a pod")
+    assert "manifests/components/eviction" in vars(line)["error"]
 
 
 async def test_a_blocked_pod_holds_up_no_other(world: EvictionWorld) -> None:
