@@ -9,8 +9,8 @@ from numapin_api.quantity import plural
 class PlacementError(Exception):
     """A container or pod cannot be placed.
 
-    `problem` says what was asked for and what prevents it. `arithmetic`, which `Node` adds, says
-    what was free where and what would have fitted.
+    `problem` says what was asked for and what prevents it. `free` and `fitting`, which `Node` adds,
+    say what was free where and what would have fitted.
     """
 
     reason: ClassVar[Reason]
@@ -18,11 +18,11 @@ class PlacementError(Exception):
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
         self.problem = problem
-        self.arithmetic = ""
+        self.free = self.fitting = ""
         self.container: str | None = None
 
     def __str__(self) -> str:
-        return "; ".join(filter(None, (self.problem, self.arithmetic)))
+        return "; ".join(filter(None, (self.problem, self.free, self.fitting)))
 
 
 class NotEnoughCpusError(PlacementError):
@@ -32,7 +32,6 @@ class NotEnoughCpusError(PlacementError):
 
     def __init__(self, wanted: int, free: int, detail: str = "") -> None:
         super().__init__(f"wanted {plural(wanted, 'CPU')}, {free or 'none'} free{detail}")
-        self.wanted, self.free = wanted, free
 
 
 class SmtAlignmentError(PlacementError):

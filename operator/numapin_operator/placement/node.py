@@ -4,9 +4,10 @@ from numapin_api.cpuset import CpuSet
 from numapin_operator.placement.allocations import PodAllocation
 from numapin_operator.placement.cpumanager.pool import CpuPool
 from numapin_operator.placement.errors import InvalidPodError, PlacementError
-from numapin_operator.placement.explain import arithmetic
+from numapin_operator.placement.explain import what_is_free, what_would_fit
 from numapin_operator.placement.masks import CpuMask
 from numapin_operator.placement.memorymanager.tables import MemoryTables
+from numapin_operator.placement.pods.fitting import Fitting, Trials
 from numapin_operator.placement.pods.pod import PodPlacement
 from numapin_operator.placement.policy import NodePolicy
 from numapin_operator.placement.requests import PodView
@@ -85,8 +86,17 @@ class Node:
         """Give a pod's containers what they ask for, or nothing at all.
 
         Raises:
-            PlacementError: the pod does not fit, or it is invalid; the node is unchanged.
+            PlacementError: the pod does not fit, or it is invalid; the node is unchanged. The error
+                says what was free, and what would have fitted.
         """
+        try:
+            return self.attempt(pod)
+        except PlacementError as refused:
+            self.explain(pod, refused, Trials())
+            raise
+
+    def attempt(self, pod: PodView) -> PodAllocation:
+        """Do as `place`, but leave what was free out of an error."""
         if pod.problem:
             raise InvalidPodError(pod.problem)
         placement = PodPlacement(self.policy, self.cpus, self.memory, pod)
@@ -94,9 +104,19 @@ class Node:
             allocation = placement.run()
         except PlacementError as refused:
             own = placement.taken(refused.container)
-            refused.arithmetic = arithmetic(self.policy, self.cpus, self.memory, refused, own)
+            refused.free = what_is_free(self.policy, self.cpus, self.memory, refused, own)
             placement.undo()
             raise
         if allocation.containers:
             self.allocations[pod.uid] = allocation
         return allocation
+
+    def explain(self, pod: PodView, refused: PlacementError, trials: Trials) -> None:
+        """Add what would have fitted to the error with which a pod was just refused.
+
+        Nothing is added to an error that is not about what is free.
+        """
+        if refused.free:
+            search = Fitting(self.policy, self.cpus, self.memory)
+            count = search.most_cpus(pod, refused.container, trials)
+            refused.fitting = what_would_fit(self.policy, refused, count)

@@ -156,7 +156,7 @@ class _Judge:
         held = allocation_of(pod.uid, entries)
         node = self._node_with(held)
         try:
-            given = node.place(replace(pod, containers=_not_ended(pod)))
+            given = node.attempt(replace(pod, containers=_not_ended(pod)))
         except PlacementError as error:
             is_memory = isinstance(error, NotEnoughMemoryError)
             if pod.pod_level is not None or (is_memory and self._may_stay(held)):

@@ -188,6 +188,11 @@ def pod_cpus(pod: PodView) -> int:
     return _at_once(pod, lambda container: exclusive_cpus(pod, container))
 
 
+def least_pod_cpus(pod: PodView) -> int:
+    """The fewest whole CPUs that a pod may request as a whole: as many as its containers do."""
+    return max(1, -(-_at_once(pod, lambda container: container.cpu_millis) // 1000))
+
+
 class PodRequests(NamedTuple):
     """What a pod requests at once: thousandths of a CPU, and bytes of memory."""
 

@@ -44,3 +44,9 @@ class CpuPool:
         """Return CPUs to where they were taken from."""
         self.shared |= cpus & ~self.exclusive_only
         self._exclusive_free |= cpus & self.exclusive_only
+
+    def copy(self) -> "CpuPool":
+        """A copy that can be changed independently."""
+        made = CpuPool(self.shared, self._reserved, self._reserved_cores, self.exclusive_only)
+        made._exclusive_free = self._exclusive_free
+        return made

@@ -90,7 +90,8 @@ class CpuTaker:
                 f"wanted {count} CPUs, no multiple of the {threads} threads of a core"
             )
         if count > whole:
-            raise SmtAlignmentError(f"wanted {count} CPUs, {whole} free in whole cores")
+            free = self.cpu_groups.whole_cores(pool.free).bit_count()
+            raise SmtAlignmentError(f"wanted {count} CPUs, {free} free in whole cores")
 
     def cpus_near(self, numa_nodes: NumaMask) -> CpuMask:
         """The CPUs of NUMA nodes; with `align_by_socket` those of their sockets."""

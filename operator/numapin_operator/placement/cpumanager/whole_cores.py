@@ -41,7 +41,6 @@ def _largest_first(cpu_groups: CpuGroups, whole: CpuMask, count: int) -> CpuMask
     if taken.bit_count() != count:
         smallest = min(mask.bit_count() for mask in ordered)
         raise SmtAlignmentError(
-            f"wanted {count} CPUs as whole cores; {taken.bit_count()} would fit, "
-            f"the smallest free core has {smallest} threads"
+            f"wanted {count} CPUs as whole cores; the smallest free core has {smallest} threads"
         )
     return taken

@@ -199,7 +199,7 @@ class _Search:
             return None
         node = self.ground.rebuild(applied(self.ground.node.allocations, made))
         try:
-            placed = node.place(self.demand)
+            placed = node.attempt(self.demand)
         except PlacementError:
             return None
         return Moves(made, placed, state.bound)

@@ -13,6 +13,7 @@ from numapin_operator.placement.assignment.size_limit import SizeLimit, check_bl
 from numapin_operator.placement.errors import AssignmentFullError, PlacementError
 from numapin_operator.placement.new_pods.queue import Queue
 from numapin_operator.placement.node import Node
+from numapin_operator.placement.pods.fitting import MOST_TRIED_IN_PLAN, Trials
 from numapin_operator.placement.requests import PodView
 
 MORE_TRIED: Final = 128
@@ -33,6 +34,7 @@ def place_new(
 ) -> Trial:
     """Place every new pod, until so many are refused that the rest is not tried."""
     trial, untried, node = Trial(), 0, queue.node
+    left = Trials(MOST_TRIED_IN_PLAN)
     for pod in pods:
         if pod.uid in node.allocations or pod.uid in refused or not node.wants(pod):
             continue
@@ -44,6 +46,7 @@ def place_new(
         except PlacementError as problem:
             if queue.add(pod):
                 continue
+            node.explain(pod, problem, left)
             trial.failed.append((pod, problem))
             queue.note_refused(pod)
         else:
@@ -54,7 +57,7 @@ def place_new(
 
 def _place(node: Node, pod: PodView, room: SizeLimit) -> tuple[ContainerAssignment, ...]:
     """Place a pod, and make its entries; nothing changes if the assignment is full."""
-    allocation = node.place(pod)
+    allocation = node.attempt(pod)
     try:
         check_blocks(allocation)
         entries = tuple(entries_of((allocation,), node.policy.topology))

@@ -86,7 +86,7 @@ class Queue:
         if self._later is None:
             return False
         try:
-            allocation = self._later.place(pod)
+            allocation = self._later.attempt(pod)
         except PlacementError:
             return False
         self.waiting.append(self._queued(pod, allocation.cpus))

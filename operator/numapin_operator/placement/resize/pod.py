@@ -225,7 +225,7 @@ class PodResize:
 
     def _explain(self, error: PlacementError, name: str) -> None:
         node, error.container = self._node, name
-        error.arithmetic = what_is_free(node.policy, node.cpus, node.memory, error)
+        error.free = what_is_free(node.policy, node.cpus, node.memory, error)
 
 
 def _is_split(allocation: PodAllocation, unit: Unit, in_rest: Collection[str]) -> bool:

@@ -1,0 +1,150 @@
+"""The largest smaller request with which a refused pod would have been placed."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Final
+
+from numapin_operator.placement.cpumanager.pool import CpuPool
+from numapin_operator.placement.errors import PlacementError
+from numapin_operator.placement.masks import CpuMask
+from numapin_operator.placement.memorymanager.tables import MemoryTables
+from numapin_operator.placement.pods.pod import PodPlacement
+from numapin_operator.placement.policy import NodePolicy
+from numapin_operator.placement.requests import PodView, exclusive_cpus, least_pod_cpus, pod_cpus
+
+MOST_TRIED: Final = 32
+MOST_TRIED_IN_PLAN: Final = 128
+"""Requests that are tried for one refusal, and for all those of one plan."""
+
+
+@dataclass(slots=True)
+class Trials:
+    """How many more requests may be tried."""
+
+    left: int = MOST_TRIED
+
+
+@dataclass(frozen=True, slots=True)
+class _Varied:
+    """A pod of which one number of CPUs varies.
+
+    Attributes:
+        wanted: the number that was refused.
+        least: the smallest that the pod may ask for.
+        is_hinted: whether NUMA nodes are searched for just this number.
+        with_cpus: makes the pod that asks for another number.
+    """
+
+    wanted: int
+    least: int
+    is_hinted: bool
+    with_cpus: Callable[[int], PodView]
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """Asks the planner what would fit on a node, which stays unchanged."""
+
+    policy: NodePolicy
+    cpus: CpuPool
+    memory: MemoryTables | None
+
+    def most_cpus(self, pod: PodView, container: str | None, trials: Trials) -> int | None:
+        """The most CPUs, fewer than were refused, with which the pod would be placed now.
+
+        All else that it asks for stays as it is. What varies is the request of the container that
+        was refused. If the pod was refused as a whole, that is its own request, or that of its only
+        exclusive container.
+
+        Args:
+            pod: the pod that was refused.
+            container: the container that was refused; None if it was the pod as a whole.
+            trials: how much may be tried; what was tried is taken off.
+
+        Returns:
+            None if no smaller number would do, or it was not found within the trials.
+        """
+        varied = _varied(self.policy, pod, container)
+        if varied is None:
+            return None
+        left = MOST_TRIED
+        for count in self._promising(varied):
+            if not left or not trials.left:
+                return None
+            left, trials.left = left - 1, trials.left - 1
+            if self._fits(varied.with_cpus(count)):
+                return count
+        return None
+
+    def _promising(self, varied: _Varied) -> Iterator[int]:
+        """Smaller numbers from the largest, without those that cannot fit."""
+        taker, groups = self.policy.cpu_taker, self.policy.cpu_groups
+        most = min(varied.wanted - 1, self._most_to_give())
+        step = groups.threads if taker.whole_cores_only and groups.uniform else 1
+        for first, last in self._aligned() if varied.is_hinted else [(most, 1)]:
+            largest = min(first, most) // step * step
+            yield from range(largest, max(last, varied.least) - 1, -step)
+
+    def _most_to_give(self) -> int:
+        """The free CPUs, without the one that the shared pool needs."""
+        free, pool = self.cpus.free, self.cpus
+        if self.policy.cpu_taker.whole_cores_only and self.policy.cpu_groups.uniform:
+            free = CpuMask(free & pool.free_whole_cores)
+        empties = not pool.shared & ~free and not pool.exclusive_only
+        keeps_one = empties and not self.policy.quirks.empties_shared_pool
+        return free.bit_count() - (1 if keeps_one else 0)
+
+    def _aligned(self) -> Iterator[tuple[int, int]]:
+        """The numbers for which the topology policy may find NUMA nodes, as ranges from the top.
+
+        Under Restricted a number is aligned on n NUMA nodes only if n - 1 could not hold it on an
+        empty machine; aligned by socket it may be on others too.
+        """
+        free, groups = self.cpus.free, self.policy.cpu_groups
+        there = sorted(
+            ((mask & free).bit_count() for mask in groups.numa_nodes.values()), reverse=True
+        )
+        match self.policy.hint_merger.policy:
+            case "SingleNUMANode":
+                yield there[0], 1
+            case "Restricted" if not self.policy.cpu_taker.align_by_socket:
+                fewer = (0, *groups.capacities)
+                ranges = zip(accumulate(there), fewer, strict=False)
+                yield from ((total, below + 1) for total, below in reversed(list(ranges)))
+            case _:
+                yield sum(there), 1
+
+    def _fits(self, pod: PodView) -> bool:
+        memory = self.memory.copy() if self.memory is not None else None
+        try:
+            PodPlacement(self.policy, self.cpus.copy(), memory, pod).run()
+        except PlacementError:
+            return False
+        return True
+
+
+def _varied(policy: NodePolicy, pod: PodView, container: str | None) -> _Varied | None:
+    """What of a refused pod varies; None if that is not clear, or it asks for no CPUs."""
+    exclusive = [one for one in pod.containers if not one.ended and exclusive_cpus(pod, one)]
+    if container is None and pod.pod_level is not None:
+        return _Varied(pod_cpus(pod), least_pod_cpus(pod), True, lambda n: _as_whole(pod, n))
+    chosen = [one.name for one in exclusive if container in (None, one.name)]
+    if len(chosen) != 1:
+        return None
+    (name,) = chosen
+    wanted = next(exclusive_cpus(pod, one) for one in exclusive if one.name == name)
+    is_alone = policy.spec.topology.scope == "Container" or len(exclusive) == 1
+    return _Varied(wanted, 1, is_alone, lambda n: _with_cpus(pod, name, n))
+
+
+def _as_whole(pod: PodView, count: int) -> PodView:
+    assert pod.pod_level is not None
+    return replace(pod, pod_level=replace(pod.pod_level, cpu_millis=count * 1000))
+
+
+def _with_cpus(pod: PodView, name: str, count: int) -> PodView:
+    containers = tuple(
+        replace(one, cpu_millis=count * 1000) if one.name == name else one for one in pod.containers
+    )
+    return replace(pod, containers=containers)
