@@ -104,7 +104,7 @@ async def _release(settings: Settings) -> None:
 
 
 async def _run(settings: Settings) -> None:
-    raise_priority()
+    raise_priority(settings.realtime_priority)
     asyncio.get_running_loop().set_default_executor(thread_pool())
     wake, ended = asyncio.Event(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -6,8 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from numapin_daemon.options import Address, Option, OptionParser, one_of, seconds_between
+from numapin_daemon.options import (
+    Address,
+    Option,
+    OptionParser,
+    number_between,
+    one_of,
+    seconds_between,
+)
 from numapin_daemon.version import VERSION
+from numapin_enforcer.node.realtime import DEFAULT_PRIORITY
 
 NODE_NAME_VARIABLE: Final = "NODE_NAME"
 FORMATS: Final = ("text", "json")
@@ -48,6 +56,7 @@ class NodeSettings:
     state_dir: Path
     run_dir: Path | None
     kubelet_state_dir: Path
+    realtime_priority: int
     log_format: Literal["text", "json"]
 
 
@@ -194,6 +203,15 @@ _RUNNING: Final = (
         metavar="QUANTITY",
     ),
 )
+_PRIORITY: Final = Option(
+    "--realtime-priority",
+    DEFAULT_PRIORITY,
+    "the priority of SCHED_RR with which this process runs; threads of pods with the same one or a "
+    "higher one can keep it from the shared CPUs. 0: an ordinary process, which every real-time "
+    "thread and, for some milliseconds, every busy one can delay",
+    type=number_between(0, 99),
+    metavar="NUMBER",
+)
 _READY_FILE: Final = Option(
     "--ready-file",
     None,
@@ -227,7 +245,7 @@ def parse_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> 
     )
     parser.add(_NODE_NAME, _KUBECONFIG, group="the cluster")
     parser.add(*_SOCKETS, *_HOST, _CDI_DIR, group="the host")
-    parser.add(*_RUNNING, _LOG_FORMAT, group="running")
+    parser.add(*_RUNNING, _PRIORITY, _LOG_FORMAT, group="running")
     options = parser.parse(arguments)
     if not options["release"]:
         _need_node_name(parser, options)
@@ -249,7 +267,7 @@ def parse_standby_settings(
     parser.add_version(f"{program} {VERSION}")
     parser.add(_NODE_NAME, group="the cluster")
     parser.add(*_HOST, group="the host")
-    parser.add(_READY_FILE, _LOG_FORMAT, group="running")
+    parser.add(_READY_FILE, _PRIORITY, _LOG_FORMAT, group="running")
     options = parser.parse(arguments)
     _need_node_name(parser, options)
     return StandbySettings(**options)

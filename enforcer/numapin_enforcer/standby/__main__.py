@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         signal.signal(number, _end)
     signal.signal(signal.SIGALRM, partial(_check, settings.kubelet_state_dir))
     signal.setitimer(signal.ITIMER_REAL, OUTDATED_SECONDS, OUTDATED_SECONDS)
-    raise_priority()
+    raise_priority(settings.realtime_priority)
     ready = settings.ready_file
     try:
         _remove(ready)  # of a process that was killed

@@ -68,6 +68,9 @@ def test_release_is_a_flag_only_as_the_help_says(capsys: pytest.CaptureFixture[s
         ([*NODE, "--cgroup-root", "/a/../../b"], {}, "holds no '..'"),
         ([*NODE, "--cgroup-root", "kubepods"], {}, "starts with '/'"),
         ([*NODE, "--log-format", "xml"], {}, "invalid choice: 'xml'"),
+        ([*NODE, "--realtime-priority=100"], {}, "'100' is not a whole number from 0 to 99"),
+        ([*NODE, "--realtime-priority=-1"], {}, "'-1' is not a whole number from 0 to 99"),
+        (NODE, {"NUMAPIN_REALTIME_PRIORITY": "high"}, "'high' is not a whole number"),
         ([*NODE, "--rel"], {}, "unrecognized arguments: --rel"),
     ],
 )
@@ -106,6 +109,9 @@ def test_a_standby_takes_the_options_of_the_enforcer_that_concern_it(
     assert (settings.node_name, settings.cgroup_root, settings.log_format) == ("n2", "/lab", "json")
     assert settings.state_dir == Path("/kept")
     assert settings.kubelet_state_dir == parse_settings(NODE, {}).kubelet_state_dir
+    assert settings.realtime_priority == parse_settings(NODE, {}).realtime_priority
+    environment["NUMAPIN_REALTIME_PRIORITY"] = "0"
+    assert parse_standby_settings([], environment).realtime_priority == 0
     with pytest.raises(SystemExit) as ended:
         parse_standby_settings([], {})
     assert ended.value.code == 2

@@ -1,5 +1,6 @@
 """The process takes a real-time priority with all of its threads, and goes on without it."""
 
+import errno
 import logging
 import os
 import subprocess
@@ -7,13 +8,13 @@ import sys
 
 import pytest
 
-from numapin_enforcer.node.realtime import raise_priority
+from numapin_enforcer.node.realtime import DEFAULT_PRIORITY, REFUSED, raise_priority
 
 SCHEDULED = """
 import os, subprocess, threading
 from numapin_enforcer.node.realtime import raise_priority, thread_pool
 if os.geteuid() == 0:
-    raise_priority()
+    raise_priority(98)
 ASK = ["python", "-c", "import os; print(os.sched_getscheduler(0))"]
 found = []
 def look():
@@ -44,25 +45,40 @@ def test_threads_have_the_priority_and_programs_that_they_start_do_not() -> None
     assert _scheduled() == [realtime, realtime, realtime, os.SCHED_OTHER]
 
 
-def test_the_lowest_priority_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_priority_is_above_those_of_interrupts_and_pods_and_below_the_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked: list[tuple[int, int, int]] = []
 
     def accept(pid: int, policy: int, parameters: os.sched_param) -> None:
         asked.append((pid, policy, parameters.sched_priority))
 
     monkeypatch.setattr(os, "sched_setscheduler", accept)
-    raise_priority()
-    assert asked == [(0, os.SCHED_RR, 1)]
+    assert raise_priority(DEFAULT_PRIORITY) == ""
+    ((pid, policy, priority),) = asked
+    assert (pid, policy) == (0, os.SCHED_RR)
+    assert 50 < priority < os.sched_get_priority_max(os.SCHED_RR)
 
 
-def test_without_the_capability_the_process_goes_on_and_logs_it(
+def _refuse(pid: int, policy: int, parameters: os.sched_param) -> None:
+    raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+
+def test_without_the_capability_the_process_goes_on_and_says_so(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def refuse(pid: int, policy: int, parameters: os.sched_param) -> None:
-        raise PermissionError
-
-    monkeypatch.setattr(os, "sched_setscheduler", refuse)
-    raise_priority()
+    """Also on cgroup v1, where the kernel gives no pod real-time CPU time of its own."""
+    monkeypatch.setattr(os, "sched_setscheduler", _refuse)
+    said = raise_priority(60)
     (record,) = caplog.records
-    assert record.levelno == logging.WARNING
-    assert "no real-time priority" in record.message
+    assert (record.levelno, record.message) == (logging.WARNING, REFUSED)
+    assert said.startswith(REFUSED)
+    assert "cpu.rt_runtime_us" in said
+
+
+def test_an_ordinary_process_asks_for_nothing_and_lacks_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(os, "sched_setscheduler", _refuse)
+    assert raise_priority(0) == ""
+    assert caplog.records == []
