@@ -18,7 +18,6 @@ from numapin_daemon.logs import setup_logging
 from numapin_daemon.probes import AddressError, LoopHealth, serve_probes
 from numapin_daemon.telemetry.export import exporting
 from numapin_daemon.telemetry.exposition import MetricsPage
-from numapin_daemon.telemetry.otlp.settings import OtlpError
 from numapin_daemon.telemetry.span import SpanSink
 from numapin_enforcer.agent import Agent
 from numapin_enforcer.assignment.acceptance import Acceptance
@@ -73,7 +72,6 @@ _EXPECTED = (
     LockLostError,
     LoginError,
     NoCpusetError,
-    OtlpError,
     ReleaseError,
 )
 """Errors of the environment, which explain themselves; others are shown with their traceback."""
@@ -104,7 +102,7 @@ async def _release(settings: Settings) -> None:
 
 
 async def _run(settings: Settings) -> None:
-    raise_priority(settings.realtime_priority)
+    unprioritized = raise_priority(settings.realtime_priority)
     asyncio.get_running_loop().set_default_executor(thread_pool())
     wake, ended = asyncio.Event(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -123,11 +121,12 @@ async def _run(settings: Settings) -> None:
         agent = _build_agent(settings, api, runtime, wake)
         metrics = _build_metrics(settings, agent)
         about = {"k8s.node.name": settings.node_name}
-        sink = await stack.enter_async_context(
+        sent = await stack.enter_async_context(
             exporting("numapin-enforcer", about, metrics.meter, os.environ, MOST_SPANS)
         )
-        if sink is not None:
-            _trace(agent, metrics, sink)
+        if sent.traces is not None:
+            _trace(agent, metrics, sent.traces)
+        agent.reporter.remarks = tuple(filter(None, (unprioritized, sent.problem)))
         page = MetricsPage(metrics.meter.collect)
         health = replace(agent.reporter.health.health(), metrics=page.text)
         await stack.enter_async_context(serve_probes(health, settings.health_address))

@@ -27,7 +27,6 @@ from numapin_daemon.extras import needs_extra
 from numapin_daemon.logs import setup_logging
 from numapin_daemon.probes import AddressError, serve_probes
 from numapin_daemon.telemetry.export import exporting
-from numapin_daemon.telemetry.otlp.settings import OtlpError
 from numapin_operator.api_server import ApiCluster
 from numapin_operator.installation_check import InstallationCheck
 from numapin_operator.leader_election import take_part
@@ -76,9 +75,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except AddressError as error:
         _log.error("cannot serve the probes", extra={"error": str(error)})
         return EXIT_UNUSABLE
-    except OtlpError as error:
-        _log.error("cannot send by OTLP", extra={"error": str(error)})
-        return EXIT_UNUSABLE
     return EXIT_OK
 
 
@@ -110,7 +106,6 @@ async def operate(settings: Settings, login: Login) -> None:
 
     Raises:
         AddressError: the health address is taken, or not this machine's.
-        OtlpError: a variable of OTLP asks for something that is not there.
         ExceptionGroup: a part failed.
     """
     stop = asyncio.Event()
@@ -130,11 +125,10 @@ async def operate(settings: Settings, login: Login) -> None:
         if settings.annotate_pods:
             application.annotate_pods()
         about = {"service.instance.id": socket.gethostname()}
-        application.trace_to(
-            await stack.enter_async_context(
-                exporting(USER_AGENT, about, application.meter, os.environ, MOST_SPANS)
-            )
+        sent = await stack.enter_async_context(
+            exporting(USER_AGENT, about, application.meter, os.environ, MOST_SPANS)
         )
+        application.trace_to(sent.traces)
         await stack.enter_async_context(serve_probes(application.health(), settings.health_address))
         await _run_until(stop, application, _lead(application, leadership, settings, login))
     _log.info("stopped")

@@ -24,7 +24,14 @@ START_TIME: Final = Metric(
 )
 OPEN_FILES: Final = Metric("process_open_fds", Kind.GAUGE, "Open files of this process.")
 
-PROCESS_METRICS: Final = (CPU_SECONDS, RESIDENT_BYTES, START_TIME, OPEN_FILES)
+OTLP_REFUSED: Final = Metric(
+    "numapin_otlp_refused",
+    Kind.GAUGE,
+    "1 if nothing is sent by OTLP because a variable OTEL_* asks for something that is not there, "
+    "else 0.",
+)
+
+PROCESS_METRICS: Final = (CPU_SECONDS, RESIDENT_BYTES, START_TIME, OPEN_FILES, OTLP_REFUSED)
 
 WATCH_AGE: Final = Metric(
     "numapin_watch_age_seconds",

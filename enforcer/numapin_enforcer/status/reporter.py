@@ -118,6 +118,8 @@ class StatusReporter:
     health: LoopHealth
     claims: DraClaims
     boot_id: str | None = None
+    remarks: tuple[str, ...] = ()
+    """What this process lacks for as long as it runs, and enforces without."""
     clock: Clock = field(default_factory=SystemClock)
     summary: Summary | None = field(default=None, init=False)
     """Of the last pass; None if the cgroups could not be read."""
@@ -233,6 +235,7 @@ class StatusReporter:
         yield self._unread(kernel)
         yield self._writers.describe(self.clock.monotonic())
         yield self.claims.problem
+        yield from self.remarks
 
     def _unread(self, kernel: Kernel) -> str:
         accepted = self.acceptance.accepted

@@ -21,7 +21,7 @@ from numapin_lab.controlplane.service_accounts import ServiceAccount, log_in
 from numapin_lab.node.containerd import Runtime
 from numapin_lab.processes.ports import choose
 from numapin_operator.telemetry import table as operator_table
-from support.real.enforcer_node import Node
+from support.real.enforcer_node import Node, spec
 from support.real.operators.operator_process import OperatorProcess
 from support.real.operators.operator_world import RealWorld
 from support.real.played_kubelet import Kubelet
@@ -164,14 +164,19 @@ async def test_a_daemon_works_and_ends_although_no_collector_answers(
     assert await node.stop() == 0
 
 
-async def test_another_protocol_is_an_error_with_a_remedy(
+async def test_a_protocol_that_is_not_there_keeps_neither_daemon_from_its_work(
     node: Node, kubelet: Kubelet, operator: OperatorProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """As where a webhook sets the variables of every pod."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4317")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
-    node.launch([f"--{name}={value}" for name, value in node.options.items()])
-    await eventually(node.ended, "the enforcer to end")
-    assert "set it to http/protobuf" in node.log.splitlines()[-1]
+    await node.start()
+    await node.applied(spec(shared="0-1"))
+    assert "set it to http/protobuf" in node.condition("Ready")[2]
+    assert "numapin_otlp_refused 1" in node.probe("metrics")[1]
+    assert "set it to http/protobuf" in node.log
+    await operator.start()
+    assert await node.stop() == 0
 
 
 async def test_prometheus_scrapes_the_operator_too(

@@ -77,15 +77,16 @@ class OtlpExport:
 
         Raises:
             OtlpError: a certificate or key cannot be read.
+            Exception: the SDK does not understand one of its variables. Nothing was sent.
         """
         senders = {signal: OtlpSender(one) for signal, one in settings.items()}
+        if TRACES in senders:  # first: nothing is sent before there are spans
+            self._traces = Traces(self._resource, Spans(senders[TRACES]), limits)
         if METRICS in senders:
             exporter = Metrics(senders[METRICS], preferences)
             reader = PeriodicExportingMetricReader(exporter)
             self._metrics = MeterProvider([reader], self._resource, shutdown_on_exit=False)
             Instruments(self._metrics.get_meter(SCOPE), self._meter)
-        if TRACES in senders:
-            self._traces = Traces(self._resource, Spans(senders[TRACES]), limits)
 
     @property
     def traces(self) -> "Traces | None":

@@ -50,6 +50,13 @@ def test_nothing_is_published_while_an_update_ends_soon(world: World) -> None:
     assert len(world.published) == 1
 
 
+def test_what_this_process_lacks_is_said_while_all_is_enforced(world: World) -> None:
+    world.reporter.remarks = ("no real-time priority", "nothing is sent by OTLP")
+    reason, message = world.report()
+    assert reason == "Enforced"
+    assert message.endswith("no real-time priority; nothing is sent by OTLP")
+
+
 def test_a_conflict_is_reported_before_all_else(world: World) -> None:
     result = PassResult("the kubelet pins", Obstacle("CgroupsUnreadable", "no"), (), 9)
     assert world.report(result) == ("KubeletStaticPolicy", "the kubelet pins")
