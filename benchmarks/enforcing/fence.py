@@ -52,6 +52,10 @@ class Timed:
         """The tree as it is."""
         return self._files.read()
 
+    def read_effective_cpus(self, path: str) -> CpuSet:
+        """What one cgroup has."""
+        return self._files.read_effective_cpus(path)
+
     def write(self, write: Write) -> None:
         """Make one write and add its time."""
         took, _ = timed(lambda: self._files.write(write))

@@ -298,8 +298,8 @@ def _is_complete(part: Tree, desired: Mapping[str, Desired]) -> bool:
 def _ended(steps: Plan, outcome: Outcome, before: Tree, after: Tree) -> bool:
     """Whether another round is useless: nothing was left to write, or the same writes are next.
 
-    On v2 the kernel may accept a set and give the cgroup another one.
+    On v2 the kernel may accept a set and give the cgroup another one: then the tree says why.
     """
     if not steps.quick or after is before:
         return True
-    return not outcome.complete and after.cgroups.keys() == before.cgroups.keys()
+    return bool(outcome.failed) and after.cgroups.keys() == before.cgroups.keys()

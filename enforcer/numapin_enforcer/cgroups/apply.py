@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.errors import CgroupError, CgroupReadOnlyError, CgroupVanishedError
 from numapin_enforcer.cgroups.tree import CgroupTree, contains, parent
-from numapin_enforcer.cgroups.write import Write
+from numapin_enforcer.cgroups.write import Inherited, Write
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,9 @@ def apply(writes: Iterable[Write], tree: CgroupTree) -> Outcome:
     """Make `writes` in their order.
 
     A vanished cgroup is normal. A failed write blocks only the writes that are unsafe without it.
-    The next pass plans again, from the tree as it is then.
+    So does one that the kernel made and that left an exclusive container on its CPUs (v2, where
+    the parent has none of its new ones by now, because others wrote there). The next pass plans
+    again, from the tree as it is then.
 
     Args:
         writes: a whole `Plan`, or its `quick` and then those of its `moves` that are `unblocked`.
@@ -61,7 +63,9 @@ def apply(writes: Iterable[Write], tree: CgroupTree) -> Outcome:
     failed: list[Failure] = []
     skipped: list[Skipped] = []
     missing: list[Write] = []
+    left = _Left(tree)
     for write in writes:
+        missing += left.without_effect(write)
         cause = _cause(write, missing, failed)
         if cause is not None:
             missing.append(write)
@@ -76,6 +80,7 @@ def apply(writes: Iterable[Write], tree: CgroupTree) -> Outcome:
             failed.append(Failure(write, error))
         else:
             made.append(write)
+            left.note(write)
     return Outcome(tuple(made), tuple(vanished), tuple(failed), tuple(skipped))
 
 
@@ -98,6 +103,46 @@ def _cause(write: Write, missing: Iterable[Write], failed: Sequence[Failure]) ->
     if cause is None and failed and isinstance(failed[-1].error, CgroupReadOnlyError):
         return failed[-1].write
     return cause
+
+
+class _Left:
+    """The CPUs that exclusive containers must have left by the writes made so far.
+
+    A container is read back before the first write that gives one of them to others.
+    """
+
+    def __init__(self, tree: CgroupTree) -> None:
+        self._tree = tree
+        self._left: dict[str, Write] = {}
+        """By cgroup: as if one write had taken from it all that it must have left."""
+
+    def note(self, made: Write) -> None:
+        """Count what exclusive containers leave and gain by a write."""
+        effects: tuple[Write | Inherited, ...] = (made, *made.inherited)
+        for one in effects:
+            if not one.exclusive_container:
+                continue
+            before = self._left.pop(one.path, None)
+            mask = (one.leaves.mask | (before.leaves.mask if before else 0)) & ~one.gains.mask
+            if mask:
+                sets = CpuSet(), CpuSet.from_mask(mask)
+                whole = Write(one.path, made.value, made.step, *sets, one.exclusive_container)
+                self._left[one.path] = whole
+
+    def without_effect(self, write: Write) -> list[Write]:
+        """What did not take a container off a CPU that `write` gives to others, or its parent."""
+        relied_on = [one for one in self._left.values() if _blocks(one, write)]
+        for one in relied_on:
+            del self._left[one.path]
+        return [one for one in relied_on if self._still_has(one)]
+
+    def _still_has(self, left: Write) -> bool:
+        try:
+            return bool(self._tree.read_effective_cpus(left.path).mask & left.leaves.mask)
+        except CgroupVanishedError:
+            return False
+        except CgroupError:
+            return True
 
 
 def _blocks(missing: Write, write: Write) -> bool:

@@ -104,7 +104,7 @@ class Cgroupfs:
         return self._read_one(path)[0]
 
     def read_effective_cpus(self, path: str) -> CpuSet:
-        """The CPUs that one cgroup really has; see `CgroupFiles`."""
+        """The CPUs that one cgroup really has; see `CgroupTree`."""
         return _cpus(read_bytes(f"{self._folder(path)}/{self._effective_cpus}"))
 
     def write(self, write: Write) -> None:

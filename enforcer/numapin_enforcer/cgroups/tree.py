@@ -187,3 +187,12 @@ class CgroupTree(Protocol):
             CgroupReadOnlyError: cgroups may not be written.
         """
         ...
+
+    def read_effective_cpus(self, path: str) -> CpuSet:
+        """The CPUs that one cgroup really has now: a fraction of what a read of all of it costs.
+
+        Raises:
+            CgroupVanishedError: it is gone.
+            CgroupError: the file could not be read.
+        """
+        ...

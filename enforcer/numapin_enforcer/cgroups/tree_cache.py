@@ -27,15 +27,6 @@ class CgroupFiles(CgroupTree, Protocol):
         """
         ...
 
-    def read_effective_cpus(self, path: str) -> CpuSet:
-        """The CPUs that one cgroup really has now: a fraction of what `read_one` costs.
-
-        Raises:
-            CgroupVanishedError: it is gone.
-            CgroupError: the file could not be read.
-        """
-        ...
-
     def has_tasks(self, path: str) -> bool:
         """Whether a process runs in the cgroup itself.
 

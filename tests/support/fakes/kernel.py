@@ -107,6 +107,11 @@ class KernelModel:
             )
         return Tree(self.version, self.root, cgroups)
 
+    def read_effective_cpus(self, path: str) -> CpuSet:
+        """The CPUs that one cgroup really has."""
+        self._group(path)
+        return self.read().cgroups[path].effective_cpus
+
     def _effective(self, group: Group, above: Cgroup | None) -> tuple[CpuSet, MemSet]:
         if self.version is Version.V1:
             return group.cpus, group.mems

@@ -131,5 +131,8 @@ class RealCgroups:
     def read(self) -> Tree:
         return self._kernel.read()
 
+    def read_effective_cpus(self, path: str) -> CpuSet:
+        return self._kernel.read_effective_cpus(path)
+
     def write(self, write: Write) -> None:
         self._kernel.write(write)

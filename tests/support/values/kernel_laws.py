@@ -167,6 +167,9 @@ class Watch:
     def read(self) -> Tree:
         return self._cgroups.read()
 
+    def read_effective_cpus(self, path: str) -> CpuSet:
+        return self._cgroups.read_effective_cpus(path)
+
     def write(self, write: Write) -> None:
         """Called by `apply` if the kernel is real."""
         self.before(write)

@@ -235,6 +235,17 @@ BROKEN_BEFORE: dict[str, History] = {
             *(Overwrite("burstable", "3"), StandbyPass(hung=True)),
         ),
     ),
+    "everything 721394: others write the parent of a moving container, which stays": History(
+        2,
+        "systemd",
+        cpus=3,
+        numa_nodes=1,
+        actions=(
+            *(Make("e3"), Make("e3/c5"), Name("e3/c5"), Assign("0", (Own("e3", "c", "1"),))),
+            *(Pass(), Assign("1", (Own("e3", "c", "0"),))),
+            Pass(faults=(Meanwhile("e3/c5", 0, Overwrite("besteffort", "1")),), by_runtime=True),
+        ),
+    ),
 }
 """Histories that broke a law once, by kind and seed."""
 

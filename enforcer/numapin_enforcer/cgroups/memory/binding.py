@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
-from numapin_api.cpuset import MemSet
+from numapin_api.cpuset import CpuSet, MemSet
 from numapin_daemon import atomic_file
 from numapin_enforcer.cgroups.errors import CgroupError, error_of
 from numapin_enforcer.cgroups.memory.use import check_move, parse_free, parse_numa_stat
@@ -86,6 +86,10 @@ class BindingTree:
     def read(self) -> Tree:
         """See `CgroupTree`."""
         return self._files.read()
+
+    def read_effective_cpus(self, path: str) -> CpuSet:
+        """See `CgroupTree`."""
+        return self._files.read_effective_cpus(path)
 
     def write(self, write: Write) -> None:
         """Make one write; see `CgroupTree`.

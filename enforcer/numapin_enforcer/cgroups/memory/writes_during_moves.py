@@ -69,7 +69,7 @@ class PatientFiles:
         return self._files.read_one(path)
 
     def read_effective_cpus(self, path: str) -> CpuSet:
-        """See `CgroupFiles`."""
+        """See `CgroupTree`."""
         return self._files.read_effective_cpus(path)
 
     def has_tasks(self, path: str) -> bool:

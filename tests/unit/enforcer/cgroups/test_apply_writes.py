@@ -23,6 +23,8 @@ class Files:
         self.failing = failing
         self.errors: list[CgroupError] = []
         self.written: list[Write] = []
+        self.effective: dict[str, str] = {}
+        """What cgroups have after a write, where it is not what was written."""
 
     def read(self) -> Tree:
         raise AssertionError("apply must not read")
@@ -33,6 +35,11 @@ class Files:
             self.errors.append(kind(write.path, str(write.value), errno.EBUSY, "no"))
             raise self.errors[-1]
         self.written.append(write)
+
+    def read_effective_cpus(self, path: str) -> CpuSet:
+        if path in self.effective:
+            return CpuSet.parse(self.effective[path])
+        return next(CpuSet.parse(str(one.value)) for one in self.written[::-1] if one.path == path)
 
 
 def cpus(path: str, value: str, gains: str = "", leaves: str = "", exclusive: str = "") -> Write:
@@ -179,3 +186,53 @@ def test_which_writes_a_failure_blocks(missing: Write, write: Write, blocked: bo
 def test_every_kind_of_write_is_made(value: Value) -> None:
     write = Write("x", value, Step.NARROW)
     assert apply((write,), Files()).made == (write,)
+
+
+MOVED = cpus("own", "1", gains="1", leaves="2", exclusive="a")
+POOL = cpus("pool", "0,2", gains="2")
+
+
+@pytest.mark.parametrize(
+    ("effective", "blocked"),
+    [
+        pytest.param("1", False, id="it has left"),
+        pytest.param("0-2", True, id="it has all that its parent has"),
+        pytest.param("0", False, id="it has others than it asked for"),
+    ],
+)
+def test_a_write_without_effect_blocks_what_relies_on_it(effective: str, blocked: bool) -> None:
+    """v2 makes it, and leaves the container where it was if its parent has lost the new CPUs."""
+    files = Files()
+    files.effective["own"] = effective
+    later = cpus("other", "0,2", gains="2", exclusive="b")
+    outcome = apply((MOVED, POOL, later), files)
+    assert [one.write for one in outcome.skipped] == ([POOL, later] if blocked else [])
+    assert outcome.failed == ()
+
+
+def test_a_container_that_moves_with_its_parent_is_read_back() -> None:
+    files = Files()
+    files.effective["pod/own"] = "2"
+    outcome = apply((parent_of_exclusive("pod", "1", gains="1", leaves="2"), POOL), files)
+    assert [one.write for one in outcome.skipped] == [POOL]
+
+
+def test_a_container_that_has_returned_to_a_cpu_has_not_failed_to_leave_it() -> None:
+    back = cpus("own", "1-2", gains="2", exclusive="a")
+    assert apply((MOVED, back, POOL), Files()).complete
+
+
+def test_a_container_that_ended_has_left() -> None:
+    class Ended(Files):
+        def read_effective_cpus(self, path: str) -> CpuSet:
+            raise CgroupVanishedError(path, None, errno.ENODEV, "gone")
+
+    assert apply((MOVED, POOL), Ended()).complete
+
+
+def test_a_container_that_cannot_be_read_back_counts_as_not_moved() -> None:
+    class Unreadable(Files):
+        def read_effective_cpus(self, path: str) -> CpuSet:
+            raise CgroupError(path, None, errno.EIO, "no")
+
+    assert [one.write for one in apply((MOVED, POOL), Unreadable()).skipped] == [POOL]
