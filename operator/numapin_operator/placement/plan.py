@@ -35,11 +35,7 @@ from numapin_operator.placement.assignment.refusals import (
     steady,
 )
 from numapin_operator.placement.assignment.size_limit import SizeLimit
-from numapin_operator.placement.errors import (
-    PlacementError,
-    PolicyError,
-    TopologyAffinityError,
-)
+from numapin_operator.placement.errors import PolicyError
 from numapin_operator.placement.in_use import (
     account_unbound,
     held_hugepages,
@@ -49,7 +45,7 @@ from numapin_operator.placement.masks import CpuMask
 from numapin_operator.placement.moves.beginning import MoveRules, Starter
 from numapin_operator.placement.moves.making_room import RoomMaker, in_motion
 from numapin_operator.placement.moves.renewal import Renewal
-from numapin_operator.placement.new_pods.placing import MORE_TRIED, Trial, place_new
+from numapin_operator.placement.new_pods.placing import MORE_TRIED, place_new
 from numapin_operator.placement.new_pods.queue import Queue, Queued
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.outdated import Outdated
@@ -149,12 +145,14 @@ def plan_with(
     room = SizeLimit(chain.from_iterable(kept.values()))
     queue = Queue(node, alive, unbound, held, motion)
     starter = Starter(kept, queue, room, moves) if moves else None
-    trial = place_new(pods, refused, room, queue)
-    failed = list(_failed(trial, RoomMaker(starter) if starter else None))
+    make_room = RoomMaker(starter).make_room if starter else None
+    trial = place_new(pods, refused, room, queue, make_room)
     if starter and starter.may_begin:
         Renewal(starter).begin()
     queue.give_back()
-    refused |= {pod.uid: refusal_of(pod, problem, requested_of(pod)) for pod, problem in failed}
+    refused |= {
+        pod.uid: refusal_of(pod, problem, requested_of(pod)) for pod, problem in trial.failed
+    }
     spec = _spec(policy, node, in_order(kept, trial.entries))
     spec = spec.model_copy(update=_refusals(refused, resized.refused, room, previous, spec))
     if trial.untried:
@@ -190,17 +188,6 @@ def _tried_again(
             left -= 1
         else:
             yield uid, one
-
-
-def _failed(trial: Trial, maker: RoomMaker | None) -> Iterator[tuple[PodView, PlacementError]]:
-    """The pods that are refused; others wait for moves."""
-    for pod, problem in trial.failed:
-        is_unaligned = maker and isinstance(problem, TopologyAffinityError)
-        waiting = maker.make_room(pod) if maker and is_unaligned else None
-        if maker is None or waiting is None:
-            yield pod, problem
-        else:
-            maker.starter.queue.waiting.append(waiting)
 
 
 def _decided(previous: NodeAssignmentSpec | None) -> frozenset[str]:

@@ -65,7 +65,7 @@ class Starter:
 
     @property
     def may_begin(self) -> bool:
-        """Whether another move may begin: none moves, and the minute has some left."""
+        """Whether another move may begin: the minute has some, and no pod waits for others."""
         return bool(self.rules.left and not self.begun and not self.queue.motion.after)
 
     @property

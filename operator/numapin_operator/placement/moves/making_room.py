@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment
 from numapin_operator.placement.assignment.entries import allocation_of
 from numapin_operator.placement.assignment.moving import finished, leaving_cpus
+from numapin_operator.placement.errors import PlacementError, TopologyAffinityError
 from numapin_operator.placement.masks import NO_CPUS, CpuMask
 from numapin_operator.placement.moves.beginning import MoveRules, Starter
-from numapin_operator.placement.moves.result import Moves
+from numapin_operator.placement.moves.result import Moves, applied
 from numapin_operator.placement.moves.search import MOST_STATES, fewest_moves
 from numapin_operator.placement.new_pods.queue import InMotion, Queue, Queued
 from numapin_operator.placement.requests import PodView
@@ -41,24 +43,37 @@ class RoomMaker:
     starter: Starter
     _states: int = field(default=MOST_STATES)
 
-    def make_room(self, pod: PodView) -> Queued | None:
-        """Begin moves by which the pod will fit, if they may begin now; None if none would do.
+    def make_room(self, pod: PodView, problem: PlacementError) -> bool:
+        """Have a pod wait for moves, and begin them if they may begin; False if none would do.
 
-        One pod is made room for at a time. Others for which moves would do wait too.
+        The eldest pod is made room for first: while it waits, no moves begin for another one.
         """
+        if not isinstance(problem, TopologyAffinityError):
+            return False
         found = self._search(pod, self._rules.allowed)
         if found is None or len(found.moves) > self._rules.most:
-            return None
-        if not self.starter.begun and not self._queue.motion.after:
+            return False
+        if self.starter.may_begin:
             at_once = self._allowed_now(pod, found)
             if at_once is not None and self.starter.begin(at_once.moves, pod):
                 found = at_once
+        self._expect(pod, found)
+        return True
+
+    def _expect(self, pod: PodView, found: Moves) -> None:
         leaving = NO_CPUS
         for move in found.moves:
             leaving |= move.before.cpus & ~move.after.cpus
         movers = {(move.namespace, move.pod) for move in found.moves}
         wanted = CpuSet.from_mask(leaving & found.placed.cpus)
-        return Queued(pod, wanted, (), tuple(sorted(movers)))
+        allocations = applied(self.starter.ground.node.allocations, found.moves)
+        after = {move.uid: allocations[move.uid] for move in found.moves}
+        self._queue.expect(
+            Queued(pod, wanted, (), tuple(sorted(movers))),
+            InMotion(CpuMask(leaving), after),
+            found.placed,
+            chain.from_iterable(move.arriving_memory for move in found.moves),
+        )
 
     def _allowed_now(self, pod: PodView, found: Moves) -> Moves | None:
         """These moves, or others with containers that are not paused, as far as may begin now."""

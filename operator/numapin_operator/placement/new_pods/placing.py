@@ -3,7 +3,7 @@
 Does no I/O.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -20,6 +20,10 @@ MORE_TRIED: Final = 128
 """Refused pods that are tried at each plan although `refused` has no room for them."""
 
 
+MakeRoom = Callable[[PodView, PlacementError], bool]
+"""Has a refused pod wait until other containers have moved; False if that would not help."""
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
     """What became of the new pods: entries, those that failed, and how many were not tried."""
@@ -30,9 +34,16 @@ class Trial:
 
 
 def place_new(
-    pods: Sequence[PodView], refused: Collection[str], room: SizeLimit, queue: Queue
+    pods: Sequence[PodView],
+    refused: Collection[str],
+    room: SizeLimit,
+    queue: Queue,
+    make_room: MakeRoom | None = None,
 ) -> Trial:
-    """Place every new pod, until so many are refused that the rest is not tried."""
+    """Place every new pod, until so many are refused that the rest is not tried.
+
+    What a pod waits for is kept before the next pod is placed. So no younger pod gets it.
+    """
     trial, untried, node = Trial(), 0, queue.node
     left = Trials(MOST_TRIED_IN_PLAN)
     for pod in pods:
@@ -44,7 +55,7 @@ def place_new(
         try:
             trial.entries.extend(_place(node, pod, room))
         except PlacementError as problem:
-            if queue.add(pod):
+            if queue.add(pod) or (make_room is not None and make_room(pod, problem)):
                 continue
             node.explain(pod, problem, left)
             trial.failed.append((pod, problem))

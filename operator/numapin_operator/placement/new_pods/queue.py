@@ -1,15 +1,16 @@
 """Pods that wait for ending or moving ones, and what younger pods leave for them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from numapin_api.cpuset import CpuSet
-from numapin_operator.placement.allocations import PodAllocation
+from numapin_operator.placement.allocations import Block, PodAllocation
 from numapin_operator.placement.errors import PlacementError
 from numapin_operator.placement.in_use import account_refused, node_with
 from numapin_operator.placement.masks import NO_CPUS, CpuMask, members
 from numapin_operator.placement.node import Node
+from numapin_operator.placement.policy import NodePolicy
 from numapin_operator.placement.requests import Capacity, PodView
 
 
@@ -33,7 +34,7 @@ class Queued:
 
 @dataclass(frozen=True, slots=True)
 class InMotion:
-    """The containers that are being moved.
+    """The containers that are being moved, or must move so that a pod fits.
 
     Attributes:
         leaving: the CPUs that leave them.
@@ -55,7 +56,7 @@ class Queue:
         alive: its pods by UID.
         unbound: the pods that run without memory bound to them.
         held: huge pages that others hold.
-        motion: the containers that are being moved.
+        motion: the containers that are being moved, and those that a pod waits for.
         waiting: the pods that wait.
         withheld: the free CPUs that they wait for.
     """
@@ -68,6 +69,7 @@ class Queue:
     waiting: list[Queued] = field(default_factory=list)
     withheld: CpuMask = NO_CPUS
     _asked: bool = False
+    _refused: list[PodView] = field(default_factory=list)
 
     def note_placed(self, allocation: PodAllocation) -> None:
         """Take in a pod that has just been placed."""
@@ -76,6 +78,7 @@ class Queue:
 
     def note_refused(self, pod: PodView) -> None:
         """Take in a pod that has just been refused: it runs, and its memory stays in use."""
+        self._refused.append(pod)
         account_refused(self.node, pod)
         if self._asked and self._later is not None:
             account_refused(self._later, pod)
@@ -90,8 +93,38 @@ class Queue:
         except PlacementError:
             return False
         self.waiting.append(self._queued(pod, allocation.cpus))
-        self._withhold(allocation)
+        self._withhold(allocation.cpus, allocation.memory)
         return True
+
+    def expect(
+        self,
+        waiting: Queued,
+        motion: InMotion,
+        placed: PodAllocation,
+        arriving: Iterable[Block],
+    ) -> None:
+        """Have a pod wait for moves, whether or not they have begun.
+
+        What is free already of its own CPUs and memory, and of those that the moved containers get,
+        is kept. The pods after it find the node as it will be.
+
+        Args:
+            waiting: the pod that waits.
+            motion: the containers that move.
+            placed: what the pod gets then.
+            arriving: the memory that the moved containers get.
+        """
+        base = self.later
+        allocations = {**base.allocations, **motion.after, placed.uid: placed}
+        self._later = self._made(base.policy, allocations.values())
+        self.waiting.append(waiting)
+        self.motion = InMotion(
+            CpuMask(self.motion.leaving | motion.leaving), {**self.motion.after, **motion.after}
+        )
+        self._withhold(placed.cpus, placed.memory)
+        for one in motion.after.values():
+            self._withhold(one.cpus, ())
+        self._withhold(NO_CPUS, arriving)
 
     @property
     def later(self) -> Node:
@@ -116,12 +149,19 @@ class Queue:
             for one in node.allocations.values()
             if self._stays(one.uid)
         ]
-        unbound = [pod for pod in self.unbound if not pod.deleting]
-        same = len(staying) == len(node.allocations) and len(unbound) == len(self.unbound)
-        if same and not motion.after:
+        unbound = any(pod.deleting for pod in self.unbound)
+        if len(staying) == len(node.allocations) and not unbound and not motion.after:
             return None
         policy = replace(node.policy, claimed=node.policy.claimed & ~motion.leaving)
-        return node_with(policy, staying, unbound, self.held)
+        return self._made(policy, staying)
+
+    def _made(self, policy: NodePolicy, allocations: Iterable[PodAllocation]) -> Node:
+        """The node with other allocations, and the memory that ending pods do not use."""
+        unbound = [pod for pod in self.unbound if not pod.deleting]
+        node = node_with(policy, allocations, unbound, self.held)
+        for pod in self._refused:
+            account_refused(node, pod)
+        return node
 
     def _stays(self, uid: str) -> bool:
         pod = self.alive.get(uid)
@@ -140,13 +180,13 @@ class Queue:
         cpus |= wanted & self.motion.leaving
         return Queued(pod, CpuSet.from_mask(cpus), tuple(sorted(names)), tuple(sorted(moving)))
 
-    def _withhold(self, allocation: PodAllocation) -> None:
-        node, free = self.node, allocation.cpus & self.node.cpus.free
+    def _withhold(self, cpus: CpuMask, memory: Iterable[Block]) -> None:
+        node, free = self.node, cpus & self.node.cpus.free
         node.cpus.claim(CpuMask(free))
         self.withheld = CpuMask(self.withheld | free)
         if node.memory is None:
             return
-        for block in allocation.memory:
+        for block in memory:
             left = block.size_bytes
             for numa_node in members(block.numa_nodes):
                 left -= node.memory.withhold(block.resource, numa_node, left)
