@@ -3,8 +3,9 @@
 import json
 import socket
 import ssl
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from types import TracebackType
@@ -24,7 +25,8 @@ from numapin_client.errors import (
 from numapin_client.http_library import aiohttp
 from numapin_client.login.credentials import Login
 from numapin_client.resources import Json
-from numapin_client.throttle import Throttle
+from numapin_client.server_time import ServerTime
+from numapin_client.throttle import Throttle, retry_after_seconds
 from numapin_daemon.version import VERSION
 
 JSON: Final = "application/json"
@@ -68,9 +70,9 @@ class Connection:
     """A session; use as `async with Connection(login) as connection`.
 
     `before_write`, if set, is called right before each request but GET; what it raises stops that.
-    `after_write`, if set, is called with each of these requests that was answered, and with the
-    refusal or None. `load_json` parses an answer; a program that loads pydantic anyway should set
-    pydantic's parser, which takes half the time and costs others 5 MiB.
+    `after_write`, if set, is called with each of these that was answered, and the refusal or None.
+    `load_json` parses an answer; pydantic's parser takes half the time and 5 MiB. `server_time` is
+    what the answers say of the server's clock.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class Connection:
         self.before_write: Callable[[], object] | None = None
         self.after_write: Callable[[Request, ClientError | None], object] | None = None
         self.load_json: Callable[[bytes], Any] = json.loads
+        self.server_time = ServerTime()
         self._user_agent = f"{user_agent}/{VERSION}"
         self._session: aiohttp.ClientSession | None = None
 
@@ -184,9 +187,8 @@ class Connection:
         return error
 
     def _timeout(self, idle_seconds: float | None) -> aiohttp.ClientTimeout:
-        connect_seconds = self._timeouts.connect_seconds
-        total_seconds = self._timeouts.request_seconds if idle_seconds is None else None
-        return aiohttp.ClientTimeout(total_seconds, connect_seconds, sock_read=idle_seconds)
+        total = self._timeouts.request_seconds if idle_seconds is None else None
+        return aiohttp.ClientTimeout(total, self._timeouts.connect_seconds, sock_read=idle_seconds)
 
     async def _send(
         self, request: Request, timeout: aiohttp.ClientTimeout
@@ -211,9 +213,10 @@ class Connection:
             if header := await credential.authorization():
                 headers["Authorization"] = header
                 break
-        if self.before_write is not None and request.method != "GET":
+        if self.before_write and request.method != "GET":
             self.before_write()
-        return await self._session.request(
+        sent = time.monotonic()
+        response = await self._session.request(
             request.method,
             URL(self.login.server + request.path, encoded=True),
             params=request.params,
@@ -225,6 +228,8 @@ class Connection:
             server_hostname=self.login.tls_server_name,
             proxy=self.login.proxy,
         )
+        self.server_time.note(response.headers.get("Date"), sent, time.monotonic())
+        return response
 
     def _socket(self, address: AddressInfo) -> socket.socket:
         """Open a socket that the kernel closes if the peer does not respond for too long.
@@ -249,11 +254,10 @@ async def _refusal(response: aiohttp.ClientResponse) -> ClientError:
     if response.status in _REDIRECTS:
         why = f"redirected to {response.headers.get('Location', 'nowhere')}"
         return MalformedAnswerError(asked, why, _WRONG_SERVER)
-    wait_seconds = _retry_after_seconds(response.headers.get("Retry-After", ""))
-    try:
+    wait_seconds = retry_after_seconds(response.headers.get("Retry-After", ""))
+    answer = None
+    with suppress(ValueError, RecursionError):
         answer = json.loads(body)
-    except (ValueError, RecursionError):
-        answer = None
     if not isinstance(answer, dict) or answer.get("kind") != "Status":
         # Proxies and load balancers answer with other formats.
         answer = {"message": f"{response.reason}: {_excerpt(body)}"}
@@ -263,11 +267,6 @@ async def _refusal(response: aiohttp.ClientResponse) -> ClientError:
 def shown(response: aiohttp.ClientResponse) -> str:
     """The method and URL of the request, as errors name it."""
     return f"{response.method} {response.url.with_query(None)}"
-
-
-def _retry_after_seconds(header: str) -> float | None:
-    """Parse Retry-After; the API server sends seconds, other servers may send a date."""
-    return float(header) if header.isascii() and header.isdecimal() else None
 
 
 def _excerpt(body: bytes) -> str:

@@ -54,3 +54,8 @@ class Throttle:
         """Send nothing for so long, because the server asked for that."""
         if self.heeds_overload:
             self._paused_until = max(self._paused_until, self.clock.monotonic() + seconds)
+
+
+def retry_after_seconds(header: str) -> float | None:
+    """Parse Retry-After; the API server sends seconds, other servers may send a date."""
+    return float(header) if header.isascii() and header.isdecimal() else None

@@ -11,8 +11,9 @@ from numapin_client.client import ApiClient
 from numapin_client.errors import ClientError
 from numapin_client.login.credentials import Login
 from numapin_client.resources import CPU_POLICIES
+from numapin_client.server_time import ServerClock
 from numapin_daemon.backoff import Backoff
-from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.clock import Clock
 from numapin_daemon.loop_lag import LoopLag
 from numapin_daemon.probes import Health
 from numapin_daemon.telemetry.exposition import MetricsPage
@@ -64,9 +65,11 @@ class Application:
             cluster: what is listed and written.
             leadership: when this operator may write.
             login: how the source of policies logs in to the API server.
-            clock: measures how long something has been wrong; the machine's by default.
+            clock: measures every time; by default the machine's, with the API server's date and
+                time, in which all times in objects are written and compared.
         """
-        self._cluster, self._leadership, self._clock = cluster, leadership, clock or SystemClock()
+        self._cluster, self._leadership = cluster, leadership
+        self._clock = clock or ServerClock(api.connection.server_time)
         self._rights = MissingRights(self._clock)
         api.connection.after_write = self._rights.note
         self._lag = LoopLag(pause_seconds=1.0, clock=self._clock)

@@ -14,7 +14,7 @@ from numapin_daemon.clock import Clock, SystemClock
 from numapin_operator.api_server import Cluster
 from numapin_operator.nodes.absence import Absences, BehindError
 from numapin_operator.nodes.claims import Claims
-from numapin_operator.nodes.decide import Decision, NodePicture, Write, decide
+from numapin_operator.nodes.decide import Decision, NodePicture, Write, decide, keep
 from numapin_operator.nodes.evictable import consequence
 from numapin_operator.nodes.moves.notices import notices_of_moves
 from numapin_operator.nodes.notices import notice_of_waiting, notices_of_written
@@ -132,7 +132,7 @@ class Controller:
             turn, picture = self._picture(name, late)
             is_kept = turn.wait and turn.policy is None
             began_seconds = self._clock.monotonic()
-            decision = Decision(Write.NOTHING) if is_kept else self._decide(picture)
+            decision = keep(picture) if is_kept else self._decide(picture)
             try:
                 await self._write(picture, decision, began_seconds)
             except STALE:

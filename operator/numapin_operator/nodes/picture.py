@@ -31,7 +31,14 @@ def picture_of(
     pods = pods_on(state, name, late)
     if ranked:
         pods = mark_selected(ranked[0].spec.pods, pods, state.namespaces)
-    return NodePicture(name, state.nodes.get(name), ranked, state.assignments.get(name), pods)
+    return NodePicture(
+        name,
+        state.nodes.get(name),
+        ranked,
+        state.assignments.get(name),
+        pods,
+        release_delay=state.release_delay_of(name),
+    )
 
 
 def pods_on(state: ClusterState, name: str, late: Sequence[PodView] = ()) -> tuple[PodView, ...]:

@@ -8,9 +8,7 @@ from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.duration import MAX_SECONDS, duration_seconds
 from numapin_daemon.clock import Clock
 from numapin_operator.nodes.decide import NodePicture
-
-DEFAULT_SECONDS: Final = duration_seconds(CpuPolicySpec().release_delay)
-"""For a policy that this operator has not seen govern the node, such as before a restart."""
+from numapin_operator.policies.status import policy_fault
 
 TIME_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
 
@@ -23,41 +21,46 @@ class _Release:
         due: on the monotonic clock.
         at: the same time as text, as it is written to the assignment.
         delay_seconds: how long the assignment stays in all.
+        policy: the UID of the policy of mode None that gives the node up; empty if it is gone.
     """
 
     due: float
     at: str
     delay_seconds: int
+    policy: str = ""
 
 
 class ReleaseDelays:
     """Measures how long each node has had something to release.
 
     The time begins when an operator first sees it and is written to the assignment, where the next
-    operator finds it.
+    operator finds it. A policy that wants the node again, able to be put in force or not, ends it:
+    what is then still written counts no more, and the next release has its whole delay.
     """
 
     def __init__(self, clock: Clock) -> None:
         """Delay nothing yet; `clock` measures the delays."""
         self._clock = clock
-        self._delays: dict[str, int] = {}
         self._releases: dict[str, _Release] = {}
+        self._void: dict[str, str] = {}
+        """Times of ended releases that may still be written to the assignment."""
 
     def release_at(self, picture: NodePicture) -> str | None:
         """Until when the node's assignment stays although no policy wants it; None if it need not.
 
         RFC 3339.
         """
-        name, governing = picture.name, next(iter(picture.ranked), None)
-        if governing is not None:
-            self._remember(name, duration_seconds(governing.spec.release_delay))
-        wanted = governing is not None and governing.spec.mode != "None"
-        if picture.node is None or wanted or not _has_pools(picture):
+        name, assignment = picture.name, picture.assignment
+        if picture.node is None or assignment is None or assignment.spec.pools is None:
             self._releases.pop(name, None)
-            if picture.node is None:
-                self._delays.pop(name, None)
+            self._void.pop(name, None)
             return None
-        release = self._releases[name] = self._release(name, picture)
+        if is_wanted(picture):
+            self._releases.pop(name, None)
+            if assignment.spec.release_at:
+                self._void[name] = assignment.spec.release_at
+            return None
+        release = self._releases[name] = self._release(picture, assignment.spec.release_at)
         return release.at if release.due > self._clock.monotonic() else None
 
     def over_at(self, name: str) -> float | None:
@@ -67,39 +70,46 @@ class ReleaseDelays:
             return None
         return release.due
 
-    def _remember(self, name: str, delay_seconds: int) -> None:
-        self._delays[name] = delay_seconds
-
-    def _release(self, name: str, picture: NodePicture) -> _Release:
+    def _release(self, picture: NodePicture, written: str | None) -> _Release:
         """When the node's assignment goes: as before, by what is written there, or from now on."""
-        delay = self._delays.get(name)
-        if known := self._releases.get(name):
-            if delay is None or delay == known.delay_seconds:
-                return known
-            return self._at(known.due - known.delay_seconds + delay, delay)
-        seconds = DEFAULT_SECONDS if delay is None else delay
-        now = self._clock.monotonic()
-        if picture.assignment and (written := picture.assignment.spec.release_at):
-            most = MAX_SECONDS if delay is None else delay
-            left = min(max(0.0, _left_seconds(written, self._clock.now())), most)
-            return replace(self._at(now + left, seconds), at=written)
-        return self._at(now + seconds, seconds)
+        giver = next((one.uid for one in picture.ranked), "")
+        delay = duration_seconds(picture.release_delay or CpuPolicySpec().release_delay)
+        if known := self._releases.get(picture.name):
+            return self._edited(known, giver, delay)
+        now, announced = self._clock.monotonic(), _parsed(written)
+        if written is None or announced is None or written == self._void.get(picture.name):
+            return self._at(now + delay, delay, giver)
+        left_seconds = max(0.0, (announced - self._clock.now()).total_seconds())
+        # The policy whose delay was announced may never have been seen here.
+        most_seconds = delay if giver else MAX_SECONDS
+        return replace(self._at(now + min(left_seconds, most_seconds), delay, giver), at=written)
 
-    def _at(self, due: float, delay_seconds: int) -> _Release:
+    def _edited(self, known: _Release, giver: str, delay: int) -> _Release:
+        """A release under way; an edit of the policy that gives the node up can shorten it."""
+        if not giver or delay == known.delay_seconds:
+            return known
+        if known.policy != giver:
+            return replace(known, delay_seconds=delay, policy=giver)
+        return self._at(known.due - known.delay_seconds + delay, delay, giver)
+
+    def _at(self, due: float, delay_seconds: int, giver: str) -> _Release:
         at = self._clock.now() + timedelta(seconds=due - self._clock.monotonic())
         if at.microsecond:
             at += timedelta(seconds=1)  # the text has whole seconds: never too early
-        return _Release(due, at.strftime(TIME_FORMAT), delay_seconds)
+        return _Release(due, at.strftime(TIME_FORMAT), delay_seconds, giver)
 
 
-def _left_seconds(written: str, now: datetime) -> float:
-    """How long until a time of an assignment; 0 if it is no time."""
+def is_wanted(picture: NodePicture) -> bool:
+    """Whether a policy wants the node; one that is stalled by a fault of its own does."""
+    if not picture.ranked:
+        return False
+    governing = picture.ranked[0]
+    return governing.spec.mode != "None" or policy_fault(governing) is not None
+
+
+def _parsed(written: str | None) -> datetime | None:
+    """A time of an assignment; None if it is no time."""
     try:
-        at = datetime.strptime(written, TIME_FORMAT).replace(tzinfo=UTC)
+        return datetime.strptime(written or "", TIME_FORMAT).replace(tzinfo=UTC)
     except ValueError:
-        return 0.0
-    return (at - now).total_seconds()
-
-
-def _has_pools(picture: NodePicture) -> bool:
-    return picture.assignment is not None and picture.assignment.spec.pools is not None
+        return None

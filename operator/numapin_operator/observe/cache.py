@@ -70,6 +70,7 @@ class ClusterState:
     annotated: Callable[[str], object] = _ignore
     _pods: PodIndex = field(default_factory=PodIndex)
     _ranking: Ranking = field(init=False)
+    _release_delays: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._ranking = Ranking(self.nodes, self.policies)
@@ -90,6 +91,14 @@ class ClusterState:
     def ranking_of(self, node: str) -> tuple[str, ...]:
         """The names of the policies that select a node, the governing one first."""
         return self._ranking.of(node)
+
+    def release_delay_of(self, node: str) -> str | None:
+        """`spec.releaseDelay` of the policy that governs a node, or governed it last.
+
+        It is observed by every replica at all times: who leads next may never have planned the node
+        under that policy.
+        """
+        return self._release_delays.get(node)
 
     def governed(self, policy: str) -> int:
         """How many nodes a policy governs."""
@@ -223,12 +232,20 @@ class ClusterState:
                 self.ranking_changed(node, self._ranking.of(node))
         concerned.update(node for name in edited for node in self._ranking.governed(name))
         for node in sorted(concerned):
+            self._note_release_delay(node)
             self.wake(node)
 
     def _node_changed(self, name: str) -> None:
         if self._ranking.node_changed(name):
             self.ranking_changed(name, self._ranking.of(name))
+        self._note_release_delay(name)
         self.wake(name)
+
+    def _note_release_delay(self, node: str) -> None:
+        if node not in self.nodes:
+            self._release_delays.pop(node, None)
+        elif ranked := self._ranking.of(node):
+            self._release_delays[node] = self.policies[ranked[0]].spec.release_delay
 
     def _namespace_keys(self) -> set[str]:
         """The labels of namespaces that the policies' selectors use."""

@@ -17,6 +17,7 @@ from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_api.policystatus import CpuPolicyStatus
 from numapin_api.quantity import QuantityError
 from numapin_api.topology import Topology
+from numapin_operator.observe.invalid_policy import remaining_spec
 from numapin_operator.observe.node_status import (
     allocatable,
     json_object,
@@ -49,9 +50,6 @@ USED_STATUS: Final = (
 
 While a node is being released, or a container moved, its containers as well.
 """
-
-NO_NODE: Final = {"": ""}
-"""A selector that no node matches: a label's key is never empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +120,7 @@ class PolicyView:
             spec = CpuPolicySpec.model_validate(raw)
         except ValidationError as error:
             problem = str(invalid_fields(error)[0])
-            spec = _selecting_spec(raw)
+            spec = remaining_spec(raw, body.get("status"))
         return cls(
             name=metadata["name"],
             uid=metadata["uid"],
@@ -263,18 +261,6 @@ def _owner_uid(metadata: Json) -> str | None:
         if isinstance(owner, Mapping) and owner.get("kind") == "Node":
             return str(owner.get("uid"))
     return None
-
-
-def _selecting_spec(raw: object) -> CpuPolicySpec:
-    """What an invalid policy says about the nodes that it selects; none if that is invalid too."""
-    fields = raw if isinstance(raw, Mapping) else {"nodeSelector": None}
-    selector, priority = fields.get("nodeSelector", {}), fields.get("priority")
-    if not isinstance(selector, Mapping) or not all(isinstance(v, str) for v in selector.values()):
-        selector = NO_NODE
-    return CpuPolicySpec.model_construct(
-        node_selector=dict(selector),
-        priority=priority if isinstance(priority, int) else 0,
-    )
 
 
 def _decode_spec(

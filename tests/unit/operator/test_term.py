@@ -236,6 +236,25 @@ async def test_a_term_is_told_what_changes_and_a_lost_one_is_not() -> None:
     assert "another" in replica.cluster.assignments
 
 
+async def test_the_release_of_an_earlier_term_does_not_count() -> None:
+    """Meanwhile the policy has returned, and gone again, under another leader."""
+    cluster = FakeCluster()
+    one, other = Replica(cluster), Replica(cluster)
+    async with one.term():
+        await begin_release(one)
+    async with other.term():
+        await govern(other)
+        assert "releaseAt" not in other.spec
+        await other.clock.advance(HOUR)
+        cluster.policies.clear()
+        await other.settle()
+        announced = other.spec["releaseAt"]
+    await one.clock.advance(other.clock.monotonic() - one.clock.monotonic())
+    async with one.term():
+        await one.settle()
+        assert (one.spec["mode"], one.spec["releaseAt"]) == ("Static", announced)
+
+
 async def test_a_new_leader_leaves_a_status_alone_until_every_node_is_planned() -> None:
     """It led before: what it knew then is older than what the other leader wrote."""
     cluster = FakeCluster()

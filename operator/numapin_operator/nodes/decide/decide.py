@@ -28,6 +28,36 @@ from numapin_operator.policies.status import policy_fault, stalled
 
 def decide(picture: NodePicture) -> Decision:
     """Decide the next write to a node's assignment. Equal input gives equal output."""
+    return _without_old_release(picture, _decide(picture))
+
+
+def keep(picture: NodePicture) -> Decision:
+    """Leave an assignment as it is, because it is not the node's turn to follow its policy."""
+    return _without_old_release(picture, Decision(Write.NOTHING))
+
+
+def _without_old_release(picture: NodePicture, decision: Decision) -> Decision:
+    """Withdraw an announced release once a policy governs the node again, stalled or not.
+
+    Else the next release would end at the old time.
+    """
+    before = picture.assignment
+    if (
+        decision.write is not Write.NOTHING
+        or picture.release_at is not None
+        or picture.node is None
+        or not picture.ranked
+        or before is None
+        or before.deleting
+        or before.problem is not None
+        or before.spec.release_at is None
+    ):
+        return decision
+    spec = before.spec.model_copy(update={"release_at": None})
+    return replace(decision, write=Write.REPLACE, spec=spec)
+
+
+def _decide(picture: NodePicture) -> Decision:
     assignment = picture.assignment
     if picture.node is None:
         return Decision(Write.NOTHING if assignment is None else Write.DELETE)

@@ -27,6 +27,8 @@ class NodePicture:
             not.
         now: the time in seconds since 1970; None if no move may begin or go on.
         told: since when pods know which CPUs leave them; None if nothing waits for that.
+        release_delay: `spec.releaseDelay` of the policy that governs the node, or governed it last;
+            None if none has been observed.
     """
 
     name: str
@@ -37,6 +39,7 @@ class NodePicture:
     release_at: str | None = None
     now: float | None = None
     told: Mapping[str, float] | None = None
+    release_delay: str | None = None
 
 
 class Write(Enum):

@@ -6,9 +6,13 @@ from typing import Any
 import pytest
 
 from numapin_api.duration import MAX_SECONDS, duration_seconds
+from numapin_client.errors import ConnectionFailedError
 from numapin_client.resources import Key
-from numapin_operator.nodes.decide import Write, decide
+from numapin_operator.nodes.decide import Write, decide, keep
+from numapin_operator.nodes.picture import picture_of
 from numapin_operator.nodes.release_delay import ReleaseDelays
+from numapin_operator.observe.cache import ClusterState
+from numapin_operator.observe.records import PolicyView
 from numapin_operator.policies.status import Phase
 from support.fakes.cluster import FakeCluster
 from support.fakes.manual_clock import ManualClock
@@ -19,8 +23,10 @@ from support.values.operator import (
     REPORTED,
     assignment_view,
     enforcer_status,
+    node_view,
     picture,
     pod_view,
+    policy_body,
     policy_view,
 )
 
@@ -70,6 +76,7 @@ async def test_the_delay_is_that_of_the_last_policy_and_begins_again_when_it_ret
     gone, present = picture(before, policies=()), picture(before, policies=(slow,))
     assert delays.release_at(gone) == AT, "nothing is known of its policy"
     assert delays.release_at(present) is None
+    gone = replace(gone, release_delay="5m")
     assert delays.release_at(gone) == "2030-01-01T00:05:00Z"
     clock.stand_still(100)
     assert delays.release_at(gone) == "2030-01-01T00:05:00Z"
@@ -85,7 +92,6 @@ async def test_the_delay_is_that_of_the_last_policy_and_begins_again_when_it_ret
     [
         pytest.param("2030-01-01T00:00:10Z", 10, id="as-written"),
         pytest.param("2029-12-31T23:00:00Z", 0, id="passed"),
-        pytest.param("2030-13-01T00:00:00Z", 0, id="no-such-month"),
         pytest.param("9999-01-01T00:00:00Z", MAX_SECONDS, id="another-clock"),
     ],
 )
@@ -100,6 +106,118 @@ async def test_a_restarted_operator_goes_on_with_the_delay(
     assert delays.release_at(gone) == (written if passed_seconds else None)
     clock.stand_still(1)
     assert delays.release_at(gone) is None
+
+
+async def test_a_time_that_is_none_is_no_reason_to_release_earlier() -> None:
+    written = PLANNED | {"releaseAt": "2030-13-01T00:00:00Z"}
+    gone = picture(assignment_view(written, REPORTED), policies=())
+    assert ReleaseDelays(ManualClock()).release_at(gone) == AT
+
+
+async def test_an_operator_that_has_not_seen_the_policy_waits_as_long_as_was_announced() -> None:
+    """It has only seen an older state of the policy, with a shorter delay."""
+    written = "2030-01-01T01:00:00Z"
+    gone = picture(assignment_view(PLANNED | {"releaseAt": written}, REPORTED), policies=())
+    clock = ManualClock()
+    delays = ReleaseDelays(clock)
+    assert delays.release_at(replace(gone, release_delay="30s")) == written
+    clock.stand_still(3599)
+    assert delays.release_at(replace(gone, release_delay="30s")) == written
+    clock.stand_still(1)
+    assert delays.release_at(gone) is None
+
+
+async def test_an_edit_shortens_the_delay_of_its_own_policy_only() -> None:
+    clock, before = ManualClock(), assignment_view(PLANNED, REPORTED)
+    delays = ReleaseDelays(clock)
+
+    def give_up(uid: str, delay: str) -> str | None:
+        spec = {"mode": "None", "releaseDelay": delay}
+        giver = replace(policy_view("policy", spec), uid=uid)
+        return delays.release_at(replace(picture(before, policies=(giver,)), release_delay=delay))
+
+    assert give_up("one", "1h") == "2030-01-01T01:00:00Z"
+    assert give_up("one", "30m") == "2030-01-01T00:30:00Z"
+    assert give_up("other", "30s") == "2030-01-01T00:30:00Z", "this was announced"
+
+
+HOUR = 3600.0
+WANTS = STATIC | {"releaseDelay": "10m"}
+STALLED_POLICIES = {
+    "unsupported": WANTS | {"isolation": "Partition"},
+    "unsupported-mode-none": WANTS | {"isolation": "Partition", "mode": "None"},
+    "invalid": WANTS | {"cpuQuota": "Halved"},
+    "impossible": WANTS | {"reserved": {"cpus": "64"}},
+}
+
+
+@pytest.mark.parametrize("fields", STALLED_POLICIES.values(), ids=STALLED_POLICIES.keys())
+@pytest.mark.parametrize("is_written", [True, False], ids=["withdrawn", "not-withdrawn"])
+async def test_an_announced_release_does_not_count_once_a_policy_wants_the_node_again(
+    fields: Any, is_written: bool
+) -> None:
+    """That policy is stalled; it goes an hour later, and the node has the whole delay again."""
+    cluster = FakeCluster()
+    operator = await two_pods(cluster)
+    del cluster.policies["policy"]
+    operator.observe()
+    await operator.work_until_idle()
+    assert spec(cluster)["releaseAt"] == AT
+    cluster.put_policy("second", fields)
+    operator.observe()
+    if not is_written:
+        cluster.failures = [ConnectionFailedError("PUT", "the API server is away")]
+        with pytest.raises(ConnectionFailedError):
+            await operator.controller.reconcile("node-1")
+        await operator.queue.take()
+        operator.queue.done("node-1")
+    else:
+        await operator.work_until_idle()
+        assert "releaseAt" not in spec(cluster)
+        assert held(cluster) == {"b": "4-5"}
+    operator.clock.stand_still(HOUR)
+    del cluster.policies["second"]
+    operator.observe()
+    await operator.work_until_idle()
+    assert (spec(cluster)["mode"], spec(cluster)["releaseAt"]) == ("Static", "2030-01-01T01:10:00Z")
+
+
+async def test_a_node_that_waits_for_its_turn_is_not_released_either() -> None:
+    before = assignment_view(PLANNED | {"releaseAt": AT}, REPORTED)
+    kept = keep(picture(before))
+    assert kept.spec == before.spec.model_copy(update={"release_at": None})
+    assert keep(picture(assignment_view(PLANNED, REPORTED))).write is Write.NOTHING
+
+
+async def test_every_replica_knows_the_delay_of_a_policy_that_it_has_never_planned_by() -> None:
+    """A policy is edited and deleted while another replica leads, or none does."""
+    state = ClusterState()
+    state.put_node(node_view())
+    for version, delay in enumerate(("30s", "1h"), 10):
+        body = policy_body("policy", STATIC | {"releaseDelay": delay}, version=version)
+        state.put_policy(body)
+    state.drop_policy(body | {"metadata": body["metadata"] | {"resourceVersion": "99"}})
+    assert picture_of(state, "node-1").release_delay == "1h"
+    state.drop_node("node-1")
+    assert picture_of(state, "node-1").release_delay is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "delay"),
+    [
+        pytest.param({"releaseDelay": "10m", "cpuQuota": "Halved"}, "10m", id="another-field"),
+        pytest.param({"releaseDelay": "tomorrow"}, "5m", id="the-field-itself"),
+        pytest.param({"cpuQuota": "Halved"}, "5m", id="left-out"),
+        pytest.param("no fields", "5m", id="no-object"),
+    ],
+)
+def test_an_invalid_policy_keeps_its_delay(fields: Any, delay: str) -> None:
+    """After a restart, nothing else is known of it."""
+    body = policy_body("policy") | {"spec": fields}
+    body["status"] = {"rolledOut": {"generation": 1, "spec": {"releaseDelay": "5m"}}}
+    view = PolicyView.decode(body)
+    assert view.problem
+    assert view.spec.release_delay == delay
 
 
 async def two_pods(cluster: FakeCluster) -> Operator:
