@@ -1,116 +1,214 @@
 """Reads the ResourceClaims of pods, to know which containers the DRA driver of CPUs serves."""
 
-import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
+from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_client.errors import ClientError, NotFoundError
 from numapin_client.resources import Key
+from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.log_limit import LogLimit
+from numapin_daemon.logs import POD_UID
+from numapin_daemon.rate_limit import TokenBucket
 from numapin_operator.api_server import Cluster
+from numapin_operator.nodes.decide import NodePicture
 from numapin_operator.observe.pods.claims import ClaimView, with_cpu_claims
-from numapin_operator.placement import PodView
+from numapin_operator.placement import PodView, pod_cpus
 
 AGAIN_SECONDS: Final = 5.0
-"""How long after a claim could not be read, or was not allocated, it is read again."""
+LONGEST_AGAIN_SECONDS: Final = 300.0
+"""When a pod's claims are read again after one could not be read, or was not allocated: the first
+time, doubled each time after that, and at most."""
 
 MOST_READS: Final = 16
 """Claims that are read for one plan; the pods of others wait for the next one."""
+
+UNKNOWN_AT_ONCE: Final = 20
+UNKNOWN_PER_SECOND: Final = 1.0
+"""Reads in vain for the pods of one namespace, at once and in the long run: a small share of
+`--kube-api-qps`. Claims that are allocated, as for each pod that a scheduler has bound, do not
+count."""
+
+_REMEMBERED_NAMESPACES: Final = 1000
 
 _NO_CPUS: Final = ClaimView("", frozenset())
 
 _log = logging.getLogger(__name__)
 
-_Claim = tuple[str, str]
-"""A pod's UID and the name of a claim: while the pod lives, the claim is the same."""
+
+@dataclass(slots=True)
+class _Vain:
+    """How often a pod's claims were read in vain, and when they are read again."""
+
+    count: int
+    again_at: float
+
+
+@dataclass(slots=True)
+class _Share:
+    """What a namespace may have read in vain, and until when it has used that up."""
+
+    left: TokenBucket = field(
+        default_factory=lambda: TokenBucket(UNKNOWN_AT_ONCE, UNKNOWN_PER_SECOND)
+    )
+    until: float = 0.0
+
+
+@dataclass(slots=True)
+class _OfNode:
+    """The claims of a node's pods, by the pod's UID; while the pod lives, they are the same."""
+
+    known: dict[str, dict[str, ClaimView]] = field(default_factory=dict)
+    vain: dict[str, _Vain] = field(default_factory=dict)
+    again_at: float | None = None
 
 
 class Claims:
     """The claims of the pods on each node.
 
     A claim is allocated before a scheduler binds its pod, and does not change while the pod uses
-    it. So each is read once. A pod is not placed while one of its claims is unknown, a claim that
-    does not exist among them; other pods do not wait for it. An API server that does not serve the
-    kind of claims has no driver that gives CPUs away: its pods do not wait.
+    it. So each is read once, if the policy would give the pod CPUs. A pod is not placed while one
+    of its claims is unknown, a claim that does not exist among them; other pods do not wait for it.
+    An API server that does not serve the kind of claims has no driver that gives CPUs away: its
+    pods do not wait.
+
+    The driver may serve other pods too. Their claims are read while the node reports a claim that
+    belongs to no known pod.
     """
 
-    def __init__(self, cluster: Cluster, wake: Callable[[str], object]) -> None:
-        """Args: `wake` is called with a node whose claims must be read again."""
-        self._cluster, self._wake = cluster, wake
-        self._known: dict[str, dict[_Claim, ClaimView]] = {}
-        self._tried: dict[str, dict[_Claim, float]] = {}
-        """When the unknown claims of each node can be read again, by the event loop's time."""
-        self._timers: dict[str, asyncio.TimerHandle] = {}
+    def __init__(self, cluster: Cluster, clock: Clock | None = None) -> None:
+        """Know nothing yet."""
+        self._cluster, self._clock = cluster, clock or SystemClock()
+        self._nodes: dict[str, _OfNode] = {}
+        self._shares: dict[str, _Share] = {}
+        self._lines = LogLimit(clock=self._clock)
 
-    async def read(self, node: str, pods: Sequence[PodView]) -> None:
-        """Read the claims of a node's pods that are not known yet."""
-        used = dict(_used(pods))
-        if not used:
-            self._forget(node)
-            return
-        known = {one: view for one, view in self._known.get(node, {}).items() if one in used}
-        tried = {one: at for one, at in self._tried.get(node, {}).items() if one in used}
-        self._known[node], self._tried[node] = known, tried
-        loop, left = asyncio.get_running_loop(), MOST_READS
-        for one, key in used.items():
-            if one in known or tried.get(one, 0.0) > loop.time():
-                continue
-            if not left:
-                break
-            left -= 1
-            view = await self._read(key, is_first=one not in tried)
-            if view is None:
-                tried[one] = loop.time() + AGAIN_SECONDS
-            else:
-                known[one] = view
-                tried.pop(one, None)
-        if used.keys() - known.keys():
-            self._wake_later(node, AGAIN_SECONDS if left else 0.0)
+    async def read(self, picture: NodePicture) -> bool:
+        """Read the claims of a node's pods that must be known; whether any was asked for."""
+        claiming = {pod.uid: pod for pod in picture.pods if not pod.terminal and _claims(pod)}
+        if not claiming or not picture.ranked:
+            self._nodes.pop(picture.name, None)
+            return False
+        of_node = self._nodes.setdefault(picture.name, _OfNode())
+        of_node.known = {uid: one for uid, one in of_node.known.items() if uid in claiming}
+        of_node.vain = {uid: one for uid, one in of_node.vain.items() if uid in claiming}
+        left = MOST_READS
+        for pod in _concerned(picture, of_node, claiming.values()):
+            left -= await self._read_pod(of_node, pod, left)
+        times = [self._clock.monotonic()] if left <= 0 else []
+        times += [one.again_at for one in of_node.vain.values()]
+        of_node.again_at = min(times, default=None)
+        return left < MOST_READS
 
-    def mark(self, node: str, pods: Sequence[PodView]) -> tuple[PodView, ...]:
+    def again_at(self, node: str) -> float | None:
+        """When the claims of a node must be read again, in monotonic seconds; None for never."""
+        of_node = self._nodes.get(node)
+        return of_node.again_at if of_node is not None else None
+
+    def mark(self, node: str, pods: Iterable[PodView]) -> tuple[PodView, ...]:
         """The pods of a node with the claims for CPUs of their containers."""
-        known = self._known.get(node)
-        if not known and not any(True for _ in _used(pods)):
-            return tuple(pods)
-        return tuple(_marked(pod, known or {}) for pod in pods)
+        of_node = self._nodes.get(node) or _OfNode()
+        return tuple(with_cpu_claims(pod, of_node.known.get(pod.uid, {})) for pod in pods)
 
-    async def _read(self, key: Key, *, is_first: bool) -> ClaimView | None:
-        """One claim; None if it is not known yet, which is logged the first time."""
+    async def _read_pod(self, of_node: _OfNode, pod: PodView, most: int) -> int:
+        """Read a pod's claims up to the first that is unknown; return how many were asked for."""
+        known = of_node.known.setdefault(pod.uid, {})
+        asked = 0
+        for claim in [one for one in _claims(pod) if one not in known]:
+            if asked >= most or not self._may_ask(of_node, pod):
+                return asked
+            asked += 1
+            view = await self._read(Key(claim, pod.namespace), pod)
+            if view is None:
+                self._note_vain(of_node, pod)
+                return asked
+            known[claim] = view
+        of_node.vain.pop(pod.uid, None)
+        return asked
+
+    def _may_ask(self, of_node: _OfNode, pod: PodView) -> bool:
+        """Whether a pod's back-off is over, and its namespace has not used up its share."""
+        now, vain = self._clock.monotonic(), of_node.vain.get(pod.uid)
+        if vain is not None and vain.again_at > now:
+            return False
+        share = self._shares.get(pod.namespace)
+        if share is None or share.until <= now:
+            return True
+        self._postpone(of_node, pod, share.until)
+        return False
+
+    def _note_vain(self, of_node: _OfNode, pod: PodView) -> None:
+        """Take in that a pod's claim is unknown."""
+        now = self._clock.monotonic()
+        share = self._shares.pop(pod.namespace, None) or _Share()
+        share.until = now + share.left.spend(1, now)
+        self._shares[pod.namespace] = share
+        if len(self._shares) > _REMEMBERED_NAMESPACES:
+            del self._shares[next(iter(self._shares))]
+        self._postpone(of_node, pod, now)
+
+    def _postpone(self, of_node: _OfNode, pod: PodView, not_before: float) -> None:
+        """Have a pod's claims read later, and later each time."""
+        vain = of_node.vain.get(pod.uid)
+        count = vain.count if vain else 0
+        delay_seconds = min(AGAIN_SECONDS * 2.0 ** min(count, 30), LONGEST_AGAIN_SECONDS)
+        at = max(not_before, self._clock.monotonic() + delay_seconds)
+        of_node.vain[pod.uid] = _Vain(count + 1, at)
+
+    async def _read(self, key: Key, pod: PodView) -> ClaimView | None:
+        """One claim; None if it is not known yet, which is logged once for each pod."""
         try:
-            return await self._cluster.read_claim(key)
+            view = await self._cluster.read_claim(key)
         except ClientError as error:
             if isinstance(error, NotFoundError) and not error.names_object:
                 return _NO_CPUS
-            if is_first:
-                _log.warning(
-                    "cannot read a claim, its pod is not placed yet",
-                    extra={"claim": str(key), "error": str(error)},
-                )
-            return None
-
-    def _wake_later(self, node: str, seconds: float) -> None:
-        if (timer := self._timers.pop(node, None)) is not None:
-            timer.cancel()
-        self._timers[node] = asyncio.get_running_loop().call_later(seconds, self._wake, node)
-
-    def _forget(self, node: str) -> None:
-        self._known.pop(node, None)
-        self._tried.pop(node, None)
-        if (timer := self._timers.pop(node, None)) is not None:
-            timer.cancel()
+            why = str(error)
+        else:
+            if view is not None:
+                return view
+            why = "nothing is allocated for it"
+        if (more := self._lines.admit(pod.uid)) is not None:
+            about = {POD_UID: pod.uid, "pod": f"{pod.namespace}/{pod.name}", "claim": str(key)}
+            _log.warning(
+                "cannot read a claim, its pod is not placed yet",
+                extra={**about, "error": why, **more},
+            )
+        return None
 
 
-def _used(pods: Sequence[PodView]) -> Iterator[tuple[_Claim, Key]]:
-    """The claims of pods that have not ended: those of others may be gone already."""
-    for pod in pods:
-        if pod.terminal:
-            continue
-        for container in pod.containers:
-            for ref in container.claims:
-                yield (pod.uid, ref.claim), Key(ref.claim, pod.namespace)
+def _claims(pod: PodView) -> tuple[str, ...]:
+    """The names of a pod's claims."""
+    return tuple(dict.fromkeys(ref.claim for one in pod.containers for ref in one.claims))
 
 
-def _marked(pod: PodView, known: dict[_Claim, ClaimView]) -> PodView:
-    names = {ref.claim for container in pod.containers for ref in container.claims}
-    claims = {name: known[pod.uid, name] for name in names if (pod.uid, name) in known}
-    return with_cpu_claims(pod, claims)
+def _concerned(
+    picture: NodePicture, of_node: _OfNode, claiming: Iterable[PodView]
+) -> Iterator[PodView]:
+    """The pods whose claims must be known, those that the policy would give CPUs first."""
+    spec, others = picture.ranked[0].spec, list[PodView]()
+    for pod in claiming:
+        if _is_served(spec, pod):
+            yield pod
+        else:
+            others.append(pod)
+    for pod in others:
+        if _unexplained(picture, of_node.known.values()):
+            yield pod
+
+
+def _is_served(spec: CpuPolicySpec, pod: PodView) -> bool:
+    """Whether a policy would give a pod CPUs or memory, claims aside."""
+    asks = bool(pod_cpus(pod)) or spec.memory.policy != "None"
+    eligible = pod.selected and pod.qos in spec.pods.qos_classes
+    return spec.mode != "None" and eligible and asks and not pod.deleting
+
+
+def _unexplained(picture: NodePicture, known: Iterable[Mapping[str, ClaimView]]) -> bool:
+    """Whether the node reports a claim that none of the known pods has."""
+    reported = picture.assignment.status.claims if picture.assignment is not None else ()
+    if not reported:
+        return False
+    uids = {view.uid for views in known for view in views.values()}
+    return any(one.claim_uid not in uids for one in reported)

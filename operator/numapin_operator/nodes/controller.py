@@ -64,7 +64,7 @@ class Controller:
         self._cluster, self._state, self._clock = cluster, state, clock or SystemClock()
         self._queue, self._outputs = queue, outputs
         self._absences = Absences(cluster, state)
-        self._claims = Claims(cluster, queue.add)
+        self._claims = Claims(cluster, self._clock)
         self.patience = Patience(self._clock)
         self.rollout = Rollout(queue.add, state.policies, state.governed)
         self.release_delays = ReleaseDelays(self._clock)
@@ -128,8 +128,9 @@ class Controller:
         """
         for attempt in range(1, ATTEMPTS + 1):
             late = await self._confirm_absences(name)
-            await self._claims.read(name, pods_on(self._state, name, late))
             turn, picture = self._picture(name, late)
+            if await self._claims.read(picture):
+                turn, picture = self._picture(name, late)
             is_kept = turn.wait and turn.policy is None
             began_seconds = self._clock.monotonic()
             decision = keep(picture) if is_kept else self._decide(picture)
@@ -170,7 +171,8 @@ class Controller:
 
     def _look_again(self, name: str, decision: Decision) -> None:
         """Have the node planned again when time alone changes what is decided."""
-        times = [self.release_delays.over_at(name), self.patience.over_at(name)]
+        times = [part.over_at(name) for part in (self.release_delays, self.patience)]
+        times.append(self._claims.again_at(name))
         if decision.again_at is not None:
             left_seconds = max(0.0, decision.again_at - self._clock.now().timestamp())
             times.append(self._clock.monotonic() + left_seconds)
