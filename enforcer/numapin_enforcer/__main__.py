@@ -55,6 +55,8 @@ from numapin_enforcer.telemetry.kernel_counters import KernelCounters
 from numapin_enforcer.telemetry.node_metrics import NodeMetrics
 from numapin_enforcer.telemetry.node_traces import NodeTraces
 from numapin_enforcer.telemetry.samples import Samples
+from numapin_enforcer.threads.check import ThreadCheck
+from numapin_enforcer.threads.reader import ThreadReader
 
 _PACKAGES: Final = {"grpclib": "grpclib", "google": "protobuf", "google.protobuf": "protobuf"}
 
@@ -199,6 +201,7 @@ def _build_agent(
         reporter=reporter,
         wake=wake,
         kubelet=KubeletPins(settings.kubelet_state_dir),
+        threads=ThreadCheck(ThreadReader(reporter.kubepods.mounts, settings.procfs)),
         resync_seconds=settings.resync_seconds,
     )
 

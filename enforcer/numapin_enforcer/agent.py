@@ -18,10 +18,11 @@ from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.kubelet_checkpoint import KubeletPins
-from numapin_enforcer.reconciler import AssignmentGoal, Converged, ReleaseGoal
+from numapin_enforcer.reconciler import AssignmentGoal, Converged, Goal, Reconciler, ReleaseGoal
 from numapin_enforcer.schedule import Schedule
 from numapin_enforcer.status.reporter import Kernel, PassResult, StatusReporter
 from numapin_enforcer.telemetry.passes import Pass
+from numapin_enforcer.threads.check import ThreadCheck
 from numapin_enforcer.watched_pods import WatchedPods
 
 LOG: Final = logging.getLogger(__name__)
@@ -46,6 +47,7 @@ class Agent:
     reporter: StatusReporter
     wake: asyncio.Event
     kubelet: KubeletPins
+    threads: ThreadCheck
     resync_seconds: float
     clock: Clock = field(default_factory=SystemClock)
     on_pass: Callable[[Pass], object] = bool
@@ -120,7 +122,8 @@ class Agent:
             self.kubelet.conflict, unreadable, failures, failed_passes, resynced, pinned
         )
         background = self.background.report(failed_passes)
-        self.reporter.report(result, Kernel(done.tree, done.desired), background)
+        kernel = Kernel(done.tree, done.desired, self.threads.wide, self.threads.note)
+        self.reporter.report(result, kernel, background)
         self.kubelet.log_conflict()  # last, so that it is the last line of the log
         self.background.need_list_since(self.reporter.population.newest_deserted_at)
         self._note(done, began_seconds)
@@ -176,8 +179,10 @@ class Agent:
             pinned = bool(self.kubelet.conflict) and self.acceptance.enforces
             untouched = accepted is None or pinned
             self.background.rest(pods, untouched=untouched, full_resync=full_resync)
+            self.threads.rest()
             return reconciler.observe(full_resync=full_resync)
         done = reconciler.converge(goal, full_resync=full_resync)
+        done = self._check_threads(reconciler, goal, done, resynced=full_resync)
         spec = accepted.spec if accepted and isinstance(goal, AssignmentGoal) else None
         external = self.background.external(done.drifts, pods.naming)
         if self.kubelet.conflict:
@@ -196,6 +201,21 @@ class Agent:
             meant = done.desired.get(failure.write.path)
             about = log_fields(meant.container if meant is not None else None)
             LOG.warning("a cgroup write was refused", extra=about | {"error": failure.error})
+        return done
+
+    def _check_threads(
+        self, reconciler: Reconciler, goal: Goal, done: Converged, *, resynced: bool
+    ) -> Converged:
+        """Look at threads that may not follow their cgroup, and have some follow it again."""
+        if done.tree is None or not isinstance(goal, AssignmentGoal):
+            self.threads.rest()
+            return done
+        naming = reconciler.naming
+        paths = self.threads.look(done.tree, done.desired, naming, resynced=resynced)
+        if paths and not self.background.memory.gate.is_moving:
+            done = reconciler.set_again(goal, done, paths)
+            if done.tree is not None:
+                self.threads.look_again(done.tree)
         return done
 
     def _goal(self) -> AssignmentGoal | ReleaseGoal | None:

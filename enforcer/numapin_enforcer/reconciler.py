@@ -22,6 +22,7 @@ from numapin_enforcer.plan.drift import Drift, DriftDetector
 from numapin_enforcer.plan.growth import leave_growth
 from numapin_enforcer.plan.involved import Settled, involved
 from numapin_enforcer.plan.new_cgroups import NewCgroupFence
+from numapin_enforcer.plan.set_again import set_again
 from numapin_enforcer.plan.writes import NOTHING_HELD, Held, Plan, plan
 
 MOST_CHECKS: Final = 5
@@ -136,7 +137,7 @@ class Reconciler:
         self, files: CgroupFiles, snapshot: TreeCache, naming: CgroupNaming, most_checks: int = 0
     ) -> None:
         """Args: for so many resyncs in a row, a check of exclusive CPUs may replace a full read."""
-        self._files, self._snapshot = files, snapshot
+        self._files, self._snapshot, self.naming = files, snapshot, naming
         self._checks_left = self._most_checks = most_checks
         self._cache = DesiredCache(naming)
         self._drifts = DriftDetector(files.has_tasks)
@@ -180,6 +181,27 @@ class Reconciler:
                 return tree
         self._checks_left = self._most_checks
         return self._snapshot.observe(full_resync=True)
+
+    def set_again(self, goal: Goal, done: Converged, paths: Iterable[str]) -> Converged:
+        """Write the sets of some cgroups once more after a pass, so that all threads follow them.
+
+        Raises:
+            CgroupError: a file could not be read.
+        """
+        made, tree = list(done.made), done.tree
+        for path in paths:
+            if tree is None or not done.settled:
+                break
+            writes = set_again(tree, done.desired, self.naming, path)
+            outcome = apply(writes, self._files)
+            made += outcome.made
+            if not outcome.complete:
+                self._drifts.forget()  # what is left of it is no change by others
+            if writes:
+                self._snapshot.read_back([write.path for write in writes])
+        again = self.converge(goal, full_resync=False)
+        all_drifts = (*done.drifts, *again.drifts)
+        return replace(again, made=(*made, *again.made), drifts=all_drifts)
 
     def observe(self, *, full_resync: bool) -> Converged:
         """Read the tree and write nothing; what was right before counts no more.
@@ -263,7 +285,7 @@ class Reconciler:
             self._settled = planned
         rules, self._new_cgroups = self._cache.rules, None
         if is_complete and not steps.quick and isinstance(goal, AssignmentGoal) and rules:
-            self._new_cgroups = NewCgroupFence(rules, self._cache.naming, planned[0])
+            self._new_cgroups = NewCgroupFence(rules, self.naming, planned[0])
 
     def _involved(self, tree: Tree, desired: Mapping[str, Desired]) -> Tree:
         return tree if self._settled is None else involved(tree, desired, self._settled)

@@ -30,6 +30,8 @@ class Step(StrEnum):
     GRANT = "Grant"
     WIDEN = "Widen"
     MOVE_MEMORY = "MoveMemory"
+    SET_AGAIN = "SetAgain"
+    """Not a step of a plan: a set goes to another one and back, so that threads follow it."""
 
 
 class Setting(StrEnum):

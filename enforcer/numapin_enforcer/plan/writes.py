@@ -65,11 +65,12 @@ def _plan_cpus(tree: Tree, wanted: Mapping[str, Desired], held: Held) -> list[Wr
     writes: list[Write] = []
     for step, stage in stages.ordered():
         gaining, leaving = ledger.move(stages.labels(stage))
-        writes += (_cpu_write(change, step, wanted) for change in (*gaining, *leaving))
+        writes += (cpu_write(change, step, wanted) for change in (*gaining, *leaving))
     return writes
 
 
-def _cpu_write(change: Change, step: Step, wanted: Mapping[str, Desired]) -> Write:
+def cpu_write(change: Change, step: Step, wanted: Mapping[str, Desired]) -> Write:
+    """One change of CPUs as a write, with what it means for others."""
     return Write(
         change.path,
         CpuSet.from_mask(change.asked),

@@ -39,6 +39,8 @@ _DAMAGED: Final = (AssertionError, DecodeError, LookupError, NotImplementedError
 short one, without `:status`, compressed, or not of its type."""
 
 _POD_UID: Final = "io.kubernetes.pod.uid"
+_NAMESPACE: Final = "io.kubernetes.pod.namespace"
+_POD: Final = "io.kubernetes.pod.name"
 """The kubelet's label of each container. Source: kubelet pkg/types/labels.go."""
 
 _STATES: Final = {
@@ -152,7 +154,9 @@ class CriClient:
 
 def _container(one: pb.Container | pb.ContainerStatus) -> RuntimeContainer:
     state = _STATES.get(one.state, ContainerState.UNKNOWN)
-    return RuntimeContainer(one.id, one.metadata.name, state, one.labels.get(_POD_UID, ""))
+    labels = one.labels
+    pod = "/".join(filter(None, (labels.get(_NAMESPACE), labels.get(_POD))))
+    return RuntimeContainer(one.id, one.metadata.name, state, labels.get(_POD_UID, ""), pod)
 
 
 def find_socket(candidates: tuple[Path, ...] = SOCKETS) -> Path:

@@ -67,13 +67,14 @@ class RuntimeContainer:
     """One container that the runtime lists.
 
     containerd lists it before its cgroup appears, CRI-O after runc has created it. `pod_uid` is
-    empty for a container that the kubelet did not create.
+    empty for a container that the kubelet did not create; `pod` is its namespace and name.
     """
 
     id: str
     name: str
     state: ContainerState
     pod_uid: str = ""
+    pod: str = ""
 
 
 @dataclass(frozen=True, slots=True)

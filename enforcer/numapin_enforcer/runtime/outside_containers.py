@@ -34,6 +34,8 @@ class OutsideContainers:
         """When the runtime was asked for the newest list, on a clock that only goes forward."""
         self._listed: Mapping[str, PodContainer] | None = None
         """The running containers of the newest list, by id; None before the first."""
+        self.running: Mapping[str, str] = {}
+        """Ids of the containers that run, by the newest list, with namespace, pod and name."""
         self._judged: Mapping[str, PodContainer] | None = None
         """The list that `_missing` is from."""
         self._missing: frozenset[str] = frozenset()
@@ -50,11 +52,6 @@ class OutsideContainers:
             failure="",
             clock=self._clock,
         )
-
-    @property
-    def running(self) -> frozenset[str]:
-        """Ids of the containers that run, by the newest list; empty before the first."""
-        return frozenset(self._listed or ())
 
     @property
     def note(self) -> str:
@@ -125,10 +122,9 @@ class OutsideContainers:
         is_awaited = self._listed is None or self._wanted_since > self.listed_at
         began = self._clock.monotonic()
         containers = await self._runtime.containers()
-        running = ContainerState.RUNNING
-        self._listed = {
-            one.id: (one.pod_uid, one.name) for one in containers if one.state is running
-        }
+        running = [one for one in containers if one.state is ContainerState.RUNNING]
+        self._listed = {one.id: (one.pod_uid, one.name) for one in running}
+        self.running = {one.id: f"{one.pod or 'no pod'}/{one.name}" for one in running}
         self.listed_at = began
         if is_awaited:
             self._wake.set()

@@ -32,6 +32,23 @@ class Lack:
 
 
 @dataclass(frozen=True, slots=True)
+class Intruder:
+    """Threads that may use CPUs which their cgroup has not, and do so again and again.
+
+    Attributes:
+        path: their cgroup.
+        cpus: these CPUs.
+        container: what the cgroup is: a container or a cgroup, for people.
+        thread: the name of one of the threads, which may be any.
+    """
+
+    path: str
+    cpus: CpuSet
+    container: str
+    thread: str
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """What decides besides the cpusets whether a container is reported exclusive.
 
@@ -44,6 +61,7 @@ class Evidence:
         deserted: those of containers that run by the runtime's word, and have no process for long.
         outside: cgroups of containers outside of the kubelet's tree.
         strays: pod's UID and name of the kubelet's containers that are not in the kubelet's tree.
+        intruders: threads that do not keep to their cgroup.
     """
 
     restart_spec: AssignedSpec | None = None
@@ -52,18 +70,29 @@ class Evidence:
     deserted: frozenset[str] = frozenset()
     outside: tuple[OutsideCgroup, ...] = ()
     strays: frozenset[tuple[str, str]] = frozenset()
+    intruders: tuple[Intruder, ...] = ()
 
+
+REMEDY: Final = (
+    "give its pod the seccomp profile RuntimeDefault, or set kernel.io_uring_disabled=2 on the node"
+)
+"""Source: containerd 2, contrib/seccomp/seccomp_default.go, which does not list `io_uring_setup`;
+Linux 6.6, Documentation/admin-guide/sysctl/kernel.rst, `io_uring_disabled`."""
 
 NO_EVIDENCE: Final = Evidence()
 
 
 @dataclass(frozen=True, slots=True)
 class _Rival:
-    """A cgroup that may use CPUs of an exclusive container; `later` if only after a stale write."""
+    """A cgroup that may use CPUs of an exclusive container; `later` if only after a stale write.
+
+    `threads` is set if only threads in it may, and not the cgroup.
+    """
 
     path: str
     cpus: CpuSet
     later: bool
+    threads: Intruder | None = None
 
 
 class Exclusivity:
@@ -106,6 +135,8 @@ class Exclusivity:
         rival = self._rivals.get(path)
         if rival is None:
             return None
+        if rival.threads is not None:
+            return Lack(_name(one), Reason.CPUS_SHARED, _why_intruded(rival.cpus, rival.threads))
         if rival.path not in self._wanted:
             why = (
                 f"shares CPU {rival.cpus} with the container in cgroup {rival.path}, which is "
@@ -136,6 +167,12 @@ class Exclusivity:
                         cpus = self._wanted[owner].cpus
                         now = found.effective_cpus & cpus
                         rivals[owner] = _Rival(path, now or stale & cpus, later=not now)
+        for intruder in self._evidence.intruders:
+            for owner in {one for cpu in intruder.cpus & exclusive_cpus for one in owners[cpu]}:
+                known = rivals.get(owner)
+                if (known is None or known.later) and self._is_rival(intruder.path, owner):
+                    cpus = self._wanted[owner].cpus & intruder.cpus
+                    rivals[owner] = _Rival(intruder.path, cpus, later=False, threads=intruder)
         for other in self._evidence.outside:
             for owner in {owner for cpu in other.cpus & exclusive_cpus for owner in owners[cpu]}:
                 cpus = self._wanted[owner].cpus & other.cpus
@@ -206,6 +243,13 @@ def stray(one: AssignedContainer) -> Lack:
         "use no runtime that keeps containers in a virtual machine"
     )
     return Lack(_name(one), Reason.PROCESSES_ELSEWHERE, why, needs_help=True)
+
+
+def _why_intruded(cpus: CpuSet, threads: Intruder) -> str:
+    return (
+        f"shares CPU {cpus} with threads of {threads.container}, such as {threads.thread!r}, which "
+        f"io_uring makes again and again with CPUs that the container has not: {REMEDY}"
+    )
 
 
 def _why_withheld(tree: Tree, found: Cgroup, want: Desired) -> str:

@@ -18,12 +18,14 @@ from numapin_enforcer.assignment.watch import AssignmentWatch
 from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder
 from numapin_enforcer.cgroups.memory.unbound import UnboundMemoryReader
-from numapin_enforcer.cgroups.tree import OutsideCgroup, Tree
+from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
+from numapin_enforcer.cgroups.tree import OutsideCgroup, Tree, parent
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.dra_claims import DraClaims
 from numapin_enforcer.node.kubelet_state import KubeletContainer
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.drift import Drift, DriftCount
+from numapin_enforcer.plan.wide_threads import WideThreads
 from numapin_enforcer.status.conditions import (
     cgroup_obstacles,
     judge,
@@ -33,7 +35,7 @@ from numapin_enforcer.status.conditions import (
 )
 from numapin_enforcer.status.content import CgroupStatus, NodeStatus, RuntimeStatus
 from numapin_enforcer.status.events import EventPoster
-from numapin_enforcer.status.exclusivity import Evidence, bound_pods
+from numapin_enforcer.status.exclusivity import Evidence, Intruder, bound_pods
 from numapin_enforcer.status.other_writers import OtherWriters
 from numapin_enforcer.status.population import Population
 from numapin_enforcer.status.publisher import Publisher
@@ -69,10 +71,16 @@ class PassResult:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """The cgroups as read last, None if there are none, and what each of them must have."""
+    """The cgroups as read last, None if there are none, and what each of them must have.
+
+    `wide` are threads that may use more CPUs than their cgroup has; `unseen` says which threads
+    are not looked at, or is empty.
+    """
 
     tree: Tree | None
     desired: Mapping[str, Desired]
+    wide: tuple[WideThreads, ...] = ()
+    unseen: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +94,8 @@ class BackgroundReport:
         working: what is not finished yet, or is retried.
         note: what the status of a healthy node says besides.
         outside: cgroups of containers outside of the kubelet's tree.
-        running: ids of the containers that run, as the runtime listed them a minute ago at most.
+        running: ids of the containers that run, as the runtime listed them a minute ago at most,
+            with namespace, pod and name.
         listed_at: when it was asked for that list, on a clock that only goes forward.
         strays: pod's UID and name of the kubelet's containers that are not in the kubelet's tree.
         finishes_soon: something ends in a moment, and changes the status.
@@ -99,7 +108,7 @@ class BackgroundReport:
     note: str
     finishes_soon: bool
     outside: tuple[OutsideCgroup, ...] = ()
-    running: frozenset[str] = frozenset()
+    running: Mapping[str, str] = field(default_factory=dict)
     listed_at: float = 0.0
     strays: frozenset[tuple[str, str]] = frozenset()
 
@@ -236,6 +245,7 @@ class StatusReporter:
         yield self._writers.describe(self.clock.monotonic())
         yield self.claims.problem
         yield from self.remarks
+        yield kernel.unseen
 
     def _unread(self, kernel: Kernel) -> str:
         accepted = self.acceptance.accepted
@@ -296,8 +306,18 @@ class StatusReporter:
             deserted,
             background.outside,
             background.strays,
+            tuple(_named(one, pods.naming, background.running) for one in kernel.wide),
         )
         arguments = (accepted.spec, kernel.tree, kernel.desired, pods.naming, evidence)
         if self._summarized is None or self._summarized[0] != arguments:
             self._summarized = (arguments, self._summarizer.summarize(*arguments))
         return self._summarized[1]
+
+
+def _named(one: WideThreads, naming: CgroupNaming, names: Mapping[str, str]) -> Intruder:
+    """Wide threads with the name of their container, as far as the runtime has listed it."""
+    path = one.path
+    while naming.parse(path).kind is Kind.NESTED:
+        path = parent(path)
+    name = names.get(naming.parse(path).container_id)
+    return Intruder(one.path, one.cpus, f"container {name}" if name else f"cgroup {path}", one.name)

@@ -75,6 +75,35 @@ async def test_a_pass_comes_when_the_report_must_be_checked_again(world: World) 
     assert len(world.results) == passes + 1
 
 
+async def test_threads_that_leave_their_cgroup_are_set_again_and_then_named(world: World) -> None:
+    other = f"kubepods/podother/{'b' * 64}"
+    for path in ("kubepods/podother", other):
+        world.model.make(path)
+    world.wake.set()
+    await world.clock.run_tasks()
+    wide = world.threads.start(other, "0-3", "iou-wrk-7")
+    await world.clock.advance(10)
+    assert (str(world.threads.running[wide].cpus), world.kernels[-1].wide) == ("0-2", ())
+    world.threads.start(other, "0-3", "iou-wrk-7")
+    await world.clock.advance(10)
+    assert [(one.path, str(one.cpus)) for one in world.kernels[-1].wide] == [(other, "3")]
+    assert not any(result.failures for result in world.results)
+
+
+async def test_no_set_is_written_again_while_memory_moves(world: World) -> None:
+    """Such a write may wait for seconds; the threads are named instead."""
+    other = f"kubepods/podother/{'b' * 64}"
+    for path in ("kubepods/podother", other):
+        world.model.make(path)
+    world.wake.set()
+    await world.clock.run_tasks()
+    wide = world.threads.start(other, "0-3")
+    with world.background.memory.gate.moving():
+        await world.clock.advance(10)
+    assert str(world.threads.running[wide].cpus) == "0-3"
+    assert [one.path for one in world.kernels[-1].wide] == [other]
+
+
 async def test_missing_cgroups_are_searched_for(world: World) -> None:
     world.kubepods.is_there = False
     world.model.vanish("kubepods")

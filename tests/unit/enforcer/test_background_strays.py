@@ -45,7 +45,7 @@ async def test_containers_outside_of_the_kubelets_cgroups_are_reported(node: Nod
     await node.enforce(CPU_3)
     report = node.background.report(0)
     assert report.outside == (cgroup,)
-    assert report.running == {ID, stray}
+    assert report.running.keys() == {ID, stray}
 
 
 async def test_a_shared_container_on_exclusive_cpus_is_sent_to_the_runtime_once(

@@ -18,7 +18,10 @@ from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.watch.inotify import Changes
 from numapin_enforcer.node.kubelet_checkpoint import KubeletPins
 from numapin_enforcer.plan.drift import Drift
+from numapin_enforcer.status.reporter import Kernel, PassResult
+from numapin_enforcer.threads.check import ThreadCheck
 from support.fakes.manual_clock import ManualClock
+from support.fakes.threads import ModelThreads
 from support.fakes.watched_kernel import ModelWatch, WatchedModel
 
 MACHINE = Topology(
@@ -121,19 +124,21 @@ class World:
         for path in (POD, CONTAINER):
             self.model.make(path)
         self.model.enter(CONTAINER)
+        self.threads = ModelThreads(self.model)
         self.events, self.background = Events(descriptor), Background()
         self.kubepods = KubepodsFinder(self.model, self.events)
         self.assignments = SimpleNamespace(body=BODY, gone=False, received_at=0.0)
         self.saved: list[Any] = []
         self.kubelet_state_dir = folder
         self.results: list[Any] = []
+        self.kernels: list[Kernel] = []
         self.failures: list[Any] = []
         self.driver_changes: list[bool] = []
         self.clock, self.wake = ManualClock(), asyncio.Event()
         reporter = SimpleNamespace(
             resume=lambda _: None,
             health=SimpleNamespace(outdated=""),
-            report=lambda result, *_: self.results.append(result),
+            report=self._report,
             failed=self.failures.append,
             recheck_seconds=None,
             summary=None,
@@ -152,9 +157,14 @@ class World:
             cast("Any", reporter),
             self.wake,
             KubeletPins(folder),
+            ThreadCheck(self.threads, self.clock),
             10.0,
             self.clock,
         )
+
+    def _report(self, result: PassResult, kernel: Kernel, _: Any) -> None:
+        self.results.append(result)
+        self.kernels.append(kernel)
 
     @property
     def cpus(self) -> str:

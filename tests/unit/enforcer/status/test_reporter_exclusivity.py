@@ -1,5 +1,6 @@
 """What a pass reports of containers that are not exclusive."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.assignment.decode import Spec
 from numapin_enforcer.cgroups.tree import Version, tree_of
+from numapin_enforcer.plan.wide_threads import WideThreads
 from numapin_enforcer.status.conditions import PASSES_TO_STALL
 from numapin_enforcer.status.population import RECHECK_SECONDS, STARTING_SECONDS
 from numapin_enforcer.status.reporter import PassResult
@@ -48,7 +50,7 @@ def test_a_container_whose_processes_are_elsewhere_is_named(world: World) -> Non
     assert (world.report(resynced)[0], world.exclusive) == ("Enforced", [])
     world.clock.stand_still(STARTING_SECONDS)
     assert (world.report()[0], world.exclusive) == ("Enforced", []), "the container has ended"
-    listed: dict[str, Any] = {"running": frozenset({ID}), "listed_at": world.clock.monotonic()}
+    listed: dict[str, Any] = {"running": {ID: "d/p/c"}, "listed_at": world.clock.monotonic()}
     reason, message = world.report(**listed)
     assert (reason, world.exclusive) == ("ProcessesElsewhere", [False])
     assert "container d/p/c has no process in its cgroup" in message
@@ -63,7 +65,7 @@ def test_a_list_from_before_a_container_ended_is_no_evidence(world: World) -> No
     world.report(resynced)
     assert world.reporter.population.newest_deserted_at is None
     world.clock.stand_still(STARTING_SECONDS)
-    listed: dict[str, Any] = {"running": frozenset({ID}), "listed_at": listed_at}
+    listed: dict[str, Any] = {"running": {ID: "d/p/c"}, "listed_at": listed_at}
     assert (world.report(**listed)[0], world.exclusive) == ("Enforced", [])
     assert world.reporter.population.newest_deserted_at == listed_at + STARTING_SECONDS
 
@@ -73,6 +75,36 @@ def test_a_container_is_not_exclusive_while_others_may_get_its_cpus(world: World
     tree = tree_of(Version.V2, ROOT, [*TREE.cgroups.values(), cgroup(other, "0-2")])
     world.report(tree=tree, stale_cpus={other: CpuSet((3,))})
     assert world.exclusive == [False]
+
+
+@pytest.mark.parametrize(
+    ("names", "who"),
+    [({"b" * 64: "d/web/app"}, "container d/web/app"), ({}, f"cgroup {ROOT}/pod2/{'b' * 64}")],
+)
+def test_a_container_whose_cpus_threads_of_another_use_is_not_exclusive(
+    world: World, names: dict[str, str], who: str
+) -> None:
+    other = f"{ROOT}/pod2/{'b' * 64}"
+    shared = [cgroup(path, "0-2") for path in (f"{ROOT}/pod2", other, f"{other}/inner")]
+    tree = tree_of(Version.V2, ROOT, [*TREE.cgroups.values(), *shared])
+    wide = WideThreads(f"{other}/inner", CpuSet.parse("3"), "iou-wrk-77", (77,))
+    reason, message = world.report(tree=tree, wide=(wide,), running=names)
+    assert (reason, world.exclusive) == ("CPUsShared", [False])
+    assert message.startswith(
+        f"not as in the spec: container d/p/c shares CPU 3 with threads of {who}, such as "
+        "'iou-wrk-77'"
+    )
+    assert "seccomp profile RuntimeDefault" in message
+    assert "kernel.io_uring_disabled=2" in message
+    elsewhere = replace(wide, cpus=CpuSet.parse("1-2"))
+    assert world.report(tree=tree, wide=(elsewhere,))[0] == "Enforced"
+    own = replace(wide, path=CONTAINER, cpus=CpuSet.parse("2-3"))
+    assert world.report(tree=tree, wide=(own,))[0] == "Enforced"
+    assert world.exclusive == [True]
+
+
+def test_threads_that_are_not_looked_at_are_noted(world: World) -> None:
+    assert world.report(unseen="some threads are not seen")[1].endswith("threads are not seen")
 
 
 def test_a_container_is_not_exclusive_until_the_assignment_is_saved(world: World) -> None:

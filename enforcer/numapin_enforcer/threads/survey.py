@@ -1,0 +1,122 @@
+"""Looks at the threads of one cgroup after another, a part of them each time. Does no I/O."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, Protocol
+
+from numapin_api.cpuset import CpuSet
+from numapin_enforcer.plan.wide_threads import WideThreads
+from numapin_enforcer.threads.reader import ThreadList
+
+MOST_CGROUPS: Final = 160
+"""How many lists of threads one look reads: each takes some 12 us."""
+
+MOST_THREADS: Final = 1600
+"""How many threads one look looks at: each takes 1.4 us."""
+
+LISTED_SHARE: Final = 8
+"""Reading the id of so many threads takes as long as looking at one."""
+
+
+class Threads(Protocol):
+    """The threads of cgroups; see `ThreadReader`."""
+
+    @property
+    def problem(self) -> str:
+        """Why masks cannot be read; empty while they can."""
+        ...
+
+    def threads(self, path: str) -> ThreadList:
+        """The threads in the cgroup itself."""
+        ...
+
+    def mask(self, thread: int) -> int | None:
+        """The CPUs that a thread may use; None if it has ended."""
+        ...
+
+    def name(self, thread: int) -> str:
+        """Its name."""
+        ...
+
+
+class Look(NamedTuple):
+    """What one look found: cgroups without wide threads, and those with some."""
+
+    clean: tuple[str, ...]
+    wide: tuple[WideThreads, ...]
+
+
+class Survey:
+    """Goes round the cgroups; goes on where the last look ended."""
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+        self._last = ""
+        """The cgroup whose turn was last."""
+        self._resume: dict[str, int] = {}
+        """Cgroups of which only a part was looked at: the last thread of that part."""
+        self.hidden = False
+        """Whether threads were seen that have no id in this PID namespace."""
+        self.cut: frozenset[str] = frozenset()
+        """The cgroups with so many threads that not all are looked at."""
+
+    def look(self, paths: Sequence[str], own: Callable[[str], int]) -> Look:
+        """Look at some cgroups: all of their threads, or a part if there are too many.
+
+        Args:
+            paths: the cgroups, sorted.
+            own: the CPUs of a cgroup, as a bit mask.
+        """
+        known = set(paths)
+        self._resume = {one: last for one, last in self._resume.items() if one in known}
+        self.cut &= known
+        left, clean, wide = MOST_THREADS, list[str](), list[WideThreads]()
+        for path in self._turn(paths):
+            listed = self._list(path)
+            start = bisect_right(listed.ids, self._resume.get(path, 0))
+            ids = listed.ids[start:]
+            if left < min(len(ids), MOST_THREADS):
+                break  # it is the first of the next look
+            self._last = path
+            left -= len(ids) + len(listed.ids) // LISTED_SHARE
+            found = self._visit(path, own(path), ids)
+            if found is not None:
+                wide.append(found)
+            elif path not in self._resume:
+                clean.append(path)
+        return Look(tuple(clean), tuple(wide))
+
+    def still_wide(self, found: WideThreads, own: int) -> bool:
+        """Whether one of these threads may still use CPUs that the cgroup has not."""
+        return any((self._threads.mask(one) or 0) & ~own for one in found.ids)
+
+    def _turn(self, paths: Sequence[str]) -> Sequence[str]:
+        start = bisect_right(paths, self._last)
+        return (*paths[start:], *paths[:start])[:MOST_CGROUPS]
+
+    def _list(self, path: str) -> ThreadList:
+        listed = self._threads.threads(path)
+        self.hidden = self.hidden or listed.hidden
+        self.cut = self.cut | {path} if listed.cut else self.cut - {path}
+        return listed
+
+    def _visit(self, path: str, own: int, ids: Sequence[int]) -> WideThreads | None:
+        """The wide ones of the first of these threads."""
+        self._resume.pop(path, None)
+        if len(ids) > MOST_THREADS:
+            self._resume[path] = ids[MOST_THREADS - 1]
+        masks = ((one, self._threads.mask(one)) for one in ids[:MOST_THREADS])
+        found = [one for one, mask in masks if mask is not None and mask & ~own]
+        return self._confirmed(path, own, found) if found else None
+
+    def _confirmed(self, path: str, own: int, found: Sequence[int]) -> WideThreads | None:
+        """Those that are in the cgroup still: a thread may move, and its id go to another one."""
+        listed, beyond, ids = set(self._threads.threads(path).ids), 0, list[int]()
+        for one in found:
+            mask = (self._threads.mask(one) or 0) & ~own if one in listed else 0
+            if mask:
+                beyond |= mask
+                ids.append(one)
+        if not ids:
+            return None
+        return WideThreads(path, CpuSet.from_mask(beyond), self._threads.name(ids[0]), tuple(ids))
