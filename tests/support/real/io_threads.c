@@ -5,7 +5,7 @@
  * Each line on standard input is a command, answered by one line, `ok` or the error:
  *   ring    opens a ring; the kernel remembers the CPUs of this moment for its workers
  *   worker  the ring makes one more worker, which waits until somebody writes to FIFO
- *   sqpoll  opens a ring with a thread that polls for an hour
+ *   sqpoll  opens a ring with a thread that polls it, and soon sleeps
  *   threads N  starts N threads that sleep
  *   name N  names the calling thread N, as any thread may
  * Raw system calls: liburing is not needed.
@@ -30,7 +30,7 @@ static struct io_uring_sqe *entries;
 
 static int open_ring(unsigned flags)
 {
-	struct io_uring_params p = { .flags = flags, .sq_thread_idle = 3600000 };
+	struct io_uring_params p = { .flags = flags, .sq_thread_idle = 1 };
 	int file = syscall(__NR_io_uring_setup, 64, &p);
 	if (file < 0 || flags)
 		return file < 0 ? errno : 0;

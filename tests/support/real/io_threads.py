@@ -54,17 +54,23 @@ class IoThreads:
             raise OSError(f"{command}: {answer}")
 
     def worker(self) -> int:
-        """One more worker, once it runs; returns its id."""
-        before = self.named("iou-wrk-")
-        self.do("worker")
-        while not (made := self.named("iou-wrk-") - before):
-            os.sched_yield()
-        return min(made)
+        """One more worker; returns its id."""
+        return self._made("worker", "iou-wrk-")
 
     def poller(self) -> int:
         """The polling thread of a new ring."""
-        self.do("sqpoll")
-        return min(self.named("iou-sqp-"))
+        return self._made("sqpoll", "iou-sqp-")
+
+    def _made(self, command: str, prefix: str) -> int:
+        """What a command makes, once it waits: by then it has its name and its CPUs."""
+        before = self.named(prefix)
+        self.do(command)
+        while not (made := self.named(prefix) - before):
+            os.sched_yield()
+        state = Path(f"/proc/{min(made)}/stat")
+        while state.read_text().rpartition(") ")[2][0] != "S":
+            os.sched_yield()
+        return min(made)
 
     def named(self, prefix: str) -> set[int]:
         """The threads whose name begins like that."""

@@ -1,4 +1,4 @@
-"""Threads of io_uring do not keep to their cgroup: what this kernel does, and what is made of it."""
+"""Threads of io_uring do not keep to their cgroup: what this kernel does, and what follows."""
 
 import os
 from collections.abc import Iterator
@@ -101,17 +101,22 @@ def node() -> Iterator[Node]:
 def test_a_new_worker_has_the_cpus_that_the_first_ring_began_with(
     node: Node, tmp_path: Path
 ) -> None:
-    """Only the next change of the cgroup's set reaches it; the same set once more does not."""
-    everything, real = online_cpus(), node.real
+    """Only the next change of the cgroup's set reaches it; the same set once more does not.
+
+    Up to Linux 6.2 it has only those in the NUMA node of the thread that asks.
+    """
+    real = node.real
     with IoThreads(tmp_path, node.folder(node.web)) as program:
         program.do("ring")
         old = program.worker()
         real.write(Write(node.web, FIRST, Step.NARROW))
         assert cpus_of(old) == FIRST
         new = program.worker()
-        assert cpus_of(new) == everything
+        wide = cpus_of(new)
+        assert wide > FIRST
         real.write(Write(node.web, FIRST, Step.NARROW))
-        assert cpus_of(new) == everything
+        wide = cpus_of(new)
+        assert wide > FIRST
         real.write(Write(node.web, LAST, Step.NARROW))
         real.write(Write(node.web, FIRST, Step.NARROW))
         assert cpus_of(new) == FIRST
@@ -137,11 +142,12 @@ def test_threads_of_a_neighbour_are_set_again_and_named_when_they_come_back(
         program.worker()
         assert node.enforce(shared, one=LAST) == {}, "the set has just changed for all threads"
         worker, poller = program.worker(), program.poller()
+        assert cpus_of(poller) >= LAST
         found = node.enforce(shared, one=LAST)
         assert found == ({} if may_be_set else {node.web: str(LAST)})
         now = shared if may_be_set else online_cpus()
         assert (cpus_of(worker), cpus_of(poller)) == (now, now)
-        program.worker()
+        program.poller()
         assert node.enforce(shared, one=LAST) == {node.web: str(LAST)}
 
 
