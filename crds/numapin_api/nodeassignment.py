@@ -75,6 +75,12 @@ class PolicyRef(WireModel):
         description="The metadata.uid of the CpuPolicy: one that is created again begins at "
         "generation 1. Unset if an operator wrote it that did not know this field.",
     )
+    hardware: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$", max_length=16)] | None = Field(
+        default=None,
+        description="A digest of the layout of CPUs and NUMA nodes for which this spec was last "
+        "written; when it changes, each container is compared with the policy again. Unset if an "
+        "operator wrote it that did not know this field.",
+    )
 
 
 class Pools(WireModel):

@@ -1,6 +1,7 @@
 """Which containers a policy would not place as they are.
 
-A container keeps its CPUs and memory when the policy is edited. It is outdated if the policy, with
+A container keeps its CPUs and memory when the policy is edited, and what is left of them when the
+hardware changes. It is outdated if the policy, with
 nothing free on the node but what the container has, would not give it just that. What an option
 only prefers is therefore met by any placement. A pod with pod-level resources counts as fitting: it
 has given back the CPUs that its containers leave, parts of cores among them. A container that lost
@@ -12,7 +13,7 @@ NUMA nodes of the hint have no whole core left, as the kubelet does.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
@@ -41,6 +42,7 @@ from numapin_operator.placement.requests import (
     lost_cpus,
 )
 from numapin_operator.placement.resize.demand import as_placed
+from numapin_operator.placement.resize.run_again import that_run_again
 
 _UNFIT: Final = "does not fit the policy: "
 _UNALIGNED: Final = f"{_UNFIT}{SmtAlignmentError.reason}"
@@ -67,8 +69,8 @@ def mark_outdated(
         policy: what governs the node now.
         spec: the assignment, with the marks so far; a container that moves counts as moved.
         pods: the pods bound to the node.
-        edited: `spec` was written for another generation, so every container is checked. Otherwise
-            those suffice whose mark or pod may have changed.
+        edited: `spec` was written for another generation or another layout of the machine, so
+            every container is checked. Otherwise those suffice whose mark or pod may have changed.
     """
     shared = spec.pools.shared.mask if spec.pools else 0
     crowded = policy.spec.reserved.strict and bool(shared & policy.reserved)
@@ -107,7 +109,7 @@ class _Judge:
         self._policy, self._crowded = policy, crowded
 
     def may_differ(self, pod: PodView, entries: Sequence[ContainerAssignment]) -> bool:
-        """Whether a mark may be wrong although the policy has not been edited."""
+        """Whether a mark may be wrong although the policy and the machine are the same."""
         return (
             self._crowded
             or not self._selects(pod)
@@ -118,7 +120,18 @@ class _Judge:
     def judge(
         self, pod: PodView, entries: Sequence[ContainerAssignment]
     ) -> Iterator[tuple[ContainerAssignment, str]]:
-        """Each entry of a pod with why the policy would not place it so; empty if it would."""
+        """Each entry of a pod with why the policy would not place it so; empty if it would.
+
+        An init container that runs again has what those after it have, which are judged.
+        """
+        again = that_run_again(pod, entries)
+        lasting = tuple(one for one in entries if one.container not in again)
+        why = {one.container: why for one, why in self._judge(_as_ended(pod, again), lasting)}
+        yield from ((one, why.get(one.container, "")) for one in entries)
+
+    def _judge(
+        self, pod: PodView, entries: Sequence[ContainerAssignment]
+    ) -> Iterator[tuple[ContainerAssignment, str]]:
         if not self._selects(pod):
             yield from ((entry, "is not selected any more") for entry in entries)
             return
@@ -237,6 +250,14 @@ class _Judge:
 
 def _has_lost(pod: PodView, entries: Iterable[ContainerAssignment]) -> bool:
     return any(lost_cpus(pod, one.container, len(one.cpus)) for one in entries)
+
+
+def _as_ended(pod: PodView, names: Collection[str]) -> PodView:
+    """The pod as if these containers had ended."""
+    if not names:
+        return pod
+    changed = (replace(one, ended=True) if one.name in names else one for one in pod.containers)
+    return replace(pod, containers=tuple(changed))
 
 
 def _only(pod: PodView, name: str) -> PodView:

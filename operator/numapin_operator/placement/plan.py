@@ -42,6 +42,7 @@ from numapin_operator.placement.in_use import (
     withhold,
 )
 from numapin_operator.placement.masks import CpuMask
+from numapin_operator.placement.memorymanager.within_memory import within_memory
 from numapin_operator.placement.moves.beginning import MoveRules, Starter
 from numapin_operator.placement.moves.making_room import RoomMaker, in_motion
 from numapin_operator.placement.moves.renewal import Renewal
@@ -53,6 +54,7 @@ from numapin_operator.placement.policy import NodePolicy, resolve
 from numapin_operator.placement.requests import PodView
 from numapin_operator.placement.resize.node import resize_pods, resized_entries
 from numapin_operator.placement.resize.notice import with_notice
+from numapin_operator.placement.resize.run_again import with_run_again
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +221,8 @@ def _staying(
 ) -> dict[str, list[ContainerAssignment]]:
     """The entries with which the plan begins, by pod: what stays, and what was claimed."""
     kept = kept_entries(policy.topology, previous, alive, running)
+    kept = within_memory(kept, policy.topology)
+    kept = with_run_again(policy.cpu_groups, kept, alive)
     kept = with_claimed(kept, alive.values(), policy.claims, CpuSet.from_mask(policy.all_shared))
     return with_notice(policy, kept, alive)
 

@@ -6,6 +6,7 @@ Does no I/O.
 from dataclasses import replace
 
 from numapin_api.conditions.reasons import Reason
+from numapin_api.hardware.layout import layout_digest
 from numapin_api.nodeassignment import NodeAssignmentSpec, PolicyRef
 from numapin_operator.nodes.decide.decision import Decision, NodePicture, Write
 from numapin_operator.nodes.decide.generations import is_settled, same_generation, with_since
@@ -122,11 +123,16 @@ def _govern(picture: NodePicture, node: NodeView, governing: PolicyView) -> Deci
 def _plan(picture: NodePicture, node: NodeView, governing: PolicyView) -> Plan:
     """The next spec; it has no pools and no containers until the hardware is known.
 
-    Pods that an older generation of the policy refused are tried again.
+    Pods that an older generation of the policy refused, or on another layout of the hardware, are
+    tried again, and every container is compared with the policy.
     """
     before = picture.assignment
+    topology = before.topology if before and governing.spec.mode != "None" else None
     reference = PolicyRef(
-        name=governing.name, generation=governing.generation, uid=governing.uid or None
+        name=governing.name,
+        generation=governing.generation,
+        uid=governing.uid or None,
+        hardware=layout_digest(topology) if topology else None,
     )
     plan = _plan_for(picture, node, governing, reference)
     if picture.release_at is None and plan.spec.release_at is not None:

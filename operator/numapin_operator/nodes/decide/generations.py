@@ -44,18 +44,25 @@ def is_settled(written: NodeAssignmentSpec, planned: NodeAssignmentSpec) -> bool
     An edit that changes nothing for a node must not rewrite its assignment. Refused pods were
     tried again, so that the generation must be written: else they are tried again at each plan.
     """
-    if written.policy is None or planned.policy is None or written.refused:
+    if written.policy is None or planned.policy is None:
+        return False
+    if written.refused and not same_generation(written.policy, planned.policy):
         return False
     same_policy = written.policy.name == planned.policy.name
     return same_policy and written == planned.model_copy(update={"policy": written.policy})
 
 
 def same_generation(one: PolicyRef | None, other: PolicyRef | None) -> bool:
-    """Whether both name the same state of a policy; an unset UID may be any."""
+    """Whether both name the same state of a policy, and on the same hardware.
+
+    An unset UID may be any, and so may unset hardware.
+    """
     if one is None or other is None:
         return False
     same_object = one.uid is None or other.uid is None or one.uid == other.uid
-    return same_object and (one.name, one.generation) == (other.name, other.generation)
+    same_hardware = one.hardware is None or other.hardware in (None, one.hardware)
+    same_state = (one.name, one.generation) == (other.name, other.generation)
+    return same_object and same_hardware and same_state
 
 
 def is_written(written: PolicyRef | None, planned: PolicyRef | None) -> bool:

@@ -13,7 +13,6 @@ from numapin_api.nodeassignment import (
 from numapin_api.text import cut_text
 from numapin_api.topology import Topology
 from numapin_operator.placement.allocations import Block, ContainerAllocation, PodAllocation
-from numapin_operator.placement.assignment.moving import on_online_cpus
 from numapin_operator.placement.errors import PlacementError
 from numapin_operator.placement.masks import CpuMask, NumaMask, numa_mask
 from numapin_operator.placement.requests import PodView
@@ -80,22 +79,6 @@ def _wire(block: Block) -> MemoryBlock:
         resource=block.resource,
         bytes=block.size_bytes,
     )
-
-
-def on_this_machine(entry: ContainerAssignment, topology: Topology) -> ContainerAssignment | None:
-    """The entry without CPUs and NUMA nodes that the machine has lost; None if nothing is left.
-
-    The kernel removes offline CPUs from every cpuset, and an enforcer accepts no assignment that
-    names one.
-    """
-    entry = on_online_cpus(entry, topology.online)
-    cpus, mems = entry.cpus & topology.online, entry.mems & topology.mems
-    if cpus == entry.cpus and mems == entry.mems:
-        return entry
-    if entry.cpus and not cpus:
-        return None
-    grants = tuple(left for one in entry.grants or () if (left := one & cpus)) or None
-    return entry.model_copy(update={"cpus": cpus, "mems": mems, "grants": grants})
 
 
 def refusal_of(pod: PodView, error: PlacementError, requested: str | None = None) -> Refusal:

@@ -37,6 +37,7 @@ def is_resizable(pod: PodView, allocation: PodAllocation) -> bool:
     """Whether a pod that has been placed may be resized now.
 
     An ordinary init container leaves its CPUs to those after it, so the pod waits until it ended.
+    It is not resized itself: on a further run it shares what those after it have.
     """
     if pod.terminal or pod.deleting or pod.problem or pod.claims_unknown:
         return False
@@ -53,7 +54,7 @@ def may_differ(pod: PodView, allocation: PodAllocation) -> bool:
     return any(
         _differs(one, has.get(one.name))
         for one in pod.containers
-        if one.granted and not (one.ended or one.cpu_claims)
+        if one.granted and not (one.cpu_claims or one.kind is ContainerKind.INIT)
     )
 
 
@@ -85,7 +86,7 @@ def units_of(policy: NodePolicy, pod: PodView, allocation: PodAllocation) -> tup
         return tuple(
             Unit((one.name,), mine.cpus, mine.grants, wanted)
             for one in pod.containers
-            if one.granted and not (one.ended or one.cpu_claims)
+            if one.granted and not (one.cpu_claims or one.kind is ContainerKind.INIT)
             for mine in (has.get(one.name, ContainerAllocation(one.name)),)
             for wanted in (exclusive_cpus(pod, one),)
             if wanted or mine.cpus

@@ -1,0 +1,39 @@
+"""What a machine can no longer give to containers that have it by an earlier assignment.
+
+CPUs go offline; firmware settings, a resized virtual machine and removed memory change the NUMA
+nodes under pods that stay. Does no I/O.
+"""
+
+from numapin_api.nodeassignment import ContainerAssignment, MemoryBlock
+from numapin_api.topology import Topology
+from numapin_operator.placement.assignment.moving import on_online_cpus
+
+
+def on_this_machine(entry: ContainerAssignment, topology: Topology) -> ContainerAssignment | None:
+    """The entry without CPUs and NUMA nodes that the machine has lost; None if nothing is left.
+
+    The kernel removes offline CPUs from every cpuset, and an enforcer accepts no assignment that
+    names one. A block that has lost all its NUMA nodes stays as it is: see
+    `memorymanager.within_memory`.
+    """
+    entry = on_online_cpus(entry, topology.online)
+    cpus, mems = entry.cpus & topology.online, entry.mems & topology.mems
+    memory = tuple(_on_present_nodes(block, topology) for block in entry.memory)
+    if (cpus, mems, memory) == (entry.cpus, entry.mems, entry.memory):
+        return entry
+    if entry.cpus and not cpus:
+        return None
+    changed: dict[str, object] = {"cpus": cpus, "mems": mems, "memory": memory}
+    changed["grants"] = tuple(left for one in entry.grants or () if (left := one & cpus)) or None
+    if entry.moving is not None:
+        gone = entry.moving.leaving_mems & topology.mems
+        changed["moving"] = entry.moving.model_copy(update={"leaving_mems": gone})
+    return entry.model_copy(update=changed)
+
+
+def _on_present_nodes(block: MemoryBlock, topology: Topology) -> MemoryBlock:
+    known = {one.id for one in topology.numa_nodes}
+    if known.issuperset(block.numa_nodes):
+        return block
+    left = tuple(node for node in block.numa_nodes if node in known)
+    return block.model_copy(update={"numa_nodes": left}) if left else block

@@ -1,0 +1,66 @@
+"""The hardware of a node changes under its pods: they are compared with the policy again."""
+
+from numapin_api.hardware.layout import layout_digest
+from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.topology import Topology
+from numapin_operator.nodes.decide import Decision, Write, decide
+from numapin_operator.placement import PodView
+from support.values.operator import assignment_view, enforcer_status, picture, policy_view
+from support.values.placement import machine, pod
+
+POLICY = policy_view(
+    "policy", {"reserved": {"cpus": "0"}, "topology": {"policy": "SingleNUMANode"}}
+)
+ONE, TWO = machine(16, 1), machine(16, 1, 2)
+
+
+def decided(topology: Topology, spec: NodeAssignmentSpec | None, *pods: PodView) -> Decision:
+    wire = spec.to_wire() if spec else {"mode": "Static"}
+    since = (spec.policy and spec.policy.since if spec else None) or 1
+    status = enforcer_status(since, topology=topology, running=[one.uid for one in pods])
+    before = assignment_view(wire, status, generation=since)
+    return decide(picture(before, *pods, policies=(POLICY,)))
+
+
+def written(topology: Topology, spec: NodeAssignmentSpec | None, *pods: PodView) -> Decision:
+    decision = decided(topology, spec, *pods)
+    assert decision.write is Write.REPLACE
+    assert decision.spec is not None
+    return decision
+
+
+def test_a_container_that_is_not_aligned_any_more_is_outdated() -> None:
+    pods = (pod("a", "2"), pod("b", "6"))
+    before = written(ONE, None, *pods).spec
+    after = written(TWO, before, *pods)
+    assert after.spec is not None
+    assert [(one.pod, str(one.cpus), one.outdated) for one in after.spec.containers] == [
+        ("a", "1-2", None),
+        ("b", "3-8", True),
+    ]
+    again = decided(TWO, after.spec, *pods)
+    assert again.write is Write.NOTHING
+    assert again.outcome is not None
+    assert (again.outcome.reason, again.outcome.outdated) == ("WaitingForContainers", 1)
+    back = written(ONE, after.spec, *pods).spec
+    assert back is not None
+    assert not any(one.outdated for one in back.containers)
+
+
+def test_a_pod_that_was_refused_for_its_numa_nodes_is_tried_again() -> None:
+    before = written(TWO, None, pod("wide", "9")).spec
+    assert before is not None
+    assert [one.pod for one in before.refused] == ["wide"]
+    after = written(ONE, before, pod("wide", "9")).spec
+    assert after is not None
+    assert [one.pod for one in after.containers] == ["wide"]
+
+
+def test_an_assignment_without_the_digest_is_not_rewritten_for_it() -> None:
+    pods = (pod("a", "2"), pod("no", "17"))
+    spec = written(ONE, None, *pods).spec
+    assert spec is not None
+    assert spec.policy is not None
+    assert spec.policy.hardware == layout_digest(ONE)
+    older = spec.model_copy(update={"policy": spec.policy.model_copy(update={"hardware": None})})
+    assert decided(ONE, older, *pods).write is Write.NOTHING
