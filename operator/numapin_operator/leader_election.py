@@ -10,11 +10,10 @@ import logging
 import math
 import random
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeVar
 
 from numapin_client.client import ApiClient, connect
 from numapin_client.errors import AlreadyExistsError, ClientError, ConflictError, NotFoundError
@@ -23,47 +22,19 @@ from numapin_client.resources import LEASES, Json, Key
 from numapin_client.throttle import Throttle
 from numapin_daemon.probes import LoopHealth
 from numapin_operator.leadership import Leadership
-from numapin_operator.observed_lease import ObservedLease
+from numapin_operator.observed_lease import DEFAULT_TIMING, JITTER, LeaseTiming, ObservedLease
 from numapin_operator.other_installations import OtherInstallationError, OtherInstallations
 
 RELEASE_SECONDS: Final = 3.0
 """How long a clean shutdown tries to release the Lease."""
 
 HUNG_SECONDS: Final = 30.0
-"""If no attempt has ended for longer, the process needs a restart. An attempt and the pause after
-it take some 7 s at most; the leader has stopped writing after 10 s."""
+"""If no attempt has ended for longer, the process needs a restart. An attempt sends five requests
+at most, of which each gets 5 s; the leader has stopped writing after 10 s."""
 
-_JITTER: Final = 1.2
-"""Spreads the attempts of several operators. Source: client-go `leaderelection.JitterFactor`."""
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class LeaseTiming:
-    """The durations of the election; the defaults are those of Kubernetes' own components.
-
-    Attributes:
-        lease_seconds: a Lease that was not renewed for so long may be taken.
-        renew_deadline_seconds: a leader that cannot renew for so long stops leading.
-        retry_seconds: between two attempts to take or renew.
-
-    Raises:
-        ValueError: another operator could start to lead before the leader stops.
-    """
-
-    lease_seconds: float = 15.0
-    renew_deadline_seconds: float = 10.0
-    retry_seconds: float = 2.0
-
-    def __post_init__(self) -> None:
-        if not self.lease_seconds > self.renew_deadline_seconds > self.retry_seconds * _JITTER:
-            raise ValueError(
-                f"{self}: lease must exceed renew deadline, and that {_JITTER} times retry"
-            )
-
-
-DEFAULT_TIMING: Final = LeaseTiming()
 
 
 class LeaderElector:
@@ -99,7 +70,8 @@ class LeaderElector:
         self._observed = ObservedLease(self._clock, timing.lease_seconds)
         self._others = OtherInstallations(api, lease, timing.lease_seconds, self._clock)
         self._problem = ""
-        self._renewed_at = 0.0
+        self._attempted_at = -math.inf
+        self._sent_at = self._renewed_at = 0.0
 
     async def run(self) -> NoReturn:
         """Wait for the Lease, lead, and wait for it again, until cancelled."""
@@ -156,21 +128,23 @@ class LeaderElector:
                 return
 
     async def attempt(self) -> bool:
-        """Try to take or renew the Lease; return whether we hold it now."""
-        problem, sent_at = "", self._clock.monotonic()
+        """Try to take or renew the Lease; return whether we hold it now.
+
+        Each request has its own time. We lead from the moment that the one was sent which made the
+        Lease ours, so what is asked before that costs nothing of the term.
+        """
+        problem, self._attempted_at = "", self._clock.monotonic()
         try:
-            # Half the deadline: a request lost on a dead connection leaves time for another.
-            async with asyncio.timeout(self._timing.renew_deadline_seconds / 2):
-                renews = self.leadership.holds()
-                held = await (self._take_or_renew() if renews else self._take_alone())
+            renews = self.leadership.holds()
+            held = await (self._take_or_renew() if renews else self._take_alone())
         except (ConflictError, AlreadyExistsError):
             # Another operator was faster; the next attempt reads what it wrote.
             held = False
         except (ClientError, TimeoutError) as error:
             held, problem = False, str(error) or "no answer in time"
         if held:
-            self._renewed_at = sent_at
-            self.leadership.extend(sent_at + self._timing.renew_deadline_seconds)
+            self._renewed_at = self._sent_at
+            self.leadership.extend(self._sent_at + self._timing.renew_deadline_seconds)
         self._report(problem)
         return held
 
@@ -193,10 +167,10 @@ class LeaderElector:
             OtherInstallationError: it leads, and our Lease is free.
         """
         try:
-            await self._others.check()
+            await self._in_time(self._others.check())
             held = await self._take_or_renew()
             if held:
-                await self._others.check()
+                await self._in_time(self._others.check())
         except OtherInstallationError:
             if self._held_by_us():
                 await self.release()
@@ -214,11 +188,12 @@ class LeaderElector:
                 await self._hold(observed.body)
                 return True
         try:
-            lease = await self._api.get(LEASES, self._lease)
+            lease = await self._in_time(self._api.get(LEASES, self._lease))
         except NotFoundError:
             metadata = {"name": self._lease.name, "namespace": self._lease.namespace}
             body: Json = {"metadata": metadata, "spec": self._spec({})}
-            observed.observe(await self._api.create(LEASES, body))
+            self._sent_at = self._clock.monotonic()
+            observed.observe(await self._in_time(self._api.create(LEASES, body)))
             return True
         observed.observe(lease)
         if not self._held_by_us() and not observed.expired():
@@ -227,7 +202,16 @@ class LeaderElector:
         return True
 
     async def _hold(self, lease: Json) -> None:
-        await self._update(lease, self._spec(lease.get("spec") or {}))
+        self._sent_at = self._clock.monotonic()
+        await self._in_time(self._update(lease, self._spec(lease.get("spec") or {})))
+
+    async def _in_time(self, answer: Awaitable[T]) -> T:
+        """The answer to one request; one that is lost on a dead connection leaves time for another.
+
+        Source: client-go `resourcelock.NewFromKubeconfig`: half the deadline.
+        """
+        async with asyncio.timeout(self._timing.renew_deadline_seconds / 2):
+            return await answer
 
     async def _update(self, lease: Json, spec: Json) -> None:
         self._observed.observe(await self._api.update(LEASES, lease | {"spec": spec}))
@@ -249,8 +233,10 @@ class LeaderElector:
         return spec
 
     async def _pause(self) -> None:
-        retry_seconds = self._timing.retry_seconds * random.uniform(1.0, _JITTER)  # noqa: S311
-        await self._clock.sleep(retry_seconds)
+        """Wait from one attempt to the next; not at all after one that took as long."""
+        retry_seconds = self._timing.retry_seconds * random.uniform(1.0, JITTER)  # noqa: S311
+        passed_seconds = self._clock.monotonic() - self._attempted_at
+        await self._clock.sleep(max(0.0, retry_seconds - passed_seconds))
 
 
 @asynccontextmanager

@@ -1,9 +1,41 @@
-"""A Lease as last seen, and whether its holder still renews it by our own clock."""
+"""How long a Lease lasts; a Lease as last seen, and whether its holder still renews it."""
 
 import math
+from dataclasses import dataclass
+from typing import Final
 
 from numapin_client.resources import Json
 from numapin_daemon.clock import Clock
+
+JITTER: Final = 1.2
+"""Spreads the attempts of several operators. Source: client-go `leaderelection.JitterFactor`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTiming:
+    """The durations of the election; the defaults are those of Kubernetes' own components.
+
+    Attributes:
+        lease_seconds: a Lease that was not renewed for so long may be taken.
+        renew_deadline_seconds: a leader that cannot renew for so long stops leading.
+        retry_seconds: between two attempts to take or renew.
+
+    Raises:
+        ValueError: another operator could start to lead before the leader stops.
+    """
+
+    lease_seconds: float = 15.0
+    renew_deadline_seconds: float = 10.0
+    retry_seconds: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not self.lease_seconds > self.renew_deadline_seconds > self.retry_seconds * JITTER:
+            raise ValueError(
+                f"{self}: lease must exceed renew deadline, and that {JITTER} times retry"
+            )
+
+
+DEFAULT_TIMING: Final = LeaseTiming()
 
 
 class ObservedLease:
