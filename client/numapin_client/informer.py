@@ -17,8 +17,17 @@ from numapin_client.errors import (
     TooManyRequestsError,
     UnavailableError,
 )
-from numapin_client.informer_settings import DEFAULT_TIMING, Hooks, InformerTiming
-from numapin_client.resources import Json, Key
+from numapin_client.informer_settings import (
+    BATCH,
+    CHUNK_GROWTH,
+    DEFAULT_TIMING,
+    SHORT_GRACE_SECONDS,
+    SHORT_WATCH_SECONDS,
+    SHORT_WATCHES,
+    Hooks,
+    InformerTiming,
+)
+from numapin_client.resources import Json, Key, is_older
 from numapin_client.store import Change, Store
 from numapin_client.watch import BOOKMARK, DELETED, WatchEvent, WatchTiming, watch
 from numapin_daemon.backoff import Backoff
@@ -28,21 +37,7 @@ from numapin_daemon.slices import Slices
 T = TypeVar("T")
 E = TypeVar("E")
 
-BATCH: Final = 20
-"""Objects that are taken in without a pause, and fewer if they take longer than a slice."""
-
 log = logging.getLogger(__name__)
-
-
-CHUNK_GROWTH: Final = (1, 5, 25)
-"""The size of the chunks as a list expires again and again. Etcd keeps 5 minutes of history."""
-
-SHORT_WATCHES: Final = 2
-"""After how many short watches in vain `catch_up` lists."""
-
-SHORT_WATCH_SECONDS: Final = 3.0
-SHORT_GRACE_SECONDS: Final = 2.0
-"""A short watch gets its bookmark after a second; see `Informer.catch_up`."""
 
 _RESUMABLE: Final = (ConnectionFailedError, TooManyRequestsError, UnavailableError)
 """Failures after which a watch from the last version brings the copy up to date."""
@@ -96,6 +91,7 @@ class Informer(Generic[T]):
         self._short_watches = 0
         self._watching: asyncio.Timeout | None = None
         self._progress = asyncio.Event()
+        self._answered = asyncio.Event()
         self.items: Mapping[Key, T] = self._store.items
         self.synced = asyncio.Event()
         self.problem: ClientError | None = None
@@ -124,6 +120,7 @@ class Informer(Generic[T]):
 
         A watch without changes gets a bookmark each minute, and one 2 s before its end. So the
         running watch is ended and short ones follow; if two bring no news, the source is listed.
+        A back-off ends: the server has answered.
         Reading the version makes the server's watch cache ask etcd how far it is, which bookmarks
         then say. Source: apiserver `cacheWatcher.nextBookmarkTime`; KEP-2340.
 
@@ -132,6 +129,8 @@ class Informer(Generic[T]):
         """
         self._target = (await self._client.list_chunk(self.source, limit=1)).resource_version
         self._short_watches = 0
+        self._backoff.reset()
+        self._answered.set()
         if self._is_behind() and self._watching is not None and not self._watching.expired():
             self._watching.reschedule(asyncio.get_running_loop().time())
         while self._is_behind():
@@ -139,7 +138,7 @@ class Informer(Generic[T]):
             await self._progress.wait()
 
     def _is_behind(self) -> bool:
-        return bool(self._target) and _is_older(self._version, self._target)
+        return bool(self._target) and is_older(self._version, self._target)
 
     async def _recover(self, error: ClientError) -> None:
         """Choose between resuming the watch and listing again, and wait."""
@@ -148,17 +147,24 @@ class Informer(Generic[T]):
         self._doubtful = True
         if isinstance(error, MalformedAnswerError) or not isinstance(error, _RESUMABLE):
             self._version = ""
-        wait_seconds = self._backoff.next_seconds(error.retry_after_seconds)
+        asked_seconds, backoff_seconds = error.retry_after_seconds, self._backoff.next_seconds()
         log.warning(
             "cannot follow the API server, trying again",
             extra={
                 "source": self.source.path,
                 "error": str(error),
-                "wait_seconds": wait_seconds,
+                "wait_seconds": (asked_seconds or 0.0) + backoff_seconds,
                 "relist": not self._version,
             },
         )
-        await self._timing.clock.sleep(wait_seconds)
+        if asked_seconds:
+            await self._timing.clock.sleep(asked_seconds)
+        await self._back_off(backoff_seconds)
+
+    async def _back_off(self, seconds: float) -> None:
+        """Wait, or until `catch_up` has had an answer of the server."""
+        self._answered.clear()
+        await self._timing.clock.wait(self._answered, seconds)
 
     async def _compare(self) -> None:
         """Force a new list if the server's version is older than the last one seen.
@@ -170,7 +176,7 @@ class Informer(Generic[T]):
         if self._version and self._doubtful:
             newest = self._newest()
             now = (await self._client.list_chunk(self.source, limit=1)).resource_version
-            if _is_older(now, str(newest)):
+            if is_older(now, str(newest)):
                 self._start_over(now, newest)
         self._doubtful = False
 
@@ -220,7 +226,7 @@ class Informer(Generic[T]):
             The version of the list.
         """
         chunk = await chunks.read()
-        if newest and _is_older(chunk.resource_version, str(newest)):
+        if newest and is_older(chunk.resource_version, str(newest)):
             self._start_over(chunk.resource_version, newest)
         gone.difference_update(map(Key.of, chunk.items))
         await self._in_slices(chunk.items, self._store.put)
@@ -258,7 +264,7 @@ class Informer(Generic[T]):
         self._fell_behind()
         self._doubtful = not delivered
         if not delivered and clock.monotonic() - begun < self._timing.very_short_seconds:
-            await self._timing.clock.sleep(self._backoff.next_seconds())
+            await self._back_off(self._backoff.next_seconds())
 
     @asynccontextmanager
     async def _until_ended(self) -> AsyncIterator[None]:
@@ -292,10 +298,3 @@ class Informer(Generic[T]):
         real = [change for change in changes if change is not None]
         if real and self._on_change is not None:
             self._on_change(real)
-
-
-def _is_older(version: str, than: str) -> bool:
-    """True if one resourceVersion is older, or if they cannot be compared."""
-    if not (version.isdecimal() and than.isdecimal()):
-        return True
-    return int(version) < int(than)

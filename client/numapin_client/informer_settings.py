@@ -7,6 +7,19 @@ from typing import Final
 from numapin_client.client import CHUNK_LIMIT
 from numapin_daemon.clock import Clock, SystemClock
 
+BATCH: Final = 20
+"""Objects that are taken in without a pause, and fewer if they take longer than a slice."""
+
+CHUNK_GROWTH: Final = (1, 5, 25)
+"""The size of the chunks as a list expires again and again. Etcd keeps 5 minutes of history."""
+
+SHORT_WATCHES: Final = 2
+"""After how many short watches in vain `Informer.catch_up` lists."""
+
+SHORT_WATCH_SECONDS: Final = 3.0
+SHORT_GRACE_SECONDS: Final = 2.0
+"""A short watch gets its bookmark after a second; see `Informer.catch_up`."""
+
 
 @dataclass(frozen=True, slots=True)
 class InformerTiming:

@@ -91,3 +91,10 @@ NODE_ASSIGNMENTS: Final = Resource(
     names.NODE_ASSIGNMENT_KIND,
     namespaced=False,
 )
+
+
+def is_older(version: str, than: str) -> bool:
+    """True if one resourceVersion is older, or if they cannot be compared."""
+    if not (version.isdecimal() and than.isdecimal()):
+        return True
+    return int(version) < int(than)

@@ -1,5 +1,6 @@
 """How long to wait before a retry."""
 
+import math
 import random
 from dataclasses import dataclass, field
 
@@ -22,9 +23,17 @@ class Backoff:
     jitter: random.Random = field(default_factory=random.Random)
     failures: int = 0
 
-    def next_seconds(self, retry_after_seconds: float | None = None) -> float:
-        """Count a failure; return how long to wait, at least as long as the server asked for."""
+    def next_seconds(
+        self, retry_after_seconds: float | None = None, most_seconds: float = math.inf
+    ) -> float:
+        """Count a failure; return how long to wait.
+
+        Args:
+            retry_after_seconds: how long the server asked to wait, at least; None if it did not.
+            most_seconds: an upper bound for this wait alone, besides what the server asked for.
+        """
         bound = min(self.cap_seconds, self.base_seconds * 2.0 ** min(self.failures, 30))
+        bound = min(bound, most_seconds)
         self.failures += 1
         return (retry_after_seconds or 0.0) + self.jitter.uniform(0.0, bound)
 

@@ -24,7 +24,7 @@ from numapin_operator.api_server import Cluster
 from numapin_operator.leadership import Leadership
 from numapin_operator.missing_rights import MissingRights
 from numapin_operator.observe.cache import ClusterState
-from numapin_operator.observe.contact import Outage, describe_outages
+from numapin_operator.observe.contact import LONGEST_BACKOFF_SECONDS, Outage, describe_outages
 from numapin_operator.observe.history import HistoryCheck
 from numapin_operator.observe.inbox import Inbox
 from numapin_operator.observe.informers import build_informers
@@ -209,7 +209,7 @@ class Application:
         _log.info("caught up, writing begins")
 
     async def _until_done(self, name: str, part: Callable[[], Awaitable[None]]) -> None:
-        backoff = Backoff()
+        backoff = Backoff(cap_seconds=LONGEST_BACKOFF_SECONDS)
         while True:
             try:
                 await part()

@@ -29,6 +29,7 @@ from numapin_operator.nodes.refusal_events import (
 from numapin_operator.nodes.release_delay import ReleaseDelays
 from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
+from numapin_operator.observe.contact import longest_backoff_seconds
 from numapin_operator.observe.records import AssignmentView
 from numapin_operator.placement import PodView
 from numapin_operator.policies.rollout import Rollout, Turn
@@ -87,7 +88,8 @@ class Controller:
                 self._queue.done(name)
                 raise
             except ClientError as error:
-                delay = self._queue.failed(name, error.retry_after_seconds)
+                most_seconds = longest_backoff_seconds(error)
+                delay = self._queue.failed(name, error.retry_after_seconds, most_seconds)
                 _log.warning(
                     "cannot write an assignment",
                     extra={"node": name, "error": str(error), "again_in_seconds": round(delay, 1)},

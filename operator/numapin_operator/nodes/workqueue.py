@@ -1,6 +1,7 @@
 """Which node is next: each key waits once and is never worked on twice at the same time."""
 
 import asyncio
+import math
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -130,18 +131,24 @@ class WorkQueue:
         if (urgent := self._again.pop(key, None)) is not None:
             self._queue(key, urgent)
 
-    def failed(self, key: str, retry_after_seconds: float | None = None) -> float:
+    def failed(
+        self,
+        key: str,
+        retry_after_seconds: float | None = None,
+        most_seconds: float = math.inf,
+    ) -> float:
         """The work on `key` failed: give it out again after its back-off.
 
         Args:
             key: what failed.
             retry_after_seconds: how long the server asked to wait; None if it did not.
+            most_seconds: how long to wait at most, besides that.
 
         Returns:
             The delay in seconds; shorter if the key was added meanwhile, see `add`.
         """
         backoff = self._backoffs.setdefault(key, self._make_backoff())
-        delay_seconds = backoff.next_seconds(retry_after_seconds)
+        delay_seconds = backoff.next_seconds(retry_after_seconds, most_seconds)
         asked_seconds = retry_after_seconds or 0.0
         least_seconds = min(delay_seconds, max(asked_seconds, self._news_seconds))
         urgent = self._again.pop(key, None)

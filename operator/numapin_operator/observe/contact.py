@@ -1,13 +1,30 @@
 """Since when watches have had no contact with the API server."""
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from numapin_client.errors import ConnectionFailedError
 from numapin_client.library_session import NO_ANSWER
 from numapin_daemon.clock import Clock
 
 GRACE_SECONDS: Final = 10.0
 """A watch that has had no contact for less is only connecting again."""
+
+
+LONGEST_BACKOFF_SECONDS: Final = 3.0
+"""How long what follows the API server waits before it tries again, at most.
+
+Whatever is waited for when the server returns is added to the outage. The few requests of each
+replica, with jitter, are nothing to a server that recovers: there are some six parts, where each
+node has an enforcer. What the server asks for by `Retry-After` is waited for in any case.
+"""
+
+
+def longest_backoff_seconds(error: Exception | None) -> float:
+    """How long to wait at most after an error; a request without an answer burdened nobody."""
+    is_away = isinstance(error, ConnectionFailedError)
+    return LONGEST_BACKOFF_SECONDS if is_away else math.inf
 
 
 class Outage(NamedTuple):

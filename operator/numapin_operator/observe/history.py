@@ -4,8 +4,10 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from numapin_client.errors import ClientError
+from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
+from numapin_operator.observe.contact import LONGEST_BACKOFF_SECONDS
 
 _log = logging.getLogger(__name__)
 
@@ -39,6 +41,7 @@ class HistoryCheck:
             self._check,
             expected=(ClientError,),
             failure="cannot compare the API server's state with what was seen",
+            backoff=Backoff(cap_seconds=LONGEST_BACKOFF_SECONDS),
             clock=clock or SystemClock(),
         )
 

@@ -12,6 +12,7 @@ from numapin_client.resources import NAMESPACES, NODE_ASSIGNMENTS, NODES, PODS, 
 from numapin_client.store import Change
 from numapin_daemon.logs import POD_UID
 from numapin_operator.observe.cache import ClusterState
+from numapin_operator.observe.contact import LONGEST_BACKOFF_SECONDS
 from numapin_operator.observe.pods.parser import parse_stored_pod, unusable_pod
 from numapin_operator.observe.records import AssignmentView, NodeView, slim_labels
 from numapin_operator.observe.versioned_cache import Listed
@@ -20,7 +21,11 @@ from numapin_operator.placement import PodView
 LIVE_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 """Bound and not ended. The API server reports a pod that ends as deleted from this selection."""
 
-TIMING: Final = InformerTiming(session_seconds=(25.0, 40.0), grace_seconds=10.0)
+TIMING: Final = InformerTiming(
+    session_seconds=(25.0, 40.0),
+    grace_seconds=10.0,
+    backoff_cap_seconds=LONGEST_BACKOFF_SECONDS,
+)
 """A watch that no longer delivers is noticed within 50 s.
 
 The API server sends a bookmark 2 s before it ends a watch, and the next one starts there.

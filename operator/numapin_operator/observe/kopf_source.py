@@ -25,7 +25,7 @@ from numapin_client.resources import CPU_POLICIES
 from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.kept_error import without_frames
-from numapin_operator.observe.contact import WatchContact, describe_outages
+from numapin_operator.observe.contact import LONGEST_BACKOFF_SECONDS, WatchContact, describe_outages
 
 CHATTY_LOGGERS: Final = ("kopf",)
 """Loggers that log each event and each login, and attach kopf's whole settings to each line."""
@@ -37,6 +37,9 @@ LIST_CHUNK: Final = 50
 """Objects in one answer to kopf's lists: no other thread runs while an answer is parsed."""
 
 STOP_SECONDS: Final = 2.0
+
+SETTLED_SECONDS: Final = 30.0
+"""If kopf ran for longer, its end is the first of a row."""
 
 IDENTITY: Final[Any] = "numapin-operator"
 """kopf's name for this operator, which nobody sees without its peering. Without one it takes the
@@ -106,12 +109,12 @@ class KopfSource:
         registry = build_registry(
             self._login, self._handlers, self._contact, asyncio.get_running_loop()
         )
-        backoff = Backoff()
+        backoff = Backoff(cap_seconds=LONGEST_BACKOFF_SECONDS)
         while True:
             started_at = self._clock.monotonic()
             self._stop = Future()
             error = await _run_once(registry, self._stop)
-            if self._clock.monotonic() - started_at > backoff.cap_seconds:
+            if self._clock.monotonic() - started_at > SETTLED_SECONDS:
                 backoff.reset()
             wait_seconds = backoff.next_seconds()
             _log.warning(
@@ -186,8 +189,8 @@ class EndlessBackoffs:
     """Delays in seconds between attempts to reach the API server, without an end."""
 
     def __iter__(self) -> Iterator[float]:
-        yield from (0.1, 0.2, 0.5, 1, 2, 5, 10)
-        yield from repeat(15.0)
+        yield from (0.1, 0.2, 0.5, 1, 2)
+        yield from repeat(LONGEST_BACKOFF_SECONDS)
 
 
 class NoDiffBase(kopf.DiffBaseStorage):

@@ -5,9 +5,10 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from numapin_client.errors import ClientError
+from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
-from numapin_operator.observe.contact import Outage
+from numapin_operator.observe.contact import LONGEST_BACKOFF_SECONDS, Outage
 
 _log = logging.getLogger(__name__)
 
@@ -36,6 +37,7 @@ class ListComparison:
             self._work,
             expected=(ClientError,),
             failure="",
+            backoff=Backoff(cap_seconds=LONGEST_BACKOFF_SECONDS),
             clock=self._clock,
         )
         self._worker.request()

@@ -12,6 +12,7 @@ from numapin_daemon.slices import Slices
 from numapin_daemon.worker import Worker
 from numapin_operator.api_server import Cluster
 from numapin_operator.observe.cache import ClusterState
+from numapin_operator.observe.contact import longest_backoff_seconds
 from numapin_operator.policies.status import NodeOutcome, policy_status
 from numapin_operator.policies.tally import Tally
 from numapin_operator.telemetry.states import NodesState
@@ -136,7 +137,7 @@ class StatusWriter:
                 await self._write_one(name)
             except ClientError as error:
                 failed.add(name)
-                wait_seconds = self._postpone(name, error.retry_after_seconds)
+                wait_seconds = self._postpone(name, error)
                 _log.warning(
                     "cannot write a policy's status",
                     extra={
@@ -154,10 +155,11 @@ class StatusWriter:
                 self._retry_at.pop(name, None)
         return failed
 
-    def _postpone(self, name: str, retry_after_seconds: float | None = None) -> float:
+    def _postpone(self, name: str, error: ClientError | None = None) -> float:
         """Have a status that failed wait for its back-off, whatever is new; how long that is."""
         backoff = self._backoffs.setdefault(name, Backoff())
-        wait_seconds = backoff.next_seconds(retry_after_seconds)
+        asked_seconds = error.retry_after_seconds if error else None
+        wait_seconds = backoff.next_seconds(asked_seconds, longest_backoff_seconds(error))
         self._retry_at[name] = self._clock.monotonic() + wait_seconds
         return wait_seconds
 

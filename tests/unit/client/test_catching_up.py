@@ -1,12 +1,15 @@
 """An informer that is asked to catch up with the API server."""
 
 import asyncio
+from dataclasses import replace
 
 from numapin_client.client import ApiClient, Source
-from numapin_client.informer import SHORT_WATCHES, Informer
-from numapin_client.informer_settings import InformerTiming
+from numapin_client.informer import Informer
+from numapin_client.informer_settings import SHORT_WATCHES, InformerTiming
 from numapin_client.resources import Json, Key
 from support.fakes.apiserver import FakeApiServer
+from support.fakes.apiserver_answers import Answer
+from support.fakes.manual_clock import ManualClock
 from support.real.waiting import eventually, running
 from support.values.informers import CONFIG_MAPS, value_of
 
@@ -47,6 +50,36 @@ async def test_catching_up_waits_for_a_watch_that_has_not_begun(
             server.bookmark()
             await eventually(caught_up.done)
             caught_up.result()
+
+
+async def test_catching_up_ends_a_back_off(server: FakeApiServer, client: ApiClient) -> None:
+    """As after an outage of the API server: it answers, and whoever waits may go on."""
+    clock = ManualClock()
+    timing = replace(FAST, backoff_base_seconds=1e6, backoff_cap_seconds=1e6, clock=clock)
+    informer = Informer(client, ALL, value_of, timing=timing)
+    server.answers = [Answer(500)]
+    async with running(informer.run()):
+        await eventually(clock.pending_seconds)
+        assert not informer.synced.is_set()
+        async with running(informer.catch_up()) as caught_up:
+            await eventually(caught_up.done)
+        assert informer.synced.is_set()
+
+
+async def test_catching_up_does_not_shorten_what_the_server_asked_for(
+    server: FakeApiServer, client: ApiClient
+) -> None:
+    clock = ManualClock()
+    informer = Informer(client, ALL, value_of, timing=replace(FAST, clock=clock))
+    server.answers = [Answer(500, {"Retry-After": "7"})]
+    async with running(informer.run()):
+        await eventually(clock.pending_seconds)
+        async with running(informer.catch_up()) as caught_up:
+            await eventually(lambda: len(server.requests) > 1)
+            await clock.advance(6.9)
+            assert not caught_up.done()
+            await clock.advance(0.2)
+            await eventually(caught_up.done)
 
 
 async def test_a_watch_that_stays_behind_is_replaced_by_a_list(

@@ -8,8 +8,8 @@ import pytest
 
 from numapin_client import informer as informer_module
 from numapin_client.client import CHUNK_LIMIT, ApiClient, Source
-from numapin_client.informer import BATCH, Informer
-from numapin_client.informer_settings import InformerTiming
+from numapin_client.informer import Informer
+from numapin_client.informer_settings import BATCH, InformerTiming
 from numapin_client.resources import NODE_ASSIGNMENTS, Json, Key
 from numapin_client.store import Change
 from numapin_daemon.slices import Slices

@@ -15,3 +15,9 @@ def test_back_off_grows_to_its_cap_with_full_jitter() -> None:
 
 def test_back_off_accepts_any_number_of_failures() -> None:
     assert Backoff(failures=10**6).next_seconds() <= 30
+
+
+def test_one_wait_can_be_limited_but_not_what_the_server_asked_for() -> None:
+    backoff = Backoff(base_seconds=100.0)
+    assert all(backoff.next_seconds(most_seconds=3.0) <= 3.0 for _ in range(50))
+    assert 10.0 <= backoff.next_seconds(10.0, most_seconds=3.0) <= 13.0

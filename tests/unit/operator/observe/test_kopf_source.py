@@ -9,6 +9,7 @@ from aiohttp import web
 
 from numapin_client.login.credentials import Login
 from numapin_daemon.clock import Clock
+from numapin_operator.observe.contact import LONGEST_BACKOFF_SECONDS
 from numapin_operator.observe.kopf_source import (
     EndlessBackoffs,
     EventHandlers,
@@ -253,4 +254,4 @@ def test_watches_end_soon_and_are_given_up_when_silent() -> None:
 
 def test_attempts_have_no_end() -> None:
     delays = iter(EndlessBackoffs())
-    assert all(0 < next(delays) <= 15 for _ in range(1000))
+    assert all(0 < next(delays) <= LONGEST_BACKOFF_SECONDS for _ in range(1000))
