@@ -1,8 +1,7 @@
 """The cgroup file system: cpuset.cpus, cpuset.mems and CFS quotas on cgroup v1 and v2."""
 
 import errno
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from typing import Final
@@ -22,11 +21,14 @@ from numapin_enforcer.cgroups.file_access import (
 )
 from numapin_enforcer.cgroups.mounts import Mounts
 from numapin_enforcer.cgroups.naming import CgroupNaming
-from numapin_enforcer.cgroups.nesting import NestingLimits
+from numapin_enforcer.cgroups.nesting import NestingLimits, ReadOrder
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Unread, Version, contains, parent
 from numapin_enforcer.cgroups.write import Quota, Write
 
 _ASKED: Final = ("cpuset.cpus", "cpuset.mems")
+READS_BETWEEN: Final = 32
+"""After so many reads there is time for something else: some milliseconds have passed."""
+
 EFFECTIVE_FILES: Final = {
     Version.V1: ("cpuset.effective_cpus", "cpuset.effective_mems"),
     Version.V2: ("cpuset.cpus.effective", "cpuset.mems.effective"),
@@ -46,14 +48,13 @@ class _Found:
         self.unread: dict[str, Unread] = {}
         self.limits = limits
 
-    def admitted(self, paths: Iterable[str]) -> Iterator[str]:
-        """The cgroups that may be read, counted from now on."""
-        for path in paths:
-            if why := self.limits.refusal(path):
-                self._note(path, why)
-            else:
-                self.limits.add(path)
-                yield path
+    def may_read(self, path: str) -> bool:
+        """Whether a cgroup may be read; if so, it is counted from now on."""
+        if why := self.limits.refusal(path):
+            self._note(path, why)
+            return False
+        self.limits.add(path)
+        return True
 
     def add_unreadable(self, path: str, error: CgroupError, version: Version) -> None:
         """Count a cgroup as having what its parent has.
@@ -73,12 +74,23 @@ class _Found:
         self.unread.setdefault(uid, Unread(path, uid, why))
 
 
+def _nothing() -> None:
+    """Do nothing."""
+
+
 class Cgroupfs:
-    """The kernel's cgroups below `root`; nothing is cached between calls."""
+    """The kernel's cgroups below `root`; nothing is cached between calls.
+
+    Attributes:
+        between_reads: called after each `READS_BETWEEN` reads, in the thread that reads. It keeps
+            new pods off exclusive CPUs while a long pass reads. It must not raise.
+    """
 
     def __init__(self, mounts: Mounts, root: str, naming: CgroupNaming | None = None) -> None:
         """Args: with `naming`, whose root is `root`, the limits of `nesting` hold."""
         self._mounts, self._root, self._naming = mounts, root, naming
+        self.between_reads: Callable[[], None] = _nothing
+        self._reads = 0
         self._mount = str(mounts.cpuset)
         self._files = (*_ASKED, *EFFECTIVE_FILES[mounts.version])
         self._effective_cpus = EFFECTIVE_FILES[mounts.version][0]
@@ -105,6 +117,7 @@ class Cgroupfs:
 
     def read_effective_cpus(self, path: str) -> CpuSet:
         """The CPUs that one cgroup really has; see `CgroupTree`."""
+        self._count_read()
         return _cpus(read_bytes(f"{self._folder(path)}/{self._effective_cpus}"))
 
     def write(self, write: Write) -> None:
@@ -166,11 +179,15 @@ class Cgroupfs:
         """Add every cgroup that has a cpuset, parents first and containers before what they hold.
 
         On v2 a cgroup has no cpuset files if its parent does not enable the controller. It and its
-        descendants then have what the parent has.
+        descendants then have what the parent has. On v1 nothing runs in a cgroup without CPUs, nor
+        below it: what a container makes inside and never uses needs no set.
         """
-        pending = deque([self._root])
-        while pending:
-            path = pending.popleft()
+        order = ReadOrder(found.limits, self._root)
+        while (path := order.next()) is not None:
+            if not found.may_read(path):
+                if found.limits.shortage(path):
+                    order.drop(path)
+                continue
             try:
                 one, has_children = self._read_one(path)
             except CgroupVanishedError:
@@ -178,18 +195,24 @@ class Cgroupfs:
             except CgroupError as error:
                 found.add_unreadable(path, error, self._mounts.version)
                 continue
-            found.cgroups[path] = one
-            if not has_children:
+            if not one.cpus and self._mounts.version is Version.V1 and found.limits.is_nested(path):
                 continue
-            children = self._children(path, found.limits.most_children(path))
-            pending += found.admitted(f"{path}/{name}" for name in children)
+            found.cgroups[path] = one
+            if has_children:
+                order.add(path, self._children(path, order.most_children(path)))
 
     def _read_one(self, path: str) -> tuple[Cgroup, bool]:
         """One cgroup of the tree, and whether it may have children."""
+        self._count_read()
         texts, has_children = read_files(f"{self._mount}/{path}", self._files)
         cpus, mems, effective_cpus, effective_mems = texts
         sets = (_cpus(cpus), _mems(mems), _cpus(effective_cpus), _mems(effective_mems))
         return Cgroup(path, *sets), has_children
+
+    def _count_read(self) -> None:
+        self._reads += 1
+        if self._reads % READS_BETWEEN == 0:
+            self.between_reads()
 
     def _children(self, path: str, most: int | None) -> list[str]:
         with suppress(CgroupError):

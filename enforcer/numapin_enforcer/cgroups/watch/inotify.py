@@ -1,9 +1,7 @@
 """Events of a cgroup tree: cgroups created, deleted, or with a cpuset written (inotify(7))."""
 
-import ctypes
 import errno
 import os
-import select
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,6 +12,7 @@ from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.file_access import list_folders
 from numapin_enforcer.cgroups.naming import CgroupNaming
 from numapin_enforcer.cgroups.nesting import NestingLimits
+from numapin_enforcer.cgroups.watch.instance import Inotify
 from numapin_enforcer.cgroups.watch.raw_events import EventMask, parse_events
 
 WATCHED_FILES: Final = frozenset(
@@ -27,16 +26,10 @@ its memory limit. A program that enters a cgroup writes `cgroup.procs`.
 Source: kernfs_notify_workfn() in fs/kernfs/file.c; cgroup_file_notify() in kernel/cgroup/cgroup.c.
 """
 
-_HINTS: Final = {
-    errno.ENOSPC: "; raise fs.inotify.max_user_watches",
-    errno.EMFILE: "; raise fs.inotify.max_user_instances",
-}
-
 _WATCHED_NAMES: Final = frozenset(map(os.fsencode, WATCHED_FILES))
 _TOLERATED: Final = frozenset({errno.ENOSPC, errno.EACCES, errno.ENAMETOOLONG})
 """A folder that cannot be watched for one of these is only rescanned."""
 
-_READ_BYTES: Final = 64 * 1024
 MOST_READS: Final = 32
 """At most so many reads in one call. They hold more than a full queue has by default
 (fs.inotify.max_queued_events, 16384); what is queued after that is left for the next call."""
@@ -97,15 +90,12 @@ class CgroupWatch:
     def __init__(self, mount: Path, root: str, naming: CgroupNaming | None = None) -> None:
         """Args: with `naming`, whose root is `root`, the limits of `nesting` hold."""
         self._limits = NestingLimits(naming)
-        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._inotify = Inotify()
         self._mount, self._root, self._parent = f"{mount}/", root, root.rpartition("/")[0]
         self._paths: dict[int, str] = {}
         self._watches: dict[str, int] = {}
         self._batch = _Batch()
         """What happened since the last call of `read`, as far as the queue has been read."""
-        self._descriptor = -1
-        self._readable = select.epoll()
-        """Readable when the inotify instance is, which may be created later."""
         self.was_empty = True
         """Whether the last `collect` found no event at all."""
         self.problem = ""
@@ -122,25 +112,27 @@ class CgroupWatch:
 
     def fileno(self) -> int:
         """The descriptor that is readable while events are queued."""
-        return self._readable.fileno()
+        return self._inotify.fileno()
 
     def close(self) -> None:
         """Stop watching."""
-        self._readable.close()
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        self._inotify.close()
 
     def cover(self, paths: Iterable[str]) -> None:
-        """Watch these folders as well, which a rescan found.
+        """Watch these folders, which a rescan found, and no others inside containers.
 
-        No event reports folders that were created before their parent was watched. A watch that the
-        kernel refused (fs.inotify.max_user_watches) is tried again; `problem` names the folder.
+        So a pod with many of the latter gives those up that another one has a right to. No event
+        reports folders that were created before their parent was watched. A watch that the kernel
+        refused (fs.inotify.max_user_watches) is tried again; `problem` names the folder.
         """
         self.problem = ""
         if not self._open():
             return
-        for path in (self._parent, *paths):
+        wanted = dict.fromkeys((self._parent, *paths))
+        for path in self._watches.keys() - wanted.keys():
+            if self._limits.is_nested(path):
+                self._drop(path)
+        for path in wanted:
             if path not in self._watches:
                 self._add(path)
 
@@ -154,11 +146,11 @@ class CgroupWatch:
             Whether the next `read` has something to report.
         """
         self.was_empty = True
-        if self._descriptor < 0:
+        if not self._inotify.is_open:
             return False
         try:
             for _ in range(most_reads):
-                data = os.read(self._descriptor, _READ_BYTES)
+                data = self._inotify.read()
                 self.was_empty = False
                 self._take(data)
         except BlockingIOError:
@@ -186,15 +178,11 @@ class CgroupWatch:
 
     def _open(self) -> bool:
         """Get an inotify instance; False, and a problem, if root has no more of them."""
-        if self._descriptor >= 0:
-            return True
         try:
-            made = self._checked(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+            self._inotify.open()
         except OSError as error:
             self.problem = f"no cgroup is watched, all are only rescanned: {error}"
             return False
-        self._descriptor = made
-        self._readable.register(made, select.EPOLLIN)
         return True
 
     def _take(self, data: bytes) -> None:
@@ -246,11 +234,7 @@ class CgroupWatch:
         if is_new and self._limits.refusal(folder):
             return False
         try:
-            watch = self._checked(
-                self._libc.inotify_add_watch(
-                    self._descriptor, os.fsencode(self._mount + folder), ctypes.c_uint32(_WANTED)
-                )
-            )
+            watch = self._inotify.add(self._mount + folder, _WANTED)
         except FileNotFoundError:
             return False
         except OSError as error:
@@ -267,20 +251,9 @@ class CgroupWatch:
         return True
 
     def _drop(self, folder: str) -> None:
-        """Stop watching a deleted folder; cgroupfs, unlike others, does not end the watch itself.
-
-        An open watch would hold the inode in memory.
-        """
+        """Stop watching a folder that is deleted, or not read any more."""
         watch = self._watches.pop(folder, None)
         if watch is not None:
             self._limits.remove(folder)
             self._paths.pop(watch, None)
-            self._libc.inotify_rm_watch(self._descriptor, watch)  # fails if it has ended
-
-    @staticmethod
-    def _checked(answer: int) -> int:
-        if answer < 0:
-            number = ctypes.get_errno()
-            hint = _HINTS.get(number, "")
-            raise OSError(number, f"inotify: {os.strerror(number)}{hint}")
-        return answer
+            self._inotify.remove(watch)

@@ -11,7 +11,7 @@ from support.real.played_kubelet import CPUSET, Kubelet
 
 def _kernel_watches(watch: CgroupWatch) -> int:
     """How many watches the kernel holds. Source: proc(5), "/proc/pid/fdinfo"."""
-    lines = Path(f"/proc/self/fdinfo/{watch._descriptor}").read_text().splitlines()
+    lines = Path(f"/proc/self/fdinfo/{watch._inotify.descriptor}").read_text().splitlines()
     return sum(line.startswith("inotify wd:") for line in lines)
 
 

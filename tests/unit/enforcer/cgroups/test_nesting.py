@@ -1,15 +1,16 @@
 """Cgroups that pods make inside their containers are read up to a limit, and never block others."""
 
 import errno
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.cgroups import cgroupfs, file_access
+from numapin_enforcer.cgroups import cgroupfs, file_access, nesting
 from numapin_enforcer.cgroups.apply import apply
-from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
+from numapin_enforcer.cgroups.cgroupfs import READS_BETWEEN, Cgroupfs
 from numapin_enforcer.cgroups.errors import (
     CgroupError,
     CgroupReadOnlyError,
@@ -150,3 +151,39 @@ def test_only_a_read_only_mount_stops_the_writes_to_other_cgroups(
     outcome = apply(writes, Files())  # type: ignore[arg-type]
     assert [type(one.error) for one in outcome.failed] == [kind]
     assert len(outcome.made) == made
+
+
+def test_at_the_limit_of_the_node_no_pod_has_fewer_than_another(
+    mount: Path, files: Cgroupfs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A modest pod has all of its cgroups read, however many the others have."""
+    monkeypatch.setattr(nesting, "MOST_NESTED_ON_NODE", 50)
+    modest = f"{OTHER}/{'c' * 64}"
+    for path in (modest, f"{modest}/init", f"{modest}/init/below"):
+        put(mount, path)
+    for greedy in "de":
+        for number in range(100):
+            put(mount, f"kubepods/burstable/pod{greedy}/{greedy * 64}/n{number}")
+        for parent in ("", f"/{greedy * 64}"):
+            put(mount, f"kubepods/burstable/pod{greedy}{parent}")
+    tree = files.read()
+    nested = Counter(NAMING.parse(path).pod_uid for path in tree.cgroups if path.count("/") > 3)
+    assert nested == {"2": 2, "d": 24, "e": 24}
+    assert sorted(one.pod_uid for one in tree.unread) == ["d", "e"]
+    assert "of this node" in tree.unread[0].why
+    with CgroupWatch(mount, "kubepods", NAMING) as watch:
+        watch.cover(tree.cgroups)
+        assert not watch.problem
+        (mount / f"{modest}/init/below/one").mkdir()
+        (mount / next(path for path in tree.cgroups if "/n" in path) / "x").mkdir()
+        assert watch.read().appeared == ()  # the node has as many as it may
+        (mount / modest / "init" / "below" / "cpuset.cpus").write_text("1\n")
+        assert watch.read().written == (f"{modest}/init/below",)
+
+
+def test_a_long_read_leaves_time_for_something_else(mount: Path, files: Cgroupfs) -> None:
+    fill(mount, 100)
+    calls: list[int] = []
+    files.between_reads = lambda: calls.append(len(calls))
+    files.read()
+    assert len(calls) == 105 // READS_BETWEEN

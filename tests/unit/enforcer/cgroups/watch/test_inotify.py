@@ -148,7 +148,7 @@ def test_an_error_while_collecting_leads_to_a_new_list_of_the_tree(
 
     (root / "pod1" / "c1").mkdir(parents=True)
     with monkeypatch.context() as patched:
-        patched.setattr(watch._libc, "inotify_add_watch", refuse)
+        patched.setattr(watch._inotify.libc, "inotify_add_watch", refuse)
         assert watch.collect()
     changes = watch.read()
     assert changes.overflowed
@@ -250,7 +250,7 @@ def test_a_refused_watch_is_reported_with_the_remedy(
         return -1
 
     with monkeypatch.context() as patched:
-        patched.setattr(watch._libc, "inotify_add_watch", full)
+        patched.setattr(watch._inotify.libc, "inotify_add_watch", full)
         (root / "pod1").mkdir()
         assert watch.read().appeared == ("kubepods/pod1",)
         assert watch.problem.startswith("kubepods/pod1 and its descendants are not watched")
