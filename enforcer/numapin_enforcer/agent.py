@@ -16,9 +16,10 @@ from numapin_enforcer.assignment.watch import AssignmentWatch
 from numapin_enforcer.background import BackgroundUpdates
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
+from numapin_enforcer.goals import AssignmentGoal, Goal, ReleaseGoal
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.kubelet_checkpoint import KubeletPins
-from numapin_enforcer.reconciler import AssignmentGoal, Converged, Goal, Reconciler, ReleaseGoal
+from numapin_enforcer.reconciler import Converged, Reconciler
 from numapin_enforcer.schedule import Schedule
 from numapin_enforcer.status.reporter import Kernel, PassResult, StatusReporter
 from numapin_enforcer.telemetry.passes import Pass

@@ -1,96 +1,30 @@
 """The reconciler of agent, standby and `--release`: observe, compute, plan, apply, read back."""
 
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import Final
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.topology import Topology
-from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.cgroups.apply import Failure, Outcome, apply, unblocked
-from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.naming import CgroupNaming
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.cgroups.tree_cache import CgroupFiles, TreeCache
-from numapin_enforcer.cgroups.watch.inotify import Changes
 from numapin_enforcer.cgroups.write import Write
-from numapin_enforcer.plan.containment import Desired, FoundMems
-from numapin_enforcer.plan.desired import in_containers, release
+from numapin_enforcer.first_writes import FirstWrites
+from numapin_enforcer.goals import Goal
+from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.desired_cache import DesiredCache
 from numapin_enforcer.plan.drift import Drift, DriftDetector
-from numapin_enforcer.plan.growth import leave_growth
 from numapin_enforcer.plan.involved import Settled, involved
-from numapin_enforcer.plan.new_cgroups import NewCgroupFence
+from numapin_enforcer.plan.new_cgroups import Scope
 from numapin_enforcer.plan.set_again import set_again
-from numapin_enforcer.plan.writes import NOTHING_HELD, Held, Plan, plan
+from numapin_enforcer.plan.writes import NOTHING_HELD, Held, Plan
 
 MOST_CHECKS: Final = 5
 """How often a resync may only check what exclusive CPUs rest on, before one reads everything."""
 
 MOST_ROUNDS: Final = 8
 """How often `converge` plans again at most while others keep changing the tree."""
-
-
-class Goal(Protocol):
-    """What the kubelet's cgroups must become; goals that are equal need no new pass."""
-
-    def desired(self, tree: Tree, cache: DesiredCache) -> Mapping[str, Desired]:
-        """The cpusets that each cgroup of `tree` must have."""
-        ...
-
-    def plan(self, tree: Tree, desired: Mapping[str, Desired], held: Held) -> Plan:
-        """The writes that are left to do; none once the goal is reached. `held`: see `plan`."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class AssignmentGoal:
-    """A spec is in force.
-
-    Attributes:
-        spec: what must be in force.
-        topology: the machine's present state.
-        names: container id to name, as the runtime lists them.
-        found_mems: see `Rules`.
-        by_runtime: cgroups of containers that gain CPUs by their runtime; see `leave_growth`.
-    """
-
-    spec: AssignedSpec
-    topology: Topology
-    names: Mapping[str, str]
-    found_mems: FoundMems = field(default_factory=dict)
-    by_runtime: frozenset[str] = frozenset()
-
-    def desired(self, tree: Tree, cache: DesiredCache) -> Mapping[str, Desired]:
-        """What the spec says for each cgroup."""
-        return cache.desired(self.spec, tree, self.names, self.topology, self.found_mems)
-
-    def plan(self, tree: Tree, desired: Mapping[str, Desired], held: Held) -> Plan:
-        """Every difference is written, by us or by the runtime."""
-        return leave_growth(plan(tree, desired, held), self.by_runtime, tree, desired, held)
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseGoal:
-    """Every cgroup has the CPUs of kubepods, and the NUMA nodes that it had before.
-
-    With `keeps_containers` only pods and QoS classes get them: the kubelet has set the containers,
-    and can set only what their parents have.
-    """
-
-    topology: Topology
-    found_mems: FoundMems = field(default_factory=dict)
-    keeps_containers: bool = False
-
-    def desired(self, tree: Tree, cache: DesiredCache) -> Mapping[str, Desired]:
-        """What was found, as far as it is known."""
-        kept = in_containers(tree, cache.naming) if self.keeps_containers else ()
-        return release(tree, self.topology, self.found_mems, kept)
-
-    def plan(self, tree: Tree, desired: Mapping[str, Desired], held: Held) -> Plan:
-        """Every difference is written."""
-        return plan(tree, desired, held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +81,9 @@ class Reconciler:
         """What was complete and needed no write when it was planned for last."""
         self._held: Held = NOTHING_HELD
         """What exclusive containers had after the last pass."""
-        self._new_cgroups: NewCgroupFence | None = None
-        """Set while every cgroup has the CPUs that an assignment gives it."""
+        self.first_writes = FirstWrites(files, naming)
+        self.between: Callable[[], object] = bool
+        """Called after a plan and after each write, since both may take long."""
 
     def converge(self, goal: Goal, *, full_resync: bool) -> Converged:
         """Plan and write until nothing is left to write, for `MOST_ROUNDS` rounds at most.
@@ -168,6 +103,8 @@ class Reconciler:
             return self._steady[1]
         done = self._rounds(goal, tree)
         self._held = _held(done)
+        if done.tree is not None:
+            self._arm(goal, (done.tree, done.desired), goal.scope, is_complete=done.complete)
         idle = done.complete and not (done.failures or done.moves or done.drifts)
         self._steady = (goal, replace(done, made=())) if idle and done.tree is not None else None
         return done
@@ -212,42 +149,6 @@ class Reconciler:
         self._forget()
         return Converged(self._snapshot.observe(full_resync=full_resync))
 
-    def fence_new(self, changes: Changes, names: Mapping[str, str]) -> bool:
-        """Take exclusive CPUs of others from new cgroups at once; the next pass plans for them.
-
-        On v1 a runtime gives its new cgroup the parent's CPUs, perhaps after it was fenced: then it
-        is fenced again. A write that fails is left to that pass.
-
-        Args:
-            changes: what happened since the last pass.
-            names: container id to name, as the runtime lists them.
-
-        Returns:
-            Whether only new cgroups were fenced, so that the pass may wait until runtimes are done.
-        """
-        fence = self._new_cgroups
-        if fence is None:
-            return False
-        again = [fence.written[path] for path in changes.written if path in fence.written]
-        writes = [write for write in again if self._has_come_back(write)]
-        writes += fence.writes(changes.appeared, names)
-        made = [self._is_made(write) for write in writes]
-        if not changes.appeared or changes.vanished or changes.overflowed or not all(made):
-            return False
-        return fence.written.keys() >= {*changes.appeared, *changes.written}
-
-    def _has_come_back(self, write: Write) -> bool:
-        with suppress(CgroupError):
-            found = self._files.read_effective_cpus(write.path)
-            return isinstance(write.leaves, CpuSet) and not found.isdisjoint(write.leaves)
-        return False
-
-    def _is_made(self, write: Write) -> bool:
-        with suppress(CgroupError):
-            self._files.write(write)
-            return True
-        return False
-
     @property
     def _exclusive_cpus(self) -> CpuSet:
         return CpuSet.union(self._held.values())
@@ -262,8 +163,10 @@ class Reconciler:
             drifts += self._drifts.detect(tree, desired)
             part = self._involved(tree, desired)
             steps = goal.plan(part, desired, self._held)
-            self._note(goal, steps, (tree, desired), is_complete=_is_complete(part, desired))
-            outcome = apply(steps.quick, self._files)
+            self.between()
+            self._note(steps, (tree, desired), is_complete=_is_complete(part, desired))
+            self._arm(goal, (tree, desired), replace(goal.scope, in_pass=True), is_complete=False)
+            outcome = apply(self._paced(steps.quick), self._files)
             made += outcome.made
             before, tree = tree, self._read_back(tree, steps.quick)
             if tree is not None and _ended(steps, outcome, before, tree):
@@ -279,13 +182,21 @@ class Reconciler:
         result = (tuple(made), (), (), tuple(drifts))
         return Converged(tree, desired, *result, complete=False, stable=False)
 
-    def _note(self, goal: Goal, steps: Plan, planned: Settled, *, is_complete: bool) -> None:
+    def _note(self, steps: Plan, planned: Settled, *, is_complete: bool) -> None:
         """Remember what the plan of one round says of the tree that it was made for."""
         if is_complete and not steps.writes:
             self._settled = planned
-        rules, self._new_cgroups = self._cache.rules, None
-        if is_complete and not steps.quick and isinstance(goal, AssignmentGoal) and rules:
-            self._new_cgroups = NewCgroupFence(rules, self.naming, planned[0])
+
+    def _arm(self, goal: Goal, state: Settled, scope: Scope, *, is_complete: bool) -> None:
+        """Let new pods be fenced by what is known now, while this pass goes on and after it."""
+        rules, known = goal.rules(self._cache), (*state, self._held)
+        self.first_writes.arm(rules, known, scope, is_complete=is_complete)
+
+    def _paced(self, writes: Iterable[Write]) -> Iterator[Write]:
+        """The writes, with time for new pods after each: the kernel may take milliseconds."""
+        for write in writes:
+            yield write
+            self.between()
 
     def _involved(self, tree: Tree, desired: Mapping[str, Desired]) -> Tree:
         return tree if self._settled is None else involved(tree, desired, self._settled)
@@ -296,7 +207,8 @@ class Reconciler:
 
     def _forget(self) -> None:
         self._drifts.forget()
-        self._steady = self._settled = self._new_cgroups = None
+        self._steady = self._settled = None
+        self.first_writes.disarm()
         self._held = NOTHING_HELD
 
 

@@ -15,11 +15,12 @@ from numapin_enforcer.cgroups.memory.binding import SavedMems
 from numapin_enforcer.cgroups.naming import Kind
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.cgroups.write import Quota
+from numapin_enforcer.goals import ReleaseGoal
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.lock import NodeLock
 from numapin_enforcer.node.lock_keeper import acquire_from_standby
 from numapin_enforcer.plan.cpu_index import CpuIndex
-from numapin_enforcer.reconciler import Reconciler, ReleaseGoal
+from numapin_enforcer.reconciler import Reconciler
 from numapin_enforcer.runtime.interface import (
     ContainerResources,
     ContainerRuntime,

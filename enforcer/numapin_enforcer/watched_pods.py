@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -45,6 +46,9 @@ class WatchedPods:
     _events: EventReader | None = field(default=None, init=False)
     """Set while there is a tree to watch."""
     _reconciler: Reconciler | None = field(default=None, init=False)
+    _thread: int = field(default=0, init=False)
+    """The thread of the loop, in which passes are made."""
+    _is_fencing: bool = field(default=False, init=False)
     _settling: asyncio.TimerHandle | None = field(default=None, init=False)
     """Set while only new cgroups, all of them fenced, call for a pass."""
 
@@ -57,6 +61,8 @@ class WatchedPods:
             loop = asyncio.get_running_loop()
             work = (self._note_events, self._rest_after_vain_read)
             self._events = EventReader(loop, opened.watch, *work)
+            loop.add_reader(opened.new_pods.fileno(), self._note_new_pods)
+            opened.files.between_reads, self._thread = self._fence_pods, threading.get_ident()
             LOG.info("found the kubelet's cgroups", extra={"root": opened.naming.root})
         return opened
 
@@ -65,6 +71,7 @@ class WatchedPods:
         self.pause()
         self._events = None
         if self.kubepods.tree is not None:
+            asyncio.get_running_loop().remove_reader(self.kubepods.tree.new_pods.fileno())
             self.kubepods.close()
             self._reconciler = None
 
@@ -86,7 +93,32 @@ class WatchedPods:
         if self._reconciler is None:
             files = PatientFiles(pods.files, self.gate)
             self._reconciler = Reconciler(files, pods.snapshot, pods.naming, MOST_CHECKS)
+            self._reconciler.between = self._fence_pods
         return self._reconciler
+
+    def _note_new_pods(self) -> None:
+        """Keep new pods off exclusive CPUs, also while no other event is read; plan for none.
+
+        Their events are in the queue of the other watch too, which calls for the pass.
+        """
+        began_seconds = time.thread_time()
+        self._take_new_pods()
+        self.schedule.rest_seconds(time.thread_time() - began_seconds, self.clock.monotonic())
+
+    def _fence_pods(self) -> None:
+        """The same in the middle of a pass."""
+        if threading.get_ident() != self._thread or self._is_fencing:
+            return  # in the thread that moves memory, or in a read of the fence itself
+        if self._reconciler is not None and self._reconciler.first_writes.is_armed:
+            self._is_fencing = True
+            self._take_new_pods()
+            self._is_fencing = False
+
+    def _take_new_pods(self) -> None:
+        if self.kubepods.tree is not None:
+            paths = self.kubepods.tree.new_pods.take()
+            if self._reconciler is not None:
+                self._reconciler.first_writes.fence_pods(paths)
 
     def _note_events(self, spent_seconds: float) -> None:
         """Keep new cgroups off exclusive CPUs, and let the loop plan for them at once or soon.
@@ -106,7 +138,9 @@ class WatchedPods:
         """Whether nothing but new cgroups, all of them fenced now, calls for a pass."""
         if self._reconciler is None or self.kubepods.tree is None:
             return False
-        return self._reconciler.fence_new(self.kubepods.tree.watch.collected, self.names())
+        return self._reconciler.first_writes.fence_new(
+            self.kubepods.tree.watch.collected, self.names()
+        )
 
     def _settle(self) -> None:
         """Plan `SETTLE_SECONDS` after the first of these events; fence what comes meanwhile."""

@@ -16,6 +16,7 @@ from numapin_enforcer.cgroups.outside import find_outside
 from numapin_enforcer.cgroups.tree import OutsideCgroup, Version
 from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.watch.inotify import CgroupWatch
+from numapin_enforcer.cgroups.watch.new_pods import NewPodWatch
 
 REFUSED_V1: Final = "on cgroup v1 a kubelet of 1.35 or newer starts only with failCgroupV1: false"
 """Source: KEP-5573, "Enable FailCgroupV1 by default"."""
@@ -43,6 +44,7 @@ class PodTree:
     naming: CgroupNaming
     files: Cgroupfs
     watch: CgroupWatch
+    new_pods: NewPodWatch
     snapshot: TreeCache
     mounts: Mounts
 
@@ -96,12 +98,15 @@ class KubepodsFinder:
         """Stop watching; the next `open` searches again."""
         if self.tree is not None:
             self.tree.watch.close()
+            self.tree.new_pods.close()
             self.tree = None
 
     @property
     def watch_problem(self) -> str:
         """Why events may be missed; empty if none is missed."""
-        return self.tree.watch.problem if self.tree is not None else ""
+        if self.tree is None:
+            return ""
+        return self.tree.watch.problem or self.tree.new_pods.problem
 
     @property
     def version(self) -> Version:
@@ -110,8 +115,9 @@ class KubepodsFinder:
 
     def _build(self, naming: CgroupNaming) -> PodTree:
         files = Cgroupfs(self.mounts, naming.root, naming)
+        new_pods = NewPodWatch(self.mounts.cpuset, naming)
         watch = CgroupWatch(self.mounts.cpuset, naming.root, naming)
-        return PodTree(naming, files, watch, TreeCache(files, watch), self.mounts)
+        return PodTree(naming, files, watch, new_pods, TreeCache(files, watch), self.mounts)
 
 
 def find_naming(mounts: Mounts, cgroup_root: str = "/") -> CgroupNaming:

@@ -3,29 +3,28 @@
 import logging
 import select
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import closing
-from dataclasses import dataclass
-from typing import Final, NoReturn
+from functools import partial
+from typing import Final, NoReturn, Protocol
 
-from numapin_api.topology import Topology
 from numapin_enforcer.assignment.copy_file import CopyFile
 from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
 from numapin_enforcer.cgroups.memory.writes_during_moves import MoveGate, PatientFiles
-from numapin_enforcer.cgroups.tree import Tree
+from numapin_enforcer.cgroups.watch.inotify import CgroupWatch
+from numapin_enforcer.cgroups.watch.new_pods import NewPodWatch
+from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.heartbeat import Heartbeat
 from numapin_enforcer.node.kubelet_checkpoint import static_policy_conflict
 from numapin_enforcer.node.lock import LockWait, NodeLock
-from numapin_enforcer.plan.containment import Desired
-from numapin_enforcer.plan.desired_cache import DesiredCache
-from numapin_enforcer.plan.fence import breached, fence, fence_new
-from numapin_enforcer.plan.writes import Held, Plan, plan
+from numapin_enforcer.plan.desired import Rules
 from numapin_enforcer.reconciler import Converged, Reconciler
 from numapin_enforcer.schedule import Schedule
 from numapin_enforcer.settings import NodeSettings
+from numapin_enforcer.standby.goals import FenceGoal, NewCgroupsGoal
 from numapin_enforcer.standby.saved_spec import SavedSpec
 
 LOG: Final = logging.getLogger(__name__)
@@ -46,29 +45,26 @@ The common cause is a pod that its runtime is setting up at this moment.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class FenceGoal:
-    """No cgroup has exclusive CPUs of another pod, by the last accepted spec."""
+class Writing(Protocol):
+    """The right to write cgroups, which the enforcer takes back at any moment."""
 
-    spec: AssignedSpec
-    topology: Topology
+    def try_acquire(self) -> bool:
+        """Take it; False if the enforcer has it."""
+        ...
 
-    def desired(self, tree: Tree, cache: DesiredCache) -> Mapping[str, Desired]:
-        """What each cgroup has, without exclusive CPUs of other pods."""
-        return fence(self.spec, tree, cache.naming, self.topology)
-
-    def plan(self, tree: Tree, desired: Mapping[str, Desired], held: Held) -> Plan:
-        """Nothing is written unless a cgroup has CPUs that it must not use."""
-        return plan(tree, desired, held) if breached(tree, desired) else Plan(())
+    def release(self) -> None:
+        """Give it back."""
+        ...
 
 
-@dataclass(frozen=True, slots=True)
-class NewCgroupsGoal(FenceGoal):
-    """No new cgroup has exclusive CPUs of another pod; all that was ever set stays."""
+class _WhileHung:
+    """The enforcer keeps its lock, and makes no use of it."""
 
-    def desired(self, tree: Tree, cache: DesiredCache) -> Mapping[str, Desired]:
-        """What each cgroup has; a new one without exclusive CPUs of other pods."""
-        return fence_new(self.spec, tree, cache.naming, self.topology)
+    def __init__(self, heartbeat: Heartbeat) -> None:
+        self.try_acquire = heartbeat.is_stale
+
+    def release(self) -> None:
+        """There is nothing to give back."""
 
 
 class Standby:
@@ -115,7 +111,8 @@ class Standby:
 
     def _fence_new_while_hung(self, waiting: LockWait) -> None:
         """Make passes without the lock, which write only what nothing else has set."""
-        fencing = Fencing(self._machine, goal=NewCgroupsGoal)
+        writing = _WhileHung(self._heartbeat)
+        fencing = Fencing(self._machine, writing, goal=NewCgroupsGoal)
         while not waiting.acquired(0):
             if not self._heartbeat.is_stale():
                 LOG.info("the enforcer goes on")
@@ -124,14 +121,14 @@ class Standby:
 
     def _fence_until_the_enforcer_is_back(self) -> None:
         """Make passes until an enforcer has the lock; called, and each pass made, with it held."""
-        fencing = Fencing(self._machine)
+        fencing = Fencing(self._machine, self._lock)
         while True:
-            self._make_pass(fencing, self._lock.release)
+            self._make_pass(fencing)
             if not self._lock.try_acquire():
                 return
 
-    def _make_pass(self, fencing: "Fencing", ended: Callable[[], object] = bool) -> None:
-        """Make one pass, call `ended`, rest, and wait until the next pass is due."""
+    def _make_pass(self, fencing: "Fencing") -> None:
+        """Make one pass with the right to write, rest, and wait until the next pass is due."""
         began = time.thread_time()
         pods, wait_seconds = None, RESYNC_SECONDS
         try:
@@ -144,8 +141,8 @@ class Standby:
             self._kubepods.close()
             pods = None
             fencing.forget()
-        ended()
-        time.sleep(fencing.rest_seconds(time.thread_time() - began))
+        fencing.writing.release()
+        rest(pods, fencing, fencing.rest_seconds(time.thread_time() - began))
         wait_for_event(pods, fencing, wait_seconds)
 
     def _log_unwatched(self) -> None:
@@ -159,20 +156,40 @@ class Standby:
         return None if conflict else self._saved.spec()
 
 
+def rest(pods: PodTree | None, fencing: "Fencing", seconds: float) -> None:
+    """Read no events for so many seconds, but those of new pods, which are fenced."""
+    _wait(pods, fencing, seconds, [])
+
+
 def wait_for_event(pods: PodTree | None, fencing: "Fencing", seconds: float) -> None:
-    """Wait for an event that matters, for so many seconds at most."""
+    """Wait for an event that matters, for so many seconds at most; fence new pods at once."""
     watches = [pods.watch] if pods is not None else []
     end_seconds = time.monotonic() + seconds
-    while (left_seconds := end_seconds - time.monotonic()) > 0:
-        readable, _, _ = select.select(watches, [], [], left_seconds)
+    while readable := _wait(pods, fencing, end_seconds - time.monotonic(), watches):
         began_seconds = time.thread_time()
         is_news = any(watch.collect() for watch in readable)
         spent_seconds = time.thread_time() - began_seconds
         if is_news:
             fencing.rest_seconds(spent_seconds)  # makes the rest after the next pass longer
             return
-        if readable:
-            time.sleep(fencing.vain_read_seconds(spent_seconds))
+        rest(pods, fencing, fencing.vain_read_seconds(spent_seconds))
+
+
+def _wait(
+    pods: PodTree | None, fencing: "Fencing", seconds: float, watches: list[CgroupWatch]
+) -> list[CgroupWatch]:
+    """The watches with events, or none after so many seconds; new pods are fenced meanwhile."""
+    waited: list[CgroupWatch | NewPodWatch] = [*watches]
+    if pods is not None:
+        waited.append(pods.new_pods)
+    end_seconds = time.monotonic() + seconds
+    while (left_seconds := end_seconds - time.monotonic()) > 0:
+        readable, _, _ = select.select(waited, [], [], left_seconds)
+        if pods is not None and pods.new_pods in readable:
+            fencing.fence_pods(pods)
+        if found := [watch for watch in watches if watch in readable]:
+            return found
+    return []
 
 
 class Fencing:
@@ -181,12 +198,15 @@ class Fencing:
     def __init__(
         self,
         machine: Machine,
+        writing: Writing,
         monotonic: Callable[[], float] = time.monotonic,
         goal: type[FenceGoal] = FenceGoal,
     ) -> None:
         self._machine, self._monotonic, self._goal = machine, monotonic, goal
+        self.writing = writing
         self._schedule = Schedule(RESYNC_SECONDS, RETRY_SECONDS)
         self._reconciler: Reconciler | None = None
+        self._is_fencing = False
 
     def make_pass(self, pods: PodTree, spec: AssignedSpec) -> float:
         """Make one pass.
@@ -198,16 +218,13 @@ class Fencing:
         Returns:
             The seconds until the next pass is due if no event comes.
         """
-        if self._reconciler is None:
-            # The enforcer cannot end, nor go on, while the kernel moves memory for it.
-            files = PatientFiles(pods.files, MoveGate(left_moving=True))
-            self._reconciler = Reconciler(files, pods.snapshot, pods.naming)
         self._machine.rescan()
+        goal = self._goal(spec, self._machine.topology)
+        reconciler = self._reconciler or self._begin(pods, goal)
         began = self._monotonic()
         full = self._schedule.resync_due(began)
-        goal = self._goal(spec, self._machine.topology)
         try:
-            done = self._reconciler.converge(goal, full_resync=full)
+            done = reconciler.converge(goal, full_resync=full)
         except CgroupError as error:
             LOG.warning("the cgroups could not be read", extra={"error": error})
             self._schedule.note_unreadable()
@@ -215,6 +232,30 @@ class Fencing:
             self._log(done)
             self._schedule.note_pass(began, resynced=full, complete=done.complete)
         return self._schedule.wait_seconds(self._monotonic())
+
+    def _begin(self, pods: PodTree, goal: FenceGoal) -> Reconciler:
+        """Get ready, and fence new pods from now on: the first read of all may take long."""
+        # The enforcer cannot end, nor go on, while the kernel moves memory for it.
+        files = PatientFiles(pods.files, MoveGate(left_moving=True))
+        made = self._reconciler = Reconciler(files, pods.snapshot, pods.naming)
+        pods.files.between_reads = made.between = partial(self._fence_pods, pods, made)
+        rules = Rules(goal.spec, pods.naming, goal.topology)
+        made.first_writes.arm_above_pods(pods.mounts.version, rules, goal.scope)
+        return made
+
+    def fence_pods(self, pods: PodTree) -> None:
+        """Between two passes: keep pods that events name off exclusive CPUs of others."""
+        paths = pods.new_pods.take()
+        if paths and self._reconciler is not None and self.writing.try_acquire():
+            self._log_made(self._reconciler.first_writes.fence_pods(paths))
+            self.writing.release()
+
+    def _fence_pods(self, pods: PodTree, reconciler: Reconciler) -> None:
+        """The same in the middle of a pass, which has the right to write."""
+        if not self._is_fencing and reconciler.first_writes.is_armed:
+            self._is_fencing = True
+            self._log_made(reconciler.first_writes.fence_pods(pods.new_pods.take()))
+            self._is_fencing = False
 
     def forget(self) -> None:
         """Start again from nothing; the next pass may be of another tree."""
@@ -229,7 +270,11 @@ class Fencing:
         return self._schedule.vain_read_seconds(spent_seconds, self._monotonic())
 
     def _log(self, done: Converged) -> None:
-        for write in done.made:
-            LOG.info(FENCED, extra={"cgroup": write.path, write.setting: str(write.value)})
+        self._log_made(done.made)
         for failure in done.failures if not self._schedule.failed_passes else ():
             LOG.warning("a cgroup write was refused", extra={"error": failure.error})
+
+    @staticmethod
+    def _log_made(writes: Iterable[Write]) -> None:
+        for write in writes:
+            LOG.info(FENCED, extra={"cgroup": write.path, write.setting: str(write.value)})

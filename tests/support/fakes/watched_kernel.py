@@ -1,7 +1,7 @@
 """The kernel model with what an enforcer's view needs besides: single reads, tasks, events."""
 
 import errno
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cgroups.errors import CgroupVanishedError
@@ -22,6 +22,7 @@ class WatchedModel(KernelModel):
         self.reads = self.full_reads = 0
         self.covered: set[str] = set()
         self.overflowed = False
+        self.between_reads: Callable[[], object] = bool
 
     def make(self, path: str) -> None:
         super().make(path)
@@ -39,10 +40,12 @@ class WatchedModel(KernelModel):
         if self.root not in self.groups:
             raise CgroupVanishedError(self.root, None, errno.ENOENT, "gone")
         self.full_reads += 1
+        self.between_reads()
         return super().read()
 
     def read_one(self, path: str) -> Cgroup:
         self.reads += 1
+        self.between_reads()
         found = super().read().cgroups
         if path not in found:
             raise CgroupVanishedError(path, None, errno.ENOENT, "gone")

@@ -11,8 +11,9 @@ from numapin_enforcer.cgroups.tree import Version, contains
 from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.watch.inotify import Changes
 from numapin_enforcer.cgroups.write import Step, Write
-from numapin_enforcer.reconciler import MOST_CHECKS, AssignmentGoal, Converged, Reconciler
-from numapin_enforcer.standby.fencing import FenceGoal, NewCgroupsGoal
+from numapin_enforcer.goals import AssignmentGoal
+from numapin_enforcer.reconciler import MOST_CHECKS, Converged, Reconciler
+from numapin_enforcer.standby.goals import FenceGoal, NewCgroupsGoal
 from numapin_enforcer.status.summary import summarize
 from support.fakes.watched_kernel import ModelWatch
 from support.histories.actions import (
@@ -140,7 +141,7 @@ class Node:
                 tuple(kernel.written),
                 kernel.overflowed,
             )
-            self.reconciler.fence_new(changes, self.names)
+            self.reconciler.first_writes.fence_new(changes, self.names)
         else:
             self.laws.begin(self.cgroups, self._named(), partial=not action.full_resync)
             if self._is_new and self._saved is not None and self._saved != assign:

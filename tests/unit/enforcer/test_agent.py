@@ -19,6 +19,7 @@ from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.watch.inotify import Changes
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.schedule import CPU_SHARE
+from support.fakes.new_pods import NewPods
 from support.fakes.worlds.agent_world import BODY, CONTAINER, POD, World
 
 
@@ -31,12 +32,13 @@ def descriptor() -> Iterator[int]:
 
 @pytest.fixture
 async def world(descriptor: int, tmp_path: Path) -> AsyncIterator[World]:
-    made = World(descriptor, tmp_path)
-    task = asyncio.create_task(made.agent.run())
-    await made.clock.run_tasks()
-    yield made
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    with NewPods() as new_pods:
+        made = World(descriptor, tmp_path, new_pods)
+        task = asyncio.create_task(made.agent.run())
+        await made.clock.run_tasks()
+        yield made
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_an_accepted_assignment_is_enforced_and_saved(world: World) -> None:
@@ -238,6 +240,39 @@ async def test_while_the_loop_rests_no_event_is_read_and_none_wakes_it(
     assert (len(world.results), world.events.reads) == (2, 1)
     await world.clock.advance(10 / CPU_SHARE)
     assert (len(world.results), world.events.reads) == (3, 2)
+
+
+async def test_new_pods_are_fenced_while_the_loop_rests(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long it must rest, and whatever is not read meanwhile."""
+    spent = itertools.count(0.0, 10.0)
+    monkeypatch.setattr(time, "thread_time", lambda: next(spent))
+    world.events.begin()
+    await world.clock.run_tasks()
+    passes, reads = len(world.results), world.events.reads
+    world.model.make("kubepods/podnew")
+    world.new_pods.report("kubepods/podnew")
+    await world.clock.run_tasks()
+    assert str(world.model.read().cgroups["kubepods/podnew"].effective_cpus) == "0-2"
+    assert (len(world.results), world.events.reads) == (passes, reads)
+
+
+async def test_new_pods_are_fenced_while_a_pass_reads(world: World) -> None:
+    """A full read of many cgroups may take a tenth of a second."""
+    seen: list[str] = []
+
+    def in_the_pass() -> None:
+        if not seen:
+            seen.append("")
+            world.model.make("kubepods/podnew")
+            world.new_pods.report("kubepods/podnew")
+            fence()
+            seen.append(str(world.model.groups["kubepods/podnew"].cpus))
+
+    fence, world.model.between_reads = world.model.between_reads, in_the_pass
+    await world.clock.advance(61)
+    assert seen == ["", "0-2"]
 
 
 async def test_events_that_do_not_matter_make_no_pass(world: World) -> None:

@@ -8,8 +8,8 @@ from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cgroups.errors import CgroupReadOnlyError
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Write
+from numapin_enforcer.goals import AssignmentGoal
 from numapin_enforcer.plan.drift import Cause
-from numapin_enforcer.reconciler import AssignmentGoal
 from numapin_enforcer.status.summary import summarize
 from support.fakes.worlds.reconciler_world import (
     ALL,

@@ -7,8 +7,8 @@ from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Step, Write
+from numapin_enforcer.goals import AssignmentGoal, ReleaseGoal
 from numapin_enforcer.plan.containment import restored_mems
-from numapin_enforcer.reconciler import AssignmentGoal, ReleaseGoal
 from support.fakes.worlds.reconciler_world import EXCLUSIVE, NAMES, A, C, World, own
 from support.values.specs_and_trees import spec
 

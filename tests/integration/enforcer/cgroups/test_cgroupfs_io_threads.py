@@ -14,8 +14,9 @@ from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.watch.inotify import CgroupWatch
 from numapin_enforcer.cgroups.write import Step, Write
+from numapin_enforcer.goals import AssignmentGoal
 from numapin_enforcer.hardware.discovery import discover
-from numapin_enforcer.reconciler import AssignmentGoal, Reconciler
+from numapin_enforcer.reconciler import Reconciler
 from numapin_enforcer.threads.check import ThreadCheck
 from numapin_enforcer.threads.reader import ThreadReader
 from support.real.cgroups import RealCgroups, memory_nodes, online_cpus

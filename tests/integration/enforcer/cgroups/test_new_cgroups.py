@@ -10,8 +10,9 @@ from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.watch.inotify import CgroupWatch
+from numapin_enforcer.goals import AssignmentGoal
 from numapin_enforcer.hardware.discovery import discover
-from numapin_enforcer.reconciler import AssignmentGoal, Reconciler
+from numapin_enforcer.reconciler import Reconciler
 from support.real.cgroups import RealCgroups, online_cpus
 from support.values.specs_and_trees import spec
 
@@ -45,11 +46,11 @@ def test_a_new_pod_leaves_exclusive_cpus_at_its_event() -> None:
         new = make(real, f"{real.root}/podnew")
         assert watch.collect()
         assert watch.collected.appeared == (f"{real.root}/podnew",)
-        assert reconciler.fence_new(watch.collected, {})
+        assert reconciler.first_writes.fence_new(watch.collected, {})
         assert (new / "cpuset.cpus").read_text().strip() == str(first)
         (new / "cpuset.cpus").write_text(str(topology.online))
         assert watch.collect()
-        assert reconciler.fence_new(watch.collected, {})
+        assert reconciler.first_writes.fence_new(watch.collected, {})
         assert (new / "cpuset.cpus").read_text().strip() == str(first)
         done = reconciler.converge(goal, full_resync=False)
         assert done.complete

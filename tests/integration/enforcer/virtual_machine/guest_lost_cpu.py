@@ -15,8 +15,9 @@ from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
 from numapin_enforcer.cgroups.naming import Qos
 from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.watch.inotify import CgroupWatch
+from numapin_enforcer.goals import AssignmentGoal
 from numapin_enforcer.hardware.discovery import discover
-from numapin_enforcer.reconciler import AssignmentGoal, Reconciler
+from numapin_enforcer.reconciler import Reconciler
 from numapin_enforcer.status.summary import summarize
 from support.real.cgroups import RealCgroups, online_cpus
 

@@ -21,6 +21,7 @@ from numapin_enforcer.plan.drift import Drift
 from numapin_enforcer.status.reporter import Kernel, PassResult
 from numapin_enforcer.threads.check import ThreadCheck
 from support.fakes.manual_clock import ManualClock
+from support.fakes.new_pods import NewPods
 from support.fakes.threads import ModelThreads
 from support.fakes.watched_kernel import ModelWatch, WatchedModel
 
@@ -69,10 +70,14 @@ class Events:
 class KubepodsFinder:
     """The kubelet's cgroups, which exist while `is_there` is set."""
 
-    def __init__(self, model: WatchedModel, watch: Events) -> None:
+    def __init__(self, model: WatchedModel, watch: Events, new_pods: NewPods) -> None:
         snapshot = TreeCache(model, ModelWatch(model))
         self._tree = SimpleNamespace(
-            naming=CgroupNaming(Driver.CGROUPFS), files=model, snapshot=snapshot, watch=watch
+            naming=CgroupNaming(Driver.CGROUPFS),
+            files=model,
+            snapshot=snapshot,
+            watch=watch,
+            new_pods=new_pods,
         )
         self.is_there, self.has_moved, self.tree = True, False, cast("Any", None)
         self.opened = 0
@@ -119,14 +124,15 @@ class Background:
 class World:
     """An agent, its fakes and a model of the kernel."""
 
-    def __init__(self, descriptor: int, folder: Path) -> None:
+    def __init__(self, descriptor: int, folder: Path, new_pods: NewPods) -> None:
+        self.new_pods = new_pods
         self.model = WatchedModel(Version.V2, CpuSet(range(4)), MemSet((0, 1)))
         for path in (POD, CONTAINER):
             self.model.make(path)
         self.model.enter(CONTAINER)
         self.threads = ModelThreads(self.model)
         self.events, self.background = Events(descriptor), Background()
-        self.kubepods = KubepodsFinder(self.model, self.events)
+        self.kubepods = KubepodsFinder(self.model, self.events, new_pods)
         self.assignments = SimpleNamespace(body=BODY, gone=False, received_at=0.0)
         self.saved: list[Any] = []
         self.kubelet_state_dir = folder

@@ -17,8 +17,9 @@ from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import OutsideCgroup, Version
 from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.write import Quota, Step, Write
+from numapin_enforcer.goals import AssignmentGoal, ReleaseGoal
 from numapin_enforcer.plan.drift import Drift
-from numapin_enforcer.reconciler import AssignmentGoal, Converged, Reconciler, ReleaseGoal
+from numapin_enforcer.reconciler import Converged, Reconciler
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.interface import ContainerResources
 from numapin_enforcer.runtime.outside_containers import OutsideContainers

@@ -7,7 +7,8 @@ from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.write import Step, Write
-from numapin_enforcer.reconciler import AssignmentGoal, Converged, Reconciler, ReleaseGoal
+from numapin_enforcer.goals import AssignmentGoal, ReleaseGoal
+from numapin_enforcer.reconciler import Converged, Reconciler
 from support.fakes.watched_kernel import ModelWatch, WatchedModel
 
 NAMING = CgroupNaming(Driver.CGROUPFS)

@@ -2,8 +2,9 @@
 
 import logging
 import os
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -12,19 +13,21 @@ from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, 
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_enforcer.cgroups.errors import CgroupReadOnlyError
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
-from numapin_enforcer.cgroups.tree import Version
+from numapin_enforcer.cgroups.tree import Tree, Version
 from numapin_enforcer.cgroups.tree_cache import TreeCache
-from numapin_enforcer.cgroups.write import Write
+from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.standby.fencing import (
     FENCED,
     RESYNC_SECONDS,
     RETRY_SECONDS,
     Fencing,
-    NewCgroupsGoal,
+    rest,
     wait_for_event,
 )
+from numapin_enforcer.standby.goals import FenceGoal, NewCgroupsGoal
 from support.fakes.flushing_kernel import POD, FlushingKernel
 from support.fakes.manual_clock import ManualClock
+from support.fakes.new_pods import NewPods
 from support.fakes.watched_kernel import ModelWatch, WatchedModel
 
 MACHINE = Topology(
@@ -47,16 +50,54 @@ def model() -> WatchedModel:
     return made
 
 
-@pytest.fixture
-def pods(model: WatchedModel) -> Any:
-    snapshot = TreeCache(model, ModelWatch(model))
-    return SimpleNamespace(files=model, snapshot=snapshot, naming=CgroupNaming(Driver.CGROUPFS))
+class Right:
+    """The right to write, which the enforcer may have."""
+
+    def __init__(self) -> None:
+        self.is_free, self.is_ours = True, False
+
+    def try_acquire(self) -> bool:
+        self.is_ours = self.is_free
+        return self.is_free
+
+    def release(self) -> None:
+        self.is_ours = False
 
 
 @pytest.fixture
-def fencing(clock: ManualClock) -> Fencing:
-    machine = SimpleNamespace(topology=MACHINE, rescan=lambda: False)
-    return Fencing(cast("Any", machine), clock.monotonic)
+def new_pods() -> Iterator[NewPods]:
+    with NewPods() as made:
+        yield made
+
+
+def tree_of(model: WatchedModel, new_pods: NewPods) -> Any:
+    return SimpleNamespace(
+        files=model,
+        snapshot=TreeCache(model, ModelWatch(model)),
+        naming=CgroupNaming(Driver.CGROUPFS),
+        new_pods=new_pods,
+        mounts=SimpleNamespace(version=model.version),
+    )
+
+
+@pytest.fixture
+def pods(model: WatchedModel, new_pods: NewPods) -> Any:
+    return tree_of(model, new_pods)
+
+
+def fencing_of(clock: ManualClock, right: Right, goal: type[FenceGoal] = FenceGoal) -> Fencing:
+    machine: Any = SimpleNamespace(topology=MACHINE, rescan=lambda: False)
+    return Fencing(machine, right, clock.monotonic, goal)
+
+
+@pytest.fixture
+def right() -> Right:
+    return Right()
+
+
+@pytest.fixture
+def fencing(clock: ManualClock, right: Right) -> Fencing:
+    return fencing_of(clock, right)
 
 
 def cpus(model: WatchedModel, path: str) -> str:
@@ -71,15 +112,12 @@ def test_a_new_pod_is_kept_off_exclusive_cpus(
 
 
 def test_a_new_pod_is_fenced_while_the_kernel_moves_memory_for_a_hung_enforcer(
-    clock: ManualClock,
+    clock: ManualClock, right: Right, new_pods: NewPods
 ) -> None:
     """Otherwise its program begins at the end of the move, perhaps before the standby goes on."""
-    machine: Any = SimpleNamespace(topology=MACHINE, rescan=lambda: False)
-    kernel, naming = FlushingKernel(), CgroupNaming(Driver.CGROUPFS)
+    kernel = FlushingKernel()
     kernel.make(NEW_POD)
-    snapshot: Any = TreeCache(kernel, ModelWatch(kernel))
-    pods: Any = SimpleNamespace(files=kernel, snapshot=snapshot, naming=naming)
-    Fencing(machine, clock.monotonic, NewCgroupsGoal).make_pass(pods, SPEC)
+    fencing_of(clock, right, NewCgroupsGoal).make_pass(tree_of(kernel, new_pods), SPEC)
     assert (cpus(kernel, POD), cpus(kernel, NEW_POD)) == ("0-2", "0-2")
     assert not kernel.is_flushed.is_set()
     kernel.is_flushed.set()
@@ -119,12 +157,73 @@ def test_a_refused_write_is_retried_with_back_off(
     assert cpus(model, NEW_POD) == "0-2"
 
 
-def test_only_an_event_that_matters_ends_the_wait(fencing: Fencing) -> None:
+def test_only_an_event_that_matters_ends_the_wait(fencing: Fencing, new_pods: NewPods) -> None:
     reading, writing = os.pipe()
     os.write(writing, b"e")
     matter = iter([False, False, True])
     watch = SimpleNamespace(fileno=lambda: reading, collect=lambda: next(matter))
-    wait_for_event(cast("Any", SimpleNamespace(watch=watch)), fencing, 60)
+    tree: Any = SimpleNamespace(watch=watch, new_pods=new_pods)
+    wait_for_event(tree, fencing, 60)
     assert next(matter, None) is None
     os.close(reading)
     os.close(writing)
+
+
+@pytest.mark.parametrize("goal", [FenceGoal, NewCgroupsGoal])
+def test_new_pods_are_fenced_during_a_rest(
+    clock: ManualClock, right: Right, pods: Any, new_pods: NewPods, goal: type[FenceGoal]
+) -> None:
+    model, fencing, late = pods.files, fencing_of(clock, right, goal), "kubepods/podlate"
+    fencing.make_pass(pods, SPEC)
+    model.make(late)
+    new_pods.report(late)
+    rest(pods, fencing, 0.001)
+    assert (cpus(model, late), right.is_ours) == ("0-2", False)
+
+
+def test_no_pod_is_fenced_once_the_enforcer_has_the_lock(
+    fencing: Fencing, right: Right, pods: Any, new_pods: NewPods
+) -> None:
+    fencing.make_pass(pods, SPEC)
+    pods.files.make("kubepods/podlate")
+    new_pods.report("kubepods/podlate")
+    right.is_free = False
+    rest(pods, fencing, 0.001)
+    assert cpus(pods.files, "kubepods/podlate") == "0-3"
+
+
+def test_beside_a_hung_enforcer_a_pod_that_was_set_stays(
+    clock: ManualClock, right: Right, pods: Any, new_pods: NewPods
+) -> None:
+    """It went on just now, and follows a newer spec."""
+    model, fencing, late = pods.files, fencing_of(clock, right, NewCgroupsGoal), "kubepods/podlate"
+    fencing.make_pass(pods, SPEC)
+    model.make(late)
+    model.write(Write(late, CpuSet((2, 3)), Step.NARROW))
+    new_pods.report(late)
+    rest(pods, fencing, 0.001)
+    assert cpus(model, late) == "2-3"
+
+
+def test_new_pods_are_fenced_while_the_first_pass_still_reads(
+    fencing: Fencing, pods: Any, new_pods: NewPods
+) -> None:
+    model, late, seen = pods.files, "kubepods/podlate", list[str]()
+
+    def begin_a_pod() -> None:
+        if late not in model.groups:
+            model.make(late)
+            new_pods.report(late)
+
+    read: Callable[[], Tree] = model.read
+
+    def read_slowly() -> Tree:
+        begin_a_pod()
+        model.between_reads()
+        seen.append(str(read().cgroups[late].effective_cpus))
+        return read()
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(model, "read", read_slowly)
+        fencing.make_pass(pods, SPEC)
+    assert seen[0] == "0-2"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from numapin_enforcer.cgroups.tree import Version
-from numapin_enforcer.reconciler import AssignmentGoal
+from numapin_enforcer.goals import AssignmentGoal
 from numapin_enforcer.threads.check import MOST_AT_ONCE, ThreadCheck
 from numapin_enforcer.threads.repeated import CLEAN_SECONDS, MOST_RETRY_SECONDS
 from numapin_enforcer.threads.survey import MOST_CGROUPS, MOST_THREADS

@@ -16,7 +16,8 @@ from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.watch.inotify import Changes
 from numapin_enforcer.cgroups.write import Step, Write
-from numapin_enforcer.reconciler import AssignmentGoal, Reconciler
+from numapin_enforcer.goals import AssignmentGoal
+from numapin_enforcer.reconciler import Reconciler
 from support.fakes.flushing_kernel import POD, FlushingKernel
 from support.fakes.watched_kernel import ModelWatch, WatchedModel
 
@@ -166,7 +167,7 @@ def test_a_new_pod_is_fenced_while_the_memory_of_a_container_moves(kernel: Flush
     with gate.moving():
         kernel.is_flushed.clear()
         kernel.make("kubepods/pod2")
-        reconciler.fence_new(Changes(("kubepods/pod2",)), {})
+        reconciler.first_writes.fence_new(Changes(("kubepods/pod2",)), {})
         assert kernel.read_one("kubepods/pod2").effective_cpus == CpuSet(range(3))
         kernel.make("kubepods/pod3")
         assert reconciler.converge(goal, full_resync=False).complete
