@@ -264,7 +264,7 @@ class Controller:
             self._outputs.events.offer([refusal], what)
             self._outputs.meter.add(REFUSALS, refusal.reason)
         self._tell_written(before.spec if before else None, after, pods)
-        self._log_write(after)
+        self._outputs.write_log.note(after)
 
     def _tell_written(
         self, before: NodeAssignmentSpec | None, after: AssignmentView, pods: Mapping[str, PodView]
@@ -275,19 +275,6 @@ class Controller:
         moved = notices_of_moves(before, after.spec, after.topology)
         events.inform(chain(written, moved))
         events.offer(fresh_waits(before, after.spec), KEEPS)
-
-    def _log_write(self, after: AssignmentView) -> None:
-        _log.info(
-            "wrote an assignment",
-            extra={
-                "node": after.name,
-                "policy": after.spec.policy.name if after.spec.policy else "",
-                "generation": after.generation,
-                "mode": after.spec.mode,
-                "containers": len(after.spec.containers),
-                "refused": len(after.spec.refused),
-            },
-        )
 
     async def _read_again(self, name: str) -> None:
         """Read the assignment: our watch is behind, or another operator wrote it."""
