@@ -51,12 +51,14 @@ class Health:
         missing: what is not ready yet, with the reason of each; if empty, the daemon is ready.
         fatal: why a restart is needed; empty if none is.
         role: what a ready daemon does, such as "standing by"; may be empty.
+        remark: what is wrong although a restart would not help; may be empty.
         metrics: the text of /metrics; None if that page does not exist.
     """
 
     missing: Callable[[], Mapping[str, str]]
     fatal: Callable[[], str] = _nothing
     role: Callable[[], str] = _nothing
+    remark: Callable[[], str] = _nothing
     metrics: Callable[[], str] | None = None
 
 
@@ -68,11 +70,13 @@ class LoopHealth:
         stale_after_seconds: if no pass has ended for longer, a restart is needed.
         clock: the machine's clock by default.
         outdated: why a restart is needed; set by the loop, empty if none is.
+        remark: what is wrong although a restart would not help; set by the loop.
     """
 
     stale_after_seconds: float
     clock: Clock = field(default_factory=SystemClock)
     outdated: str = ""
+    remark: str = ""
     _missing: Mapping[str, str] = field(init=False)
     _passed_at: float = field(init=False)
 
@@ -86,7 +90,7 @@ class LoopHealth:
 
     def health(self) -> Health:
         """What the probes answer."""
-        return Health(missing=lambda: self._missing, fatal=self._fatal)
+        return Health(lambda: self._missing, self._fatal, remark=lambda: self.remark)
 
     def _fatal(self) -> str:
         idle_seconds = self.clock.monotonic() - self._passed_at
@@ -194,8 +198,10 @@ def _response(head: bytes, health: Health) -> bytes:
 
 
 def _healthz(health: Health) -> tuple[bool, str]:
-    problem = health.fatal()
-    return not problem, f"{problem or 'ok'}\n"
+    if problem := health.fatal():
+        return False, f"{problem}\n"
+    remark = health.remark()
+    return True, f"ok, but {remark}\n" if remark else "ok\n"
 
 
 def _readyz(health: Health) -> tuple[bool, str]:

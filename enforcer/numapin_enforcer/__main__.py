@@ -35,7 +35,7 @@ from numapin_enforcer.hardware.discovery import DiscoveryError
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.boot_id import read_boot_id
 from numapin_enforcer.node.dra_claims import DraClaims
-from numapin_enforcer.node.heartbeat import Heartbeat
+from numapin_enforcer.node.heartbeat import Heartbeat, Progress
 from numapin_enforcer.node.kubelet_checkpoint import KubeletPins
 from numapin_enforcer.node.lock import NodeLock
 from numapin_enforcer.node.lock_keeper import LockLostError, keep_alive, wait_for_lock
@@ -55,6 +55,7 @@ from numapin_enforcer.telemetry.kernel_counters import KernelCounters
 from numapin_enforcer.telemetry.node_metrics import NodeMetrics
 from numapin_enforcer.telemetry.node_traces import NodeTraces
 from numapin_enforcer.telemetry.samples import Samples
+from numapin_enforcer.telemetry.table import PASS_AGE
 from numapin_enforcer.threads.check import ThreadCheck
 from numapin_enforcer.threads.reader import ThreadReader
 
@@ -113,14 +114,15 @@ async def _run(settings: Settings) -> None:
     await wait_for_lock(lock, ended)
     if ended.is_set():
         return
-    heartbeat = Heartbeat(settings.run_dir)
+    heartbeat, progress = Heartbeat(settings.run_dir), Progress()
     async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
-        alive = group.create_task(keep_alive(heartbeat, lock), name="heartbeat")
+        alive = group.create_task(keep_alive(heartbeat, lock, progress), name="heartbeat")
         kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
         login = find_login(kubeconfig, os.environ)
         api = await stack.enter_async_context(connect(login, user_agent="numapin-enforcer"))
         runtime = await stack.enter_async_context(_runtime(settings))
         agent = _build_agent(settings, api, runtime, wake)
+        agent.progress = progress
         metrics = _build_metrics(settings, agent)
         about = {"k8s.node.name": settings.node_name}
         sent = await stack.enter_async_context(
@@ -216,6 +218,7 @@ def _build_metrics(settings: Settings, agent: Agent) -> NodeMetrics:
         accepted.spec if accepted is not None else None,
     )
     agent.on_pass = metrics.passed
+    metrics.meter.read_from(lambda: {PASS_AGE: {(): agent.progress.age_seconds()}})
     return metrics
 
 

@@ -14,10 +14,11 @@ from numapin_enforcer.assignment.local_copy import LocalCopyWriter
 from numapin_enforcer.assignment.log_fields import log_fields
 from numapin_enforcer.assignment.watch import AssignmentWatch
 from numapin_enforcer.background import BackgroundUpdates
-from numapin_enforcer.cgroups.errors import CgroupError
+from numapin_enforcer.cgroups.errors import CgroupError, CgroupReadOnlyError
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
 from numapin_enforcer.goals import AssignmentGoal, Goal, ReleaseGoal
 from numapin_enforcer.hardware.hotplug import Machine
+from numapin_enforcer.node.heartbeat import Progress
 from numapin_enforcer.node.kubelet_checkpoint import KubeletPins
 from numapin_enforcer.reconciler import Converged, Reconciler
 from numapin_enforcer.schedule import Schedule
@@ -51,6 +52,8 @@ class Agent:
     threads: ThreadCheck
     resync_seconds: float
     clock: Clock = field(default_factory=SystemClock)
+    progress: Progress = field(default_factory=Progress)
+    """Is told of each pass; a standby fences while passes do nothing."""
     on_pass: Callable[[Pass], object] = bool
     """Called at the end of each pass; must be quick."""
 
@@ -70,8 +73,9 @@ class Agent:
                 began_seconds = time.thread_time()
                 self._supervised_pass()
                 spent_seconds = time.thread_time() - began_seconds
-                now_seconds = self.clock.monotonic()
-                await self.clock.sleep(self._schedule.rest_seconds(spent_seconds, now_seconds))
+                rest_seconds = self._schedule.rest_seconds(spent_seconds, self.clock.monotonic())
+                self.progress.expect(rest_seconds)
+                await self.clock.sleep(rest_seconds)
                 await self._wait()
         finally:
             self._pods.close()
@@ -79,7 +83,9 @@ class Agent:
     async def _wait(self) -> None:
         """Wait for an event, or until a pass is due; only meanwhile the kernel's wake the loop."""
         self._pods.listen()
-        await self.clock.wait(self.wake, self._wait_seconds())
+        wait_seconds = self._wait_seconds()
+        self.progress.expect(wait_seconds)
+        await self.clock.wait(self.wake, wait_seconds)
         self.wake.clear()
         self._pods.pause()
 
@@ -92,7 +98,8 @@ class Agent:
     def _supervised_pass(self) -> None:
         """One pass. After an unexpected error the next one starts from nothing, as a restart would.
 
-        The process goes on: its death would leave only the standby, until it has restarted.
+        The process goes on: its death would leave only the standby, which stands in now as well,
+        until it has restarted, and the next process would fail alike.
         """
         try:
             self._pass()
@@ -100,7 +107,9 @@ class Agent:
             LOG.exception("a pass failed unexpectedly, it will be retried")
             self._pods.close()
             self._schedule.note_unreadable()
+            self.progress.passed(in_vain=True)
             self.reporter.failed(internal_error("a pass over the cgroups", error))
+        self.reporter.health.remark = self.progress.problem
 
     def _pass(self) -> None:
         began_seconds = self.clock.monotonic()
@@ -128,6 +137,7 @@ class Agent:
         self.kubelet.log_conflict()  # last, so that it is the last line of the log
         self.background.need_list_since(self.reporter.population.newest_deserted_at)
         self._note(done, began_seconds)
+        self.progress.passed(in_vain=unreadable is not None or _is_read_only(done))
 
     def _note(self, done: Converged, began_seconds: float) -> None:
         """Have the pass counted."""
@@ -230,3 +240,10 @@ class Agent:
             names, by_runtime = self.background.names.known, self.background.by_runtime
             return AssignmentGoal(accepted.spec, topology, names, found, by_runtime)
         return ReleaseGoal(topology, found, keeps_containers=pins) if self._holding else None
+
+
+def _is_read_only(done: Converged) -> bool:
+    """Whether no cgroup can be written, so that a new one would not be fenced either."""
+    return not done.made and any(
+        isinstance(one.error, CgroupReadOnlyError) for one in done.failures
+    )

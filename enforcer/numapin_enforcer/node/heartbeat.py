@@ -1,4 +1,4 @@
-"""Shows the standby that the enforcer's loop makes progress: a stamp in memory, beside the lock."""
+"""Shows the standby that the enforcer does its work: a stamp in memory, beside the lock."""
 
 import os
 import struct
@@ -10,10 +10,51 @@ from typing import Final
 FILE_NAME: Final = "heartbeat"
 
 HUNG_SECONDS: Final = 4.0
-"""A process that has the lock and an older stamp is stopped, or waits in the kernel."""
+"""A process that has the lock and an older stamp is stopped, waits in the kernel, or idle."""
+
+MOST_VAIN_PASSES: Final = 3
+"""After so many passes in a row that could do nothing, a process is as good as stopped."""
 
 _STAMP: Final = struct.Struct("<d")
 _FLAGS: Final = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+class Progress:
+    """Whether passes come, and can do their work. May be asked in any thread.
+
+    Attributes:
+        vain_passes: how many passes in a row could do nothing, the last one included.
+    """
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        """The first pass is due at once."""
+        self._monotonic = monotonic
+        self.vain_passes = 0
+        self._worked_at = self._due_at = monotonic()
+
+    def passed(self, *, in_vain: bool) -> None:
+        """A pass has ended; `in_vain` if nothing would be fenced while all passes are like it."""
+        self.vain_passes = self.vain_passes + 1 if in_vain else 0
+        if not in_vain:
+            self._worked_at = self._monotonic()
+
+    def expect(self, within_seconds: float) -> None:
+        """The next pass begins within so many seconds."""
+        self._due_at = self._monotonic() + within_seconds
+
+    @property
+    def problem(self) -> str:
+        """Why a standby must fence although this process runs; empty while it need not."""
+        late_seconds = self._monotonic() - self._due_at
+        if late_seconds > HUNG_SECONDS:
+            return f"the next pass over the cgroups is {late_seconds:.0f} s late"
+        if self.vain_passes < MOST_VAIN_PASSES:
+            return ""
+        return f"the last {self.vain_passes} passes over the cgroups could do nothing"
+
+    def age_seconds(self) -> float:
+        """How long ago the last pass ended that could do its work, or this was made."""
+        return self._monotonic() - self._worked_at
 
 
 class Heartbeat:

@@ -1,4 +1,4 @@
-"""The enforcer waits for the node's lock, keeps it, and shows that it makes progress."""
+"""The enforcer waits for the node's lock, keeps it, and shows that it does its work."""
 
 import asyncio
 import logging
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from numapin_daemon.clock import Clock, SystemClock
-from numapin_enforcer.node.heartbeat import Heartbeat
+from numapin_enforcer.node.heartbeat import Heartbeat, Progress
 from numapin_enforcer.node.lock import NodeLock
 
 LOG: Final = logging.getLogger(__name__)
@@ -23,6 +23,10 @@ ONE_INSTALLATION: Final = (
     "if it does not end, find out which: numapin may be installed twice in this cluster (kubectl "
     "get daemonsets -A -l app.kubernetes.io/name=numapin), or somebody started it by hand"
 )
+
+
+IDLE: Final = "no pass does its work: a standby keeps new cgroups off exclusive CPUs meanwhile"
+WORKS_AGAIN: Final = "passes do their work again"
 
 
 class LockLostError(Exception):
@@ -83,20 +87,28 @@ async def keep_lock(lock: NodeLock, clock: Clock | None = None) -> None:
         LOG.warning("the node's lock cannot be taken", extra={"lock": lock.path, "error": error})
 
 
-async def keep_alive(heartbeat: Heartbeat, lock: NodeLock, clock: Clock | None = None) -> NoReturn:
-    """Beat while the event loop runs, and keep the lock.
+async def keep_alive(
+    heartbeat: Heartbeat, lock: NodeLock, progress: Progress, clock: Clock | None = None
+) -> NoReturn:
+    """Beat while the event loop runs and passes do their work, and keep the lock.
+
+    The lock is kept also while nothing is done: the standby fences without it then, only new
+    cgroups, and leaves everything else to the next pass that works.
 
     Raises:
         LockLostError: another enforcer has the lock.
     """
-    clock, problem = clock or SystemClock(), ""
+    clock, unseen, idle = clock or SystemClock(), "", False
     while True:
-        before, problem = problem, ""
+        was_unseen, unseen, was_idle, idle = unseen, "", idle, bool(progress.problem)
         try:
-            heartbeat.beat()
+            if not idle:
+                heartbeat.beat()
         except OSError as error:
-            problem = str(error)
-            if problem != before:
+            unseen = str(error)
+            if unseen != was_unseen:
                 LOG.warning("a standby cannot see whether this process hangs", extra={"why": error})
+        if idle != was_idle:
+            LOG.warning(IDLE if idle else WORKS_AGAIN, extra={"why": progress.problem})
         await keep_lock(lock, clock)
         await clock.sleep(BEAT_SECONDS)

@@ -32,7 +32,9 @@ LOG: Final = logging.getLogger(__name__)
 # Log texts that the lab's chaos run and the benchmarks search for.
 STANDING_BY: Final = "standing by"
 ENFORCER_AWAY: Final = "the enforcer does not run: keeping new pods off exclusive CPUs of others"
-ENFORCER_HANGS: Final = "the enforcer hangs: keeping new cgroups off exclusive CPUs of others"
+ENFORCER_HANGS: Final = (
+    "the enforcer hangs, or can do nothing: keeping new cgroups off exclusive CPUs of others"
+)
 FENCED: Final = "fenced"
 
 RESYNC_SECONDS: Final = 1.0
@@ -100,7 +102,7 @@ class Standby:
             LOG.info("the enforcer runs again")
 
     def _wait_for_lock(self) -> None:
-        """Return once the enforcer has ended; fence new cgroups while it hangs."""
+        """Return once the enforcer has ended; fence new cgroups while it hangs or does nothing."""
         waiting = LockWait(self._lock, RESYNC_SECONDS)
         look_seconds = RESYNC_SECONDS if self._settings.run_dir is not None else None
         while not waiting.acquired(look_seconds):

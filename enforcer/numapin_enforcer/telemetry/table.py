@@ -80,6 +80,12 @@ PASS_SECONDS: Final = Metric(
     begins_with=((),),
     buckets=SECONDS_BUCKETS[:12],
 )
+PASS_AGE: Final = Metric(
+    "numapin_pass_age_seconds",
+    Kind.GAUGE,
+    "Time since the last pass over the cgroups that could do its work.",
+    unit="s",
+)
 IN_FORCE_SECONDS: Final = Metric(
     "numapin_container_in_force_seconds",
     Kind.HISTOGRAM,
@@ -146,6 +152,7 @@ METRICS: Final = (
     DRIFTS,
     WRITES,
     PASS_SECONDS,
+    PASS_AGE,
     IN_FORCE_SECONDS,
     REFUSED,
     FREE_CPUS,

@@ -187,6 +187,14 @@ async def test_a_loop_that_stands_still_is_not(
     assert await get(address, "/healthz") == (200, "ok\n")
 
 
+async def test_what_a_restart_would_not_help_is_said_and_restarts_nothing(
+    address: Address, loop_health: LoopHealth
+) -> None:
+    loop_health.remark = "the last 9 passes over the cgroups could do nothing"
+    said = "ok, but the last 9 passes over the cgroups could do nothing\n"
+    assert await get(address, "/healthz") == (200, said)
+
+
 async def test_an_outdated_loop_asks_for_a_restart(
     address: Address, loop_health: LoopHealth
 ) -> None:

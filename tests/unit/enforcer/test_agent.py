@@ -15,7 +15,7 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer import watched_pods
 from numapin_enforcer.agent import RETRY_SECONDS, SEARCH_SECONDS
 from numapin_enforcer.assignment.acceptance import ACCEPTED
-from numapin_enforcer.cgroups.errors import CgroupError
+from numapin_enforcer.cgroups.errors import CgroupError, CgroupReadOnlyError
 from numapin_enforcer.cgroups.watch.inotify import Changes
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.schedule import CPU_SHARE
@@ -299,6 +299,65 @@ async def test_an_unexpected_error_is_reported_and_the_next_pass_starts_from_not
     world.model.write(Write(CONTAINER, CpuSet(range(4)), Step.PREPARE))
     await world.clock.advance(RETRY_SECONDS)
     assert (len(world.failures), world.cpus) == (1, "3")
+
+
+def _fails(*_: object, **__: object) -> None:
+    raise RuntimeError("a defect that one cgroup triggers each time")
+
+
+def _cannot_be_read(*_: object, **__: object) -> None:
+    raise CgroupError("cgroup.procs", None, errno.EIO, "input/output error (EIO)")
+
+
+def _cannot_be_written(write: Write) -> None:
+    raise CgroupReadOnlyError(write.path, str(write.value), errno.EROFS, "read-only")
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "broken"),
+    [
+        ("agent", "_observe_node", _fails),
+        ("agent", "_enforce", _fails),
+        ("reporter", "report", _fails),
+        ("kubepods", "open", _cannot_be_read),
+        ("model", "read", _cannot_be_read),
+        ("model", "write", _cannot_be_written),
+    ],
+)
+async def test_passes_that_do_nothing_count_until_one_does_its_work(
+    world: World, monkeypatch: pytest.MonkeyPatch, target: str, name: str, broken: object
+) -> None:
+    """A standby fences meanwhile: see `keep_alive`."""
+    assert world.agent.progress.problem == ""
+    part = getattr(world, target)
+    with monkeypatch.context() as patched:
+        world.model.make("kubepods/podnew")
+        world.kubepods.close()
+        patched.setattr(part, name, broken)
+        await world.clock.advance(20)
+        assert "could do nothing" in world.agent.progress.problem
+        assert world.reporter.health.remark == world.agent.progress.problem
+    await world.clock.advance(20)
+    assert (world.agent.progress.problem, world.reporter.health.remark) == ("", "")
+    assert str(world.model.read().cgroups["kubepods/podnew"].effective_cpus) == "0-2"
+
+
+async def test_no_pass_is_late_while_the_loop_waits_or_rests(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spent = itertools.count(0.0, 10.0)
+    monkeypatch.setattr(time, "thread_time", lambda: next(spent))
+    for _ in range(60):
+        await world.clock.advance(1)
+        assert world.agent.progress.problem == ""
+
+
+async def test_a_runtime_or_api_server_that_is_away_is_no_reason(world: World) -> None:
+    world.background.names.known = {}
+    world.background.names_complete = False
+    world.assignments.body = None
+    await world.clock.advance(60)
+    assert world.agent.progress.problem == ""
 
 
 async def test_a_new_pod_is_kept_off_exclusive_cpus_before_the_loop_plans_for_it(

@@ -16,6 +16,7 @@ from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.watch.inotify import Changes
+from numapin_enforcer.node.heartbeat import Progress
 from numapin_enforcer.node.kubelet_checkpoint import KubeletPins
 from numapin_enforcer.plan.drift import Drift
 from numapin_enforcer.status.reporter import Kernel, PassResult
@@ -143,7 +144,7 @@ class World:
         self.clock, self.wake = ManualClock(), asyncio.Event()
         reporter = SimpleNamespace(
             resume=lambda _: None,
-            health=SimpleNamespace(outdated=""),
+            health=SimpleNamespace(outdated="", remark=""),
             report=self._report,
             failed=self.failures.append,
             recheck_seconds=None,
@@ -166,6 +167,7 @@ class World:
             ThreadCheck(self.threads, self.clock),
             10.0,
             self.clock,
+            progress=Progress(self.clock.monotonic),
         )
 
     def _report(self, result: PassResult, kernel: Kernel, _: Any) -> None:
