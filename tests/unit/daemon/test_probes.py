@@ -1,14 +1,19 @@
 """The probe pages over real HTTP on a free port of the loopback."""
 
 import asyncio
+import itertools
+import select
+import socket
+import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, closing, suppress
+from contextlib import AsyncExitStack, ExitStack, closing, suppress
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
 from aiohttp import ClientSession
 
+from numapin_daemon import probes
 from numapin_daemon.options import Address
 from numapin_daemon.probes import (
     MOST_BYTES,
@@ -17,6 +22,9 @@ from numapin_daemon.probes import (
     AddressError,
     Health,
     LoopHealth,
+    _Connections,
+    _Door,
+    _listen,
     serve_probes,
 )
 from support.fakes.manual_clock import ManualClock
@@ -153,6 +161,56 @@ async def test_a_probe_is_answered_whatever_others_keep_open() -> None:
         async with asyncio.timeout(REQUEST_SECONDS / 2):  # before it would be closed in any case
             with suppress(ConnectionError):
                 assert await readers[0].read() == b""
+
+
+async def test_each_of_many_connections_is_answered_in_its_turn() -> None:
+    """As the kubelet's, which has come while many others wait."""
+    (listener,) = await _listen(ANY_PORT)
+    door = _Door([listener], _Connections(Health(dict)))
+    with listener, ExitStack() as stack:
+        clients = []
+        for _ in range(300):
+            client = stack.enter_context(socket.create_connection(listener.getsockname(), 5))
+            client.sendall(b"GET /healthz HTTP/1.1\r\n\r\n")
+            clients.append(client)
+        door.open()
+        answers = [await asyncio.to_thread(client.recv, 100) for client in clients]
+        door.close()
+    assert {one.split(b"\r\n")[0] for one in answers} == {b"HTTP/1.1 200 OK"}
+
+
+async def test_connections_wait_in_the_kernel_once_answers_have_taken_their_share(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each look at the CPU time finds ten more seconds of it: 200 s of rest."""
+    spent = itertools.count(0.0, 10.0)
+    monkeypatch.setattr(time, "thread_time", lambda: next(spent))
+    (listener,) = await _listen(ANY_PORT)
+    address = Address("127.0.0.1", listener.getsockname()[1])
+    door = _Door([listener], _Connections(Health(dict)))
+    door.open()
+    assert await get(address, "/healthz") == (200, "ok\n")
+    waiting = asyncio.create_task(get(address, "/healthz"))
+    while not select.select([listener], [], [], 0)[0]:  # noqa: ASYNC110 - no event tells it
+        await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert select.select([listener], [], [], 0)[0], "nobody accepts it"
+    door.open()  # as at the end of the rest
+    assert await waiting == (200, "ok\n")
+    door.close()
+    listener.close()
+
+
+@pytest.mark.parametrize(("seconds", "made"), [(1e9, 1), (0.0, 3)])
+async def test_a_page_of_metrics_is_made_once_for_all_who_ask_at_once(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, made: int
+) -> None:
+    monkeypatch.setattr(probes, "PAGE_SECONDS", seconds)
+    numbers = itertools.count(1)
+    health = Health(missing=dict, metrics=lambda: f"x {next(numbers)}\n")
+    async with serve_probes(health, ANY_PORT) as address:
+        texts = [(await get(address, "/metrics"))[1] for _ in range(3)]
+    assert texts[-1] == f"x {made}\n"
 
 
 async def test_a_text_that_is_not_unicode_is_answered() -> None:
