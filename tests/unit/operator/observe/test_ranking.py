@@ -1,11 +1,13 @@
 """Which policy governs a node, ranked as a whole and change by change."""
 
+from collections.abc import Mapping
 from itertools import permutations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from numapin_operator.observe import ranking as module
 from numapin_operator.observe.ranking import Ranking, rank_policies
 from numapin_operator.observe.records import NodeView, PolicyView
 from support.values.operator import node_view, policy_view
@@ -103,3 +105,30 @@ def test_a_policy_says_where_it_made_a_difference() -> None:
     assert ranking.policy_changed("all") == ["a", "b"]
     assert ranking.policy_changed("all") == []
     assert ranking.policy_changed("b") == ["b"]
+
+
+def test_a_pool_for_each_policy_costs_a_comparison_for_each_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compared = []
+    selects = module._selects
+
+    def counting(policy: PolicyView, labels: Mapping[str, str]) -> bool:
+        compared.append(policy.name)
+        return selects(policy, labels)
+
+    monkeypatch.setattr(module, "_selects", counting)
+    nodes: dict[str, NodeView] = {}
+    policies: dict[str, PolicyView] = {}
+    ranking = Ranking(nodes, policies)
+    common = {"zone": "z", "arch": "amd64"}
+    for number in range(300):
+        name = f"n{number}"
+        nodes[name] = node_view(name, common | {"pool": f"p{number % 100}"})
+        ranking.node_changed(name)
+    for number in range(100):
+        selector = {"arch": "amd64", "pool": f"p{number}"}
+        policies[f"c{number}"] = policy_view(f"c{number}", {"nodeSelector": selector})
+        ranking.policy_changed(f"c{number}")
+    assert len(compared) == len(nodes)
+    assert len(ranking.governed("c7")) == 3
