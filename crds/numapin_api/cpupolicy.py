@@ -202,7 +202,7 @@ COUNT_PATTERN = r"^([1-9][0-9]{0,5}|([1-9][0-9]?|100)%)$"
 
 
 class Rollout(WireModel):
-    """How an edit reaches the nodes."""
+    """How a change reaches the nodes."""
 
     max_concurrent: Annotated[
         str,
@@ -220,11 +220,12 @@ class Rollout(WireModel):
         ),
     ] = Field(
         default="10%",
-        description="How many nodes change at the same time when the policy is edited: a number, "
-        "or a percentage of the nodes that it governs, rounded up. The next node follows when an "
-        "enforcer has accepted the edit. None follows while a node that changed is stalled. The "
-        "others keep what was in force. 100%: all at once, whatever becomes of them. Mode None "
-        "and the deletion of a policy reach all nodes at once.",
+        description="How many nodes change to this policy, or to another generation of it, at the "
+        "same time: a number, or a percentage of the nodes that it governs, rounded up. The next "
+        "node follows when an enforcer has accepted the change. None follows while a node that "
+        "changed is stalled. The others keep what was in force. 100%: all at once, whatever "
+        "becomes of them. Mode None reaches all nodes at once, and so does the release of nodes "
+        "that no policy governs any more.",
     )
 
 

@@ -14,7 +14,7 @@ from numapin_daemon.clock import Clock, SystemClock
 from numapin_operator.api_server import Cluster
 from numapin_operator.nodes.absence import Absences, BehindError
 from numapin_operator.nodes.claims import Claims
-from numapin_operator.nodes.decide import Decision, NodePicture, Write, decide, keep
+from numapin_operator.nodes.decide import Decision, NodePicture, Write, decide
 from numapin_operator.nodes.evictable import consequence
 from numapin_operator.nodes.moves.notices import notices_of_moves
 from numapin_operator.nodes.notices import notice_of_waiting, notices_of_written
@@ -41,6 +41,10 @@ from numapin_operator.telemetry.write_results import PERMANENT, STALE, result_of
 ATTEMPTS: Final = 5
 """How often a stale write is planned again at once, before the node has to wait."""
 
+NOT_RELEASED: Final = (
+    "no enforcer has released it: start its enforcer, or release it by hand (docs/operations.md)"
+)
+
 INTERNAL_ERROR: Final = "the operator cannot plan this node, its log has the traceback"
 
 _log = logging.getLogger(__name__)
@@ -60,10 +64,10 @@ class Controller:
         """Plan nothing yet; `queue` must have the same clock."""
         self._cluster, self._state, self._clock = cluster, state, clock or SystemClock()
         self._queue, self._outputs = queue, outputs
-        self._absences = Absences(cluster, state, self._clock)
+        self._absences = Absences(cluster, state)
         self._claims = Claims(cluster, self._clock)
         self.patience = Patience(self._clock)
-        self.rollout = Rollout(queue.add, state.policies, state.governed)
+        self.rollout = Rollout(queue.add, state)
         self.release_delays = ReleaseDelays(self._clock)
         self._defects: dict[str, str] = {}
         self._told: dict[str, frozenset[str]] = {}
@@ -86,7 +90,10 @@ class Controller:
             except ClientError as error:
                 most_seconds = longest_backoff_seconds(error)
                 delay = self._queue.failed(name, error.retry_after_seconds, most_seconds)
-                self._outputs.log.failed(name, error, delay)
+                _log.warning(
+                    "cannot write an assignment",
+                    extra={"node": name, "error": str(error), "again_in_seconds": round(delay, 1)},
+                )
             except Exception as error:  # noqa: BLE001 - one node must not stop the others
                 self._isolate(name, error)
             else:
@@ -112,7 +119,7 @@ class Controller:
         """Report on the governing policy that this node cannot be served."""
         if ranked := self._state.policies_of(name):
             outcome = stalled(ranked[0], name, reason, message)
-            self.rollout.settle(name, outcome, waits=False)
+            self.rollout.stall(name)
             self._outputs.statuses.set_outcome(name, outcome)
 
     async def reconcile(self, name: str) -> None:
@@ -126,9 +133,8 @@ class Controller:
             turn, picture = self._picture(name, late)
             if await self._claims.read(picture):
                 turn, picture = self._picture(name, late)
-            is_kept = turn.wait and turn.policy is None
             began_seconds = self._clock.monotonic()
-            decision = keep(picture) if is_kept else self._decide(picture)
+            decision = self._decide(picture)
             try:
                 await self._write(picture, decision, began_seconds)
             except STALE:
@@ -156,14 +162,12 @@ class Controller:
 
     def _picture(self, name: str, late: Sequence[PodView]) -> tuple[Turn, NodePicture]:
         """What a decision depends on, by the policy whose turn it is on the node."""
-        governing = next(iter(self._state.policies_of(name)), None)
-        turn = self.rollout.turn(name, governing, self._state.assignments.get(name))
+        turn = self.rollout.turn(name)
         picture = picture_of(self._state, name, late, turn.policy)
         picture = replace(picture, pods=self._claims.mark(name, picture.pods))
         release_at = self.release_delays.release_at(picture)
         now, told = self._clock.now().timestamp(), self._outputs.telling.told(name)
-        picture = replace(picture, release_at=release_at, now=now, told=told)
-        return turn, replace(picture, stays_until=self._absences.stays_until(picture))
+        return turn, replace(picture, release_at=release_at, now=now, told=told)
 
     def _look_again(self, name: str, decision: Decision) -> None:
         """Have the node planned again when time alone changes what is decided."""
@@ -179,15 +183,19 @@ class Controller:
         """Report what became of the governing policy on a node, or that it is not released."""
         outcome = decision.outcome
         if decision.releasing:
-            if self.patience.is_over(name):
-                self._outputs.log.not_released(name)
+            self._wait_for_release(name)
         elif not turn.wait:
             outcome = self.patience.judge(name, outcome)
-        self.rollout.settle(name, outcome, waits=bool(turn.wait))
+        self.rollout.settle(name, turn, outcome)
         governing = next(iter(self._state.policies_of(name)), None)
         if turn.wait and governing is not None:
             outcome = waiting_for_turn(governing, name, turn.wait, outcome)
         self._outputs.statuses.set_outcome(name, outcome)
+
+    def _wait_for_release(self, name: str) -> None:
+        """Log a node that keeps its CPU sets: no policy is left that could say so."""
+        if self.patience.is_over(name):
+            _log.warning("a node keeps its CPU sets", extra={"node": name, "why": NOT_RELEASED})
 
     def _tell_waiting(self, name: str, decision: Decision) -> None:
         """Tell each pod once that it waits."""
@@ -208,8 +216,6 @@ class Controller:
         if assignment is None:
             return ()
         await self._absences.confirm_node(assignment)
-        if (lost := self._state.lost.get(name)) is not None:
-            assignment = replace(assignment, spec=lost)
         return await self._absences.missing_pods(assignment, pods_on(self._state, name))
 
     async def _write(
@@ -232,7 +238,6 @@ class Controller:
             assert before is not None
             await self._cluster.delete_assignment(before)
             self._state.assignments.drop(before.name, before.version)
-            self._state.lost.pop(picture.name, None)
             _log.info("deleted an assignment", extra={"node": picture.name})
             return
         assert node is not None
@@ -242,7 +247,6 @@ class Controller:
         else:
             after = await self._cluster.replace_spec(before, node, decision.spec)
         self._state.assignments.put(after)
-        self._state.lost.pop(picture.name, None)
         planned, sent = (planned_seconds, sent_seconds), (sent_seconds, self._clock.monotonic())
         self._outputs.written(Written(after.name, after.spec, after.generation, planned, sent))
         fresh = fresh_refusals(before.spec.refused if before else (), after.spec.refused)
@@ -253,7 +257,7 @@ class Controller:
             self._outputs.events.offer([refusal], what)
             self._outputs.meter.add(REFUSALS, refusal.reason)
         self._tell_written(before.spec if before else None, after, pods)
-        self._outputs.log.written(after)
+        self._log_write(after)
 
     def _tell_written(
         self, before: NodeAssignmentSpec | None, after: AssignmentView, pods: Mapping[str, PodView]
@@ -264,6 +268,19 @@ class Controller:
         moved = notices_of_moves(before, after.spec, after.topology)
         events.inform(chain(written, moved))
         events.offer(fresh_waits(before, after.spec), KEEPS)
+
+    def _log_write(self, after: AssignmentView) -> None:
+        _log.info(
+            "wrote an assignment",
+            extra={
+                "node": after.name,
+                "policy": after.spec.policy.name if after.spec.policy else "",
+                "generation": after.generation,
+                "mode": after.spec.mode,
+                "containers": len(after.spec.containers),
+                "refused": len(after.spec.refused),
+            },
+        )
 
     async def _read_again(self, name: str) -> None:
         """Read the assignment: our watch is behind, or another operator wrote it."""

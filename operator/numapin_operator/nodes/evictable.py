@@ -12,6 +12,7 @@ from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.origin import CRITICAL_PRIORITY
 from numapin_operator.observe.records import PolicyView
 from numapin_operator.placement import PodView
+from numapin_operator.policies.in_force import is_state
 from numapin_operator.policies.selection import mark_selected
 from numapin_operator.policies.status import policy_fault
 
@@ -47,10 +48,7 @@ def candidates(state: ClusterState, node: str) -> Iterator[Candidate]:
     if governing is None or not evicts(governing):
         return
     followed = assignment.spec.policy
-    if followed is None or (followed.name, followed.generation) != (
-        governing.name,
-        governing.generation,
-    ):
+    if followed is None or not is_state(followed, governing):
         return  # the node waits for its turn in a roll-out
     refused = {
         one.pod_uid: one for one in assignment.spec.refused if one.reason != Reason.INVALID_POD

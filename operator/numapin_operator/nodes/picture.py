@@ -38,7 +38,6 @@ def picture_of(
         state.assignments.get(name),
         pods,
         release_delay=state.release_delay_of(name),
-        lost=state.lost.get(name),
     )
 
 

@@ -1,24 +1,28 @@
-"""When each node follows an edited policy: a few at a time, and none after one is stalled.
+"""When each node follows its policy: a few at a time, and none after one is stalled.
 
 Does no I/O.
 """
 
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Final
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.nodeassignment import PolicyRef
-from numapin_api.policystatus import RolledOut
+from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.records import AssignmentView, PolicyView
+from numapin_operator.policies.in_force import (
+    as_written,
+    followed,
+    has_answered,
+    is_of,
+    is_state,
+    refuses,
+)
 from numapin_operator.policies.status import NodeOutcome, Phase, policy_fault
-
-REMEMBERED: Final = 64
-"""How many generations of policies are remembered, the newest of all policies."""
+from numapin_operator.policies.turns import Turns, node_limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,7 @@ class Turn:
     """By which policy a node is planned now.
 
     Attributes:
-        policy: None if the assignment must stay as it is, or if no policy governs the node.
+        policy: None if no policy governs the node.
         wait: why the node does not follow the governing policy yet; empty if it does.
     """
 
@@ -34,218 +38,202 @@ class Turn:
     wait: str = ""
 
 
-@dataclass(slots=True)
-class _Progress:
-    """The nodes of one generation of a policy.
-
-    Attributes:
-        limit: how many change at the same time; None: all.
-        changing: have been given their turn, and their enforcer has not answered.
-        stalled: became stalled by their turn.
-        waiting: the first one is next.
-        called: have been woken to take their turn.
-    """
-
-    generation: int
-    limit: int | None
-    changing: set[str] = field(default_factory=set)
-    stalled: set[str] = field(default_factory=set)
-    waiting: OrderedDict[str, None] = field(default_factory=OrderedDict)
-    called: set[str] = field(default_factory=set)
-
-    def admit(self, node: str) -> bool:
-        """Whether it is a node's turn; else it waits to be called."""
-        self.called.discard(node)
-        self.waiting.pop(node, None)
-        if node in self.stalled:
-            return True
-        if node in self.changing or self._free() > 0:
-            self.changing.add(node)
-            return True
-        self.waiting[node] = None
-        return False
-
-    def call(self) -> list[str]:
-        """The nodes to wake, for which there is room now."""
-        room = min(max(0, self._free()), len(self.waiting))
-        names = [self.waiting.popitem(last=False)[0] for _ in range(room)]
-        self.called.update(names)
-        return names
-
-    def forget(self, node: str) -> None:
-        """A node needs no turn any more."""
-        self.changing.discard(node)
-        self.stalled.discard(node)
-        self.called.discard(node)
-        self.waiting.pop(node, None)
-
-    def why(self) -> str:
-        """What a node waits for."""
-        return (
-            f"{self.limit} of the nodes change at a time (spec.rollout.maxConcurrent), "
-            "and none while one that has changed is stalled"
-        )
-
-    def _free(self) -> int:
-        if self.limit is None:
-            return len(self.waiting) + 1
-        return 0 if self.stalled else self.limit - len(self.changing) - len(self.called)
-
-
 class Rollout:
-    """Gives nodes their turn to follow a policy that was edited.
+    """Gives nodes their turn to follow the policy that governs them.
 
-    A node without an assignment needs no turn, nor does one whose policy has reached every node. A
-    node that was stalled before the edit gets its turn at once, because it cannot lose anything. A
-    new operator learns the nodes that are changing while it plans them, so that up to twice as many
-    as allowed may change then.
+    A node changes when its NodeAssignment comes to have another policy, another generation of it or
+    another object of its name, for whatever reason, and until its enforcer has accepted that. A
+    node without settings in force needs no turn, and neither does one that gets mode None. A node
+    whose own enforcer refuses what is written changes at once, because it cannot lose anything.
+
+    The NodeAssignments and the policies' statuses tell a new operator which nodes are changing, and
+    which are stalled by it.
     """
 
-    def __init__(
-        self,
-        wake: Callable[[str], object],
-        policies: Mapping[str, PolicyView],
-        governed: Callable[[str], int],
-    ) -> None:
-        """Know no policy yet.
+    def __init__(self, wake: Callable[[str], object], state: ClusterState) -> None:
+        """Know no node yet.
 
         Args:
             wake: called with each node whose turn has come.
-            policies: the policies that exist, by name.
-            governed: how many nodes a policy governs, by its name.
+            state: the cluster as observed.
         """
-        self._wake, self._policies, self._governed = wake, policies, governed
-        self._progress: dict[str, _Progress] = {}
+        self._wake, self._state = wake, state
+        self._turns: dict[str, Turns] = {}
         self._policy_of: dict[str, str] = {}
-        self._stalled_before: set[str] = set()
-        self._views: OrderedDict[tuple[str, int], PolicyView] = OrderedDict()
+        self._applied: dict[str, PolicyView] = {}
+        """By what each node was planned last, other than while it waits."""
+        self._refused: set[str] = set()
+        """Nodes that changed at once because their enforcer refused what they had."""
 
-    def turn(
-        self, node: str, governing: PolicyView | None, assignment: AssignmentView | None
-    ) -> Turn:
+    def turn(self, node: str) -> Turn:
         """By which policy a node is planned now."""
-        if self._policy_of.get(node) != (name := governing.name if governing else None):
+        governing = next(iter(self._state.policies_of(node)), None)
+        assignment = self._state.assignments.get(node)
+        following = followed(assignment)
+        if following is None:
+            self._applied.pop(node, None)
+        if governing is None:
             self._leave(node)
-        if governing is None or name is None:
-            self._stalled_before.discard(node)
             return Turn(None)
-        self._policy_of[node] = name
-        self._remember(governing)
-        progress = self._progress_of(governing)
-        followed = _followed(assignment)
-        if (
-            followed is None
-            or _follows(governing, followed)
-            or node in self._stalled_before
-            or progress.admit(node)
-        ):
+        turns = self._join(node, governing)
+        if following is None or assignment is None or self._follows(node, governing, following):
+            turns.skip(node)
             return Turn(governing)
-        return Turn(self._older(followed), progress.why())
+        if refuses(assignment):
+            turns.skip(node)
+            self._refused.add(node)
+            return Turn(governing)
+        turns.note(node, is_changing=self._is_changing(node))
+        self._note_arrivals(turns, governing)
+        if turns.admit(node, self._limit(governing)):
+            return Turn(governing)
+        return Turn(self._before(node, governing, assignment, following), self._why(governing))
 
-    def settle(self, node: str, outcome: NodeOutcome | None, *, waits: bool) -> None:
-        """Take in the outcome of a plan.
-
-        Args:
-            node: the node.
-            outcome: that of the policy by which it was planned; None if none governs it.
-            waits: whether that is an older one, because it is not the node's turn.
-        """
-        if outcome is None:
+    def settle(self, node: str, turn: Turn, outcome: NodeOutcome | None) -> None:
+        """Take in the outcome of a plan, after it was written."""
+        name, policy = self._policy_of.get(node, ""), turn.policy
+        turns = self._turns.get(name)
+        if outcome is None or policy is None or turns is None or turn.wait or policy_fault(policy):
             return
-        progress = self._progress.get(self._policy_of.get(node, ""))
         is_stalled = outcome.phase is Phase.STALLED
-        if waits or progress is None:
-            if is_stalled and node not in self._stalled_before:
-                self._stalled_before.add(node)
-                self._wake(node)
-            return
-        unanswered = outcome.reason == Reason.WAITING_FOR_ENFORCER
-        if node in self._stalled_before:
-            progress.forget(node)
+        unanswered = outcome.reason == Reason.WAITING_FOR_ENFORCER or (
+            outcome.phase is Phase.UNDER_WAY and self._is_changing(node)
+        )
+        self._note_applied(node, policy, is_stalled=is_stalled)
+        turns.forget(node)
+        if node in self._refused:
             if not (is_stalled or unanswered):
-                self._stalled_before.discard(node)
+                self._refused.discard(node)
+        elif turns.state != (policy.uid, policy.generation):
+            turns.note(node, is_changing=unanswered)  # it was edited meanwhile
         elif unanswered:
-            progress.changing.add(node)
-        else:
-            progress.forget(node)
-            if is_stalled:
-                progress.stalled.add(node)
-        self._call(progress)
+            turns.change(node)
+        elif is_stalled:
+            turns.stalled.add(node)
+        self._call(name)
+
+    def stall(self, node: str) -> None:
+        """Take in that a node could not be planned or written."""
+        turns = self._turns.get(self._policy_of.get(node, ""))
+        if turns is not None and not turns.is_waiting(node):
+            turns.forget(node)
+            turns.stalled.add(node)
+
+    def _follows(self, node: str, governing: PolicyView, following: PolicyRef) -> bool:
+        """Whether a node follows the governing policy, or needs no turn to do so."""
+        if governing.spec.mode == "None" or policy_fault(governing):
+            return True
+        if (applied := self._applied_on(node, following)) is not None:
+            return (applied.uid, applied.generation) == (governing.uid, governing.generation)
+        done = governing.status.rolled_out
+        has_all = done is not None and done.generation == governing.generation
+        return is_state(following, governing) or (has_all and is_of(following, governing))
+
+    def _applied_on(self, node: str, following: PolicyRef) -> PolicyView | None:
+        """By what a node was planned; it need not be written where it changed nothing."""
+        applied = self._applied.get(node)
+        return applied if applied is not None and applied.name == following.name else None
+
+    def _note_applied(self, node: str, policy: PolicyView, *, is_stalled: bool) -> None:
+        """Remember by what a node is planned, if that is in force there now."""
+        assignment = self._state.assignments.get(node)
+        following = followed(assignment)
+        if assignment is None or following is None or assignment.topology is None:
+            return
+        was_written = not is_stalled or refuses(assignment)
+        if was_written and policy.spec.mode != "None" and policy.name == following.name:
+            self._applied[node] = policy
+
+    def _join(self, node: str, governing: PolicyView) -> Turns:
+        """The turns of the policy that governs a node."""
+        turns = self._turns.get(governing.name)
+        if turns is None or turns.state != (governing.uid, governing.generation):
+            turns = self._turns[governing.name] = self._found(governing)
+        if self._policy_of.get(node) != governing.name:
+            self._leave(node)
+            self._policy_of[node] = governing.name
+        return turns
+
+    def _note_arrivals(self, turns: Turns, governing: PolicyView) -> None:
+        """Count nodes that came from other policies while they change, and are planned later."""
+        governed = self._state.governed_nodes(governing.name)
+        for other in self._turns.values():
+            if other is not turns:
+                for node in other.changing & governed:
+                    turns.note(node, is_changing=True)
 
     def _leave(self, node: str) -> None:
         """A node comes under another policy, or under none."""
         if (before := self._policy_of.pop(node, None)) is not None:
-            progress = self._progress[before]
-            progress.forget(node)
-            self._call(progress)
+            self._turns[before].forget(node)
+            self._call(before)
 
-    def _call(self, progress: _Progress) -> None:
-        for node in progress.call():
-            self._wake(node)
+    def _found(self, policy: PolicyView) -> Turns:
+        """The turns of a policy as the objects show them."""
+        turns = Turns((policy.uid, policy.generation))
+        governed = self._state.governed_nodes(policy.name)
+        for node in governed:
+            assignment, is_changing = self._state.assignments.get(node), self._is_changing(node)
+            turns.note(node, is_changing=is_changing)
+            following = followed(assignment)
+            if assignment is None or following is None or not is_state(following, policy):
+                continue
+            if is_changing:
+                turns.change(node)
+            elif refuses(assignment):
+                turns.stalled.add(node)
+        if policy.status.observed_generation == policy.generation:
+            turns.stalled.update(one.node for one in policy.status.stalled if one.node in governed)
+        return turns
 
-    def _progress_of(self, policy: PolicyView) -> _Progress:
-        """The state of a policy's roll-out; it begins again with each generation."""
-        progress = self._progress.get(policy.name)
-        if progress is None or progress.generation != policy.generation:
-            if progress is not None:
-                self._stalled_before |= progress.stalled
-            limit = node_limit(policy.spec.rollout.max_concurrent, self._governed(policy.name))
-            progress = self._progress[policy.name] = _Progress(policy.generation, limit)
-        return progress
+    def _is_changing(self, node: str) -> bool:
+        """Whether a node that is waited for has settings that its enforcer has not answered."""
+        assignment, view = self._state.assignments.get(node), self._state.nodes.get(node)
+        if assignment is None or followed(assignment) is None or has_answered(assignment):
+            return False
+        return view is not None and view.not_served is None
 
-    def _remember(self, policy: PolicyView) -> None:
-        key = policy.name, policy.generation
-        self._views[key] = policy
-        self._views.move_to_end(key)
-        if len(self._views) > REMEMBERED:
-            self._views.popitem(last=False)
+    def _call(self, name: str) -> None:
+        if (policy := self._state.policies.get(name)) is not None:
+            for node in self._turns[name].call(self._limit(policy)):
+                self._wake(node)
 
-    def _older(self, followed: PolicyRef) -> PolicyView | None:
-        """The policy that a waiting node follows; None if it is not known any more.
+    def _limit(self, policy: PolicyView) -> int | None:
+        return node_limit(policy.spec.rollout.max_concurrent, self._state.governed(policy.name))
+
+    def _why(self, policy: PolicyView) -> str:
+        """What a node waits for."""
+        return (
+            f"{self._limit(policy)} of the nodes change at a time (spec.rollout.maxConcurrent), "
+            "and none while one that has changed is stalled"
+        )
+
+    def _before(
+        self, node: str, governing: PolicyView, assignment: AssignmentView, following: PolicyRef
+    ) -> PolicyView:
+        """The policy by which a waiting node is planned: the one that is in force there.
 
         A generation that changed nothing for a node is not written there, so that it may follow a
         later one than its assignment says, up to the one that has reached every node.
         """
-        policy = self._policies.get(followed.name)
-        if policy is not None and policy.generation == followed.generation:
+        if (applied := self._applied_on(node, following)) is not None:
+            return applied
+        policy = self._state.policies.get(following.name)
+        if policy is None or not is_of(following, policy):
+            return as_written(governing, assignment)
+        if is_state(following, policy):
             return policy
-        done = policy.status.rolled_out if policy else None
-        if policy is None or done is None or followed.generation > done.generation:
-            return self._views.get((followed.name, followed.generation))
-        return self._views.get((policy.name, done.generation)) or _rolled_out(policy, done)
+        return _rolled_out(policy, following) or as_written(governing, assignment)
 
 
-def node_limit(max_concurrent: str, nodes: int) -> int | None:
-    """How many of a policy's nodes change at the same time; None: all of them.
+def _rolled_out(policy: PolicyView, following: PolicyRef) -> PolicyView | None:
+    """The generation of a policy that has reached every node, by its status.
 
-    A percentage is rounded up, as that of a DaemonSet's maxUnavailable.
+    None if it is older than the one that a node follows.
     """
-    if max_concurrent.endswith("%"):
-        limit = -(-nodes * int(max_concurrent[:-1]) // 100)
-    else:
-        limit = int(max_concurrent)
-    return None if limit >= nodes else limit
-
-
-def _followed(assignment: AssignmentView | None) -> PolicyRef | None:
-    """The policy that is in force on a node; None if an edit can change nothing there."""
-    if assignment is None or assignment.problem is not None or assignment.spec.mode == "None":
+    done = policy.status.rolled_out
+    if done is None or following.generation > done.generation:
         return None
-    return assignment.spec.policy if assignment.spec.pools is not None else None
-
-
-def _follows(governing: PolicyView, followed: PolicyRef) -> bool:
-    """Whether a node needs no turn for the governing policy."""
-    if governing.spec.mode == "None" or policy_fault(governing):
-        return True
-    done = governing.status.rolled_out
-    if done is not None and done.generation == governing.generation:
-        return True
-    return (followed.name, followed.generation) == (governing.name, governing.generation)
-
-
-def _rolled_out(policy: PolicyView, done: RolledOut) -> PolicyView | None:
-    """The generation of a policy that has reached every node, by its status."""
     try:
         spec = CpuPolicySpec.model_validate(done.spec)
     except ValidationError:

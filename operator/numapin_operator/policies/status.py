@@ -12,6 +12,7 @@ from numapin_api.policystatus import CpuPolicyStatus, PolicyConflict, RolledOut,
 from numapin_api.quantity import plural
 from numapin_api.text import cut_text, join_texts
 from numapin_operator.observe.records import AssignmentView, PolicyView
+from numapin_operator.policies.in_force import has_answered
 from numapin_operator.policies.selection import unsupported_fields
 
 STALLED_NAMED: Final = 20
@@ -105,10 +106,8 @@ def judge_enforcer(policy: PolicyView, assignment: AssignmentView) -> NodeOutcom
     generations and cgroups that are being changed for new pods make no difference.
     """
     outcome = partial(_outcome, policy, assignment.name)
-    status, written = assignment.status, assignment.spec.policy
-    stalled = find(status.conditions, ConditionType.STALLED)
-    since = written.since if written else None
-    if not (since or assignment.generation) <= status.observed_generation <= assignment.generation:
+    stalled = find(assignment.status.conditions, ConditionType.STALLED)
+    if not has_answered(assignment):
         message = "the enforcer has not reported on the newest assignment yet"
         return outcome(Phase.UNDER_WAY, Reason.WAITING_FOR_ENFORCER, message)
     if stalled is not None and stalled.status == "True":

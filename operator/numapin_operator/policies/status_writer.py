@@ -13,6 +13,8 @@ from numapin_daemon.worker import Worker
 from numapin_operator.api_server import Cluster
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.contact import longest_backoff_seconds
+from numapin_operator.observe.records import PolicyView
+from numapin_operator.policies.in_force import followed, is_of
 from numapin_operator.policies.status import NodeOutcome, policy_status
 from numapin_operator.policies.tally import Tally
 from numapin_operator.telemetry.states import NodesState
@@ -170,6 +172,22 @@ class StatusWriter:
             return
         nodes = self._tally.summary(name, policy.generation, policy.uid)
         status = policy_status(policy, nodes, self._clock.now_text())
+        if status.rolled_out != policy.status.rolled_out and self._is_elsewhere(policy):
+            status = status.model_copy(update={"rolled_out": policy.status.rolled_out})
         if status != policy.status:
             after = await self._cluster.replace_policy_status(policy, status)
             self._state.policies.put(after)  # its spec is still that of `policy`
+
+    def _is_elsewhere(self, policy: PolicyView) -> bool:
+        """Whether a policy is in force on a node that it does not govern.
+
+        Such a node waits for the turn of another policy, or for its release. It has not followed
+        the newest generation, and may come back.
+        """
+        governed = self._state.governed_nodes(policy.name)
+        return any(
+            (following := followed(one)) is not None
+            and is_of(following, policy)
+            and one.name not in governed
+            for one in self._state.assignments.values()
+        )

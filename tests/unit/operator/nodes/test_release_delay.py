@@ -8,11 +8,12 @@ import pytest
 from numapin_api.duration import MAX_SECONDS, duration_seconds
 from numapin_client.errors import ConnectionFailedError
 from numapin_client.resources import Key
-from numapin_operator.nodes.decide import Write, decide, keep
+from numapin_operator.nodes.decide import Write, decide
 from numapin_operator.nodes.picture import picture_of
 from numapin_operator.nodes.release_delay import ReleaseDelays
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.records import PolicyView
+from numapin_operator.policies.in_force import as_written
 from numapin_operator.policies.status import Phase
 from support.fakes.cluster import FakeCluster
 from support.fakes.manual_clock import ManualClock
@@ -184,9 +185,10 @@ async def test_an_announced_release_does_not_count_once_a_policy_wants_the_node_
 
 async def test_a_node_that_waits_for_its_turn_is_not_released_either() -> None:
     before = assignment_view(PLANNED | {"releaseAt": AT}, REPORTED)
-    kept = keep(picture(before))
-    assert kept.spec == before.spec.model_copy(update={"release_at": None})
-    assert keep(picture(assignment_view(PLANNED, REPORTED))).write is Write.NOTHING
+    own = as_written(policy_view("other"), before)
+    kept = decide(picture(before, policies=(own,))).spec
+    assert kept is not None
+    assert (kept.release_at, kept.pools) == (None, before.spec.pools)
 
 
 async def test_every_replica_knows_the_delay_of_a_policy_that_it_has_never_planned_by() -> None:
