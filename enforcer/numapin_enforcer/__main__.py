@@ -51,6 +51,7 @@ from numapin_enforcer.status.publisher import Publisher
 from numapin_enforcer.status.reporter import StatusReporter
 from numapin_enforcer.systemd.interface import ServiceManager
 from numapin_enforcer.systemd.updater import SliceUpdater
+from numapin_enforcer.telemetry.foreign_tasks import ForeignTasks
 from numapin_enforcer.telemetry.kernel_counters import KernelCounters
 from numapin_enforcer.telemetry.node_metrics import NodeMetrics
 from numapin_enforcer.telemetry.node_traces import NodeTraces
@@ -204,6 +205,7 @@ def _build_agent(
         wake=wake,
         kubelet=KubeletPins(settings.kubelet_state_dir),
         threads=ThreadCheck(ThreadReader(reporter.kubepods.mounts, settings.procfs)),
+        foreign=ForeignTasks(KernelCounters(reporter.kubepods.mounts, settings.procfs)),
         resync_seconds=settings.resync_seconds,
     )
 

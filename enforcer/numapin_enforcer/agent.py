@@ -23,6 +23,7 @@ from numapin_enforcer.node.kubelet_checkpoint import KubeletPins
 from numapin_enforcer.reconciler import Converged, Reconciler
 from numapin_enforcer.schedule import Schedule
 from numapin_enforcer.status.reporter import Kernel, PassResult, StatusReporter
+from numapin_enforcer.telemetry.foreign_tasks import ForeignTasks
 from numapin_enforcer.telemetry.passes import Pass
 from numapin_enforcer.threads.check import ThreadCheck
 from numapin_enforcer.watched_pods import WatchedPods
@@ -50,6 +51,7 @@ class Agent:
     wake: asyncio.Event
     kubelet: KubeletPins
     threads: ThreadCheck
+    foreign: ForeignTasks
     resync_seconds: float
     clock: Clock = field(default_factory=SystemClock)
     progress: Progress = field(default_factory=Progress)
@@ -132,7 +134,8 @@ class Agent:
             self.kubelet.conflict, unreadable, failures, failed_passes, resynced, pinned
         )
         background = self.background.report(failed_passes)
-        kernel = Kernel(done.tree, done.desired, self.threads.wide, self.threads.note)
+        wide, unseen = self.threads.wide, self.threads.note
+        kernel = Kernel(done.tree, done.desired, wide, unseen, self.foreign.found)
         self.reporter.report(result, kernel, background)
         self.kubelet.log_conflict()  # last, so that it is the last line of the log
         self.background.need_list_since(self.reporter.population.newest_deserted_at)
@@ -217,10 +220,12 @@ class Agent:
     def _check_threads(
         self, reconciler: Reconciler, goal: Goal, done: Converged, *, resynced: bool
     ) -> Converged:
-        """Look at threads that may not follow their cgroup, and have some follow it again."""
+        """Look for tasks on CPUs that are not theirs; have wide threads follow their cgroup."""
         if done.tree is None or not isinstance(goal, AssignmentGoal):
             self.threads.rest()
             return done
+        if resynced:
+            self.foreign.look(done.tree, done.desired)
         naming = reconciler.naming
         paths = self.threads.look(done.tree, done.desired, naming, resynced=resynced)
         if paths and not self.background.memory.gate.is_moving:

@@ -34,6 +34,11 @@ class Reason(StrEnum):
     # All is well.
     IN_FORCE = "InForce", "The policy is in force on every node that it governs."
     ENFORCED = "Enforced", "The kernel has what the spec says."
+    FOREIGN_TASKS = (
+        "ForeignTasks",
+        "Other tasks use the CPUs of an exclusive container, by the CPU time that the kernel "
+        "counts; the spec is in force.",
+    )
     NOT_STALLED = "NotStalled", "Nothing needs an administrator."
     MEMORY_RESERVATION_DIFFERS = (
         "MemoryReservationDiffers",

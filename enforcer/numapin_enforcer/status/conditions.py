@@ -27,19 +27,25 @@ UNKNOWN_LENGTH = 1024
 """How many characters of a condition name unknown fields."""
 
 
-def judge(stalled: Obstacle | None, working: Obstacle | None, fine: str) -> tuple[Verdict, ...]:
+def judge(
+    stalled: Obstacle | None,
+    working: Obstacle | None,
+    fine: str,
+    fine_reason: Reason = Reason.ENFORCED,
+) -> tuple[Verdict, ...]:
     """The three conditions from what is wrong.
 
     Args:
         stalled: what a person must repair.
         working: what is not finished yet, and needs no help.
         fine: the message for a healthy node.
+        fine_reason: its reason.
     """
     lacking = stalled or working
     ready = (
         Verdict(ConditionType.READY, False, lacking.reason, lacking.message)
         if lacking
-        else Verdict(ConditionType.READY, True, Reason.ENFORCED, fine)
+        else Verdict(ConditionType.READY, True, fine_reason, fine)
     )
     return (
         ready,
@@ -142,6 +148,16 @@ def unknown_note(fields: Sequence[str]) -> str:
     if not fields:
         return ""
     return f"this enforcer does not know {join_texts(fields, ', ', UNKNOWN_LENGTH)}: no effect"
+
+
+def foreign_note(containers: Sequence[str]) -> str:
+    """Which exclusive containers have other tasks on their CPUs; empty if none has."""
+    if not containers:
+        return ""
+    return (
+        f"other tasks use the CPUs of container {_shown(containers)}: look for programs of the "
+        "host on these CPUs, and keep them off by CPUAffinity or isolcpus"
+    )
 
 
 def unread_note(unread: Sequence[Unread], spec: AssignedSpec | None) -> str:

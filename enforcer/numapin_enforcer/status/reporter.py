@@ -74,13 +74,15 @@ class Kernel:
     """The cgroups as read last, None if there are none, and what each of them must have.
 
     `wide` are threads that may use more CPUs than their cgroup has; `unseen` says which threads
-    are not looked at, or is empty.
+    are not looked at, or is empty. `foreign` are exclusive containers on whose CPUs other tasks
+    run.
     """
 
     tree: Tree | None
     desired: Mapping[str, Desired]
     wide: tuple[WideThreads, ...] = ()
     unseen: str = ""
+    foreign: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +223,7 @@ class StatusReporter:
                 *lacks[1],
             ),
             "; ".join(filter(None, self._notes(background, kernel))),
+            kernel.foreign,
         )
 
     def _first_obstacles(self, result: PassResult) -> Iterator[Obstacle]:

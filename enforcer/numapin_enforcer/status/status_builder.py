@@ -11,7 +11,7 @@ from numapin_api.conditions.merging import merge_conditions
 from numapin_api.conditions.reasons import ConditionType, Obstacle, Reason, Verdict
 from numapin_api.quantity import plural
 from numapin_enforcer.assignment.spec import AssignedSpec
-from numapin_enforcer.status.conditions import SHOWN, judge
+from numapin_enforcer.status.conditions import SHOWN, foreign_note, judge
 from numapin_enforcer.status.content import NodeStatus
 from numapin_enforcer.status.summary import Summary
 
@@ -67,6 +67,7 @@ class Scene:
         stalled: what a person must repair, the worst first.
         working: what is under way.
         note: an extra message for a healthy node.
+        foreign: the exclusive containers on whose CPUs other tasks run.
     """
 
     facts: NodeStatus
@@ -75,6 +76,7 @@ class Scene:
     stalled: Sequence[Obstacle] = ()
     working: Sequence[Obstacle] = ()
     note: str = ""
+    foreign: Sequence[str] = ()
 
 
 def build_report(scene: Scene) -> Report:
@@ -89,8 +91,9 @@ def build_report(scene: Scene) -> Report:
         outdated=len(_outdated(scene.spec)),
     )
     stalled, working = _first(scene.stalled), _first((*scene.working, *_unsaved(summary)))
-    fine = "; ".join(filter(None, (_fine(scene.spec, summary), scene.note)))
-    verdicts = judge(stalled, working, fine)
+    notes = (_fine(scene.spec, summary), foreign_note(scene.foreign), scene.note)
+    reason = Reason.FOREIGN_TASKS if scene.foreign else Reason.ENFORCED
+    verdicts = judge(stalled, working, "; ".join(filter(None, notes)), reason)
     if working is None and (left := _outdated(scene.spec)):
         verdicts = (verdicts[0], _waiting_for(left), verdicts[2])
     return Report(content, verdicts, blind=scene.summary is None)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from numapin_api.conditions.reasons import Reason
 from numapin_daemon.telemetry.meter import Meter
 from numapin_daemon.telemetry.metric import OTHER, Labels, Values
 from numapin_daemon.telemetry.process import read_process
@@ -18,7 +19,6 @@ from numapin_enforcer.telemetry.samples import Samples
 from numapin_enforcer.telemetry.table import (
     DRIFTS,
     ENFORCES,
-    FOREIGN_TASKS,
     IN_FORCE_SECONDS,
     METRICS,
     MISPINNED,
@@ -108,5 +108,5 @@ def mispinned(lacks: Sequence[Lack], foreign: int) -> Mapping[Labels, float]:
     counts: Counter[Labels] = Counter(
         (reason if reason in _KNOWN else OTHER,) for reason in reasons
     )
-    counts[FOREIGN_TASKS,] += foreign
+    counts[str(Reason.FOREIGN_TASKS),] += foreign
     return dict(counts)

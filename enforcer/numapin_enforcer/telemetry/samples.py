@@ -1,18 +1,16 @@
 """Samples of exclusive containers: what others used of their CPUs, and for how long they waited."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from numapin_api.cpuset import CpuSet
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.telemetry.metric import Labels, Metric, Values
-from numapin_enforcer.assignment.spec import AssignedContainer
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.containment import Desired
-from numapin_enforcer.telemetry.accumulated import Excess, Increases
+from numapin_enforcer.telemetry.accumulated import Increases
 from numapin_enforcer.telemetry.kernel_counters import KernelCounters
+from numapin_enforcer.telemetry.overlap import ExclusiveContainer, Overlaps, exclusive_containers
 from numapin_enforcer.telemetry.table import (
     CONTAINER_OVERLAP,
     CONTAINER_RUN_DELAY,
@@ -31,55 +29,6 @@ MOST_THREADS: Final = 2000
 MOST_BOUND: Final = 64
 """Containers whose memory is looked for in one sample: the kernel adds up counts of all CPUs."""
 
-FOREIGN_SHARE, FOREIGN_SHARE_EACH = 0.05, 0.005
-"""Other tasks count as running on exclusive CPUs if they used this share of one CPU, and the second
-share of each further one: kernel threads run on every CPU now and then."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExclusiveContainer:
-    """One exclusive container: its cgroup, those inside it, its CPUs and its name."""
-
-    path: str
-    inside: tuple[str, ...]
-    cpus: CpuSet
-    container: AssignedContainer
-
-    @property
-    def labels(self) -> Labels:
-        """Its name, as labels of its own metrics."""
-        return self.container.namespace, self.container.pod, self.container.container
-
-
-def exclusive_containers(
-    tree: Tree, desired: Mapping[str, Desired]
-) -> tuple[ExclusiveContainer, ...]:
-    """The exclusive containers that have a cgroup."""
-    return tuple(
-        ExclusiveContainer(path, tuple(_inside(tree, path)), want.cpus, want.container)
-        for path, want in desired.items()
-        if want.exclusive
-        and want.container is not None
-        and desired[tree.parents[path]].container is None
-    )
-
-
-def _inside(tree: Tree, path: str) -> Iterator[str]:
-    for child in tree.children[path]:
-        yield child
-        yield from _inside(tree, child)
-
-
-def _by_cpus(
-    containers: Iterable[ExclusiveContainer],
-) -> Iterator[tuple[CpuSet, list[ExclusiveContainer]]]:
-    """The containers by their CPUs, which containers of one pod may have together."""
-    groups: dict[tuple[str, CpuSet], list[ExclusiveContainer]] = {}
-    for one in containers:
-        groups.setdefault((one.container.pod_uid, one.cpus), []).append(one)
-    for (_, cpus), group in groups.items():
-        yield cpus, group
-
 
 class Samples:
     """The sums over all samples so far. Belongs to one thread at a time."""
@@ -91,7 +40,7 @@ class Samples:
         self._counters, self._each = counters, each_container
         self._clock = clock or SystemClock()
         self._taken_at: float | None = None
-        self._excess: dict[tuple[tuple[str, ...], CpuSet], Excess] = {}
+        self._overlaps = Overlaps(counters)
         self._delays = Increases[tuple[str, int]]()
         self._pressures = Increases[tuple[str, str, str]]()
         self._overlap: dict[str, float] = defaultdict(float)
@@ -136,23 +85,13 @@ class Samples:
         return values
 
     def _sample_overlap(
-        self, containers: Iterable[ExclusiveContainer], elapsed_seconds: float
+        self, containers: Sequence[ExclusiveContainer], elapsed_seconds: float
     ) -> None:
-        used = self._counters.cpu_seconds()
-        known, self._excess, self.foreign = self._excess, {}, 0
-        for cpus, group in _by_cpus(containers):
-            paths = tuple(one.path for one in group)
-            own = [self._counters.cgroup_seconds(path, cpus) for path in paths]
-            if None in own:  # a container has ended
-                continue
-            self._excess[paths, cpus] = excess = known.get((paths, cpus)) or Excess()
-            whole_seconds = sum(used.get(cpu, 0.0) for cpu in cpus)
-            others = excess.since_last(whole_seconds, sum(filter(None, own)))
-            self._totals[OVERLAP] += others
-            for path in paths:
-                self._overlap[path] += others
-            share = FOREIGN_SHARE + FOREIGN_SHARE_EACH * (len(cpus) - 1)
-            self.foreign += len(group) if others > share * elapsed_seconds > 0 else 0
+        sample = self._overlaps.take(containers, elapsed_seconds)
+        self._totals[OVERLAP] += sample.total_seconds
+        for path, seconds in sample.seconds.items():
+            self._overlap[path] += seconds
+        self.foreign = len(sample.foreign)
 
     def _sample_delay(self, containers: Iterable[ExclusiveContainer]) -> None:
         delays: dict[tuple[str, int], float] = {}

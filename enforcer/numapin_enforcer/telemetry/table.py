@@ -8,15 +8,12 @@ from numapin_daemon.telemetry.process_table import PROCESS_METRICS, WATCH_AGE
 from numapin_enforcer.plan.drift import Cause
 from numapin_enforcer.telemetry.kubelet_names import KUBELET_METRICS
 
-FOREIGN_TASKS: Final = "ForeignTasks"
-"""The reason of an exclusive container on whose CPUs other tasks run."""
-
 MISPINNED_REASONS: Final = (
     Reason.APPLYING,
     Reason.CPUS_OFFLINE,
     Reason.CPUS_SHARED,
     Reason.CPUS_WITHHELD,
-    FOREIGN_TASKS,
+    Reason.FOREIGN_TASKS,
     Reason.MEMORY_WITHHELD,
     Reason.PROCESSES_ELSEWHERE,
 )

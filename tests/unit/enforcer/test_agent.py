@@ -19,6 +19,7 @@ from numapin_enforcer.cgroups.errors import CgroupError, CgroupReadOnlyError
 from numapin_enforcer.cgroups.watch.inotify import Changes
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.schedule import CPU_SHARE
+from numapin_enforcer.telemetry.foreign_tasks import SAMPLES_TO_FORGET, SAMPLES_TO_NAME
 from support.fakes.new_pods import NewPods
 from support.fakes.worlds.agent_world import BODY, CONTAINER, POD, World
 
@@ -90,6 +91,24 @@ async def test_threads_that_leave_their_cgroup_are_set_again_and_then_named(worl
     await world.clock.advance(10)
     assert [(one.path, str(one.cpus)) for one in world.kernels[-1].wide] == [(other, "3")]
     assert not any(result.failures for result in world.results)
+
+
+async def test_foreign_tasks_are_looked_for_at_each_resync_without_a_scrape(world: World) -> None:
+    found = []
+    for _ in range(SAMPLES_TO_NAME):
+        found.append(world.kernels[-1].foreign)
+        world.times.cpus[3] += 9.0
+        await world.clock.advance(10)
+    assert found == [()] * SAMPLES_TO_NAME
+    world.times.used[CONTAINER], found = 0.0, []
+    for _ in range(SAMPLES_TO_FORGET):
+        found.append(world.kernels[-1].foreign)
+        world.times.cpus[3] += 9.0
+        world.times.used[CONTAINER] += 9.0
+        await world.clock.advance(10)
+    assert found == [("d/p/c",)] * SAMPLES_TO_FORGET
+    found = [one.foreign for one in world.kernels[-1:]]
+    assert found == [()]
 
 
 async def test_no_set_is_written_again_while_memory_moves(world: World) -> None:

@@ -20,6 +20,7 @@ from numapin_enforcer.node.heartbeat import Progress
 from numapin_enforcer.node.kubelet_checkpoint import KubeletPins
 from numapin_enforcer.plan.drift import Drift
 from numapin_enforcer.status.reporter import Kernel, PassResult
+from numapin_enforcer.telemetry.foreign_tasks import ForeignTasks
 from numapin_enforcer.threads.check import ThreadCheck
 from support.fakes.manual_clock import ManualClock
 from support.fakes.new_pods import NewPods
@@ -96,6 +97,20 @@ class KubepodsFinder:
         return found
 
 
+class Times:
+    """CPU time of each CPU, and of each cgroup, as a test sets it."""
+
+    def __init__(self) -> None:
+        self.cpus: dict[int, float] = dict.fromkeys(range(8), 100.0)
+        self.used: dict[str, float] = {}
+
+    def cpu_seconds(self) -> dict[int, float]:
+        return dict(self.cpus)
+
+    def cgroup_seconds(self, path: str, cpus: CpuSet) -> float | None:
+        return self.used.get(path, 0.0)
+
+
 class Background:
     """Names the one container; remembers the specs that it was updated for."""
 
@@ -131,7 +146,7 @@ class World:
         for path in (POD, CONTAINER):
             self.model.make(path)
         self.model.enter(CONTAINER)
-        self.threads = ModelThreads(self.model)
+        self.threads, self.times = ModelThreads(self.model), Times()
         self.events, self.background = Events(descriptor), Background()
         self.kubepods = KubepodsFinder(self.model, self.events, new_pods)
         self.assignments = SimpleNamespace(body=BODY, gone=False, received_at=0.0)
@@ -165,6 +180,7 @@ class World:
             self.wake,
             KubeletPins(folder),
             ThreadCheck(self.threads, self.clock),
+            ForeignTasks(self.times, self.clock),
             10.0,
             self.clock,
             progress=Progress(self.clock.monotonic),

@@ -103,6 +103,15 @@ def test_a_container_whose_cpus_threads_of_another_use_is_not_exclusive(
     assert world.exclusive == [True]
 
 
+def test_a_node_with_foreign_tasks_is_ready_and_says_so(world: World) -> None:
+    """A program of the host may use any CPU: the spec is in force nevertheless."""
+    reason, message = world.report(foreign=("d/p/c",))
+    assert (reason, world.exclusive) == ("ForeignTasks", [True])
+    assert "other tasks use the CPUs of container d/p/c" in message
+    assert world.missing == {}
+    assert world.report()[0] == "Enforced"
+
+
 def test_threads_that_are_not_looked_at_are_noted(world: World) -> None:
     assert world.report(unseen="some threads are not seen")[1].endswith("threads are not seen")
 
