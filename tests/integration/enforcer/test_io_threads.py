@@ -53,4 +53,3 @@ async def test_a_container_on_whose_cpu_threads_of_another_one_run_is_not_exclus
         assert "RuntimeDefault" in message
         assert cpus_of(web) == "0"
     assert node.status["driftCount"] == 0
-

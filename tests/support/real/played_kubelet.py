@@ -116,6 +116,7 @@ class Kubelet:
             metadata=pb.ContainerMetadata(name=name),
             image=pb.ImageSpec(image=self.runtime.image),
             command=command,
+            labels=_labels(pod),
             log_path=_log_name(pod, name),
             linux=pb.LinuxContainerConfig(resources=resources, security_context=security),
         )
@@ -184,6 +185,12 @@ class Kubelet:
         path = self.log(pod, name)
         lines = path.read_text().splitlines() if path.exists() else []
         return "\n".join(line.split(" ", 3)[3] for line in lines)
+
+
+def _labels(pod: Pod) -> dict[str, str]:
+    """Those of a kubelet that numapin reads."""
+    found = {"name": pod.name, "namespace": "default", "uid": pod.uid}
+    return {f"io.kubernetes.pod.{name}": value for name, value in found.items()}
 
 
 def _log_name(pod: Pod, name: str) -> str:
