@@ -101,9 +101,8 @@ class Informer(Generic[T]):
     async def run(self) -> NoReturn:
         """List, watch, and recover from failures until cancelled.
 
-        Raises:
-            only what `on_change` raises. Failures of the server and of the connection are retried;
-            `problem` contains the last one.
+        It raises only what `on_change` raises. Failures of the server and of the connection are
+        retried; `problem` contains the last one.
         """
         while True:
             try:
@@ -112,6 +111,8 @@ class Informer(Generic[T]):
                 if not self._version or in_vain:
                     await self._list()
                 await self._watch()
+            except TimeoutError:
+                continue  # `catch_up` had an answer before this request
             except ClientError as error:
                 await self._recover(error)
 
@@ -119,10 +120,10 @@ class Informer(Generic[T]):
         """Wait until the copy shows all that the API server had when this was called.
 
         A watch without changes gets a bookmark each minute, and one 2 s before its end. So the
-        running watch is ended and short ones follow; if two bring no news, the source is listed.
-        A back-off ends: the server has answered.
-        Reading the version makes the server's watch cache ask etcd how far it is, which bookmarks
-        then say. Source: apiserver `cacheWatcher.nextBookmarkTime`; KEP-2340.
+        running watch is ended and short ones follow; if two bring no news, the source is listed. A
+        back-off ends too, and a request without an answer. Reading the version makes the server's
+        watch cache ask etcd how far it is, which bookmarks then say.
+        Source: apiserver `cacheWatcher.nextBookmarkTime`; KEP-2340.
 
         Raises:
             ClientError: the server does not answer which version it has.
@@ -175,21 +176,19 @@ class Informer(Generic[T]):
         """
         if self._version and self._doubtful:
             newest = self._newest()
-            now = (await self._client.list_chunk(self.source, limit=1)).resource_version
+            async with self._until_ended():
+                now = (await self._client.list_chunk(self.source, limit=1)).resource_version
             if is_older(now, str(newest)):
                 self._start_over(now, newest)
         self._doubtful = False
 
     def _newest(self) -> int:
         """The newest version that was seen, by us or by the owner; 0 if there is none."""
-        ours = int(self._version) if self._version.isdecimal() else 0
-        return max(ours, self.hooks.seen())
+        return max(int(self._version) if self._version.isdecimal() else 0, self.hooks.seen())
 
     def _start_over(self, now: str, newest: int) -> None:
-        log.warning(
-            "the API server returned to an older state, listing again",
-            extra={"source": self.source.path, "ours": newest, "theirs": now},
-        )
+        versions = {"source": self.source.path, "ours": newest, "theirs": now}
+        log.warning("the API server returned to an older state, listing again", extra=versions)
         self._version = ""
         self.hooks.start_over()
 

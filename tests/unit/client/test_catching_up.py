@@ -66,6 +66,23 @@ async def test_catching_up_ends_a_back_off(server: FakeApiServer, client: ApiCli
         assert informer.synced.is_set()
 
 
+async def test_catching_up_ends_a_request_that_is_not_answered(
+    server: FakeApiServer, client: ApiClient
+) -> None:
+    """As one that was sent while packets were lost: it is sent again as late as that lasted."""
+    informer = Informer(client, ALL, value_of, timing=FAST)
+    async with running(informer.run()):
+        await eventually(lambda: bool(server.watchers))
+        server.answers = [Answer(stall=True)]
+        server.cut()
+        await eventually(lambda: not server.answers)
+        server.version += 5
+        async with running(informer.catch_up()) as caught_up:
+            await eventually(lambda: short_watches(server))
+            server.bookmark()
+            await eventually(caught_up.done)
+
+
 async def test_catching_up_does_not_shorten_what_the_server_asked_for(
     server: FakeApiServer, client: ApiClient
 ) -> None:
