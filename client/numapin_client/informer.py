@@ -142,22 +142,20 @@ class Informer(Generic[T]):
         return bool(self._target) and is_older(self._version, self._target)
 
     async def _recover(self, error: ClientError) -> None:
-        """Choose between resuming the watch and listing again, and wait."""
+        """Choose between resuming the watch and listing again, and wait.
+
+        An outage is logged when it begins, and whenever the error differs.
+        """
         self._fell_behind()
+        level = logging.DEBUG if str(error) == str(self.problem) else logging.WARNING
         self.problem = without_frames(error)
         self._doubtful = True
         if isinstance(error, MalformedAnswerError) or not isinstance(error, _RESUMABLE):
             self._version = ""
         asked_seconds, backoff_seconds = error.retry_after_seconds, self._backoff.next_seconds()
-        log.warning(
-            "cannot follow the API server, trying again",
-            extra={
-                "source": self.source.path,
-                "error": str(error),
-                "wait_seconds": (asked_seconds or 0.0) + backoff_seconds,
-                "relist": not self._version,
-            },
-        )
+        about = {"source": self.source.path, "error": str(error), "relist": not self._version}
+        about["wait_seconds"] = (asked_seconds or 0.0) + backoff_seconds
+        log.log(level, "cannot follow the API server, trying again", extra=about)
         if asked_seconds:
             await self._timing.clock.sleep(asked_seconds)
         await self._back_off(backoff_seconds)

@@ -54,7 +54,8 @@ class ListComparison:
         try:
             await self._compare()
         except ClientError as error:
-            _log.warning("cannot list policies", extra={"error": str(error)})
+            if self.outage is None or self.outage.why != str(error):
+                _log.warning("cannot list policies", extra={"error": str(error)})
             since = self.outage.since if self.outage else self._clock.monotonic()
             self.outage = Outage(since, str(error))
             raise

@@ -294,3 +294,15 @@ async def test_the_owner_learns_which_list_is_complete(
         await eventually(lambda: len(lists) == 2)
     versions = [change.version for change in reported[-2:]]
     assert versions == [removed["metadata"]["resourceVersion"], lists[1][0]]
+
+
+async def test_an_outage_is_logged_once(
+    server: FakeApiServer, client: ApiClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is tried again every few seconds, which may take hours."""
+    informer = Informer(client, ALL, value_of, timing=FAST)
+    server.answers = [Answer(503)] * 20
+    async with running(informer.run()):
+        await informer.synced.wait()
+    (logged,) = [one for one in caplog.records if one.message.startswith("cannot follow")]
+    assert "503" in logged.__dict__["error"]
