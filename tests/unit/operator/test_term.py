@@ -12,6 +12,7 @@ from numapin_client.resources import Key
 from numapin_daemon.telemetry.meter import Meter
 from numapin_operator.leadership import Leadership
 from numapin_operator.observe.cache import ClusterState
+from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.observe.records import AssignmentView, PolicyView
 from numapin_operator.observe.versioned_cache import Listed
 from numapin_operator.telemetry.table import METRICS
@@ -19,7 +20,13 @@ from numapin_operator.term import Lasting, Term
 from support.fakes.cluster import FakeCluster
 from support.fakes.manual_clock import ManualClock
 from support.real.waiting import running
-from support.values.operator import condition, enforcer_status, node_view, pod_view
+from support.values.operator import (
+    condition,
+    cpu_claiming_body,
+    enforcer_status,
+    node_view,
+    pod_view,
+)
 
 HOUR = 3600.0
 AWAY_SECONDS = 15.0
@@ -146,6 +153,15 @@ async def fail_to_write_the_status(replica: Replica) -> None:
     assert replica.ready()[1] != "NodesStalled"
 
 
+async def begin_to_wait_for_a_claim(replica: Replica) -> None:
+    await govern(replica)
+    pod = parse_pod(cpu_claiming_body("a"))
+    replica.state.put_pod(Key("a", "default"), pod)
+    await replica.settle()
+    assert replica.cluster.claims_read
+    replica.cluster.claims_read.clear()
+
+
 async def begin_to_evict(replica: Replica) -> None:
     replica.cluster.budget = 0
     await govern(replica, onUnsatisfiable="Evict")
@@ -193,6 +209,9 @@ DUTIES = {
     "release": Duty("planning", begin_release, lambda one: one.spec["mode"] == "None"),
     "patience": Duty("planning", begin_to_wait_for_the_enforcer, lambda one: one.unserved() == 1),
     "move": Duty("planning", begin_to_move, lambda one: one.spec["containers"][0]["cpus"] == "4-5"),
+    "claim": Duty(
+        "planning", begin_to_wait_for_a_claim, lambda one: len(one.cluster.claims_read) > 1
+    ),
     "status": Duty(
         "policy statuses", fail_to_write_the_status, lambda one: one.ready()[1] == "NodesStalled"
     ),
