@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from numapin_client.resources import Json, Key
+from numapin_daemon.log_limit import LogLimit
 
 log = logging.getLogger(__name__)
 
@@ -40,8 +41,10 @@ class Store(Generic[T]):
 
         Args:
             decode: reduces an object to what is needed, as a value; equal values mean that nothing
-                has changed. If it raises, the object stays as it was stored, and that is logged.
+                has changed. If it raises, the object stays as it was stored, and that is logged
+                once for each object and error.
         """
+        self._lines = LogLimit()
         self._decode = decode
         self._items: dict[Key, T] = {}
         self.items: Mapping[Key, T] = MappingProxyType(self._items)
@@ -56,8 +59,10 @@ class Store(Generic[T]):
         old = self._items.get(key)
         try:
             new = self._decode(body)
-        except Exception:
-            log.exception("cannot decode an object, its last state is used", extra={"key": key})
+        except Exception as error:
+            if (more := self._lines.admit(key, repr(error))) is not None:
+                about = {"key": key, **more}
+                log.exception("cannot decode an object, its last state is used", extra=about)
             return None
         if old == new:
             return None

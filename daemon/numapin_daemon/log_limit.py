@@ -1,4 +1,4 @@
-"""Which lines are logged of those that others can cause without end. Does no I/O."""
+"""Which lines are logged of those that others can cause without end."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import KW_ONLY, dataclass, field

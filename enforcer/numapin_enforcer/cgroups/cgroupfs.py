@@ -4,27 +4,23 @@ import errno
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
-from pathlib import Path
 from typing import Final
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.errors import (
     CgroupError,
     CgroupReadOnlyError,
-    CgroupRefusedError,
     CgroupVanishedError,
 )
 from numapin_enforcer.cgroups.file_access import (
-    is_folder,
     list_folders,
     read_bytes,
     read_file,
     read_files,
     write_file,
 )
-from numapin_enforcer.cgroups.memory.stat_files import read_hugetlb_stat
 from numapin_enforcer.cgroups.mounts import Mounts
-from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
+from numapin_enforcer.cgroups.naming import CgroupNaming
 from numapin_enforcer.cgroups.nesting import NestingLimits, ReadOrder
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Unread, Version, contains, parent
 from numapin_enforcer.cgroups.write import Quota, Write
@@ -38,9 +34,6 @@ EFFECTIVE_FILES: Final = {
     Version.V2: ("cpuset.cpus.effective", "cpuset.mems.effective"),
 }
 """The files with the CPUs and the NUMA nodes that a cgroup really has."""
-
-_EXCLUSIVE: Final = "cpuset.cpu_exclusive"
-_CONTROLLERS: Final = "cgroup.subtree_control"
 
 _V1_QUOTA: Final = "cpu.cfs_quota_us"
 _V1_PERIOD: Final = "cpu.cfs_period_us"
@@ -133,47 +126,7 @@ class Cgroupfs:
             self._write_quota(write.path, write.value)
             return
         text = str(int(write.value)) if isinstance(write.value, bool) else str(write.value)
-        file = f"{self._folder(write.path)}/{write.setting}"
-        try:
-            write_file(file, text)
-        except CgroupVanishedError:
-            if not self._has_lost_cpuset(write.path):
-                raise
-            write_file(f"{self._folder(parent(write.path))}/{_CONTROLLERS}", "+cpuset")
-            write_file(file, text)
-        except CgroupRefusedError as error:
-            if error.number == errno.EINVAL and isinstance(write.value, CpuSet):
-                self._raise_if_taken(write.path, write.value)
-            raise
-
-    def _raise_if_taken(self, path: str, cpus: CpuSet) -> None:
-        """On v1 no cpuset may have a CPU that one beside it has with `cpuset.cpu_exclusive`.
-
-        Source: cpuset(7), "Exclusive cpusets".
-        """
-        above = f"{self._mount}/{parent(path)}".rstrip("/")
-        for name in list_folders(above) if self._mounts.version is Version.V1 else ():
-            other, taken = f"{above}/{name}", CpuSet()
-            with suppress(CgroupError):
-                if name != path.rpartition("/")[2] and read_file(f"{other}/{_EXCLUSIVE}") == "1":
-                    taken = cpus & _cpus(read_bytes(f"{other}/{_ASKED[0]}"))
-            if taken:
-                why = f"the cpuset {other} has CPUs {taken} exclusively ({_EXCLUSIVE}, EINVAL)"
-                do = "remove it (cset shield --reset, if that made it), or set that to 0"
-                file = f"{self._folder(path)}/{_ASKED[0]}"
-                raise CgroupRefusedError(file, str(cpus), errno.EINVAL, f"{why}; {do}")
-
-    def _has_lost_cpuset(self, path: str) -> bool:
-        """Whether a pod or container exists and its parent gives it no cpuset any more (v2).
-
-        The kubelet and runtimes enable the controller. Then somebody took it away, and its
-        processes have what the parent has. What a container makes in itself has none as a rule.
-        """
-        if self._mounts.version is Version.V1 or self._naming is None or path == self._root:
-            return False
-        is_ours = self._naming.parse(path).kind in {Kind.POD, Kind.CONTAINER}
-        folder = Path(self._folder(path))
-        return is_ours and is_folder(folder) and not (folder / _ASKED[0]).exists()
+        write_file(f"{self._folder(write.path)}/{write.setting}", text)
 
     def has_tasks(self, path: str) -> bool:
         """Whether a process runs in the cgroup itself (its descendants not counted).
@@ -191,11 +144,6 @@ class Cgroupfs:
             with suppress(CgroupError):
                 return read_file(f"{self._mounts.memory}/{path}/memory.numa_stat")
         return ""
-
-    def read_hugetlb_stat(self, path: str) -> str:
-        """The lines of `hugetlb.*.numa_stat`; see the function."""
-        self._check(path)
-        return read_hugetlb_stat(self._mounts, path)
 
     def read_quota(self, path: str) -> Quota | None:
         """The CFS limit of a cgroup; None if there is no cpu controller.
@@ -231,9 +179,8 @@ class Cgroupfs:
         """Add every cgroup that has a cpuset, parents first and containers before what they hold.
 
         On v2 a cgroup has no cpuset files if its parent does not enable the controller. It and its
-        descendants then have what the parent has. They are left out, but for pods and containers.
-        On v1 nothing runs in a cgroup without CPUs, nor below it: what a container makes inside and
-        never uses needs no set.
+        descendants then have what the parent has. On v1 nothing runs in a cgroup without CPUs, nor
+        below it: what a container makes inside and never uses needs no set.
         """
         order = ReadOrder(found.limits, self._root)
         while (path := order.next()) is not None:
@@ -244,10 +191,6 @@ class Cgroupfs:
             try:
                 one, has_children = self._read_one(path)
             except CgroupVanishedError:
-                if self._has_lost_cpuset(path):
-                    why = f"its parent gives it no cpuset: there is no +cpuset in {_CONTROLLERS}"
-                    lost = CgroupError(path, None, errno.ENOENT, why)
-                    found.add_unreadable(path, lost, self._mounts.version)
                 continue
             except CgroupError as error:
                 found.add_unreadable(path, error, self._mounts.version)

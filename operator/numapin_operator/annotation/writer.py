@@ -16,6 +16,7 @@ from numapin_client.errors import (
 )
 from numapin_client.resources import Key
 from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.log_limit import LogLimit
 from numapin_operator.annotation.content import annotations, with_notice
 from numapin_operator.api_server import Cluster
 from numapin_operator.nodes.workqueue import WorkQueue
@@ -86,6 +87,7 @@ class PodAnnotations:
         self._texts: dict[str, _Texts] = {}
         self._edited: set[str] = set()
         self._denied_until: float | None = None
+        self._lines = LogLimit(at_once=3, per_second=1 / 600, clock=self._clock)
 
     def told(self, node: str) -> Mapping[str, float] | None:
         """Since when pods know by their annotation what leaves them; None without the right."""
@@ -219,8 +221,9 @@ class PodAnnotations:
                 _log.error(NO_RIGHT, extra={"error": str(error)})
             self._denied_until = self._clock.monotonic() + DENIED_SECONDS
             return
-        again = {"node": node, "error": str(error), "again_in_seconds": round(delay, 1)}
-        _log.warning("cannot annotate a pod", extra=again)
+        if (more := self._lines.admit(node)) is not None:
+            again = {"node": node, "error": str(error), "again_in_seconds": round(delay, 1)}
+            _log.warning("cannot annotate a pod", extra={**again, **more})
 
     def _note_allowed(self) -> None:
         if self._denied_until is not None:

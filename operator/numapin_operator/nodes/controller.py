@@ -41,10 +41,6 @@ from numapin_operator.telemetry.write_results import PERMANENT, STALE, result_of
 ATTEMPTS: Final = 5
 """How often a stale write is planned again at once, before the node has to wait."""
 
-NOT_RELEASED: Final = (
-    "no enforcer has released it: start its enforcer, or release it by hand (docs/operations.md)"
-)
-
 INTERNAL_ERROR: Final = "the operator cannot plan this node, its log has the traceback"
 
 _log = logging.getLogger(__name__)
@@ -90,10 +86,7 @@ class Controller:
             except ClientError as error:
                 most_seconds = longest_backoff_seconds(error)
                 delay = self._queue.failed(name, error.retry_after_seconds, most_seconds)
-                _log.warning(
-                    "cannot write an assignment",
-                    extra={"node": name, "error": str(error), "again_in_seconds": round(delay, 1)},
-                )
+                self._outputs.log.failed(name, error, delay)
             except Exception as error:  # noqa: BLE001 - one node must not stop the others
                 self._isolate(name, error)
             else:
@@ -183,7 +176,8 @@ class Controller:
         """Report what became of the governing policy on a node, or that it is not released."""
         outcome = decision.outcome
         if decision.releasing:
-            self._wait_for_release(name)
+            if self.patience.is_over(name):
+                self._outputs.log.not_released(name)
         elif not turn.wait:
             outcome = self.patience.judge(name, outcome)
         self.rollout.settle(name, turn, outcome)
@@ -191,11 +185,6 @@ class Controller:
         if turn.wait and governing is not None:
             outcome = waiting_for_turn(governing, name, turn.wait, outcome)
         self._outputs.statuses.set_outcome(name, outcome)
-
-    def _wait_for_release(self, name: str) -> None:
-        """Log a node that keeps its CPU sets: no policy is left that could say so."""
-        if self.patience.is_over(name):
-            _log.warning("a node keeps its CPU sets", extra={"node": name, "why": NOT_RELEASED})
 
     def _tell_waiting(self, name: str, decision: Decision) -> None:
         """Tell each pod once that it waits."""
@@ -257,7 +246,7 @@ class Controller:
             self._outputs.events.offer([refusal], what)
             self._outputs.meter.add(REFUSALS, refusal.reason)
         self._tell_written(before.spec if before else None, after, pods)
-        self._log_write(after)
+        self._outputs.log.written(after)
 
     def _tell_written(
         self, before: NodeAssignmentSpec | None, after: AssignmentView, pods: Mapping[str, PodView]
@@ -268,19 +257,6 @@ class Controller:
         moved = notices_of_moves(before, after.spec, after.topology)
         events.inform(chain(written, moved))
         events.offer(fresh_waits(before, after.spec), KEEPS)
-
-    def _log_write(self, after: AssignmentView) -> None:
-        _log.info(
-            "wrote an assignment",
-            extra={
-                "node": after.name,
-                "policy": after.spec.policy.name if after.spec.policy else "",
-                "generation": after.generation,
-                "mode": after.spec.mode,
-                "containers": len(after.spec.containers),
-                "refused": len(after.spec.refused),
-            },
-        )
 
     async def _read_again(self, name: str) -> None:
         """Read the assignment: our watch is behind, or another operator wrote it."""

@@ -15,6 +15,7 @@ from numapin_client.errors import (
     NotFoundError,
 )
 from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.log_limit import LogLimit
 from numapin_daemon.logs import POD_UID
 from numapin_daemon.worker import Worker
 from numapin_operator.api_server import Cluster
@@ -22,6 +23,7 @@ from numapin_operator.nodes.evictable import Candidate, candidates
 from numapin_operator.nodes.eviction_history import EvictionHistory
 from numapin_operator.nodes.refusal_events import RefusalEvents
 from numapin_operator.observe.cache import ClusterState
+from numapin_operator.turns import Turns
 
 PAUSE_SECONDS: Final = 1.0
 """Between two evictions: the cluster must have time to start the pods elsewhere."""
@@ -32,6 +34,9 @@ LONGEST_RETRY_SECONDS: Final = 600.0
 
 WAITING_PODS: Final = 10_000
 """More are not queued; they are offered again when their node is planned again."""
+
+LINES: Final = 10
+"""Failed evictions of one namespace that are logged at once; more are logged once a minute."""
 
 NO_RIGHT: Final = (
     "the operator may not evict pods: apply manifests/components/eviction "
@@ -84,9 +89,10 @@ class Evictor:
         self._cluster, self._state, self._events = cluster, state, events
         self._leading, self._clock = leading, clock or SystemClock()
         self._queue: dict[str, _Queued] = {}
-        self._served_at: dict[str, float] = {}
+        self._turns = Turns[_Queued]()
         self.history = EvictionHistory()
         self.on_result: Callable[[str], object] = bool
+        self._lines = LogLimit(at_once=LINES, per_second=1 / 60, clock=self._clock)
         self._worker = Worker("eviction", self._evict_due, clock=self._clock)
 
     @property
@@ -100,9 +106,9 @@ class Evictor:
         for one in candidates(self._state, node):
             if one.pod.uid not in self._queue and len(self._queue) < WAITING_PODS:
                 allowed_at = self.history.allowed_at(one.cause, now)
-                self._queue[one.pod.uid] = _Queued(
-                    node, one.pod.uid, one.pod.namespace, now, allowed_at
-                )
+                queued = _Queued(node, one.pod.uid, one.pod.namespace, now, allowed_at)
+                self._queue[queued.uid] = queued
+                self._turns.add(queued.namespace, queued)
                 self._worker.request()
 
     async def run(self) -> None:
@@ -111,33 +117,26 @@ class Evictor:
 
     async def _evict_due(self) -> float | None:
         """Evict the pods whose time has come; return in how many seconds the next one is due."""
-        while (queued := self._next_due()) is not None:
-            await self._leading.wait()
-            candidate = self._ask_again(queued)
-            if candidate is None:
-                del self._queue[queued.uid]
-                continue
-            self._served_at[queued.namespace] = self._clock.monotonic()
-            # If its eviction fails unexpectedly, the others must not wait for this pod.
-            queued.not_before = self._clock.monotonic() + LONGEST_RETRY_SECONDS
-            if await self._evict(candidate, queued):
-                self._queue.pop(queued.uid, None)
-            await self._clock.sleep(PAUSE_SECONDS)
+        while (queued := self._turns.take(self._is_due)) is not None:
+            try:
+                await self._leading.wait()
+                candidate = self._ask_again(queued)
+                # If its eviction fails unexpectedly, the others must not wait for this pod.
+                queued.not_before = self._clock.monotonic() + LONGEST_RETRY_SECONDS
+                if candidate is None or await self._evict(candidate, queued):
+                    del self._queue[queued.uid]
+            finally:
+                if queued.uid in self._queue:
+                    self._turns.add(queued.namespace, queued)
+            if candidate is not None:
+                await self._clock.sleep(PAUSE_SECONDS)
         if not self._queue:
-            self._served_at.clear()
             return None
         next_at = min(one.not_before for one in self._queue.values())
         return max(0.0, next_at - self._clock.monotonic())
 
-    def _next_due(self) -> _Queued | None:
-        """The pod to evict now: of the namespace that has waited longest, the one queued first."""
-        now = self._clock.monotonic()
-        due = (one for one in self._queue.values() if one.not_before <= now)
-        return min(
-            due,
-            key=lambda one: (self._served_at.get(one.namespace, 0), one.offered_at),
-            default=None,
-        )
+    def _is_due(self, queued: _Queued) -> bool:
+        return queued.not_before <= self._clock.monotonic()
 
     def _ask_again(self, queued: _Queued) -> Candidate | None:
         """The pod, if it must still be evicted."""
@@ -159,10 +158,9 @@ class Evictor:
             return True  # it is gone, or another pod has its name
         except ClientError as error:
             delay_seconds = self._postpone(queued, error)
-            _log.warning(
-                "cannot evict a pod",
-                extra=pod | {"error": _why(error), "again_in_seconds": round(delay_seconds, 1)},
-            )
+            if (more := self._lines.admit(queued.namespace)) is not None:
+                why = {"error": _why(error), "again_in_seconds": round(delay_seconds, 1)}
+                _log.warning("cannot evict a pod", extra={**pod, **why, **more})
             self._explain(refusal, queued, error)
             self.on_result("failed")
             return False

@@ -10,6 +10,7 @@ from numapin_client.informer import Informer
 from numapin_client.informer_settings import Hooks, InformerTiming
 from numapin_client.resources import NAMESPACES, NODE_ASSIGNMENTS, NODES, PODS, Json
 from numapin_client.store import Change
+from numapin_daemon.log_limit import LogLimit
 from numapin_daemon.logs import POD_UID
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.contact import LONGEST_BACKOFF_SECONDS
@@ -34,6 +35,12 @@ Source: apiserver `cacheWatcher.nextBookmarkTime`.
 
 ASSIGNMENT_TIMING: Final = replace(TIMING, chunk_limit=50)
 """A NodeAssignment has 10 to 15 kB, and a chunk is parsed in one step of the event loop."""
+
+LINES: Final = LogLimit()
+"""What this process has logged about pods that cannot be parsed, whoever has read them."""
+
+MOST_TEXT: Final = 1000
+"""Characters of a problem that are logged: it may contain what a tenant has written."""
 
 T = TypeVar("T")
 
@@ -82,17 +89,27 @@ def _assignments(api: ApiClient, state: ClusterState) -> Informer[AssignmentView
     return informer
 
 
-def decode_pod(body: Json) -> PodView:
-    """Decode a pod. One that cannot be parsed shares."""
+def decode_pod(body: Json, lines: LogLimit = LINES) -> PodView:
+    """Decode a pod. One that cannot be parsed shares; each problem of a pod is logged once.
+
+    A tenant may change a pod in a loop, each change is an event, and each list repeats them all.
+    """
     try:
-        pod = parse_stored_pod(body)
-    except Exception as error:  # noqa: BLE001 - one pod must not stop the others
-        _log.error("cannot parse a pod, it runs in the shared pool", exc_info=error)
-        return unusable_pod(body, f"it cannot be parsed: {error!r}")
-    if pod.problem:
+        pod, error = parse_stored_pod(body), None
+    except Exception as problem:  # noqa: BLE001 - one pod must not stop the others
+        pod, error = unusable_pod(body, f"it cannot be parsed: {problem!r}"), problem
+    if pod.problem and (more := lines.admit(pod.uid, pod.problem)) is not None:
         name = f"{pod.namespace}/{pod.name}"
-        what = {POD_UID: pod.uid, "pod": name, "node": pod.node, "error": pod.problem}
-        _log.warning("cannot parse a pod, it runs in the shared pool", extra=what)
+        what = {
+            POD_UID: pod.uid,
+            "pod": name,
+            "node": pod.node,
+            "error": pod.problem[:MOST_TEXT],
+            **more,
+        }
+        level = logging.WARNING if error is None else logging.ERROR
+        text = "cannot parse a pod, it runs in the shared pool"
+        _log.log(level, text, extra=what, exc_info=error)
     return pod
 
 
@@ -104,13 +121,16 @@ def _one_by_one(
     take_in: Callable[[ClusterState, Change[T]], None], state: ClusterState
 ) -> Callable[[Sequence[Change[T]]], None]:
     """Take in each change for itself: an exception must not end the informer."""
+    lines = LogLimit()
 
     def take_in_all(changes: Sequence[Change[T]]) -> None:
         for change in changes:
             try:
                 take_in(state, change)
-            except Exception:  # noqa: BLE001 - see above
-                _log.exception("cannot take in a change", extra={"object": str(change.key)})
+            except Exception as error:  # noqa: BLE001 - see above
+                if (more := lines.admit(change.key, repr(error))) is not None:
+                    about = {"object": str(change.key), **more}
+                    _log.exception("cannot take in a change", extra=about)
 
     return take_in_all
 

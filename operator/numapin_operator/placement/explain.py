@@ -36,7 +36,7 @@ def what_would_fit(policy: NodePolicy, refused: PlacementError, count: int | Non
     if count is None:
         return ""
     groups = policy.cpu_groups
-    in_cores = isinstance(refused, SmtAlignmentError) and groups.uniform
+    in_cores = isinstance(refused, SmtAlignmentError) and groups.uniform and groups.threads > 1
     size = f" in multiples of {groups.threads}" if in_cores else ""
     return f"up to {plural(count, 'CPU')} would fit{size}"
 

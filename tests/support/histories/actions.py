@@ -19,13 +19,9 @@ _LISTED = {"burstable": Qos.BURSTABLE, "besteffort": Qos.BEST_EFFORT}
 
 @dataclass(frozen=True)
 class Make:
-    """The kubelet, a runtime or a container makes a cgroup; a container's parents exist.
-
-    On v1 these copy the parent's sets to it; a `bare` cgroup is as mkdir makes it: it has none.
-    """
+    """The kubelet, a runtime or a container makes a cgroup; a container's parents exist."""
 
     cgroup: str
-    bare: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,25 +108,14 @@ class Refuse:
 
 @dataclass(frozen=True)
 class Meanwhile:
-    """Something happens just before the write number `nth` (from 0) of a pass to a cgroup.
-
-    A pass of the standby is one for a hung enforcer, which goes on with its own pass afterwards.
-    """
+    """Something happens just before the write number `nth` (from 0) of a pass to a cgroup."""
 
     cgroup: str
     nth: int
-    action: "Outside | StandbyPass"
+    action: "Outside"
 
 
-@dataclass(frozen=True)
-class Kill:
-    """The enforcer is killed before the write number `nth` (from 0) of a pass to a cgroup."""
-
-    cgroup: str
-    nth: int
-
-
-Fault = Refuse | Meanwhile | Kill
+Fault = Refuse | Meanwhile
 
 
 @dataclass(frozen=True)
@@ -165,14 +150,9 @@ class Restart:
     """The enforcer starts again and knows nothing but the accepted spec."""
 
 
-@dataclass(frozen=True)
-class Hold:
-    """What exclusive containers have alone counts as if an earlier enforcer had reported it."""
-
-
 Outside = Make | Enter | End | Overwrite | Restrict | Name
 Ours = Pass | FenceNew | StandbyPass
-Action = Outside | Assign | Ours | Restart | Hold
+Action = Outside | Assign | Ours | Restart
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,7 @@ class Starter:
             base,
             lambda given: node_with(policy, given.values(), queue.unbound, queue.held),
             self.rules.moves_memory,
+            most_moves=self.rules.most,
         )
 
     def begin(self, moves: Sequence[Move], demand: PodView | None = None) -> bool:

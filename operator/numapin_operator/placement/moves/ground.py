@@ -27,12 +27,14 @@ class Ground:
         rebuild: makes the node as it would be after some moves.
         moves_memory: whether memory may follow to another NUMA node.
         keeps: whether a container may keep any CPUs when it moves.
+        most_moves: how many containers may move at the same time; None for any number.
     """
 
     node: Node
     rebuild: Rebuild
     moves_memory: bool = False
     keeps: bool = True
+    most_moves: int | None = None
 
     @property
     def policy(self) -> NodePolicy:

@@ -51,7 +51,7 @@ class RoomMaker:
         if not isinstance(problem, TopologyAffinityError):
             return False
         found = self._search(pod, self._rules.allowed)
-        if found is None or len(found.moves) > self._rules.most:
+        if found is None:
             return False
         if self.starter.may_begin:
             at_once = self._allowed_now(pod, found)

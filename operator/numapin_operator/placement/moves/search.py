@@ -159,6 +159,8 @@ class _Search:
 
     def _children(self, state: _State) -> Iterator[_State]:
         """The states with one more move; of containers that are alike the first are moved."""
+        if self._are_too_many(state.size + 1):
+            return
         free, spent = self._after(state)
         last, last_place = state.path[-1] if state.path else (-1, 0)
         for number in range(last + 1, len(self.units)):
@@ -195,7 +197,9 @@ class _Search:
         """Carry the moves out on a copy of the node, and place the pod there."""
         self._trials += 1
         made = self._moves(state)
-        if made is None or not leaves_room(self.ground.node, made):
+        if made is None or self._are_too_many(len(made)):
+            return None
+        if not leaves_room(self.ground.node, made):
             return None
         node = self.ground.rebuild(applied(self.ground.node.allocations, made))
         try:
@@ -203,6 +207,10 @@ class _Search:
         except PlacementError:
             return None
         return Moves(made, placed, state.bound)
+
+    def _are_too_many(self, moves: int) -> bool:
+        most = self.ground.most_moves
+        return most is not None and moves > most
 
     def _moves(self, state: _State) -> tuple[Move, ...] | None:
         free, made = self.ground.node.cpus.free, list[Move]()

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.nodeassignment import NodeAssignmentSpec, Refusal
 from numapin_client.resources import Key
 from numapin_operator.api_server import PodEvent
 from numapin_operator.nodes.notices import (
@@ -14,6 +14,7 @@ from numapin_operator.nodes.notices import (
 from numapin_operator.nodes.refusal_events import (
     MOST_NOTICES,
     NOTICES_PER_SECOND,
+    WAITING_EVENTS,
     RefusalEvents,
 )
 from numapin_operator.placement import Allocatable, PodRequests, Queued, Unaccepted
@@ -124,3 +125,42 @@ async def test_notices_leave_room_for_refusals_and_are_bounded_in_the_long_run()
         for _ in range(20):
             await clock.run_tasks()
     assert len(cluster.notices) == MOST_NOTICES + 2 * NOTICES_PER_SECOND
+
+
+async def test_a_flood_of_one_namespace_keeps_no_event_from_another() -> None:
+    """100 pods of a tenant are resized to and fro; every pod of others learns of its CPUs."""
+    cluster, clock = FakeCluster(), ManualClock()
+    events = RefusalEvents(cluster, clock)
+    told: list[str] = []
+    async with running(events.run()):
+        for second in range(60):
+            events.inform(notice("tenant", f"t{n}") for n in range(100))
+            events.inform([notice("other", f"o{second}")])
+            await clock.advance(1)
+            told = [one.pod for one in cluster.notices if one.namespace == "other"]
+            assert len(told) >= second, "not late either"
+        await clock.advance(1)
+    told = [one.pod for one in cluster.notices if one.namespace == "other"]
+    assert told == [f"o{second}" for second in range(60)]
+    assert len(cluster.notices) <= MOST_NOTICES + 62 * NOTICES_PER_SECOND
+
+
+async def test_a_flood_of_refusals_keeps_no_refusal_and_no_notice_of_another_namespace() -> None:
+    cluster, clock = FakeCluster(), ManualClock()
+    events = RefusalEvents(cluster, clock)
+    events.offer([a_refusal("tenant", n) for n in range(3 * WAITING_EVENTS)], "it waits")
+    events.offer([a_refusal("other", 0)], "it waits")
+    events.inform([notice("third", "a")])
+    async with running(events.run()):
+        await clock.run_tasks()
+    assert [one.namespace for one in cluster.events[:2]] == ["tenant", "other"]
+    assert [one.namespace for one in cluster.notices] == ["third"]
+
+
+def notice(namespace: str, pod: str) -> PodEvent:
+    return PodEvent(namespace, pod, f"uid-{pod}", "CPUsResized", "", is_warning=False)
+
+
+def a_refusal(namespace: str, number: int) -> Refusal:
+    pod = f"{namespace}{number}"
+    return Refusal(pod_uid=pod, namespace=namespace, pod=pod, reason="NotEnoughCPUs", message="")

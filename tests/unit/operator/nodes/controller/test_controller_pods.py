@@ -60,7 +60,7 @@ async def test_the_owner_of_an_invalid_pod_gets_the_reason_and_it_is_never_evict
     body["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "two"
     spec = await node.plan(body)
     assert [one["reason"] for one in spec["refused"]] == ["InvalidPod"]
-    [waiting] = node.events._waiting
+    [waiting] = node.events._refusals
     event = waiting.event
     assert (event.pod, event.reason) == ("a", "InvalidPod")
     assert "; it runs in the shared pool" in event.note

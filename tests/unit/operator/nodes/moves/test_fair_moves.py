@@ -191,3 +191,18 @@ def test_the_eldest_is_never_overtaken_and_waits_for_a_bounded_time(seed: int) -
             assert eldest in placed(node) or own_moves(node) <= moved, (seed, history)
             assert node.now - since < BOUND_SECONDS, (seed, history)
     assert waited > HISTORIES // 6
+
+
+def test_a_pod_waits_for_one_move_where_two_would_do_as_well_but_are_too_many() -> None:
+    """Of 4 CPUs, 2 are free on NUMA node 0 and on 1: a and b could leave the first, or c the other.
+
+    As long as younger pods leave one of both, the pod is not refused.
+    """
+    cpus = {"p": "1", "a": "4", "b": "5", "c": "6,10", "d": "11", "e": "9", "f": "12-17"}
+    entries = [container(name, listed) for name, listed in cpus.items()]
+    pods = [old(name, len(CpuSet.parse(cpus[name])), n) for n, name in enumerate(cpus)]
+    dynamic = {"maxMovesPerMinute": 1, "movePause": "0s", "notice": "0s"}
+    node = MovingNode(entries, pods, {"dynamic": dynamic}, machine(18, 1, 3))
+    come(node, "elder", 4)
+    step(node)
+    assert node.moving("c").pod == "elder"
