@@ -6,7 +6,7 @@ from itertools import accumulate
 from typing import Final
 
 from numapin_operator.placement.cpumanager.pool import CpuPool
-from numapin_operator.placement.errors import PlacementError
+from numapin_operator.placement.errors import PlacementError, TopologyAffinityError
 from numapin_operator.placement.masks import CpuMask
 from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.pods.pod import PodPlacement
@@ -32,12 +32,14 @@ class _Varied:
     Attributes:
         wanted: the number that was refused.
         least: the smallest that the pod may ask for.
-        is_hinted: whether NUMA nodes are searched for just this number.
+        container: the container whose number it is; None if it is that of the pod as a whole.
+        is_hinted: whether NUMA nodes are searched for just this number, and others have no say.
         with_cpus: makes the pod that asks for another number.
     """
 
     wanted: int
     least: int
+    container: str | None
     is_hinted: bool
     with_cpus: Callable[[int], PodView]
 
@@ -68,23 +70,53 @@ class Fitting:
         varied = _varied(self.policy, pod, container)
         if varied is None:
             return None
-        left = MOST_TRIED
-        for count in self._promising(varied):
-            if not left or not trials.left:
-                return None
-            left, trials.left = left - 1, trials.left - 1
-            if self._fits(varied.with_cpus(count)):
-                return count
-        return None
+        mine = Trials(min(MOST_TRIED, trials.left))
+        trials.left -= mine.left
+        try:
+            return next(self._fitting(varied, mine), None)
+        finally:
+            trials.left += mine.left
 
-    def _promising(self, varied: _Varied) -> Iterator[int]:
-        """Smaller numbers from the largest, without those that cannot fit."""
+    def _fitting(self, varied: _Varied, trials: Trials) -> Iterator[int]:
+        """The numbers that fit, from the largest, as far as the trials go.
+
+        Where NUMA nodes are searched for a number, those that have enough for it have enough for
+        each smaller one that needs as many NUMA nodes: what the smallest is refused for, all are.
+        """
+        for counts in self._promising(varied):
+            if varied.is_hinted and self._is_strict and len(counts) > 1 and trials.left:
+                refused = self._refused(varied, counts[-1], trials)
+                for_its_nodes = isinstance(refused, TopologyAffinityError)
+                if refused and for_its_nodes and refused.container == varied.container:
+                    continue
+            for count in counts:
+                if not trials.left:
+                    return
+                if self._refused(varied, count, trials) is None:
+                    yield count
+
+    @property
+    def _is_strict(self) -> bool:
+        """Whether numbers are refused for their NUMA nodes, by how many of these they need."""
+        match self.policy.hint_merger.policy:
+            case "SingleNUMANode":
+                return True
+            case "Restricted":
+                return not self.policy.cpu_taker.align_by_socket
+            case _:
+                return False
+
+    def _promising(self, varied: _Varied) -> Iterator[range]:
+        """Smaller numbers from the largest, without those that cannot fit.
+
+        Each range is of numbers that need as many NUMA nodes, where these are searched for them.
+        """
         taker, groups = self.policy.cpu_taker, self.policy.cpu_groups
         most = min(varied.wanted - 1, self._most_to_give())
         step = groups.threads if taker.whole_cores_only and groups.uniform else 1
         for first, last in self._aligned() if varied.is_hinted else [(most, 1)]:
-            largest = min(first, most) // step * step
-            yield from range(largest, max(last, varied.least) - 1, -step)
+            least = -(-max(last, varied.least) // step) * step
+            yield range(min(first, most) // step * step, least - 1, -step)
 
     def _most_to_give(self) -> int:
         """The free CPUs, without the one that the shared pool needs."""
@@ -105,37 +137,40 @@ class Fitting:
         there = sorted(
             ((mask & free).bit_count() for mask in groups.numa_nodes.values()), reverse=True
         )
-        match self.policy.hint_merger.policy:
-            case "SingleNUMANode":
-                yield there[0], 1
-            case "Restricted" if not self.policy.cpu_taker.align_by_socket:
-                fewer = (0, *groups.capacities)
-                ranges = zip(accumulate(there), fewer, strict=False)
-                yield from ((total, below + 1) for total, below in reversed(list(ranges)))
-            case _:
-                yield sum(there), 1
+        if not self._is_strict:
+            yield sum(there), 1
+        elif self.policy.hint_merger.policy == "SingleNUMANode":
+            yield there[0], 1
+        else:
+            fewer = (0, *groups.capacities)
+            ranges = zip(accumulate(there), fewer, strict=False)
+            yield from ((total, below + 1) for total, below in reversed(list(ranges)))
 
-    def _fits(self, pod: PodView) -> bool:
+    def _refused(self, varied: _Varied, count: int, trials: Trials) -> PlacementError | None:
+        """Why another number would be refused too; None if it would be placed."""
+        trials.left -= 1
         memory = self.memory.copy() if self.memory is not None else None
+        pod = varied.with_cpus(count)
         try:
             PodPlacement(self.policy, self.cpus.copy(), memory, pod).run()
-        except PlacementError:
-            return False
-        return True
+        except PlacementError as refused:
+            return refused
+        return None
 
 
 def _varied(policy: NodePolicy, pod: PodView, container: str | None) -> _Varied | None:
     """What of a refused pod varies; None if that is not clear, or it asks for no CPUs."""
     exclusive = [one for one in pod.containers if not one.ended and exclusive_cpus(pod, one)]
     if container is None and pod.pod_level is not None:
-        return _Varied(pod_cpus(pod), least_pod_cpus(pod), True, lambda n: _as_whole(pod, n))
+        least = least_pod_cpus(pod)
+        return _Varied(pod_cpus(pod), least, None, True, lambda n: _as_whole(pod, n))
     chosen = [one.name for one in exclusive if container in (None, one.name)]
     if len(chosen) != 1:
         return None
     (name,) = chosen
     wanted = next(exclusive_cpus(pod, one) for one in exclusive if one.name == name)
     is_alone = policy.spec.topology.scope == "Container" or len(exclusive) == 1
-    return _Varied(wanted, 1, is_alone, lambda n: _with_cpus(pod, name, n))
+    return _Varied(wanted, 1, container, is_alone, lambda n: _with_cpus(pod, name, n))
 
 
 def _as_whole(pod: PodView, count: int) -> PodView:

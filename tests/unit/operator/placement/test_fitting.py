@@ -163,3 +163,12 @@ def test_a_storm_of_refusals_tries_no_more_than_a_plan_may() -> None:
     pods = [pod(f"p{n:03}", "16") for n in range(count)]
     numbers = [said(one) for one in refusals(topology, policy(), pods)]
     assert numbers == [15] * MOST_TRIED_IN_PLAN + [None] * (count - MOST_TRIED_IN_PLAN)
+
+
+def test_numbers_that_need_too_many_numa_nodes_are_skipped_together() -> None:
+    """The pod's memory is on one NUMA node, and so must its CPUs be: 167 numbers do not fit."""
+    aligned = policy(topology={"policy": "Restricted"}, memory={"policy": "Static"})
+    topology = machine(448, threads=2, numa_nodes=8, memory_bytes=64 * GIB)
+    first = [pod(f"f{n}", "56", memory="1Gi") for n in range(4)]
+    refused = refusals(topology, aligned, [*first, pod("large", "336", memory="1Gi")])
+    assert [said(one) for one in refused] == [56]
