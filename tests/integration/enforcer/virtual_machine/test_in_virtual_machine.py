@@ -62,6 +62,11 @@ def test_numa_nodes_without_memory_and_without_cpus(vm: VirtualMachine) -> None:
     passes(replace(vm, machine=machine), f"{FOLDER}/guest_odd_numa.py", "--noconftest")
 
 
+def test_real_time_threads_of_a_pod(vm: VirtualMachine) -> None:
+    machine = Machine(sockets=2, cores=2, threads=1)
+    passes(replace(vm, machine=machine), f"{FOLDER}/guest_realtime.py", "--noconftest")
+
+
 def test_cgroups_that_systemd_makes(guest: VirtualMachine) -> None:
     passes(replace(guest, systemd=True), f"{FOLDER}/guest_systemd.py")
 

@@ -1,0 +1,132 @@
+"""Real-time threads of a pod in a shared pool of one CPU, beside the real enforcer and standby.
+
+Not collected on the host, whose CPU they would take: test_in_virtual_machine.py runs this. There is
+neither an API server nor a runtime: both programs follow a saved assignment.
+"""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from numapin_enforcer.assignment.copy_file import CopyFile
+from numapin_enforcer.node.realtime import DEFAULT_PRIORITY
+from numapin_enforcer.standby.fencing import ENFORCER_HANGS, STANDING_BY
+
+CGROUPS = Path("/sys/fs/cgroup")
+PODS = CGROUPS / "kubepods"
+PATIENCE_SECONDS = 180.0
+OWNER = "kubepods/podowner"
+OURS, TENANT = "kubepods/besteffort/podnumapin", "kubepods/burstable/podtenant"
+CONTAINER = {"podUID": "owner", "namespace": "d", "pod": "owner", "container": "main"}
+SPEC = {
+    "mode": "Static",
+    "pools": {"reserved": "0", "shared": "0"},
+    "containers": [CONTAINER | {"cpus": "2-3", "mems": "", "exclusive": True}],
+    "refused": [],
+}
+KUBECONFIG = {
+    "current-context": "c",
+    "contexts": [{"name": "c", "context": {"cluster": "c", "user": ""}}],
+    "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+}
+LOOP = ("sh", "-c", "while :; do :; done")
+IDS = (f"{number:064x}" for number in count(1))
+
+
+def make(path: str) -> Path:
+    folder = CGROUPS / path
+    folder.parent.joinpath("cgroup.subtree_control").write_text("+cpuset")
+    folder.mkdir()
+    return folder
+
+
+def cpus_of(folder: Path) -> str:
+    return (folder / "cpuset.cpus.effective").read_text().strip()
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    end_seconds = time.monotonic() + PATIENCE_SECONDS
+    while not holds():
+        assert time.monotonic() < end_seconds, f"waited {PATIENCE_SECONDS:g} s in vain: {what}"
+        time.sleep(0.005)
+
+
+@dataclass
+class Guest:
+    """Both programs in a pod of the shared pool, which is CPU 0; CPUs 2 and 3 are exclusive."""
+
+    folder: Path
+    ours: Path
+    tenant: Path
+    started: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def spawn(self, cgroup: Path, *command: str, log: str = "others") -> subprocess.Popen[bytes]:
+        enter = ["sh", "-c", 'echo $$ > "$0"/cgroup.procs; exec "$@"', str(cgroup)]
+        with (self.folder / log).open("ab") as file:
+            self.started.append(subprocess.Popen([*enter, *command], stdout=file, stderr=file))
+        return self.started[-1]
+
+    def launch(self, log: str, module: str, *more: str) -> subprocess.Popen[bytes]:
+        folders = [
+            f"--{name}-dir={self.folder / name}" for name in ("state", "run", "kubelet-state")
+        ]
+        command = [sys.executable, "-m", module, "--node-name=guest", *folders, *more]
+        return self.spawn(self.ours, *command, log=log)
+
+    def log(self, name: str) -> str:
+        return (self.folder / name).read_text()
+
+    def fences(self, name: str) -> bool:
+        """Make a Guaranteed pod as the kubelet does, and wait until it is off exclusive CPUs."""
+        pod = make(f"kubepods/pod{name}")
+        box = make(f"kubepods/pod{name}/{next(IDS)}")
+        self.spawn(box, "sleep", "10000")
+        until(lambda: cpus_of(pod) == cpus_of(box) == "0", f"pod {name} to be fenced")
+        return True
+
+
+@pytest.fixture
+def guest(tmp_path: Path) -> Iterator[Guest]:
+    for path in ("kubepods", "kubepods/burstable", "kubepods/besteffort", OWNER, OURS, TENANT):
+        make(path)
+    owner, ours, tenant = (make(f"{path}/{next(IDS)}") for path in (OWNER, OURS, TENANT))
+    made = Guest(tmp_path, ours, tenant)
+    made.spawn(owner, "sleep", "10000")
+    (owner / "cpuset.cpus").write_text("2-3")
+    (tmp_path / "kubeconfig").write_text(json.dumps(KUBECONFIG))
+    saved = {"node": "guest", "uid": "u", "generation": 1, "spec": SPEC}
+    CopyFile(tmp_path / "state", "guest").write(saved)
+    yield made
+    for process in made.started:
+        process.kill()
+        process.wait()
+
+
+def test_a_real_time_thread_in_the_pool_switches_neither_enforcer_nor_standby_off(
+    guest: Guest,
+) -> None:
+    """It has the highest priority that is below theirs, and never waits."""
+    options = (f"--kubeconfig={guest.folder / 'kubeconfig'}", "--cri-socket=/run/none.sock")
+    enforcer = guest.launch("enforcer", "numapin_enforcer", *options)
+    until(lambda: cpus_of(guest.tenant) == "0", "the enforcer")
+    guest.launch("standby", "numapin_enforcer.standby")
+    until(lambda: STANDING_BY in guest.log("standby"), "the standby")
+    guest.spawn(guest.tenant, "chrt", "-f", str(DEFAULT_PRIORITY - 1), *LOOP)
+    assert guest.fences("first")
+    (PODS / "burstable/cpuset.cpus").write_text("0-3")
+    until(lambda: cpus_of(PODS / "burstable") == "0", "the overwritten class to be restored")
+    enforcer.send_signal(signal.SIGSTOP)
+    until(lambda: ENFORCER_HANGS in guest.log("standby"), "the standby to notice")
+    assert guest.fences("second")
+    enforcer.send_signal(signal.SIGCONT)
+    until(lambda: "the enforcer goes on" in guest.log("standby"), "the enforcer to go on")
+    enforcer.kill()
+    assert guest.fences("third")
