@@ -10,6 +10,7 @@ from numapin_enforcer.assignment.spec import AssignedContainer, AssignedSpec
 from numapin_enforcer.cgroups.tree import Cgroup, OutsideCgroup, Tree, contains, parent, related
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.cpu_index import CpuIndex
+from numapin_enforcer.status.intruder import Intruder
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,23 +30,6 @@ class Lack:
 
     def __str__(self) -> str:
         return f"{self.subject} {self.why}"
-
-
-@dataclass(frozen=True, slots=True)
-class Intruder:
-    """Threads that may use CPUs which their cgroup has not, and do so again and again.
-
-    Attributes:
-        path: their cgroup.
-        cpus: these CPUs.
-        container: what the cgroup is: a container or a cgroup, for people.
-        thread: the name of one of the threads, which may be any.
-    """
-
-    path: str
-    cpus: CpuSet
-    container: str
-    thread: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +56,6 @@ class Evidence:
     strays: frozenset[tuple[str, str]] = frozenset()
     intruders: tuple[Intruder, ...] = ()
 
-
-REMEDY: Final = (
-    "give its pod the seccomp profile RuntimeDefault, or set kernel.io_uring_disabled=2 on the node"
-)
-"""Source: containerd 2, contrib/seccomp/seccomp_default.go, which does not list `io_uring_setup`;
-Linux 6.6, Documentation/admin-guide/sysctl/kernel.rst, `io_uring_disabled`."""
 
 NO_EVIDENCE: Final = Evidence()
 
@@ -136,7 +114,7 @@ class Exclusivity:
         if rival is None:
             return None
         if rival.threads is not None:
-            return Lack(_name(one), Reason.CPUS_SHARED, _why_intruded(rival.cpus, rival.threads))
+            return Lack(_name(one), Reason.CPUS_SHARED, rival.threads.why(rival.cpus))
         if rival.path not in self._wanted:
             why = (
                 f"shares CPU {rival.cpus} with the container in cgroup {rival.path}, which is "
@@ -243,13 +221,6 @@ def stray(one: AssignedContainer) -> Lack:
         "use no runtime that keeps containers in a virtual machine"
     )
     return Lack(_name(one), Reason.PROCESSES_ELSEWHERE, why, needs_help=True)
-
-
-def _why_intruded(cpus: CpuSet, threads: Intruder) -> str:
-    return (
-        f"shares CPU {cpus} with threads of {threads.container}, such as {threads.thread!r}, which "
-        f"io_uring makes again and again with CPUs that the container has not: {REMEDY}"
-    )
 
 
 def _why_withheld(tree: Tree, found: Cgroup, want: Desired) -> str:

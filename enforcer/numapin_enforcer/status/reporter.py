@@ -18,8 +18,7 @@ from numapin_enforcer.assignment.watch import AssignmentWatch
 from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder
 from numapin_enforcer.cgroups.memory.unbound import UnboundMemoryReader
-from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
-from numapin_enforcer.cgroups.tree import OutsideCgroup, Tree, parent
+from numapin_enforcer.cgroups.tree import OutsideCgroup, Tree
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.dra_claims import DraClaims
 from numapin_enforcer.node.kubelet_state import KubeletContainer
@@ -35,7 +34,8 @@ from numapin_enforcer.status.conditions import (
 )
 from numapin_enforcer.status.content import CgroupStatus, NodeStatus, RuntimeStatus
 from numapin_enforcer.status.events import EventPoster
-from numapin_enforcer.status.exclusivity import Evidence, Intruder, bound_pods
+from numapin_enforcer.status.exclusivity import Evidence, bound_pods
+from numapin_enforcer.status.intruder import Intruder
 from numapin_enforcer.status.other_writers import OtherWriters
 from numapin_enforcer.status.population import Population
 from numapin_enforcer.status.publisher import Publisher
@@ -309,18 +309,9 @@ class StatusReporter:
             deserted,
             background.outside,
             background.strays,
-            tuple(_named(one, pods.naming, background.running) for one in kernel.wide),
+            tuple(Intruder.of(one, pods.naming, background.running) for one in kernel.wide),
         )
         arguments = (accepted.spec, kernel.tree, kernel.desired, pods.naming, evidence)
         if self._summarized is None or self._summarized[0] != arguments:
             self._summarized = (arguments, self._summarizer.summarize(*arguments))
         return self._summarized[1]
-
-
-def _named(one: WideThreads, naming: CgroupNaming, names: Mapping[str, str]) -> Intruder:
-    """Wide threads with the name of their container, as far as the runtime has listed it."""
-    path = one.path
-    while naming.parse(path).kind is Kind.NESTED:
-        path = parent(path)
-    name = names.get(naming.parse(path).container_id)
-    return Intruder(one.path, one.cpus, f"container {name}" if name else f"cgroup {path}", one.name)

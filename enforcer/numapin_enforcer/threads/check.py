@@ -5,6 +5,7 @@ Does no I/O itself.
 
 import logging
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Final
 
 from numapin_api.quantity import plural
@@ -45,10 +46,11 @@ class ThreadCheck:
         """Look at some threads, at each resync and once the first CPUs become exclusive.
 
         Returns:
-            Cgroups whose set must be written again, for threads that are wide. Call `look_again`
-            after that.
+            Cgroups whose set must be written again, because their threads may use exclusive CPUs of
+            others. Call `look_again` after that.
         """
-        was_on, self._is_on = self._is_on, bool(exclusive_cpus(wanted.values()))
+        exclusive = exclusive_cpus(wanted.values())
+        was_on, self._is_on = self._is_on, bool(exclusive)
         if not self._is_on:
             self.rest()
         if not self._is_on or (was_on and not resynced):
@@ -60,7 +62,8 @@ class ThreadCheck:
         for path in found.clean:
             self._repeated.note_clean(path, now_seconds)
         due = [one for one in found.wide if self._repeated.note_wide(one, now_seconds)]
-        self._written = tuple(due[:MOST_AT_ONCE])
+        harmful = (one for one in due if one.cpus & exclusive - wanted[one.path].cpus)
+        self._written = tuple(islice(harmful, MOST_AT_ONCE))
         return tuple(one.path for one in self._written)
 
     def rest(self) -> None:

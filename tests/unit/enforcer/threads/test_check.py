@@ -11,7 +11,7 @@ from numapin_enforcer.threads.repeated import CLEAN_SECONDS, MOST_RETRY_SECONDS
 from numapin_enforcer.threads.survey import MOST_CGROUPS, MOST_THREADS
 from support.fakes.manual_clock import ManualClock
 from support.fakes.threads import ModelThreads
-from support.fakes.worlds.reconciler_world import MACHINE, NAMES, OTHER, B, World, own
+from support.fakes.worlds.reconciler_world import EXCLUSIVE, MACHINE, NAMES, OTHER, A, B, World, own
 from support.values.specs_and_trees import spec
 
 SHARED = f"{OTHER}/{B}"
@@ -81,6 +81,16 @@ def test_a_thread_that_cannot_be_set_again_is_named_at_once() -> None:
     node.run()
     node.threads.start(SHARED, "0-7", WORKER)
     assert node.run() == {SHARED: "1-7"}
+
+
+def test_a_set_is_written_again_only_for_exclusive_cpus_of_others(node: Checked) -> None:
+    """An exclusive container's threads may have been pinned, which a write undoes up to Linux 6.1.
+
+    Its workers on CPUs of the pool, which it had before, harm no exclusive container.
+    """
+    node.threads.start(f"{EXCLUSIVE}/{A}", "0-7", WORKER)
+    node.run()
+    assert node.set_again == 0
 
 
 def test_the_name_of_a_thread_decides_nothing(node: Checked) -> None:
