@@ -160,18 +160,22 @@ class ApiCluster:
         return ClaimView.decode(await self._api.get(RESOURCE_CLAIMS, key))
 
     async def create_assignment(self, node: NodeView, spec: NodeAssignmentSpec) -> AssignmentView:
-        """Create; raises AlreadyExistsError if it exists."""
-        metadata = {"name": node.name, "ownerReferences": [_owner(node)]}
-        body = {"metadata": metadata, "spec": spec.to_wire()}
+        """Create; raises AlreadyExistsError if it exists.
+
+        The Node does not own it: the garbage collector would delete it with a Node that is deleted
+        and registered again, while the containers run on.
+        """
+        body = {"metadata": {"name": node.name}, "spec": spec.to_wire()}
         return AssignmentView.decode(await self._api.create(NODE_ASSIGNMENTS, body))
 
     async def replace_spec(
         self, before: AssignmentView, node: NodeView, spec: NodeAssignmentSpec
     ) -> AssignmentView:
-        """Replace the spec if `before` is current; keeps the status and metadata of others."""
-        others = before.metadata.get("ownerReferences", ())
-        metadata = {**before.metadata, "ownerReferences": [_owner(node), *others]}
-        body = {"metadata": metadata, "spec": spec.to_wire()}
+        """Replace the spec if `before` is current; keeps the status and metadata of others.
+
+        A Node that owns it, by an earlier release, owns it no more.
+        """
+        body = {"metadata": {**before.metadata, "name": node.name}, "spec": spec.to_wire()}
         answer = await self._api.update(NODE_ASSIGNMENTS, body)
         return AssignmentView.decode(answer, before, spec)
 
@@ -230,7 +234,3 @@ class ApiCluster:
                 states.append(PolicyView.decode(item))
                 await slices.rest()
         return Listed(tuple(states), int(chunk.resource_version))
-
-
-def _owner(node: NodeView) -> dict[str, str]:
-    return {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.uid}

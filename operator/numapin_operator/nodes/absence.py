@@ -1,14 +1,25 @@
 """What is absent from the cache is read from the API server before it counts as gone."""
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from numapin_client.errors import ClientError
 from numapin_client.resources import Key
+from numapin_daemon.clock import Clock
 from numapin_operator.api_server import Cluster
+from numapin_operator.nodes.decide import NodePicture
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.mirror_pods import with_static_uids
 from numapin_operator.observe.records import AssignmentView
+from numapin_operator.observe.tombstones import node_key
 from numapin_operator.placement import PodView
+
+VANISHED_SECONDS: Final = 300.0
+"""How long the assignment of a Node stays that is gone.
+
+A Node that is deleted and registered again keeps its pods: they are deleted 40 s after it is gone.
+Source: Kubernetes v1.36, podgc, `quarantineTime`.
+"""
 
 
 class BehindError(ClientError):
@@ -25,8 +36,23 @@ class Absences:
     Each object is read once if it is gone, and again at each attempt while its watch is late.
     """
 
-    def __init__(self, cluster: Cluster, state: ClusterState) -> None:
-        self._cluster, self._state = cluster, state
+    def __init__(self, cluster: Cluster, state: ClusterState, clock: Clock) -> None:
+        self._cluster, self._state, self._clock = cluster, state, clock
+        self._vanished: dict[str, float] = {}
+        """Since when each node with an assignment has no Node, as this leader has seen it."""
+
+    def stays_until(self, picture: NodePicture) -> float | None:
+        """Until when the assignment stays although its Node is gone, in seconds since 1970.
+
+        None if it need not, or the time is over. A restart or another leader begins again.
+        """
+        name, assignment = picture.name, picture.assignment
+        if picture.node is not None or assignment is None or assignment.spec.pools is None:
+            self._vanished.pop(name, None)
+            return None
+        now = self._clock.monotonic()
+        left_seconds = self._vanished.setdefault(name, now) + VANISHED_SECONDS - now
+        return self._clock.now().timestamp() + left_seconds if left_seconds > 0 else None
 
     async def confirm_node(self, assignment: AssignmentView) -> None:
         """Return if the Node of an assignment is in the cache, or is known to be gone.
@@ -36,12 +62,11 @@ class Absences:
             ClientError: it cannot be read.
         """
         gone, name = self._state.gone, assignment.name
-        owner_uid = assignment.owner_uid or ""
-        if name in self._state.nodes or owner_uid in gone:
+        if name in self._state.nodes or node_key(name) in gone:
             return
         if await self._cluster.read_node(name) is not None:
             raise BehindError([f"Node {name}"])
-        gone.add(owner_uid)
+        gone.add(node_key(name))
 
     async def missing_pods(
         self, assignment: AssignmentView, present: Iterable[PodView]

@@ -60,7 +60,7 @@ class Controller:
         """Plan nothing yet; `queue` must have the same clock."""
         self._cluster, self._state, self._clock = cluster, state, clock or SystemClock()
         self._queue, self._outputs = queue, outputs
-        self._absences = Absences(cluster, state)
+        self._absences = Absences(cluster, state, self._clock)
         self._claims = Claims(cluster, self._clock)
         self.patience = Patience(self._clock)
         self.rollout = Rollout(queue.add, state)
@@ -160,7 +160,8 @@ class Controller:
         picture = replace(picture, pods=self._claims.mark(name, picture.pods))
         release_at = self.release_delays.release_at(picture)
         now, told = self._clock.now().timestamp(), self._outputs.telling.told(name)
-        return turn, replace(picture, release_at=release_at, now=now, told=told)
+        picture = replace(picture, release_at=release_at, now=now, told=told)
+        return turn, replace(picture, stays_until=self._absences.stays_until(picture))
 
     def _look_again(self, name: str, decision: Decision) -> None:
         """Have the node planned again when time alone changes what is decided."""
@@ -205,6 +206,8 @@ class Controller:
         if assignment is None:
             return ()
         await self._absences.confirm_node(assignment)
+        if (lost := self._state.lost.get(name)) is not None:
+            assignment = replace(assignment, spec=lost)
         return await self._absences.missing_pods(assignment, pods_on(self._state, name))
 
     async def _write(
@@ -227,6 +230,7 @@ class Controller:
             assert before is not None
             await self._cluster.delete_assignment(before)
             self._state.assignments.drop(before.name, before.version)
+            self._state.lost.pop(picture.name, None)
             _log.info("deleted an assignment", extra={"node": picture.name})
             return
         assert node is not None
@@ -236,6 +240,7 @@ class Controller:
         else:
             after = await self._cluster.replace_spec(before, node, decision.spec)
         self._state.assignments.put(after)
+        self._state.lost.pop(picture.name, None)
         planned, sent = (planned_seconds, sent_seconds), (sent_seconds, self._clock.monotonic())
         self._outputs.written(Written(after.name, after.spec, after.generation, planned, sent))
         fresh = fresh_refusals(before.spec.refused if before else (), after.spec.refused)

@@ -38,6 +38,7 @@ def picture_of(
         state.assignments.get(name),
         pods,
         release_delay=state.release_delay_of(name),
+        lost=state.lost.get(name),
     )
 
 

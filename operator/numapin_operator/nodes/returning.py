@@ -27,9 +27,11 @@ def before_plan(
 ) -> NodeAssignmentSpec:
     """The spec from which the next plan goes on, with what running containers have already.
 
-    That is the assignment's own, with two exceptions: under mode None it has the containers that
-    the enforcer still reads back as exclusive; and while the kubelet pins containers itself, it has
-    those as the kubelet pins them, so that they keep their CPUs when that ends.
+    That is the assignment's own, with exceptions: under mode None it has the containers that the
+    enforcer still reads back as exclusive. An assignment that was created again, after somebody
+    deleted it, has those that the enforcer reads back as the last one gave them. And while the
+    kubelet pins containers itself, it has those as the kubelet pins them, so that they keep their
+    CPUs when that ends.
     """
     spec, status = assignment.spec, assignment.status
     if status.kubelet_containers:
@@ -39,7 +41,23 @@ def before_plan(
         found = [one for one in status.containers if one.exclusive]
         mems = _known_mems(assignment, binds_memory=binds_memory)
         return spec.model_copy(update={"containers": _kept(pods, found, mems)})
+    if spec.pools is None:
+        mems = _known_mems(assignment, binds_memory=binds_memory)
+        kept = _kept(pods, status.containers, mems, is_own=True)
+        return spec.model_copy(update={"containers": kept})
     return spec
+
+
+def reports_running(assignment: AssignmentView) -> bool:
+    """Whether an enforcer reports what running containers have, where the spec does not say it.
+
+    It still enforces the last spec when the assignment is created again. Until it has read back the
+    cgroups, which a first status without these fields tells, a plan would move all of them.
+    """
+    spec = assignment.spec
+    if spec.pools is not None or spec.mode == "None":
+        return True
+    return "running" in assignment.status.model_fields_set or kubelet_pins(assignment)
 
 
 def is_released(assignment: AssignmentView) -> bool:
@@ -91,13 +109,14 @@ def _having(entry: ContainerAssignment) -> tuple[object, ...]:
 
 
 def _kept(
-    pods: Iterable[PodView], found: Iterable[_Pinned], mems: MemSet
+    pods: Iterable[PodView], found: Iterable[_Pinned], mems: MemSet, *, is_own: bool = False
 ) -> tuple[ContainerAssignment, ...]:
     """The containers of `found` that keep what they have.
 
     Only a pod whose exclusive containers all still have as many CPUs as they ask for counts, and
-    no CPU counts twice. Its memory is bound if `mems` and the status tell where it is; else the
-    plan withholds it.
+    no CPU counts twice. If it `is_own`, what an assignment of ours gave them, each of these
+    containers counts that has no more than it asks for: others may be starting, or wait for more.
+    Memory is bound if `mems` and the status tell where it is; else the plan withholds it.
     """
     of_pod: dict[str, list[_Pinned]] = {}
     for one in found:
@@ -106,8 +125,10 @@ def _kept(
     for pod in pods:
         ended = {one.name for one in pod.containers if one.ended or one.cpu_claims}
         had = [one for one in of_pod.get(pod.uid, ()) if one.container not in ended]
+        had = _at_most_asked(pod, had) if is_own else had
         cpus = CpuSet.union(one.cpus for one in had)
-        if _is_whole(pod, had) and cpus.isdisjoint(taken):
+        fits = _is_apart(pod, had) if is_own else _is_whole(pod, had)
+        if fits and cpus.isdisjoint(taken):
             taken |= cpus
             asked = _bound(pod, had, mems)
             entries += [_entry(pod, one, asked.get(one.container, ())) for one in had]
@@ -119,15 +140,30 @@ def _is_whole(pod: PodView, found: Sequence[_Pinned]) -> bool:
 
     The containers that start after an init container reuse its CPUs.
     """
-    asked = {
+    has = {one.container: len(one.cpus) for one in found}
+    return _is_apart(pod, found) and _asked(pod) == has
+
+
+def _asked(pod: PodView) -> dict[str, int]:
+    """How many exclusive CPUs each container of a pod asks for."""
+    return {
         one.name: count
         for one in pod.containers
         if not one.ended and (count := exclusive_cpus(pod, one))
     }
+
+
+def _at_most_asked(pod: PodView, found: Sequence[_Pinned]) -> list[_Pinned]:
+    """Those that ask for exclusive CPUs, and have no more than that: their sets are as written."""
+    asked = _asked(pod)
+    return [one for one in found if 0 < len(one.cpus) <= asked.get(one.container, 0)]
+
+
+def _is_apart(pod: PodView, found: Sequence[_Pinned]) -> bool:
+    """Whether there are any, and no two of those that run at the same time have a CPU in common."""
     first = {one.name for one in pod.containers if one.kind is ContainerKind.INIT}
     lasting = [one.cpus for one in found if one.container not in first]
-    apart = len(CpuSet.union(lasting)) == sum(map(len, lasting))
-    return apart and bool(found) and asked == {one.container: len(one.cpus) for one in found}
+    return bool(found) and len(CpuSet.union(lasting)) == sum(map(len, lasting))
 
 
 def _bound(pod: PodView, found: Sequence[_Pinned], mems: MemSet) -> Mapping[str, Amounts]:

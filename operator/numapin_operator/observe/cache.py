@@ -8,11 +8,12 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_client.resources import Key
 from numapin_operator.observe.pods.index import PodIndex
 from numapin_operator.observe.ranking import Ranking
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
-from numapin_operator.observe.tombstones import Tombstones
+from numapin_operator.observe.tombstones import Tombstones, node_key
 from numapin_operator.observe.versioned_cache import Listed, VersionedCache
 from numapin_operator.placement import PodView
 
@@ -50,6 +51,8 @@ class ClusterState:
         policies: CpuPolicies by name.
         assignments: NodeAssignments by name, which is their node's.
         namespaces: the labels of each namespace.
+        lost: by node, the last spec with pools of an assignment that was deleted, or that came back
+            in an older state, as from a backup; until the operator has written it again.
         gone: Nodes and pods that were observed and are gone.
         pod_bound: called with each bound pod that was not known before.
         pod_gone: called with the UID of each pod that ended or was deleted.
@@ -64,6 +67,7 @@ class ClusterState:
     policies: VersionedCache[PolicyView] = field(default_factory=VersionedCache)
     assignments: VersionedCache[AssignmentView] = field(default_factory=VersionedCache)
     namespaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    lost: dict[str, NodeAssignmentSpec] = field(default_factory=dict)
     gone: Tombstones = field(default_factory=Tombstones)
     pod_bound: Callable[[PodView], object] = _ignore
     pod_gone: Callable[[str], object] = _ignore
@@ -121,9 +125,8 @@ class ClusterState:
     def put_node(self, node: NodeView) -> None:
         """Take in a node. A kubelet's heartbeat changes nothing that is observed."""
         before = self.nodes.get(node.name)
+        self.gone.discard(node_key(node.name))
         if before != node:
-            if before is not None and before.uid != node.uid:
-                self.gone.add(before.uid)
             self.nodes[node.name] = node
             self._node_changed(node.name)
 
@@ -131,7 +134,8 @@ class ClusterState:
         """Take in that a node was deleted."""
         node = self.nodes.pop(name, None)
         if node is not None:
-            self.gone.add(node.uid)
+            self.gone.add(node_key(name))
+            self.lost.pop(name, None)
             self._node_changed(name)
 
     def put_pod(self, key: Key, pod: PodView) -> None:
@@ -204,19 +208,36 @@ class ClusterState:
         that decisions use wakes no node.
         """
         before = self.assignments.get(state.name)
-        if self.assignments.put(state) and not (before and state.decides_like(before)):
+        taken = self.assignments.put(state)
+        self._note_lost(before, state)
+        if taken and not (before and state.decides_like(before)):
             ended = before is not None and set(before.status.running) - set(state.status.running)
             self.wake(state.name, urgent=bool(ended))
 
     def drop_assignment(self, name: str, version: int) -> None:
         """Take in that an assignment was deleted by this version."""
+        before = self.assignments.get(name)
         for dropped in self.assignments.drop(name, version):
+            self._note_lost(before, None)
             self.wake(dropped)
 
     def replace_assignments(self, listed: Listed[AssignmentView]) -> None:
         """Take in a list of all assignments."""
+        before = dict(self.assignments)
         for name in self.assignments.replace(listed):
+            self._note_lost(before.get(name), self.assignments.get(name))
             self.wake(name)
+
+    def _note_lost(self, before: AssignmentView | None, after: AssignmentView | None) -> None:
+        """Remember what is in force on a node although its assignment does not say it any more.
+
+        A deleted Node's is not: pods that run there are found in the status.
+        """
+        if before is None or before.spec.pools is None or before.name not in self.nodes:
+            return
+        is_older = after and after.uid == before.uid and after.generation < before.generation
+        if after is None or is_older:
+            self.lost.setdefault(before.name, before.spec)
 
     def _policies_changed(self, before: Mapping[str, PolicyView], names: Iterable[str]) -> None:
         """Wake the nodes that an edited policy governs now or governed before.

@@ -48,7 +48,7 @@ USED_STATUS: Final = (
 )
 """The fields of an enforcer's status that decisions use, besides the topology.
 
-While a node is being released, or a container moved, its containers as well.
+While a spec has no pools, or a container is moved, its containers as well.
 """
 
 
@@ -152,7 +152,7 @@ class AssignmentView:
     """One NodeAssignment.
 
     Attributes:
-        owner_uid: the UID of the Node that owns it.
+        owner_uid: the UID of the Node that owns it, as earlier releases wrote it; else None.
         status: only the fields of `USED_STATUS`.
         hardware: `status.topology`; None until the enforcer has reported it.
         metadata: what a replacing write carries.
@@ -224,7 +224,7 @@ def _content(
     raw = json_object(body, "status")
     try:
         spec = _decode_spec(body, before, written)
-        changes = spec.mode == "None" or any(one.moving for one in spec.containers)
+        changes = spec.pools is None or any(one.moving for one in spec.containers)
         used = (*USED_STATUS, "containers") if changes else USED_STATUS
         status = validated(
             NodeAssignmentStatus, {key: raw[key] for key in used if key in raw}, "status"

@@ -1,4 +1,4 @@
-"""The UIDs of objects that are known to be gone. Does no I/O."""
+"""The objects that are known to be gone. Does no I/O."""
 
 from typing import Final
 
@@ -6,8 +6,13 @@ REMEMBERED: Final = 65_536
 """Of older ones the API server is asked again."""
 
 
+def node_key(name: str) -> str:
+    """What stands for a Node: its name, which no UID can be, and which another Node may get."""
+    return f"node/{name}"
+
+
 class Tombstones:
-    """UIDs of Pods and Nodes that have ended or were deleted. No other object ever gets their UID.
+    """UIDs of Pods that have ended or were deleted, which no other object ever gets; and Nodes.
 
     That an object is absent from a cache is no proof: the watch may be late.
     """

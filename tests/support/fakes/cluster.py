@@ -124,7 +124,6 @@ class FakeCluster:
         if node.name in self.assignments:
             raise AlreadyExistsError(f"POST {node.name}", 409, {"reason": "AlreadyExists"})
         metadata = self._metadata(node.name, None) | {"generation": 1}
-        metadata["ownerReferences"] = [{"kind": "Node", "name": node.name, "uid": node.uid}]
         self.assignments[node.name] = {"metadata": metadata, "spec": spec.to_wire()}
         return AssignmentView.decode(self.assignments[node.name])
 
@@ -134,9 +133,10 @@ class FakeCluster:
         self._write()
         held = self._still(self.assignments, before)
         metadata = held["metadata"] | {"resourceVersion": self._next()}
-        owner = {"kind": "Node", "name": node.name, "uid": node.uid}
-        others = before.metadata.get("ownerReferences", ())
-        metadata["ownerReferences"] = [owner, *others]
+        metadata |= {
+            "name": node.name,
+            "ownerReferences": before.metadata.get("ownerReferences", ()),
+        }
         if spec.to_wire() != held["spec"]:
             metadata["generation"] += 1
         self.assignments[before.name] = held | {"metadata": metadata, "spec": spec.to_wire()}

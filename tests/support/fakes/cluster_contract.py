@@ -77,7 +77,7 @@ class ClusterContract:
     async def test_what_is_created_can_be_read(self, world: World) -> None:
         node = await world.add_node()
         made = await world.cluster.create_assignment(node, WAITING)
-        assert (made.spec, made.owner_uid, made.generation) == (WAITING, node.uid, 1)
+        assert (made.spec, made.owner_uid, made.generation) == (WAITING, None, 1)
         assert await world.cluster.read_assignment(node.name) == made
 
     async def test_what_has_not_changed_is_not_decoded_again(self, world: World) -> None:
@@ -156,7 +156,7 @@ class ClusterContract:
         before = await world.cluster.read_assignment(node.name)
         assert before is not None
         after = await world.cluster.replace_spec(before, node, PLANNED)
-        assert after.owner_uid == node.uid
+        assert after.owner_uid is None
         assert [one["kind"] for one in after.metadata["ownerReferences"]] == ["ConfigMap"]
 
     async def test_versions_grow_with_writes(self, world: World) -> None:

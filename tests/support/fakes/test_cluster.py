@@ -32,7 +32,8 @@ class FakeWorld:
         self.cluster.put_status(node, status)
 
     async def add_owner(self, node: str) -> None:
-        self.cluster.assignments[node]["metadata"]["ownerReferences"].append(FOREIGN_OWNER)
+        metadata = self.cluster.assignments[node]["metadata"]
+        metadata["ownerReferences"] = [FOREIGN_OWNER]
 
     async def add_pod(self, node: str) -> PodEvent:
         name = next(self._names)

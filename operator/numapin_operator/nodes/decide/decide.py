@@ -8,11 +8,12 @@ from dataclasses import replace
 from numapin_api.conditions.reasons import Reason
 from numapin_api.hardware.layout import layout_digest
 from numapin_api.nodeassignment import NodeAssignmentSpec, PolicyRef
+from numapin_api.topology import Topology
 from numapin_operator.nodes.decide.decision import Decision, NodePicture, Write
 from numapin_operator.nodes.decide.generations import is_settled, same_generation, with_since
 from numapin_operator.nodes.decide.outcome import outcome_of
 from numapin_operator.nodes.moves.steps import advanced, move_rules, next_step_at
-from numapin_operator.nodes.returning import before_plan, is_released
+from numapin_operator.nodes.returning import before_plan, is_released, reports_running
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
 from numapin_operator.placement import (
     Plan,
@@ -24,7 +25,7 @@ from numapin_operator.placement import (
     used_memory,
     with_reserved,
 )
-from numapin_operator.policies.status import policy_fault, stalled
+from numapin_operator.policies.status import NodeOutcome, policy_fault, stalled
 
 
 def decide(picture: NodePicture) -> Decision:
@@ -56,16 +57,24 @@ def _without_old_release(picture: NodePicture, decision: Decision) -> Decision:
 def _decide(picture: NodePicture) -> Decision:
     assignment = picture.assignment
     if picture.node is None:
-        return Decision(Write.NOTHING if assignment is None else Write.DELETE)
+        stays = assignment is None or picture.stays_until is not None
+        return Decision(Write.NOTHING if stays else Write.DELETE, again_at=picture.stays_until)
     if not picture.ranked:
         return _retire(assignment, picture.release_at)
     governing = picture.ranked[0]
     if fault := policy_fault(governing):
-        return Decision(Write.NOTHING, outcome=stalled(governing, picture.name, *fault))
+        return _unchanged(picture, stalled(governing, picture.name, *fault))
     if assignment is not None and assignment.problem is not None:
         reason, problem = Reason.INVALID_ASSIGNMENT, assignment.problem
         return Decision(Write.NOTHING, outcome=stalled(governing, picture.name, reason, problem))
     return _govern(picture, picture.node, governing)
+
+
+def _unchanged(picture: NodePicture, outcome: NodeOutcome) -> Decision:
+    """The node keeps its assignment; one that was deleted is made again as it was."""
+    if picture.assignment is None and picture.lost is not None:
+        return Decision(Write.CREATE, picture.lost, outcome)
+    return Decision(Write.NOTHING, outcome=outcome)
 
 
 def _retire(assignment: AssignmentView | None, release_at: str | None) -> Decision:
@@ -95,12 +104,12 @@ def _retire(assignment: AssignmentView | None, release_at: str | None) -> Decisi
 def _govern(picture: NodePicture, node: NodeView, governing: PolicyView) -> Decision:
     if node.problem is not None:
         outcome = stalled(governing, picture.name, Reason.IMPOSSIBLE_ON_NODE, node.problem)
-        return Decision(Write.NOTHING, outcome=outcome)
+        return _unchanged(picture, outcome)
     try:
         plan = _plan(picture, node, governing)
     except PolicyError as error:
         outcome = stalled(governing, picture.name, Reason.IMPOSSIBLE_ON_NODE, str(error))
-        return Decision(Write.NOTHING, outcome=outcome)
+        return _unchanged(picture, outcome)
     assignment = picture.assignment
     outcome = outcome_of(picture, node, governing, plan)
     if assignment is None:
@@ -110,7 +119,7 @@ def _govern(picture: NodePicture, node: NodeView, governing: PolicyView) -> Deci
     again_at = None
     if picture.now is not None:
         again_at = next_step_at(plan.spec, governing.spec, plan.waiting, picture.now, picture.told)
-    if assignment.spec == plan.spec and assignment.owner_uid == node.uid:
+    if assignment.spec == plan.spec and assignment.owner_uid in (None, node.uid):
         return Decision(Write.NOTHING, None, outcome, plan.waiting, again_at)
     return Decision(Write.REPLACE, plan.spec, outcome, plan.waiting, again_at)
 
@@ -137,28 +146,54 @@ def _plan(picture: NodePicture, node: NodeView, governing: PolicyView) -> Plan:
     return replace(plan, spec=with_since(before, plan.spec))
 
 
+def _lost(picture: NodePicture) -> NodeAssignmentSpec | None:
+    """What the assignment said before it was lost; pods that were refused are tried again."""
+    if picture.lost is None:
+        return None
+    return picture.lost.model_copy(update={"refused": (), "refused_resizes": None})
+
+
 def _plan_for(
     picture: NodePicture, node: NodeView, governing: PolicyView, reference: PolicyRef
 ) -> Plan:
-    assignment, policy = picture.assignment, governing.spec
-    if policy.mode == "None":
-        if assignment is not None and picture.release_at is not None:
-            return Plan(assignment.spec.model_copy(update={"release_at": picture.release_at}))
-        return Plan(NodeAssignmentSpec(policy=reference, mode="None"))
-    if assignment is None or assignment.topology is None:
-        previous = assignment.spec if assignment else NodeAssignmentSpec()
+    assignment, lost = picture.assignment, _lost(picture)
+    if assignment is not None and lost is not None:
+        assignment = replace(assignment, spec=lost)
+    topology = assignment.topology if assignment else None
+    if governing.spec.mode == "None":
+        return _released(picture, reference)
+    if assignment is None or topology is None or not reports_running(assignment):
+        previous = assignment.spec if assignment else lost or NodeAssignmentSpec()
         if previous.pools is not None:
             return Plan(previous)
-        return Plan(NodeAssignmentSpec(policy=reference, mode=policy.mode))
-    binds_memory = policy.memory.policy != "None"
+        return Plan(NodeAssignmentSpec(policy=reference, mode=governing.spec.mode))
+    return _plan_on(topology, assignment, picture, node, reference)
+
+
+def _released(picture: NodePicture, reference: PolicyRef) -> Plan:
+    """Mode None, or what stays until the release."""
+    if picture.assignment is not None and picture.release_at is not None:
+        return Plan(picture.assignment.spec.model_copy(update={"release_at": picture.release_at}))
+    return Plan(NodeAssignmentSpec(policy=reference, mode="None"))
+
+
+def _plan_on(
+    topology: Topology,
+    assignment: AssignmentView,
+    picture: NodePicture,
+    node: NodeView,
+    reference: PolicyRef,
+) -> Plan:
+    """The plan for hardware and containers that the enforcer has reported."""
+    policy = picture.ranked[0].spec
     pods = sorted(picture.pods, key=lambda pod: (*pod.order, pod.uid))
-    previous = before_plan(assignment, pods, binds_memory=binds_memory)
+    previous = before_plan(assignment, pods, binds_memory=policy.memory.policy != "None")
     if picture.now is not None:
         previous = advanced(previous, assignment, policy, picture.now, picture.told)
     edited = not same_generation(previous.policy, reference)
     if edited:
         previous = previous.model_copy(update={"refused": (), "refused_resizes": None})
-    resolved = resolve(assignment.topology, with_reserved(policy, assignment.topology, node.system))
+    resolved = resolve(topology, with_reserved(policy, topology, node.system))
     plan = plan_with(
         replace(
             resolved,

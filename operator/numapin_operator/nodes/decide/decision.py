@@ -27,6 +27,9 @@ class NodePicture:
             not.
         now: the time in seconds since 1970; None if no move may begin or go on.
         told: since when pods know which CPUs leave them; None if nothing waits for that.
+        lost: what the assignment said before it was deleted, or came back in an older state.
+        stays_until: until when the assignment stays although its Node is gone, in seconds since
+            1970; None if it need not.
         release_delay: `spec.releaseDelay` of the policy that governs the node, or governed it last;
             None if none has been observed.
     """
@@ -40,6 +43,8 @@ class NodePicture:
     now: float | None = None
     told: Mapping[str, float] | None = None
     release_delay: str | None = None
+    stays_until: float | None = None
+    lost: NodeAssignmentSpec | None = None
 
 
 class Write(Enum):

@@ -10,6 +10,7 @@ from typing import Final
 from numapin_api.conditions.reasons import Reason
 from numapin_operator.nodes.decide.decision import NodePicture
 from numapin_operator.nodes.decide.generations import is_written
+from numapin_operator.nodes.returning import reports_running
 from numapin_operator.observe.records import NodeView, PolicyView
 from numapin_operator.placement import Outdated, Plan, reservation_mismatch, reserved_offline
 from numapin_operator.policies.status import (
@@ -71,6 +72,9 @@ def _unanswered(
         return Reason.RELEASE_DELAYED, message
     if governing.spec.mode != "None" and (assignment is None or assignment.topology is None):
         return Reason.WAITING_FOR_TOPOLOGY, "the enforcer has not reported the hardware yet"
+    if governing.spec.mode != "None" and assignment and not reports_running(assignment):
+        message = "the enforcer has not reported yet which CPUs running containers have"
+        return Reason.WAITING_FOR_ENFORCER, message
     if assignment is None or not is_written(assignment.spec.policy, plan.spec.policy):
         message = "the enforcer has not reported on the newest assignment yet"
         return Reason.WAITING_FOR_ENFORCER, message

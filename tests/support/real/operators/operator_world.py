@@ -123,8 +123,7 @@ class RealWorld:
 
     async def add_owner(self, node: str) -> None:
         """A user adds an owner of a node's assignment."""
-        owners = (await self.assignment(node))["metadata"]["ownerReferences"]
-        patch = {"metadata": {"ownerReferences": [*owners, FOREIGN_OWNER]}}
+        patch = {"metadata": {"ownerReferences": [FOREIGN_OWNER]}}
         await self.admin.merge_patch(NODE_ASSIGNMENTS, Key(node), patch)
 
     async def add_pod(self, node: str, what: str = "", cpu: str = "2", claim: str = "") -> PodEvent:

@@ -1,11 +1,13 @@
 """The controller against the fake API server: it converges, and no stale write wins."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from numapin_client.errors import ConnectionFailedError
 from numapin_operator.leadership import Leadership, NotLeadingError
+from numapin_operator.nodes.absence import VANISHED_SECONDS
 from numapin_operator.nodes.patience import ENFORCER_SECONDS
 from support.fakes.cluster import FakeCluster
 from support.fakes.operator import Operator, held, operator_of_one_node, report, spec
@@ -128,12 +130,33 @@ async def test_nothing_is_written_unless_leading(operator: Operator, cluster: Fa
     assert held(cluster) == {"a": "2-3"}
 
 
-async def test_a_deleted_nodes_assignment_is_deleted(
+async def test_a_deleted_nodes_assignment_is_deleted_after_a_while(
     operator: Operator, cluster: FakeCluster
 ) -> None:
+    operator.add_pod("a")
+    await operator.work_until_idle()
+    before = spec(cluster)
     operator.state.drop_node("node-1")
     await operator.work_until_idle()
-    assert cluster.assignments == {}
+    operator.clock.stand_still(VANISHED_SECONDS - 1)
+    operator.queue.add("node-1")
+    await operator.work_until_idle()
+    assert spec(cluster) == before
+    operator.clock.stand_still(1)
+    await operator.work_until_idle()
+    assert cluster.assignments == {}, "nobody had to wake it"
+
+
+async def test_a_node_that_comes_back_and_goes_again_has_the_whole_time(
+    operator: Operator, cluster: FakeCluster
+) -> None:
+    for _ in range(2):
+        operator.state.drop_node("node-1")
+        await operator.work_until_idle()
+        operator.clock.stand_still(VANISHED_SECONDS - 1)
+        operator.state.put_node(replace(node_view(), uid="uid-again"))
+        await operator.work_until_idle()
+    assert "node-1" in cluster.assignments
 
 
 async def test_without_a_policy_cgroups_are_released_and_then_the_assignment_is_deleted(
