@@ -17,6 +17,7 @@ from numapin_client.resources import NODE_ASSIGNMENTS, Key, Resource
 from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.processes.daemons import Daemon, kill
 from support.real.operators.operator_process import OperatorProcess, until
+from support.real.operators.operator_scenes import holds, plan
 from support.real.operators.operator_world import RealWorld
 
 
@@ -102,12 +103,51 @@ LOST_WRITES = 300
 """More than an API server writes while it starts."""
 
 
+async def back_up(world: RealWorld) -> None:
+    """Copy etcd's data; then write so much that a restored API server is behind."""
+    with paused(world.plane.etcd):
+        data = world.plane.etcd.folder / "data"
+        await asyncio.to_thread(shutil.copytree, data, world.folder / "backup")
+    for _ in range(LOST_WRITES):
+        metadata = {"generateName": "m-", "namespace": "default"}
+        await world.admin.create(CONFIG_MAPS, {"metadata": metadata})
+
+
+async def restore(world: RealWorld) -> None:
+    """Have the API server say what it said at the time of the backup."""
+    data = world.plane.etcd.folder / "data"
+    await asyncio.to_thread(world.plane.stop)
+    shutil.rmtree(data)
+    shutil.copytree(world.folder / "backup", data)
+    await asyncio.to_thread(world.plane.start)
+
+
+async def test_a_container_placed_since_a_backup_keeps_its_cpus(
+    breakable_world: RealWorld, operator: OperatorProcess
+) -> None:
+    """The assignment of then gives its CPUs to a pod that has ended, and is in the backup too."""
+    world = breakable_world
+    node = await plan(world)
+    old = await world.add_pod(node, "old")
+    await until(lambda: holds(world, node, {"old": "2-3"}), operator.log)
+    await world.enforce(node)
+    os.kill(operator.pid, signal.SIGSTOP)
+    try:
+        await world.add_pod(node, "new")
+        await back_up(world)
+        await world.delete_pod(old)
+    finally:
+        os.kill(operator.pid, signal.SIGCONT)
+    await until(lambda: holds(world, node, {"new": "2-3"}), operator.log)
+    await restore(world)
+    await until(lambda: holds(world, node, {"new": "2-3", "old": "4-5"}), operator.log)
+
+
 async def test_an_etcd_restored_from_a_backup_is_noticed(
     breakable_world: RealWorld, operator: OperatorProcess
 ) -> None:
     """Versions start again below those that were seen, and so do those of each later edit."""
     world = breakable_world
-    data, backup = world.plane.etcd.folder / "data", world.folder / "backup"
     node = (await world.add_node("node")).name
     await world.put_policy({"reserved": {"count": 2}}, "policy")
     await until(lambda: world.spec(node), operator.log)
@@ -117,18 +157,10 @@ async def test_an_etcd_restored_from_a_backup_is_noticed(
         return bool(((await world.spec(node)).get("pools") or {}).get("reserved") == cpus)
 
     await until(lambda: reserves("0-1"), operator.log)
-    with paused(world.plane.etcd):
-        await asyncio.to_thread(shutil.copytree, data, backup)
-    for number in range(LOST_WRITES):
-        body = {"metadata": {"name": f"m{number}", "namespace": "default"}}
-        await world.admin.create(CONFIG_MAPS, body)
+    await back_up(world)
     await world.put_policy({"reserved": {"count": 6}}, "policy")
     await until(lambda: reserves("0-5"), operator.log)
-
-    await asyncio.to_thread(world.plane.stop)
-    shutil.rmtree(data)
-    shutil.copytree(backup, data)
-    await asyncio.to_thread(world.plane.start)
+    await restore(world)
     await until(lambda: reserves("0-1"), operator.log)
     await world.put_policy({"reserved": {"count": 4}}, "policy")
     await until(lambda: reserves("0-3"), operator.log)

@@ -7,7 +7,7 @@ from contextlib import redirect_stdout
 from random import Random
 
 from numapin_cli.main import main
-from numapin_client.resources import CPU_POLICIES, NODE_ASSIGNMENTS, NODES, Json, Key
+from numapin_client.resources import CPU_POLICIES, NODE_ASSIGNMENTS, Json, Key
 from support.real.operators.operator_process import OperatorProcess, until
 from support.real.operators.operator_scenes import has, holds, plan, says, until_gone
 from support.real.operators.operator_world import RealWorld
@@ -229,28 +229,6 @@ async def test_a_deleted_policy_restores_every_cpuset_before_the_assignment_is_d
     assert (await world.spec(node))["containers"] == []
     await world.enforce(node, pod.uid)
     await until_gone(world, node, operator.log)
-
-
-async def test_a_deleted_node_takes_its_assignment_with_it(
-    world: RealWorld, operator: OperatorProcess
-) -> None:
-    node = await plan(world)
-    await world.admin.delete(NODES, Key(node))
-    await until_gone(world, node, operator.log)
-
-
-async def test_an_assignment_deleted_by_hand_comes_back(
-    world: RealWorld, operator: OperatorProcess
-) -> None:
-    node = await plan(world)
-    uid = (await world.assignment(node))["metadata"]["uid"]
-    await world.admin.delete(NODE_ASSIGNMENTS, Key(node))
-
-    async def reborn() -> bool:
-        found = await world.assignment(node)
-        return bool(found and found["metadata"]["uid"] != uid)
-
-    await until(reborn, operator.log)
 
 
 async def test_the_assignments_of_others_are_left_alone(

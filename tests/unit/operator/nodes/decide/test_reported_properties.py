@@ -1,4 +1,4 @@
-"""Whatever an enforcer reports of claims, memory and the kubelet's containers, plans hold.
+"""Whatever an enforcer reports of containers, claims and memory, plans hold.
 
 No report ends the planning of a node, the order of pods does not matter, the enforcer accepts the
 spec, and the next plan changes nothing.
@@ -82,8 +82,14 @@ def reports(draw: st.DrawFn, pods: list[PodView]) -> Body:
         for uid, one in containers
         if draw(st.integers(0, 9)) == 0
     ]
+    read_back = [
+        {"podUID": uid, "container": one.name, "cpus": draw(CPUS), "exclusive": draw(st.booleans())}
+        for uid, one in containers
+        if draw(st.booleans())
+    ]
     return {
         "kubeletContainers": kubelet,
+        "containers": read_back,
         "claims": [
             {"claimUID": uid, "cpus": draw(CPUS)}
             for _, one in containers
