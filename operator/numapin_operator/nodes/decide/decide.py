@@ -60,7 +60,7 @@ def _decide(picture: NodePicture) -> Decision:
         stays = assignment is None or picture.stays_until is not None
         return Decision(Write.NOTHING if stays else Write.DELETE, again_at=picture.stays_until)
     if not picture.ranked:
-        return _retire(assignment, picture.release_at)
+        return _retire(assignment, picture)
     governing = picture.ranked[0]
     if fault := policy_fault(governing):
         return _unchanged(picture, stalled(governing, picture.name, *fault))
@@ -77,13 +77,15 @@ def _unchanged(picture: NodePicture, outcome: NodeOutcome) -> Decision:
     return Decision(Write.NOTHING, outcome=outcome)
 
 
-def _retire(assignment: AssignmentView | None, release_at: str | None) -> Decision:
+def _retire(assignment: AssignmentView | None, picture: NodePicture) -> Decision:
     """No policy governs the node any more: release its cgroups, then delete the assignment.
 
     The spec is first replaced by mode None, so that the enforcer releases every cgroup. The
-    assignment is deleted when the enforcer reports that this is done, or at once if it never had
-    pools. While the enforcer does not run, the node and its assignment stay as they are.
+    assignment is deleted when the enforcer reports that this is done, or at once if it has no
+    pools and no enforcer has reported on it. While the enforcer does not run, the node and its
+    assignment stay as they are.
     """
+    release_at = picture.release_at
     if assignment is None or assignment.deleting:
         return Decision(Write.NOTHING)
     if assignment.spec.pools is None and assignment.status.observed_generation == 0:
@@ -95,7 +97,9 @@ def _retire(assignment: AssignmentView | None, release_at: str | None) -> Decisi
         return Decision(Write.REPLACE, announced)
     released = NodeAssignmentSpec(mode="None")
     if assignment.spec != released:
-        return Decision(Write.REPLACE, released, releasing=True)
+        is_unseen = assignment.status.observed_generation == 0
+        again_at = picture.now if is_unseen else None  # then it can be deleted
+        return Decision(Write.REPLACE, released, releasing=True, again_at=again_at)
     released_by_now = is_released(assignment)
     write = Write.DELETE if released_by_now else Write.NOTHING
     return Decision(write, releasing=not released_by_now)

@@ -104,6 +104,19 @@ async def test_a_policy_with_a_fault_makes_a_deleted_assignment_again(
     assert spec(cluster) == before
 
 
+async def test_one_that_no_enforcer_has_seen_is_deleted_with_its_policy(
+    operator: Operator, cluster: FakeCluster
+) -> None:
+    del cluster.assignments["node-1"]
+    operator.state.drop_assignment("node-1", int(cluster._next()))
+    await operator.work_until_idle()
+    assert held(cluster) == {"b": "4-5", "c": "6-7"}
+    cluster.policies.clear()
+    operator.observe()
+    await operator.work_until_idle()
+    assert cluster.assignments == {}
+
+
 async def test_an_assignment_from_a_backup_is_written_as_it_was_last(
     operator: Operator, cluster: FakeCluster
 ) -> None:
