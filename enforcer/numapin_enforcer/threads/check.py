@@ -20,6 +20,9 @@ from numapin_enforcer.threads.survey import Survey, Threads
 
 LOG: Final = logging.getLogger(__name__)
 
+LEAST_SECONDS: Final = 10.0
+"""How long after a look the first exclusive CPU of a node leads to no new one before a resync."""
+
 MOST_AT_ONCE: Final = 8
 """Of how many cgroups the set may be written again in one pass."""
 
@@ -37,7 +40,7 @@ class ThreadCheck:
         self._threads, self._survey = threads, Survey(threads)
         self._clock = clock or SystemClock()
         self._repeated = RepeatedThreads()
-        self._is_on = False
+        self._is_on, self._looked_seconds = False, -LEAST_SECONDS
         self._written: tuple[WideThreads, ...] = ()
 
     def look(
@@ -51,11 +54,11 @@ class ThreadCheck:
         """
         exclusive = exclusive_cpus(wanted.values())
         was_on, self._is_on = self._is_on, bool(exclusive)
-        if not self._is_on:
-            self.rest()
-        if not self._is_on or (was_on and not resynced):
-            return ()
         now_seconds = self._clock.monotonic()
+        is_recent = was_on or now_seconds - self._looked_seconds < LEAST_SECONDS
+        if not self._is_on or (is_recent and not resynced):
+            return ()
+        self._looked_seconds = now_seconds
         self._repeated.forget_except(tree.cgroups.keys())
         paths = sorted(in_containers(tree, naming))
         found = self._survey.look(paths, lambda path: tree.cgroups[path].effective_cpus.mask)
@@ -67,9 +70,8 @@ class ThreadCheck:
         return tuple(one.path for one in self._written)
 
     def rest(self) -> None:
-        """No CPU is exclusive: nothing is looked at, and nothing counts that was seen."""
+        """No CPU is exclusive: nothing is looked at."""
         self._is_on = False
-        self._repeated.forget_except(())
 
     def look_again(self, tree: Tree) -> None:
         """The sets were to be written again: see whether the threads follow them."""

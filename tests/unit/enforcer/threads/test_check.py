@@ -127,6 +127,19 @@ def test_threads_are_looked_at_as_soon_as_the_first_cpu_is_exclusive() -> None:
     assert str(node.threads.running[thread].cpus) == "0-3"
 
 
+def test_exclusive_containers_that_come_and_go_cost_no_look_each(node: Checked) -> None:
+    for _ in range(2):
+        node.threads.start(SHARED, "0-7", WORKER)
+        node.run()
+    lists, owned = node.threads.lists, node.goal
+    for _ in range(5):
+        node.goal = AssignmentGoal(spec(shared="0-3"), MACHINE, NAMES)
+        node.run(1.0, resynced=False)
+        node.goal = owned
+        assert node.run(0.5, resynced=False) == {SHARED: "4-7"}, "what was known still is"
+    assert node.threads.lists == lists
+
+
 def test_a_container_that_makes_new_ones_for_ever_is_set_again_less_and_less(
     node: Checked,
 ) -> None:
