@@ -166,7 +166,8 @@ class Agent:
             LOG.info("the hardware changed", extra={"online": self.machine.topology.online})
         self.kubelet.observe(full_resync=full_resync)
         if full_resync:
-            self.reporter.health.outdated = self.kubelet.outdated()
+            outdated = self.kubelet.outdated() or self.background.names.outdated
+            self.reporter.health.outdated = outdated
             if self.kubepods.moved():
                 self._pods.close()
                 self.reporter.driver_changed()

@@ -13,6 +13,7 @@ from numapin_daemon.worker import Worker
 from numapin_enforcer.runtime.interface import (
     ContainerRuntime,
     CriError,
+    CriUnavailableError,
     CriUnsupportedError,
     RuntimeContainer,
     RuntimeVersion,
@@ -115,6 +116,12 @@ class ContainerNames:
             for worker in workers
             if worker.problem is not None and not isinstance(worker.problem, CriError)
         )
+
+    @property
+    def outdated(self) -> str:
+        """Why only a restart of this program reaches the runtime again; empty if none is needed."""
+        is_outdated = isinstance(self.problem, CriUnavailableError) and self.problem.is_outdated
+        return str(self.problem) if is_outdated else ""
 
     def learn(self, containers: Iterable[RuntimeContainer]) -> None:
         """Take in the containers of an event; wake the loop if it waits for one of them."""

@@ -65,6 +65,8 @@ class CriClient:
         self._timeout_seconds = call_timeout_seconds
         self._channel = Channel(path=str(socket.absolute()))
         self._stub = RuntimeServiceStub(self._channel)
+        self._listing = asyncio.Lock()
+        """Held during a list of all: an answer may have 16 MiB, and takes 35 MiB to decode."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -86,16 +88,16 @@ class CriClient:
     async def containers(self, container_id: str = "") -> tuple[RuntimeContainer, ...]:
         """All containers, started or not; only one of them if `container_id` is given."""
         asked = pb.ListContainersRequest(filter=pb.ContainerFilter(id=container_id))
-        async with self._bounded(self._timeout_seconds):
+        async with self._one_list(container_id), self._bounded(self._timeout_seconds):
             answer = await self._stub.ListContainers(asked)
-        return tuple(_container(one) for one in answer.containers)
+            return tuple(_container(one) for one in answer.containers)
 
     async def sandboxes(self, sandbox_id: str = "") -> frozenset[str]:
         """All sandboxes; only the one with `sandbox_id` when that is given."""
         asked = pb.ListPodSandboxRequest(filter=pb.PodSandboxFilter(id=sandbox_id))
-        async with self._bounded(self._timeout_seconds):
+        async with self._one_list(sandbox_id), self._bounded(self._timeout_seconds):
             answer = await self._stub.ListPodSandbox(asked)
-        return frozenset(one.id for one in answer.items)
+            return frozenset(one.id for one in answer.items)
 
     async def update_resources(self, container_id: str, resources: ContainerResources) -> None:
         """Set a container's resources; the runtime writes them again at each later update.
@@ -124,6 +126,15 @@ class CriClient:
                     yield tuple(_container(one) for one in event.containers_statuses)
 
     @asynccontextmanager
+    async def _one_list(self, id_: str) -> AsyncIterator[None]:
+        """Wait until no other list of all is asked for; one of a single id waits for none."""
+        if id_:
+            yield
+            return
+        async with self._listing:
+            yield
+
+    @asynccontextmanager
     async def _bounded(self, timeout_seconds: float) -> AsyncIterator[None]:
         with self._translated():
             try:
@@ -131,7 +142,19 @@ class CriClient:
                     yield
             except TimeoutError as error:
                 problem = f"no answer in {timeout_seconds:g} s"
-                raise CriUnavailableError(self._socket, problem) from error
+                raise self._unavailable(problem) from error
+
+    def _unavailable(self, problem: str) -> CriUnavailableError:
+        """The error for a runtime that does not answer.
+
+        A reinstalled runtime, or a unit with RuntimeDirectory=, makes its folder again. A container
+        that has mounted the folder still sees the deleted one, which has no links.
+        """
+        try:
+            is_outdated = self._socket.parent.stat().st_nlink == 0
+        except OSError:
+            is_outdated = False
+        return CriUnavailableError(self._socket, problem, is_outdated=is_outdated)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -141,15 +164,15 @@ class CriClient:
             if error.status is Status.UNIMPLEMENTED:
                 raise CriUnsupportedError(error.message or "call not implemented") from error
             if error.status is Status.UNAVAILABLE:
-                raise CriUnavailableError(self._socket, error.message or "unavailable") from error
+                raise self._unavailable(error.message or "unavailable") from error
             if error.status is Status.NOT_FOUND:
                 raise CriNotFoundError(error.message) from error
             raise CriRefusedError(f"{error.status.name}: {error.message}") from error
         except (OSError, StreamTerminatedError, ProtocolError) as error:
-            raise CriUnavailableError(self._socket, str(error) or type(error).__name__) from error
+            raise self._unavailable(str(error) or type(error).__name__) from error
         except _DAMAGED as error:
             problem = f"its answer cannot be read ({type(error).__name__}: {error})"
-            raise CriUnavailableError(self._socket, problem) from error
+            raise self._unavailable(problem) from error
 
 
 def _container(one: pb.Container | pb.ContainerStatus) -> RuntimeContainer:

@@ -21,12 +21,15 @@ class CriUnavailableError(CriError):
 
     reason = Reason.RUNTIME_UNAVAILABLE
 
-    def __init__(self, socket: Path, problem: str) -> None:
-        super().__init__(
-            f"the container runtime does not answer on {socket}: {problem}; "
-            "start it, or name its socket with --cri-socket"
-        )
-        self.socket, self.problem = socket, problem
+    def __init__(self, socket: Path, problem: str, *, is_outdated: bool = False) -> None:
+        """Args: `is_outdated` if the socket's folder was deleted: a mount shows no new one."""
+        remedy = "start it, or name its socket with --cri-socket"
+        if is_outdated:
+            remedy = (
+                f"{socket.parent} was deleted, and only a restart of this program shows a new one"
+            )
+        super().__init__(f"the container runtime does not answer on {socket}: {problem}; {remedy}")
+        self.socket, self.problem, self.is_outdated = socket, problem, is_outdated
 
 
 class CriUnsupportedError(CriError):

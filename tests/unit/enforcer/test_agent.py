@@ -147,6 +147,16 @@ async def test_another_tree_of_the_kubelet_is_opened_at_the_next_resync(world: W
     assert world.cpus == "3"
 
 
+async def test_a_runtime_that_only_a_restart_reaches_again_ends_the_program(world: World) -> None:
+    """The liveness probe fails, and the kubelet restarts the container with the new folder."""
+    world.background.names.outdated = "deleted"
+    await world.clock.advance(10)
+    assert world.reporter.health.outdated == "deleted"
+    world.background.names.outdated = ""
+    await world.clock.advance(10)
+    assert world.reporter.health.outdated == ""
+
+
 async def test_an_assignment_of_mode_none_is_released_once(world: World) -> None:
     released = {**BODY, "metadata": {**BODY["metadata"], "generation": 2}, "spec": {"mode": "None"}}
     world.assignments.body = released

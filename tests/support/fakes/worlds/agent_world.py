@@ -116,7 +116,7 @@ class Background:
 
     def __init__(self) -> None:
         self.recheck_seconds: float | None = None
-        self.names = SimpleNamespace(known={"a" * 64: "c"})
+        self.names = SimpleNamespace(known={"a" * 64: "c"}, outdated="")
         self.memory = SimpleNamespace(gate=MoveGate(), found_mems={})
         self.names_complete = True
         self.by_runtime: frozenset[str] = frozenset()

@@ -1,6 +1,7 @@
 """CriClient against a real gRPC server of ours that hangs, refuses, or is too old."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import cast
@@ -33,18 +34,23 @@ class Runtime:
         self.updates: list[pb.UpdateContainerResourcesRequest] = []
         self.refusal: GRPCError | None = None
         self.hang = False
+        self.at_once = self.most_at_once = 0
 
     async def list_containers(
         self, stream: Stream[pb.ListContainersRequest, pb.ListContainersResponse]
     ) -> None:
         request = await stream.recv_message()
         assert request is not None
+        self.at_once += not request.filter.id
+        self.most_at_once = max(self.most_at_once, self.at_once)
         if self.hang:
             await asyncio.sleep(60)
         known = [
             pb.Container(id=one, metadata=pb.ContainerMetadata(name=f"n-{one}")) for one in "ab"
         ]
         found = [one for one in known if request.filter.id in {"", one.id}]
+        await asyncio.sleep(0)
+        self.at_once -= not request.filter.id
         await stream.send_message(pb.ListContainersResponse(containers=found))
 
     async def update(
@@ -194,3 +200,39 @@ async def test_the_first_socket_that_exists_is_used_else_the_first(tmp_path: Pat
     (tmp_path / "a").touch()
     assert find_socket((tmp_path / "a", tmp_path / "b")) == tmp_path / "b"
     server.close()
+
+
+async def test_all_containers_are_listed_once_at_a_time(
+    client: CriClient, runtime: Runtime
+) -> None:
+    """Two answers of 16 MiB would take half of the memory that the enforcer may use."""
+    lists = await asyncio.gather(*(client.containers() for _ in range(3)), client.containers("a"))
+    assert [len(found) for found in lists] == [2, 2, 2, 1]
+    assert runtime.most_at_once == 1
+
+
+async def test_a_list_that_fails_lets_the_next_one_be_asked_for(
+    runtime: Runtime, client: CriClient
+) -> None:
+    client._timeout_seconds, runtime.hang = 0.01, True
+    with pytest.raises(CriUnavailableError):
+        await client.containers()
+    client._timeout_seconds, runtime.hang = 5, False
+    assert len(await client.containers()) == 2
+
+
+async def test_a_deleted_folder_of_the_socket_needs_a_restart(tmp_path: Path) -> None:
+    """As a container sees it that has mounted the folder: this process keeps it open."""
+    folder = tmp_path / "containerd"
+    folder.mkdir()
+    kept = os.open(folder, os.O_PATH)
+    seen = Path(f"/proc/self/fd/{kept}")
+    async with CriClient(seen / "cri.sock") as client:
+        with pytest.raises(CriUnavailableError, match="start it") as down:
+            await client.version()
+        folder.rmdir()
+        folder.mkdir()
+        with pytest.raises(CriUnavailableError, match="only a restart of this program") as gone:
+            await client.version()
+    os.close(kept)
+    assert (down.value.is_outdated, gone.value.is_outdated) == (False, True)
