@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final, Literal
 
+from numapin_api.text import printable
 from numapin_client.client import ApiClient
 from numapin_client.resources import EVENTS, Json
 from numapin_daemon.clock import Clock, SystemClock
@@ -125,7 +126,11 @@ def _name_of_subject(regarding: Mapping[str, str], event: Event) -> str:
 
 
 def _cut(text: str, limit_bytes: int) -> str:
-    """Shorten to a number of UTF-8 bytes, at a whole character; an ellipsis marks the cut."""
+    """Shorten to a number of UTF-8 bytes, at a whole character; an ellipsis marks the cut.
+
+    What is not printable is escaped: a tenant may have chosen it.
+    """
+    text = printable(text)
     encoded = text.encode()
     if len(encoded) <= limit_bytes:
         return text

@@ -6,13 +6,24 @@ from typing import Final
 MARK: Final = "..."
 
 
+def printable(text: str) -> str:
+    """The text with each character escaped that a terminal could obey, or no UTF-8 text can have.
+
+    Tenants choose names of cgroups: any bytes but `/` and NUL.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode() for one in text
+    )
+
+
 def cut_text(text: str, limit: int) -> str:
     """The text with at most `limit` characters, at least 3; a mark shows where it was cut.
 
-    Characters that no UTF-8 text can have, which only Python accepts, are escaped.
+    What is not printable is escaped, also ends of lines.
     """
-    if not text.isascii():
-        text = text.encode(errors="backslashreplace").decode()
+    text = printable(text)
     return text if len(text) <= limit else text[: limit - len(MARK)] + MARK
 
 

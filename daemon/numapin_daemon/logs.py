@@ -78,7 +78,7 @@ def _word(value: object) -> str:
     """A field's value as one word, in quotes if needed."""
     text = str(value)
     plain = text.isprintable() and not set(text) & {" ", '"', "="}
-    return text if text and plain else json.dumps(text, ensure_ascii=False)
+    return text if text and plain else json.dumps(text, ensure_ascii=not text.isprintable())
 
 
 def _time(record: logging.LogRecord) -> str:

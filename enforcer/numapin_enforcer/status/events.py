@@ -33,11 +33,16 @@ class EventPoster:
         self._worker = Worker("events", self._post_all, clock=self._clock)
 
     def drifted(self, drift: Drift, assignment: Mapping[str, Any] | None) -> None:
-        """Log an external change that was reverted, and post an Event unless there were many."""
-        extra = log_fields(drift.container) | {"cause": drift.cause.value, "drift": drift}
-        LOG.warning("reverted an external cpuset change", extra=extra)
+        """Log an external change that was reverted, and post an Event, unless there were many.
+
+        A process with a writable cgroup can cause as many as it likes; the status counts them all.
+        """
         note = self._drifts.note(drift, self._clock.monotonic())
         if note:
+            left_out = self._drifts.pop_left_out()
+            about = {"cause": drift.cause.value, "drift": drift, "left_out": left_out}
+            extra = log_fields(drift.container) | about
+            LOG.warning("reverted an external cpuset change", extra=extra)
             self.post(Event(WARNING, Reason.CPUSET_DRIFT, "Repair", note), assignment)
 
     def post(self, event: Event, assignment: Mapping[str, Any] | None) -> None:

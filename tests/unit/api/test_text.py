@@ -12,6 +12,14 @@ def test_a_short_text_stays() -> None:
     assert cut_text("a\ud800b", 8) == "a\\ud800b"
 
 
+def test_what_a_terminal_could_obey_is_escaped() -> None:
+    """A tenant names cgroups as it likes, and messages show the names."""
+    hostile = "\x1b[2Jreset\x07\n\x9b1m\u202egnp"
+    assert cut_text(hostile, 99) == r"\x1b[2Jreset\x07\n\x9b1m\u202egnp"
+    assert cut_text("Größe 2", 99) == "Größe 2"
+    assert join_texts(["a\tb", "c"], "; ", 20) == r"a\tb; c"
+
+
 def test_a_list_says_how_many_more_there_are() -> None:
     assert join_texts(["one", "two"], "; ", 20) == "one; two"
     assert join_texts(["one", "two", "three three"], "; ", 16) == "one; and 2 more"

@@ -79,3 +79,7 @@ def test_a_line_about_a_pod_has_its_trace_id_while_there_are_traces(
     logger.info("placed", extra={"pod_uid": "1"})
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert [line.get("trace_id") for line in lines] == [trace_id_text("1"), None, None]
+
+
+def test_no_field_of_a_line_has_what_a_terminal_could_obey() -> None:
+    assert TextLines().format(record(cgroup="a\x1b[2J\x9b1m\u202e")).isprintable()

@@ -9,7 +9,7 @@ import pytest
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_client.client import ApiClient
 from numapin_client.errors import ClientError, UnavailableError
-from numapin_client.events import WARNING, Event
+from numapin_client.events import WARNING, Event, Reporter, build_event
 from numapin_enforcer.plan.drift import Drift
 from numapin_enforcer.status import events as events_module
 from numapin_enforcer.status.events import LONGEST_QUEUE, EventPoster
@@ -86,6 +86,25 @@ async def test_a_flood_of_events_is_cut(
         poster.post(_event(str(number)), BODY)
     await clock.run_tasks()
     assert posted.notes == [str(number) for number in range(LONGEST_QUEUE)]
+
+
+async def test_a_flood_of_drifts_is_a_few_lines_of_the_log(
+    poster: EventPoster, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    mems = MemSet((0,))
+    drift = Drift("p", (CpuSet((0,)), mems), (CpuSet((1,)), mems))
+    for _ in range(1000):
+        poster.drifted(drift, BODY)
+    await clock.advance(60)
+    poster.drifted(drift, BODY)
+    lines = [one for one in caplog.records if one.msg.startswith("reverted")]
+    assert [vars(one)["left_out"] for one in lines] == [0, 999]
+
+
+async def test_a_name_that_is_no_text_can_be_posted() -> None:
+    """The name of a cgroup may be any bytes."""
+    event = build_event({"name": "n"}, _event("a\udcff\x1b[2J"), Reporter("c", "i"), "now")
+    assert event["note"] == r"a\udcff\x1b[2J"
 
 
 async def test_a_drift_of_a_cgroup_gets_one_event_a_minute(
