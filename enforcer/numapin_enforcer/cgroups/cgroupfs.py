@@ -10,6 +10,7 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.errors import (
     CgroupError,
     CgroupReadOnlyError,
+    CgroupRefusedError,
     CgroupVanishedError,
 )
 from numapin_enforcer.cgroups.file_access import (
@@ -19,13 +20,17 @@ from numapin_enforcer.cgroups.file_access import (
     read_files,
     write_file,
 )
+from numapin_enforcer.cgroups.inside import InsideNarrower
 from numapin_enforcer.cgroups.mounts import Mounts
-from numapin_enforcer.cgroups.naming import CgroupNaming
+from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.nesting import NestingLimits, ReadOrder
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Unread, Version, contains, parent
 from numapin_enforcer.cgroups.write import Quota, Write
 
 _ASKED: Final = ("cpuset.cpus", "cpuset.mems")
+HAS_INSIDE: Final = frozenset({Kind.CONTAINER, Kind.NESTED, Kind.OTHER})
+"""The cgroups below which all is one container's, or unknown."""
+
 READS_BETWEEN: Final = 32
 """After so many reads there is time for something else: some milliseconds have passed."""
 
@@ -89,6 +94,7 @@ class Cgroupfs:
     def __init__(self, mounts: Mounts, root: str, naming: CgroupNaming | None = None) -> None:
         """Args: with `naming`, whose root is `root`, the limits of `nesting` hold."""
         self._mounts, self._root, self._naming = mounts, root, naming
+        self._inside = InsideNarrower()
         self.between_reads: Callable[[], None] = _nothing
         self._reads = 0
         self._mount = str(mounts.cpuset)
@@ -126,7 +132,24 @@ class Cgroupfs:
             self._write_quota(write.path, write.value)
             return
         text = str(int(write.value)) if isinstance(write.value, bool) else str(write.value)
-        write_file(f"{self._folder(write.path)}/{write.setting}", text)
+        file = f"{self._folder(write.path)}/{write.setting}"
+        try:
+            write_file(file, text)
+        except CgroupRefusedError as error:
+            is_narrowed = error.number == errno.EBUSY and self._may_narrow_inside(write.path)
+            if not is_narrowed or not isinstance(write.value, CpuSet):
+                raise
+            self._inside.narrow(self._folder(write.path), write.value)
+            write_file(file, text)
+
+    def _may_narrow_inside(self, path: str) -> bool:
+        """Whether what is inside a cgroup may keep its CPUs (v1), and is in no plan.
+
+        A cgroup above containers is left: each of these is set by a write of its own.
+        """
+        if self._mounts.version is Version.V2 or self._naming is None:
+            return False
+        return self._naming.parse(path).kind in HAS_INSIDE
 
     def has_tasks(self, path: str) -> bool:
         """Whether a process runs in the cgroup itself (its descendants not counted).
