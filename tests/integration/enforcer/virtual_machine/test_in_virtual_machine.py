@@ -81,3 +81,8 @@ def test_the_kernel_model_answers_as_cgroup_v2_does(vm: VirtualMachine) -> None:
     )
     files = [FOLDER / "guest_lost_cpu.py", *sorted(CGROUPS.glob("test_cgroupfs_*.py"))]
     passes(guest, "--noconftest", *map(str, files))
+
+
+def test_cgroup_v1_on_two_numa_nodes(vm: VirtualMachine) -> None:
+    machine = Machine(sockets=2, cores=2, threads=1, numa_nodes=2)
+    passes(replace(vm, machine=machine), f"{FOLDER}/guest_cgroup_v1.py", "--noconftest")
