@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format schema proto system test demo lab chaos bench scale hostile histories moves told steps figures images images-compare locks release try-release skew newer-kernel systemd upgrade
+.PHONY: help setup check format schema proto system test demo lab chaos bench scale hostile histories exhaustive moves told steps figures images images-compare locks release try-release skew newer-kernel systemd upgrade
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -97,6 +97,9 @@ hostile: setup system  ## an hour of random valid and hostile objects against th
 
 histories: setup  ## search random histories for a write that breaks an invariant (COUNT=10000 of each kind)
 	$(BIN)/python benchmarks/histories/run.py --count $(or $(COUNT),10000) $(if $(FROM),--from $(FROM))
+
+exhaustive: setup  ## play every history of tiny nodes: each pair of specs, each start state, each single fault (ONLY=a class, SHARD=1/4, STATE=FILE; hours)
+	$(BIN)/python benchmarks/histories/exhaustive.py $(if $(filter-out *,$(ONLY)),--only "$(ONLY)") $(if $(SHARD),--shard $(SHARD)) --state $(or $(STATE),.exhaustive.json)
 
 moves: setup  ## what moving containers gains, drawn; and searches compared with every way to move (COUNT=3000)
 	$(BIN)/python benchmarks/moves/run.py --check $(or $(COUNT),3000)

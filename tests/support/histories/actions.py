@@ -19,9 +19,13 @@ _LISTED = {"burstable": Qos.BURSTABLE, "besteffort": Qos.BEST_EFFORT}
 
 @dataclass(frozen=True)
 class Make:
-    """The kubelet, a runtime or a container makes a cgroup; a container's parents exist."""
+    """The kubelet, a runtime or a container makes a cgroup; a container's parents exist.
+
+    On v1 these copy the parent's sets to it; a `bare` cgroup is as mkdir makes it: it has none.
+    """
 
     cgroup: str
+    bare: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,14 +112,25 @@ class Refuse:
 
 @dataclass(frozen=True)
 class Meanwhile:
-    """Something happens just before the write number `nth` (from 0) of a pass to a cgroup."""
+    """Something happens just before the write number `nth` (from 0) of a pass to a cgroup.
+
+    A pass of the standby is one for a hung enforcer, which goes on with its own pass afterwards.
+    """
 
     cgroup: str
     nth: int
-    action: "Outside"
+    action: "Outside | StandbyPass"
 
 
-Fault = Refuse | Meanwhile
+@dataclass(frozen=True)
+class Kill:
+    """The enforcer is killed before the write number `nth` (from 0) of a pass to a cgroup."""
+
+    cgroup: str
+    nth: int
+
+
+Fault = Refuse | Meanwhile | Kill
 
 
 @dataclass(frozen=True)
@@ -150,9 +165,14 @@ class Restart:
     """The enforcer starts again and knows nothing but the accepted spec."""
 
 
+@dataclass(frozen=True)
+class Hold:
+    """What exclusive containers have alone counts as if an earlier enforcer had reported it."""
+
+
 Outside = Make | Enter | End | Overwrite | Restrict | Name
 Ours = Pass | FenceNew | StandbyPass
-Action = Outside | Assign | Ours | Restart
+Action = Outside | Assign | Ours | Restart | Hold
 
 
 @dataclass(frozen=True)

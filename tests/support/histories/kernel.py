@@ -24,11 +24,11 @@ class Kernel(WatchedModel):
         """A parent of kubepods has only these CPUs on v2; an empty set lifts that."""
         self._outer, self._tree = outer or None, None
 
-    def make(self, path: str) -> None:
-        """As runc and the kubelet do: on v1 with the sets of the parent."""
+    def make(self, path: str, *, bare: bool = False) -> None:
+        """As runc and the kubelet do: on v1 with the sets of the parent, unless it is `bare`."""
         super().make(path)
         self._tree = None
-        if self.version is Version.V1:
+        if self.version is Version.V1 and not bare:
             above = self.groups[parent(path)]
             self.groups[path] = Group(above.cpus, above.mems)
 

@@ -115,6 +115,16 @@ class Laws:
         has = tree.cgroups[path].effective_cpus if path in tree.cgroups else CpuSet()
         return has | self._owned.get(self._key(path), CpuSet())
 
+    def hold(self, cgroups: Mapping[str, str]) -> None:
+        """Count as reported what each exclusive container of the spec has alone."""
+        tree = self._kernel.read()
+        for short, path in cgroups.items():
+            if container_of(short) in self._owned and short.count("/") == 1:
+                alone = tree.cgroups[path].effective_cpus
+                for other, one in tree.cgroups.items():
+                    alone -= one.effective_cpus if not related(path, other) else CpuSet()
+                self._told[path] = alone
+
     def tell(self, told: Mapping[str, CpuSet]) -> None:
         """The status reports these cgroups exclusive on these CPUs."""
         self._told = dict(told)

@@ -13,7 +13,6 @@ from numapin_enforcer.cgroups.watch.inotify import Changes
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.goals import AssignmentGoal
 from numapin_enforcer.reconciler import MOST_CHECKS, Converged, Reconciler
-from numapin_enforcer.standby.goals import FenceGoal, NewCgroupsGoal
 from numapin_enforcer.status.summary import summarize
 from support.fakes.watched_kernel import ModelWatch
 from support.histories.actions import (
@@ -25,13 +24,15 @@ from support.histories.actions import (
     Fault,
     FenceNew,
     History,
+    Hold,
+    Kill,
     Make,
-    Meanwhile,
     Name,
     Outside,
     Overwrite,
     Pass,
     Paths,
+    Refuse,
     Restart,
     Restrict,
     StandbyPass,
@@ -39,21 +40,14 @@ from support.histories.actions import (
 )
 from support.histories.kernel import Kernel
 from support.histories.laws import Laws
+from support.histories.standby import Standby
 
 FaultsOf = Callable[[str, int], Iterable[Fault]]
 """The faults at the write number `nth` (from 0) of a pass to a cgroup."""
 
 
-class _NoEvents:
-    """The standby's watch: the events of the model are for the enforcer."""
-
-    problem = ""
-
-    def read(self) -> Changes:
-        return Changes((), (), (), overflowed=False)
-
-    def cover(self, paths: Iterable[str]) -> None:
-        """Nothing to do."""
+class _KilledError(Exception):
+    """The enforcer has ended in the middle of a pass."""
 
 
 class Node:
@@ -74,6 +68,7 @@ class Node:
         self._saved: Assign | None = None
         """What the standby follows: saved after the first pass that the enforcer made for it."""
         self.laws = Laws(self.kernel, self.topology)
+        self._standby = Standby(self.kernel, self.paths.naming, self.topology)
         self._is_ours = False
         self._faults_of: FaultsOf = _no_faults
         self._counts: Counter[str] = Counter()
@@ -98,6 +93,8 @@ class Node:
             self.laws.accept(action.spec())
         elif isinstance(action, Restart):
             self._restart()
+        elif isinstance(action, Hold):
+            self.laws.hold(self.cgroups)
         elif not isinstance(action, Pass | FenceNew | StandbyPass):
             self._outside(action)
         elif self.assign is not None:
@@ -106,6 +103,8 @@ class Node:
             self._is_ours = True
             try:
                 self._ours(action, self.assign)
+            except _KilledError:
+                self._restart()
             finally:
                 self._is_ours = False
 
@@ -153,12 +152,16 @@ class Node:
 
     def _stand_by(self, action: StandbyPass, assign: Assign) -> None:
         self.laws.begin(self.cgroups, self._named(), standby=True)
-        goal = NewCgroupsGoal if action.hung else FenceGoal
-        cache = TreeCache(self.kernel, _NoEvents())
-        standby = Reconciler(self.kernel, cache, self.paths.naming)
-        standby.converge(goal(assign.spec(), self.topology), full_resync=True)
+        self._standby.fence(assign, hung=action.hung)
         if not action.hung:
             self._restart()
+
+    def _fence_hung(self) -> None:
+        """The standby fences in the middle of a pass; its writes are judged as that pass's."""
+        if self._saved is not None:
+            faults_of, self._faults_of = self._faults_of, _no_faults
+            self._standby.fence(self._saved, hung=True)
+            self._faults_of = faults_of
 
     def _converge(
         self,
@@ -237,7 +240,7 @@ class Node:
             return
         path = self.paths.path(action.cgroup)
         if isinstance(action, Make):
-            self.kernel.make(path)
+            self.kernel.make(path, bare=action.bare)
             self.cgroups[action.cgroup] = path
             self.laws.disturb(path)
         elif isinstance(action, Enter):
@@ -268,10 +271,14 @@ class Node:
         nth, refusal = self._counts[short], 0
         self._counts[short] += 1
         for fault in self._faults_of(short, nth):
-            if isinstance(fault, Meanwhile):
-                self._outside(fault.action)
-            else:
+            if isinstance(fault, Kill):
+                raise _KilledError
+            if isinstance(fault, Refuse):
                 refusal = fault.errno
+            elif isinstance(fault.action, StandbyPass):
+                self._fence_hung()
+            else:
+                self._outside(fault.action)
         self.laws.before(write)
         if refusal:
             raise error_of(write.path, str(write.value), OSError(refusal, "injected"))
