@@ -4,6 +4,7 @@ import errno
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
+from pathlib import Path
 from typing import Final
 
 from numapin_api.cpuset import CpuSet, MemSet
@@ -14,13 +15,16 @@ from numapin_enforcer.cgroups.errors import (
     CgroupVanishedError,
 )
 from numapin_enforcer.cgroups.file_access import (
+    is_folder,
     list_folders,
+    raise_if_taken,
     read_bytes,
     read_file,
     read_files,
     write_file,
 )
 from numapin_enforcer.cgroups.inside import InsideNarrower
+from numapin_enforcer.cgroups.memory.stat_files import read_hugetlb_stat
 from numapin_enforcer.cgroups.mounts import Mounts
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.nesting import NestingLimits, ReadOrder
@@ -39,6 +43,8 @@ EFFECTIVE_FILES: Final = {
     Version.V2: ("cpuset.cpus.effective", "cpuset.mems.effective"),
 }
 """The files with the CPUs and the NUMA nodes that a cgroup really has."""
+
+_CONTROLLERS: Final = "cgroup.subtree_control"
 
 _V1_QUOTA: Final = "cpu.cfs_quota_us"
 _V1_PERIOD: Final = "cpu.cfs_period_us"
@@ -135,21 +141,40 @@ class Cgroupfs:
         file = f"{self._folder(write.path)}/{write.setting}"
         try:
             write_file(file, text)
-        except CgroupRefusedError as error:
-            is_narrowed = error.number == errno.EBUSY and self._may_narrow_inside(write.path)
-            if not is_narrowed or not isinstance(write.value, CpuSet):
+        except CgroupVanishedError:
+            if not self._has_lost_cpuset(write.path):
                 raise
-            self._inside.narrow(self._folder(write.path), write.value)
+            write_file(f"{self._folder(parent(write.path))}/{_CONTROLLERS}", "+cpuset")
+            write_file(file, text)
+        except CgroupRefusedError as error:
+            if self._mounts.version is Version.V2 or not isinstance(write.value, CpuSet):
+                raise
+            self._unblock(write.path, write.value, error)
             write_file(file, text)
 
-    def _may_narrow_inside(self, path: str) -> bool:
-        """Whether what is inside a cgroup may keep its CPUs (v1), and is in no plan.
+    def _unblock(self, path: str, cpus: CpuSet, error: CgroupRefusedError) -> None:
+        """Take away what keeps a v1 cgroup from its CPUs, or raise what it is.
 
-        A cgroup above containers is left: each of these is set by a write of its own.
+        What is inside a container is in no plan; what is above one is set by writes of its own.
         """
-        if self._mounts.version is Version.V2 or self._naming is None:
+        kind = self._naming.parse(path).kind if self._naming is not None else None
+        if error.number == errno.EINVAL:
+            raise_if_taken(self._mount, path, cpus)
+        if error.number != errno.EBUSY or kind not in HAS_INSIDE:
+            raise error
+        self._inside.narrow(self._folder(path), cpus)
+
+    def _has_lost_cpuset(self, path: str) -> bool:
+        """Whether a pod or container exists and its parent gives it no cpuset any more (v2).
+
+        The kubelet and runtimes enable the controller. Then somebody took it away, and its
+        processes have what the parent has. What a container makes in itself has none as a rule.
+        """
+        if self._mounts.version is Version.V1 or self._naming is None or path == self._root:
             return False
-        return self._naming.parse(path).kind in HAS_INSIDE
+        kind, folder = self._naming.parse(path).kind, Path(self._folder(path))
+        has_folder = kind in {Kind.POD, Kind.CONTAINER} and is_folder(folder)
+        return has_folder and not (folder / _ASKED[0]).exists()
 
     def has_tasks(self, path: str) -> bool:
         """Whether a process runs in the cgroup itself (its descendants not counted).
@@ -167,6 +192,11 @@ class Cgroupfs:
             with suppress(CgroupError):
                 return read_file(f"{self._mounts.memory}/{path}/memory.numa_stat")
         return ""
+
+    def read_hugetlb_stat(self, path: str) -> str:
+        """The lines of `hugetlb.*.numa_stat`; see the function."""
+        self._check(path)
+        return read_hugetlb_stat(self._mounts, path)
 
     def read_quota(self, path: str) -> Quota | None:
         """The CFS limit of a cgroup; None if there is no cpu controller.
@@ -202,8 +232,9 @@ class Cgroupfs:
         """Add every cgroup that has a cpuset, parents first and containers before what they hold.
 
         On v2 a cgroup has no cpuset files if its parent does not enable the controller. It and its
-        descendants then have what the parent has. On v1 nothing runs in a cgroup without CPUs, nor
-        below it: what a container makes inside and never uses needs no set.
+        descendants then have what the parent has. They are left out, but for pods and containers.
+        On v1 nothing runs in a cgroup without CPUs, nor below it: what a container makes inside and
+        never uses needs no set.
         """
         order = ReadOrder(found.limits, self._root)
         while (path := order.next()) is not None:
@@ -214,6 +245,10 @@ class Cgroupfs:
             try:
                 one, has_children = self._read_one(path)
             except CgroupVanishedError:
+                if self._has_lost_cpuset(path):
+                    why = f"its parent gives it no cpuset: there is no +cpuset in {_CONTROLLERS}"
+                    lost = CgroupError(path, None, errno.ENOENT, why)
+                    found.add_unreadable(path, lost, self._mounts.version)
                 continue
             except CgroupError as error:
                 found.add_unreadable(path, error, self._mounts.version)

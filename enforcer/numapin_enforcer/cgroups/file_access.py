@@ -3,14 +3,18 @@
 import errno
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from numapin_enforcer.cgroups.errors import DENIED, CgroupRefusedError, error_of
+from numapin_api.cpuset import CpuSet
+from numapin_enforcer.cgroups.errors import DENIED, CgroupError, CgroupRefusedError, error_of
 
 _NO_CHILDREN: Final = 2
 """The links of a folder without subfolders, in cgroupfs as in every file system that counts."""
+
+EXCLUSIVE: Final = "cpuset.cpu_exclusive"
 
 _READ: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
 _ENTER: Final = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -113,3 +117,29 @@ def write_file(path: str, text: str) -> None:
         raise error_of(path, text, error) from error
     finally:
         os.close(file)
+
+
+def raise_if_taken(mount: str, path: str, cpus: CpuSet) -> None:
+    """On v1 no cpuset may have a CPU that one beside it has with `cpuset.cpu_exclusive`.
+
+    Source: cpuset(7), "Exclusive cpusets".
+
+    Args:
+        mount: of the cpuset controller.
+        path: the cgroup for which the kernel refuses `cpus` (EINVAL).
+        cpus: what was written.
+
+    Raises:
+        CgroupRefusedError: a cgroup beside it has some of them, such as one of `cset shield`.
+    """
+    above, _, own = f"{mount}/{path}".rpartition("/")
+    for name in list_folders(above):
+        other, taken = f"{above}/{name}", CpuSet()
+        with suppress(CgroupError):
+            if name != own and read_file(f"{other}/{EXCLUSIVE}") == "1":
+                taken = cpus & CpuSet.parse(read_file(f"{other}/cpuset.cpus"))
+        if taken:
+            why = f"the cpuset {other} has CPUs {taken} exclusively ({EXCLUSIVE}, EINVAL)"
+            do = "remove it (cset shield --reset, if that made it), or set that to 0"
+            file = f"{mount}/{path}/cpuset.cpus"
+            raise CgroupRefusedError(file, str(cpus), errno.EINVAL, f"{why}; {do}")

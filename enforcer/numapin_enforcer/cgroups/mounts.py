@@ -26,7 +26,8 @@ class Mounts:
     """Where the controllers are mounted; on v2 all are the same folder.
 
     `cpu` is None if there is no cpu controller: then there are no quotas. Without `memory` nothing
-    is known of where memory is. `cpuacct` is only on v1, where it counts the CPU time.
+    is known of where memory is, and without `hugetlb` of where huge pages are. `cpuacct` is only on
+    v1, where it counts the CPU time.
     """
 
     version: Version
@@ -34,6 +35,7 @@ class Mounts:
     cpu: Path | None
     memory: Path | None = None
     cpuacct: Path | None = None
+    hugetlb: Path | None = None
 
 
 def find_mounts(folder: Path) -> Mounts:
@@ -44,14 +46,15 @@ def find_mounts(folder: Path) -> Mounts:
     """
     for unified in (folder, folder / "unified"):
         if "cpuset" in _controllers(unified):
-            return Mounts(Version.V2, unified, unified, unified)
+            return Mounts(Version.V2, unified, unified, unified, hugetlb=unified)
     cpuset = _find_v1_mount(folder, "cpuset", "cpuset.cpus")
     if cpuset is None:
         raise NoCpusetError(folder)
     cpu = _find_v1_mount(folder, "cpu", "cpu.shares")
     memory = _find_v1_mount(folder, "memory", "memory.usage_in_bytes")
     cpuacct = _find_v1_mount(folder, "cpuacct", "cpuacct.usage_percpu")
-    return Mounts(Version.V1, cpuset, cpu, memory, cpuacct)
+    hugetlb = _find_v1_mount(folder, "hugetlb", "cgroup.procs")
+    return Mounts(Version.V1, cpuset, cpu, memory, cpuacct, hugetlb)
 
 
 def _controllers(folder: Path) -> list[str]:

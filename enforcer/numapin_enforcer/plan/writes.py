@@ -260,10 +260,19 @@ def _plan_mems(tree: Tree, wanted: Mapping[str, Desired]) -> tuple[list[Write], 
     quick = [_mem_write(one, Step.PREPARE) for one in gaining]
     slow: list[Write] = []
     for one in leaving:
-        if one.leaves and tree.version is Version.V1 and _assigned_mems(wanted[one.path]):
-            slow.append(Write(one.path, value=True, step=Step.MOVE_MEMORY, may_block=True))
+        moves = one.leaves and tree.version is Version.V1 and _assigned_mems(wanted[one.path])
+        slow += [_migrates(one.path, True)] if moves else []
         slow.append(_mem_write(one, Step.MOVE_MEMORY))
+        slow += [_migrates(one.path, False)] if moves else []
     return quick, slow
+
+
+def _migrates(path: str, value: bool) -> Write:
+    """Whether a change of a v1 cgroup's NUMA nodes moves its pages, or those of who enters it.
+
+    False is the kernel's default. It is back after our own write: others did not ask for moves.
+    """
+    return Write(path, value, Step.MOVE_MEMORY, may_block=True)
 
 
 def _mem_write(change: Change, step: Step) -> Write:

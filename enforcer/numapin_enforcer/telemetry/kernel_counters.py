@@ -84,7 +84,7 @@ class KernelCounters:
         return dict(self._pressure(path))
 
     def numa_bytes(self, path: str) -> NodeBytes:
-        """The memory of a cgroup on each NUMA node."""
+        """The memory of a cgroup on each NUMA node, without huge pages; see `parse_huge_stat`."""
         if self._mounts.memory is None:
             return {}
         text = _read(f"{self._mounts.memory}/{path}/memory.numa_stat").decode("ascii", "replace")

@@ -59,6 +59,11 @@ class WatchedModel(KernelModel):
         self._group(path)
         return ""
 
+    def read_hugetlb_stat(self, path: str) -> str:
+        """There is no hugetlb controller here."""
+        self._group(path)
+        return ""
+
     def has_tasks(self, path: str) -> bool:
         return self._group(path).tasks > 0
 

@@ -4,14 +4,19 @@ import json
 import logging
 import resource
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_daemon import atomic_file
 from numapin_enforcer.cgroups.errors import CgroupError, error_of
-from numapin_enforcer.cgroups.memory.use import check_move, parse_free, parse_numa_stat
+from numapin_enforcer.cgroups.memory.stat_files import read_free
+from numapin_enforcer.cgroups.memory.use import (
+    NodeMemory,
+    check_move,
+    parse_huge_stat,
+    parse_numa_stat,
+)
 from numapin_enforcer.cgroups.memory.writes_during_moves import MoveGate
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.cgroups.tree_cache import CgroupFiles
@@ -30,6 +35,10 @@ class MemoryFiles(CgroupFiles, Protocol):
 
     def read_numa_stat(self, path: str) -> str:
         """The text of `memory.numa_stat`; empty if there is none."""
+        ...
+
+    def read_hugetlb_stat(self, path: str) -> str:
+        """See the function of this name."""
         ...
 
 
@@ -100,12 +109,19 @@ class BindingTree:
             CgroupError: what it asks for now could not be saved; then it is not bound.
         """
         if isinstance(write.value, MemSet):
-            use = parse_numa_stat(self._files.read_numa_stat(write.path), resource.getpagesize())
-            free = self._free(write.value)
+            use = self._use(write.path)
+            free = read_free(self._sysfs, sorted(write.value), sorted(use.huge))
             check_move(write.path, write.value, use, free, self._most_moved_bytes)
             self._save(write)
         with self._gate.moving():
             self._files.write(write)
+
+    def _use(self, path: str) -> NodeMemory:
+        """What a cgroup has; of one that was bound before nobody knows where its huge pages are."""
+        usual = parse_numa_stat(self._files.read_numa_stat(path), resource.getpagesize())
+        if path in self._found.mems:
+            return NodeMemory(usual)
+        return NodeMemory(usual, parse_huge_stat(self._files.read_hugetlb_stat(path)))
 
     def _save(self, write: Write) -> None:
         if write.path not in self._found.mems:
@@ -113,14 +129,6 @@ class BindingTree:
                 self._found.add(write.path, self._files.read_one(write.path).mems)
             except OSError as error:
                 raise _not_saved(write, error) from error
-
-    def _free(self, mems: MemSet) -> dict[int, int]:
-        free: dict[int, int] = {}
-        for node in mems:
-            with suppress(OSError):
-                path = self._sysfs / f"devices/system/node/node{node}/meminfo"
-                free[node] = parse_free(path.read_text())
-        return free
 
 
 def _not_saved(write: Write, error: OSError) -> CgroupError:

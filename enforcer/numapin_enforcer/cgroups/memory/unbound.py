@@ -1,6 +1,7 @@
 """Where the kernel has the memory of Guaranteed pods that is not bound to NUMA nodes.
 
-The operator promises no memory that these use. Does no I/O.
+The operator promises no memory that these use. Huge pages are not counted here: which of them are
+free on each NUMA node is in the topology. Does no I/O.
 """
 
 import resource

@@ -1,3 +1,4 @@
+import errno
 from pathlib import Path
 
 import pytest
@@ -5,10 +6,15 @@ import pytest
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
-from numapin_enforcer.cgroups.errors import CgroupError, CgroupVanishedError
+from numapin_enforcer.cgroups.errors import (
+    CgroupError,
+    CgroupRefusedError,
+    CgroupVanishedError,
+    error_of,
+)
 from numapin_enforcer.cgroups.kubepods import NoKubepodsError, find_naming
 from numapin_enforcer.cgroups.mounts import Mounts, NoCpusetError, find_mounts
-from numapin_enforcer.cgroups.naming import Driver
+from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Cgroup, Version
 from numapin_enforcer.cgroups.write import Quota, Step, Write
 
@@ -67,8 +73,9 @@ def test_the_controllers_are_found(
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     found = find_mounts(tmp_path)
-    memory = tmp_path / cpuset if version is Version.V2 else None
-    assert found == Mounts(version, tmp_path / cpuset, tmp_path / cpu if cpu else None, memory)
+    unified = tmp_path / cpuset if version is Version.V2 else None
+    cpu_folder = tmp_path / cpu if cpu else None
+    assert found == Mounts(version, tmp_path / cpuset, cpu_folder, unified, hugetlb=unified)
 
 
 @pytest.mark.parametrize("name", ["nothing", "cgroup.controllers", "cpuset"])
@@ -180,3 +187,55 @@ def test_without_a_cpu_controller_there_are_no_limits(tmp_path: Path) -> None:
     assert files.read_quota("k") is None
     with pytest.raises(CgroupError, match="there is no cpu controller"):
         files.write(Write("k", Quota(None), Step.GRANT))
+
+
+def lost(tmp_path: Path) -> Cgroupfs:
+    """A pod whose containers have no cpuset any more: one of them made a cgroup, as it may."""
+    for name in ("kubepods", "kubepods/podx"):
+        put(tmp_path / name, Version.V2, "0-3", "", "0-3", "0")
+    (tmp_path / f"kubepods/podx/{'a' * 64}/inner").mkdir(parents=True)
+    (tmp_path / "kubepods/podx/cgroup.subtree_control").write_text("")
+    return Cgroupfs(mounted(tmp_path, Version.V2), "kubepods", CgroupNaming(Driver.CGROUPFS))
+
+
+def test_a_container_whose_cpuset_was_taken_away_has_what_its_pod_has(tmp_path: Path) -> None:
+    tree, path = lost(tmp_path).read(), f"kubepods/podx/{'a' * 64}"
+    assert set(tree.cgroups) == {"kubepods", "kubepods/podx", path}
+    assert tree.cgroups[path].effective_cpus == CpuSet(range(4))
+    assert [one.path for one in tree.unread] == [path]
+    assert "cgroup.subtree_control" in tree.unread[0].why
+
+
+def test_a_write_to_it_has_its_pod_give_it_the_controller_again(tmp_path: Path) -> None:
+    files, path = lost(tmp_path), f"kubepods/podx/{'a' * 64}"
+    with pytest.raises(CgroupVanishedError):  # the file is not there: this is no kernel
+        files.write(Write(path, CpuSet([2]), Step.GRANT))
+    assert (tmp_path / "kubepods/podx/cgroup.subtree_control").read_text() == "+cpuset\n"
+
+
+@pytest.mark.parametrize("version", Version)
+def test_a_container_that_is_gone_is_only_gone(tmp_path: Path, version: Version) -> None:
+    put(tmp_path / "kubepods", version, "0-3", "0", "0-3", "0")
+    files = Cgroupfs(mounted(tmp_path, version), "kubepods", CgroupNaming(Driver.CGROUPFS))
+    with pytest.raises(CgroupVanishedError):
+        files.write(Write("kubepods/podx", CpuSet([2]), Step.GRANT))
+    assert set(files.read().cgroups) == {"kubepods"}
+
+
+def test_an_exclusive_cpuset_beside_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `cset shield` makes it: on v1 no other cpuset beside it may have its CPUs."""
+    for name, cpus, exclusive in (("kubepods", "0-1", 0), ("system", "0", 0), ("user", "2-3", 1)):
+        put(tmp_path / name, Version.V1, cpus, "0", cpus, "0")
+        (tmp_path / name / "cpuset.cpu_exclusive").write_text(f"{exclusive}\n")
+
+    def refuse(path: str, text: str) -> None:
+        raise error_of(path, text, OSError(errno.EINVAL, "as the kernel"))
+
+    monkeypatch.setattr("numapin_enforcer.cgroups.cgroupfs.write_file", refuse)
+    files = Cgroupfs(mounted(tmp_path, Version.V1), "kubepods")
+    with pytest.raises(CgroupRefusedError, match=r"/user has CPUs 2-3 exclusively .*cset shield"):
+        files.write(Write("kubepods", CpuSet(range(4)), Step.WIDEN))
+    with pytest.raises(CgroupRefusedError, match="does not exist"):
+        files.write(Write("kubepods", CpuSet([0, 9]), Step.WIDEN))

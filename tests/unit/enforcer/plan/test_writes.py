@@ -250,11 +250,13 @@ def test_memory_moves_last_and_on_v1_only_that_of_assigned_containers() -> None:
         "Narrow one=3",
         "MoveMemory one=True",
         "MoveMemory one=1",
+        "MoveMemory one=False",
     ]
     assert planned.writes == (*planned.quick, *planned.moves)
     assert [str(write.setting) for write in planned.moves] == [
         "cpuset.memory_migrate",
         "cpuset.mems",
+        "cpuset.memory_migrate",
     ]
     (move,) = plan(tree(Version.V2, sets, mems), wanted).moves
     assert (move.value, move.may_block) == (MemSet([1]), True)

@@ -47,6 +47,9 @@ class SlowTree:
     def read_numa_stat(self, path: str) -> str:
         return ""
 
+    def read_hugetlb_stat(self, path: str) -> str:
+        return ""
+
     def write(self, write: Write) -> None:
         while not self.may_go_on.is_set() and not self.pass_one.acquire(timeout=0.01):
             pass
