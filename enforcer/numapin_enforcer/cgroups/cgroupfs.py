@@ -167,8 +167,7 @@ class Cgroupfs:
     def _has_lost_cpuset(self, path: str) -> bool:
         """Whether a pod or container exists and its parent gives it no cpuset any more (v2).
 
-        The kubelet and runtimes enable the controller. Then somebody took it away, and its
-        processes have what the parent has. What a container makes in itself has none as a rule.
+        Its processes then have what the parent has. What a container makes may never have one.
         """
         if self._mounts.version is Version.V1 or self._naming is None or path == self._root:
             return False
