@@ -82,7 +82,8 @@ class Options(WireModel):
         default=False,
         alias="distributeCPUsAcrossNUMA",
         description="If a container needs more than one NUMA node, take the same number of CPUs "
-        "from each (the kubelet's distribute-cpus-across-numa).",
+        "from each (the kubelet's distribute-cpus-across-numa). With memory.policy Preferred, "
+        "memory and huge pages are divided likewise.",
     )
     align_by_socket: bool = Field(
         default=False,
@@ -112,7 +113,8 @@ class TopologyPolicy(WireModel):
         default="None",
         description="None: no alignment. BestEffort: align if possible. Restricted: refuse a "
         "container that cannot have the preferred alignment. SingleNUMANode: refuse a container "
-        "that does not fit on one NUMA node.",
+        "that does not fit on one NUMA node. With memory.policy Preferred only its CPUs count; "
+        "memory.policy SingleNUMA refuses for memory too.",
     )
     scope: Literal["Container", "Pod"] = Field(
         default="Container",
@@ -161,9 +163,10 @@ class MemoryPolicy(WireModel):
     policy: Literal["None", "Static", "Preferred", "SingleNUMA"] = Field(
         default="None",
         description="None: memory is not bound. Static: as by the kubelet's Memory Manager, "
-        "aligned by topology.policy. Preferred: one NUMA node, else as few as possible; no "
-        "container is refused for locality. SingleNUMA: one NUMA node, or the container is "
-        "refused, regardless of topology.policy.",
+        "aligned by topology.policy. Preferred: one NUMA node, else as few as possible, with most "
+        "of the container's CPUs and then nearest to them; no container is refused because of "
+        "where its memory is, and topology.policy refuses for CPUs alone. SingleNUMA: one NUMA "
+        "node, or the container is refused, regardless of topology.policy.",
     )
     reserved: tuple[MemoryReservation, ...] = Field(
         default=(),

@@ -6,7 +6,7 @@ from typing import Final
 
 from numapin_api.cpupolicy import CpuPolicySpec, Options
 from numapin_api.cpuset import CpuSet
-from numapin_api.topology import Topology, default_distances
+from numapin_api.topology import Topology
 from numapin_operator.placement.admission import Allocatable
 from numapin_operator.placement.cpumanager.cpu_groups import CpuGroups, cpu_groups_of
 from numapin_operator.placement.cpumanager.packed import Packing
@@ -16,6 +16,7 @@ from numapin_operator.placement.kubelet_quirks import NO_QUIRKS, KubeletQuirks
 from numapin_operator.placement.masks import NO_CPUS, CpuMask, numa_mask
 from numapin_operator.placement.memorymanager.memory_capacity import bindable_memory
 from numapin_operator.placement.requests import Capacity
+from numapin_operator.placement.topologymanager.distances import distances_of
 from numapin_operator.placement.topologymanager.merge import HintMerger
 
 _EXCLUDING: Final = (
@@ -201,14 +202,5 @@ def _hint_merger(topology: Topology, spec: CpuPolicySpec) -> HintMerger:
     return HintMerger(
         policy=spec.topology.policy,
         everywhere=numa_mask(numa_node.id for numa_node in topology.numa_nodes),
-        distances=_distances(topology) if closest else None,
+        distances=distances_of(topology) if closest else None,
     )
-
-
-def _distances(topology: Topology) -> dict[int, dict[int, int]]:
-    ids = [numa_node.id for numa_node in topology.numa_nodes]
-    assumed = default_distances(len(ids))
-    return {
-        numa_node.id: dict(zip(ids, numa_node.distances or assumed[row], strict=True))
-        for row, numa_node in enumerate(topology.numa_nodes)
-    }

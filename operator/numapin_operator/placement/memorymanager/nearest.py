@@ -1,28 +1,55 @@
 """numapin's own policies, which bind memory to the NUMA nodes of the CPUs.
 
 `SingleNUMA` binds a container to one NUMA node or refuses it. `Preferred` takes one NUMA node if it
-can, else the fewest, and refuses only what the whole machine does not have. Unlike the kubelet,
-neither binds NUMA nodes in groups: what each node gives is accounted to that node.
+can, else the fewest, and refuses only what the whole machine does not have. Of the sets with the
+fewest NUMA nodes it is the one with most of the container's CPUs, then the nearest to them (by the
+sum of the distances from each CPU), then the lowest. `Preferred` divides memory among the NUMA
+nodes of CPUs that are distributed. Unlike the kubelet, neither binds NUMA nodes in groups: what
+each node gives is accounted to that node.
 """
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 from numapin_api.quantity import format_bytes
+from numapin_api.topology import Topology
 from numapin_operator.placement.allocations import Block
 from numapin_operator.placement.cpumanager.cpu_groups import CpuGroups
 from numapin_operator.placement.errors import NotEnoughMemoryError
 from numapin_operator.placement.masks import NO_NUMA_NODES, CpuMask, NumaMask, members
 from numapin_operator.placement.memorymanager.pod_blocks import PodBlocks
+from numapin_operator.placement.memorymanager.shares import beside_cpus
 from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.requests import Amounts, ContainerView
+from numapin_operator.placement.topologymanager.cheapest_set import Wanted, cheapest_set
+from numapin_operator.placement.topologymanager.distances import distances_of
 from numapin_operator.placement.topologymanager.hints import MemoryHints
 from numapin_operator.placement.topologymanager.merge import MergedHint
+from numapin_operator.placement.topologymanager.pairing import prices_beside
 from numapin_operator.placement.topologymanager.subset_search import SubsetSearch
 
 
-class NearestBinder:
-    """One pod's memory under policy Preferred, or SingleNUMA if `alone`."""
+class NearestRules(NamedTuple):
+    """How memory is bound on one machine.
 
-    def __init__(self, cpu_groups: CpuGroups, tables: MemoryTables, *, alone: bool) -> None:
-        self._cpu_groups, self._tables, self._alone = cpu_groups, tables, alone
+    Attributes:
+        topology: the machine.
+        cpu_groups: which of its CPUs lie together.
+        alone: a container has one NUMA node or is refused.
+        divides: it is divided among the NUMA nodes of the container's CPUs.
+    """
+
+    topology: Topology
+    cpu_groups: CpuGroups
+    alone: bool
+    divides: bool
+
+
+class NearestBinder:
+    """One pod's memory under policy Preferred or SingleNUMA."""
+
+    def __init__(self, rules: NearestRules, tables: MemoryTables) -> None:
+        self._rules, self._tables = rules, tables
         self._blocks = PodBlocks(tables)
 
     def hints(self, asked: Amounts) -> MemoryHints | None:
@@ -31,7 +58,7 @@ class NearestBinder:
         if left := self._blocks.left_by_init_containers():
             tables = tables.copy()
             tables.release(left)
-        found = tables.single_hints(asked, alone=self._alone)
+        found = tables.single_hints(asked, alone=self._rules.alone)
         return found if found.best() else None
 
     def bind(
@@ -66,48 +93,60 @@ class NearestBinder:
         self._blocks.undo()
 
     def _assign(self, asked: Amounts, hint: MergedHint, cpus: CpuMask) -> list[Block]:
-        near = {
-            numa_node: (mask & cpus).bit_count()
-            for numa_node, mask in self._cpu_groups.numa_nodes.items()
-        }
-        numa_nodes = self._choose(asked, hint.numa_nodes or NO_NUMA_NODES, near)
-        order = sorted(
-            members(numa_nodes), key=lambda numa_node: (-near.get(numa_node, 0), numa_node)
-        )
-        blocks = [block for resource, size in asked for block in self._fill(resource, size, order)]
+        blocks = self._divided(asked, cpus) or self._filled(asked, self._beside(hint, cpus))
         for block in blocks:
             self._tables.assign(block)
         return blocks
 
-    def _choose(self, asked: Amounts, hinted: NumaMask, near: dict[int, int]) -> NumaMask:
-        """One NUMA node: preferably of the hint, with most of the CPUs, then the lowest."""
+    def _divided(self, asked: Amounts, cpus: CpuMask) -> list[Block] | None:
+        """Parts for the NUMA nodes of distributed CPUs; None if they are on one, or lack it."""
+        if not self._rules.divides:
+            return None
+        there = self._counts(cpus)
+        return beside_cpus(self._tables, asked, there) if len(there) > 1 else None
+
+    def _beside(self, hint: MergedHint, cpus: CpuMask) -> Mapping[int, int]:
+        """How much speaks for each NUMA node: its CPUs, or that it is one of the hint."""
+        if cpus:
+            return self._counts(cpus)
+        return dict.fromkeys(members(hint.numa_nodes or NO_NUMA_NODES), 1)
+
+    def _counts(self, cpus: CpuMask) -> Mapping[int, int]:
+        """How many of the CPUs each NUMA node has that has any."""
+        numa_nodes = self._rules.cpu_groups.numa_nodes.items()
+        counts = {numa_node: (mask & cpus).bit_count() for numa_node, mask in numa_nodes}
+        return {numa_node: count for numa_node, count in counts.items() if count}
+
+    def _filled(self, asked: Amounts, beside: Mapping[int, int]) -> list[Block]:
+        """Blocks on the fewest NUMA nodes; of these on those with most CPUs, then the nearest."""
         singles = self._tables.single_hints(asked, alone=True).singles
-        if singles:
-            best = min(
-                members(singles),
-                key=lambda numa_node: (
-                    not hinted >> numa_node & 1,
-                    -near.get(numa_node, 0),
-                    numa_node,
-                ),
-            )
-            return NumaMask(1 << best)
-        wanted = ", ".join(f"{format_bytes(size)} of {resource}" for resource, size in asked)
-        if self._alone:
-            raise NotEnoughMemoryError(f"wanted {wanted} on one NUMA node, none has so much")
-        needs = self._tables.single_hints(asked, alone=False).needs
+        if len(beside) == 1 and singles >> (here := next(iter(beside))) & 1:
+            return [Block(NumaMask(1 << here), resource, size) for resource, size in asked]
+        wanted, fewest = self._fewest(asked, singles)
+        distances = distances_of(self._rules.topology)
+        if not beside:
+            search = SubsetSearch(wanted.numa_nodes, wanted.needs, distances=distances)
+            order = list(members(search.best(wanted.size) or fewest))
+        else:
+            prices = prices_beside(beside, wanted, distances)
+            chosen = members(cheapest_set(wanted, prices) or fewest)
+            order = sorted(chosen, key=lambda numa_node: (prices[numa_node], numa_node))
+        return [block for resource, size in asked for block in self._fill(resource, size, order)]
+
+    def _fewest(self, asked: Amounts, singles: NumaMask) -> tuple[Wanted, NumaMask]:
+        """What a set of the fewest NUMA nodes must hold and how large it is; and one of them."""
         numa_nodes = self._tables.numa_nodes
+        if singles:
+            one = next(members(singles))
+            return Wanted(tuple(members(singles)), (), 1), NumaMask(1 << one)
+        listed = ", ".join(f"{format_bytes(size)} of {resource}" for resource, size in asked)
+        if self._rules.alone:
+            raise NotEnoughMemoryError(f"wanted {listed} on one NUMA node, none has so much")
+        needs = self._tables.single_hints(asked, alone=False).needs
         fewest = SubsetSearch(numa_nodes, needs).smallest()
         if not fewest:
-            raise NotEnoughMemoryError(f"wanted {wanted}, the whole machine has less")
-        for numa_node in sorted(
-            numa_nodes, key=lambda numa_node: (-near.get(numa_node, 0), numa_node)
-        ):
-            if found := SubsetSearch(numa_nodes, needs, required=NumaMask(1 << numa_node)).best(
-                fewest.bit_count()
-            ):
-                return found
-        return fewest
+            raise NotEnoughMemoryError(f"wanted {listed}, the whole machine has less")
+        return Wanted(numa_nodes, needs, fewest.bit_count()), fewest
 
     def _fill(self, resource: str, size: int, order: list[int]) -> list[Block]:
         """One block for each NUMA node that gives a part, the nearest filled first."""

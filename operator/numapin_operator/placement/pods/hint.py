@@ -5,8 +5,9 @@ from typing import Final
 from numapin_api.quantity import format_bytes, plural
 from numapin_operator.placement.cpumanager.pod_cpus import PodCpus
 from numapin_operator.placement.errors import TopologyAffinityError
-from numapin_operator.placement.masks import NO_CPUS, NO_NUMA_NODES, NumaMask, members
+from numapin_operator.placement.masks import NumaMask
 from numapin_operator.placement.memorymanager.binder import MemoryBinder
+from numapin_operator.placement.pods.beside import cpus_beside_memory
 from numapin_operator.placement.policy import NodePolicy
 from numapin_operator.placement.requests import Amounts
 from numapin_operator.placement.topologymanager.hints import (
@@ -44,9 +45,11 @@ class HintFinder:
         """
         merger = self._policy.hint_merger
         if merger.policy == "None":
-            return MergedHint(self._together(cpus, memory), preferred=False)
+            return MergedHint(self._beside_memory(cpus, memory), preferred=False)
         cpu = NOWHERE if no_cpus else self._cpu_hints(cpus)
         merged = merger.merge(cpu, self._memory_hints(memory, nowhere=no_memory))
+        if merged is not None and merged.preferred and _is_single(merged):
+            return merged
         if merged is None and self._policy.spec.memory.policy == "Preferred":
             merged = merger.merge(cpu, None)
         if merged is None:
@@ -54,28 +57,28 @@ class HintFinder:
                 f"no NUMA nodes have {_request(cpus, memory)} as topology policy "
                 f"{merger.policy} demands"
             )
-        return merged
+        return merged if no_cpus or no_memory else self._moved_beside(merged, cpus, memory)
 
-    def _together(self, count: int, asked: Amounts) -> NumaMask | None:
-        """The NUMA node that has both the CPUs and the memory, for numapin's own memory policies.
+    def _moved_beside(self, merged: MergedHint, count: int, asked: Amounts) -> MergedHint:
+        """The hint with NUMA nodes beside the memory, if the topology policy allows them."""
+        if self._policy.cpu_taker.align_by_socket or merged.numa_nodes is None:
+            return merged
+        beside = self._beside_memory(count, asked)
+        if beside is None:
+            return merged
+        wider = beside.bit_count() > merged.numa_nodes.bit_count()
+        if wider and self._policy.hint_merger.policy != "BestEffort":
+            return merged
+        return merged._replace(numa_nodes=beside)
 
-        Of several the one with the fewest free CPUs, as when CPUs are packed, then the lowest.
-        None if no NUMA node has both, or another policy binds memory.
-        """
-        if not count or not asked or self._policy.spec.memory.policy not in _OURS:
+    def _beside_memory(self, count: int, asked: Amounts) -> NumaMask | None:
+        """The NUMA nodes for the CPUs beside which the memory can be; None if that is not ours."""
+        ours = self._policy.spec.memory.policy in _OURS
+        if not ours or not count or not asked:
             return None
         found = self._memory.hints(asked)
         free = self._cpus.free | self._cpus.reusable
-        there = {
-            numa_node: free & self._policy.cpu_groups.numa_nodes.get(numa_node, NO_CPUS)
-            for numa_node in members(found.singles if found else NO_NUMA_NODES)
-        }
-        can_take = self._policy.cpu_taker.can_take
-        fitting = [numa_node for numa_node, cpus in there.items() if can_take(cpus, count)]
-        if not fitting:
-            return None
-        best = min(fitting, key=lambda numa_node: (there[numa_node].bit_count(), numa_node))
-        return NumaMask(1 << best)
+        return cpus_beside_memory(self._policy, free, count, found) if found else None
 
     def _cpu_hints(self, count: int) -> CpuHints | Impossible | None:
         if not count:
@@ -92,6 +95,10 @@ class HintFinder:
         if not asked:
             return None
         return NOWHERE if nowhere else self._memory.hints(asked)
+
+
+def _is_single(merged: MergedHint) -> bool:
+    return merged.numa_nodes is not None and merged.numa_nodes.bit_count() == 1
 
 
 def _request(cpus: int, memory: Amounts) -> str:

@@ -8,7 +8,7 @@ from numapin_operator.placement.cpumanager.pool import CpuPool
 from numapin_operator.placement.errors import PlacementError
 from numapin_operator.placement.masks import CpuMask
 from numapin_operator.placement.memorymanager.binder import MemoryBinder
-from numapin_operator.placement.memorymanager.nearest import NearestBinder
+from numapin_operator.placement.memorymanager.nearest import NearestBinder, NearestRules
 from numapin_operator.placement.memorymanager.none import NoBinder
 from numapin_operator.placement.memorymanager.static import StaticBinder
 from numapin_operator.placement.memorymanager.tables import MemoryTables
@@ -103,4 +103,7 @@ def _binder(policy: NodePolicy, tables: MemoryTables | None) -> MemoryBinder:
         return NoBinder()
     if name == "Static":
         return StaticBinder(tables, policy.quirks)
-    return NearestBinder(policy.cpu_groups, tables, alone=name == "SingleNUMA")
+    alone = name == "SingleNUMA"
+    divides = policy.spec.options.distribute_cpus_across_numa and not alone
+    rules = NearestRules(policy.topology, policy.cpu_groups, alone, divides)
+    return NearestBinder(rules, tables)

@@ -103,7 +103,9 @@ class _DepthFirst:
 
     def run(self) -> NumaMask:
         self.needs = [*self.cover.needs, *_combined(self.cover)]
-        self.tops = [_tops(self.cover.numa_nodes, weights, self.size) for weights, _ in self.needs]
+        self.tops = [
+            most_of_first(self.cover.numa_nodes, weights, self.size) for weights, _ in self.needs
+        ]
         if self.cover.distances is not None:
             self.own = min(
                 self._distance(numa_node, numa_node) for numa_node in self.cover.numa_nodes
@@ -185,8 +187,8 @@ class _DepthFirst:
         return distances[one][other] + distances[other][one]
 
 
-def _tops(numa_nodes: Sequence[int], weights: Weights, size: int) -> list[list[int]]:
-    """For each number of lowest nodes, the most that 0, 1, .. `size` of them hold together."""
+def most_of_first(numa_nodes: Sequence[int], weights: Weights, size: int) -> list[list[int]]:
+    """For each number of first nodes, the most that 0, 1, .. `size` of them hold together."""
     rows = [[0] * (size + 1)]
     fullest: list[int] = []
     for numa_node in numa_nodes:

@@ -1,0 +1,110 @@
+"""NUMA nodes for CPUs and NUMA nodes for memory that lie together, where one set cannot be both."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+from typing import Final
+
+from numapin_operator.placement.masks import NO_NUMA_NODES, NumaMask, members, numa_mask
+from numapin_operator.placement.topologymanager.cheapest_set import Prices, Wanted, cheapest_set
+from numapin_operator.placement.topologymanager.subset_search import Distances
+
+_MOST_LISTED: Final = 128
+"""Sets that are tried one by one; of more, those around each NUMA node are."""
+
+_APART: Final = 1 << 40
+"""More than any sum of distances: what a NUMA node costs that is not in the other set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """A search for the NUMA nodes of CPUs beside which the memory can be.
+
+    The best pair of sets has most NUMA nodes in common, then the smallest sum of distances from
+    each of the one to each of the other, then the CPUs with the smallest sum of `rank`, then those
+    of the lowest bit mask. It is exact while one of the sets has few enough choices; with more, as
+    on a machine of 30 NUMA nodes, the sets around each NUMA node are tried.
+    """
+
+    cpus: Wanted
+    memory: Wanted
+    distances: Distances
+    rank: Mapping[int, int]
+
+    def best(self) -> NumaMask:
+        """The NUMA nodes for the CPUs; 0 if there are none for them, or none for the memory."""
+        cpus, memory = _choices(self.cpus), _choices(self.memory)
+        if memory <= cpus:
+            pairs = (
+                (self._cpus_beside(chosen), chosen) for chosen in self._sets(self.memory, memory)
+            )
+        else:
+            pairs = (
+                (chosen, self._memory_beside(chosen)) for chosen in self._sets(self.cpus, cpus)
+            )
+        found = ((self._key(*pair), pair[0]) for pair in pairs if all(pair))
+        return min(found, default=(None, NO_NUMA_NODES))[1]
+
+    def _sets(self, wanted: Wanted, choices: int) -> Iterator[NumaMask]:
+        if choices <= _MOST_LISTED:
+            yield from (
+                numa_mask(each)
+                for each in combinations(wanted.numa_nodes, wanted.size)
+                if _holds(wanted, each)
+            )
+            return
+        around = (
+            cheapest_set(wanted, {other: self.distances[one][other] for other in wanted.numa_nodes})
+            for one in wanted.numa_nodes
+        )
+        yield from dict.fromkeys(around)
+
+    def _cpus_beside(self, memory: NumaMask) -> NumaMask:
+        there = tuple(members(memory))
+        wide = max(1, *map(abs, self.rank.values())) * (len(self.rank) + 1) * 2
+        prices: Prices = {
+            one: (_APART * (one not in there) + sum(self.distances[one][other] for other in there))
+            * wide
+            + self.rank[one]
+            for one in self.cpus.numa_nodes
+        }
+        return cheapest_set(self.cpus, prices)
+
+    def _memory_beside(self, cpus: NumaMask) -> NumaMask:
+        weights = dict.fromkeys(members(cpus), 1)
+        return cheapest_set(self.memory, prices_beside(weights, self.memory, self.distances))
+
+    def _key(self, cpus: NumaMask, memory: NumaMask) -> tuple[int, int, int, NumaMask]:
+        listed = tuple(members(cpus))
+        return (
+            -(cpus & memory).bit_count(),
+            sum(self.distances[one][other] for one in listed for other in members(memory)),
+            sum(self.rank[one] for one in listed),
+            cpus,
+        )
+
+
+def prices_beside(cpus: Mapping[int, int], wanted: Wanted, distances: Distances) -> Prices:
+    """Prices of NUMA nodes for memory: those with most of the CPUs first, then the nearest.
+
+    Args:
+        cpus: how many CPUs are on each NUMA node.
+        wanted: the set that is searched for.
+        distances: from NUMA node to NUMA node.
+    """
+    return {
+        one: sum(count * distances[of_cpus][one] for of_cpus, count in cpus.items())
+        - _APART * cpus.get(one, 0)
+        for one in wanted.numa_nodes
+    }
+
+
+def _choices(wanted: Wanted) -> int:
+    return comb(len(wanted.numa_nodes), wanted.size)
+
+
+def _holds(wanted: Wanted, numa_nodes: tuple[int, ...]) -> bool:
+    return all(
+        sum(weights.get(one, 0) for one in numa_nodes) >= need for weights, need in wanted.needs
+    )
