@@ -21,6 +21,9 @@ class KubeletQuirks:
             went on (see `overwritten_choice`) may hold too few CPUs, and the container is refused.
             numapin then takes the CPUs from the NUMA nodes that the search had chosen.
             Source: cpumanager, `takeByTopologyNUMADistributed`.
+        distributes_over_sockets: CPUs that are distributed come from several sockets though one has
+            room, even with align-by-socket. numapin takes them from one socket; so does the kubelet
+            of v1.37 in most cases. Source: cpumanager, `takeByTopologyNUMADistributed`.
         counts_free_cpus_last: whether enough CPUs are free is found out while they are taken.
             numapin counts them first. Source: cpumanager, `allocateCPUs`.
         empties_shared_pool: the last shared CPU may be given away or reserved strictly. numapin
@@ -37,6 +40,7 @@ class KubeletQuirks:
 
     judges_sockets_by_average: bool
     refuses_overwritten_choice: bool
+    distributes_over_sockets: bool
     counts_free_cpus_last: bool
     empties_shared_pool: bool
     shares_released_cpus_blindly: bool
@@ -49,6 +53,7 @@ def _all(value: bool) -> KubeletQuirks:
     return KubeletQuirks(
         judges_sockets_by_average=value,
         refuses_overwritten_choice=value,
+        distributes_over_sockets=value,
         counts_free_cpus_last=value,
         empties_shared_pool=value,
         shares_released_cpus_blindly=value,

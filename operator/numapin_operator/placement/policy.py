@@ -134,6 +134,7 @@ def _cpu_taker(cpu_groups: CpuGroups, options: Options, quirks: KubeletQuirks) -
         packing=Packing(
             spread=options.distribute_cpus_across_cores,
             uncore=options.prefer_align_cpus_by_uncore_cache,
+            one_socket=options.align_by_socket and not quirks.distributes_over_sockets,
             quirks=quirks,
         ),
         method=method,

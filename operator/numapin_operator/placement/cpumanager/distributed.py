@@ -49,7 +49,8 @@ def take_distributed(
     """Choose `count` CPUs, in groups of `group`, evenly from the fewest NUMA nodes that allow it.
 
     The choice is packed if no number of NUMA nodes allows even shares, or if `count` is no multiple
-    of `group`.
+    of `group`. With `packing.one_socket` it is in one socket where one has room: on the fewest of
+    its NUMA nodes, in shares as even as these have them.
 
     Raises:
         NotEnoughCpusError: `free` holds fewer than `count`, or the quirk
@@ -57,15 +58,49 @@ def take_distributed(
     """
     if count <= 0 or count % group or count > free.bit_count():
         return take_packed(cpu_groups, free, count, packing)
-    ranked = list(sorted_numa_nodes(cpu_groups, free))
+    room = _socket_with_room(cpu_groups, free, count, group) if packing.one_socket else NO_CPUS
+    there = room or free
+    ranked = list(sorted_numa_nodes(cpu_groups, there))
     if len(ranked) == 1:
-        return take_packed(cpu_groups, free, count, packing)
+        return take_packed(cpu_groups, there, count, packing)
+    choice = _first_choice(cpu_groups, ranked, count, group, uneven=room != NO_CPUS)
+    if choice is None:
+        return take_packed(cpu_groups, there, count, packing)
+    return _Distributor(cpu_groups, there, ranked, packing).hand_out(choice, count, group)
+
+
+def _socket_with_room(cpu_groups: CpuGroups, free: CpuMask, count: int, group: int) -> CpuMask:
+    """The free CPUs of one socket that has enough; none if no socket has.
+
+    It is the one that gives them from the fewest NUMA nodes, then that with the most even rest.
+    Source: Kubernetes v1.37, cpumanager, `takeByTopologyNUMADistributed`, which prefers one socket
+    among as many NUMA nodes as it needs in any; here one socket comes first whatever it needs.
+    """
+    found: list[tuple[int, int, tuple[int, ...], CpuMask]] = []
+    order = [numa_node for _, numa_node, _ in sorted_numa_nodes(cpu_groups, free)]
+    for socket in cpu_groups.sockets.values():
+        room = free & socket
+        room = cpu_groups.whole_cores(room) if group > 1 else room
+        if room.bit_count() < count:
+            continue
+        ranked = list(sorted_numa_nodes(cpu_groups, room))
+        choice = _first_choice(cpu_groups, ranked, count, group, uneven=True)
+        if choice is not None:
+            places = tuple(order.index(ranked[at][1]) for at in choice.numa_nodes)
+            found.append((len(places), choice.spread, places, room))
+    return min(found)[3] if found else NO_CPUS
+
+
+def _first_choice(
+    cpu_groups: CpuGroups, ranked: Sequence[Ranked], count: int, group: int, *, uneven: bool
+) -> _Choice | None:
+    """The best choice from the fewest NUMA nodes that allow one; None if no number of them does."""
     sizes = [size for size, _, _ in ranked]
     for numa_nodes in _numbers_of_nodes(cpu_groups, count, group, len(ranked)):
-        choice = _choose(sizes, numa_nodes, count, group)
+        choice = _choose(sizes, numa_nodes, count, group, uneven=uneven)
         if choice is not None:
-            return _Distributor(cpu_groups, free, ranked, packing).hand_out(choice, count, group)
-    return take_packed(cpu_groups, free, count, packing)
+            return choice
+    return None
 
 
 def _numbers_of_nodes(cpu_groups: CpuGroups, count: int, group: int, with_room: int) -> range:
@@ -75,28 +110,35 @@ def _numbers_of_nodes(cpu_groups: CpuGroups, count: int, group: int, with_room: 
     return range(-(-groups // groups_in_node), min(groups, with_room) + 1)
 
 
-def _choose(sizes: Sequence[int], numa_nodes: int, count: int, group: int) -> _Choice | None:
+def _choose(
+    sizes: Sequence[int], numa_nodes: int, count: int, group: int, *, uneven: bool
+) -> _Choice | None:
     """The best `numa_nodes` NUMA nodes for even shares; None if none can give them.
+
+    If shares may be `uneven`, each gives as much as the one with least can, and others the rest.
 
     The nodes with most free CPUs leave the most even rest. The exception is a remainder that few
     nodes should give in several rounds: then the order matters, and all combinations are tried.
     """
     fullest = sorted(range(len(sizes)), key=lambda at: (-sizes[at], at))[:numa_nodes]
-    choice = _weigh(sizes, tuple(sorted(fullest)), count, group)
+    choice = _weigh(sizes, tuple(sorted(fullest)), count, group, uneven=uneven)
     if choice is None or not choice.leftover.depends_on_order or sizes == sorted(sizes):
         return choice
     if comb(len(sizes), numa_nodes) > _MOST_TRIED:
         return choice
     tried = (
-        _weigh(sizes, each, count, group) for each in combinations(range(len(sizes)), numa_nodes)
+        _weigh(sizes, each, count, group, uneven=uneven)
+        for each in combinations(range(len(sizes)), numa_nodes)
     )
     return min((each for each in tried if each), key=lambda each: each.spread)
 
 
 def _weigh(
-    sizes: Sequence[int], numa_nodes: tuple[int, ...], count: int, group: int
+    sizes: Sequence[int], numa_nodes: tuple[int, ...], count: int, group: int, *, uneven: bool
 ) -> _Choice | None:
     share = count // len(numa_nodes) // group * group
+    if uneven:
+        share = min(share, min(sizes[at] for at in numa_nodes) // group * group)
     if any(sizes[at] < share for at in numa_nodes):
         return None
     if sum(sizes[at] // group for at in numa_nodes) * group < count:

@@ -22,11 +22,13 @@ class Packing:
     Attributes:
         spread: take single CPUs of a socket by number instead of whole cores.
         uncore: try to stay in one uncore cache.
+        one_socket: distributed CPUs stay in one socket where one has room.
         quirks: faults of the kubelet to repeat.
     """
 
     spread: bool = False
     uncore: bool = False
+    one_socket: bool = False
     quirks: KubeletQuirks = NO_QUIRKS
 
 
