@@ -34,6 +34,9 @@ class KubeletQuirks:
             do not fit. numapin returns them. Source: cpumanager, `AllocatePod`.
         keeps_unused_pod_cpus: CPUs of a pod that none of its containers runs on stay the pod's.
             numapin leaves them in the shared pool. Source: cpumanager, `AllocatePod`.
+        binds_to_init_containers: containers must have CPUs of the NUMA nodes on which the init
+            containers before them run, and are refused if these are too small. numapin then places
+            the init containers where the others fit. Source: cpumanager, `GetTopologyHints`.
         binds_empty_requests: NUMA nodes are chosen, and may be refused, even for a container that
             asks for no memory. numapin skips it. Source: memorymanager, `Allocate`.
     """
@@ -46,6 +49,7 @@ class KubeletQuirks:
     shares_released_cpus_blindly: bool
     leaks_cpus_of_refused_pods: bool
     keeps_unused_pod_cpus: bool
+    binds_to_init_containers: bool
     binds_empty_requests: bool
 
 
@@ -59,6 +63,7 @@ def _all(value: bool) -> KubeletQuirks:
         shares_released_cpus_blindly=value,
         leaks_cpus_of_refused_pods=value,
         keeps_unused_pod_cpus=value,
+        binds_to_init_containers=value,
         binds_empty_requests=value,
     )
 

@@ -5,7 +5,7 @@ from typing import Final
 from numapin_api.quantity import format_bytes, plural
 from numapin_operator.placement.cpumanager.pod_cpus import PodCpus
 from numapin_operator.placement.errors import TopologyAffinityError
-from numapin_operator.placement.masks import NumaMask
+from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask
 from numapin_operator.placement.memorymanager.binder import MemoryBinder
 from numapin_operator.placement.pods.beside import cpus_beside_memory
 from numapin_operator.placement.policy import NodePolicy
@@ -24,10 +24,19 @@ _OURS: Final = frozenset({"Preferred", "SingleNUMA"})
 
 
 class HintFinder:
-    """Asks one pod's CPUs and memory for hints and merges them."""
+    """Asks one pod's CPUs and memory for hints and merges them.
+
+    Attributes:
+        frees_followers: containers that start after an init container need not be where it runs.
+        within: where CPUs are looked for; None for everywhere.
+        apart: how many hints were not the preferred ones.
+    """
 
     def __init__(self, policy: NodePolicy, cpus: PodCpus, memory: MemoryBinder) -> None:
         self._policy, self._cpus, self._memory = policy, cpus, memory
+        self.frees_followers = False
+        self.within: NumaMask | None = None
+        self.apart = 0
 
     def find(
         self, cpus: int, memory: Amounts, *, no_cpus: bool = False, no_memory: bool = False
@@ -43,9 +52,14 @@ class HintFinder:
         Raises:
             TopologyAffinityError: the topology policy refuses every choice.
         """
-        merger = self._policy.hint_merger
-        if merger.policy == "None":
+        if self._policy.hint_merger.policy == "None":
             return MergedHint(self._beside_memory(cpus, memory), preferred=False)
+        found = self._merged(cpus, memory, no_cpus=no_cpus, no_memory=no_memory)
+        self.apart += not found.preferred
+        return found
+
+    def _merged(self, cpus: int, memory: Amounts, *, no_cpus: bool, no_memory: bool) -> MergedHint:
+        merger = self._policy.hint_merger
         cpu = NOWHERE if no_cpus else self._cpu_hints(cpus)
         merged = merger.merge(cpu, self._memory_hints(memory, nowhere=no_memory))
         if merged is not None and merged.preferred and _is_single(merged):
@@ -77,19 +91,27 @@ class HintFinder:
         if not ours or not count or not asked:
             return None
         found = self._memory.hints(asked)
-        free = self._cpus.free | self._cpus.reusable
+        free = self._inside(self._cpus.free | self._cpus.reusable)
         return cpus_beside_memory(self._policy, free, count, found) if found else None
 
     def _cpu_hints(self, count: int) -> CpuHints | Impossible | None:
         if not count:
             return None
+        free, reusable = self._cpus.free, self._cpus.reusable
+        if self.frees_followers:
+            free, reusable = self._inside(free | reusable), NO_CPUS
         return cpu_hints(
             self._policy.cpu_groups,
-            self._cpus.free,
-            self._cpus.reusable,
+            free,
+            reusable,
             count,
             by_socket=self._policy.cpu_taker.align_by_socket,
         )
+
+    def _inside(self, cpus: CpuMask) -> CpuMask:
+        if self.within is None:
+            return cpus
+        return cpus & self._policy.cpu_taker.cpus_near(self.within)
 
     def _memory_hints(self, asked: Amounts, *, nowhere: bool) -> MemoryHints | Impossible | None:
         if not asked:

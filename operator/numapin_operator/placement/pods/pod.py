@@ -6,7 +6,7 @@ from numapin_operator.placement.allocations import ContainerAllocation, PodAlloc
 from numapin_operator.placement.cpumanager.pod_cpus import PodCpus
 from numapin_operator.placement.cpumanager.pool import CpuPool
 from numapin_operator.placement.errors import PlacementError
-from numapin_operator.placement.masks import CpuMask
+from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask
 from numapin_operator.placement.memorymanager.binder import MemoryBinder
 from numapin_operator.placement.memorymanager.nearest import NearestBinder, NearestRules
 from numapin_operator.placement.memorymanager.none import NoBinder
@@ -34,16 +34,83 @@ class PodPlacement:
         self, policy: NodePolicy, pool: CpuPool, tables: MemoryTables | None, pod: PodView
     ) -> None:
         self._policy, self._pod = policy, pod
-        self._cpus = PodCpus(policy.cpu_taker, pool, policy.quirks)
-        self._memory = _binder(policy, tables)
+        self._pool, self._tables = pool, tables
+        self._begin()
+
+    def _begin(self) -> None:
+        self._init_on: NumaMask | None = None
+        policy = self._policy
+        self._cpus = PodCpus(policy.cpu_taker, self._pool, policy.quirks)
+        self._memory = _binder(policy, self._tables)
         self._hints = HintFinder(policy, self._cpus, self._memory)
 
     def run(self) -> PodAllocation:
         """Place every container.
 
+        As the kubelet does, the containers after an init container are placed where it runs. If
+        they do not fit there as the topology policy wants, they are placed as if it were not there,
+        and the init container where they are.
+
         Raises:
             PlacementError: one of them cannot be placed; `undo` returns what the others got.
         """
+        if not self._init_container_decides():
+            return self._run()
+        try:
+            found = self._run()
+        except PlacementError:
+            self._again(None)
+            return self._beside_followers(self._run())
+        if not (bound := self._hints.apart):
+            return found
+        try:
+            self._again(None)
+            found = self._beside_followers(self._run())
+        except PlacementError:
+            bound = 0
+        if self._hints.apart < bound:
+            return found
+        self.undo()
+        self._begin()
+        return self._run()
+
+    def _init_container_decides(self) -> bool:
+        """Whether an init container has CPUs, and the topology policy wants the next ones there."""
+        pod, topology = self._pod, self._policy.spec.topology
+        quirk = self._policy.quirks.binds_to_init_containers
+        if quirk or topology.policy == "None" or topology.scope == "Pod":
+            return False
+        return any(
+            one.kind is ContainerKind.INIT and not one.ended and exclusive_cpus(pod, one)
+            for one in pod.containers
+        )
+
+    def _beside_followers(self, found: PodAllocation) -> PodAllocation:
+        """Place init containers on the NUMA nodes of the neediest other one, if that does."""
+        init = {one.name for one in self._pod.containers if one.kind is ContainerKind.INIT}
+        others = [one.cpus for one in found.containers if one.name not in init and one.exclusive]
+        neediest = max(others, key=int.bit_count, default=NO_CPUS)
+        if not neediest:
+            return found
+        apart = self._hints.apart
+        try:
+            self._again(self._policy.cpu_groups.numa_nodes_of(neediest))
+            beside = self._run()
+        except PlacementError:
+            apart = -1
+        if self._hints.apart <= apart:
+            return beside
+        self._again(None)
+        return self._run()
+
+    def _again(self, init_on: NumaMask | None) -> None:
+        """Begin again, with init containers on these NUMA nodes that bind no other one."""
+        self.undo()
+        self._begin()
+        self._hints.frees_followers = True
+        self._init_on = init_on
+
+    def _run(self) -> PodAllocation:
         pod, topology = self._pod, self._policy.spec.topology
         if topology.policy == "None" or topology.scope == "Container":
             self._place_each(self._hint_of_container)
@@ -81,8 +148,11 @@ class PodPlacement:
         self._memory.bind(container, asked, hint, self._cpus.of(container.name))
 
     def _hint_of_container(self, container: ContainerView) -> MergedHint:
-        pod = self._pod
-        return self._hints.find(exclusive_cpus(pod, container), container_memory(pod, container))
+        count = exclusive_cpus(self._pod, container)
+        asked = container_memory(self._pod, container)
+        is_init = container.kind is ContainerKind.INIT
+        self._hints.within = self._init_on if is_init else None
+        return self._hints.find(count, asked)
 
     def _allocation(self) -> PodAllocation:
         bound = self._memory.blocks()
