@@ -11,6 +11,7 @@ from numapin_lab.chaos.report import Report, summary
 from numapin_lab.chaos.run import parts_of, run
 from numapin_lab.components.build import say
 from numapin_lab.running_lab import RunningLab
+from support.real.io_threads import why_without
 
 PODS = 30
 """Enough for one fault of each kind and some resizes; `make chaos` starts 200."""
@@ -83,12 +84,10 @@ def _was_chaos(report: Report) -> None:
     assert report.resizes["Taken"] >= 2
     assert report.exclusive_reported >= 2
     assert report.samples.with_exclusive > 1_000
-    assert report.injected.keys() == {
-        "FillStateFolder",
-        "ReadOnlyStateFolder",
-        "Nested",
-        "IrrelevantWrites",
-    }
+    injected = {"FillStateFolder", "ReadOnlyStateFolder", "Nested", "IrrelevantWrites"}
+    injected |= {"CrowdedCgroups", "FifoHogs"} if report.realtime else {"CrowdedCgroups"}
+    io_uring = {"IoUringRefused"} if why_without() else {"IoWorkers"}
+    assert report.injected.keys() - {"IoWorkersNamed"} == injected | io_uring
     assert report.noticed_seconds
     assert None not in report.noticed_seconds
     # How many are reverted before the spec asks for the same, or the pod ends, is left to chance.

@@ -21,6 +21,10 @@ RESIZED_EXCLUSIVE: Final = 7
 RESIZED_FRACTION: Final = 3
 """Of the pods with a fraction of a CPU about one of so many asks for a CPU of its own."""
 
+MOST_CROWDED: Final = 40
+CROWDED_SHARE: Final = 5
+"""The crowd is so many times smaller than the number of pods."""
+
 
 class PodKind(StrEnum):
     """Which containers a pod has; see `pods.manifest`."""
@@ -67,6 +71,12 @@ class Fault(StrEnum):
     """Nested cgroups that a tenant creates: foreign, locked, deep, many, with odd names."""
     EVENT_STORM = "EventStorm"
     """Some 500 writes a second to files of cgroups that say nothing of cpusets."""
+    FIFO_HOG = "FifoHog"
+    """A tenant's thread with SCHED_FIFO is busy for seconds on the CPUs of the shared pool."""
+    IO_URING = "IoUring"
+    """A tenant makes threads of io_uring that do not keep to the set of its container."""
+    CROWD = "Crowd"
+    """Many pods with many nested cgroups each, all at a time."""
 
 
 EXCLUSIVE_KINDS: Final = (
@@ -76,8 +86,13 @@ EXCLUSIVE_KINDS: Final = (
 )
 OVERWRITES: Final = (Fault.OVERWRITE_EXCLUSIVE, Fault.OVERWRITE_SHARED, Fault.OVERWRITE_QOS)
 DISK_FAULTS: Final = (Fault.FILL_STATE_FOLDER, Fault.READ_ONLY_STATE_FOLDER)
-TENANT_FAULTS: Final = (Fault.HOSTILE_CGROUPS, Fault.EVENT_STORM)
-KILLS: Final = tuple(one for one in Fault if one not in {*OVERWRITES, *DISK_FAULTS, *TENANT_FAULTS})
+TENANT_FAULTS: Final = (Fault.HOSTILE_CGROUPS, Fault.EVENT_STORM, Fault.FIFO_HOG)
+LONG_FAULTS: Final = (Fault.IO_URING, Fault.CROWD)
+"""Each of them lasts so long that it has a thread of its own."""
+
+KILLS: Final = tuple(
+    one for one in Fault if one not in {*OVERWRITES, *DISK_FAULTS, *TENANT_FAULTS, *LONG_FAULTS}
+)
 
 _EXCLUSIVE_KINDS: Final = {
     PodKind.EXCLUSIVE: 6,
@@ -110,6 +125,9 @@ _EVERY: Final = {
     Fault.READ_ONLY_STATE_FOLDER: 65,
     Fault.HOSTILE_CGROUPS: 12,
     Fault.EVENT_STORM: 40,
+    Fault.FIFO_HOG: 28,
+    Fault.IO_URING: 65,
+    Fault.CROWD: 200,
 }
 """One fault of each kind for this many started pods."""
 
@@ -118,6 +136,7 @@ _AGAINST_THE_ENFORCER: Final = (
     Fault.KILL_ENFORCER_AT_REPORT,
     Fault.API_SERVER_OUTAGE,
     Fault.STOP_ENFORCER,
+    Fault.IO_URING,  # the enforcer is killed at its end
 )
 
 
@@ -187,8 +206,17 @@ class ChaosPlan:
 
     @property
     def pods(self) -> int:
-        """How many pods there are."""
+        """How many pods there are, without those of `CROWD`."""
         return len(self.exclusive_pods) + len(self.shared_pods)
+
+    @property
+    def crowd(self) -> int:
+        """How many pods `CROWD` has: 40 in a run of 200."""
+        return min(MOST_CROWDED, self.pods // CROWDED_SHARE)
+
+    def count(self, fault: Fault) -> int:
+        """How often the fault is planned."""
+        return sum(one.fault is fault for one in self.faults)
 
 
 def make_plan(seed: int, pods: int, *, spare_enforcer: bool = False) -> ChaosPlan:

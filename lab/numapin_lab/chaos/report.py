@@ -9,13 +9,23 @@ from typing import Any, Final
 from numapin_lab.chaos.figures import down_seconds, line, spread
 from numapin_lab.chaos.observation.assignment_versions import ContainerKey
 from numapin_lab.chaos.observation.cluster_state import Memory
-from numapin_lab.chaos.observation.samples import Anomaly, Downtime, Overwrite, Samples
+from numapin_lab.chaos.observation.samples import (
+    Anomaly,
+    AnomalyKind,
+    Downtime,
+    Overwrite,
+    Samples,
+)
+from numapin_lab.chaos.observation.threads import LOOK_SECONDS
 from numapin_lab.chaos.observation.verdict import Verdict
 from numapin_lab.chaos.plan import ChaosPlan
 
 SHOWN: Final = 20
 ROW_SECONDS: Final = 0.1
 """Anomalies that are farther apart count as two rows: at times the sampler itself must wait."""
+
+THREAD_ROW_SECONDS: Final = 3 * LOOK_SECONDS
+"""The same for threads, which are looked at less often."""
 
 KUBELET: Final = """For comparison, the static policy of kubelet 1.36: an exclusive CPU stays shared
 for 2.2 / 6.2 / 9.6 s; two containers share one exclusive CPU for 1.7 s after a forced deletion
@@ -41,7 +51,7 @@ class Report:
         problems: goals that were not reached and errors that were logged.
         warnings: the warnings of numapin, and how often each was logged.
         seconds: from the first pod to the end state.
-        injected: how often the disk failed, what tenants created and wrote.
+        injected: how often the disk failed, what tenants created, wrote and ran.
         realtime: whether the enforcer had real-time priority.
         resizes: what the API server answered to resizes.
         noticed_seconds: for each time that the enforcer was stopped, after which time the standby
@@ -240,16 +250,18 @@ def summary(report: Report) -> str:
 
 
 def _longest(anomalies: Sequence[Anomaly]) -> float:
-    """Seconds of the longest row of anomalies of one cgroup."""
+    """Seconds of the longest row of anomalies of one kind in one cgroup."""
     times: dict[str, list[float]] = {}
     for one in anomalies:
         times.setdefault(one.path, []).append(one.at)
+    threads = any(one.kind is AnomalyKind.THREAD for one in anomalies)
+    gap = THREAD_ROW_SECONDS if threads else ROW_SECONDS
     longest = 0.0
     for found in times.values():
         start = found[0]
         for now, later in pairwise((*found, float("inf"))):
             longest = max(longest, now - start)
-            start = later if later - now > ROW_SECONDS else start
+            start = later if later - now > gap else start
     return round(longest, 3)
 
 

@@ -6,6 +6,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,9 +18,11 @@ from typing import Any, Final
 from numapin_api.cpuset import CpuSet
 from numapin_lab.chaos.execution import Driver, execute
 from numapin_lab.chaos.injection.cpuset_overwrites import Overwriter
+from numapin_lab.chaos.injection.crowd import Crowd
 from numapin_lab.chaos.injection.hostile_cgroups import Tenant
 from numapin_lab.chaos.injection.injector import Injector
 from numapin_lab.chaos.injection.kills import Killer
+from numapin_lab.chaos.injection.programs import io_tenants
 from numapin_lab.chaos.injection.state_folder import StateFolder
 from numapin_lab.chaos.observation import final_checks
 from numapin_lab.chaos.observation.cluster_state import ClusterState, open_files
@@ -33,7 +36,14 @@ from numapin_lab.chaos.observation.logs import (
 from numapin_lab.chaos.observation.samples import Samples
 from numapin_lab.chaos.observation.verdict import Evidence, judge, noticed_after, unnoticed
 from numapin_lab.chaos.parts import LogLines, Parts, SourceParts
-from numapin_lab.chaos.plan import DISK_FAULTS, KILLS, OVERWRITES, TENANT_FAULTS, ChaosPlan
+from numapin_lab.chaos.plan import (
+    DISK_FAULTS,
+    KILLS,
+    OVERWRITES,
+    TENANT_FAULTS,
+    ChaosPlan,
+    Fault,
+)
 from numapin_lab.chaos.pod_parts import PodParts
 from numapin_lab.chaos.pods import resident
 from numapin_lab.chaos.report import Report
@@ -47,6 +57,9 @@ RESIDENTS: Final[Mapping[str, Mapping[str, str]]] = {
     "resident-best-effort": {},
     "resident-burstable": {"memory": "16Mi"},
 }
+TENANT: Final = "resident-burstable"
+"""The pod in whose container a tenant's programs run."""
+
 SAMPLER_SECONDS: Final = 300
 
 
@@ -125,21 +138,39 @@ def _execute(
     driver: Driver, overwriter: Overwriter, state_folder: StateFolder, parts: Parts
 ) -> Executed:
     """Execute the plan, and wait for the end state."""
-    began, lab, tenant = time.monotonic(), driver.lab, Tenant(driver.lab.kubepods)
-    injectors = [
-        Injector(KILLS, overwriter.killer.inject),
-        Injector(OVERWRITES, overwriter.inject),
-        Injector(TENANT_FAULTS, tenant.inject),
-        Injector(DISK_FAULTS, state_folder.inject),
-    ]
-    execute(driver, injectors, overwriter.killer.downtimes)
-    overwriter.join()
+    began, lab = time.monotonic(), driver.lab
+    injected = _inject(driver, overwriter, state_folder, _has_realtime(_enforcer(parts)))
     driver.progress("chaos: every pod has ended; waiting for the end state")
     problems = final_checks.check_end_state(lab, RESIDENTS)
     seconds = time.monotonic() - began
     files = _enforcer_files(parts)
-    injected = tenant.made + state_folder.made
     return Executed(driver, overwriter.killer, overwriter, injected, problems, files, seconds)
+
+
+def _inject(
+    driver: Driver, overwriter: Overwriter, state_folder: StateFolder, realtime: bool
+) -> Counter[str]:
+    """Execute the plan; returns what was done besides kills and overwrites."""
+    lab, plan, kill = driver.lab, driver.plan, overwriter.killer.inject
+    shared = lab.container(TENANT)
+    tenant = Tenant(lab.kubepods, shared if realtime else None)
+    crowd = Crowd(lab, overwriter.bundles, plan.crowd)
+    count = plan.count(Fault.IO_URING)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        io_tenants(lab, shared, Path(folder), count, kill) as io_uring,
+    ):
+        injectors = [
+            Injector(KILLS, kill),
+            Injector(OVERWRITES, overwriter.inject),
+            Injector(TENANT_FAULTS, tenant.inject),
+            Injector(DISK_FAULTS, state_folder.inject),
+            Injector({Fault.IO_URING}, io_uring.inject),
+            Injector({Fault.CROWD}, crowd.inject),
+        ]
+        execute(driver, injectors, overwriter.killer.downtimes)
+        overwriter.join()
+    return tenant.made + state_folder.made + io_uring.made + crowd.made
 
 
 def _report(

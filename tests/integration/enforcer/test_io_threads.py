@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from numapin_lab.tenants.io_threads import IoThreads
 from support.real.cgroups import online_cpus
 from support.real.enforcer_node import Node, assigned, spec
-from support.real.io_threads import IoThreads, why_without
+from support.real.io_threads import why_without
 from support.real.played_kubelet import CPUSET, Kubelet, cpus_of
 from support.real.waiting import eventually
 

@@ -3,13 +3,16 @@
 import errno
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from numapin_lab.chaos.injection.crowd import NESTED, fill
 from numapin_lab.chaos.injection.hostile_cgroups import DEPTH, MANY, Tenant
 from numapin_lab.chaos.injection.state_folder import OPTIONS, Place, StateFolder
+from numapin_lab.chaos.observation.cgroup_tree import UNREAD
 from numapin_lab.chaos.plan import Fault, PlannedFault
 from numapin_lab.errors import LabError
 from support.real.cgroups import RealCgroups
@@ -130,3 +133,33 @@ def test_a_tenant_without_a_container_does_nothing(tmp_path: Path) -> None:
     for which in (Fault.HOSTILE_CGROUPS, Fault.EVENT_STORM):
         tenant.inject(fault(which))
     assert not tenant.made
+
+
+def test_a_crowded_container_has_hundreds_of_cgroups_in_one_that_is_not_read() -> None:
+    with RealCgroups() as kernel:
+        kernel.make(kernel.root + "/podx")
+        container = kernel.mounts.cpuset / kernel.root / "podx"
+        assert fill(container) == NESTED + 1
+        assert len([one for one in (container / UNREAD).iterdir() if one.is_dir()]) == NESTED
+
+
+def test_a_real_time_tenant_is_busy_in_its_cgroup_and_ends_by_itself() -> None:
+    with RealCgroups() as kernel:
+        path = f"{kernel.root}/podx"
+        kernel.make(path)
+        folder = kernel.mounts.cpuset / path
+        for name in ("cpuset.mems", "cpuset.cpus"):
+            (folder / name).write_text((folder.parent / name).read_text())
+        command = (sys.executable, "-m", "numapin_lab.tenants.fifo_hog", "30", str(folder))
+        with subprocess.Popen(command) as process:
+            while os.sched_getscheduler(process.pid) != os.SCHED_FIFO:
+                assert process.poll() is None
+                os.sched_yield()
+            assert (folder / "cgroup.procs").read_text() == f"{process.pid}\n"
+            process.kill()
+        tenant = Tenant(folder, folder)
+        tenant.inject(fault(Fault.FIFO_HOG, seconds=-1.9))
+        assert tenant.made == {"FifoHogs": 1}
+        nowhere = Tenant(folder, folder / "missing")
+        nowhere.inject(fault(Fault.FIFO_HOG, seconds=-1.9))
+        assert nowhere.made == {"FifoRefused": 1}

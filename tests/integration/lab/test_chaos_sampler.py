@@ -1,8 +1,10 @@
 """The sampler of a chaos run sees on real cgroups what it is there to see, and nothing else."""
 
 import json
+import os
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,10 +12,13 @@ import pytest
 
 from numapin_api.cpuset import CpuSet
 from numapin_lab.chaos.observation.assignment_versions import AssignmentVersion, ContainerKey
-from numapin_lab.chaos.observation.cgroup_tree import NAME, PodsTree
+from numapin_lab.chaos.observation.cgroup_tree import NAME, UNREAD, PodsTree
 from numapin_lab.chaos.observation.sampler import Reported, Sampler
 from numapin_lab.chaos.observation.samples import Samples
+from numapin_lab.chaos.observation.threads import LOOK_SECONDS
+from numapin_lab.tenants.io_threads import IoThreads
 from support.real.cgroups import RealCgroups, online_cpus
+from support.real.io_threads import why_without
 
 OWNER: ContainerKey = ("owner", "main")
 OWNERS, SIDE, OTHERS = (
@@ -33,7 +38,8 @@ class World:
         self.own = CpuSet(sorted(self.everything)[-1:])
         self.shared = self.everything - self.own
         self.reported = Reported()
-        self._sampler = Sampler(PodsTree(self._folder, bundles), self.reported)
+        self._tree = PodsTree(self._folder, bundles)
+        self._sampler = Sampler(self._tree, self.reported)
 
     def make(self, path: str, cpus: CpuSet) -> None:
         """A container with its cpuset and its bundle, and whatever is above it."""
@@ -49,6 +55,9 @@ class World:
         bundle.mkdir()
         config = {"annotations": {NAME: CONTAINERS[path]}}
         (bundle / "config.json").write_text(json.dumps(config))
+
+    def folder(self, path: str) -> Path:
+        return self._folder / path
 
     def write(self, path: str, cpus: CpuSet) -> None:
         (self._folder / path / "cpuset.cpus").write_text(str(cpus))
@@ -70,6 +79,16 @@ class World:
     def sample(self) -> Samples:
         self._sampler.sample(float(self._sampler.samples().count))
         return self._sampler.samples()
+
+    def sample_later(self) -> Samples:
+        """When the next look at threads is due."""
+        wait_until_due = time.monotonic() + LOOK_SECONDS
+        while time.monotonic() < wait_until_due:
+            os.sched_yield()
+        return self.sample()
+
+    def leaves(self) -> list[str]:
+        return list(self._tree.leaves)
 
     def kinds(self) -> list[tuple[str, str]]:
         return [(one.kind.value, one.path) for one in self.sample().anomalies]
@@ -161,3 +180,30 @@ def test_a_container_with_only_the_runtimes_process_has_not_started(
         (anomaly,) = world.sample().anomalies
         setting_up.kill()
     assert (anomaly.path, anomaly.started) == (SIDE, False)
+
+
+@pytest.mark.skipif(bool(why_without()), reason=why_without() or "-")
+def test_a_thread_of_io_uring_that_its_cgroup_does_not_hold_is_an_anomaly(
+    world: World, tmp_path: Path
+) -> None:
+    world.write(OTHERS, world.everything)
+    with IoThreads(tmp_path, world.folder(OTHERS)) as tenant:
+        tenant.do("ring")
+        world.write(OTHERS, world.shared)
+        assert world.kinds() == []
+        worker = tenant.worker()
+        (anomaly,) = world.sample_later().anomalies
+        assert (anomaly.kind, anomaly.container, anomaly.path) == ("Thread", OWNER, OTHERS)
+        assert anomaly.found & world.own.mask
+        assert anomaly.other.startswith("iou-wrk-")
+        assert os.sched_getaffinity(worker) & set(world.own)
+
+
+def test_cgroups_of_the_run_that_nobody_enters_are_not_read(world: World) -> None:
+    folder = world.folder(OTHERS) / UNREAD
+    folder.mkdir()
+    (folder / "1").mkdir()
+    world.sample()
+    assert UNREAD not in "".join(world.leaves())
+    for one in (folder / "1", folder):
+        one.rmdir()

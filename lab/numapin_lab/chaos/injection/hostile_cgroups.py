@@ -1,4 +1,4 @@
-"""What a tenant with a writable cgroup can do: odd nested cgroups, and storms of events."""
+"""What a tenant can do: odd nested cgroups, storms of events, a busy real-time thread."""
 
 import os
 import time
@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Final
 
+from numapin_lab.chaos.injection.programs import run_fifo_hog
 from numapin_lab.chaos.observation.cgroup_tree import container_cgroups
 from numapin_lab.chaos.plan import Fault, PlannedFault
 
@@ -24,14 +25,22 @@ class Tenant:
     """Acts in the cgroup of a container of any pod.
 
     Whatever it creates is removed by the runtime with the container.
+
+    Args:
+        kubepods: the folder of all pods.
+        hogged: a container of the shared pool for real-time threads. None if the enforcer has no
+            real-time priority itself: then all that they would show is documented.
     """
 
-    def __init__(self, kubepods: Path) -> None:
-        self._root = kubepods
+    def __init__(self, kubepods: Path, hogged: Path | None = None) -> None:
+        self._root, self._hogged = kubepods, hogged
         self.made: Counter[str] = Counter()
 
     def inject(self, planned: PlannedFault) -> None:
         """Act in one of the containers that exist, if there is one; it may end meanwhile."""
+        if planned.fault is Fault.FIFO_HOG:
+            self._hog(planned.seconds)
+            return
         containers = sorted(container_cgroups(self._root))
         if not containers:
             return
@@ -43,6 +52,11 @@ class Tenant:
                 self._nest(target)
         except OSError:  # the container ended
             return
+
+    def _hog(self, seconds: float) -> None:
+        if self._hogged is not None:
+            allowed = run_fifo_hog(self._hogged, seconds)
+            self.made["FifoHogs" if allowed else "FifoRefused"] += 1
 
     def _nest(self, container: Path) -> None:
         """Create cgroups of another user, locked, deep, many, and with a name that is no text."""

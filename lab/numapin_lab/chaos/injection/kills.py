@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -33,7 +34,7 @@ class Killer:
     """Kills a part, waits, starts it again, and records its downtime."""
 
     def __init__(self, lab: RunningLab, parts: Parts) -> None:
-        self._session, self._parts = lab, parts
+        self._session, self._parts, self._lock = lab, parts, threading.Lock()
         cluster = lab.cluster
         self._actions: dict[Fault, Callable[[float], None]] = {
             Fault.KILL_ENFORCER: self._enforcer,
@@ -56,8 +57,9 @@ class Killer:
         )
 
     def inject(self, planned: PlannedFault) -> None:
-        """Inject a fault; returns when the part is ready again."""
-        self._actions[planned.fault](planned.seconds)
+        """Inject a fault, one at a time; returns when the part is ready again."""
+        with self._lock:
+            self._actions[planned.fault](planned.seconds)
 
     @contextmanager
     def _killed(self, part: str) -> Iterator[Watched]:

@@ -14,6 +14,9 @@ EFFECTIVE: Final = {1: "cpuset.effective_cpus", 2: "cpuset.cpus.effective"}
 ID_LENGTH: Final = 64
 """Of the ids of containers and sandboxes, which name their cgroups. Source: containerd."""
 
+UNREAD: Final = "numapin-lab-unread"
+"""A cgroup of this name, and what is in it, is not read: no process is ever in it."""
+
 NAME: Final = "io.kubernetes.cri.container-name"
 """Annotation of a container's bundle; a sandbox has none. Source: containerd, CRI plug-in."""
 
@@ -36,6 +39,10 @@ class Leaf:
     set_file: int
     container: str | None = None
 
+    def is_within(self, other: "Leaf") -> bool:
+        """Whether this cgroup is the other one, or lies in it."""
+        return f"{self.path}/".startswith(f"{other.path}/")
+
 
 @dataclass(slots=True)
 class _Folder:
@@ -48,9 +55,10 @@ def container_cgroups(root: Path) -> Iterator[Path]:
 
     One that is removed during the search may be left out.
     """
-    for folder, _, _ in os.walk(root):
+    for folder, inside, _ in os.walk(root):
         path = Path(folder)
         if len(path.name) == ID_LENGTH and path.parent.name.startswith("pod"):
+            inside.clear()  # there may be thousands
             yield path
 
 
@@ -101,15 +109,19 @@ class PodsTree:
         """Whether a task is in the cgroup."""
         return bool(self._processes(leaf))
 
+    def pids(self, leaf: Leaf) -> list[int]:
+        """The processes in the cgroup."""
+        return [int(pid) for pid in self._processes(leaf).split()]
+
     def has_started(self, leaf: Leaf) -> bool:
         """Whether a process other than the runtime's own, which sets the container up, is in it.
 
         Until that process becomes the container's program, it is runc or an unnamed copy of runc.
         Source: runc libcontainer/dmz, "runc_cloned".
         """
-        for pid in self._processes(leaf).split():
+        for pid in self.pids(leaf):
             with suppress(OSError):  # it ended
-                if "runc" not in str(Path(f"/proc/{pid.decode()}/exe").readlink()):
+                if "runc" not in str(Path(f"/proc/{pid}/exe").readlink()):
                     return True
         return False
 
@@ -137,7 +149,8 @@ class PodsTree:
         return f"{self._root}/{path}" if path else self._root
 
     def _list(self, path: str, folder: _Folder, now: float) -> None:
-        names = {entry.name: None for entry in os.scandir(self._path(path)) if entry.is_dir()}
+        entries = os.scandir(self._path(path))
+        names = {one.name: None for one in entries if one.is_dir() and one.name != UNREAD}
         for name in folder.children.keys() - names.keys():
             self._drop(f"{path}/{name}" if path else name)
         for name in names.keys() - folder.children.keys():

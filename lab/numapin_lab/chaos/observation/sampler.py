@@ -12,7 +12,8 @@ NodeAssignment by a watch. It compares the kernel with what is reported:
 - only containers with a task count, on both sides.
 
 An anomaly is recorded when a task was read in the other cgroup, *then* the CPU in its set, *then* a
-task in the exclusive container: reads at different times do not prove more.
+task in the exclusive container: reads at different times do not prove more. Each quarter of a
+second the masks of threads are read, too (`threads`).
 
 On SIGTERM the samples are pickled to `--output`, for the process that started this one.
 """
@@ -48,6 +49,7 @@ from numapin_lab.chaos.observation.samples import (
     Seen,
     Unfenced,
 )
+from numapin_lab.chaos.observation.threads import Owner, ThreadLooks
 
 PERIOD_SECONDS: Final = 0.001
 EVERYTHING_EVERY: Final = 20
@@ -106,6 +108,7 @@ class Sampler:
         self._open: set[str] = set()
         """The new cgroups that have had one in every sample so far."""
         self._unfenced: list[Unfenced] = []
+        self._threads = ThreadLooks(tree)
 
     def run(self, stop: threading.Event) -> Samples:
         """Sample until `stop` is set."""
@@ -158,28 +161,28 @@ class Sampler:
             self._known = set(tree.leaves)
             return False
         sets = [(leaf, cpus) for leaf in tree.leaves.values() if (cpus := tree.cpus(leaf))]
-        exclusive: list[tuple[Leaf, int]] = []
+        exclusive: list[Owner] = []
         for key, mask in version.reported_exclusive:
             leaf = self._find(key)
             if leaf is not None and tree.runs(leaf):
-                exclusive.append((leaf, mask))
+                exclusive.append((key, leaf, mask))
                 self._check_pin(key, leaf, mask)
                 self._check_others(key, leaf, mask, sets)
         self._check_exclusive_pairs(
             [leaf for leaf, cpus in sets if not cpus & version.shared], version
         )
         self._record_new(exclusive, sets)
+        for found, leaf in self._threads.look(time.monotonic(), exclusive, sets):
+            self._note(found, leaf)
         return bool(exclusive)
 
-    def _record_new(
-        self, exclusive: Sequence[tuple[Leaf, int]], sets: Iterable[tuple[Leaf, int]]
-    ) -> None:
+    def _record_new(self, exclusive: Sequence[Owner], sets: Iterable[tuple[Leaf, int]]) -> None:
         """Record how long new cgroups have had exclusive CPUs of others since they were seen."""
         now = time.monotonic()
         for leaf, cpus in sets:
             if leaf.path in self._known:
                 continue
-            others = (mask for one, mask in exclusive if not _within(leaf, one))
+            others = (mask for _, one, mask in exclusive if not leaf.is_within(one))
             if any(cpus & mask for mask in others):
                 self._open.add(leaf.path)
                 continue
@@ -207,7 +210,7 @@ class Sampler:
         self, key: ContainerKey, leaf: Leaf, mask: int, sets: Iterable[tuple[Leaf, int]]
     ) -> None:
         for other, cpus in sets:
-            if not cpus & mask or _within(other, leaf):
+            if not cpus & mask or other.is_within(leaf):
                 continue
             since = time.monotonic()
             found = self._tree.cpus(other) if self._tree.runs(other) else 0
@@ -219,9 +222,8 @@ class Sampler:
         """Without the NodeAssignment: containers outside the shared pool must not share a CPU."""
         for index, one in enumerate(alone):
             for other in alone[index + 1 :]:
-                if other.path.startswith(f"{one.path}/") or one.path.startswith(f"{other.path}/"):
-                    continue
-                self._check_pair(one, other, version.shared)
+                if not (other.is_within(one) or one.is_within(other)):
+                    self._check_pair(one, other, version.shared)
 
     def _check_pair(self, one: Leaf, other: Leaf, shared: int) -> None:
         tree = self._tree
@@ -240,11 +242,6 @@ class Sampler:
         if len(self._anomalies) < MAX_ANOMALIES:
             until, started = time.monotonic(), self._tree.has_started(leaf)
             self._anomalies.append(replace(anomaly, until=until, started=started))
-
-
-def _within(one: Leaf, other: Leaf) -> bool:
-    """Whether one cgroup is another, or lies in it."""
-    return f"{one.path}/".startswith(f"{other.path}/")
 
 
 def main() -> None:

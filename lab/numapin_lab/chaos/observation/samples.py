@@ -16,6 +16,11 @@ class AnomalyKind(StrEnum):
     """Two containers that have tasks share a CPU, and neither has a CPU of the shared pool."""
     LOST_PIN = "LostPin"
     """A container reported exclusive runs, and its set is not the one in the assignment."""
+    THREAD = "Thread"
+    """A thread may use a CPU of a container reported exclusive, and its own cgroup may not.
+
+    The kernel does not keep threads of io_uring to their cgroup.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +32,10 @@ class Anomaly:
         kind: how it differed.
         container: the exclusive container.
         path: the cgroup with the wrong set, below kubepods.
-        found: its set as a bit mask.
-        seen_at: when that cgroup was first seen.
-        other: for two exclusive containers: the other cgroup.
+        found: its set, or that of the thread, as a bit mask.
+        seen_at: when that cgroup was first seen; for a thread: since when, while anything was
+            exclusive, each look has found such a thread in the cgroup.
+        other: for two exclusive containers: the other cgroup; for a thread: its name.
         started: whether the container's program has started; before that, only the process of the
             runtime that sets it up is in the cgroup.
         until: just after the kernel was read.

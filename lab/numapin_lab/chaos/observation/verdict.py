@@ -18,6 +18,12 @@ TAKEOVER_SECONDS: Final = 0.1
 ORDINARY_SECONDS: Final = 5.0
 """How long a new cgroup may wait for enforcer or standby without real-time priority."""
 
+THREAD_SECONDS: Final = 15.0
+"""Until the enforcer has looked at threads and has said what it found.
+
+Its resync of 10 s, and what a pass and a report may take on a busy machine.
+"""
+
 
 class Excuse(StrEnum):
     """Why an anomaly is not a violation."""
@@ -48,6 +54,11 @@ class Excuse(StrEnum):
     """A new cgroup, while the enforcer ran and the kernel had refused it real-time priority.
 
     On busy CPUs it waits for one like every process, as docs/enforcing.md says.
+    """
+    NOT_LOOKED_AT = "NotLookedAt"
+    """A thread that the enforcer need not have seen yet: it looks at threads at each resync.
+
+    The time in which enforcer or API server were away does not count.
     """
 
 
@@ -104,6 +115,7 @@ def _excuse(
         (Excuse.ENFORCER_STOPPED, any(_hung(anomaly, one, evidence) for one in stops)),
         (Excuse.NOT_STARTED, _not_started(anomaly)),
         (Excuse.ORDINARY_PRIORITY, not evidence.realtime and _is_new(anomaly)),
+        (Excuse.NOT_LOOKED_AT, _not_looked_at(anomaly, down)),
     )
     return next((excuse for excuse, holds in cases if holds), None)
 
@@ -168,6 +180,17 @@ def _hung(anomaly: Anomaly, stop: Downtime, evidence: Evidence) -> bool:
     pass_seconds = FIRST_PASS_SECONDS if evidence.realtime else ORDINARY_SECONDS
     known_at = min(noticed, default=stop.ready_at)
     return created and anomaly.at <= min(known_at + pass_seconds, stop.ready_at)
+
+
+def _not_looked_at(anomaly: Anomaly, down: Iterable[Downtime]) -> bool:
+    """Whether enforcer and API server have not both run for long since the thread was seen."""
+    away = [one for one in down if one.part in {"enforcer", "kube-apiserver"}]
+    seconds, since = 0.0, anomaly.seen_at
+    for one in sorted(away, key=lambda each: each.killed_at):
+        seconds += max(0.0, min(one.killed_at, anomaly.at) - since)
+        since = max(since, one.ready_at)
+    seconds += max(0.0, anomaly.at - since)
+    return anomaly.kind is AnomalyKind.THREAD and seconds <= THREAD_SECONDS
 
 
 def noticed_after(downtimes: Iterable[Downtime], noticed: Sequence[float]) -> list[float | None]:

@@ -19,8 +19,9 @@ from numapin_enforcer.hardware.discovery import discover
 from numapin_enforcer.reconciler import Reconciler
 from numapin_enforcer.threads.check import ThreadCheck
 from numapin_enforcer.threads.reader import ThreadReader
+from numapin_lab.tenants.io_threads import IoThreads
 from support.real.cgroups import RealCgroups, memory_nodes, online_cpus
-from support.real.io_threads import IoThreads, why_without
+from support.real.io_threads import why_without
 
 pytestmark = pytest.mark.skipif(bool(why_without()), reason=why_without())
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,6 +52,7 @@ def test_some_pods_are_resized_while_they_run(seed: int) -> None:
 @given(seed=SEEDS)
 def test_the_last_part_and_a_spared_enforcer_see_no_kill_of_it(seed: int) -> None:
     kills = {Fault.KILL_ENFORCER, Fault.KILL_ENFORCER_AT_REPORT, Fault.API_SERVER_OUTAGE}
+    kills.add(Fault.IO_URING)  # it ends with a kill of the enforcer
     assert all(one.after_starts <= 120 for one in make_plan(seed, 200).faults if one.fault in kills)
     spared = make_plan(seed, 200, spare_enforcer=True)
     assert not [one for one in spared.faults if one.fault in kills]
@@ -66,3 +68,10 @@ def test_every_pod_is_of_the_class_that_its_kind_says(seed: int) -> None:
         assert guaranteed == (planned.kind in {*EXCLUSIVE_KINDS, PodKind.FRACTION})
         assert planned.exclusive == any(one.get("limits", {}).get("cpu") == "1" for one in asked)
         assert (spec["terminationGracePeriodSeconds"] == 30) == (planned.end is End.FORCED)
+
+
+@pytest.mark.parametrize(("pods", "crowd"), [(30, 6), (200, 40), (2000, 40)])
+def test_the_crowd_grows_with_the_run_up_to_what_a_node_may_have(pods: int, crowd: int) -> None:
+    plan = make_plan(1, pods)
+    assert plan.crowd == crowd
+    assert plan.count(Fault.CROWD) == max(1, pods // 200)

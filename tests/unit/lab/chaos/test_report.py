@@ -106,6 +106,14 @@ def test_a_container_that_is_given_cpus_again_is_counted(report: Report) -> None
     assert replace(report, samples=samples).exclusive_again == 2
 
 
+def test_looks_at_threads_are_one_row_although_they_are_rare(report: Report) -> None:
+    looks = [anomaly(at, AnomalyKind.THREAD) for at in (1.0, 1.3, 1.6, 9.0)]
+    excused = tuple((Excuse.NOT_LOOKED_AT, one) for one in looks)
+    assert replace(report, verdict=Verdict((), excused)).to_json()["excused"] == {
+        "NotLookedAt: Thread": {"anomalies": 4, "cgroups": 1, "longestSeconds": 0.6}
+    }
+
+
 def test_the_summary_names_what_is_wrong(report: Report) -> None:
     page = summary(report)
     assert "seed 5: 2 pods ran, 1 ended" in page

@@ -235,3 +235,37 @@ def test_the_time_until_the_standby_noticed_is_that_of_each_stop() -> None:
 def test_a_stop_that_the_standby_did_not_notice_is_a_problem() -> None:
     assert unnoticed([4.5, None]) == ["the standby did not notice stop 2 of the enforcer"]
     assert unnoticed([4.5]) == []
+
+
+def thread(at: float) -> Anomaly:
+    """A thread that was first seen at 10 s."""
+    return anomaly(at, found=ALL, seen_at=10.0, kind=AnomalyKind.THREAD)
+
+
+@pytest.mark.parametrize(
+    ("at", "down", "excused"),
+    [
+        pytest.param(24.9, (), True, id="before-the-next-resync"),
+        pytest.param(25.1, (), False, id="nobody-looked"),
+        pytest.param(25.1, (Downtime("enforcer", 12.0, 14.0),), True, id="enforcer-away"),
+        pytest.param(25.1, (Downtime("kube-apiserver", 8.0, 11.0),), True, id="no-report"),
+        pytest.param(25.1, (Downtime("kubelet", 12.0, 14.0),), False, id="kubelet-away"),
+        pytest.param(25.1, (Downtime("enforcer", 25.2, 30.0),), False, id="away-later"),
+        pytest.param(
+            31.0,
+            (Downtime("enforcer", 12.0, 17.0), Downtime("kube-apiserver", 13.0, 16.0)),
+            False,
+            id="away-at-the-same-time",
+        ),
+    ],
+)
+def test_a_thread_that_is_reported_beside_for_long_is_a_violation(
+    at: float, down: tuple[Downtime, ...], excused: bool
+) -> None:
+    found = judge([thread(at)], evidence(downtimes=down, versions=(LISTED,)))
+    assert [excuse for excuse, _ in found.excused] == [Excuse.NOT_LOOKED_AT] * excused
+
+
+def test_what_the_enforcer_no_longer_lists_may_be_used_by_threads() -> None:
+    taken = evidence(taken=((1.0, 3), (20.0, 4)))
+    assert [excuse for excuse, _ in judge([thread(30.0)], taken).excused] == [Excuse.WITHDRAWN]

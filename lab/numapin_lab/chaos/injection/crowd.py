@@ -1,0 +1,65 @@
+"""Many pods with many nested cgroups each."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from numapin_lab.chaos.observation.cgroup_tree import UNREAD, read_name
+from numapin_lab.chaos.observation.cluster_state import PODS, until_answered
+from numapin_lab.chaos.plan import PlannedFault
+from numapin_lab.processes.daemons import wait_until
+from numapin_lab.running_lab import RunningLab, pod
+
+NESTED: Final = 500
+"""In each container."""
+
+STAY_SECONDS: Final = 10.0
+START_SECONDS: Final = 300.0
+
+
+class Crowd:
+    """Starts the pods, fills their containers with cgroups, and deletes them some time later."""
+
+    def __init__(self, lab: RunningLab, bundles: Path, pods: int) -> None:
+        self._lab, self._bundles, self._pods = lab, bundles, pods
+        self.made: Counter[str] = Counter()
+
+    def inject(self, planned: PlannedFault) -> None:
+        """Have the crowd for some seconds, beside whatever else starts.
+
+        Raises:
+            LabError: a pod of it did not start.
+        """
+        api, names = self._lab.cluster.api, [f"crowd-{number}" for number in range(self._pods)]
+        for name in names:
+            until_answered(partial(api.create, PODS, pod(name)), None)
+        for name in names:
+            self._fill(name)
+        time.sleep(STAY_SECONDS + planned.seconds)
+        now = {"gracePeriodSeconds": 0}
+        for name in names:
+            until_answered(partial(api.request, "DELETE", f"{PODS}/{name}", now), None)
+
+    def _fill(self, name: str) -> None:
+        found = until_answered(partial(self._lab.cluster.api.get, f"{PODS}/{name}"), None)
+        root = self._lab.kubepods / "besteffort" / f"pod{found['metadata']['uid']}"
+        wait_until(lambda: any(self._containers(root)), f"the container of {name}", START_SECONDS)
+        container = next(self._containers(root))
+        self.made["CrowdedCgroups"] += fill(container)
+
+    def _containers(self, root: Path) -> Iterator[Path]:
+        """The pod's one container, once it has its cgroup; a sandbox has no name."""
+        for folder in root.iterdir() if root.exists() else ():
+            if folder.is_dir() and read_name(self._bundles, folder.name):
+                yield folder
+
+
+def fill(container: Path) -> int:
+    """Create cgroups in a container; returns how many."""
+    (container / UNREAD).mkdir()
+    for number in range(NESTED):
+        (container / UNREAD / str(number)).mkdir()
+    return NESTED + 1

@@ -1,0 +1,1 @@
+"""Programs that tenants run in their containers, for chaos runs and tests."""
