@@ -128,7 +128,7 @@ class NearestBinder:
             search = SubsetSearch(wanted.numa_nodes, wanted.needs, distances=distances)
             order = list(members(search.best(wanted.size) or fewest))
         else:
-            prices = prices_beside(beside, wanted, distances)
+            prices = prices_beside(beside, wanted.numa_nodes, distances)
             chosen = members(cheapest_set(wanted, prices) or fewest)
             order = sorted(chosen, key=lambda numa_node: (prices[numa_node], numa_node))
         return [block for resource, size in asked for block in self._fill(resource, size, order)]

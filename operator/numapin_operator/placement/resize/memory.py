@@ -10,6 +10,8 @@ from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.policy import NodePolicy
 from numapin_operator.placement.requests import MEMORY, Amounts
 from numapin_operator.placement.resize.cpus import allows_memory
+from numapin_operator.placement.topologymanager.distances import distances_of
+from numapin_operator.placement.topologymanager.pairing import prices_beside
 
 Blocks = tuple[Block, ...]
 
@@ -97,9 +99,8 @@ def _of_single_nodes(
     """As numapin's own policies bind it: a block for each NUMA node, the nearest filled first."""
     here = mems_of(blocks)
     free = tables.free.get(MEMORY, {})
-    order = [*members(here), *_nearest_first(policy, cpus, here)]
     parts, left = dict[int, int](), size
-    for numa_node in order:
+    for numa_node in _nearest_first(policy, cpus, here):
         parts[numa_node] = min(left, free.get(numa_node, 0))
         left -= parts[numa_node]
     added = {numa_node: part for numa_node, part in parts.items() if part > 0}
@@ -135,13 +136,20 @@ def _elsewhere(here: NumaMask, size: int) -> str:
 
 
 def _nearest_first(policy: NodePolicy, cpus: CpuMask, here: NumaMask) -> list[int]:
-    """The other NUMA nodes: those with most of the CPUs first, then the lowest."""
+    """The NUMA nodes where its memory is, then the others.
+
+    In each part those with most of its CPUs come first, then the nearest to these, or to the memory
+    if it has none.
+    """
     near = {
-        numa_node: (mask & cpus).bit_count()
+        numa_node: count
         for numa_node, mask in policy.cpu_groups.numa_nodes.items()
+        if (count := (mask & cpus).bit_count())
     }
-    others = [one.id for one in policy.topology.numa_nodes if not here >> one.id & 1]
-    return sorted(others, key=lambda numa_node: (-near.get(numa_node, 0), numa_node))
+    numa_nodes = [one.id for one in policy.topology.numa_nodes]
+    beside = near or dict.fromkeys(set(members(here)) & set(numa_nodes), 1)
+    prices = prices_beside(beside, numa_nodes, distances_of(policy.topology))
+    return sorted(numa_nodes, key=lambda one: (not here >> one & 1, prices[one], one))
 
 
 def _enlarged(blocks: Blocks, size: int) -> Blocks:

@@ -1,6 +1,6 @@
 """NUMA nodes for CPUs and NUMA nodes for memory that lie together, where one set cannot be both."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
@@ -73,7 +73,9 @@ class Pairing:
 
     def _memory_beside(self, cpus: NumaMask) -> NumaMask:
         weights = dict.fromkeys(members(cpus), 1)
-        return cheapest_set(self.memory, prices_beside(weights, self.memory, self.distances))
+        return cheapest_set(
+            self.memory, prices_beside(weights, self.memory.numa_nodes, self.distances)
+        )
 
     def _key(self, cpus: NumaMask, memory: NumaMask) -> tuple[int, int, int, NumaMask]:
         listed = tuple(members(cpus))
@@ -85,18 +87,20 @@ class Pairing:
         )
 
 
-def prices_beside(cpus: Mapping[int, int], wanted: Wanted, distances: Distances) -> Prices:
+def prices_beside(
+    cpus: Mapping[int, int], numa_nodes: Iterable[int], distances: Distances
+) -> Prices:
     """Prices of NUMA nodes for memory: those with most of the CPUs first, then the nearest.
 
     Args:
         cpus: how many CPUs are on each NUMA node.
-        wanted: the set that is searched for.
+        numa_nodes: those that get a price.
         distances: from NUMA node to NUMA node.
     """
     return {
         one: sum(count * distances[of_cpus][one] for of_cpus, count in cpus.items())
         - _APART * cpus.get(one, 0)
-        for one in wanted.numa_nodes
+        for one in numa_nodes
     }
 
 

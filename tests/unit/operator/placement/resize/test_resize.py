@@ -201,6 +201,18 @@ def test_memory_follows_and_its_numa_nodes_only_become_more(
     assert [one.bytes >> 20 for one in entry.memory] == sizes
 
 
+def test_more_memory_is_on_the_nearest_numa_node() -> None:
+    rows = ((10, 21, 12, 21), (21, 10, 21, 12), (12, 21, 10, 21), (21, 12, 21, 10))
+    plain = machine(16, 1, 4)
+    numa_nodes = tuple(
+        replace(one, distances=row) for one, row in zip(plain.numa_nodes, rows, strict=True)
+    )
+    near = replace(plain, numa_nodes=numa_nodes)
+    pods = [a("2", memory="1Gi")], [a("2", memory="20Gi")]
+    (entry,) = history(near, policy(memory={"policy": "Preferred"}), *pods).containers
+    assert (str(entry.cpus), str(entry.mems)) == ("1-2", "0,2")
+
+
 @pytest.mark.parametrize(
     "fields",
     [
