@@ -41,7 +41,8 @@ def cpus_beside_memory(
         return None
     rank = {one: -free if distributed else free for one, free in counts.items()}
     found = Pairing(cpus, held, distances_of(policy.topology), rank).best()
-    return found if found and taker.can_take(usable, count, found) else None
+    suffices = taker.method is not Method.WHOLE_CORES or taker.can_take(usable, count, found)
+    return found if found and suffices else None
 
 
 def _wanted_cpus(policy: NodePolicy, counts: dict[int, int], count: int) -> Wanted | None:

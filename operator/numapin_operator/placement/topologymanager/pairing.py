@@ -1,6 +1,6 @@
 """NUMA nodes for CPUs and NUMA nodes for memory that lie together, where one set cannot be both."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
@@ -11,7 +11,10 @@ from numapin_operator.placement.topologymanager.cheapest_set import Prices, Want
 from numapin_operator.placement.topologymanager.subset_search import Distances
 
 _MOST_LISTED: Final = 128
-"""Sets that are tried one by one; of more, those around each NUMA node are."""
+"""Sets that are tried one by one; of more, those around the fullest NUMA nodes."""
+
+_MOST_AROUND: Final = 12
+"""NUMA nodes around which sets are tried."""
 
 _APART: Final = 1 << 40
 """More than any sum of distances: what a NUMA node costs that is not in the other set."""
@@ -24,7 +27,7 @@ class Pairing:
     The best pair of sets has most NUMA nodes in common, then the smallest sum of distances from
     each of the one to each of the other, then the CPUs with the smallest sum of `rank`, then those
     of the lowest bit mask. It is exact while one of the sets has few enough choices; with more, as
-    on a machine of 30 NUMA nodes, the sets around each NUMA node are tried.
+    on a machine of 30 NUMA nodes, those around the fullest NUMA nodes are tried.
     """
 
     cpus: Wanted
@@ -56,7 +59,7 @@ class Pairing:
             return
         around = (
             cheapest_set(wanted, {other: self.distances[one][other] for other in wanted.numa_nodes})
-            for one in wanted.numa_nodes
+            for one in _fullest(wanted)
         )
         yield from dict.fromkeys(around)
 
@@ -106,6 +109,13 @@ def prices_beside(
 
 def _choices(wanted: Wanted) -> int:
     return comb(len(wanted.numa_nodes), wanted.size)
+
+
+def _fullest(wanted: Wanted) -> Sequence[int]:
+    """The NUMA nodes that hold most of the first need."""
+    weights = wanted.needs[0][0] if wanted.needs else {}
+    ordered = sorted(wanted.numa_nodes, key=lambda one: (-weights.get(one, 0), one))
+    return ordered[:_MOST_AROUND]
 
 
 def _holds(wanted: Wanted, numa_nodes: tuple[int, ...]) -> bool:
