@@ -81,7 +81,7 @@ class ThreadCheck:
                 own = tree.cgroups[one.path].effective_cpus
                 is_narrow = not self._survey.still_wide(one, own.mask)
                 self._repeated.note_written(one.path, now_seconds, is_narrow=is_narrow)
-                about = {"cgroup": one.path, "thread": one.name, "cpus": one.cpus, "own": own}
+                about = {"cgroup": one.path, "thread_name": one.name, "cpus": one.cpus, "own": own}
                 LOG.info("threads had CPUs that their cgroup has not", extra=about)
 
     @property
