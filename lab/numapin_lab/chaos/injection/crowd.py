@@ -10,6 +10,7 @@ from typing import Final
 from numapin_lab.chaos.observation.cgroup_tree import UNREAD, read_name
 from numapin_lab.chaos.observation.cluster_state import PODS, until_answered
 from numapin_lab.chaos.plan import PlannedFault
+from numapin_lab.errors import LabError
 from numapin_lab.processes.daemons import wait_until
 from numapin_lab.running_lab import RunningLab, pod
 
@@ -17,7 +18,7 @@ NESTED: Final = 500
 """In each container."""
 
 STAY_SECONDS: Final = 10.0
-START_SECONDS: Final = 300.0
+START_SECONDS: Final = 60.0
 
 
 class Crowd:
@@ -25,17 +26,18 @@ class Crowd:
 
     def __init__(self, lab: RunningLab, bundles: Path, pods: int) -> None:
         self._lab, self._bundles, self._pods = lab, bundles, pods
+        self._wait = START_SECONDS
         self.made: Counter[str] = Counter()
 
     def inject(self, planned: PlannedFault) -> None:
         """Have the crowd for some seconds, beside whatever else starts.
 
-        Raises:
-            LabError: a pod of it did not start.
+        A pod that does not start is left out: if containerd is killed meanwhile, some never do.
         """
         api, names = self._lab.cluster.api, [f"crowd-{number}" for number in range(self._pods)]
         for name in names:
             until_answered(partial(api.create, PODS, pod(name)), None)
+        self._wait = START_SECONDS
         for name in names:
             self._fill(name)
         time.sleep(STAY_SECONDS + planned.seconds)
@@ -46,9 +48,12 @@ class Crowd:
     def _fill(self, name: str) -> None:
         found = until_answered(partial(self._lab.cluster.api.get, f"{PODS}/{name}"), None)
         root = self._lab.kubepods / "besteffort" / f"pod{found['metadata']['uid']}"
-        wait_until(lambda: any(self._containers(root)), f"the container of {name}", START_SECONDS)
-        container = next(self._containers(root))
-        self.made["CrowdedCgroups"] += fill(container)
+        try:
+            wait_until(lambda: any(self._containers(root)), f"the container of {name}", self._wait)
+            self.made["CrowdedCgroups"] += fill(next(self._containers(root)))
+        except (LabError, OSError, StopIteration):
+            self._wait = 0.0  # the others have had the same time
+            self.made["CrowdLeftOut"] += 1
 
     def _containers(self, root: Path) -> Iterator[Path]:
         """The pod's one container, once it has its cgroup; a sandbox has no name."""
