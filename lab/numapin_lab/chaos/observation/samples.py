@@ -33,8 +33,8 @@ class Anomaly:
         container: the exclusive container.
         path: the cgroup with the wrong set, below kubepods.
         found: its set, or that of the thread, as a bit mask.
-        seen_at: when that cgroup was first seen; for a thread: since when, while anything was
-            exclusive, each look has found such a thread in the cgroup.
+        seen_at: when that cgroup was first seen; for a thread: since when each look has found such
+            a thread in the cgroup, later by the time in which nothing was exclusive.
         other: for two exclusive containers: the other cgroup; for a thread: its name.
         started: whether the container's program has started; before that, only the process of the
             runtime that sets it up is in the cgroup.

@@ -12,6 +12,9 @@ from numapin_lab.chaos.observation.samples import Anomaly, AnomalyKind
 LOOK_SECONDS: Final = 0.25
 """Between two looks: one thread takes some 30 us."""
 
+PAUSE_SECONDS: Final = 1.0
+"""After so long without a look nothing was exclusive meanwhile, and nobody had to look."""
+
 ReadThreads = Callable[[Iterable[int]], Iterable[tuple[str, int]]]
 
 Owner = tuple[ContainerKey, Leaf, int]
@@ -37,8 +40,11 @@ class ThreadLooks:
             owners: the exclusive containers.
             sets: each cgroup with its set, read before.
         """
-        if not owners or now - self._looked_at < LOOK_SECONDS:
+        past_seconds = now - self._looked_at
+        if not owners or past_seconds < LOOK_SECONDS:
             return
+        if past_seconds > PAUSE_SECONDS:
+            self._since = {path: at + past_seconds for path, at in self._since.items()}
         self._looked_at = now
         for leaf, cpus in sets:
             others = [one for one in owners if not leaf.is_within(one[1]) and not one[2] & cpus]

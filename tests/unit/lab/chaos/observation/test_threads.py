@@ -40,9 +40,10 @@ def test_a_thread_beyond_the_set_of_its_cgroup_is_found_again_and_again() -> Non
     world = World()
     assert world.look(1.0) == [(1.0, FOUND)]
     assert world.look(1.0 + LOOK_SECONDS / 2) == []
-    assert world.look(2.0) == [(1.0, FOUND)]
+    assert world.look(2.0) == [(1.0, FOUND)], "seen for a second"
     assert world.look(5.0, owned=False) == []
-    assert world.look(6.0) == [(1.0, FOUND)], "nothing was exclusive, so nobody had to look"
+    assert world.look(6.0) == [(5.0, FOUND)], "nothing was exclusive, so nobody had to look"
+    assert world.look(6.5) == [(5.0, FOUND)]
 
 
 def test_a_thread_that_was_set_again_begins_anew() -> None:
