@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -49,6 +50,7 @@ class Checks:
     probes: int = 0
     refusals_told: int = 0
     _led: float = 0.0
+    _excused: int = 0
     _unready_told: bool = False
     _refused: dict[tuple[str, str], tuple[Key, float]] = field(default_factory=dict)
     _told: set[tuple[str, str]] = field(default_factory=set)
@@ -59,24 +61,58 @@ class Checks:
         return self.stage.cast
 
     async def settle(self) -> None:
-        """Put two lasting pods on each control node, and remember their CPUs."""
-        api = self.stage.api
+        """Put two lasting pods on each control node, and remember their CPUs.
+
+        A pod before them goes again: planned from nothing, the node would give them other CPUs.
+        """
         for node in self.cast.control:
+            passing, uid = await self._add(f"passing-{node}", node, "2")
+            await self._until_placed(node, uid)
             for number in range(2):
-                body = guaranteed(f"lasting-{node}-{number}", node, "3")
-                body["metadata"]["namespace"] = "quiet"
-                uid = (await api.create(PODS, body))["metadata"]["uid"]
+                _, uid = await self._add(f"lasting-{node}-{number}", node, "3")
                 self.cast.victims.append(uid)
                 self.kept[node, uid] = await self._until_placed(node, uid)
+            await self.stage.force_delete(passing)
+
+    async def _add(self, name: str, node: str, cpus: str) -> tuple[Key, str]:
+        """Create a Guaranteed pod on a control node; returns its UID, too."""
+        body = guaranteed(name, node, cpus)
+        body["metadata"]["namespace"] = "quiet"
+        made = await self.stage.api.create(PODS, body)
+        return Key.of(made), made["metadata"]["uid"]
 
     async def every(self, seconds: float, check: Callable[[], Awaitable[None]]) -> None:
-        """Repeat one check until cancelled; the API server may be slow."""
+        """Repeat one check until cancelled."""
         while True:
-            try:
-                await check()
-            except (ClientError, TimeoutError) as error:
-                print(f"a check was not possible: {error}", flush=True)
+            await self.when_possible(check)
             await asyncio.sleep(seconds)
+
+    async def when_possible(self, step: Callable[[], Awaitable[None]]) -> None:
+        """Make one step; the API server may be slow, or away."""
+        try:
+            await step()
+        except (ClientError, TimeoutError) as error:
+            print(f"{step.__name__} was not possible: {error}", flush=True)
+
+    @asynccontextmanager
+    async def excused(self) -> AsyncIterator[None]:
+        """The operator need not lead meanwhile."""
+        self._excused += 1
+        try:
+            yield
+        finally:
+            self._excused -= 1
+            self._led = time.monotonic()
+
+    async def until_leading(self) -> bool:
+        """Wait until the operator leads; False if it does not within the bound."""
+        deadline = time.monotonic() + self.bounds.placed
+        while time.monotonic() < deadline:
+            with suppress(ChildProcessError):
+                if await asyncio.to_thread(self.operator().leads):
+                    return True
+            await asyncio.sleep(0.2)
+        return False
 
     async def alive(self) -> None:
         """The operator runs, is ready and answers soon."""
@@ -92,7 +128,7 @@ class Checks:
         except ChildProcessError:
             return  # it is reported by what starts it again
         now = time.monotonic()
-        if leads or operator.ended:
+        if leads or operator.ended or self._excused:
             self._led, self._unready_told = now, False
         since = max(self._led, operator.started)
         if now - since > self.bounds.placed and not self._unready_told:
@@ -102,26 +138,24 @@ class Checks:
     async def control_nodes(self) -> None:
         """Lasting pods keep exactly their CPUs; a new pod is placed soon, and goes again."""
         for node in self.cast.control:
-            held = _cpus(await self.stage.assignment(node))
             for (of, uid), cpus in self.kept.items():
-                if of == node and held.get(uid) != cpus:
-                    text = f"{node}: pod {uid} had {cpus}, has {held.get(uid)}"
+                # While its NodeAssignment is deleted, nothing is known of the pod.
+                if of == node and (held := await self._until_placed(node, uid)) != cpus:
+                    text = f"{node}: pod {uid} had {cpus}, has {held}"
                     self.report("control pods keep their CPUs", text)
-                    self.kept[node, uid] = held.get(uid, "")
+                    self.kept[node, uid] = held
             await self._probe(node)
 
     async def _probe(self, node: str) -> None:
-        body = guaranteed(f"probe-{time.monotonic_ns()}", node, "2")
-        body["metadata"]["namespace"] = "quiet"
-        made = await self.stage.api.create(PODS, body)
-        begun, uid = time.monotonic(), made["metadata"]["uid"]
+        key, uid = await self._add(f"probe-{time.monotonic_ns()}", node, "2")
+        begun = time.monotonic()
         if not await self._until_placed(node, uid):
             spec = (await self.stage.assignment(node)).get("spec")
             text = f"{node}: not placed after {self.bounds.placed:.0f} s: {str(spec)[:2000]}"
             self.report("control nodes get new pods placed", text)
         self.probes += 1
         self.slowest_probe = max(self.slowest_probe, time.monotonic() - begun)
-        await self.stage.force_delete(Key.of(made))
+        await self.stage.force_delete(key)
 
     async def _until_placed(self, node: str, uid: str) -> str:
         """The pod's CPUs; empty if it has none in time."""
@@ -129,6 +163,8 @@ class Checks:
         while time.monotonic() < deadline:
             if cpus := _cpus(await self.stage.assignment(node)).get(uid):
                 return cpus
+            if self._excused:
+                deadline = time.monotonic() + self.bounds.placed
             await asyncio.sleep(0.3)
         return ""
 

@@ -12,7 +12,8 @@ with a policy and pods of their own. All the time it is checked that
     no CPU has two owners in any NodeAssignment,
     an Event tells every refusal of a pod that still exists.
 
-Every few minutes another API server takes over, and answers every watch with 410.
+Meanwhile the lead is lost and won again, control Nodes and their NodeAssignments are deleted, every
+few minutes another API server takes over, and answers every watch with 410, or none answers at all.
 
 An author's operation depends on the seed, on its number, and on what exists. FOLDER gets each
 operation with its outcome, the operator's log, and a summary with every violation. An operator that
@@ -32,10 +33,12 @@ import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
+from types import MethodType
 from typing import Any, TextIO
 
 sys.path.append(str(Path(__file__).parents[1] / "scale"))
 
+from disturbances import OUTAGE_SECONDS, Disturbances
 from invariants import Bounds, Checks
 from liar import liar
 from operations import Author, Cast, Operation
@@ -60,6 +63,15 @@ AUTHORS: dict[str, tuple[Author, float]] = {
     "policy": (policy_author, 2.5),
 }
 """Each author, and the mean seconds between two of its ideas."""
+
+DISTURBANCES = {
+    "replace-seconds": (360.0, Disturbances.replace_server, "another API server takes over"),
+    "outage-seconds": (290.0, Disturbances.outage, f"none answers for {OUTAGE_SECONDS:.0f} s"),
+    "steal-seconds": (20.0, Disturbances.steal_lead, "the lead is lost and won"),
+    "delete-seconds": (45.0, Disturbances.delete_assignment, "a NodeAssignment is deleted"),
+    "register-seconds": (65.0, Disturbances.register_again, "a Node is registered again"),
+}
+"""Each disturbance: the seconds between two of them, what it does, and that for people."""
 
 PREPARE_SECONDS = 120.0
 SHOWN_BYTES = 2000
@@ -108,7 +120,7 @@ class Run:
         self.plane, self.stage, self.record, self._login = plane, stage, record, login
         self.log = record.folder / "operator.log"
         self.operator = OperatorRun(login, self.log)
-        self.starts, self.replaced = 1, 0
+        self.starts = 1
 
     async def work(self, name: str) -> None:
         """Let one author work until cancelled."""
@@ -131,15 +143,8 @@ class Run:
                 self.record.violation("the operator never ends", f"exit status {status}")
                 self.operator, self.starts = OperatorRun(self._login, self.log), self.starts + 1
 
-    async def replace_servers(self, minutes: float) -> None:
-        """Have another API server take over, again and again until cancelled."""
-        while True:
-            await asyncio.sleep(minutes * 60)
-            await asyncio.to_thread(self.plane.replace_apiserver)
-            self.replaced += 1
 
-
-def summary(run: Run, checks: Checks, stop: int) -> dict[str, Any]:
+def summary(run: Run, checks: Checks, disturbances: Disturbances, stop: int) -> dict[str, Any]:
     """What the run has shown."""
     by_kind: dict[str, dict[str, int]] = {}
     for (what, outcome), count in sorted(run.stage.answers.items()):
@@ -155,7 +160,7 @@ def summary(run: Run, checks: Checks, stop: int) -> dict[str, Any]:
         "requests": sum(run.stage.answers.values()),
         "operator_starts": run.starts,
         "operator_exit_status": stop,
-        "servers_replaced": run.replaced,
+        **disturbances.summary(),
         "longest_step_cpu_seconds": round(checks.longest_step, 3),
         "longest_step": checks.longest_step_name,
         "probes": checks.probes,
@@ -181,6 +186,7 @@ async def perform(plane: LargePlane, record: Record, options: argparse.Namespace
         run = Run(plane, stage, record, login)
         bounds = Bounds(options.placed, options.step, options.told)
         checks = Checks(stage, lambda: run.operator, bounds, record.violation)
+        disturbances = Disturbances(plane, stage, checks)
         honest = (*cast.control, *cast.tenant)
         arguments = ("--end-containers", "--only", *honest)
         with played(plane.kubeconfig, record.folder / "notes", captured(), *arguments):
@@ -191,21 +197,27 @@ async def perform(plane: LargePlane, record: Record, options: argparse.Namespace
                 run.operator.silence.take()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(options.minutes * 60):
-                        await _all(run, checks, options.replace_minutes)
+                        await _all(run, checks, disturbances, options)
             finally:
                 await checks.alive()
                 stop = await asyncio.to_thread(run.operator.stop)
                 if stop:
                     record.violation("the operator ends cleanly", f"exit status {stop}")
-    return summary(run, checks, stop)
+    return summary(run, checks, disturbances, stop)
 
 
-async def _all(run: Run, checks: Checks, minutes: float) -> None:
+async def _all(
+    run: Run, checks: Checks, disturbances: Disturbances, options: argparse.Namespace
+) -> None:
     async with asyncio.TaskGroup() as tasks:
         for name in AUTHORS:
             tasks.create_task(run.work(name), name=name)
         tasks.create_task(run.watch_over(), name="watch over")
-        tasks.create_task(run.replace_servers(minutes), name="API servers")
+        for name, (_, disturb, _) in DISTURBANCES.items():
+            seconds = getattr(options, name.replace("-", "_"))
+            tasks.create_task(
+                disturbances.every(seconds, MethodType(disturb, disturbances)), name=name
+            )
         tasks.create_task(checks.every(2, checks.alive), name="alive")
         tasks.create_task(checks.every(5, checks.control_nodes), name="control nodes")
         tasks.create_task(checks.every(5, checks.assignments), name="assignments")
@@ -218,8 +230,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--minutes", type=float, default=5.0, help="how long (5)")
     parser.add_argument("--seed", type=int, default=None, help="default: a random one, printed")
-    replaced = "minutes until another API server takes over (6)"
-    parser.add_argument("--replace-minutes", type=float, default=6.0, help=replaced)
+    for name, (default, _, meaning) in DISTURBANCES.items():
+        shown = f"seconds until {meaning}, again and again; 0: never ({default:.0f})"
+        parser.add_argument(f"--{name}", type=float, default=default, help=shown)
     parser.add_argument("--output", type=Path, default=Path(".hostile"), help="where records go")
     seconds = {
         "--placed": (30.0, "until a new pod on a control node is placed"),
@@ -245,6 +258,8 @@ def main() -> int:
             plane.start()
             overlay = ROOT / "manifests" / "overlays" / "default"
             plane.kubectl("apply", "--server-side", "-k", str(overlay))
+            rights = ROOT / "manifests" / "components" / "eviction" / "rbac.yaml"
+            plane.kubectl("apply", "-f", str(rights))
             found = asyncio.run(perform(plane, record, options))
         finally:
             plane.stop()

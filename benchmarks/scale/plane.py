@@ -95,6 +95,16 @@ class LargePlane(ControlPlane):
         wait_until(self.api.ready, "the new API server", READY_SECONDS)
         return time.monotonic() - begun
 
+    def interrupt_apiserver(self, seconds: float) -> None:
+        """Kill the API server that runs, and start it again after so many seconds."""
+        running = next(one for one in (self.apiserver, self.successor) if one.pid() is not None)
+        pid = running.pid()
+        assert pid is not None
+        kill(pid)
+        time.sleep(seconds)
+        replace(running, ports=()).start()
+        wait_until(self.api.ready, "the API server", READY_SECONDS, running)
+
     def _replied_by_other(self, before: float) -> bool:
         """New connections go to either; the second one is ready if it serves its metrics."""
         time.sleep(0.5)

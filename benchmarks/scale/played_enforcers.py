@@ -33,6 +33,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_client.client import ApiClient, Source, connect
 from numapin_client.errors import ClientError, ConflictError, NotFoundError
 from numapin_client.informer import Informer
+from numapin_client.informer_settings import InformerTiming
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import NODE_ASSIGNMENTS, PODS, Json, Key
 from numapin_client.store import Change
@@ -42,6 +43,9 @@ START_SECONDS = 0.5
 """From CPUs in force to a running container, as the kubelet of a quick node."""
 
 AGAIN_SECONDS = 1.0
+SOON = InformerTiming(backoff_cap_seconds=2.0)
+"""After an outage the operator is measured, and not how long its enforcers wait."""
+
 REASONS = {"Ready": "Enforced", "Reconciling": "Settled", "Stalled": "NotStalled"}
 CREATED = "2026-01-01T00:00:00Z"
 
@@ -56,6 +60,7 @@ class Enforcers:
         self._latest: dict[str, Json] = {}
         self._known: set[str] = set()
         self._running: dict[str, set[str]] = {}
+        self._in_force: dict[str, list[Json]] = {}
         self._gone: set[str] = set()
         self._waiting: asyncio.Queue[str] = asyncio.Queue()
         self._queued: set[str] = set()
@@ -74,7 +79,9 @@ class Enforcers:
                 continue
             before = change.old or {}
             self._latest[name] = change.new
-            if before.get("generation") != change.new["generation"]:
+            if before.get("uid") != change.new["uid"]:
+                self._known.discard(name)
+            if (before.get("uid"), before.get("generation")) != _version(change.new):
                 self._note_spec(name, change.new["spec"], now)
                 self._want(name)
         self._notes.flush()
@@ -118,7 +125,9 @@ class Enforcers:
         latest = self._latest.get(name)
         if latest is None:
             return
-        wanted = {one["podUID"] for one in latest["spec"].get("containers") or ()} - self._gone
+        spec = latest["spec"]
+        listed = spec.get("containers") if "pools" in spec else self._in_force.get(name)
+        wanted = {one["podUID"] for one in listed or ()} - self._gone
         running = self._running.setdefault(name, set())
         await self._patch(name, latest, wanted & running)
         if wanted != running:
@@ -127,6 +136,11 @@ class Enforcers:
 
     async def _patch(self, name: str, latest: Json, running: set[str]) -> None:
         status = status_of(name, latest, running, self._pods)
+        if "pools" in latest["spec"]:
+            self._in_force[name] = status["containers"]
+        else:  # the object is new, the containers are not: their cpusets stay until it is planned
+            kept = self._in_force.get(name, ())
+            status["containers"] = [one for one in kept if one["podUID"] in running]
         if name not in self._known:
             status["topology"] = reported(self._machines, int(name.rpartition("-")[2]))
         await self._api.merge_patch(
@@ -175,7 +189,12 @@ def uid_and_node(pod: Json) -> tuple[str, str]:
 
 def slim(body: Json) -> Json:
     """What a stand-in keeps of a NodeAssignment."""
-    return {"generation": body["metadata"]["generation"], "spec": body["spec"]}
+    metadata = body["metadata"]
+    return {"uid": metadata["uid"], "generation": metadata["generation"], "spec": body["spec"]}
+
+
+def _version(slimmed: Json) -> tuple[str, int]:
+    return slimmed["uid"], slimmed["generation"]
 
 
 @contextmanager
@@ -206,12 +225,13 @@ async def play(options: argparse.Namespace) -> None:
         async with connect(login) as api, asyncio.TaskGroup() as tasks:
             enforcers = Enforcers(api, options.pods, machines, notes)
             enforcers.only = frozenset(options.only)
-            informer = Informer(api, Source(NODE_ASSIGNMENTS), slim, enforcers.note)
+            source = Source(NODE_ASSIGNMENTS)
+            informer = Informer(api, source, slim, enforcers.note, SOON)
             tasks.create_task(informer.run(), name="assignments")
             for number in range(WRITERS):
                 tasks.create_task(enforcers.write(), name=f"writer {number}")
             if options.end_containers:
-                pods = Informer(api, Source(PODS), uid_and_node, enforcers.end)
+                pods = Informer(api, Source(PODS), uid_and_node, enforcers.end, SOON)
                 tasks.create_task(pods.run(), name="pods")
             if options.heartbeats:
                 names = [node_name(number) for number in range(options.nodes)]

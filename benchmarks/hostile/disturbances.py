@@ -1,0 +1,99 @@
+"""What happens to the cluster itself during a hostile run, beside what the authors do."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from invariants import Checks
+from plane import LargePlane
+from stage import Stage
+
+from numapin_api import names
+from numapin_client.resources import LEASES, NODE_ASSIGNMENTS, NODES, Json, Key
+from numapin_daemon.clock import SystemClock
+
+LEASE: Final = Key(names.LEADER_LEASE, names.NAMESPACE)
+THIEF: Final = "another-replica"
+STOLEN_SECONDS: Final = 3.0
+OUTAGE_SECONDS: Final = 14.0
+"""Longer than the leader may go on without a renewal."""
+
+AWAY_SECONDS: Final = 3.0
+"""Between the deletion of a Node and its next registration, as by a kubelet that is restarted."""
+
+
+@dataclass
+class Disturbances:
+    """Replaced API servers, outages, a lead that is lost and won, Nodes and assignments deleted.
+
+    Attributes:
+        done: how often each happened.
+        slowest_recovery: seconds from the end of an outage until the operator led again, at most.
+    """
+
+    plane: LargePlane
+    stage: Stage
+    checks: Checks
+    done: dict[str, int] = field(default_factory=dict)
+    slowest_recovery: float = 0.0
+    _server: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def every(self, seconds: float, disturb: Callable[[], Awaitable[None]]) -> None:
+        """Repeat one disturbance until cancelled; 0 seconds: never."""
+        while seconds:
+            await asyncio.sleep(seconds)
+            await self.checks.when_possible(disturb)
+
+    def _count(self, what: str) -> None:
+        self.done[what] = self.done.get(what, 0) + 1
+
+    async def replace_server(self) -> None:
+        """Another API server takes over, and answers every watch with 410."""
+        async with self._server:
+            await asyncio.to_thread(self.plane.replace_apiserver)
+        self._count("API server replaced")
+
+    async def outage(self) -> None:
+        """No API server answers for a while; then the operator must lead again soon."""
+        async with self._server, self.checks.excused():
+            await asyncio.to_thread(self.plane.interrupt_apiserver, OUTAGE_SECONDS)
+            answers_since = time.monotonic()
+        self._count("outage")
+        if await self.checks.until_leading():
+            recovery = time.monotonic() - answers_since
+            self.slowest_recovery = max(self.slowest_recovery, recovery)
+
+    async def steal_lead(self) -> None:
+        """Another replica takes the Lease, and gives it back."""
+        api, now = self.stage.api, SystemClock().now_text(microseconds=True)
+        held = {"holderIdentity": THIEF, "acquireTime": now, "renewTime": now}
+        await api.merge_patch(LEASES, LEASE, {"spec": held})
+        await asyncio.sleep(STOLEN_SECONDS)
+        lease = await api.get(LEASES, LEASE)
+        if lease["spec"].get("holderIdentity") == THIEF:
+            await api.merge_patch(LEASES, LEASE, {"spec": {"holderIdentity": ""}})
+        self._count("lead lost and won")
+
+    async def delete_assignment(self) -> None:
+        """An administrator deletes the NodeAssignment of a control node, to have it made again."""
+        await self.stage.api.delete(NODE_ASSIGNMENTS, self._next_control("NodeAssignment deleted"))
+
+    async def register_again(self) -> None:
+        """A control node is deleted and registered again; its pods and containers stay."""
+        key = self._next_control("Node registered again")
+        node = await self.stage.api.get(NODES, key)
+        await self.stage.api.delete(NODES, key)
+        await asyncio.sleep(AWAY_SECONDS)
+        await self.stage.add_node(key.name, node["metadata"]["labels"]["role"])
+
+    def _next_control(self, what: str) -> Key:
+        self._count(what)
+        control = self.stage.cast.control
+        return Key(control[self.done[what] % len(control)])
+
+    def summary(self) -> Json:
+        """What happened, for the summary of the run."""
+        slowest = round(self.slowest_recovery, 1)
+        return {"disturbances": self.done, "slowest_recovery_seconds": slowest}
