@@ -26,6 +26,10 @@ _PATH: Final = re.compile(
 _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
+_OPTIONAL: Final = frozenset({"create pods/eviction"})
+"""Rights of components that need not be installed: a policy that asks for one without it must not
+make the operator unready. The pod's Event says what to apply."""
+
 _AFTER_THE_ROLE: Final = (AlreadyExistsError, ConflictError, InvalidError, NotFoundError)
 """Answers of a server that has found the right. Source: Kubernetes, "Controlling access"."""
 
@@ -52,6 +56,8 @@ class MissingRights:
         quota answer 403 as well. What is asked of the object comes after the role.
         """
         right = _right(request)
+        if right in _OPTIONAL:
+            return
         if refused is None or isinstance(refused, _AFTER_THE_ROLE):
             self._refused.pop(right, None)
         elif isinstance(refused, ForbiddenError) and refused.lacks_right:

@@ -99,15 +99,25 @@ async def test_a_tenant_cannot_make_the_operator_unready(
     assert rights.describe() == {}
 
 
+async def test_a_policy_cannot_make_the_operator_unready_by_asking_for_evictions(
+    server: FakeApiServer, api: ApiClient, rights: MissingRights
+) -> None:
+    """The right is that of a component, which need not be installed."""
+    server.answers = [no_right("create", "pods/eviction")]
+    with pytest.raises(ForbiddenError):
+        await ApiCluster(api, "test").evict("default", "a", "uid")
+    assert rights.describe() == {}
+
+
 async def test_a_write_that_is_not_tried_again_is_forgotten(
     server: FakeApiServer, api: ApiClient, rights: MissingRights, clock: ManualClock
 ) -> None:
-    server.answers = [no_right("create", "pods/eviction"), no_right("patch", "leases")]
+    server.answers = [no_right("create", "events"), no_right("patch", "leases")]
     with pytest.raises(ForbiddenError):
-        await ApiCluster(api, "test").evict("default", "a", "uid")
+        await ApiCluster(api, "test").post_event(EVENT)
     await clock.advance(1)
     with pytest.raises(ForbiddenError):
         await api.merge_patch(LEASES, Key("a", "b"), {})
-    assert rights.describe().keys() == {"right to create pods/eviction", "right to patch leases"}
+    assert rights.describe().keys() == {"right to create events", "right to patch leases"}
     await clock.advance(FORGET_SECONDS - 1)
     assert rights.describe().keys() == {"right to patch leases"}
