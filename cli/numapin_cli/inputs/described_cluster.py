@@ -124,14 +124,25 @@ def _assignments(
     given = objects.of(NODE_ASSIGNMENT_KIND)
     for manifest in given.values():
         view = AssignmentView.decode(manifest.content)
-        yield view if view.hardware else replace(view, hardware=hardware)
+        yield view if view.hardware else _with_hardware(view, hardware)
     for name in nodes if hardware else ():
         if name not in given:
             yield unwritten_assignment(name, hardware)
 
 
+def _with_hardware(view: AssignmentView, hardware: Hardware | None) -> AssignmentView:
+    """An assignment on which no enforcer has reported; what it does not say runs nowhere."""
+    if hardware is None:
+        return view
+    status = view.status.model_copy(update={"running": view.status.running})
+    return replace(view, hardware=hardware, status=status)
+
+
 def unwritten_assignment(name: str, hardware: Hardware | None) -> AssignmentView:
-    """The assignment of a node on which numapin has not done anything; version 0 marks it."""
+    """The assignment of a node on which numapin has not done anything; version 0 marks it.
+
+    Nothing runs there that an enforcer would have to report first.
+    """
     return AssignmentView(
         name=name,
         uid="",
@@ -140,7 +151,7 @@ def unwritten_assignment(name: str, hardware: Hardware | None) -> AssignmentView
         owner_uid=None,
         deleting=False,
         spec=NodeAssignmentSpec(),
-        status=NodeAssignmentStatus(),
+        status=NodeAssignmentStatus(running=()),
         hardware=hardware,
         metadata={"name": name},
     )
