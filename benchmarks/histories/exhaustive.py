@@ -6,7 +6,7 @@ A row of the table is one class of faults in one world, complete: every history 
 permutations of CPUs (`tests/support/histories/small_worlds.py` and `start_states.py`). Each is
 played with the real reconciler and fence on the kernel model, and judged after every single write
 as those of run.py are. The first violations are printed, shortened, as Python that belongs in
-tests/unit/enforcer/test_histories.py, and the status is 1 in the end.
+tests/unit/enforcer/histories/test_histories.py, and the status is 1 in the end.
 
 With --state a search goes on with the first row that the last one did not end. With --shard it
 plays each n-th history only, so that n processes share the work.

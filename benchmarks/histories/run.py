@@ -6,7 +6,7 @@ Each seed is a history: pods and containers come and go, runtimes and users writ
 follow one another, writes fail, the standby stands in. It is played with the real reconciler on the
 kernel model, and judged after every single write by rules that do not use the planner
 (`tests/support/histories`). The first violation is printed as short as it can be, as Python that
-belongs in tests/unit/enforcer/test_histories.py, and ends the search with status 1.
+belongs in tests/unit/enforcer/histories/test_histories.py, and ends the search with status 1.
 
 With --state a search goes on where the last one with that file ended.
 """

@@ -1,4 +1,4 @@
-"""Which exclusive containers share their CPUs with other tasks, for the status. Does no I/O."""
+"""Which exclusive containers share CPUs with other tasks, for the status. Does no I/O itself."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Looks at the threads of one cgroup after another, a part of them each time. Does no I/O."""
+"""Looks at threads of one cgroup after another, some of them each time. Does no I/O itself."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence

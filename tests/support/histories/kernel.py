@@ -6,7 +6,7 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.errors import CgroupVanishedError
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, parent
 from support.fakes.kernel import Group
-from support.fakes.watched_kernel import WatchedModel
+from support.fakes.kernels.watched_kernel import WatchedModel
 
 
 class Kernel(WatchedModel):

@@ -14,7 +14,7 @@ from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.goals import AssignmentGoal
 from numapin_enforcer.reconciler import MOST_CHECKS, Converged, Reconciler
 from numapin_enforcer.status.summary import summarize
-from support.fakes.watched_kernel import ModelWatch
+from support.fakes.kernels.watched_kernel import ModelWatch
 from support.histories.actions import (
     SANDBOX,
     Action,

@@ -20,7 +20,7 @@ from numapin_enforcer.cgroups.watch.inotify import Changes
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.schedule import CPU_SHARE
 from numapin_enforcer.telemetry.foreign_tasks import SAMPLES_TO_FORGET, SAMPLES_TO_NAME
-from support.fakes.new_pods import NewPods
+from support.fakes.kernels.new_pods import NewPods
 from support.fakes.worlds.agent_world import BODY, CONTAINER, POD, World
 
 

@@ -28,10 +28,10 @@ from numapin_enforcer.systemd.interface import (
     SystemdAbsentError,
     SystemdUnavailableError,
 )
+from support.fakes.kernels.watched_kernel import ModelWatch, WatchedModel
 from support.fakes.manual_clock import ManualClock
 from support.fakes.runtime import FakeRuntime
 from support.fakes.systemd import FakeSystemd
-from support.fakes.watched_kernel import ModelWatch, WatchedModel
 
 ID = "a" * 64
 ROOT = "kubepods.slice"

@@ -22,10 +22,10 @@ from numapin_enforcer.plan.drift import Drift
 from numapin_enforcer.status.reporter import Kernel, PassResult
 from numapin_enforcer.telemetry.foreign_tasks import ForeignTasks
 from numapin_enforcer.threads.check import ThreadCheck
+from support.fakes.kernels.new_pods import NewPods
+from support.fakes.kernels.threads import ModelThreads
+from support.fakes.kernels.watched_kernel import ModelWatch, WatchedModel
 from support.fakes.manual_clock import ManualClock
-from support.fakes.new_pods import NewPods
-from support.fakes.threads import ModelThreads
-from support.fakes.watched_kernel import ModelWatch, WatchedModel
 
 MACHINE = Topology(
     cpus=tuple(Cpu(cpu, cpu, 0, NO_CACHE, 0) for cpu in range(4)),

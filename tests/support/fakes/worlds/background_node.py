@@ -26,10 +26,10 @@ from numapin_enforcer.runtime.outside_containers import OutsideContainers
 from numapin_enforcer.runtime.previous_updates import PreviousUpdates
 from numapin_enforcer.runtime.updater import RuntimeUpdater
 from numapin_enforcer.systemd.updater import SliceUpdater
+from support.fakes.kernels.watched_kernel import ModelWatch, WatchedModel
 from support.fakes.manual_clock import ManualClock
 from support.fakes.runtime import FakeRuntime
 from support.fakes.systemd import FakeSystemd
-from support.fakes.watched_kernel import ModelWatch, WatchedModel
 
 ID = "a" * 64
 ROOT = "kubepods.slice"

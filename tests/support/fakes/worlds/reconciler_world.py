@@ -9,7 +9,7 @@ from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.goals import AssignmentGoal, ReleaseGoal
 from numapin_enforcer.reconciler import Converged, Reconciler
-from support.fakes.watched_kernel import ModelWatch, WatchedModel
+from support.fakes.kernels.watched_kernel import ModelWatch, WatchedModel
 
 NAMING = CgroupNaming(Driver.CGROUPFS)
 MACHINE = Topology(

@@ -12,7 +12,7 @@ from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.plan.desired import desire
 from numapin_enforcer.plan.set_again import MOST_WRITES, set_again
 from support.fakes.kernel import KernelModel
-from support.fakes.threads import ModelThreads
+from support.fakes.kernels.threads import ModelThreads
 from support.fakes.worlds.reconciler_world import (
     EXCLUSIVE,
     MACHINE,

@@ -25,10 +25,10 @@ from numapin_enforcer.standby.fencing import (
     wait_for_event,
 )
 from numapin_enforcer.standby.goals import FenceGoal, NewCgroupsGoal
-from support.fakes.flushing_kernel import POD, FlushingKernel
+from support.fakes.kernels.flushing_kernel import POD, FlushingKernel
+from support.fakes.kernels.new_pods import NewPods
+from support.fakes.kernels.watched_kernel import ModelWatch, WatchedModel
 from support.fakes.manual_clock import ManualClock
-from support.fakes.new_pods import NewPods
-from support.fakes.watched_kernel import ModelWatch, WatchedModel
 
 MACHINE = Topology(
     cpus=tuple(Cpu(cpu, cpu, 0, NO_CACHE, 0) for cpu in range(4)),

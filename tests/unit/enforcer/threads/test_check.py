@@ -9,8 +9,8 @@ from numapin_enforcer.goals import AssignmentGoal
 from numapin_enforcer.threads.check import MOST_AT_ONCE, ThreadCheck
 from numapin_enforcer.threads.repeated import CLEAN_SECONDS, MOST_RETRY_SECONDS
 from numapin_enforcer.threads.survey import MOST_CGROUPS, MOST_THREADS
+from support.fakes.kernels.threads import ModelThreads
 from support.fakes.manual_clock import ManualClock
-from support.fakes.threads import ModelThreads
 from support.fakes.worlds.reconciler_world import EXCLUSIVE, MACHINE, NAMES, OTHER, A, B, World, own
 from support.values.specs_and_trees import spec
 

@@ -20,7 +20,7 @@ from numapin_enforcer.cgroups.memory.writes_during_moves import MoveGate
 from numapin_enforcer.cgroups.mounts import Mounts
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Step, Write
-from support.fakes.watched_kernel import WatchedModel
+from support.fakes.kernels.watched_kernel import WatchedModel
 
 PATH = "kubepods/pod1"
 BIND = Write(PATH, MemSet((1,)), Step.MOVE_MEMORY, may_block=True)

@@ -18,8 +18,8 @@ from numapin_enforcer.cgroups.watch.inotify import Changes
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.goals import AssignmentGoal
 from numapin_enforcer.reconciler import Reconciler
-from support.fakes.flushing_kernel import POD, FlushingKernel
-from support.fakes.watched_kernel import ModelWatch, WatchedModel
+from support.fakes.kernels.flushing_kernel import POD, FlushingKernel
+from support.fakes.kernels.watched_kernel import ModelWatch, WatchedModel
 
 TWO_NODES = Topology(
     cpus=tuple(Cpu(cpu, cpu, 0, NO_CACHE, cpu // 2) for cpu in range(4)),

@@ -5,7 +5,7 @@ import threading
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Write
-from support.fakes.watched_kernel import WatchedModel
+from support.fakes.kernels.watched_kernel import WatchedModel
 
 POD = "kubepods/pod1"
 
