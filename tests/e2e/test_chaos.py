@@ -94,6 +94,6 @@ def _was_chaos(report: Report) -> None:
     assert len(report.overwrites) >= 3
     # One is counted for what is found in one look, be it a container with all that is above it.
     # With a resize the runtime repeats what it has; an enforcer that was killed may not know it.
-    # So does what a standby wrote that held a slow enforcer for hung.
+    # So does what the standby writes for up to a second beside an enforcer that was stopped.
     most = len(report.overwrites) + report.resizes["Taken"] + report.fenced
     assert len(report.reverts) // 3 <= report.drift_count <= most
