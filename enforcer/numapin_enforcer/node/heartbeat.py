@@ -42,6 +42,10 @@ class Progress:
         """The next pass begins within so many seconds."""
         self._due_at = self._monotonic() + within_seconds
 
+    def stood_still(self, seconds: float) -> None:
+        """The whole process stood still for so long: no pass could begin, and one does now."""
+        self._due_at += seconds
+
     @property
     def problem(self) -> str:
         """Why a standby must fence although this process runs; empty while it need not."""

@@ -111,4 +111,6 @@ async def keep_alive(
         if idle != was_idle:
             LOG.warning(IDLE if idle else WORKS_AGAIN, extra={"why": progress.problem})
         await keep_lock(lock, clock)
+        slept_at = clock.monotonic()
         await clock.sleep(BEAT_SECONDS)
+        progress.stood_still(max(0.0, clock.monotonic() - slept_at - BEAT_SECONDS))

@@ -57,6 +57,24 @@ async def test_a_loop_that_runs_and_does_nothing_is_stale_until_a_pass_works(
     assert caplog.messages == [IDLE, WORKS_AGAIN]
 
 
+async def test_a_process_that_goes_on_after_a_stop_beats_before_its_next_pass(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    """Else the standby would fence beside it, and each would revert what the other writes."""
+    lock, progress = NodeLock(tmp_path), Progress(clock.monotonic)
+    heart = Heartbeat(tmp_path, clock.monotonic)
+    beating = asyncio.create_task(keep_alive(heart, lock, progress, clock))
+    await clock.advance(BEAT_SECONDS)
+    progress.expect(10.0)
+    clock.stand_still(60.0)
+    assert heart.is_stale()
+    await clock.advance(BEAT_SECONDS)
+    assert (heart.is_stale(), progress.problem) == (False, "")
+    await clock.advance(10.0 + HUNG_SECONDS + BEAT_SECONDS)
+    assert progress.problem
+    beating.cancel()
+
+
 def test_single_passes_that_fail_are_no_reason(clock: ManualClock) -> None:
     progress = Progress(clock.monotonic)
     for in_vain in (True, True, False, True, True):
