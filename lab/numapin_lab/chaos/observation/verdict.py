@@ -139,14 +139,14 @@ def _withdrawn(
 ) -> bool:
     """Whether the newest spec that the enforcer had taken then does not list the container.
 
-    A generation that the sampler has not received (a list skips some) counts as the next one.
+    One that it took while the kernel was read counts as well: the read may have come after it. A
+    generation that the sampler has not received (a list skips some) counts as the next one.
     """
-    index = bisect_right(taken, (anomaly.at, 1 << 62))
-    if index == 0:
-        return False
-    generation = taken[index - 1][1]
-    known = [one for one in spec_of if one >= generation]
-    return bool(known) and anomaly.container not in spec_of[min(known)]
+    moments = (anomaly.at, max(anomaly.at, anomaly.until))
+    before, after = (bisect_right(taken, (moment, 1 << 62)) for moment in moments)
+    newest = [generation for _, generation in taken[max(0, before - 1) : after]]
+    known = ([one for one in spec_of if one >= generation] for generation in newest)
+    return any(later and anomaly.container not in spec_of[min(later)] for later in known)
 
 
 def _not_started(anomaly: Anomaly) -> bool:

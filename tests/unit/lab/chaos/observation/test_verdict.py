@@ -96,6 +96,12 @@ STOPPED = Downtime("enforcer", 4.0, 12.0, stopped=True)
             id="the-enforcer-had-not-taken-it-yet",
         ),
         pytest.param(
+            replace(anomaly(5.5), until=5.6),
+            evidence(taken=((1.0, 3), (5.6, 4))),
+            Excuse.WITHDRAWN,
+            id="the-enforcer-took-it-while-we-looked",
+        ),
+        pytest.param(
             anomaly(5.5),
             evidence(taken=((1.0, 2),)),
             None,
