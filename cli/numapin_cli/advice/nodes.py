@@ -11,6 +11,7 @@ from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet
 from numapin_api.quantity import plural
 from numapin_cli.advice.explanation import Explanation, Line
+from numapin_cli.advice.fate import gives
 from numapin_cli.live.node_state import IN_FORCE, NodeState
 from numapin_cli.what_if import Foreseen, foresee
 from numapin_operator.nodes.moves.changes import planned_moves
@@ -112,7 +113,8 @@ def _not_in_kernel(reported: NodeState) -> Iterator[Line]:
         actual = reported.in_kernel(entry)
         name = f"{entry.namespace}/{entry.pod} {entry.container}"
         if actual != IN_FORCE:
-            yield Line(name, f"CPUs {entry.cpus} are not in force: {actual}")
+            given = gives((entry,)).removeprefix(f"{entry.container}: ")
+            yield Line(name, f"was given {given}; in the kernel: {actual}")
         if entry.outdated:
             yield Line(name, "the newest policy would place it otherwise, it stays until it ends")
 

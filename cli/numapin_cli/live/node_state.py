@@ -10,6 +10,7 @@ from typing import Any
 from numapin_api.conditions.model import Condition, find
 from numapin_api.conditions.reasons import ConditionType
 from numapin_api.containerstatus import ContainerStatus
+from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentStatus
 from numapin_operator.observe.records import AssignmentView
 from numapin_operator.observe.reported_hardware import InvalidPartError, validated
@@ -107,7 +108,7 @@ class NodeState:
         found = self._reported(entry)
         if found is None:
             return "not running"
-        if found.cpus != entry.cpus:
+        if found.cpus != (entry.cpus or self._shared):
             return f"has {found.cpus}"
         if entry.mems and found.mems != entry.mems:
             return f"memory on {found.mems}"
@@ -137,6 +138,15 @@ class NodeState:
         found = self._reported(entry)
         kernel = found.to_wire() if found else None
         return entry.to_wire() | {"inForce": self.in_kernel(entry) == IN_FORCE, "kernel": kernel}
+
+    @property
+    def _shared(self) -> CpuSet:
+        """What a container without CPUs of its own has: the pool, without what is offline."""
+        pools = self.view.spec.pools if self.view else None
+        if self.view is None or pools is None:
+            return CpuSet()
+        topology = self.view.topology
+        return pools.shared & topology.online if topology else pools.shared
 
     def _reported(self, entry: ContainerAssignment) -> ContainerStatus | None:
         wanted = (entry.pod_uid, entry.container)
