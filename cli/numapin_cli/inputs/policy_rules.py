@@ -9,6 +9,7 @@ from typing import Final
 
 from numapin_api.cpupolicy import HUGEPAGE_SIZE, CpuPolicySpec
 from numapin_api.invalid import InvalidField
+from numapin_api.moves.model import NOTICE_PATTERN
 from numapin_api.schema.cel_rules import LABEL_KEY, LABEL_VALUE
 from numapin_api.selectors import LabelSelector
 
@@ -27,6 +28,9 @@ def refused_fields(spec: CpuPolicySpec) -> Iterator[InvalidField]:
     yield from _options(spec)
     yield from _memory(spec)
     yield from _labels(spec.node_selector, "spec.nodeSelector")
+    if not re.fullmatch(NOTICE_PATTERN, spec.dynamic.notice):
+        yield InvalidField("spec.dynamic.notice", f"{spec.dynamic.notice} is too long: 0s to 60s")
+    yield from _selector(spec.dynamic.pod_selector, "spec.dynamic.podSelector")
     yield from _selector(spec.pods.pod_selector, "spec.pods.podSelector")
     yield from _selector(spec.pods.namespace_selector, "spec.pods.namespaceSelector")
     if len(set(spec.pods.qos_classes)) < len(spec.pods.qos_classes):

@@ -1,6 +1,6 @@
 """Containers that are moved to other CPUs: what a policy allows, and what an assignment says."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import ConfigDict, Field
 
@@ -11,6 +11,8 @@ from numapin_api.schema.cel_rules import rule, rules
 from numapin_api.selectors import LabelSelector
 from numapin_api.wire import WireModel
 
+NOTICE_PATTERN: Final = r"^([1-5]?[0-9]s|60s|0m|1m|0h)$"
+
 
 class Dynamic(WireModel):
     """Which containers mode Dynamic moves, and how often."""
@@ -18,7 +20,7 @@ class Dynamic(WireModel):
     model_config = ConfigDict(
         json_schema_extra=rules(
             rule(
-                "!has(self.notice) || self.notice.matches('^([1-5]?[0-9]s|60s|0m|1m|0h)$')",
+                f"!has(self.notice) || self.notice.matches('{NOTICE_PATTERN}')",
                 "notice is 0s to 60s: a pod that waits for the CPUs waits as long",
                 ".notice",
             )

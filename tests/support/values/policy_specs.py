@@ -52,11 +52,19 @@ GOOD_POLICIES: dict[str, dict[str, Any]] = {
         },
     },
     "fields whose behaviour comes later": {
-        "mode": "Dynamic",
         "isolation": "IsolatedPartition",
         "onUnsatisfiable": "Hold",
     },
     "the highest priority": {"priority": 2147483647},
+    "moves, the longest notice": {
+        "mode": "Dynamic",
+        "dynamic": {
+            "notice": "1m",
+            "movePause": "1h",
+            "maxMovesPerMinute": 60,
+            "podSelector": {"matchLabels": {"example.com/movable": "true"}},
+        },
+    },
 }
 
 BAD_POLICIES: dict[str, tuple[dict[str, Any], str]] = {
@@ -118,6 +126,18 @@ BAD_POLICIES: dict[str, tuple[dict[str, Any], str]] = {
         {"pods": {"podSelector": {"matchLabels": {"/a": "b"}}}},
         "each key is a label key",
     ),
+    "no label value of pods": (
+        {"pods": {"podSelector": {"matchLabels": {"a": "b c"}}}},
+        "each value is a label value",
+    ),
+    "no label key of namespaces": (
+        {"pods": {"namespaceSelector": {"matchLabels": {"/a": "b"}}}},
+        "each key is a label key",
+    ),
+    "no label value of namespaces": (
+        {"pods": {"namespaceSelector": {"matchLabels": {"a": "b c"}}}},
+        "each value is a label value",
+    ),
     "In without values": (
         {"pods": {"podSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}},
         "In and NotIn need values",
@@ -140,5 +160,21 @@ BAD_POLICIES: dict[str, tuple[dict[str, Any], str]] = {
     "a QoS class twice": (
         {"pods": {"qosClasses": ["Guaranteed", "Guaranteed"]}},
         "Duplicate value",
+    ),
+    "a longer notice": ({"dynamic": {"notice": "61s"}}, "notice is 0s to 60s"),
+    "a notice of hours": ({"dynamic": {"notice": "9h"}}, "notice is 0s to 60s"),
+    "a notice without a unit": ({"dynamic": {"notice": "5"}}, "spec.dynamic.notice"),
+    "no moves": ({"dynamic": {"maxMovesPerMinute": 0}}, "greater than or equal to 1"),
+    "no label key of moved pods": (
+        {"dynamic": {"podSelector": {"matchLabels": {"/a": "b"}}}},
+        "each key is a label key",
+    ),
+    "no label value of moved pods": (
+        {"dynamic": {"podSelector": {"matchLabels": {"a": "b c"}}}},
+        "each value is a label value",
+    ),
+    "moved pods In without values": (
+        {"dynamic": {"podSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}},
+        "In and NotIn need values",
     ),
 }
