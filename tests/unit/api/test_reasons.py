@@ -47,22 +47,13 @@ FINE = {
     Reason.ENFORCED,
     Reason.NOT_STALLED,
     Reason.SETTLED,
-    Reason.ASSIGNMENT_FULL,
-    Reason.INVALID_POD,
-    Reason.CGROUP_DRIVER_CHANGED,
-    Reason.CPUSET_DRIFT,
 }
-"""Reasons that need no action, or that docs/operator.md and docs/enforcing.md explain."""
+"""Reasons that need no action."""
 
 
 def test_troubleshooting_explains_every_reason_that_someone_may_act_on() -> None:
     text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     assert [one for one in Reason if one not in FINE and f"`{one}`" not in text] == []
-    others = "".join(
-        (ROOT / "docs" / f"{page}.md").read_text() for page in ("operator", "enforcing")
-    )
-    needed = FINE & {Reason.ASSIGNMENT_FULL, Reason.INVALID_POD, Reason.CGROUP_DRIVER_CHANGED}
-    assert [one for one in needed if f"`{one}`" not in others] == []
 
 
 def test_troubleshooting_quotes_no_reason_that_does_not_exist() -> None:
