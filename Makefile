@@ -49,7 +49,7 @@ proto: setup  ## generate the CRI messages from enforcer/numapin_enforcer/runtim
 system:
 	@lab/system-packages
 
-test: setup system  ## set up and run every test
+test: setup system  ## set up and run the tests, but for those of steps, systemd, skew and newer-kernel
 	$(BIN)/python -m numapin_lab components
 	lab/run-tests $(BIN)/pytest --durations=30 --durations-min=5
 

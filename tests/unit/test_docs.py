@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 TOP = Path(__file__).parents[2]
 ABOUT_THIS_VERSION = ("README.md", "CONTRIBUTING.md", "docs/**/*.md")
@@ -70,3 +71,14 @@ def _anchors(text: str) -> set[str]:
     """The anchors that GitHub gives the titles of a page."""
     titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_the_readme_shows_the_columns_of_kubectl_get() -> None:
+    crd = yaml.safe_load((TOP / "crds/numapin.io_nodeassignments.yaml").read_text())
+    (version,) = crd["spec"]["versions"]
+    columns = [one for one in version["additionalPrinterColumns"] if not one.get("priority")]
+    titles = ["NAME", *(one["name"].upper() for one in columns)]
+    shown = (TOP / "README.md").read_text().partition("$ kubectl get nodeassignments\n")[2]
+    header, row = (re.split(r" {2,}", line) for line in shown.splitlines()[:2])
+    assert header == titles
+    assert len(row) == len(titles)
