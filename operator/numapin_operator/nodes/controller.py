@@ -110,8 +110,8 @@ class Controller:
 
     def _stall(self, name: str, reason: Reason, message: str) -> None:
         """Report on the governing policy that this node cannot be served."""
-        if ranked := self._state.policies_of(name):
-            outcome = stalled(ranked[0], name, reason, message)
+        if governing := self._state.governing(name):
+            outcome = stalled(governing, name, reason, message)
             self.rollout.stall(name)
             self._outputs.statuses.set_outcome(name, outcome)
 
@@ -182,7 +182,7 @@ class Controller:
         elif not turn.wait:
             outcome = self.patience.judge(name, outcome)
         self.rollout.settle(name, turn, outcome)
-        governing = next(iter(self._state.policies_of(name)), None)
+        governing = self._state.governing(name)
         if turn.wait and governing is not None:
             outcome = waiting_for_turn(governing, name, turn.wait, outcome)
         self._outputs.statuses.set_outcome(name, outcome)

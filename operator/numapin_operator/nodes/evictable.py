@@ -44,7 +44,7 @@ def candidates(state: ClusterState, node: str) -> Iterator[Candidate]:
     assignment = state.assignments.get(node)
     if assignment is None or not assignment.spec.refused or kubelet_pins(assignment):
         return
-    governing = next(iter(state.policies_of(node)), None)
+    governing = state.governing(node)
     if governing is None or not evicts(governing):
         return
     followed = assignment.spec.policy

@@ -45,8 +45,7 @@ class ClusterState:
     Attributes:
         wake: called with the name of each node that must be planned again.
         policy_changed: called with the name of each policy whose status may differ now.
-        ranking_changed: called with a node and the names of the policies that select it now, the
-            governing one first, whenever these differ.
+        ranking_changed: called with nodes whose policies, or their order, may differ now.
         nodes: Nodes by name.
         policies: CpuPolicies by name.
         assignments: NodeAssignments by name, which is their node's.
@@ -62,7 +61,7 @@ class ClusterState:
 
     wake: Wake = _ignore_node
     policy_changed: Callable[[str], None] = _ignore
-    ranking_changed: Callable[[str, tuple[str, ...]], None] = _ignore
+    ranking_changed: Callable[[AbstractSet[str]], None] = _ignore
     nodes: dict[str, NodeView] = field(default_factory=dict)
     policies: VersionedCache[PolicyView] = field(default_factory=VersionedCache)
     assignments: VersionedCache[AssignmentView] = field(default_factory=VersionedCache)
@@ -74,11 +73,8 @@ class ClusterState:
     assignment_sent: Callable[[Json], object] = _ignore
     annotated: Callable[[str], object] = _ignore
     _pods: PodIndex = field(default_factory=PodIndex)
-    _ranking: Ranking = field(init=False)
+    _ranking: Ranking = field(default_factory=Ranking)
     _release_delays: dict[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._ranking = Ranking(self.nodes, self.policies)
 
     def tell_nobody(self) -> None:
         """Report no more changes, but those that concern the process and not a term."""
@@ -88,6 +84,11 @@ class ClusterState:
     def pods_on(self, node: str) -> Iterable[PodView]:
         """The pods bound to a node, in no order."""
         return self._pods.on(node)
+
+    def governing(self, node: str) -> PolicyView | None:
+        """The policy that governs a node."""
+        name = self._ranking.governing(node)
+        return None if name is None else self.policies[name]
 
     def policies_of(self, node: str) -> tuple[PolicyView, ...]:
         """The policies that select a node, the governing one first."""
@@ -253,25 +254,26 @@ class ClusterState:
                 continue
             self.policy_changed(name)
         concerned = {node for name in edited for node in self._ranking.governed(name)}
-        for name in edited:
-            for node in self._ranking.policy_changed(name):
-                self.ranking_changed(node, self._ranking.of(node))
+        changed = {name: self.policies.get(name) for name in edited}
+        if nodes := self._ranking.policies_changed(changed):
+            self.ranking_changed(nodes)
         concerned.update(node for name in edited for node in self._ranking.governed(name))
         for node in sorted(concerned):
             self._note_release_delay(node)
             self.wake(node)
 
     def _node_changed(self, name: str) -> None:
-        if self._ranking.node_changed(name):
-            self.ranking_changed(name, self._ranking.of(name))
+        node = self.nodes.get(name)
+        if self._ranking.node_changed(name, node.labels if node else None):
+            self.ranking_changed({name})
         self._note_release_delay(name)
         self.wake(name)
 
     def _note_release_delay(self, node: str) -> None:
         if node not in self.nodes:
             self._release_delays.pop(node, None)
-        elif ranked := self._ranking.of(node):
-            self._release_delays[node] = self.policies[ranked[0]].spec.release_delay
+        elif policy := self.governing(node):
+            self._release_delays[node] = policy.spec.release_delay
 
     def _namespace_keys(self) -> set[str]:
         """The labels of namespaces that the policies' selectors use."""

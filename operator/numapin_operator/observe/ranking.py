@@ -1,19 +1,20 @@
-"""Which policies select each node, the governing one first, kept up to date with each change.
+"""Which policies select each node, the governing one first.
 
 Does no I/O.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import TypeVar
 
-from numapin_operator.observe.records import NodeView, PolicyView
+from numapin_operator.observe.records import PolicyView
 
 K = TypeVar("K")
 
 Labels = Mapping[str, str]
 Label = tuple[str, str]
+Selector = frozenset[Label]
 
 
 def rank_policies(policies: Iterable[PolicyView], node_labels: Labels) -> tuple[PolicyView, ...]:
@@ -26,119 +27,121 @@ def rank_policies(policies: Iterable[PolicyView], node_labels: Labels) -> tuple[
 
 
 class Ranking:
-    """The names of the policies that select each node, the governing one first.
+    """The policies that select each node, the governing one first.
 
-    Nodes are found by their labels, and policies by one label of their selectors: a change costs
-    one comparison for each policy or node that can be concerned. Looking up costs nothing.
+    Which policy governs each node is known at any time. The others are found when somebody asks for
+    them: what a change costs grows with the number of nodes and of policies, not of their pairs.
     """
 
-    def __init__(self, nodes: Mapping[str, NodeView], policies: Mapping[str, PolicyView]) -> None:
-        """Rank nodes and policies as they change.
-
-        Args:
-            nodes: Nodes by name; its owner calls `node_changed` after each change.
-            policies: CpuPolicies by name; its owner calls `policy_changed` after each change.
-        """
-        self._nodes, self._policies = nodes, policies
-        self._ranked: dict[str, tuple[str, ...]] = {}
-        self._selected: defaultdict[str, set[str]] = defaultdict(set)
-        """The nodes that each policy selects."""
-        self._governed: defaultdict[str, set[str]] = defaultdict(set)
-        self._nodes_of: defaultdict[Label, set[str]] = defaultdict(set)
+    def __init__(self) -> None:
         self._labels: dict[str, Labels] = {}
-        """The labels by which each node is found."""
-        self._policies_of: defaultdict[Label | None, set[str]] = defaultdict(set)
+        """The labels of each node."""
+        self._nodes_of: defaultdict[Label, set[str]] = defaultdict(set)
+        self._policies: dict[str, PolicyView] = {}
+        """The policies that select nodes; what decides nothing here may be out of date."""
         self._label_of: dict[str, Label | None] = {}
         """The label by which each policy is found; None if it selects every node."""
-        for name in nodes:
-            self.node_changed(name)
+        self._policies_of: defaultdict[Label | None, set[str]] = defaultdict(set)
+        self._governing: dict[str, str] = {}
+        self._governed: defaultdict[str, set[str]] = defaultdict(set)
 
     def of(self, node: str) -> tuple[str, ...]:
         """The policies that select a node, the governing one first; none if it does not exist."""
-        return self._ranked.get(node, ())
+        if (labels := self._labels.get(node)) is None:
+            return ()
+        found = (self._policies_of.get(label, ()) for label in (None, *labels.items()))
+        candidates = (self._policies[name] for names in found for name in names)
+        return tuple(policy.name for policy in rank_policies(candidates, labels))
+
+    def governing(self, node: str) -> str | None:
+        """The policy that governs a node."""
+        return self._governing.get(node)
 
     def governed(self, policy: str) -> AbstractSet[str]:
         """The nodes that a policy governs."""
         return self._governed.get(policy, frozenset())
 
-    def node_changed(self, name: str) -> bool:
-        """Rank the policies of one node again; returns whether that made a difference."""
-        node = self._nodes.get(name)
-        labels = node.labels if node else {}
-        for label in self._labels.pop(name, {}).items():
+    def node_changed(self, name: str, labels: Labels | None) -> bool:
+        """Take in the labels of a node, None if it is gone; returns whether they differ."""
+        before = self._labels.get(name)
+        if labels == before:
+            return False
+        for label in (before or {}).items():
             _discard(self._nodes_of, label, name)
-        if node is not None:
-            self._labels[name] = labels
-        for label in labels.items():
+        for label in (labels or {}).items():
             self._nodes_of[label].add(name)
-        found = [self._policies_of.get(label, set()) for label in (None, *labels.items())]
-        candidates = (self._policies[one] for one in set().union(*found) if one in self._policies)
-        ranked = rank_policies(candidates, labels) if node else ()
-        after = tuple(policy.name for policy in ranked)
-        return self._put(name, after, set(after) ^ set(self._ranked.get(name, ())))
+        if labels is None:
+            del self._labels[name]
+        else:
+            self._labels[name] = labels
+        self._release({name})
+        for governing in self.of(name)[:1]:
+            self._take(governing, {name})
+        return True
 
-    def policy_changed(self, name: str) -> list[str]:
-        """Rank one policy again on every node; returns the nodes where that made a difference."""
-        policy = self._policies.get(name)
-        self._file(name, policy)
-        changed = []
-        known: dict[tuple[tuple[str, ...], bool], tuple[str, ...]] = {}  # many nodes are alike
-        for node in sorted(self._selected.get(name, set()) | self._candidates(policy)):
-            before = self._ranked.get(node, ())
-            view = self._nodes.get(node)
-            selected = policy is not None and view is not None and _selects(policy, view.labels)
-            if not selected and name not in before:
-                continue
-            if (before, selected) not in known:
-                known[before, selected] = self._with(before, name, selected)
-            if self._put(node, known[before, selected], (name,)):
-                changed.append(node)
-        return changed
+    def policies_changed(self, changed: Mapping[str, PolicyView | None]) -> set[str]:
+        """Take in policies by name, None for one that is gone.
+
+        Returns:
+            Every node whose policies, or their order, may differ now.
+        """
+        selectors: set[Selector] = set()
+        for name, policy in changed.items():
+            before = self._policies.get(name)
+            after = None if policy is None or policy.deleting else policy
+            if _place(before) != _place(after):
+                self._file(name, after)
+                selectors.update(_selector(one) for one in (before, after) if one is not None)
+        others = set(self._labels)
+        for selector in selectors:
+            others -= self._with(selector, others)
+        nodes = self._labels.keys() - others
+        self._release(nodes)
+        self._assign(nodes)
+        return nodes
 
     def _file(self, name: str, policy: PolicyView | None) -> None:
-        """Have a policy found by a label of its selector."""
-        if name in self._label_of:
+        """Have a policy found by the label of its selector that the fewest nodes have."""
+        if name in self._policies:
+            del self._policies[name]
             _discard(self._policies_of, self._label_of.pop(name), name)
         if policy is not None:
             labels = policy.spec.node_selector.items()
             label = min(labels, key=lambda one: len(self._nodes_of.get(one, ())), default=None)
-            self._label_of[name] = label
+            self._policies[name], self._label_of[name] = policy, label
             self._policies_of[label].add(name)
 
-    def _candidates(self, policy: PolicyView | None) -> AbstractSet[str]:
-        """The nodes that a policy can select."""
-        if policy is None:
-            return frozenset()
-        if not policy.spec.node_selector:
-            return self._nodes.keys()
-        with_label = [self._nodes_of.get(one, set()) for one in policy.spec.node_selector.items()]
-        return min(with_label, key=len)
+    def _with(self, selector: Selector, nodes: set[str]) -> set[str]:
+        """Those of some nodes that have all labels of a selector."""
+        found = sorted((nodes, *(self._nodes_of.get(one, set()) for one in selector)), key=len)
+        return found[0].intersection(*found[1:])
 
-    def _with(self, ranked: tuple[str, ...], name: str, selected: bool) -> tuple[str, ...]:
-        others = [other for other in ranked if other != name and other in self._policies]
-        names = [*others, name] if selected else others
-        return tuple(sorted(names, key=lambda one: _order(self._policies[one])))
+    def _assign(self, nodes: set[str]) -> None:
+        """Have nodes, which no policy governs now, governed again."""
+        left = set(nodes)
+        for policy in self._first_of_each_selector():
+            if not left:
+                return
+            if taken := self._with(_selector(policy), left):
+                self._take(policy.name, taken)
+                left -= taken
 
-    def _put(self, node: str, ranked: tuple[str, ...], concerned: Iterable[str]) -> bool:
-        """Take in a node's ranking; `concerned` are the policies that may have come or left."""
-        before = self._ranked.get(node, ())
-        if before == ranked:
-            return False
-        for name in concerned:
-            if name in ranked:
-                self._selected[name].add(node)
-            else:
-                _discard(self._selected, name, node)
-        if before[:1] != ranked[:1]:
-            if before:
-                _discard(self._governed, before[0], node)
-            if ranked:
-                self._governed[ranked[0]].add(node)
-        if ranked:
-            self._ranked[node] = ranked
-        else:
-            self._ranked.pop(node, None)
-        return True
+    def _first_of_each_selector(self) -> Iterator[PolicyView]:
+        """The policies that can govern nodes, in the order of their precedence."""
+        seen: set[Selector] = set()
+        for policy in sorted(self._policies.values(), key=_order):
+            if (selector := _selector(policy)) not in seen:
+                seen.add(selector)
+                yield policy
+
+    def _release(self, nodes: Iterable[str]) -> None:
+        for node in nodes:
+            if (before := self._governing.pop(node, None)) is not None:
+                _discard(self._governed, before, node)
+
+    def _take(self, policy: str, nodes: set[str]) -> None:
+        self._governed[policy] |= nodes
+        self._governing.update(dict.fromkeys(nodes, policy))
 
 
 def _discard(index: dict[K, set[str]], key: K, name: str) -> None:
@@ -153,3 +156,12 @@ def _selects(policy: PolicyView, labels: Labels) -> bool:
 
 def _order(policy: PolicyView) -> tuple[int, str, str]:
     return -policy.spec.priority, policy.created, policy.name
+
+
+def _selector(policy: PolicyView) -> Selector:
+    return frozenset(policy.spec.node_selector.items())
+
+
+def _place(policy: PolicyView | None) -> object:
+    """What decides which nodes a policy selects, and its precedence there."""
+    return None if policy is None else (_order(policy), _selector(policy))

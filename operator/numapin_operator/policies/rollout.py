@@ -67,7 +67,7 @@ class Rollout:
 
     def turn(self, node: str) -> Turn:
         """By which policy a node is planned now."""
-        governing = next(iter(self._state.policies_of(node)), None)
+        governing = self._state.governing(node)
         assignment = self._state.assignments.get(node)
         following = followed(assignment)
         if following is None:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from numapin_client.errors import ClientError
@@ -51,13 +52,13 @@ class StatusWriter:
         self._tally = Tally()
         self._planned: set[str] = set()
         self._all_planned = False
-        self._rankings = {node: state.ranking_of(node) for node in state.nodes}
+        self._to_rank = set(state.nodes)
         self._changed = set(state.policies)
         self._backoffs: dict[str, Backoff] = {}
         self._retry_at: dict[str, float] = {}
         self._worker = Worker("policy statuses", self._work, clock=self._clock)
         self._worker.request()
-        state.policy_changed, state.ranking_changed = self.policy_changed, self.set_ranking
+        state.policy_changed, state.ranking_changed = self.policy_changed, self.ranking_changed
 
     def state(self) -> NodesState:
         """How far the policies have come; may be called in any thread."""
@@ -70,12 +71,12 @@ class StatusWriter:
         for policy in self._tally.judge(node, outcome):
             self.policy_changed(policy)
 
-    def set_ranking(self, node: str, ranked: tuple[str, ...]) -> None:
-        """Take in the names of the policies that select a node, the governing one first.
+    def ranking_changed(self, nodes: AbstractSet[str]) -> None:
+        """Take in nodes whose policies, or their order, may differ now.
 
         A new policy changes all nodes at once; they are counted later, in slices.
         """
-        self._rankings[node] = ranked
+        self._to_rank |= nodes
         self._worker.request()
 
     def policy_changed(self, name: str) -> None:
@@ -88,12 +89,12 @@ class StatusWriter:
         await self._worker.run()
 
     async def _work(self) -> float | None:
-        if not (self._changed or self._rankings):
+        if not (self._changed or self._to_rank):
             return None  # the last run gathered what was requested meanwhile
         await self._leading.wait()
         await self._wait_for_first_plans()
         await self._clock.sleep(GATHER_SECONDS)
-        await self._count_rankings()
+        await self._rank_nodes()
         due = self._due()
         self._changed -= due
         try:
@@ -119,10 +120,11 @@ class StatusWriter:
         self._all_planned = True
         self._planned.clear()
 
-    async def _count_rankings(self) -> None:
+    async def _rank_nodes(self) -> None:
         slices = Slices(self._clock)
-        while self._rankings:
-            self._changed |= self._tally.rank(*self._rankings.popitem())
+        while self._to_rank:
+            node = self._to_rank.pop()
+            self._changed |= self._tally.rank(node, self._state.ranking_of(node))
             await slices.rest()
 
     async def write(self, names: Iterable[str]) -> set[str]:
@@ -166,7 +168,7 @@ class StatusWriter:
         return wait_seconds
 
     async def _write_one(self, name: str) -> None:
-        await self._count_rankings()
+        await self._rank_nodes()
         policy = self._state.policies.get(name)
         if policy is None or policy.deleting:
             return

@@ -1,5 +1,6 @@
 """Which nodes and policies each change wakes."""
 
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from numapin_client.resources import Key
@@ -22,7 +23,10 @@ class World:
         self.urgent: list[str] = []
         self.changed: list[str] = []
         self.ranked: dict[str, tuple[str, ...]] = {}
-        self.state = ClusterState(self.wake, self.changed.append, self.ranked.__setitem__)
+        self.state = ClusterState(self.wake, self.changed.append, self.rank)
+
+    def rank(self, nodes: AbstractSet[str]) -> None:
+        self.ranked.update({node: self.state.ranking_of(node) for node in nodes})
 
     def wake(self, name: str, *, urgent: bool = False) -> None:
         self.woken.append(name)
@@ -98,7 +102,7 @@ def test_a_policy_wakes_the_nodes_that_it_governs_or_governed() -> None:
     edited = {"nodeSelector": {"pool": "two"}}
     world.state.put_policy(policy_body("policy", edited, version=11, generation=2))
     assert world.woken_since() == (["one", "two"], ["policy"])
-    assert world.ranked == {"one": (), "two": ("policy",)}
+    assert world.ranked == {"one": (), "two": ("policy",), "three": ()}
     world.state.put_policy(policy_body("policy", version=11))
     assert world.woken_since() == ([], []), "this version is not newer"
     world.state.drop_policy(policy_body("policy", version=12))

@@ -8,8 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numapin_operator.observe import ranking as module
+from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.ranking import Ranking, rank_policies
 from numapin_operator.observe.records import NodeView, PolicyView
+from numapin_operator.observe.versioned_cache import Listed
+from support.real.lines_run import lines_run
 from support.values.operator import node_view, policy_view
 
 OLD, NEW = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
@@ -49,18 +52,21 @@ NAMES = st.sampled_from(("a", "b", "c"))
 LABELS = st.dictionaries(st.sampled_from(("x", "y")), st.sampled_from(("1", "2")))
 NODES = st.builds(node_view, NAMES, LABELS)
 POLICIES = st.builds(
-    lambda name, selector, priority, deleting: policy_view(
-        name, {"nodeSelector": selector, "priority": priority}, deleting=deleting
+    lambda name, selector, priority, created, deleting: policy_view(
+        name, {"nodeSelector": selector, "priority": priority}, created=created, deleting=deleting
     ),
     NAMES,
     LABELS,
     st.integers(0, 1),
+    st.sampled_from((OLD, NEW)),
     st.booleans(),
 )
+LISTS = st.lists(POLICIES, max_size=3, unique_by=lambda policy: policy.name)
 STEPS = st.lists(
     st.one_of(
         NODES,
-        st.lists(POLICIES, min_size=1, max_size=3),
+        POLICIES,
+        LISTS,
         st.tuples(st.just("node"), NAMES),
         st.tuples(st.just("policy"), NAMES),
     ),
@@ -68,43 +74,71 @@ STEPS = st.lists(
 )
 
 
-@given(STEPS)
-def test_ranking_change_by_change_is_ranking_as_a_whole(
-    steps: list[NodeView | list[PolicyView] | tuple[str, str]],
-) -> None:
-    nodes: dict[str, NodeView] = {}
-    policies: dict[str, PolicyView] = {}
-    ranking = Ranking(nodes, policies)
-    for step in steps:
+class Ranked:
+    """A ranking beside all nodes and policies that it was told of."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, NodeView] = {}
+        self.policies: dict[str, PolicyView] = {}
+        self.ranking = Ranking()
+
+    def take(self, step: NodeView | PolicyView | list[PolicyView] | tuple[str, str]) -> set[str]:
+        """Take in a change; returns the nodes that it is said to concern."""
         match step:
             case NodeView():
-                nodes[step.name] = step
-                ranking.node_changed(step.name)
+                self.nodes[step.name] = step
+                return {step.name} if self.ranking.node_changed(step.name, step.labels) else set()
+            case PolicyView():
+                return self._put({step.name: step})
             case list():
-                policies.update({policy.name: policy for policy in step})
-                for policy in step:
-                    ranking.policy_changed(policy.name)
+                listed = {policy.name: policy for policy in step}
+                return self._put({**dict.fromkeys(self.policies), **listed})
             case ("node", name):
-                nodes.pop(name, None)
-                ranking.node_changed(name)
+                self.nodes.pop(name, None)
+                return {name} if self.ranking.node_changed(name, None) else set()
             case (_, name):
-                policies.pop(name, None)
-                ranking.policy_changed(name)
-        for name in ("a", "b", "c"):
-            node = nodes.get(name)
-            whole = rank_policies(policies.values(), node.labels) if node else ()
-            assert ranking.of(name) == tuple(policy.name for policy in whole)
-            governed = {one for one in nodes if ranking.of(one)[:1] == (name,)}
-            assert set(ranking.governed(name)) == governed
+                return self._put({name: None})
+
+    def _put(self, changed: Mapping[str, PolicyView | None]) -> set[str]:
+        for name, policy in changed.items():
+            if policy is None:
+                self.policies.pop(name, None)
+            else:
+                self.policies[name] = policy
+        return self.ranking.policies_changed(changed)
 
 
-def test_a_policy_says_where_it_made_a_difference() -> None:
-    nodes = {name: node_view(name, {"pool": name}) for name in ("a", "b")}
-    policies = {"all": policy_view("all"), "b": policy_view("b", {"nodeSelector": {"pool": "b"}})}
-    ranking = Ranking(nodes, policies)
-    assert ranking.policy_changed("all") == ["a", "b"]
-    assert ranking.policy_changed("all") == []
-    assert ranking.policy_changed("b") == ["b"]
+@given(STEPS)
+def test_ranking_change_by_change_is_ranking_as_a_whole(
+    steps: list[NodeView | PolicyView | list[PolicyView] | tuple[str, str]],
+) -> None:
+    world, names = Ranked(), ("a", "b", "c")
+    for step in steps:
+        before = {name: world.ranking.of(name) for name in names}
+        concerned = world.take(step)
+        for name in names:
+            node = world.nodes.get(name)
+            whole = rank_policies(world.policies.values(), node.labels) if node else ()
+            ranked = tuple(policy.name for policy in whole)
+            assert world.ranking.of(name) == ranked
+            assert world.ranking.governing(name) == next(iter(ranked), None)
+            assert ranked == before[name] or name in concerned
+        for name in names:
+            governed = {one for one in world.nodes if world.ranking.governing(one) == name}
+            assert world.ranking.governed(name) == governed
+
+
+def test_a_policy_says_where_it_makes_a_difference() -> None:
+    ranking = Ranking()
+    for name in ("a", "b"):
+        ranking.node_changed(name, {"pool": name})
+    assert ranking.policies_changed({"all": policy_view("all")}) == {"a", "b"}
+    reserving = policy_view("all", {"reserved": {"count": 3}}, generation=2)
+    assert ranking.policies_changed({"all": reserving}) == set()
+    one = {"b": policy_view("b", {"nodeSelector": {"pool": "b"}})}
+    assert ranking.policies_changed(one) == {"b"}
+    assert ranking.policies_changed(dict.fromkeys(one)) == {"b"}
+    assert not ranking.node_changed("a", {"pool": "a"})
 
 
 def test_a_pool_for_each_policy_costs_a_comparison_for_each_node(
@@ -118,17 +152,64 @@ def test_a_pool_for_each_policy_costs_a_comparison_for_each_node(
         return selects(policy, labels)
 
     monkeypatch.setattr(module, "_selects", counting)
-    nodes: dict[str, NodeView] = {}
-    policies: dict[str, PolicyView] = {}
-    ranking = Ranking(nodes, policies)
+    ranking = Ranking()
     common = {"zone": "z", "arch": "amd64"}
     for number in range(300):
-        name = f"n{number}"
-        nodes[name] = node_view(name, common | {"pool": f"p{number % 100}"})
-        ranking.node_changed(name)
+        ranking.node_changed(f"n{number}", common | {"pool": f"p{number % 100}"})
     for number in range(100):
         selector = {"arch": "amd64", "pool": f"p{number}"}
-        policies[f"c{number}"] = policy_view(f"c{number}", {"nodeSelector": selector})
-        ranking.policy_changed(f"c{number}")
-    assert len(compared) == len(nodes)
+        policy = policy_view(f"c{number}", {"nodeSelector": selector})
+        ranking.policies_changed({policy.name: policy})
+    for number in range(300):
+        assert ranking.of(f"n{number}") == (f"c{number % 100}",)
+    assert len(compared) == 300
     assert len(ranking.governed("c7")) == 3
+
+
+NODE_COUNT, POLICY_COUNT = 500, 100
+LINES_FOR_EACH = 40
+"""Lines of Python run for each node and policy; for each pair they would be many more."""
+
+
+def overlapping(number: int) -> dict[str, str]:
+    """The selector of a policy: it has all nodes, or half of them, in common with others."""
+    return [{}, {"arch": "amd64"}, {"half": "0"}, {"arch": "amd64", "half": "1"}][number % 4]
+
+
+def overlapped() -> ClusterState:
+    """Nodes that every fourth policy selects, and others half of them."""
+    state = ClusterState()
+    for number in range(NODE_COUNT):
+        labels = {"arch": "amd64", "half": str(number % 2), "host": str(number)}
+        state.put_node(node_view(f"n{number}", labels))
+    return state
+
+
+def test_policies_that_select_every_node_cost_no_step_for_each_pair() -> None:
+    most = LINES_FOR_EACH * (NODE_COUNT + POLICY_COUNT)
+    assert most < NODE_COUNT * POLICY_COUNT
+    state = overlapped()
+    policies = [
+        policy_view(f"c{number}", {"nodeSelector": overlapping(number), "priority": number})
+        for number in range(POLICY_COUNT)
+    ]
+    assert lines_run(lambda: state.replace_policies(Listed(tuple(policies), 20))) < most
+    assert state.governed("c99") == NODE_COUNT // 2
+    assert state.governed("c98") == NODE_COUNT // 2
+    assert len(state.policies_of("n0")) == 3 * POLICY_COUNT // 4
+    first = policy_view("c0", {"priority": POLICY_COUNT}, version=21, generation=2)
+    assert lines_run(lambda: state.put_policy_view(first)) < most
+    assert state.governed("c0") == NODE_COUNT
+    assert lines_run(lambda: state.replace_policies(Listed((), 22))) < most
+    assert state.policies_of("n0") == ()
+
+
+def test_selectors_that_share_no_node_cost_no_step_for_each_pair() -> None:
+    most = LINES_FOR_EACH * (NODE_COUNT + POLICY_COUNT)
+    state = overlapped()
+    nobody = [
+        policy_view(f"c{number}", {"nodeSelector": {"half": "0", "host": str(2 * number + 1)}})
+        for number in range(POLICY_COUNT)
+    ]
+    assert lines_run(lambda: state.replace_policies(Listed(tuple(nobody), 20))) < most
+    assert not any(state.governed(policy.name) for policy in nobody)

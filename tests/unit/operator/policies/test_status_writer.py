@@ -27,8 +27,9 @@ from numapin_operator.policies.status_writer import (
 )
 from support.fakes.cluster import FakeCluster
 from support.fakes.manual_clock import ManualClock
+from support.real.lines_run import lines_run
 from support.real.waiting import running
-from support.values.operator import node_view
+from support.values.operator import node_view, policy_view
 
 
 class Statuses:
@@ -190,3 +191,13 @@ async def test_a_new_policy_on_many_nodes_is_counted_in_slices(
     await statuses.clock.advance(FIRST_PLAN_SECONDS + 2 * GATHER_SECONDS)
     await statuses.clock.until(all_counted)
     assert len(counted) > 10
+
+
+def test_a_term_begins_without_ranking_the_policies_of_every_node() -> None:
+    state = ClusterState()
+    for number in range(500):
+        state.put_node(node_view(f"node-{number}"))
+    for number in range(10):
+        state.put_policy_view(policy_view(f"policy-{number}"))
+    begin = partial(StatusWriter, FakeCluster(), state, asyncio.Event(), ManualClock())
+    assert lines_run(begin) < 500
