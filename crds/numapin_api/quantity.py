@@ -64,14 +64,38 @@ def millis(value: object) -> int:
     return -(-1000 * numerator // denominator)
 
 
-def format_bytes(size_bytes: int) -> str:
-    """A number of bytes in the largest binary unit that fits, with at most one decimal: 1.5 GiB."""
+def format_bytes(size_bytes: int, *, down: bool = False) -> str:
+    """A number of bytes in the largest binary unit that fits, with at most one decimal: 1.5 GiB.
+
+    `down` cuts other decimals off, so that what is free is never shown as more.
+    """
     size, unit = float(size_bytes), "B"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if size < 1024:
             break
         size, unit = size / 1024, larger
+    size = int(size * 10) / 10 if down else size
     return f"{size:.1f}".removesuffix(".0") + f" {unit}"
+
+
+def exact_bytes(size_bytes: int) -> str:
+    """As `format_bytes` if that loses nothing, else in the largest unit that does: 6244 MiB."""
+    shown = format_bytes(size_bytes)
+    if whole(shown.removesuffix("B").replace(" ", "")) == size_bytes:
+        return shown
+    amount = as_quantity(size_bytes)
+    number = amount.rstrip("KMGTPEi")
+    return f"{number} {amount.removeprefix(number)}B"
+
+
+def as_quantity(size_bytes: int) -> str:
+    """A number of bytes as a quantity that has just this value, in the largest unit: 6244Mi."""
+    suffix = ""
+    for larger in _BINARY:
+        if not size_bytes or size_bytes % 1024:
+            break
+        size_bytes, suffix = size_bytes // 1024, larger
+    return f"{size_bytes}{suffix}"
 
 
 def plural(count: int, noun: str) -> str:

@@ -22,7 +22,7 @@ class PlacementError(Exception):
         self.container: str | None = None
 
     def __str__(self) -> str:
-        return "; ".join(filter(None, (self.problem, self.free, self.fitting)))
+        return "; ".join(filter(None, (self.problem, self.fitting, self.free)))
 
 
 class NotEnoughCpusError(PlacementError):

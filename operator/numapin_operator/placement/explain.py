@@ -3,15 +3,17 @@
 from collections.abc import Iterator
 from typing import Final
 
+from numapin_api.cpuset import MemSet
 from numapin_api.quantity import format_bytes, plural
+from numapin_api.text import join_texts
 from numapin_operator.placement.cpumanager.pool import CpuPool
 from numapin_operator.placement.errors import PlacementError, SmtAlignmentError
 from numapin_operator.placement.masks import NO_CPUS, CpuMask
 from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.policy import NodePolicy
 
-_MOST_NODES: Final = 16
-"""NUMA nodes listed in one message."""
+_LONGEST_LIST: Final = 512
+"""Characters of the list: with it, the message of an Event (1,024 bytes) is whole."""
 
 
 def what_is_free(
@@ -44,19 +46,35 @@ def what_would_fit(policy: NodePolicy, refused: PlacementError, count: int | Non
 def _listed(
     policy: NodePolicy, free: CpuMask, memory: MemoryTables | None, refused: PlacementError
 ) -> str:
-    listed = list(_free_on_nodes(policy, free, memory))
-    if len(listed) > _MOST_NODES:
-        listed[_MOST_NODES:] = [f"and {len(listed) - _MOST_NODES} more"]
+    """The NUMA nodes with most CPUs first; those that have as much free are listed as one."""
+    equal: dict[str, list[int]] = {}
+    for numa_node in sorted(
+        (one.id for one in policy.topology.numa_nodes),
+        key=lambda one: [-amount for amount in _amounts(policy, free, memory, one)],
+    ):
+        equal.setdefault(_free_on(policy, free, memory, numa_node), []).append(numa_node)
+    groups = [
+        f"{MemSet(ids)}: {text}{' each' if len(ids) > 1 else ''}" for text, ids in equal.items()
+    ]
     kind = "in whole cores " if isinstance(refused, SmtAlignmentError) else ""
-    return f"free {kind}on NUMA node " + ", ".join(listed)
+    several = "s" if len(next(iter(equal.values()), ())) > 1 else ""
+    return f"free {kind}on NUMA node{several} {join_texts(groups, ', ', _LONGEST_LIST)}"
 
 
-def _free_on_nodes(policy: NodePolicy, free: CpuMask, memory: MemoryTables | None) -> Iterator[str]:
-    for numa_node in policy.topology.numa_nodes:
-        count = (policy.cpu_groups.numa_nodes.get(numa_node.id, NO_CPUS) & free).bit_count()
-        parts = [plural(count, "CPU")]
-        for resource, at in sorted(memory.free.items() if memory else ()):
-            used = memory.withheld.get(resource, {}).get(numa_node.id, 0) if memory else 0
-            by_others = f" ({format_bytes(used)} used by others)" if used else ""
-            parts.append(f"{format_bytes(at.get(numa_node.id, 0))} {resource}{by_others}")
-        yield f"{numa_node.id}: {' + '.join(parts)}"
+def _amounts(
+    policy: NodePolicy, free: CpuMask, memory: MemoryTables | None, numa_node: int
+) -> Iterator[int]:
+    """What is free on a NUMA node: CPUs, then bytes of each resource."""
+    yield (policy.cpu_groups.numa_nodes.get(numa_node, NO_CPUS) & free).bit_count()
+    for _, at in sorted(memory.free.items() if memory else ()):
+        yield at.get(numa_node, 0)
+
+
+def _free_on(policy: NodePolicy, free: CpuMask, memory: MemoryTables | None, numa_node: int) -> str:
+    count, *sizes = _amounts(policy, free, memory, numa_node)
+    parts = [plural(count, "CPU")]
+    for resource, size in zip(sorted(memory.free) if memory else (), sizes, strict=True):
+        used = memory.withheld.get(resource, {}).get(numa_node, 0) if memory else 0
+        by_others = f" ({format_bytes(used)} used by others)" if used else ""
+        parts.append(f"{format_bytes(size, down=True)} {resource}{by_others}")
+    return " + ".join(parts)

@@ -6,6 +6,8 @@ import pytest
 
 from numapin_api.quantity import (
     QuantityError,
+    as_quantity,
+    exact_bytes,
     format_bytes,
     millis,
     parse_quantity,
@@ -59,6 +61,28 @@ def test_amounts_are_rounded_up_as_kubernetes_does() -> None:
 )
 def test_bytes_are_shown_in_the_largest_unit_that_fits(size_bytes: int, text: str) -> None:
     assert format_bytes(size_bytes) == text
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "rounded_down", "exact", "quantity"),
+    [
+        (0, "0 B", "0 B", "0"),
+        (1000, "1000 B", "1000 B", "1000"),
+        (3 << 29, "1.5 GiB", "1.5 GiB", "1536Mi"),
+        (6244 << 20, "6 GiB", "6244 MiB", "6244Mi"),
+        (6350 << 20, "6.2 GiB", "6350 MiB", "6350Mi"),
+        ((2 << 30) - 1, "1.9 GiB", "2147483647 B", "2147483647"),
+        (65529344 << 10, "62.4 GiB", "65529344 KiB", "65529344Ki"),
+        (3 << 50, "3072 TiB", "3072 TiB", "3Pi"),
+    ],
+)
+def test_bytes_can_be_shown_without_a_loss(
+    size_bytes: int, rounded_down: str, exact: str, quantity: str
+) -> None:
+    assert format_bytes(size_bytes, down=True) == rounded_down
+    assert exact_bytes(size_bytes) == exact
+    assert as_quantity(size_bytes) == quantity
+    assert whole(quantity) == size_bytes
 
 
 def test_a_count_agrees_with_its_noun() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Refusal
-from numapin_api.quantity import format_bytes
+from numapin_api.quantity import exact_bytes
 from numapin_operator.placement.requests import ContainerView, PodView
 
 
@@ -69,7 +69,7 @@ def requested_of(pod: PodView) -> str | None:
 
 
 def _amounts(container: ContainerView) -> str:
-    return "".join(f" + {format_bytes(size)} {name}" for name, size in container.memory)
+    return "".join(f" + {exact_bytes(size)} {name}" for name, size in container.memory)
 
 
 def _subject(refusal: Refusal) -> tuple[object, ...]:

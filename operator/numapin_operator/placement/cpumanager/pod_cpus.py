@@ -1,11 +1,17 @@
 """One pod's CPUs while it is placed. Source: Kubernetes v1.36, cpumanager, static policy."""
 
+from typing import Final
+
 from numapin_api.cpuset import CpuSet
+from numapin_api.text import cut_text
 from numapin_operator.placement.cpumanager.pool import CpuPool
 from numapin_operator.placement.cpumanager.take import CpuTaker
 from numapin_operator.placement.errors import NotEnoughCpusError, SharedPoolEmptyError
 from numapin_operator.placement.kubelet_quirks import KubeletQuirks
 from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask
+
+_LONGEST_LIST: Final = 160
+"""Characters of a list of CPUs in a message."""
 
 
 class PodCpus:
@@ -90,7 +96,7 @@ class PodCpus:
 
     def _take(self, free: CpuMask, count: int, numa_nodes: NumaMask | None) -> CpuMask:
         if count > free.bit_count() and not self._quirks.counts_free_cpus_last:
-            listed = f": {CpuSet.from_mask(free)}" if free else ""
+            listed = f": {cut_text(str(CpuSet.from_mask(free)), _LONGEST_LIST)}" if free else ""
             raise NotEnoughCpusError(count, free.bit_count(), listed)
         cpus = self._choose(free, count, numa_nodes)
         if not self._pool.shared & ~cpus and not self._quirks.empties_shared_pool:

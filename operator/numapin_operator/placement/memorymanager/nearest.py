@@ -11,7 +11,7 @@ each node gives is accounted to that node.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from numapin_api.quantity import format_bytes
+from numapin_api.quantity import exact_bytes
 from numapin_api.topology import Topology
 from numapin_operator.placement.allocations import Block
 from numapin_operator.placement.cpumanager.cpu_groups import CpuGroups
@@ -139,7 +139,7 @@ class NearestBinder:
         if singles:
             one = next(members(singles))
             return Wanted(tuple(members(singles)), (), 1), NumaMask(1 << one)
-        listed = ", ".join(f"{format_bytes(size)} of {resource}" for resource, size in asked)
+        listed = ", ".join(f"{exact_bytes(size)} of {resource}" for resource, size in asked)
         if self._rules.alone:
             raise NotEnoughMemoryError(f"wanted {listed} on one NUMA node, none has so much")
         needs = self._tables.single_hints(asked, alone=False).needs

@@ -1,6 +1,6 @@
 """Static memory: bound by the kubelet's policy. Source: Kubernetes v1.36, memorymanager."""
 
-from numapin_api.quantity import format_bytes
+from numapin_api.quantity import exact_bytes
 from numapin_operator.placement.allocations import Block
 from numapin_operator.placement.errors import NotEnoughMemoryError
 from numapin_operator.placement.kubelet_quirks import KubeletQuirks
@@ -110,4 +110,4 @@ def _nodes(numa_nodes: NumaMask) -> str:
 
 
 def _amounts(asked: Amounts) -> str:
-    return ", ".join(f"{format_bytes(size)} of {resource}" for resource, size in asked)
+    return ", ".join(f"{exact_bytes(size)} of {resource}" for resource, size in asked)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from numapin_api.quantity import format_bytes
+from numapin_api.quantity import exact_bytes
 from numapin_operator.placement.allocations import Block, mems_of
 from numapin_operator.placement.errors import NotEnoughMemoryError
 from numapin_operator.placement.masks import CpuMask, NumaMask, members
@@ -87,7 +87,7 @@ def _of_group(policy: NodePolicy, tables: MemoryTables, blocks: Blocks, size: in
     if without.clashes(wider):
         listed = ", ".join(map(str, members(wider)))
         raise NotEnoughMemoryError(
-            f"wanted {format_bytes(size)} more of memory; NUMA nodes {listed} serve other "
+            f"wanted {exact_bytes(size)} more of memory; NUMA nodes {listed} serve other "
             "containers, so they cannot be bound together"
         )
     return _enlarged(tuple(block._replace(numa_nodes=wider) for block in blocks), size)
@@ -130,7 +130,7 @@ def _check_width(
 def _elsewhere(here: NumaMask, size: int) -> str:
     listed = ", ".join(map(str, members(here)))
     return (
-        f"wanted {format_bytes(size)} more of memory; NUMA nodes {listed}, where its memory is, "
+        f"wanted {exact_bytes(size)} more of memory; NUMA nodes {listed}, where its memory is, "
         "have less free, and the policy allows no other ones besides that have it"
     )
 

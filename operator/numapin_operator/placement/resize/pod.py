@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from numapin_api.quantity import format_bytes, plural
+from numapin_api.quantity import exact_bytes, plural
 from numapin_operator.placement.allocations import (
     Block,
     ContainerAllocation,
@@ -97,7 +97,7 @@ class PodResize:
                 self._add_memory(name, asked)
             except PlacementError as refused:
                 self._explain(refused, name)
-                yield Failed(refused, f"{name}: {format_bytes(dict(asked)[MEMORY])} of memory")
+                yield Failed(refused, f"{name}: {exact_bytes(dict(asked)[MEMORY])} of memory")
 
     @property
     def _together(self) -> bool:

@@ -182,4 +182,4 @@ def test_a_pod_whose_memory_is_refused_reads_that_its_cpus_are_free() -> None:
     alone = policy(memory={"policy": "SingleNUMA"})
     large = pod("large", "2", memory="5Gi")
     (refused,) = plan_node(TWO_NODES, alone, None, [large], NO_UIDS).spec.refused
-    assert "NUMA node 0: 3 CPUs + 4 GiB memory, 1: 4 CPUs + 4 GiB memory" in (refused.message or "")
+    assert "NUMA node 1: 4 CPUs + 4 GiB memory, 0: 3 CPUs + 4 GiB memory" in (refused.message or "")
