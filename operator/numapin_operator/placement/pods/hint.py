@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from numapin_api.quantity import format_bytes, plural
 from numapin_operator.placement.cpumanager.pod_cpus import PodCpus
 from numapin_operator.placement.errors import TopologyAffinityError
 from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask
 from numapin_operator.placement.memorymanager.binder import MemoryBinder
 from numapin_operator.placement.pods.beside import cpus_beside_memory
+from numapin_operator.placement.pods.constraint import RefusedRequest
 from numapin_operator.placement.policy import NodePolicy
 from numapin_operator.placement.requests import Amounts
 from numapin_operator.placement.topologymanager.hints import (
@@ -39,15 +39,15 @@ class HintFinder:
         self.apart = 0
 
     def find(
-        self, cpus: int, memory: Amounts, *, no_cpus: bool = False, no_memory: bool = False
+        self, cpus: int, memory: Amounts, *, no_cpus: str = "", no_memory: str = ""
     ) -> MergedHint:
         """The NUMA nodes for so many CPUs and so much memory.
 
         Args:
             cpus: exclusive CPUs asked for.
             memory: memory and huge pages asked for.
-            no_cpus: no NUMA nodes will do for the CPUs.
-            no_memory: no NUMA nodes will do for the memory.
+            no_cpus: why no NUMA nodes will do for the CPUs.
+            no_memory: why no NUMA nodes will do for the memory.
 
         Raises:
             TopologyAffinityError: the topology policy refuses every choice.
@@ -58,19 +58,17 @@ class HintFinder:
         self.apart += not found.preferred
         return found
 
-    def _merged(self, cpus: int, memory: Amounts, *, no_cpus: bool, no_memory: bool) -> MergedHint:
+    def _merged(self, cpus: int, memory: Amounts, *, no_cpus: str, no_memory: str) -> MergedHint:
         merger = self._policy.hint_merger
         cpu = NOWHERE if no_cpus else self._cpu_hints(cpus)
-        merged = merger.merge(cpu, self._memory_hints(memory, nowhere=no_memory))
+        merged = merger.merge(cpu, NOWHERE if no_memory else self._memory_hints(memory))
         if merged is not None and merged.preferred and _is_single(merged):
             return merged
         if merged is None and self._policy.spec.memory.policy == "Preferred":
             merged = merger.merge(cpu, None)
         if merged is None:
-            raise TopologyAffinityError(
-                f"no NUMA nodes have {_request(cpus, memory)} as topology policy "
-                f"{merger.policy} demands"
-            )
+            why = RefusedRequest(self._policy, cpus, cpu, memory, self._memory_hints)
+            raise TopologyAffinityError(no_cpus or no_memory or str(why))
         return merged if no_cpus or no_memory else self._moved_beside(merged, cpus, memory)
 
     def _moved_beside(self, merged: MergedHint, count: int, asked: Amounts) -> MergedHint:
@@ -113,16 +111,9 @@ class HintFinder:
             return cpus
         return cpus & self._policy.cpu_taker.cpus_near(self.within)
 
-    def _memory_hints(self, asked: Amounts, *, nowhere: bool) -> MemoryHints | Impossible | None:
-        if not asked:
-            return None
-        return NOWHERE if nowhere else self._memory.hints(asked)
+    def _memory_hints(self, asked: Amounts) -> MemoryHints | None:
+        return self._memory.hints(asked) if asked else None
 
 
 def _is_single(merged: MergedHint) -> bool:
     return merged.numa_nodes is not None and merged.numa_nodes.bit_count() == 1
-
-
-def _request(cpus: int, memory: Amounts) -> str:
-    parts = [plural(cpus, "CPU")] if cpus else []
-    return ", ".join([*parts, *(f"{format_bytes(size)} of {name}" for name, size in memory)])

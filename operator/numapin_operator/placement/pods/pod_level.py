@@ -48,7 +48,7 @@ class PodLevelPlacement:
         pod, count, asked = self._pod, pod_cpus(self._pod), pod_memory(self._pod)
         no_cpus = starves_of_cpus(pod) if count else None
         no_memory = starves_of_memory(pod) if self._policy.binds_memory else None
-        hint = hints.find(count, asked, no_cpus=bool(no_cpus), no_memory=bool(no_memory))
+        hint = hints.find(count, asked, no_cpus=no_cpus or "", no_memory=no_memory or "")
         if no_cpus:
             raise EmptyPodSharedPoolError(no_cpus)
         cpus = self._cpus.allocate_pod(count, hint.numa_nodes) if count else NO_CPUS

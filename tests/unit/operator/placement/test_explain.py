@@ -7,8 +7,9 @@ import pytest
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.topology import Topology
 from numapin_operator.nodes.refusal_events import KEEPS, event_about
+from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.placement import PodView, plan_node
-from support.values.placement import GIB, NO_UIDS, machine, pod, policy
+from support.values.placement import GIB, NO_UIDS, machine, pod, policy, resources
 
 SINGLE = policy(topology={"policy": "SingleNUMANode"})
 
@@ -62,3 +63,107 @@ def test_what_is_free_is_never_shown_as_what_was_asked() -> None:
     said = message(topology, bound, pod("large", "2", memory="6244Mi"))
     assert "wanted 6244 MiB of memory" in said
     assert "6 GiB memory" in said
+
+
+def aligned(topology_policy: str, memory: str, scope: str = "Container") -> CpuPolicySpec:
+    return policy(topology={"policy": topology_policy, "scope": scope}, memory={"policy": memory})
+
+
+WIDER = (
+    "6 CPUs need 2 NUMA nodes, 2 GiB of memory 1 NUMA node, and topology policy Restricted wants "
+    "as many for both; memory.policy Preferred or topology.policy BestEffort does not"
+)
+LONE = "6 CPUs need 2 NUMA nodes, and topology policy SingleNUMANode allows one"
+FAILED = [
+    pytest.param(aligned("Restricted", "Static"), "6", "2Gi", WIDER, id="widths-differ"),
+    pytest.param(
+        aligned("Restricted", "Static"),
+        "2",
+        "6Gi",
+        "2 CPUs need 1 NUMA node, 6 GiB of memory 2 NUMA nodes, and topology policy Restricted "
+        "wants as many for both",
+        id="memory-is-wider",
+    ),
+    pytest.param(aligned("SingleNUMANode", "Static"), "6", "2Gi", LONE, id="one-for-all"),
+    pytest.param(
+        aligned("SingleNUMANode", "Static", "Pod"),
+        "6",
+        "2Gi",
+        f"{LONE} for the pod as a whole (topology.scope Pod)",
+        id="scope-pod",
+    ),
+    pytest.param(
+        aligned("SingleNUMANode", "Static"),
+        "2",
+        "6Gi",
+        "6 GiB of memory needs 2 NUMA nodes, and topology policy SingleNUMANode allows one",
+        id="one-for-memory",
+    ),
+    pytest.param(
+        aligned("Restricted", "SingleNUMA"),
+        "2",
+        "6Gi",
+        "wanted 6 GiB of memory on one NUMA node, none has so much",
+        id="memory-policy",
+    ),
+    pytest.param(
+        aligned("Restricted", "None"), "9", "1Gi", "no NUMA nodes have 9 CPUs free", id="too-many"
+    ),
+]
+
+
+@pytest.mark.parametrize(("spec", "cpus", "memory", "why"), FAILED)
+def test_the_constraint_that_failed_is_named(
+    spec: CpuPolicySpec, cpus: str, memory: str, why: str
+) -> None:
+    """Two empty NUMA nodes of 4 CPUs and 4 GiB: no amount is short."""
+    said = message(machine(8, 2, 2, memory_bytes=4 * GIB), spec, pod("a", cpus, memory=memory))
+    assert said.startswith(why), said
+
+
+@pytest.mark.parametrize(
+    "remedy",
+    [
+        {"memory": {"policy": "Preferred"}, "topology": {"policy": "Restricted"}},
+        {"memory": {"policy": "Static"}, "topology": {"policy": "BestEffort"}},
+    ],
+)
+def test_each_remedy_for_other_widths_places_the_pod(remedy: dict[str, object]) -> None:
+    topology = machine(8, 2, 2, memory_bytes=4 * GIB)
+    asked = [pod("a", "6", memory="2Gi")]
+    assert not plan_node(topology, policy(**remedy), None, asked, NO_UIDS).spec.refused
+
+
+def test_what_is_used_is_named_apart_from_what_is_asked() -> None:
+    """CPUs are free on NUMA node 1 only, memory on NUMA node 0 only."""
+    spec = aligned("SingleNUMANode", "Static")
+    topology = machine(8, 2, 2, memory_bytes=4 * GIB)
+    pods = [pod("cpus", "3"), pod("memory", "1", memory="3Gi"), pod("a", "2", memory="2Gi")]
+    assert message(topology, spec, *pods).startswith(
+        "no NUMA node has 2 CPUs and 2 GiB of memory free, as topology policy SingleNUMANode"
+    )
+
+
+def test_memory_that_another_set_of_numa_nodes_has_is_named() -> None:
+    """The first pod's memory binds both NUMA nodes together: 3 GiB are free, and not for one."""
+    topology = machine(8, 2, 2, memory_bytes=4 * GIB)
+    wide = pod("wide", "5", memory="5Gi")
+    said = message(topology, aligned("Restricted", "Static"), wide, pod("a", "1", memory="1Gi"))
+    assert said.startswith("no NUMA node has 1 GiB of memory free, as topology policy Restricted")
+    assert "memory of other containers is bound there to another set of NUMA nodes" in said
+
+
+def test_a_pod_whose_other_containers_would_starve_is_told_so() -> None:
+    """Not that its NUMA nodes lack something: they are empty."""
+    whole = {"resources": resources("2", "1Gi")}
+    containers = [{"name": "main", "resources": resources("2")}, {"name": "side"}]
+    view = parse_pod(
+        {
+            "metadata": {"name": "a", "uid": "uid-a"},
+            "spec": {"containers": containers} | whole,
+        }
+    )
+    spec = aligned("Restricted", "None", "Pod")
+    said = message(machine(8, 2, 2, memory_bytes=4 * GIB), spec, view)
+    assert "no NUMA node" not in said
+    assert "side" in said
