@@ -4,6 +4,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -249,10 +250,11 @@ class RunningLab:
         """The CPUs of every process of a pod's container, from Cpus_allowed_list in /proc."""
         cpus = CpuSet()
         for pid in (self.container(pod_name) / "cgroup.procs").read_text().split():
-            for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-                key, _, value = line.partition(":")
-                if key == "Cpus_allowed_list":
-                    cpus |= CpuSet.parse(value.strip())
+            with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+                for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+                    key, _, value = line.partition(":")
+                    if key == "Cpus_allowed_list":
+                        cpus |= CpuSet.parse(value.strip())
         return cpus
 
     def events(self, pod_name: str) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -211,7 +211,8 @@ def test_a_pod_waits_for_an_ending_one_and_is_told(lab: RunningLab) -> None:
         assert lab.wait_in_force().spec.refused == ()
         first, second = lab.container_id("ending"), lab.container_id("waiting")
         for pid in (lab.container("ending") / "cgroup.procs").read_text().split():
-            os.kill(int(pid), signal.SIGKILL)
+            with suppress(ProcessLookupError):  # a sleep of a second may have ended
+                os.kill(int(pid), signal.SIGKILL)
         eventually(lambda: lab.allowed("waiting"), OWN)
         eventually(lambda: "CPUsAssigned" in _reasons(lab, "waiting"), True)
     assert {one.cpus for one in record.groups[first] if one.runs} == {OWN}
