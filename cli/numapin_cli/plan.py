@@ -4,7 +4,7 @@ import json
 import sys
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import unified_diff
 from typing import Final
 
@@ -16,6 +16,9 @@ from numapin_cli.inputs.input_flags import add_input_arguments, described_by, re
 from numapin_cli.subcommand import CommandError, Subcommand
 from numapin_cli.what_if import Foreseen, foresee
 from numapin_operator.nodes.decide import Write
+from numapin_operator.observe.cache import ClusterState
+from numapin_operator.policies.in_force import followed, is_state
+from numapin_operator.policies.turns import node_limit
 
 _DESCRIPTION: Final = """\
 Show what the operator would write: its own decision, about nodes that files describe. Nothing is
@@ -31,6 +34,9 @@ refusals of its NodeAssignment. --cluster takes what a cluster has; what -f give
 
 Pods are placed in the order in which they were bound, then the others in the order of the files.
 A pod without metadata.uid that names no node counts as bound to --node, or to the only node.
+
+An edit is shown on all nodes, as they are when it has reached the last one. If the operator changes
+a few nodes at a time (rollout.maxConcurrent), standard error says how many.
 
 The exit status is 1 if the policy cannot be put in force on a node.
 """
@@ -67,6 +73,8 @@ def _run(options: Namespace) -> int:
         _check_machine(foreseen)
     if described.unbound:
         print(f"left out: {plural(described.unbound, 'pod')} bound to no node", file=sys.stderr)
+    for line in _paced(described.state, described.nodes):
+        print(line, file=sys.stderr)
     if options.output == "json":
         print(json.dumps({"nodes": [_document(each) for each in foreseen]}, indent=2))
     elif options.output == "diff":
@@ -82,6 +90,21 @@ def _check_machine(foreseen: Sequence[Foreseen]) -> None:
         if each.is_stalled and each.outcome is not None:
             raise CommandError(
                 f"policy {each.outcome.policy} on this machine: {each.outcome.message}"
+            )
+
+
+def _paced(state: ClusterState, nodes: Iterable[str]) -> Iterator[str]:
+    """The policies of some nodes that do not change all of their nodes at the same time."""
+    policies = {one.name: one for node in nodes if (one := state.governing(node))}
+    for name, policy in sorted(policies.items()):
+        each = (followed(state.assignments.get(node)) for node in state.governed_nodes(name))
+        changing = sum(one is not None and not is_state(one, policy) for one in each)
+        most = policy.spec.rollout.max_concurrent
+        limit = node_limit(most, state.governed(name))
+        if limit is not None and limit < changing and policy.spec.mode != "None":
+            yield (
+                f"policy {name}: {changing} nodes change, at most {limit} at a time"
+                f" (rollout.maxConcurrent: {most}); shown is the end"
             )
 
 
