@@ -8,7 +8,7 @@ from typing import Final
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
-from numapin_api.quantity import format_bytes, plural
+from numapin_api.quantity import exact_bytes, format_bytes, plural
 from numapin_api.topology import Topology
 from numapin_operator.api_server import PodEvent
 from numapin_operator.placement import PodView, Queued, Unaccepted
@@ -117,9 +117,10 @@ def _overcommitment(unaccepted: Unaccepted) -> str:
     asked, left = unaccepted.requests, unaccepted.left
     return (
         f"no scheduler has bound it, and its node has no room for it: it requests "
-        f"{asked.cpu_millis}m CPU and {format_bytes(asked.memory_bytes)} of memory; "
-        f"{max(0, left.cpu_millis)}m, {format_bytes(max(0, left.memory_bytes))} and room for "
-        f"{plural(max(0, left.pods), 'pod')} are left. It gets CPUs once the kubelet accepts it"
+        f"{asked.cpu_millis}m CPU and {exact_bytes(asked.memory_bytes)} of memory; "
+        f"{max(0, left.cpu_millis)}m, {format_bytes(max(0, left.memory_bytes), down=True)} and "
+        f"room for {plural(max(0, left.pods), 'pod')} are left. It gets CPUs once the "
+        "kubelet accepts it"
     )
 
 

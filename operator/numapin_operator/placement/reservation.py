@@ -9,7 +9,7 @@ from typing import Final
 from numapin_api.containerstatus import UnboundMemory
 from numapin_api.cpupolicy import CpuPolicySpec, MemoryReservation
 from numapin_api.hardware.status import FreeHugepages
-from numapin_api.quantity import format_bytes, whole
+from numapin_api.quantity import as_quantity, whole
 from numapin_api.topology import Topology, page_size_bytes
 from numapin_operator.placement.memorymanager.memory_capacity import memory_of, reserved_amounts
 from numapin_operator.placement.requests import HUGEPAGES_PREFIX, MEMORY, Amounts, Capacity
@@ -54,6 +54,8 @@ def with_reserved(
 def reservation_mismatch(policy: CpuPolicySpec, system: SystemReservation) -> str:
     """How `memory.reserved` differs from what the Node keeps back; empty if it does not.
 
+    Both are quantities that can be written into the policy, exact to the byte.
+
     The kubelet does not start if they differ. The planner follows the policy.
     Source: Kubernetes v1.36, memorymanager, `validateReservedMemory`.
     """
@@ -64,8 +66,8 @@ def reservation_mismatch(policy: CpuPolicySpec, system: SystemReservation) -> st
         for resource, quantity in reserved_amounts(reserved):
             named[resource] = named.get(resource, 0) + whole(quantity)
     differing = [
-        f"{format_bytes(named[resource])} of {resource}, and the Node keeps back "
-        f"{format_bytes(kept_back.get(resource, 0))}"
+        f"{as_quantity(named[resource])} of {resource}, and the Node keeps back "
+        f"{as_quantity(kept_back.get(resource, 0))}"
         for resource in sorted(named)
         if named[resource] != kept_back.get(resource, 0)
     ]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.cpuset import CpuSet
+from numapin_api.quantity import whole
 from numapin_api.topology import Cpu, NumaNode, Topology
 from numapin_operator.placement import (
     PolicyError,
@@ -139,12 +140,25 @@ def test_memory_that_the_policy_reserves_is_compared_with_the_node() -> None:
     assert reservation_mismatch(static, keeps_back(GIB)) == ""
     assert reservation_mismatch(static, SystemReservation()) == ""
     assert reservation_mismatch(static, keeps_back(2 * GIB)) == (
-        "memory.reserved adds up to 1 GiB of memory, and the Node keeps back 2 GiB (capacity less "
+        "memory.reserved adds up to 1Gi of memory, and the Node keeps back 2Gi (capacity less "
         "allocatable); make them equal, or remove memory.reserved"
     )
-    assert "0 B of hugepages-2Mi, and the Node keeps back 1 GiB" in reservation_mismatch(
+    assert "0 of hugepages-2Mi, and the Node keeps back 1Gi" in reservation_mismatch(
         static, keeps_back(GIB, **{"hugepages-2Mi": GIB})
     )
+
+
+@pytest.mark.parametrize("kept_back", ["6244Mi", "6393852Ki", "6547304449"])
+def test_what_the_node_keeps_back_can_be_written_into_the_policy(kept_back: str) -> None:
+    """Rounded, each is 6.1 GiB, and so is what the policy reserves."""
+
+    def reserving(memory: str) -> CpuPolicySpec:
+        return policy(memory={"policy": "Static", "reserved": [{"numaNode": 0, "memory": memory}]})
+
+    system = keeps_back(whole(kept_back))
+    said = reservation_mismatch(reserving("6.1Gi"), system)
+    shown = said.split("keeps back ")[1].split(" ")[0]
+    assert reservation_mismatch(reserving(shown), system) == ""
 
 
 def test_a_policy_that_binds_no_memory_keeps_none_back() -> None:

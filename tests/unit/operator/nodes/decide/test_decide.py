@@ -192,7 +192,7 @@ def test_reserved_memory_that_differs_from_the_node_s_is_told(kept_back: int, re
     ).outcome
     assert outcome is not None
     assert (outcome.phase, outcome.reason) == (Phase.IN_FORCE, reason)
-    assert ("the Node keeps back 2 GiB" in outcome.message) == (kept_back > 1 << 30)
+    assert ("the Node keeps back 2Gi" in outcome.message) == (kept_back > 1 << 30)
 
 
 def with_huge_pages(free: int) -> AssignmentView:
