@@ -15,6 +15,8 @@ _POD_UID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}", re.ASCII)
 _ROOT_PART: Final = re.compile(r"[A-Za-z0-9.-]*[A-Za-z0-9-][A-Za-z0-9.-]*", re.ASCII)
 _CGROUPFS_POD: Final = re.compile(r"pod([A-Za-z0-9][A-Za-z0-9-]{0,63})", re.ASCII)
 _SYSTEMD_POD: Final = re.compile(r"pod([A-Za-z0-9][A-Za-z0-9_]{0,63})", re.ASCII)
+_LITERAL: Final = re.compile(r"[^/:]*kubepods[^/:]*\.slice:[^/:]+:[0-9a-f]{64}", re.ASCII)
+_KUBEPODS_SLICE: Final = re.compile(r"(?:.*-)?kubepods(?:-.*)?\.slice", re.ASCII)
 _CGROUPFS_CONTAINER: Final = re.compile(r"(?:crio-)?([0-9a-f]{64})", re.ASCII)
 # The last is a sandbox without processes: CRI-O creates its cgroup itself, without systemd.
 # Source: CRI-O internal/config/cgmgr/systemd_linux.go, `CreateSandboxCgroup`.
@@ -186,3 +188,23 @@ class CgroupNaming:
         escaped = [part.replace("-", "_") for part in parts]
         slices = ("-".join(escaped[: count + 1]) for count in range(len(escaped)))
         return "/".join(name + _SLICE for name in slices)
+
+
+def other_driver(path: str, kubepods: str) -> Driver | None:
+    """The runtime's cgroup driver if a pod's container shows that it is not the kubelet's.
+
+    Asked for `kubepods-podUID.slice:cri-containerd:ID`, a runtime with the driver cgroupfs makes a
+    cgroup of that very name. Else the container is in a tree that the other driver names.
+    Source: runc, libcontainer/cgroups, `Config.Name` of `fs` and `systemd`.
+
+    Args:
+        path: the container's cgroup, outside of the kubelet's tree.
+        kubepods: the root of the kubelet's tree.
+    """
+    names = path.split("/")
+    if _LITERAL.fullmatch(names[-1]):
+        return Driver.CGROUPFS
+    if kubepods.endswith(_SLICE):
+        return Driver.CGROUPFS if "kubepods" in names[:-1] else None
+    has_slices = any(_KUBEPODS_SLICE.fullmatch(name) for name in names[:-1])
+    return Driver.SYSTEMD if has_slices else None

@@ -7,6 +7,7 @@ from typing import Final
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.assignment.spec import AssignedContainer, AssignedSpec
+from numapin_enforcer.cgroups.naming import Driver, other_driver
 from numapin_enforcer.cgroups.tree import Cgroup, OutsideCgroup, Tree, contains, parent, related
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.cpu_index import CpuIndex
@@ -116,9 +117,10 @@ class Exclusivity:
         if rival.threads is not None:
             return Lack(_name(one), Reason.CPUS_SHARED, rival.threads.why(rival.cpus))
         if rival.path not in self._wanted:
+            drivers = _two_drivers(rival.path, self._tree.root)
             why = (
                 f"shares CPU {rival.cpus} with the container in cgroup {rival.path}, which is "
-                "outside of the kubelet's cgroups: end it, or give it other CPUs"
+                f"outside of the kubelet's cgroups: {drivers or 'end it, or give it other CPUs'}"
             )
             return Lack(_name(one), Reason.CPUS_SHARED, why, needs_help=True)
         other = self._wanted[rival.path].container
@@ -214,13 +216,30 @@ def bound_pods(spec: AssignedSpec, tree: Tree, desired: Mapping[str, Desired]) -
     return frozenset(one.pod_uid for one in spec.containers if one.mems) - others
 
 
-def stray(one: AssignedContainer) -> Lack:
-    """An exclusive container that runs, and has no cgroup in the kubelet's tree."""
-    why = (
-        "runs outside of the kubelet's cgroups: set --cgroup-root to the kubelet's cgroupRoot, and "
-        "use no runtime that keeps containers in a virtual machine"
+def stray(one: AssignedContainer, evidence: Evidence, kubepods: str) -> Lack:
+    """An exclusive container that runs, and has no cgroup in `kubepods`, the kubelet's tree."""
+    names = (f"pod{one.pod_uid}", f"pod{one.pod_uid.replace('-', '_')}")
+    own = (other.path for other in evidence.outside if any(name in other.path for name in names))
+    remedies = (_two_drivers(path, kubepods) for path in own)
+    remedy = next(filter(None, remedies), None) or (
+        "set --cgroup-root to the kubelet's cgroupRoot, and use no runtime that keeps containers "
+        "in a virtual machine"
     )
+    why = f"runs outside of the kubelet's cgroups: {remedy}"
     return Lack(_name(one), Reason.PROCESSES_ELSEWHERE, why, needs_help=True)
+
+
+def _two_drivers(path: str, kubepods: str) -> str:
+    """What to do if the name of a cgroup shows two cgroup drivers; empty if it does not."""
+    runtime = other_driver(path, kubepods)
+    if runtime is None:
+        return ""
+    kubelet = Driver.SYSTEMD if runtime is Driver.CGROUPFS else Driver.CGROUPFS
+    return (
+        f"the runtime uses the cgroup driver {runtime} and the kubelet {kubelet}, as {path} shows; "
+        'set SystemdCgroup = true (containerd) or cgroup_manager = "systemd" (CRI-O), and the '
+        "kubelet's cgroupDriver: systemd, and create the pods again"
+    )
 
 
 def _why_withheld(tree: Tree, found: Cgroup, want: Desired) -> str:

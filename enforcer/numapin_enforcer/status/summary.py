@@ -146,12 +146,15 @@ def _summarized(
         for key, one in sorted(found.items())
     )
     pools = _pools(spec, containers, _shared(index, naming, spec.exclusive_cpus))
-    lacks = tuple(_lacks(spec, found, evidence))
+    lacks = tuple(_lacks(spec, found, evidence, index.tree.root))
     return Summary(containers, pools, running, len(unsaved), lacks or withheld(index))
 
 
 def _lacks(
-    spec: AssignedSpec, found: Mapping[tuple[str, str], InForce], evidence: Evidence
+    spec: AssignedSpec,
+    found: Mapping[tuple[str, str], InForce],
+    evidence: Evidence,
+    kubepods: str,
 ) -> Iterator[Lack]:
     """What containers of the spec lack: those with a cgroup, then those without."""
     lacks = (lack for one in found.values() for lack in (one.lack, one.unbound))
@@ -159,7 +162,7 @@ def _lacks(
     for one in spec.containers:
         key = (one.pod_uid, one.container)
         if one.exclusive and key in evidence.strays and key not in found:
-            yield stray(one)
+            yield stray(one, evidence, kubepods)
 
 
 def _by_name(found: Iterable[InForce], evidence: Evidence) -> dict[tuple[str, str], InForce]:

@@ -9,11 +9,13 @@ from numapin_enforcer.cgroups.naming import (
     InvalidIdError,
     Kind,
     Qos,
+    other_driver,
 )
 
 UID = "0c86c441-7f4c-4c5b-8d7e-1a8d3f1b2c3d"
 HASHED = "5e8f9b0c1d2e3f405162738495a6b7c8"
 ID = "0123456789abcdef" * 4
+SLICE = "kubepods.slice"
 
 CGROUPFS, SYSTEMD = CgroupNaming(Driver.CGROUPFS), CgroupNaming(Driver.SYSTEMD)
 _ESCAPED = UID.replace("-", "_")
@@ -163,3 +165,29 @@ def test_no_name_that_the_kernel_allows_breaks_the_parser(
 def test_an_invalid_pod_uid_is_refused(uid: str) -> None:
     with pytest.raises(InvalidIdError, match="cannot be a pod's UID"):
         CGROUPFS.pod_path(Qos.BURSTABLE, uid)
+
+
+@pytest.mark.parametrize(
+    ("path", "kubepods", "driver"),
+    [
+        (f"system.slice/x.service/kubepods-podu_1.slice:cri-containerd:{ID}", SLICE, "cgroupfs"),
+        (f"kubepods-besteffort-podu.slice:docker:{ID}", SLICE, "cgroupfs"),
+        (
+            f"lab.slice/lab-kubepods-podu.slice:crio:{ID}",
+            "lab.slice/lab-kubepods.slice",
+            "cgroupfs",
+        ),
+        (f"kubepods/burstable/podu-1/{ID}", SLICE, "cgroupfs"),
+        (f"kubepods.slice/kubepods-podu_1.slice/cri-containerd-{ID}.scope", "kubepods", "systemd"),
+        (f"k8s.io/{ID}", SLICE, None),
+        (f"k8s.io/{ID}", "kubepods", None),
+        (f"other/kubepods/podu/{ID}", "kubepods", None),
+        (f"system.slice/docker-{ID}.scope", SLICE, None),
+        (f"other.slice/other-kubepods.slice/x/{ID}", SLICE, None),
+        (f"system.slice/a.service/mine.slice:x:{ID}", SLICE, None),
+    ],
+)
+def test_the_driver_of_a_runtime_shows_in_a_cgroup_outside_of_the_tree(
+    path: str, kubepods: str, driver: str | None
+) -> None:
+    assert other_driver(path, kubepods) == driver

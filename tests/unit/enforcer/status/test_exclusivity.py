@@ -146,3 +146,30 @@ def test_an_exclusive_container_outside_of_the_kubelets_cgroups_is_named() -> No
     ((reason, text),) = said(summary)
     assert reason == "ProcessesElsewhere"
     assert text.startswith("container d/p/guest runs outside of the kubelet's cgroups")
+    assert "set --cgroup-root" in text
+
+
+LITERAL = "system.slice/containerd.service/kubepods-burstable-pod1.slice:cri-containerd:"
+SLICES = "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1.slice/cri-containerd-"
+
+
+@pytest.mark.parametrize(
+    ("path", "runtime", "kubelet"),
+    [
+        pytest.param(LITERAL + "f" * 64, "cgroupfs", "systemd", id="containerd-with-its-default"),
+        pytest.param(f"{SLICES}{'f' * 64}.scope", "systemd", "cgroupfs", id="kubelet-cgroupfs"),
+    ],
+)
+def test_two_cgroup_drivers_are_named(path: str, runtime: str, kubelet: str) -> None:
+    """Of an exclusive container, and of one of the shared pool that may use its CPUs."""
+    said_of_both = f"the runtime uses the cgroup driver {runtime} and the kubelet {kubelet}"
+    outside = (OutsideCgroup("k8s.io/f", CpuSet([0])), OutsideCgroup(path, CpuSet([0, 6])))
+    strays = frozenset({("1", "guest")})
+    summary = summary_of(
+        BOTH, evidence=Evidence(strays=strays, outside=outside), names={EXCLUSIVE: "exclusive"}
+    )
+    assert [reason for reason, _ in said(summary)] == ["CPUsShared", "ProcessesElsewhere"]
+    for _, text in said(summary):
+        assert said_of_both in text
+        assert "SystemdCgroup = true" in text
+        assert path in text
