@@ -111,7 +111,9 @@ def _print(node: str, found: Takeover) -> None:
     if found.stalled:
         print(f"the policy cannot be put in force: {found.stalled}")
     if lost := sum(not one.keeps for one in found.fates):
-        print(f"{lost} of {plural(len(found.fates), 'container')} would not keep CPUs (marked !)")
+        print(
+            f"{lost} of {plural(len(found.fates), 'container')} would not keep CPUs now (marked !)"
+        )
 
 
 def _read_states(options: Namespace) -> tuple[CpuState, MemoryState]:

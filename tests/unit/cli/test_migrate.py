@@ -124,7 +124,7 @@ def test_containers_that_would_not_keep_their_cpus(
     assert check(folder) == 1
     shown = capsys.readouterr().out
     assert said in shown
-    assert "1 of 1 container would not keep CPUs (marked !)" in shown
+    assert "1 of 1 container would not keep CPUs now (marked !)" in shown
 
 
 def test_cpus_that_only_one_of_both_keeps_from_all_pods(
@@ -243,6 +243,7 @@ def test_a_node_assignment_must_say_the_same_already(
     shown = capsys.readouterr().out
     assert "default/a main  2-3  keeps them\n" in shown
     assert "default/b main  6-7  keeps them, but its NodeAssignment does not say so yet" in shown
+    assert "1 of 2 containers would not keep CPUs now (marked !)" in shown
     (folder / "cpu_manager_state").write_text(state(uid_a={"main": "2-3"}, uid_b={"main": "4-5"}))
     assert of_cluster(folder, "--check", "--node", "node-1") == 0
 
