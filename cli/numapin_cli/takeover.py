@@ -8,10 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from numapin_api.containerstatus import KubeletContainer
+from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.quantity import plural
 from numapin_api.topology import Topology
+from numapin_cli.advice.edits import edited, shown, single_edits
+from numapin_cli.inputs.policy_rules import refused_fields
 from numapin_cli.what_if import Foreseen, foresee_from
 from numapin_enforcer.node.kubelet_state import CpuState, MemoryState, pinned
 from numapin_operator.nodes.decide import NodePicture
@@ -48,6 +51,7 @@ class Takeover:
     fates: tuple[Fate, ...]
     notes: tuple[str, ...]
     stalled: str = ""
+    """Why the policy cannot be in force, with an edit of it that keeps what the kubelet did."""
 
     @property
     def keeps_all(self) -> bool:
@@ -70,12 +74,47 @@ def take_over(
         KubeletContainer(pod_uid=one.pod_uid, container=one.container, cpus=one.cpus, mems=one.mems)
         for one in pinned(cpu, memory)
     )
-    foreseen = foresee_from(_reported(picture, containers))
+    reported = _reported(picture, containers)
+    foreseen = foresee_from(reported)
     spec = foreseen.spec or NodeAssignmentSpec()
     judge = _Judge(foreseen, spec, topology, _outdated(picture, topology, spec))
     fates = tuple(judge.fate(one) for one in containers)
-    notes = (*_pool_notes(cpu, spec, topology), *judge.memory_notes(containers))
-    return Takeover(fates, notes, foreseen.said if foreseen.is_stalled else "")
+    notes = (*_pool_notes(reported, cpu, spec, topology), *judge.memory_notes(containers))
+    stalled = foreseen.said + _remedy(reported, cpu, containers) if foreseen.is_stalled else ""
+    return Takeover(fates, notes, stalled)
+
+
+def _remedy(picture: NodePicture, cpu: CpuState, containers: Sequence[KubeletContainer]) -> str:
+    """An edit of the policy with which all containers keep what the kubelet gave them.
+
+    One that leaves the shared CPUs as they are comes first. Empty if no edit of one field does it.
+    """
+    before, found = picture.ranked[0].spec, dict[bool, str]()
+    present = {pod.uid for pod in picture.pods}
+    for field, value in single_edits(before, "Guaranteed"):
+        spec = _in_force(picture, edited(before, field, value))
+        if spec is None or spec.pools is None:
+            continue
+        given = {key: one.cpus for key, one in _by_key(spec).items()}
+        kept = (
+            given.get((one.pod_uid, one.container)) == one.cpus
+            for one in containers
+            if one.pod_uid in present
+        )
+        if all(kept):
+            found.setdefault(spec.pools.shared == cpu.shared, f"{field}: {shown(value)}")
+    best = found.get(True) or found.get(False)
+    return f"; with {best} every container keeps its CPUs" if best else ""
+
+
+def _in_force(picture: NodePicture, policy: CpuPolicySpec) -> NodeAssignmentSpec | None:
+    """What the operator decides under an edited policy; None if it cannot be in force."""
+    if any(True for _ in refused_fields(policy)):
+        return None
+    governing = picture.ranked[0]
+    after = replace(governing, spec=policy, generation=governing.generation + 1)
+    foreseen = foresee_from(replace(picture, ranked=(after, *picture.ranked[1:])))
+    return None if foreseen.is_stalled else foreseen.spec
 
 
 def _reported(picture: NodePicture, containers: tuple[KubeletContainer, ...]) -> NodePicture:
@@ -116,6 +155,8 @@ class _Judge:
     ) -> None:
         self._pods = {pod.uid: pod for pod in foreseen.picture.pods}
         self._then, self._refused = _by_key(spec), {one.pod_uid: one for one in spec.refused}
+        self._stalled = foreseen.said if foreseen.is_stalled else ""
+        self._is_off = spec.mode == "None"
         self._now = _by_key(foreseen.before) if foreseen.before is not None else None
         self._topology, self._outdated = topology, outdated
 
@@ -156,7 +197,9 @@ class _Judge:
         offline = one.cpus - self._topology.online
         refusal = self._refused.get(pod.uid)
         reasons = (
+            (self._stalled, f"the policy cannot be in force ({self._stalled})"),
             (pod.problem, pod.problem),
+            (self._is_off, "the policy's mode is None"),
             (view is None, "its pod has no such container"),
             (pod.pod_level, "resources of a pod as a whole are not taken over"),
             (
@@ -166,7 +209,7 @@ class _Judge:
             (offline, f"CPUs {offline} are not online"),
             (refusal, f"{refusal.reason}, {refusal.message}" if refusal else ""),
         )
-        other = "the policy's mode is None, or another container of its pod cannot keep its CPUs"
+        other = "another container of its pod cannot keep its CPUs"
         return next((text for applies, text in reasons if applies), other)
 
     def _name(self, one: KubeletContainer) -> str:
@@ -186,7 +229,9 @@ def _numa(mems: MemSet) -> str:
     return f"NUMA node {mems}" if len(mems) == 1 else f"NUMA nodes {mems}"
 
 
-def _pool_notes(cpu: CpuState, spec: NodeAssignmentSpec, topology: Topology) -> Iterator[str]:
+def _pool_notes(
+    picture: NodePicture, cpu: CpuState, spec: NodeAssignmentSpec, topology: Topology
+) -> Iterator[str]:
     """How the CPUs of all other containers change, and what the kubelet keeps from them."""
     if spec.pools is None:
         return
@@ -196,10 +241,22 @@ def _pool_notes(cpu: CpuState, spec: NodeAssignmentSpec, topology: Topology) -> 
     if given := kept_back & (shared | spec.exclusive_cpus):
         yield (
             f"the kubelet keeps CPUs {given} from all pods (strict-cpu-reservation), and the policy"
-            f' does not: reserved: {{cpus: "{kept_back}", strict: true}} does'
+            f" does not{_reserving(picture, kept_back)}"
         )
     if lost := spec.pools.reserved - shared - kept_back:
         yield f"the policy keeps CPUs {lost} from all pods, the kubelet does not"
+
+
+def _reserving(picture: NodePicture, cpus: CpuSet) -> str:
+    """What in the policy keeps these CPUs from all pods; empty if nothing that can be in force."""
+    before = picture.ranked[0].spec
+    reserved = {"reserved": {"cpus": str(cpus), "strict": True}}
+    text = f': reserved: {{cpus: "{cpus}", strict: true}}'
+    for more, said in (({}, ""), ({"isolatedCPUs": "Ignore"}, " with isolatedCPUs: Ignore")):
+        policy = CpuPolicySpec.model_validate(before.to_wire() | reserved | more)
+        if _in_force(picture, policy) is not None:
+            return f"{text}{said} does"
+    return ""
 
 
 def kubelet_state(spec: NodeAssignmentSpec, topology: Topology) -> dict[str, Any]:

@@ -36,10 +36,10 @@ def edits(question: Question) -> Iterator[Remedy]:
         return
     governing, done = ranked[0], set[str]()
     is_there = question.pod.node == question.node and not question.pod.deleting
-    for field, value in _candidates(governing.spec, question.pod.qos):
+    for field, value in single_edits(governing.spec, question.pod.qos):
         if field in done:
             continue
-        spec = _edited(governing.spec, field, value)
+        spec = edited(governing.spec, field, value)
         if any(True for _ in refused_fields(spec)):
             continue
         base = question.without(()) if is_there else question.after(())
@@ -47,12 +47,12 @@ def edits(question: Question) -> Iterator[Remedy]:
         fate = question.tries.judge("edit", question.with_policy(base, spec), pod.uid)
         if fate.fits:
             done.add(field)
-            text = f"set {field} of policy {governing.name} to {_shown(value)}"
+            text = f"set {field} of policy {governing.name} to {shown(value)}"
             change = {"policy": governing.name, "spec": _nested(field, value)}
             yield replace(Remedy.by("policy", text, fate, change), note=_NOTE)
 
 
-def _candidates(spec: CpuPolicySpec, qos: str) -> Iterator[tuple[str, Any]]:
+def single_edits(spec: CpuPolicySpec, qos: str) -> Iterator[tuple[str, Any]]:
     """Candidate edits of one field each; of one field the mildest first."""
     for policy in _LOOSER.get(spec.topology.policy, ()):
         yield "topology.policy", policy
@@ -81,7 +81,8 @@ def _reserving_less(spec: CpuPolicySpec) -> Iterator[tuple[str, Any]]:
         yield "reserved.strict", False
 
 
-def _edited(spec: CpuPolicySpec, field: str, value: Any) -> CpuPolicySpec:
+def edited(spec: CpuPolicySpec, field: str, value: Any) -> CpuPolicySpec:
+    """The policy after an edit of one field, such as `topology.policy`."""
     return CpuPolicySpec.model_validate(_merged(spec, _nested(field, value)))
 
 
@@ -97,7 +98,8 @@ def _nested(field: str, value: Any) -> dict[str, Any]:
     return {outer: {inner: value} if inner else value}
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A field's value as it is written into YAML."""
     return str(value).lower() if isinstance(value, bool) else str(value).replace("'", "")
 
 

@@ -171,6 +171,57 @@ def test_a_policy_that_is_impossible_on_the_machine(
     assert "the policy cannot be put in force: ImpossibleOnNode" in capsys.readouterr().out
 
 
+ISOLATED = MACHINE | {"isolatedCPUs": "2-7"}
+ONLY_EXCLUSIVE = """\
+apiVersion: numapin.io/v1alpha1
+kind: CpuPolicy
+metadata: {name: web}
+spec: {reserved: {cpus: "0-1", strict: %s}, isolatedCPUs: %s}
+"""
+
+
+def isolated(folder: Path, strict: str, use: str) -> None:
+    """All CPUs but the reserved ones are isolated, and the kubelet reserves strictly."""
+    (folder / "machine.json").write_text(json.dumps(ISOLATED))
+    (folder / "policy.yaml").write_text(ONLY_EXCLUSIVE % (strict, use))
+    (folder / "cpu_manager_state").write_text(state("6-7"))
+
+
+def test_a_policy_that_cannot_be_in_force_is_the_reason_and_has_a_remedy(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The remedy that leaves the shared CPUs as they are comes before `strict: false`."""
+    isolated(folder, "true", "ExclusiveOnly")
+    assert check(folder) == 1
+    shown = capsys.readouterr().out
+    why = "ImpossibleOnNode: reserved: leaves no CPU for the shared pool; reserve fewer CPUs"
+    assert f"would share CPUs: the policy cannot be in force ({why})" in shown
+    assert "mode is None" not in shown
+    assert f"{why}; with isolatedCPUs: Ignore every container keeps its CPUs" in shown
+    isolated(folder, "true", "Ignore")
+    assert check(folder) == 0
+    assert "shared CPUs: 6-7, as before" in capsys.readouterr().out
+
+
+def test_no_reservation_is_advised_that_the_policy_cannot_have(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    isolated(folder, "false", "ExclusiveOnly")
+    assert check(folder) == 0
+    advised = 'reserved: {cpus: "0-1", strict: true} with isolatedCPUs: Ignore does'
+    assert advised in capsys.readouterr().out
+    isolated(folder, "true", "Ignore")
+    assert check(folder) == 0
+
+
+def test_a_policy_of_mode_none_is_the_reason_alone(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(folder, ", mode: None")
+    assert check(folder) == 1
+    assert "would share CPUs: the policy's mode is None\n" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
