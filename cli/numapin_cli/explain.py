@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
+from numapin_api.names import CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND
 from numapin_cli.advice.answer import Answerer
 from numapin_cli.advice.explanation import Explanation
 from numapin_cli.arguments import (
@@ -16,8 +17,10 @@ from numapin_cli.arguments import (
     document,
     reads_files,
 )
+from numapin_cli.inputs.input_flags import say_notes
 from numapin_cli.inputs.manifests import Manifest, read_manifests
 from numapin_cli.inputs.objects import combined, read_objects
+from numapin_cli.inputs.planned import one_of_each
 from numapin_cli.live.asked_objects import Asked, FromFiles, FromServer
 from numapin_cli.live.follow import follow
 from numapin_cli.live.reader import Reader
@@ -27,6 +30,9 @@ from numapin_cli.live.target import FORMS, POD, parse_target
 from numapin_cli.subcommand import CommandError, Subcommand, UsageError
 from numapin_client.client import ApiClient, Source
 from numapin_client.resources import CPU_POLICIES, NODE_ASSIGNMENTS, PODS
+
+_EDITS: Final = frozenset({CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND, "Node"})
+"""Kinds that `plan` tries when they are edited."""
 
 NOT_WELL: Final = 3
 """Exit status if something is missing that was asked for."""
@@ -42,7 +48,8 @@ pod      why it did or did not get CPUs of its own, with the planner's numbers; 
 node     which policy governs it, whether the kernel has what that says, and why not
 policy   where it is in force and where not
 
-A pod need not be on a node: a pending pod, or one of a file (-f), is tried on all nodes.
+A pod need not be on a node: a pending pod, or one of a file (-f), is tried on all nodes. Of a
+Deployment, StatefulSet or other workload of a file one pod is tried, as the controller creates it.
 
 This reads the pod, CpuPolicies, NodeAssignments, Nodes, Namespaces, and the pods of the nodes that
 are tried.
@@ -61,6 +68,7 @@ examples:
   numapin explain -n shop pod/db-1 --watch
   numapin explain node worker-1 -o yaml
   numapin explain -f pod.yaml                                 on which node would it get CPUs?
+  helm template shop ./chart | numapin explain -f -           and the pods of this chart?
   numapin explain shop/db-1 --cluster numapin-report.tar.gz   without the cluster
 """
 
@@ -69,7 +77,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("target", nargs="*", metavar="TARGET", help=f"{FORMS}, or NAME")
     parser.add_argument("-n", "--namespace", default="", help="the namespace of the pod")
-    text = "YAML or JSON with Pods that are not in the cluster; - for standard input"
+    text = "YAML or JSON with Pods or workloads that are not in the cluster; - for standard input"
     add_files_argument(parser, "-f", "--filename", text=text)
     parser.add_argument("--node", default="", metavar="NAME", help="ask only about this node")
     parser.add_argument(
@@ -97,18 +105,30 @@ def _run(options: Namespace) -> int:
 
 
 def _written_pods(options: Namespace) -> list[Manifest]:
+    """The pods of the files, one for each workload; what else they have is said."""
     manifests = read_manifests(options.filename)
     for one in manifests:
-        if one.kind != "Pod":
+        if one.kind in _EDITS:
             raise CommandError(
-                f"{one.source}: kind: {one.kind} cannot be explained, give Pods; numapin plan -f"
-                " tries an edited policy"
+                f"{one.source}: kind: {one.kind} cannot be explained, give Pods or workloads;"
+                " numapin plan -f tries an edited policy"
             )
-    return list(combined([], manifests).all())
+    objects = combined([], manifests)
+    chosen = list(one_of_each(list(objects.of("Pod").values())))
+    unused = [one for one in objects.all() if one.kind != "Pod"]
+    say_notes(objects.notes)
+    say_notes(f"left out: {one.kind} {one.name}: the cluster's are used" for one in unused)
+    say_notes(said for _, said in chosen if said)
+    if manifests and not chosen:
+        files = ", ".join(map(str, options.filename))
+        raise CommandError(f"{files}: no pod is created from it; give Pods or workloads")
+    return [pod for pod, _ in chosen]
 
 
 def _asked_in_files(options: Namespace, written: Sequence[Manifest]) -> list[Asked]:
-    source = FromFiles(read_objects(options.cluster, []))
+    objects = read_objects(options.cluster, [])
+    say_notes(objects.notes)
+    source = FromFiles(objects)
     if not written:
         return [source.asked(parse_target(options.target, options.namespace), options.nodes)]
     return [source.for_pod(pod, options.node, options.nodes) for pod in written]

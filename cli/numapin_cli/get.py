@@ -8,6 +8,7 @@ from typing import Final
 
 from numapin_api.names import NODE_ASSIGNMENT_KIND
 from numapin_cli.arguments import add_answer_arguments, document, reads_files
+from numapin_cli.inputs.input_flags import say_notes
 from numapin_cli.inputs.manifests import Manifest
 from numapin_cli.inputs.objects import read_objects
 from numapin_cli.live.follow import follow
@@ -98,6 +99,7 @@ async def _read(options: Namespace, client: ApiClient) -> list[NodeState]:
 
 def _in_files(options: Namespace) -> list[NodeState]:
     objects = read_objects(options.cluster, [])
+    say_notes(objects.notes)
     found, nodes = objects.of(NODE_ASSIGNMENT_KIND), objects.of("Node")
     for name in options.nodes:
         _check_exists(name, {*found, *nodes})

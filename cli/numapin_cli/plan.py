@@ -38,12 +38,18 @@ A pod without metadata.uid that names no node counts as bound to --node, or to t
 An edit is shown on all nodes, as they are when it has reached the last one. If the operator changes
 a few nodes at a time (rollout.maxConcurrent), standard error says how many.
 
+Of a Deployment, ReplicaSet, StatefulSet, DaemonSet, Job or CronJob in -f the pods are planned that
+its controller creates, all at once; of a DaemonSet one for each Node that matches; of a CronJob
+those of one run. They replace those that the cluster has of it. Objects of other kinds, such as
+those in the output of helm template, are left out, which is said on standard error.
+
 The exit status is 1 if the policy cannot be put in force on a node.
 """
 
 _EPILOG: Final = """\
 examples:
   numapin plan -f policy.yaml -f pods.yaml
+  helm template shop ./chart | numapin plan -f policy.yaml -f -
   kubectl get nodes,ns,pods,na,cpol -A -o json > now.json
   numapin plan --cluster now.json -f edited-policy.yaml -o diff     what this edit would change
   numapin plan --cluster now.json -f pod.yaml --node worker-1       what this pod would get there

@@ -1,10 +1,13 @@
 """The flags that name files with nodes, policies, pods and a machine, and what they describe."""
 
+import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
 from pathlib import Path
 
 from numapin_api.topology import Topology
 from numapin_cli.arguments import add_files_argument
+from numapin_cli.drawing.printable import printable
 from numapin_cli.inputs.described_cluster import DescribedCluster, in_a_cluster, on_a_machine
 from numapin_cli.inputs.machines import discover_below, read_machine
 from numapin_cli.inputs.objects import Objects, read_objects
@@ -14,8 +17,9 @@ from numapin_cli.subcommand import CommandError
 def add_input_arguments(parser: ArgumentParser) -> None:
     """Declare `-f`, `--cluster`, `--machine` and `--root`."""
     text = (
-        "YAML or JSON with CpuPolicies, Pods, Nodes, Namespaces, NodeAssignments; - for standard"
-        " input; may be repeated"
+        "YAML or JSON with CpuPolicies, Pods, workloads (Deployments, StatefulSets, ...), Nodes,"
+        " Namespaces, NodeAssignments; other kinds are left out; - for standard input; may be"
+        " repeated"
     )
     add_files_argument(parser, "-f", "--filename", text=text)
     text = "the same kinds as a cluster has them; -f replaces and adds; may be repeated"
@@ -45,7 +49,15 @@ def read_given(options: Namespace) -> Objects:
     """
     if not options.filename and not options.cluster:
         raise CommandError("nothing is given to plan; name files with -f or --cluster")
-    return read_objects(options.cluster, options.filename)
+    objects = read_objects(options.cluster, options.filename)
+    say_notes(objects.notes)
+    return objects
+
+
+def say_notes(notes: Iterable[str]) -> None:
+    """Print what was left out or replaced, for people."""
+    for note in notes:
+        print(printable(note), file=sys.stderr)
 
 
 def described_by(objects: Objects, options: Namespace) -> DescribedCluster:

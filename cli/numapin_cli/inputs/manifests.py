@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,12 +25,26 @@ VERSIONS: Final = {
 }
 """The kinds that can be planned, each with its apiVersion."""
 
-WANTED: Final = "give CpuPolicies, Pods, Nodes, Namespaces, NodeAssignments and ResourceClaims"
+WORKLOADS: Final = {
+    "Deployment": "apps/v1",
+    "ReplicaSet": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "DaemonSet": "apps/v1",
+    "Job": "batch/v1",
+    "CronJob": "batch/v1",
+}
+"""The kinds whose pods can be planned, each with its apiVersion."""
+
+WANTED: Final = (
+    "give CpuPolicies, Pods, workloads, Nodes, Namespaces, NodeAssignments and ResourceClaims"
+)
 DEPTH: Final = 100
 """How deep objects may be nested. libyaml ends the interpreter at some ten thousand levels."""
 
-_NAMESPACED: Final = frozenset({"Pod", CLAIM_KIND})
-_LISTS: Final = frozenset({"List", *(f"{kind}List" for kind in VERSIONS)})
+_KNOWN: Final = {**VERSIONS, **WORKLOADS}
+_NAMESPACED: Final = frozenset({"Pod", CLAIM_KIND, *WORKLOADS})
+_LISTS: Final = frozenset({"List", *(f"{kind}List" for kind in _KNOWN)})
+_OURS: Final = frozenset({CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +53,17 @@ class Manifest:
 
     Attributes:
         source: the file, the document in it, and the entry of a list.
-        kind: its kind.
+        kind: its kind; with its API group if another one has a kind of that name that is known.
         content: the object.
         stored: whether the API server has it: only that gives an object a UID.
+        creator: the workload of a file from which it was made; empty if it was written itself.
     """
 
     source: str
     kind: str
     content: Mapping[str, Any]
     stored: bool = False
+    creator: str = ""
 
     @property
     def metadata(self) -> Mapping[str, Any]:
@@ -58,7 +74,7 @@ class Manifest:
     def name(self) -> str:
         """`namespace/name`, or the name of what has no namespace; empty if it has no name."""
         name, namespace = self.metadata.get("name"), self.metadata.get("namespace")
-        if not isinstance(name, str):
+        if not isinstance(name, str) or not name:
             return ""
         return f"{namespace or 'default'}/{name}" if self.kind in _NAMESPACED else name
 
@@ -73,8 +89,8 @@ def read_manifests(files: Iterable[Path]) -> list[Manifest]:
     """Every object of some files, those of lists included, in their order.
 
     Raises:
-        CommandError: a file cannot be read, is not YAML or JSON, has no object, or holds an object
-            that is not one of `VERSIONS`.
+        CommandError: a file cannot be read, is not YAML or JSON, or has no object; or one of a kind
+            that is known has no name or another apiVersion.
     """
     return [manifest for file in files for manifest in _manifests_of(file)]
 
@@ -171,15 +187,23 @@ def _kind_of(document: object, source: str, default: str) -> str:
 
 def _manifest(document: Any, source: str, kind: str) -> Manifest:
     made = Manifest(source, kind, document, bool(section(document, "metadata").get("uid")))
-    if kind not in VERSIONS:
-        raise CommandError(
-            f"{source}: kind: {kind} cannot be planned; {WANTED}, for a workload its Pods"
-            " (kubectl get pods -o yaml)"
-        )
-    expected = VERSIONS[kind]
+    if kind not in _KNOWN:
+        return made
+    expected = _KNOWN[kind]
     version = document.get("apiVersion", None if expected == API_VERSION else expected)
+    group = _group(version)
+    if kind not in _OURS and group != _group(expected):
+        return replace(made, kind=f"{kind}.{group}")
     if version != expected:
         raise CommandError(f"{source}: apiVersion: must be {expected}, not {version!r}")
-    if not made.name and kind in {"Node", "Namespace", NODE_ASSIGNMENT_KIND, CLAIM_KIND}:
+    may_lack_name = kind in {CPU_POLICY_KIND, "Pod"} or (
+        kind in WORKLOADS and made.metadata.get("generateName")
+    )
+    if not made.name and not may_lack_name:
         raise CommandError(f"{source}: metadata.name: is missing; name the {kind}")
     return made
+
+
+def _group(version: object) -> str:
+    """The API group of an apiVersion; empty for the core group."""
+    return str(version).rpartition("/")[0]

@@ -12,6 +12,7 @@ from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.invalid import invalid_fields
 from numapin_api.names import CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND
 from numapin_cli.inputs.manifests import STDIN, Manifest, read_manifests, section
+from numapin_cli.inputs.planned import planned
 from numapin_cli.inputs.policy_rules import refused_fields
 from numapin_cli.subcommand import CommandError
 from numapin_operator.observe.pods.parser import parse_pod
@@ -26,6 +27,8 @@ class Objects:
     """Objects by kind and name, in the order of the files; each is complete enough to decode."""
 
     by_kind: Mapping[str, dict[str, Manifest]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    """What was left out or replaced, a line each, for people."""
 
     def of(self, kind: str) -> dict[str, Manifest]:
         """The objects of a kind by name."""
@@ -57,7 +60,20 @@ def read_objects(cluster: Iterable[Path], files: Iterable[Path]) -> Objects:
 
 def combined(cluster: Iterable[Manifest], written: Iterable[Manifest]) -> Objects:
     """The objects of a cluster once what people wrote is applied to it; see `read_objects`."""
-    present, applied = _each_once(cluster), _each_once(written)
+    listed = list(cluster), list(written)
+    chosen = planned(*listed, _nodes(*listed))
+    present, applied = _each_once(chosen.cluster), _each_once(chosen.written)
+    return replace(_applied(present, applied), notes=tuple(chosen.notes))
+
+
+def _nodes(cluster: Iterable[Manifest], written: Iterable[Manifest]) -> dict[str, Manifest]:
+    """The Nodes of both."""
+    nodes = ([one for one in listed if one.kind == "Node"] for listed in (cluster, written))
+    return _applied(*map(_each_once, nodes)).of("Node")
+
+
+def _applied(present: Objects, applied: Objects) -> Objects:
+    """The objects of a cluster once others are applied to it."""
     for manifest in applied.all():
         _check(manifest)
     by_kind = {kind: dict(named) for kind, named in present.by_kind.items()}

@@ -188,7 +188,7 @@ def test_pods_come_from_standard_input_in_the_order_bound(
             "(kubectl get resourceclaims -A -o yaml)",
         ),
         ("pods.yaml", "kind: ResourceClaim", "metadata.name: is missing; name the ResourceClaim"),
-        ("pods.yaml", "kind: Deployment", "kind: Deployment cannot be planned; give CpuPolicies"),
+        ("pods.yaml", "kind: Deployment", "metadata.name: is missing; name the Deployment"),
         ("pods.yaml", "kind: List\nitems: 1", "document 1: items: must be a list of objects"),
         ("pods.yaml", f"{PODS}---\n{PODS}", "pods.yaml: document 3: Pod web/first is listed twice"),
         ("machine.json", "{}", "machine.json: cpus: is missing"),

@@ -1,0 +1,143 @@
+"""Which objects of files are planned: themselves, or the pods that controllers create from them.
+
+Does no I/O.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from numapin_api.names import NODE_ASSIGNMENT_KIND
+from numapin_api.quantity import plural
+from numapin_cli.inputs.manifests import VERSIONS, WORKLOADS, Manifest, section
+from numapin_cli.inputs.workloads import Workload, controller_of
+
+
+@dataclass
+class Planned:
+    """What is planned of the objects of a cluster and of files.
+
+    Attributes:
+        cluster: what the cluster has.
+        written: what people wrote, with pods in the place of workloads.
+        notes: what is left out or replaced, a line each, for people.
+    """
+
+    cluster: list[Manifest]
+    written: list[Manifest] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def planned(
+    cluster: Sequence[Manifest], written: Sequence[Manifest], nodes: Mapping[str, Manifest]
+) -> Planned:
+    """Choose what is planned.
+
+    The pods of a cluster's workloads are among its objects. A workload that people wrote replaces
+    the pods that it has in the cluster, as if its roll-out had ended.
+
+    Args:
+        cluster: every object that the cluster has.
+        written: every object that people wrote.
+        nodes: the Nodes of both, on which DaemonSets run.
+
+    Raises:
+        CommandError: a workload cannot be used.
+    """
+    made = Planned([one for one in cluster if one.kind in VERSIONS])
+    unknown = [one for one in cluster if one.kind not in VERSIONS and one.kind not in WORKLOADS]
+    stored = [one for one in written if one.kind == "Pod" and one.stored]
+    creators = {_key(one.kind, one) for one in written if one.kind in WORKLOADS}
+    for one in written:
+        if why := _never_runs(one, creators, stored):
+            made.notes.append(f"left out: {one.kind} {one.name}: {why}")
+        elif one.kind in WORKLOADS:
+            _create(Workload.parse(one), made, nodes)
+        elif one.kind in VERSIONS:
+            made.written.append(one)
+        else:
+            unknown.append(one)
+    if there := [one for one in cluster if one.kind in WORKLOADS]:
+        what = "of the cluster: its pods are planned as they are"
+        made.notes.append(f"left out: {_counted(there)} {what}")
+    if unknown:
+        made.notes.append(f"left out: {_counted(unknown)}: nothing is planned for these kinds")
+    return made
+
+
+def one_of_each(manifests: Sequence[Manifest]) -> Iterator[tuple[Manifest, str]]:
+    """Each pod that people wrote, and one for each workload, with a line that says so."""
+    counts = Counter(one.creator for one in manifests)
+    for one in manifests:
+        if not one.creator:
+            yield one, ""
+        elif count := counts.pop(one.creator, 0):
+            many = "" if count == 1 else f", as each of its {count} pods"
+            yield one, f"{one.creator}: {one.name} is explained{many}"
+
+
+def _create(workload: Workload, made: Planned, nodes: Mapping[str, Manifest]) -> None:
+    """Have the pods of a workload created, and those that it has in the cluster deleted."""
+    manifest, why = workload.manifest, workload.why_none()
+    title = f"{manifest.kind} {manifest.name or workload.name}"
+    pods = [] if why else list(workload.pods(nodes))
+    made.written += pods
+    if not pods:
+        made.notes.append(f"left out: {title}: {why or 'it matches none of the Nodes'}")
+    if manifest.kind == "CronJob" or section(manifest.content, "spec").get("paused") is True:
+        return  # runs under way go on; a paused Deployment deletes nothing
+    gone = [one for one in made.cluster if one.kind == "Pod" and workload.controls(one)]
+    if gone:
+        many = f"{plural(len(gone), 'pod')} of the cluster replaced by {len(pods)}"
+        made.notes.append(f"{title}: {many}")
+        uids = {str(one.metadata.get("uid")) for one in gone}
+        stay = (one for one in made.cluster if one.kind != "Pod" or not workload.controls(one))
+        made.cluster = [_without(one, uids) for one in stay]
+
+
+def _without(manifest: Manifest, uids: Collection[str]) -> Manifest:
+    """A NodeAssignment once no container of some pods runs any more; others as they are."""
+    status = section(manifest.content, "status")
+    running = status.get("running")
+    if manifest.kind != NODE_ASSIGNMENT_KIND or not isinstance(running, list):
+        return manifest
+    left = {**status, "running": [uid for uid in running if uid not in uids]}
+    return replace(manifest, content={**manifest.content, "status": left})
+
+
+def _never_runs(
+    manifest: Manifest, creators: Collection[tuple[str, str]], stored: Sequence[Manifest]
+) -> str:
+    """Why a pod or a workload that people wrote is never created as it stands; or empty.
+
+    Args:
+        manifest: what people wrote.
+        creators: the kinds and names of all workloads that they wrote.
+        stored: the pods among it that the API server has.
+    """
+    if manifest.kind not in WORKLOADS and manifest.kind != "Pod":
+        return ""
+    if not manifest.stored and "helm.sh/hook" in section(manifest.metadata, "annotations"):
+        return "a hook of Helm, which runs and ends at another time"
+    if manifest.kind == "Pod":
+        return ""
+    kind, name = controller_of(manifest)
+    if _key(kind, manifest, name) in creators:
+        return f"{kind} {name}, which is given too, creates it"
+    if manifest.stored and manifest.kind != "CronJob":
+        workload = Workload.parse(manifest)
+        if any(workload.controls(pod) for pod in stored):
+            return "its pods are given too"
+    return ""
+
+
+def _key(kind: str, beside: Manifest, name: str = "") -> tuple[str, str]:
+    """The kind and the name of an object in the namespace of another one, or of that one."""
+    named = name or str(beside.metadata.get("name"))
+    return kind, f"{beside.metadata.get('namespace') or 'default'}/{named}"
+
+
+def _counted(manifests: Iterable[Manifest]) -> str:
+    """How many there are of each kind."""
+    counts = Counter(one.kind for one in manifests)
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))

@@ -1,0 +1,206 @@
+"""The pods that a controller would create for a workload. Does no I/O.
+
+Source: Kubernetes v1.36, pkg/controller (names, labels and numbers of pods).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import NAMESPACE_URL, uuid5
+
+from numapin_cli.inputs.daemon_nodes import runs_on
+from numapin_cli.inputs.manifests import Manifest, section
+from numapin_cli.subcommand import CommandError
+
+MOST_PODS: Final = 10_000
+"""The most pods of one workload; a node of Kubernetes runs 110 by default."""
+
+_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+"""Of the letters that the API server appends to names. Source: apimachinery, util/rand."""
+
+_LONGEST_BASE: Final = 58
+"""Characters to which five are appended. Source: apiserver, storage/names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A Deployment, ReplicaSet, StatefulSet, DaemonSet, Job or CronJob of a file.
+
+    Attributes:
+        manifest: the object.
+        kind: its kind; `Job` for the run of a CronJob.
+        name: its name, or one made up from `generateName`.
+        spec: its spec; that of `jobTemplate` for a CronJob.
+        field: where this spec is in the object.
+    """
+
+    manifest: Manifest
+    kind: str
+    name: str
+    spec: Mapping[str, Any]
+    field: str = "spec"
+
+    @classmethod
+    def parse(cls, manifest: Manifest) -> "Workload":
+        """Read the object; a CronJob counts as one run of its Job.
+
+        Raises:
+            CommandError: it has no spec or no template.
+        """
+        base = str(manifest.metadata.get("generateName") or "")
+        name = str(manifest.metadata.get("name") or base + _letters(manifest.source, 5))
+        made = cls(manifest, manifest.kind, name, section(manifest.content, "spec"))
+        if manifest.kind == "CronJob":
+            run = section(section(made.spec, "jobTemplate"), "spec")
+            minute = uuid5(NAMESPACE_URL, name).int % 10**8
+            made = cls(manifest, "Job", f"{name}-{minute:08}", run, "spec.jobTemplate.spec")
+        if not section(made.template, "spec"):
+            raise made.error("template.spec", "is missing; give the pods' spec")
+        return made
+
+    @property
+    def template(self) -> Mapping[str, Any]:
+        """What its pods are made from."""
+        return section(self.spec, "template")
+
+    def why_none(self) -> str:
+        """Why it creates no pod; empty if it creates some."""
+        given = section(self.manifest.content, "spec")
+        if given.get("suspend") is True or self.spec.get("suspend") is True:
+            return "is suspended"
+        if self.kind == "Deployment" and given.get("paused") is True:
+            return "is paused, so its pods stay as they are"
+        if self.kind == "Job":
+            return "has ended" if self._has_ended() else "" if self._count() else "runs 0 pods"
+        return "" if self.kind == "DaemonSet" or self._count() else "has 0 replicas"
+
+    def pods(self, nodes: Mapping[str, Manifest]) -> Iterator[Manifest]:
+        """Its pods.
+
+        Args:
+            nodes: all Nodes; without any a DaemonSet has one pod, which names no node.
+
+        Raises:
+            CommandError: the number of pods cannot be used.
+        """
+        if self.kind == "DaemonSet" and nodes:
+            fit = [name for name, node in nodes.items() if runs_on(self.template, node.content)]
+            yield from (self._pod(self._named(node), {}, node) for node in fit)
+            return
+        first = _number(section(self.spec, "ordinals").get("start"), 0)
+        count = 1 if self.kind == "DaemonSet" else self._count()
+        for number in range(count):
+            if self.kind == "StatefulSet":
+                index = str((first or 0) + number)
+                yield self._pod(f"{self.name}-{index}", _set_labels(self.name, index))
+            elif self.spec.get("completionMode") == "Indexed":
+                labels = {"batch.kubernetes.io/job-completion-index": str(number)}
+                yield self._pod(self._named(str(number), f"{number}-"), labels)
+            else:
+                yield self._pod(self._named(str(number)), {})
+
+    def controls(self, pod: Manifest) -> bool:
+        """Whether it has created a pod of the cluster."""
+        if _space(pod) != _space(self.manifest):
+            return False
+        kind, name = controller_of(pod)
+        if self.kind == "Deployment":
+            template = section(pod.metadata, "labels").get("pod-template-hash")
+            return (kind, name) == ("ReplicaSet", f"{self.name}-{template}")
+        return (kind, name) == (self.kind, self.name)
+
+    def error(self, field: str, problem: str) -> CommandError:
+        """What is wrong with a field of its spec."""
+        return CommandError(f"{self.manifest.source}: {self.field}.{field}: {problem}")
+
+    def _has_ended(self) -> bool:
+        conditions = section(self.manifest.content, "status").get("conditions")
+        return any(
+            isinstance(one, Mapping)
+            and one.get("type") in {"Complete", "Failed"}
+            and one.get("status") == "True"
+            for one in (conditions if isinstance(conditions, list) else ())
+        )
+
+    def _count(self) -> int:
+        """How many pods run at once."""
+        if self.kind != "Job":
+            return self._whole("replicas", 1)
+        parallel = self._whole("parallelism", 1)
+        return min(parallel, self._whole("completions", parallel))
+
+    def _whole(self, field: str, default: int) -> int:
+        count = _number(self.spec.get(field), default)
+        if count is None or not 0 <= count <= MOST_PODS:
+            shown = repr(self.spec.get(field))[:40]
+            raise self.error(field, f"must be a number from 0 to {MOST_PODS}, not {shown}")
+        return count
+
+    def _named(self, which: str, between: str = "") -> str:
+        """A name as the API server completes it, equal at each call."""
+        base = f"{self._set}-{between}"[:_LONGEST_BASE]
+        return base + _letters(f"{_space(self.manifest)}/{self._set}/{which}", 5)
+
+    @property
+    def _set(self) -> str:
+        """The name of what controls the pods: of a Deployment, its ReplicaSet."""
+        return f"{self.name}-{_letters(self.name, 10)}" if self.kind == "Deployment" else self.name
+
+    def _pod(self, name: str, labels: Mapping[str, str], node: str = "") -> Manifest:
+        template = section(self.template, "metadata")
+        kind = "ReplicaSet" if self.kind == "Deployment" else self.kind
+        owner = {"kind": kind, "name": self._set, "controller": True}
+        owner["uid"] = str(uuid5(NAMESPACE_URL, f"{kind}/{_space(self.manifest)}/{self._set}"))
+        metadata = {
+            "name": name,
+            "namespace": _space(self.manifest),
+            "labels": {**section(template, "labels"), **self._labels(), **labels},
+            "annotations": section(template, "annotations"),
+            "ownerReferences": [owner],
+        }
+        spec = {**section(self.template, "spec"), **({"nodeName": node} if node else {})}
+        content = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        source = f"{self.manifest.source}: {self.field}.template"
+        creator = f"{self.manifest.kind} {self.manifest.name or self.name}"
+        return Manifest(source, "Pod", content, creator=creator)
+
+    def _labels(self) -> Mapping[str, str]:
+        """The labels that the controller gives each of its pods."""
+        if self.kind == "Deployment":
+            return {"pod-template-hash": self._set.rpartition("-")[2]}
+        if self.kind == "Job":
+            return {"batch.kubernetes.io/job-name": self.name, "job-name": self.name}
+        return {}
+
+
+def controller_of(manifest: Manifest) -> tuple[str, str]:
+    """The kind and the name of the object that controls another; empty if none does."""
+    owners = manifest.metadata.get("ownerReferences")
+    for owner in owners if isinstance(owners, list) else ():
+        if isinstance(owner, Mapping) and owner.get("controller") is True:
+            return str(owner.get("kind")), str(owner.get("name"))
+    return "", ""
+
+
+def _set_labels(name: str, index: str) -> Mapping[str, str]:
+    return {
+        "statefulset.kubernetes.io/pod-name": f"{name}-{index}",
+        "apps.kubernetes.io/pod-index": index,
+    }
+
+
+def _number(value: object, default: int) -> int | None:
+    """A whole number, the default if there is none; None if it is something else."""
+    if value is None:
+        return default
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _letters(text: str, count: int) -> str:
+    """Letters that look random and are the same for the same text."""
+    number = uuid5(NAMESPACE_URL, text).int
+    return "".join(_ALPHABET[number // 27**place % 27] for place in range(count))
+
+
+def _space(manifest: Manifest) -> str:
+    return str(manifest.metadata.get("namespace") or "default")
