@@ -11,7 +11,7 @@ from typing import Final
 from numapin_cli.advice.edits import as_guaranteed, edits
 from numapin_cli.advice.eligibility import why_shared
 from numapin_cli.advice.explanation import Explanation, Line
-from numapin_cli.advice.fate import Fate, Standing, fate_in, gives, written_fate
+from numapin_cli.advice.fate import Fate, Standing, all_cpus, fate_in, gives, written_fate
 from numapin_cli.advice.question import Question, TooManyTriesError
 from numapin_cli.advice.releases import holders, releases
 from numapin_cli.advice.remedy import Remedy
@@ -106,7 +106,7 @@ def _policy(state: ClusterState, node: str) -> str:
 def _verdict(fate: Fate, *, is_written: bool) -> str:
     match fate.standing:
         case Standing.PLACED:
-            return "has CPUs of its own" if is_written else "is about to get CPUs of its own"
+            return _given(fate, is_written=is_written)
         case Standing.RESIZE_WAITS:
             return "keeps what it has; its resize waits"
         case Standing.REFUSED:
@@ -117,6 +117,13 @@ def _verdict(fate: Fate, *, is_written: bool) -> str:
             return "runs on shared CPUs, as the policy says"
         case Standing.NOT_PLANNED:
             return "runs on shared CPUs: numapin does not place pods on this node now"
+
+
+def _given(fate: Fate, *, is_written: bool) -> str:
+    if all_cpus(fate.entries):
+        return "has CPUs of its own" if is_written else "is about to get CPUs of its own"
+    has = "has its memory bound" if is_written else "is about to have its memory bound"
+    return f"{has}, and runs on shared CPUs"
 
 
 def _placed(
