@@ -12,7 +12,9 @@ import yaml
 
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.quantity import plural
+from numapin_cli.advice.sharing import why_planned_pods_share
 from numapin_cli.inputs.input_flags import add_input_arguments, described_by, read_given
+from numapin_cli.inputs.objects import Objects
 from numapin_cli.subcommand import CommandError, Subcommand
 from numapin_cli.what_if import Foreseen, foresee
 from numapin_operator.nodes.decide import Write
@@ -42,6 +44,8 @@ Of a Deployment, ReplicaSet, StatefulSet, DaemonSet, Job or CronJob in -f the po
 its controller creates, all at once; of a DaemonSet one for each Node that matches; of a CronJob
 those of one run. They replace those that the cluster has of it. Objects of other kinds, such as
 those in the output of helm template, are left out, which is said on standard error.
+
+Of the pods that -f gives it says why they share CPUs, or which container does.
 
 The exit status is 1 if the policy cannot be put in force on a node.
 """
@@ -82,11 +86,13 @@ def _run(options: Namespace) -> int:
     for line in _paced(described.state, described.nodes):
         print(line, file=sys.stderr)
     if options.output == "json":
-        print(json.dumps({"nodes": [_document(each) for each in foreseen]}, indent=2))
+        print(
+            json.dumps({"nodes": [_document(each, objects.written) for each in foreseen]}, indent=2)
+        )
     elif options.output == "diff":
         _print_differences(foreseen)
     else:
-        _draw(foreseen, named=bool(objects.of("Node")))
+        _draw(foreseen, objects)
     return 1 if any(each.is_stalled for each in foreseen) else 0
 
 
@@ -114,18 +120,19 @@ def _paced(state: ClusterState, nodes: Iterable[str]) -> Iterator[str]:
             )
 
 
-def _draw(foreseen: Sequence[Foreseen], *, named: bool) -> None:
+def _draw(foreseen: Sequence[Foreseen], objects: Objects) -> None:
     """Print for people; only this needs the extra `cli`."""
     from numapin_cli.drawing.foreseen import draw_foreseen  # noqa: PLC0415
     from numapin_cli.drawing.text import terminal  # noqa: PLC0415
 
-    screen = terminal()
+    screen, named = terminal(), bool(objects.of("Node"))
     for each in foreseen:
-        screen.print(draw_foreseen(each, named=named, machine=len(foreseen) == 1))
+        shared = dict(why_planned_pods_share(each, objects.written))
+        screen.print(draw_foreseen(each, shared, named=named, machine=len(foreseen) == 1))
 
 
-def _document(each: Foreseen) -> dict[str, object]:
-    outcome = each.outcome
+def _document(each: Foreseen, asked: frozenset[str]) -> dict[str, object]:
+    outcome, shared = each.outcome, why_planned_pods_share(each, asked)
     return {
         "node": each.picture.name,
         "policy": outcome.policy if outcome else None,
@@ -133,6 +140,7 @@ def _document(each: Foreseen) -> dict[str, object]:
         "reason": outcome.reason if outcome else None,
         "message": outcome.message if outcome else "",
         "spec": each.spec.to_wire() if each.spec else None,
+        "shared": [{"pod": pod, "why": list(why)} for pod, why in shared],
     }
 
 

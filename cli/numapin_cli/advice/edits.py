@@ -107,7 +107,7 @@ def as_guaranteed(question: Question) -> Question:
     """The same pod with limits equal to its requests, and whole CPUs in every container."""
     pod = question.pod
     containers = tuple(
-        replace(one, cpu_millis=-(-one.cpu_millis // 1000) * 1000, matched=True)
+        replace(one, cpu_millis=-(-one.cpu_millis // 1000) * 1000, matched=True, unequal=())
         for one in pod.containers
     )
     whole = pod.pod_level

@@ -7,23 +7,34 @@ from collections.abc import Iterator
 
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_cli.advice.question import Question
-from numapin_operator.placement import ContainerView, PodView
+from numapin_operator.observe.records import PolicyView
+from numapin_operator.placement import PodView
 
 
 def why_shared(question: Question) -> Iterator[str]:
-    """The reasons, each a sentence that names the field; none if the pod gets exclusive CPUs."""
+    """The reasons as for `why_shares`, of the pod as it would be created again."""
     governing, pod = question.state.policies_of(question.node)[0], question.newcomer
     (marked,) = question.with_pod(question.without({pod.uid}), pod).pods[-1:]
+    yield from dict.fromkeys(why_shares(governing, marked))
+
+
+def why_shares(governing: PolicyView, pod: PodView) -> Iterator[str]:
+    """The reasons, each a sentence that names the field; none if the pod gets exclusive CPUs.
+
+    Args:
+        governing: the policy that governs the pod's node.
+        pod: the pod, marked with whether the policy selects it.
+    """
     if pod.problem:
         yield pod.problem
-    if not marked.selected:
+    if not pod.selected:
         yield f"policy {governing.name} does not select it: {_selectors(governing.spec)}"
     allowed = governing.spec.pods.qos_classes
     if pod.qos not in allowed:
         yield f"its QoS class is {pod.qos}, and pods.qosClasses of policy {governing.name} is" + (
             f" {', '.join(allowed)}"
         )
-        yield from map(_unmatched, (one for one in pod.containers if not one.matched))
+        yield from _unequal(pod)
     if pod.claims_unknown:
         yield "a ResourceClaim of it is not allocated yet"
     yield from _of_containers(pod)
@@ -38,10 +49,13 @@ def _selectors(spec: CpuPolicySpec) -> str:
     return "; ".join(given)
 
 
-def _unmatched(container: ContainerView) -> str:
-    return (
-        f"container {container.name}: requests and limits of CPU and memory are not set and equal"
-    )
+def _unequal(pod: PodView) -> Iterator[str]:
+    """Why a pod is not Guaranteed."""
+    if pod.pod_level is not None:
+        yield "spec.resources: requests and limits of CPU and memory are not set and equal"
+        return
+    for one in pod.containers:
+        yield from (f"container {one.name}: {why}" for why in one.unequal)
 
 
 def _of_containers(pod: PodView) -> Iterator[str]:

@@ -66,7 +66,7 @@ def fate_in(picture: NodePicture, uid: str) -> Fate:
     Of a pod that waits for moves, the fate says what it gets after them.
     """
     decision = decide(picture)
-    fate = _decided(picture, decision, uid)
+    fate = decided_fate(picture, decision, uid)
     if fate.reason == Reason.WAITING_FOR_MOVES:
         return _with_moves(picture, decision, uid, fate)
     return fate
@@ -87,7 +87,7 @@ def _with_moves(picture: NodePicture, decision: Decision, uid: str, fate: Fate) 
         picture = replace(picture, assignment=replace(after, status=done), now=now)
         decision = decide(picture)
         moves |= dict.fromkeys(_begun(picture, decision))
-        placed = _decided(picture, decision, uid)
+        placed = decided_fate(picture, decision, uid)
         if placed.standing is Standing.PLACED:
             lines = tuple(moves) or ("completes the moves that have begun",)
             return replace(fate, entries=placed.entries, moves=lines)
@@ -100,7 +100,8 @@ def _begun(picture: NodePicture, decision: Decision) -> Iterator[str]:
         yield from planned_moves(assignment.spec, decision.spec, assignment.topology)
 
 
-def _decided(picture: NodePicture, decision: Decision, uid: str) -> Fate:
+def decided_fate(picture: NodePicture, decision: Decision, uid: str) -> Fate:
+    """Pick one pod out of a decision; moves that it waits for are not looked ahead."""
     if why := _not_planned(decision):
         return why
     assignment = picture.assignment

@@ -1,6 +1,6 @@
 """What the operator would write for one node, for people."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from rich.console import Group, RenderableType
@@ -22,15 +22,28 @@ _WRITES: Final = {
 }
 
 
-def draw_foreseen(each: Foreseen, *, named: bool, machine: bool) -> RenderableType:
+def draw_foreseen(
+    each: Foreseen, shared: Mapping[str, Iterable[str]], *, named: bool, machine: bool
+) -> RenderableType:
     """The decision, and what the node's containers have then.
 
     Args:
         each: the decision.
+        shared: pods that share CPUs, or of which a container does, with the reasons.
         named: whether there is a Node, and a NodeAssignment to be written.
         machine: whether to draw the machine too.
     """
-    return Group(*_decision(each, named=named), *_containers(each, machine=machine))
+    return Group(
+        *_decision(each, named=named), *_containers(each, machine=machine), *_reasons(shared)
+    )
+
+
+def _reasons(shared: Mapping[str, Iterable[str]]) -> Iterator[RenderableType]:
+    rows = Table.grid(padding=(0, 2))
+    for pod, why in shared.items():
+        rows.add_row(plain(pod, "bold"), plain("; ".join(why)))
+    if rows.row_count:
+        yield from section("Why containers share CPUs", rows)
 
 
 def _decision(each: Foreseen, *, named: bool) -> Iterator[RenderableType]:

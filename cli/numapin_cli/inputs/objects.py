@@ -24,9 +24,13 @@ _LATER: Final = "9999-12-31T23:59:59Z"
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """Objects by kind and name, in the order of the files; each is complete enough to decode."""
+    """Objects by kind and name, in the order of the files; each is complete enough to decode.
+
+    `written` has the names of the pods that people wrote.
+    """
 
     by_kind: Mapping[str, dict[str, Manifest]] = field(default_factory=dict)
+    written: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
     """What was left out or replaced, a line each, for people."""
 
@@ -85,7 +89,7 @@ def _applied(present: Objects, applied: Objects) -> Objects:
         kind: {key: _completed(manifest) for key, manifest in named.items()}
         for kind, named in by_kind.items()
     }
-    return Objects(completed)
+    return Objects(completed, frozenset(applied.of("Pod")))
 
 
 def _each_once(manifests: Iterable[Manifest]) -> Objects:

@@ -39,7 +39,8 @@ class ClaimRef(NamedTuple):
 class ContainerView:
     """One container's requests.
 
-    `matched`: its requests for CPU and memory are set and equal its limits. `ended`: it is an init
+    `matched`: its requests for CPU and memory are set and equal its limits. `unequal`: what of them
+    is not, for people. `ended`: it is an init
     container that has completed and will not run again. `claims`: its ResourceClaims. `cpu_claims`:
     the UIDs of those for which a DRA driver gives it CPUs; its CPUs and memory are not ours then.
     `granted`: the kubelet reports that it has granted these requests.
@@ -54,6 +55,7 @@ class ContainerView:
     claims: tuple[ClaimRef, ...] = ()
     cpu_claims: tuple[str, ...] = ()
     granted: bool = False
+    unequal: tuple[str, ...] = ()
 
     @property
     def whole_cpus(self) -> int:

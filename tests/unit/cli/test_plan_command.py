@@ -250,3 +250,56 @@ def test_a_resize_that_waits_is_drawn_with_its_reason() -> None:
     assert "Waiting to be resized (they keep what they have)" in drawn
     assert "default/a c0" in drawn
     assert "NotEnoughCPUs" in drawn
+
+
+SHARING = """\
+kind: PodList
+items:
+- metadata: {name: no-limit, labels: {pin: "yes"}}
+  spec: {containers: [{name: x, resources: {requests: {cpu: 2, memory: 1Gi}, limits: {cpu: 2}}}]}
+- metadata: {name: half, labels: {pin: "yes"}}
+  spec: {containers: [{name: x, resources: {limits: {cpu: 1500m, memory: 1Gi}}}]}
+- metadata: {name: bare-init, labels: {pin: "yes"}}
+  spec:
+    initContainers: [{name: install}]
+    containers: [{name: x, resources: {limits: {cpu: 2, memory: 1Gi}}}]
+- metadata: {name: above, labels: {pin: "yes"}}
+  spec: {containers: [{name: x, resources: {requests: {cpu: 1}, limits: {cpu: 2, memory: 1Gi}}}]}
+- metadata: {name: not-selected}
+  spec: {containers: [{name: x, resources: {limits: {cpu: 2, memory: 1Gi}}}]}
+- metadata: {name: partly, labels: {pin: "yes"}}
+  spec:
+    containers:
+    - {name: x, resources: {limits: {cpu: 2, memory: 1Gi}}}
+    - {name: log, resources: {limits: {cpu: 100m, memory: 1Gi}}}
+- metadata: {name: refused, labels: {pin: "yes"}}
+  spec: {containers: [{name: x, resources: {limits: {cpu: 40, memory: 1Gi}}}]}
+- metadata: {name: placed, labels: {pin: "yes"}}
+  spec: {containers: [{name: x, resources: {limits: {cpu: 2, memory: 1Gi}}}]}
+"""
+CLASS = "its QoS class is Burstable, and pods.qosClasses of policy web is Guaranteed"
+SHARED = {
+    "default/no-limit": [CLASS, "container x: it has no limit of memory"],
+    "default/half": ["container x: it requests 1.5 CPUs, no whole number"],
+    "default/bare-init": [
+        CLASS,
+        "container install: it requests no CPU",
+        "container install: it requests no memory",
+    ],
+    "default/above": [CLASS, "container x: its limit of CPU is not its request"],
+    "default/not-selected": [
+        "policy web does not select it: pods.podSelector selects pods by their labels"
+    ],
+    "default/partly": ["container log: it requests 0.1 CPUs, no whole number"],
+}
+
+
+def test_a_pod_that_shares_says_why(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In JSON and in text; a refused pod has its message, and a placed one needs none."""
+    (folder / "pods.yaml").write_text(SHARING)
+    assert plan(folder, "-o", "json") == 0
+    (node,) = json.loads(capsys.readouterr().out)["nodes"]
+    assert {one["pod"]: one["why"] for one in node["shared"]} == SHARED
+    assert plan(folder) == 0
+    drawn = " ".join(capsys.readouterr().out.split())
+    assert "Why containers share CPUs" in drawn

@@ -25,6 +25,7 @@ from numapin_operator.observe.pods.resources import (
     memory_amounts,
     pod_level,
     qos_class,
+    unequal_amounts,
 )
 from numapin_operator.observe.pods.shared_parts import shared_containers, shared_labels
 from numapin_operator.observe.pods.virtual_machines import runs_in_virtual_machine
@@ -215,9 +216,8 @@ class _PodReader:
             kind=kind,
             cpu_millis=cpu_millis(in_force),
             memory=memory_amounts(in_force),
-            matched=all(
-                requests.get(key) and requests[key] == limits.get(key) for key in CPU_AND_MEMORY
-            ),
+            matched=not (unequal := tuple(unequal_amounts(requests, limits))),
+            unequal=unequal,
             ended=kind is ContainerKind.INIT and name in self._ended,
             claims=self._claims.get(name, ()),
             granted=granted is not None,

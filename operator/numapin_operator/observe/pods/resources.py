@@ -1,6 +1,6 @@
 """Amounts of CPU, memory and huge pages in a pod, in the form that planning needs. Does no I/O."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil
@@ -36,6 +36,17 @@ class ContainerResources(NamedTuple):
 def cpu_millis(requests: Resources) -> int:
     """The CPU request in thousandths, rounded up."""
     return ceil(requests.get(CPU, Fraction(0)) * 1000)
+
+
+def unequal_amounts(requests: Resources, limits: Resources) -> Iterator[str]:
+    """Why requests and limits of CPU and memory are not set and equal; nothing if they are."""
+    for key, name in ((CPU, "CPU"), (MEMORY, "memory")):
+        if not requests.get(key):
+            yield f"it requests no {name}"
+        elif key not in limits:
+            yield f"it has no limit of {name}"
+        elif requests[key] != limits[key]:
+            yield f"its limit of {name} is not its request"
 
 
 def memory_amounts(requests: Resources) -> tuple[tuple[str, int], ...]:
