@@ -6,9 +6,18 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Final
 
-from numapin_api.names import NODE_ASSIGNMENT_KIND
+from numapin_api.names import API_VERSION, CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND
 from numapin_api.quantity import plural
-from numapin_cli.inputs.input_flags import add_input_arguments, described_by, read_given
+from numapin_cli.arguments import document
+from numapin_cli.inputs.input_flags import (
+    add_input_arguments,
+    described_by,
+    read_given,
+    say_notes,
+)
+from numapin_cli.inputs.kubelet_files import read_kubelet_configuration
+from numapin_cli.inputs.kubelet_settings import translate
+from numapin_cli.inputs.manifests import STDIN
 from numapin_cli.subcommand import CommandError, Subcommand, UsageError
 from numapin_cli.takeover import Takeover, kubelet_state, rows, take_over
 from numapin_enforcer.node.kubelet_state import (
@@ -33,11 +42,19 @@ exit status is 0 if every container keeps its CPUs, 1 if one does not.
 --back prints the cpu_manager_state with which a static kubelet goes on with the CPUs that the
 NodeAssignment has given. Its exit status is 0.
 
+--kubelet-config prints the CpuPolicy that does what a kubelet of this configuration does: a
+KubeletConfiguration (/var/lib/kubelet/config.yaml), or what the kubelet answers at /configz, which
+has its flags too. Given again, it names drop-ins, of which the last one counts. Standard error has
+a line for each setting of which that cannot be said. The policy selects the node of --node by its
+label kubernetes.io/hostname; without --node every node. The exit status is 0.
+
 The exit status is 2 if something that is given cannot be used.
 """
 
 _EPILOG: Final = """\
 examples:
+  numapin migrate --kubelet-config /var/lib/kubelet/config.yaml --node worker-1 > policy.yaml
+  kubectl get --raw /api/v1/nodes/worker-1/proxy/configz | numapin migrate --kubelet-config -
   kubectl get nodes,ns,pods,na,cpol -A -o json > now.json
   numapin migrate --check --cluster now.json --node worker-1         as root on worker-1
   numapin migrate --check --cluster now.json --node worker-1 -f policy.yaml \\
@@ -53,6 +70,15 @@ def _add_arguments(parser: ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--check", action="store_true", help="say what a policy would change")
     what.add_argument("--back", action="store_true", help="print the state for a static kubelet")
+    what.add_argument(
+        "--kubelet-config",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="print the CpuPolicy for this KubeletConfiguration; - for standard input; repeated:"
+        " drop-ins",
+    )
     parser.add_argument(
         "--kubelet-root-dir",
         type=Path,
@@ -78,9 +104,36 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 def _run(options: Namespace) -> int:
     try:
+        if options.kubelet_config:
+            return _translate(options)
         return _back(options) if options.back else _check(options)
     except CommandError as problem:
         raise UsageError(str(problem)) from problem
+
+
+def _translate(options: Namespace) -> int:
+    """Print the CpuPolicy for a kubelet's configuration, and what it does not carry."""
+    if options.kubelet_config.count(STDIN) > 1:
+        raise CommandError("standard input (-) is given twice, and can be read once; use a file")
+    configuration = read_kubelet_configuration(options.kubelet_config)
+    try:
+        translated = translate(configuration)
+    except CommandError as problem:
+        files = ", ".join(map(str, options.kubelet_config))
+        raise CommandError(f"{files}: {problem}") from problem
+    name = options.node
+    selector = {"nodeSelector": {"kubernetes.io/hostname": name}} if name else {}
+    policy = {
+        "apiVersion": API_VERSION,
+        "kind": CPU_POLICY_KIND,
+        "metadata": {"name": name or "from-kubelet"},
+        "spec": {**selector, **translated.spec},
+    }
+    sys.stdout.write(document(policy, "yaml"))
+    say_notes(translated.notes)
+    if not name:
+        say_notes(["nodeSelector: is missing, so every node is selected; add labels, or --node"])
+    return 0
 
 
 def _check(options: Namespace) -> int:
@@ -173,7 +226,7 @@ def _back(options: Namespace) -> int:
 
 MIGRATE: Final = Subcommand(
     name="migrate",
-    summary="compare a kubelet's static policy with a CpuPolicy, before and after",
+    summary="translate a kubelet's static policy, and compare it with a CpuPolicy",
     description=_DESCRIPTION,
     add_arguments=_add_arguments,
     run=_run,

@@ -95,9 +95,21 @@ def read_manifests(files: Iterable[Path]) -> list[Manifest]:
     return [manifest for file in files for manifest in _manifests_of(file)]
 
 
+def read_documents(file: Path) -> list[object]:
+    """Every document of a file, of whatever form.
+
+    Raises:
+        CommandError: it cannot be read, or is not YAML or JSON.
+    """
+    return _documents(file, _named(file))
+
+
+def _named(file: Path) -> str:
+    return "standard input" if file == STDIN else str(file)
+
+
 def _manifests_of(file: Path) -> Iterator[Manifest]:
-    name = "standard input" if file == STDIN else str(file)
-    documents = _documents(file, name)
+    name, documents = _named(file), read_documents(file)
     if all(document is None for document in documents):
         raise CommandError(f"{name}: there is no object in it; {WANTED}")
     for number, document in enumerate(documents, start=1):
