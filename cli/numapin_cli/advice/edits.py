@@ -20,6 +20,7 @@ _LOOSER: Final = {
     "Restricted": ("BestEffort", "None"),
     "BestEffort": ("None",),
 }
+_OTHER_SCOPE: Final = {"Pod": "Container", "Container": "Pod"}
 _LESS_BOUND: Final = {"SingleNUMA": ("Preferred", "None"), "Static": ("Preferred", "None")}
 
 
@@ -58,7 +59,7 @@ def single_edits(spec: CpuPolicySpec, qos: str) -> Iterator[tuple[str, Any]]:
         yield "topology.policy", policy
     for is_set, field, value in (
         (spec.mode == "Static", "mode", "Dynamic"),
-        (spec.topology.scope == "Pod", "topology.scope", "Container"),
+        (spec.topology.policy != "None", "topology.scope", _OTHER_SCOPE[spec.topology.scope]),
     ):
         if is_set:
             yield field, value
@@ -101,17 +102,3 @@ def _nested(field: str, value: Any) -> dict[str, Any]:
 def shown(value: Any) -> str:
     """A field's value as it is written into YAML."""
     return str(value).lower() if isinstance(value, bool) else str(value).replace("'", "")
-
-
-def as_guaranteed(question: Question) -> Question:
-    """The same pod with limits equal to its requests, and whole CPUs in every container."""
-    pod = question.pod
-    containers = tuple(
-        replace(one, cpu_millis=-(-one.cpu_millis // 1000) * 1000, matched=True, unequal=())
-        for one in pod.containers
-    )
-    whole = pod.pod_level
-    if whole is not None:
-        whole = replace(whole, cpu_millis=-(-whole.cpu_millis // 1000) * 1000)
-    changed = replace(pod, qos="Guaranteed", containers=containers, pod_level=whole)
-    return replace(question, pod=changed)

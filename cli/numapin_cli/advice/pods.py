@@ -8,14 +8,14 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from numapin_cli.advice.edits import as_guaranteed, edits
+from numapin_cli.advice.edits import edits
 from numapin_cli.advice.eligibility import why_shared
 from numapin_cli.advice.explanation import Explanation, Line
 from numapin_cli.advice.fate import Fate, Standing, all_cpus, fate_in, gives, written_fate
 from numapin_cli.advice.question import Question, TooManyTriesError
 from numapin_cli.advice.releases import holders, releases
 from numapin_cli.advice.remedy import Remedy
-from numapin_cli.advice.sizes import other_sizes
+from numapin_cli.advice.sizes import guaranteed_sizes, other_sizes
 from numapin_cli.live.node_state import IN_FORCE, NodeState
 from numapin_operator.nodes.picture import picture_of
 from numapin_operator.observe.cache import ClusterState
@@ -150,24 +150,14 @@ def _sharing(base: Explanation, question: Question, fate: Fate) -> Explanation:
     if fate.message:
         return replace(base, is_well=True)
     why, found = tuple(why_shared(question)), list[Remedy]()
-    changed = as_guaranteed(question)
-    if _asks_for_all(question.pod) and not question.pod.problem:
+    asks = question.pod.pod_level or any(one.cpu_millis for one in question.pod.containers)
+    if asks and not question.pod.problem:
         with suppress(TooManyTriesError):
-            got = changed.judge("size")
-            if got.fits:
-                cpus = {one.name: one.cpu_millis // 1000 for one in changed.pod.containers}
-                listed = ", ".join(f"{name} {count}" for name, count in cpus.items())
-                text = f"create the pod with limits equal to requests and whole CPUs ({listed})"
-                found.append(Remedy.by("size", text, got, {"guaranteed": True, "cpus": cpus}))
+            found += guaranteed_sizes(question)
             found += edits(question)
     return replace(
         base, is_well=True, why=why, remedies=tuple(found), tried=dict(question.tries.counts)
     )
-
-
-def _asks_for_all(pod: PodView) -> bool:
-    """Whether every container has requests of CPU and memory, so that limits can equal them."""
-    return all(one.cpu_millis and one.memory for one in pod.containers)
 
 
 def _resize_waits(

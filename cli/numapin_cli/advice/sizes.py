@@ -27,6 +27,10 @@ _MORE: Final = 8
 """How many more CPUs are tried: alignment may allow a larger request where it refuses this."""
 
 _MIB: Final = 1 << 20
+_SMALL_CPU_MILLIS: Final = 100
+_SMALL_MEMORY: Final = 64 * _MIB
+"""What a container without a request is given."""
+
 _NEEDS_MEMORY: Final = frozenset({Reason.NOT_ENOUGH_MEMORY, Reason.TOPOLOGY_AFFINITY_ERROR})
 _NEEDS_ALIGNMENT: Final = frozenset({Reason.SMT_ALIGNMENT_ERROR, Reason.TOPOLOGY_AFFINITY_ERROR})
 
@@ -49,6 +53,61 @@ def other_sizes(question: Question, refused: Fate) -> Iterator[Remedy]:
             yield remedy
     if not found and not question.stays:
         yield from _all_smaller(question)
+
+
+def guaranteed_sizes(question: Question) -> Iterator[Remedy]:
+    """The mildest change of requests and limits with which a pod that shares gets its own CPUs.
+
+    Limits equal requests; containers without a request get a small one; and if that is not enough,
+    the CPUs of those that ask for 1 or more are whole, or of all that ask if each asks for less.
+
+    Raises:
+        TooManyTriesError: enough has been tried.
+    """
+    before = question.pod
+    for whole_cpus in (False, True):
+        fate = _tried(question, after := _guaranteed(before, whole_cpus=whole_cpus))
+        if fate.fits:
+            cpus = {one.name: one.cpu_millis / 1000 for one in after.containers}
+            amounts = ", ".join(_guaranteed_amounts(before, after))
+            how = f"limits equal to requests{' and whole CPUs' if whole_cpus else ''} ({amounts})"
+            change = {"guaranteed": True, "cpus": cpus}
+            yield Remedy.by("size", f"{_verb(question)} {how}", fate, change)
+            return
+
+
+def _guaranteed_amounts(before: PodView, after: PodView) -> Iterator[str]:
+    for one, other in zip(before.containers, after.containers, strict=True):
+        memory = f" and {format_bytes(_SMALL_MEMORY)}" if one.memory != other.memory else ""
+        yield f"{other.name} {other.cpu_millis / 1000:g}{memory}"
+
+
+def _guaranteed(pod: PodView, *, whole_cpus: bool) -> PodView:
+    """The pod with limits equal to requests, none of which is missing."""
+    least = min(1000, max((one.cpu_millis for one in pod.containers), default=0)) or 1
+
+    def rounded(cpu_millis: int) -> int:
+        return -(-cpu_millis // 1000) * 1000 if whole_cpus and cpu_millis >= least else cpu_millis
+
+    if pod.pod_level is not None:
+        whole = replace(pod.pod_level, cpu_millis=rounded(pod.pod_level.cpu_millis))
+        return replace(pod, qos="Guaranteed", pod_level=whole)
+    containers = tuple(
+        replace(
+            one,
+            cpu_millis=rounded(one.cpu_millis) or _SMALL_CPU_MILLIS,
+            memory=_with_memory(one.memory),
+            matched=True,
+        )
+        for one in pod.containers
+    )
+    return replace(pod, qos="Guaranteed", containers=containers)
+
+
+def _with_memory(memory: Amounts) -> Amounts:
+    """The amounts with a small one of memory if there is none."""
+    there = dict(memory)
+    return tuple(sorted((there | {MEMORY: there.get(MEMORY) or _SMALL_MEMORY}).items()))
 
 
 def _more_for_the_pod(question: Question) -> Iterator[Remedy]:

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from numapin_api.cpuset import CpuSet
 from numapin_cli.main import main
 from numapin_client.resources import CPU_POLICIES, NODE_ASSIGNMENTS, NODES, PODS
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.worlds.asked_cluster import asked, fill
 from support.fakes.worlds.described_cluster import World, cluster, living_cluster, node_body
 from support.values.operator import Body, condition, pod_body
+from support.values.placement import machine
 
 Capture = pytest.CaptureFixture[str]
 LATER = "2026-01-02T00:00:00Z"
@@ -210,6 +212,77 @@ def test_how_a_pod_stands_and_why(  # noqa: PLR0917
     assert code == status
     assert sentence in " ".join(found["why"])
     assert [one["kind"] for one in found["remedies"]] == kinds
+
+
+def sharing(**init: Any) -> Body:
+    """A database of 4 CPUs behind an init container that a webhook has added."""
+    body = burstable("mongo", "4")
+    body["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "4"
+    body["spec"]["initContainers"] = [{"name": "install"} | init]
+    return body
+
+
+@pytest.mark.parametrize(
+    ("init", "text"),
+    [
+        ({}, "(install 0.1 and 64 MiB, main 4)"),
+        ({"resources": {"requests": {"cpu": "250m", "memory": "1Mi"}}}, "(install 0.25, main 4)"),
+    ],
+)
+def test_the_mildest_change_is_advised_beside_a_container_without_requests(
+    tmp_path: Path, capsys: Capture, init: Body, text: str
+) -> None:
+    """No request of a fraction is rounded up where that is not needed; the policy helps too."""
+    world = cluster(sharing(**init), spec={"reserved": {"count": 2}})
+    status, found = explained(tmp_path, capsys, world.dump(), "mongo")
+    assert status == 0
+    size, edit = found["remedies"]
+    assert size["text"] == f"create the pod with limits equal to requests {text}"
+    assert edit["spec"] == {"pods": {"qosClasses": ["Guaranteed", "Burstable"]}}
+    for remedy in found["remedies"]:
+        assert remedy["gives"][0]["cpus"] == "2-5"
+
+
+def test_only_containers_that_ask_for_a_cpu_are_rounded(tmp_path: Path, capsys: Capture) -> None:
+    body = sharing(resources={"requests": {"cpu": "250m"}})
+    for amounts in body["spec"]["containers"][0]["resources"].values():
+        amounts["cpu"] = "1500m"
+    _, found = explained(tmp_path, capsys, cluster(body).dump(), "mongo")
+    (size,) = (one for one in found["remedies"] if one["kind"] == "size")
+    assert size["text"].endswith("whole CPUs (install 0.25 and 64 MiB, main 2)")
+    assert size["cpus"] == {"install": 0.25, "main": 2}
+
+
+def test_a_pod_that_asks_for_no_cpu_gets_no_advice(tmp_path: Path, capsys: Capture) -> None:
+    body = pod_body("idle")
+    body["spec"]["containers"][0]["resources"] = {}
+    _, found = explained(tmp_path, capsys, cluster(body).dump(), "idle")
+    assert found["remedies"] == []
+
+
+async def test_scope_pod_is_tried(tmp_path: Path, capsys: Capture) -> None:
+    """Of each container CPUs and memory need another number of NUMA nodes, of the pod the same."""
+    spec = {
+        "reserved": {"cpus": "0"},
+        "topology": {"policy": "Restricted"},
+        "memory": {"policy": "Static", "reserved": [{"numaNode": 0, "memory": "1Mi"}]},
+    }
+    body = pod_body("p", "5", memory="1Gi")
+    body["spec"]["containers"].append(
+        pod_body("other", "1", memory="5Gi")["spec"]["containers"][0] | {"name": "cache"}
+    )
+    topology = machine(8, 2, 2, memory_bytes=4 << 30)
+    world = await living_cluster(body, spec=spec, topology=topology)
+    _, found = explained(tmp_path, capsys, world.dump(), "p")
+    assert found["reason"] == "TopologyAffinityError"
+    assert "5 CPUs need 2 NUMA nodes" in found["why"][0]
+    edits = [one["spec"] for one in found["remedies"] if one["kind"] == "policy"]
+    assert {"topology": {"scope": "Pod"}} in edits
+    spec["topology"] = {"policy": "Restricted", "scope": "Pod"}
+    world.cluster.put_policy("web", spec | {"rollout": {"maxConcurrent": "100%"}})
+    await world.settle()
+    placed = world.cluster.assignments["node-1"]["spec"]["containers"]
+    assert sum(len(CpuSet.parse(one["cpus"])) for one in placed) == 6
 
 
 def test_a_placed_pod_is_well_once_the_kernel_has_it(tmp_path: Path, capsys: Capture) -> None:
