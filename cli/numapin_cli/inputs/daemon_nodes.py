@@ -1,4 +1,4 @@
-"""On which nodes a DaemonSet has a pod. Does no I/O.
+"""On which nodes a DaemonSet has a pod.
 
 Source: Kubernetes v1.36, pkg/controller/daemon, `NodeShouldRunDaemonPod`: the node has the labels
 of nodeSelector and of the required node affinity, and no taint that is not tolerated.

@@ -1,4 +1,4 @@
-"""A kubelet's configuration as a CpuPolicy that does the same. Does no I/O.
+"""A kubelet's configuration as a CpuPolicy that does the same.
 
 Source: Kubernetes v1.36, kubelet/config/v1beta1 `KubeletConfiguration` and pkg/kubelet/cm.
 """

@@ -1,7 +1,4 @@
-"""Which objects of files are planned: themselves, or the pods that controllers create from them.
-
-Does no I/O.
-"""
+"""Which objects of files are planned: themselves, or the pods that controllers create from them."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

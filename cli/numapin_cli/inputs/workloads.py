@@ -1,4 +1,4 @@
-"""The pods that a controller would create for a workload. Does no I/O.
+"""The pods that a controller would create for a workload.
 
 Source: Kubernetes v1.36, pkg/controller (names, labels and numbers of pods).
 """
