@@ -13,7 +13,12 @@ from numapin_operator.placement.errors import (
 )
 from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask
 from numapin_operator.placement.policy import NodePolicy
-from numapin_operator.placement.topologymanager.hints import MemoryHints, cpu_hints
+from numapin_operator.placement.topologymanager.hints import (
+    CpuHints,
+    Impossible,
+    MemoryHints,
+    cpu_hints,
+)
 from numapin_operator.placement.topologymanager.merge import MergedHint
 
 
@@ -102,9 +107,19 @@ def _hint(policy: NodePolicy, free: CpuMask, growth: Growth) -> MergedHint:
     if merged is None:
         raise TopologyAffinityError(
             f"no NUMA nodes have {plural(growth.count, 'CPU')}{_besides(growth.aligned)} as "
-            f"topology policy {merger.policy} demands"
+            f"topology policy {merger.policy} demands{_too_wide(policy, growth, cpus)}"
         )
     return merged
+
+
+def _too_wide(policy: NodePolicy, growth: Growth, cpus: CpuHints | Impossible) -> str:
+    """That so many CPUs can never be on as many NUMA nodes as the memory, or on the one allowed."""
+    bound = growth.mems.bit_count()
+    allowed = 1 if policy.hint_merger.policy == "SingleNUMANode" else bound
+    if not isinstance(cpus, CpuHints) or cpus.sockets or not allowed or cpus.fewest == allowed:
+        return ""
+    memory = f", and its memory is bound to {bound}" if bound else ""
+    return f": {plural(cpus.wanted, 'CPU')} need {plural(cpus.fewest, 'NUMA node')}{memory}"
 
 
 def allows_memory(policy: NodePolicy, cpus: CpuMask, mems: NumaMask) -> bool:

@@ -97,6 +97,32 @@ def test_growing_beyond_a_numa_node(
     assert reasons(spec) == ([("a", "c0", reason)] if reason else [])
 
 
+@pytest.mark.parametrize(
+    ("topology", "memory", "why"),
+    [
+        ("SingleNUMANode", "None", ": 10 CPUs need 2 NUMA nodes;"),
+        ("Restricted", "Static", ": 10 CPUs need 2 NUMA nodes, and its memory is bound to 1;"),
+    ],
+)
+def test_cpus_that_need_more_numa_nodes_say_so(topology: str, memory: str, why: str) -> None:
+    """More CPUs are free than it asks for, and no other container is there."""
+    spec = policy(topology={"policy": topology}, memory={"policy": memory})
+    after = history(PLAIN, spec, [a("2")], [a("10")])
+    (waits,) = after.refused_resizes or ()
+    assert waits.message.startswith(
+        f"no NUMA nodes have 8 CPUs besides 1-2 as topology policy {topology} demands{why}"
+    )
+
+
+def test_a_number_of_numa_nodes_that_the_policy_allows_is_not_blamed() -> None:
+    """Restricted allows two for 7 CPUs; the container has two, and CPUs are free on a third."""
+    spec = policy(topology={"policy": "Restricted"}, reserved={"cpus": "0-1"})
+    topology, other = machine(12, threads=1, numa_nodes=3), granted_pod("n", ("2", "64Mi"))
+    after = history(topology, spec, [a("6"), other], [a("7"), other])
+    (waits,) = after.refused_resizes or ()
+    assert "topology policy Restricted demands;" in waits.message
+
+
 def test_restricted_forbids_a_second_numa_node_that_an_empty_machine_would_not_need() -> None:
     neighbour = granted_pod("n", ("4", "64Mi"))
     restricted = policy(topology={"policy": "Restricted"})
