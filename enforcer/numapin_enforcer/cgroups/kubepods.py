@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -115,8 +116,11 @@ class KubepodsFinder:
 
     def _build(self, naming: CgroupNaming) -> PodTree:
         files = Cgroupfs(self.mounts, naming.root, naming)
-        new_pods = NewPodWatch(self.mounts.cpuset, naming)
-        watch = CgroupWatch(self.mounts.cpuset, naming.root, naming)
+        with ExitStack() as on_failure:  # the next pass tries again: root has few instances
+            new_pods = NewPodWatch(self.mounts.cpuset, naming)
+            on_failure.callback(new_pods.close)
+            watch = CgroupWatch(self.mounts.cpuset, naming.root, naming)
+            on_failure.pop_all()
         return PodTree(naming, files, watch, new_pods, TreeCache(files, watch), self.mounts)
 
 

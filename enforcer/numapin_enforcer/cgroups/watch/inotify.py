@@ -3,7 +3,7 @@
 import errno
 import os
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
@@ -100,9 +100,12 @@ class CgroupWatch:
         """Whether the last `collect` found no event at all."""
         self.problem = ""
         """Why some folders are not watched; empty if all are."""
-        if self._open():
-            self._add(self._parent)
-            self._add_tree(root, _Batch())
+        with ExitStack() as on_failure:
+            on_failure.callback(self.close)
+            if self._open():
+                self._add(self._parent)
+                self._add_tree(root, _Batch())
+            on_failure.pop_all()
 
     def __enter__(self) -> Self:
         return self
@@ -243,7 +246,7 @@ class CgroupWatch:
             if error.errno == errno.ENOSPC:
                 why = f"{folder} and its descendants are not watched, only rescanned: {error}"
                 self.problem = why
-            return not self._limits.is_nested(folder)
+            return folder == self._parent or not self._limits.is_nested(folder)
         if is_new:
             self._limits.add(folder)
         self._paths[watch] = folder

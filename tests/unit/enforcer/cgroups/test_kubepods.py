@@ -1,11 +1,14 @@
 """Which of the kubelet's two possible trees is used, also after its driver was changed."""
 
+import errno
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder
 from numapin_enforcer.cgroups.naming import Driver
+from numapin_enforcer.cgroups.watch.instance import Inotify
 
 OLD, NEW = "kubepods", "kubepods.slice"
 NEW_POD = f"{NEW}/kubepods-pod1.slice"
@@ -56,3 +59,42 @@ def test_a_tree_without_a_cpuset_is_not_used_if_there_is_another(mount: Path) ->
     finder = KubepodsFinder(mount, "/")
     assert (opened(finder), finder.moved()) == (Driver.CGROUPFS, False)
     finder.close()
+
+
+def instances() -> int:
+    """How many inotify instances this process has."""
+    links = []
+    for entry in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):
+            links.append(str(entry.readlink()))
+    return links.count("anon_inode:inotify")
+
+
+def test_the_tree_is_watched_also_where_no_watch_is_left(
+    mount: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its parent, which is not below it, is refused first."""
+
+    def full(self: Inotify, path: str, mask: int) -> int:
+        raise OSError(errno.ENOSPC, "raise fs.inotify.max_user_watches")
+
+    monkeypatch.setattr(Inotify, "add", full)
+    finder = KubepodsFinder(mount, "/")
+    assert opened(finder) is Driver.CGROUPFS
+    assert "raise fs.inotify.max_user_watches" in finder.watch_problem
+    finder.close()
+
+
+def test_a_tree_that_cannot_be_opened_keeps_no_instance(
+    mount: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each pass tries again, and root has 128 instances by default."""
+    before = instances()
+
+    def fail(self: Inotify, path: str, mask: int) -> int:
+        raise OSError(errno.ENOMEM, "no memory")
+
+    monkeypatch.setattr(Inotify, "add", fail)
+    with pytest.raises(OSError, match="no memory"):
+        KubepodsFinder(mount, "/").open()
+    assert instances() == before
