@@ -13,7 +13,7 @@ from numapin_client.login.credentials import Login
 from numapin_client.resources import CPU_POLICIES
 from numapin_client.server_time import ServerClock
 from numapin_daemon.backoff import Backoff
-from numapin_daemon.clock import Clock
+from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.loop_lag import LoopLag
 from numapin_daemon.probes import Health
 from numapin_daemon.telemetry.exposition import MetricsPage
@@ -74,7 +74,8 @@ class Application:
         api.connection.after_write = self._rights.note
         self._lag = LoopLag(pause_seconds=1.0, clock=self._clock)
         self.meter = Meter(METRICS)
-        self._paths = PodPaths(self.meter, self._clock)
+        # Traces join spans of several programs, which all have their own machine's clock.
+        self._paths = PodPaths(self.meter, clock or SystemClock())
         self._behind: set[str] = set()
         self._state = ClusterState()
         self._state.pod_bound, self._state.pod_gone = self._bound, self._paths.gone
