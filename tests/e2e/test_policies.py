@@ -147,6 +147,8 @@ def other_node(pinned: RunningLab) -> Iterator[str]:
     lab.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
     yield name
     lab.kubectl("delete", "node", name)
+    # It would stay for five minutes.
+    lab.kubectl("delete", "nodeassignment", name, "--ignore-not-found")
 
 
 def _report(lab: RunningLab, node: str) -> None:
