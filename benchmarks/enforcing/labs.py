@@ -13,7 +13,7 @@ from typing import Any
 from numapin_lab.controlplane.api import AnswerError
 from numapin_lab.errors import LabError
 from numapin_lab.lifecycle import LabFolder
-from numapin_lab.node.cgroups import LabCgroup
+from numapin_lab.node.cgroups import LabCgroup, below, named
 from numapin_lab.running_lab import RunningLab, policy
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -63,7 +63,7 @@ class Bench:
     def group(self, name: str) -> Path:
         """The cgroup of a pod's one container."""
         id_ = self.container(name)
-        return next(self.lab.kubepods.rglob(id_))
+        return named(self.lab.kubepods, id_)
 
     def process(self, name: str) -> Path:
         """The first process of a pod's one container, in /proc."""
@@ -107,7 +107,7 @@ class Bench:
             self.wait(self._free, "the NodeAssignment to be empty or gone")
 
     def _empty(self) -> bool:
-        return not any(self.lab.kubepods.rglob("pod*/*/"))
+        return not any(one.parent.name.startswith("pod") for one in below(self.lab.kubepods))
 
     def _free(self) -> bool:
         if not self.lab.cluster.api.exists(f"{ASSIGNMENTS}/{self.lab.node}"):

@@ -25,6 +25,7 @@ from pathlib import Path
 
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.node import agents
+from numapin_lab.node.cgroups import named
 from numapin_lab.processes.daemons import stop
 from numapin_lab.running_lab import BUSY, RunningLab, eventually, pod, policy
 
@@ -171,7 +172,7 @@ def run(older: Release, newer: Release, folder: LabFolder, seconds: float) -> Sa
 
 
 def _effective(lab: RunningLab, name: str) -> Path:
-    (cgroup,) = lab.kubepods.rglob(lab.container_id(name))
+    cgroup = named(lab.kubepods, lab.container_id(name))
     v1, v2 = cgroup / "cpuset.effective_cpus", cgroup / "cpuset.cpus.effective"
     return v1 if v1.exists() else v2
 

@@ -1,7 +1,6 @@
 """What tests and benchmarks do on a running lab: apply objects, wait, read the kernel."""
 
 import json
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +17,7 @@ from numapin_lab.cluster import Cluster
 from numapin_lab.controlplane.kubectl import Kubectl
 from numapin_lab.errors import LabError
 from numapin_lab.node.agents import Agent
+from numapin_lab.node.cgroups import below, named
 from numapin_lab.node.image import IMAGE
 from numapin_lab.processes.daemons import POLL_SECONDS, wait_until
 
@@ -220,8 +220,7 @@ class RunningLab:
         """The kernel's cpuset of every cgroup of pods, by path below kubepods."""
         name = _SETS[2 if (self.kubepods / "cgroup.controllers").exists() else 1]
         found = {}
-        # Not rglob: it fails when a cgroup is removed meanwhile.
-        for folder in sorted(map(Path, (path for path, _, _ in os.walk(self.kubepods)))):
+        for folder in sorted(below(self.kubepods)):
             try:
                 cpus = CpuSet.parse((folder / name).read_text(encoding="ascii").strip())
             except OSError:
@@ -244,7 +243,7 @@ class RunningLab:
 
     def container(self, pod_name: str, container: str = "main") -> Path:
         """The cgroup of a running container."""
-        return next(self.kubepods.rglob(self.container_id(pod_name, container)))
+        return named(self.kubepods, self.container_id(pod_name, container))
 
     def allowed(self, pod_name: str) -> CpuSet:
         """The CPUs of every process of a pod's container, from Cpus_allowed_list in /proc."""

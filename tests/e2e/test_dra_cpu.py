@@ -1,7 +1,6 @@
 """Numapin beside the DRA driver for CPUs, both on a real kubelet with a real container runtime."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from numapin_api.nodeassignment import ContainerAssignment
 from numapin_lab.cluster import Cluster
 from numapin_lab.components.build import provide
 from numapin_lab.components.catalog import DRA_DRIVER
+from numapin_lab.node.cgroups import below
 from numapin_lab.node.dra_driver import DEVICE_CLASS, NAME, DraDriver
 from numapin_lab.processes.ports import choose
 from numapin_lab.running_lab import BUSY, RunningLab, eventually, pod, policy
@@ -116,8 +116,11 @@ def test_claims_survive_restarts_of_operator_and_enforcer(node: RunningLab) -> N
 
 def _quota(lab: RunningLab, name: str) -> int:
     cpuset = lab.container(name)
-    [quota] = Path("/sys/fs/cgroup").glob(f"cpu/**/{cpuset.name}/cpu.cfs_quota_us")
-    return int(quota.read_text())
+    for root in lab.cluster.runtime.cgroup.folders():
+        for folder in below(root):
+            if folder.name == cpuset.name and (folder / "cpu.cfs_quota_us").exists():
+                return int((folder / "cpu.cfs_quota_us").read_text())
+    raise LookupError(cpuset)
 
 
 def test_a_claim_does_not_take_the_cpu_of_an_exclusive_container(node: RunningLab) -> None:

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
 from numapin_enforcer.runtime.generated.cri_v1_grpc import RuntimeServiceStub
 from numapin_lab.controlplane.installation import MANIFESTS, without_workloads
 from numapin_lab.lifecycle import LabFolder
+from numapin_lab.node.cgroups import below
 from numapin_lab.processes.daemons import stop
 from numapin_lab.running_lab import RunningLab, eventually, pod, policy
 
@@ -69,8 +71,9 @@ def found(lab: RunningLab) -> Found:
     what = {}
     for hierarchy in lab.cluster.runtime.cgroup.folders():
         for file in FILES:
-            for path in sorted((hierarchy / "kubepods").rglob(file)):
-                what[str(path)] = path.read_text(encoding="ascii").strip()
+            for folder in below(hierarchy / "kubepods"):
+                with suppress(FileNotFoundError):  # another version's file, or a removed cgroup
+                    what[str(folder / file)] = (folder / file).read_text(encoding="ascii").strip()
     return what | {f"runtime: {name}": runtime(lab, name) for name in PODS}
 
 

@@ -19,6 +19,7 @@ from numapin_lab.chaos.observation.logs import Line, parse
 from numapin_lab.chaos.parts import PROBE_SECONDS, LogLines
 from numapin_lab.errors import LabError
 from numapin_lab.installed.running import LEASE, PARTS, InstalledLab
+from numapin_lab.node.cgroups import below
 from numapin_lab.node.containerd import SEARCH_PATH
 from numapin_lab.node.image import find_busybox
 
@@ -59,10 +60,9 @@ class PodProcess:
 
     def _found(self) -> Iterator[tuple[int, int]]:
         """Start time and pid of each."""
-        # Not glob: it fails when a cgroup is removed meanwhile.
-        for folder, _, _ in os.walk(self.kubepods / "burstable"):
+        for folder in below(self.kubepods / "burstable"):
             with suppress(OSError):
-                for pid in map(int, Path(folder, "cgroup.procs").read_text().split()):
+                for pid in map(int, (folder / "cgroup.procs").read_text().split()):
                     if self._is(pid):
                         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
                         yield int(fields[19]), pid  # Source: proc_pid_stat(5), starttime

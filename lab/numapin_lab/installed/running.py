@@ -14,6 +14,7 @@ from numapin_lab.cluster import Cluster
 from numapin_lab.errors import LabError
 from numapin_lab.installed.cluster import InstalledCluster
 from numapin_lab.installed.manifests import wait_rolled_out
+from numapin_lab.node.cgroups import named
 from numapin_lab.processes.daemons import kill
 from numapin_lab.running_lab import RunningLab
 
@@ -123,7 +124,7 @@ class InstalledLab(RunningLab):
     def cgroup(self, pod: Mapping[str, Any]) -> Path:
         """The cgroup of the one container of a pod, in the hierarchy that has cpusets."""
         (status,) = pod["status"]["containerStatuses"]
-        return next(self.kubepods.rglob(status["containerID"].partition("://")[2]))
+        return named(self.kubepods, status["containerID"].partition("://")[2])
 
 
 def running(cluster: Cluster) -> RunningLab:

@@ -9,6 +9,7 @@ from numapin_lab.components.build import Say
 from numapin_lab.controlplane.kubectl import Kubectl
 from numapin_lab.installed.cluster import InstalledCluster
 from numapin_lab.installed.vm_cluster import InstalledVmCluster
+from numapin_lab.node.cgroups import below
 from numapin_lab.processes.daemons import wait_until
 
 RELEASED_SECONDS = 240
@@ -62,9 +63,7 @@ def _narrowed(cluster: InstalledCluster) -> Iterator[str]:
     for root in cluster.runtime.cgroup.folders():
         if not (root / "cpuset.cpus").exists():
             continue
-        for folder in (root / "kubepods").rglob("*"):
-            if not folder.is_dir():
-                continue
+        for folder in below(root / "kubepods"):
             try:
                 own, parents = (_cpus(one) for one in (folder, folder.parent))
             except OSError:  # removed between listing and reading

@@ -91,6 +91,26 @@ class LabCgroup:
             time.sleep(POLL_SECONDS)
 
 
+def below(folder: Path) -> Iterator[Path]:
+    """A cgroup and all below it; without those that are removed during the search.
+
+    The recursive searches of pathlib raise an error when a cgroup is removed under them.
+    """
+    return (Path(found) for found, _, _ in os.walk(folder))
+
+
+def named(kubepods: Path, container_id: str) -> Path:
+    """The cgroup of a container.
+
+    Raises:
+        LabError: there is none.
+    """
+    for folder in below(kubepods):
+        if folder.name == container_id:
+            return folder
+    raise LabError(f"no cgroup below {kubepods} has the name {container_id}")
+
+
 def open_to_children(folder: Path) -> None:
     """Let children use every controller: v1 cpusets start empty, v2 controllers start disabled.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from numapin_api.cpuset import CpuSet
-from numapin_lab.node.cgroups import LabCgroup
+from numapin_lab.node.cgroups import LabCgroup, below
 
 PROC = Path("/proc")
 SANDBOX = "(sandbox)"
@@ -71,8 +71,7 @@ def _container_folders(cgroup: LabCgroup) -> Iterator[Path]:
     """`.../pod<uid>/<container id>` in the hierarchy that has cpusets."""
     for root in cgroup.folders():
         if (root / "cpuset.cpus").exists():
-            for pod in root.glob("**/pod*"):
-                yield from (entry for entry in pod.iterdir() if entry.is_dir())
+            yield from (found for found in below(root) if found.parent.name.startswith("pod"))
 
 
 def _effective(folder: Path) -> CpuSet:
@@ -83,10 +82,11 @@ def _effective(folder: Path) -> CpuSet:
 
 
 def _allowed(folder: Path) -> Iterator[tuple[int, CpuSet]]:
-    for processes in folder.rglob("cgroup.procs"):
-        for pid in processes.read_text().split():
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                yield int(pid), _process_cpus(PROC / pid)
+    for group in below(folder):
+        with contextlib.suppress(OSError):  # the cgroup or the process has just ended
+            for pid in (group / "cgroup.procs").read_text().split():
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                    yield int(pid), _process_cpus(PROC / pid)
 
 
 def _process_cpus(process: Path) -> CpuSet:
