@@ -71,7 +71,7 @@ class NumaNode:
 
     `hugepages` maps a page size such as `2Mi` to the number of pages. `distances` are in the order
     of `Topology.numa_nodes`, and empty if unknown. `on_device` is true if the memory belongs to a
-    GPU, whose driver allocates it.
+    device such as a GPU, whose driver allocates it.
     """
 
     id: int
@@ -124,6 +124,11 @@ class Topology:
         return MemSet(
             node.id for node in self.numa_nodes if node.memory_bytes > 0 and not node.on_device
         )
+
+    @cached_property
+    def device_nodes(self) -> MemSet:
+        """The online NUMA nodes whose memory belongs to a device; containers never get it."""
+        return MemSet(node.id for node in self.numa_nodes if node.on_device)
 
     @cached_property
     def numa_cpus(self) -> Mapping[int, CpuSet]:

@@ -66,9 +66,11 @@ def _totals(topology: Topology) -> Text:
         _cpu_counts(topology, topology.online),
         plural(len(topology.socket_cpus), "socket"),
         plural(len(topology.numa_nodes), "NUMA node"),
-        format_bytes(sum(node.memory_bytes for node in topology.numa_nodes)),
+        format_bytes(sum(node.memory_bytes for node in topology.numa_nodes if not node.on_device)),
     ]
-    return Text(", ".join(parts), style="bold")
+    on_devices = sum(node.memory_bytes for node in topology.numa_nodes if node.on_device)
+    more = f" and {format_bytes(on_devices)} on GPUs" if on_devices else ""
+    return Text(f"{', '.join(parts)}{more}", style="bold")
 
 
 def _cpu_counts(topology: Topology, cpus: CpuSet) -> str:

@@ -48,7 +48,7 @@ class NumaNodeStatus(WireModel):
     )
     on_device: bool | None = Field(
         default=None,
-        description="True if the memory belongs to a GPU; it is not assigned to containers.",
+        description="True if the memory belongs to a device such as a GPU: not for containers.",
     )
 
 

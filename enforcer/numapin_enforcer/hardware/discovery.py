@@ -7,6 +7,7 @@ from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import MemSet
 from numapin_api.topology import NO_CACHE, Cpu, Topology
 from numapin_enforcer.hardware.cpus import CpuFacts, read_cpus
+from numapin_enforcer.hardware.device_memory import mark_device_nodes
 from numapin_enforcer.hardware.numa import (
     assign_cpus,
     note_empty_nodes,
@@ -51,7 +52,9 @@ def discover(sysfs: Path = Path("/sys"), procfs: Path = Path("/proc")) -> Topolo
     if online_nodes:
         numa_nodes = read_nodes(tree, proc, online_nodes)
         homes = assign_cpus(tree, online_nodes, facts)
-        note_empty_nodes(tree, numa_nodes, MemSet(homes.values()))
+        with_cpus = MemSet(homes.values())
+        numa_nodes = mark_device_nodes(tree, proc, numa_nodes, with_cpus)
+        note_empty_nodes(tree, numa_nodes, with_cpus)
     else:
         numa_nodes = read_single_node(tree, proc)
         homes = dict.fromkeys(facts.online, 0)

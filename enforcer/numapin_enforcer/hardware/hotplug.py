@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from numapin_api.topology import Topology
+from numapin_enforcer.hardware.device_memory import read_gpu_nodes
 from numapin_enforcer.hardware.discovery import discover
 from numapin_enforcer.hardware.numa import read_free_hugepages, read_hugepages
 from numapin_enforcer.hardware.remarks import Remarks
@@ -22,20 +23,21 @@ class Machine:
 
     def __init__(self, sysfs: Path, procfs: Path) -> None:
         self._sysfs, self._procfs = sysfs, procfs
-        self._tree = SysfsTree(sysfs, Remarks())
-        self._seen = self._online()
+        self._tree, self._proc = SysfsTree(sysfs, Remarks()), SysfsTree(procfs, Remarks())
+        self._seen, self._gpus = self._online(), read_gpu_nodes(self._proc)
         self.topology: Topology = discover(sysfs, procfs)
 
     def rescan(self, *, pages: bool = False) -> bool:
         """Discover again if a CPU or NUMA node came or went; returns whether `topology` changed.
 
         Args:
-            pages: look whether the number of huge pages changed, too.
+            pages: look whether the number of huge pages changed, too, and whether the driver of a
+                GPU names another NUMA node: it may have been loaded after its memory came.
         """
-        seen = self._online()
-        if seen == self._seen and not (pages and self._pages_changed()):
+        seen, gpus = self._online(), read_gpu_nodes(self._proc) if pages else self._gpus
+        if (seen, gpus) == (self._seen, self._gpus) and not (pages and self._pages_changed()):
             return False
-        self._seen, before = seen, self.topology
+        self._seen, self._gpus, before = seen, gpus, self.topology
         self.topology = discover(self._sysfs, self._procfs)
         return self.topology != before
 

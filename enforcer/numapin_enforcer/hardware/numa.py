@@ -21,8 +21,6 @@ from numapin_enforcer.hardware.sysfs_tree import NODE_FOLDER, SysfsTree
 
 _HUGEPAGES: Final = "hugepages"
 _MEM_TOTAL = re.compile(r"\bMemTotal:\s*([0-9]{1,15}) kB", re.ASCII)
-_GPUS: Final = "driver/nvidia/gpus"
-_GPU_NODE = re.compile(r"^Node:\s*([0-9]{1,5})\s*$", re.ASCII | re.MULTILINE)
 
 
 def read_online_nodes(sysfs: SysfsTree) -> MemSet:
@@ -53,14 +51,12 @@ def read_single_node(sysfs: SysfsTree, procfs: SysfsTree) -> tuple[NumaNode, ...
 def read_nodes(sysfs: SysfsTree, procfs: SysfsTree, online: MemSet) -> tuple[NumaNode, ...]:
     """Memory, huge pages and distances of each online node, in ascending order."""
     memory_bytes = _read_memory(sysfs, procfs, online)
-    on_devices = _device_nodes(procfs)
     return tuple(
         NumaNode(
             node,
             memory_bytes[node],
             read_hugepages(sysfs, node),
             _read_distances(sysfs, node, online),
-            on_device=node in on_devices,
         )
         for node in online
     )
@@ -194,15 +190,3 @@ def _read_distances(sysfs: SysfsTree, node: int, online: MemSet) -> tuple[int, .
         node,
     )
     return default_distances(len(online))[list(online).index(node)]
-
-
-def _device_nodes(procfs: SysfsTree) -> MemSet:
-    """The NUMA nodes whose memory is on GPUs; only their driver allocates it.
-
-    Source: numa_status of the NVIDIA driver's files in /proc.
-    """
-    found: list[int] = []
-    for gpu in procfs.names(_GPUS):
-        status = _GPU_NODE.search(procfs.text(f"{_GPUS}/{gpu}/numa_status") or "")
-        found.extend([int(status[1])] if status else [])
-    return MemSet(found)

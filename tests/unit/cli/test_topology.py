@@ -98,6 +98,7 @@ def test_a_numa_node_with_several_sockets_is_the_outer_box(captured_machines: Pa
         (
             "power9-smt4-gpu-nodes",
             [
+                "32 CPUs on 8 cores of 4 threads, 2 sockets, 8 NUMA nodes, 251.6 GiB and 90 GiB",
                 "  NUMA node 250  15 GiB  distance 80 from 0,8  on a GPU, not for containers",
                 "  NUMA node 8  3  display / GPU  0007:00:00.0 0035:04:00.0 0035:05:00.0",
             ],
