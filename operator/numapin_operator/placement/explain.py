@@ -46,16 +46,21 @@ def what_would_fit(policy: NodePolicy, refused: PlacementError, count: int | Non
 def _listed(
     policy: NodePolicy, free: CpuMask, memory: MemoryTables | None, refused: PlacementError
 ) -> str:
-    """The NUMA nodes with most CPUs first; those that have as much free are listed as one."""
+    """The NUMA nodes with most CPUs first; those that have as much free are listed as one.
+
+    Memory of GPUs is named as such, where memory matters.
+    """
     equal: dict[str, list[int]] = {}
     for numa_node in sorted(
-        (one.id for one in policy.topology.numa_nodes),
+        (one.id for one in policy.topology.numa_nodes if not one.on_device),
         key=lambda one: [-amount for amount in _amounts(policy, free, memory, one)],
     ):
         equal.setdefault(_free_on(policy, free, memory, numa_node), []).append(numa_node)
     groups = [
         f"{MemSet(ids)}: {text}{' each' if len(ids) > 1 else ''}" for text, ids in equal.items()
     ]
+    if memory and (of_gpus := policy.topology.device_nodes):
+        groups.append(f"{of_gpus}: on a GPU, not for containers")
     kind = "in whole cores " if isinstance(refused, SmtAlignmentError) else ""
     several = "s" if len(next(iter(equal.values()), ())) > 1 else ""
     return f"free {kind}on NUMA node{several} {join_texts(groups, ', ', _LONGEST_LIST)}"

@@ -12,6 +12,8 @@ from numapin_operator.placement.requests import HUGEPAGES_PREFIX, MEMORY, Capaci
 def bindable_memory(topology: Topology, memory: MemoryPolicy) -> Capacity:
     """Memory and huge pages that containers can be bound to; empty if the policy binds none.
 
+    What is reserved of a device's memory makes no difference: containers never get any of it.
+
     Raises:
         PolicyError: a NUMA node does not exist, or has less than is reserved.
     """
@@ -26,6 +28,8 @@ def bindable_memory(topology: Topology, memory: MemoryPolicy) -> Capacity:
                 f"{field}.numaNode",
                 f"this machine has no NUMA node {reserved.numa_node}, only {numa_nodes}",
             )
+        if reserved.numa_node in topology.device_nodes:
+            continue
         for resource, quantity in reserved_amounts(reserved):
             at = capacity.setdefault(resource, {})
             _reserve(at, reserved.numa_node, quantity, f"{field}: {resource}")

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from numapin_api.cpupolicy import CpuPolicySpec
+from numapin_api.cpuset import MemSet
 from numapin_api.topology import Topology
 from numapin_operator.nodes.refusal_events import KEEPS, event_about
 from numapin_operator.observe.pods.parser import parse_pod
@@ -28,6 +29,32 @@ def test_numa_nodes_with_most_cpus_come_first_and_equal_ones_are_one() -> None:
         "up to 8 CPUs would fit; "
         "free on NUMA nodes 17-31: 8 CPUs each, 16: 7 CPUs, 0-15: 0 CPUs each"
     )
+
+
+@pytest.mark.parametrize("topology_policy", ["None", "BestEffort", "Restricted", "SingleNUMANode"])
+@pytest.mark.parametrize("memory_policy", ["None", "Static", "Preferred", "SingleNUMA"])
+def test_memory_of_gpus_is_neither_given_nor_counted_as_free(
+    memory_policy: str, topology_policy: str
+) -> None:
+    """Two sockets of 16 GiB each, and two GPUs with eight NUMA nodes each, some for instances."""
+    whole = machine(8, 2, 2)
+    row = (10, 40, *[80] * 16)
+    own = [replace(one, distances=row) for one in whole.numa_nodes]
+    on_gpus = [
+        replace(own[0], id=n, memory_bytes=size * GIB, distances=row, on_device=True)
+        for n, size in enumerate((186, *[0] * 7, 0, 90, 90, *[0] * 5), start=2)
+    ]
+    topology = replace(whole, numa_nodes=(*own, *on_gpus))
+    spec = policy(topology={"policy": topology_policy}, memory={"policy": memory_policy})
+    fits, too_large = pod("fits", "1", memory="6Gi"), pod("large", "1", memory="60Gi")
+    planned = plan_node(topology, spec, None, [fits, too_large], NO_UIDS).spec
+    assert all(one.mems <= MemSet((0, 1)) for one in planned.containers)
+    if memory_policy == "None":
+        assert not planned.refused
+    else:
+        (refused,) = planned.refused
+        assert refused.reason == "NotEnoughMemory"
+        assert refused.message.endswith("memory, 2-17: on a GPU, not for containers")
 
 
 def test_numa_nodes_without_cpus_do_not_hide_those_that_have_some() -> None:

@@ -23,7 +23,8 @@ from numapin_operator.placement import (
 from support.values.placement import GIB, NO_UIDS, machine, policy
 
 
-def test_memory_of_a_gpu_is_never_capacity() -> None:
+@pytest.mark.parametrize("reserved", [[], [{"numaNode": 1, "memory": "23Gi"}]])
+def test_memory_of_a_gpu_is_never_capacity(reserved: list[dict[str, Any]]) -> None:
     topology = Topology(
         cpus=tuple(Cpu(cpu, cpu, 0, 0, 0) for cpu in range(4)),
         numa_nodes=(
@@ -31,7 +32,7 @@ def test_memory_of_a_gpu_is_never_capacity() -> None:
             NumaNode(1, 96 * GIB, {"2Mi": 4}, (80, 10), on_device=True),
         ),
     )
-    static = policy(memory={"policy": "Static"})
+    static = policy(memory={"policy": "Static", "reserved": reserved})
     assert resolve(topology, static).capacity == {"memory": {0: 8 * GIB, 1: 0}}
 
 
