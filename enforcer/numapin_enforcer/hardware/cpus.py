@@ -3,14 +3,15 @@
 Source: Documentation/ABI/stable/sysfs-devices-system-cpu in the Linux source.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from numapin_api.cpuset import CpuSet
+from numapin_enforcer.hardware.siblings import TOPOLOGY, merge_groups, read_siblings
+from numapin_enforcer.hardware.sockets import read_sockets
 from numapin_enforcer.hardware.sysfs_tree import CPU_FOLDER, SysfsTree
 
-_TOPOLOGY: Final = f"{CPU_FOLDER}/cpu{{}}/topology"
 _CACHE: Final = f"{CPU_FOLDER}/cpu{{}}/cache"
 
 _L3_INDEXES: Final = (3, 2, 4, 1, 0)
@@ -33,19 +34,37 @@ class CpuFacts:
     uncore_caches: Mapping[int, CpuSet]
 
 
-def read_cpus(tree: SysfsTree) -> CpuFacts:
-    """Read all facts about the CPUs; `online` is empty if there are none."""
-    known = tree.numbered(CPU_FOLDER, "cpu")
-    online = _read_online(tree, known)
+def read_cpus(
+    tree: SysfsTree, online: CpuSet, offline: CpuSet, numa_nodes: Mapping[int, int]
+) -> CpuFacts:
+    """Read how the online CPUs are grouped.
+
+    Args:
+        tree: the machine.
+        online: its online CPUs.
+        offline: its other CPUs.
+        numa_nodes: the NUMA node of each CPU that one lists.
+    """
+    threads = read_siblings(tree, online, "thread_siblings", "core_cpus")
+    sockets = read_sockets(tree, online, threads, numa_nodes)
+    socket_of = {cpu: socket for socket, cpus in sockets.items() for cpu in cpus}
+    places = {cpu: (socket_of[cpu], numa_nodes.get(cpu, -1)) for cpu in online}
     isolated = tree.ids(f"{CPU_FOLDER}/isolated") or CpuSet()
     return CpuFacts(
         online=online,
-        offline=known - online,
-        isolated=isolated & known,
-        cores=tuple(_read_cores(tree, online)),
-        sockets=_read_sockets(tree, online),
+        offline=offline,
+        isolated=isolated & (online | offline),
+        cores=tuple(_read_cores(tree, places, threads)),
+        sockets=sockets,
         uncore_caches=_read_uncore_caches(tree, online),
     )
+
+
+def read_numbers(tree: SysfsTree) -> tuple[CpuSet, CpuSet]:
+    """The online and the offline CPUs."""
+    known = tree.numbered(CPU_FOLDER, "cpu")
+    online = _read_online(tree, known)
+    return online, known - online
 
 
 def _read_online(tree: SysfsTree, known: CpuSet) -> CpuSet:
@@ -63,16 +82,28 @@ def _read_online(tree: SysfsTree, known: CpuSet) -> CpuSet:
     return CpuSet(cpu for cpu in known if tree.number(f"{CPU_FOLDER}/cpu{{}}/online", cpu) != 0)
 
 
-def _read_cores(tree: SysfsTree, online: CpuSet) -> list[CpuSet]:
-    listed = _siblings(tree, online, ("thread_siblings", "core_cpus"))
-    unlisted = online - CpuSet(listed)
-    if unlisted:
+def _read_cores(
+    tree: SysfsTree, places: Mapping[int, tuple[int, int]], threads: Mapping[int, CpuSet]
+) -> list[CpuSet]:
+    """The cores: CPUs that list each other, and those without a list by `core_id`."""
+    online = CpuSet(places)
+    unlisted = online - CpuSet(threads)
+    by_id = _cores_by_id(tree, unlisted, places)
+    alone = unlisted - CpuSet(by_id)
+    if by_id:
+        tree.remarks.add(
+            f"{CPU_FOLDER}/cpu[{{}}]/topology has no thread_siblings: those with the same core_id"
+            " in one socket and NUMA node are treated as one core",
+            *by_id,
+        )
+    if alone:
         tree.remarks.add(
             f"{CPU_FOLDER}/cpu[{{}}]/topology has no thread_siblings: treated as a core of its own"
             " unless a sibling lists it",
-            *unlisted,
+            *alone,
         )
-    cores, conflicting = merge_groups({cpu: listed.get(cpu, CpuSet()) for cpu in online})
+    listed = {**dict.fromkeys(alone, CpuSet()), **by_id, **threads}
+    cores, conflicting = merge_groups(listed)
     if conflicting - unlisted:
         tree.remarks.add(
             f"{CPU_FOLDER}/cpu[{{}}]/topology/thread_siblings differs from that of its siblings:"
@@ -82,39 +113,19 @@ def _read_cores(tree: SysfsTree, online: CpuSet) -> list[CpuSet]:
     return cores
 
 
-def _read_sockets(tree: SysfsTree, online: CpuSet) -> dict[int, CpuSet]:
-    ids = {cpu: tree.number(f"{_TOPOLOGY}/physical_package_id", cpu) for cpu in online}
-    known = {cpu: id_ for cpu, id_ in ids.items() if id_ is not None and id_ >= 0}
-    unknown = online - CpuSet(known)
-    if not unknown:
-        return CpuSet.grouped((socket, cpu) for cpu, socket in known.items())
-    listed = _siblings(tree, online, ("core_siblings", "package_cpus"))
-    unlisted = online - CpuSet(listed)
-    tree.remarks.add(
-        f"{CPU_FOLDER}/cpu[{{}}]/topology/physical_package_id is absent or negative: the socket is"
-        " derived from core_siblings, and CPUs without these are treated as one socket",
-        *unknown,
-    )
-    groups, _ = merge_groups({cpu: listed.get(cpu, unlisted) for cpu in online})
-    return CpuSet.grouped(_sockets_of_cpus(groups, known))
+def _cores_by_id(
+    tree: SysfsTree, cpus: CpuSet, places: Mapping[int, tuple[int, int]]
+) -> dict[int, CpuSet]:
+    """For each CPU with a `core_id` those of the same core; `core_id` repeats in other places.
 
-
-def _sockets_of_cpus(
-    groups: Iterable[CpuSet], known: Mapping[int, int]
-) -> Iterable[tuple[int, int]]:
-    """Pairs of a socket's id and a CPU in it.
-
-    A CPU whose socket is not known is in the known socket of its group with the lowest CPU. A group
-    without a known socket is a socket with the lowest unused id.
+    Source: cAdvisor, `getCoresInfo`.
     """
-    used = set(known.values())
-    for group in groups:
-        fallback = next((known[cpu] for cpu in group if cpu in known), None)
-        if fallback is None:
-            fallback = min(set(range(len(used) + 1)) - used)
-            used.add(fallback)
-        for cpu in group:
-            yield known.get(cpu, fallback), cpu
+    cores: dict[tuple[int | None, ...], list[int]] = {}
+    for cpu in cpus:
+        core, die = (tree.number(f"{TOPOLOGY}/{name}", cpu) for name in ("core_id", "die_id"))
+        if core is not None and core >= 0:
+            cores.setdefault((*places[cpu], die, core), []).append(cpu)
+    return {cpu: CpuSet(core) for core in cores.values() for cpu in core}
 
 
 def _read_uncore_caches(tree: SysfsTree, online: CpuSet) -> dict[int, CpuSet]:
@@ -165,49 +176,3 @@ def _caches_by_id(
         *shared,
     )
     return dict(enumerate(groups))
-
-
-def _siblings(tree: SysfsTree, online: CpuSet, names: tuple[str, str]) -> dict[int, CpuSet]:
-    """The siblings that each CPU's file lists; the file has an older and a newer name."""
-    listed = {}
-    for cpu in online:
-        for name in names:
-            read = tree.cpus(f"{_TOPOLOGY}/{name}", f"{_TOPOLOGY}/{name}_list", cpu)
-            if read:
-                listed[cpu] = read
-                break
-    return listed
-
-
-def merge_groups(listed: Mapping[int, CpuSet]) -> tuple[list[CpuSet], CpuSet]:
-    """Join sets with a common CPU until all sets are disjoint.
-
-    Args:
-        listed: for each CPU the siblings that its file lists; the CPU itself is added, and
-            siblings that are no key are dropped.
-
-    Returns:
-        The groups in the order of their lowest CPU, and the CPUs whose own list differs from
-        their group: none on a machine without firmware faults.
-    """
-    known = sum(1 << cpu for cpu in listed)
-    own = {cpu: cpus.mask & known | 1 << cpu for cpu, cpus in listed.items()}
-    groups: list[int] = []
-    covered = 0
-    for mask in dict.fromkeys(own.values()):
-        if mask & covered:
-            groups = _absorb(groups, mask)
-        else:
-            groups.append(mask)
-        covered |= mask
-    final = {mask: CpuSet.from_mask(mask) for mask in sorted(groups, key=lambda one: one & -one)}
-    conflicting = CpuSet(cpu for cpu, mask in own.items() if mask not in final)
-    return list(final.values()), conflicting
-
-
-def _absorb(groups: list[int], mask: int) -> list[int]:
-    apart = [group for group in groups if not group & mask]
-    for group in groups:
-        if group & mask:
-            mask |= group
-    return [*apart, mask]

@@ -5,12 +5,14 @@ from typing import ClassVar
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import MemSet
+from numapin_api.hardware.crossings import crossings
 from numapin_api.topology import NO_CACHE, Cpu, Topology
-from numapin_enforcer.hardware.cpus import CpuFacts, read_cpus
+from numapin_enforcer.hardware.cpus import CpuFacts, read_cpus, read_numbers
 from numapin_enforcer.hardware.device_memory import mark_device_nodes
 from numapin_enforcer.hardware.numa import (
-    assign_cpus,
+    assign_others,
     note_empty_nodes,
+    read_cpus_of_nodes,
     read_nodes,
     read_online_nodes,
     read_single_node,
@@ -45,22 +47,25 @@ def discover(sysfs: Path = Path("/sys"), procfs: Path = Path("/proc")) -> Topolo
     """
     remarks = Remarks()
     tree, proc = SysfsTree(sysfs, remarks), SysfsTree(procfs, remarks, "proc/")
-    facts = read_cpus(tree)
-    if not facts.online:
+    online, offline = read_numbers(tree)
+    if not online:
         raise _nothing_there(sysfs, tree)
     online_nodes = read_online_nodes(tree)
+    listed = read_cpus_of_nodes(tree, online_nodes, online)
+    facts = read_cpus(tree, online, offline, listed)
     if online_nodes:
         numa_nodes = read_nodes(tree, proc, online_nodes)
-        homes = assign_cpus(tree, online_nodes, facts)
+        homes = assign_others(tree, online_nodes, listed, facts)
         with_cpus = MemSet(homes.values())
         numa_nodes = mark_device_nodes(tree, proc, numa_nodes, with_cpus)
         note_empty_nodes(tree, numa_nodes, with_cpus)
     else:
         numa_nodes = read_single_node(tree, proc)
-        homes = dict.fromkeys(facts.online, 0)
+        homes = dict.fromkeys(online, 0)
     bare = Topology(_cpus(facts, homes), numa_nodes, facts.offline, facts.isolated)
     pci = read_pci(tree, bare.numa_cpus)
-    return Topology(bare.cpus, numa_nodes, facts.offline, facts.isolated, pci, remarks.texts())
+    warnings = (*remarks.texts(), *crossings(bare))
+    return Topology(bare.cpus, numa_nodes, facts.offline, facts.isolated, pci, warnings)
 
 
 def _cpus(facts: CpuFacts, homes: dict[int, int]) -> tuple[Cpu, ...]:

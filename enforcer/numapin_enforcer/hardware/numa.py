@@ -95,34 +95,40 @@ def _hugepages_folder(sysfs: SysfsTree, node: int) -> str:
     return of_node if is_numa else f"kernel/mm/{_HUGEPAGES}"
 
 
-def assign_cpus(sysfs: SysfsTree, online: MemSet, facts: CpuFacts) -> dict[int, int]:
-    """The NUMA node of each online CPU.
-
-    If nodes overlap, the lowest one gets the CPU. A CPU in no online node goes to the node of the
-    other CPUs of its socket, else to the lowest node with CPUs.
-    """
+def read_cpus_of_nodes(sysfs: SysfsTree, online: MemSet, cpus: CpuSet) -> dict[int, int]:
+    """The NUMA node of each of the CPUs that an online node lists; of several nodes the lowest."""
     assigned: dict[int, int] = {}
     for node in online:
         listed = sysfs.cpus(
             f"{NODE_FOLDER}/node{{}}/cpumap", f"{NODE_FOLDER}/node{{}}/cpulist", node
         )
         listed = _linked(sysfs, node) if listed is None else listed
-        for cpu in listed & facts.online:
+        for cpu in listed & cpus:
             if assigned.setdefault(cpu, node) != node:
                 sysfs.remarks.add(
                     f"{NODE_FOLDER}/node[{{}}]/cpumap lists CPUs of lower-numbered nodes: they"
                     " belong to the lowest",
                     node,
                 )
-    unassigned = facts.online - CpuSet(assigned)
-    for cpu, node in _homes(unassigned, assigned, facts, online).items():
-        assigned[cpu] = node
+    return assigned
+
+
+def assign_others(
+    sysfs: SysfsTree, online: MemSet, listed: Mapping[int, int], facts: CpuFacts
+) -> dict[int, int]:
+    """The NUMA node of each online CPU, also of those that no online node lists.
+
+    These go to the node of the other CPUs of their socket, else to the lowest node with CPUs.
+    """
+    unassigned = facts.online - CpuSet(listed)
+    homes = _homes(unassigned, listed, facts, online)
+    for cpu, node in homes.items():
         sysfs.remarks.add(
             f"CPUs {{}} are in no online NUMA node of {NODE_FOLDER}:"
             f" treated as CPUs of node {node}",
             cpu,
         )
-    return assigned
+    return {**listed, **homes}
 
 
 def note_empty_nodes(sysfs: SysfsTree, nodes: tuple[NumaNode, ...], used: MemSet) -> None:

@@ -70,7 +70,7 @@ CASES = {
     ),
     "neither package ids nor package siblings": Broken(
         "socket",
-        "0=0-7",
+        HALVES,
         ("cpu[0-7]/topology/physical_package_id is absent or negative",),
         drop=("physical_package_id", "core_siblings"),
     ),
