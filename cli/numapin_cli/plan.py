@@ -12,6 +12,7 @@ import yaml
 
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.quantity import plural
+from numapin_cli.advice.notes import notes_of_plan
 from numapin_cli.advice.sharing import why_planned_pods_share
 from numapin_cli.inputs.input_flags import add_input_arguments, described_by, read_given
 from numapin_cli.inputs.objects import Objects
@@ -45,7 +46,8 @@ its controller creates, all at once; of a DaemonSet one for each Node that match
 those of one run. They replace those that the cluster has of it. Objects of other kinds, such as
 those in the output of helm template, are left out, which is said on standard error.
 
-Of the pods that -f gives it says why they share CPUs, or which container does.
+Of the pods that -f gives it says why they share CPUs, or which container does; which have memory on
+NUMA nodes without CPUs; and which run virtual machines of KubeVirt with dedicated CPUs.
 
 The exit status is 1 if the policy cannot be put in force on a node.
 """
@@ -127,8 +129,11 @@ def _draw(foreseen: Sequence[Foreseen], objects: Objects) -> None:
 
     screen, named = terminal(), bool(objects.of("Node"))
     for each in foreseen:
-        shared = dict(why_planned_pods_share(each, objects.written))
-        screen.print(draw_foreseen(each, shared, named=named, machine=len(foreseen) == 1))
+        sections = {
+            "Why containers share CPUs": dict(why_planned_pods_share(each, objects.written)),
+            "Notes": dict(notes_of_plan(each, objects.written)),
+        }
+        screen.print(draw_foreseen(each, sections, named=named, machine=len(foreseen) == 1))
 
 
 def _document(each: Foreseen, asked: frozenset[str]) -> dict[str, object]:
@@ -141,6 +146,7 @@ def _document(each: Foreseen, asked: frozenset[str]) -> dict[str, object]:
         "message": outcome.message if outcome else "",
         "spec": each.spec.to_wire() if each.spec else None,
         "shared": [{"pod": pod, "why": list(why)} for pod, why in shared],
+        "notes": [{"pod": pod, "notes": list(notes)} for pod, notes in notes_of_plan(each, asked)],
     }
 
 

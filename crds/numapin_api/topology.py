@@ -131,6 +131,11 @@ class Topology:
         return MemSet(node.id for node in self.numa_nodes if node.on_device)
 
     @cached_property
+    def mems_without_cpus(self) -> MemSet:
+        """Of `mems` those without online CPUs, such as CXL and high-bandwidth memory."""
+        return self.mems - MemSet(node for node, cpus in self.numa_cpus.items() if cpus)
+
+    @cached_property
     def numa_cpus(self) -> Mapping[int, CpuSet]:
         """The CPUs of each NUMA node; the set is empty for a node without CPUs."""
         groups = CpuSet.grouped((cpu.numa_node, cpu.id) for cpu in self.cpus)

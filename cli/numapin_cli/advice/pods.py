@@ -8,15 +8,18 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
+from numapin_api.topology import Topology
 from numapin_cli.advice.edits import edits
 from numapin_cli.advice.eligibility import why_shared
 from numapin_cli.advice.explanation import Explanation, Line
 from numapin_cli.advice.fate import Fate, Standing, all_cpus, fate_in, gives, written_fate
+from numapin_cli.advice.notes import KUBEVIRT, memory_notes
 from numapin_cli.advice.question import Question, TooManyTriesError
 from numapin_cli.advice.releases import holders, releases
 from numapin_cli.advice.remedy import Remedy
 from numapin_cli.advice.sizes import guaranteed_sizes, other_sizes
 from numapin_cli.live.node_state import IN_FORCE, NodeState
+from numapin_operator.nodes.decide.kubevirt import launches_dedicated
 from numapin_operator.nodes.picture import picture_of
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.placement import PodView, container_memory, exclusive_cpus
@@ -66,6 +69,7 @@ def explain_pod(
     match fate.standing:
         case Standing.PLACED | Standing.RESIZE_WAITS:
             has = _placed(base, fate, reported, is_written=is_written)
+            has = replace(has, why=(*has.why, *memory_notes(fate.entries, _topology(question))))
             waits = fate.standing is Standing.RESIZE_WAITS
             return _resize_waits(has, question, fate, others) if waits else has
         case Standing.SHARES:
@@ -234,6 +238,11 @@ def _other_nodes(question: Question, others: Sequence[str]) -> Iterator[Remedy]:
                 return
 
 
+def _topology(question: Question) -> Topology | None:
+    assignment = question.state.assignments.get(question.node)
+    return assignment.topology if assignment else None
+
+
 def _unbound(question: Question, subject: str, others: Sequence[str]) -> Explanation:
     facts, found, first = list[Line](), list[Remedy](), None
     pod = question.pod
@@ -245,7 +254,8 @@ def _unbound(question: Question, subject: str, others: Sequence[str]) -> Explana
             found.append(Remedy.by("node", f"bind it to {node}", fate, {"node": node}))
         if fate.standing is Standing.REFUSED and first is None:
             first = asked, fate
-    base = Explanation(subject, "is bound to no node", bool(found), facts=tuple(facts))
+    why = (KUBEVIRT,) if launches_dedicated(pod) else ()
+    base = Explanation(subject, "is bound to no node", bool(found), why=why, facts=tuple(facts))
     base = replace(base, remedies=tuple(found), limits=(SCHEDULER,), tried=question.tries.counts)
     if found or first is None:
         wants = any(
@@ -258,7 +268,7 @@ def _unbound(question: Question, subject: str, others: Sequence[str]) -> Explana
         node=asked.node,
         policy=_policy(asked.state, asked.node),
         reason=fate.reason,
-        why=(f"on {asked.node}: {fate.message}",),
+        why=(f"on {asked.node}: {fate.message}", *why),
     )
 
 

@@ -14,6 +14,9 @@ from numapin_cli.what_if import Foreseen
 from numapin_operator.nodes.decide import Write
 from numapin_operator.nodes.moves.changes import planned_moves
 
+ByPod = Mapping[str, Iterable[str]]
+"""Texts by namespace and name of a pod."""
+
 _WRITES: Final = {
     Write.NOTHING: "the NodeAssignment stays as it is",
     Write.CREATE: "the NodeAssignment is created",
@@ -23,27 +26,28 @@ _WRITES: Final = {
 
 
 def draw_foreseen(
-    each: Foreseen, shared: Mapping[str, Iterable[str]], *, named: bool, machine: bool
+    each: Foreseen, said: Mapping[str, ByPod], *, named: bool, machine: bool
 ) -> RenderableType:
     """The decision, and what the node's containers have then.
 
     Args:
         each: the decision.
-        shared: pods that share CPUs, or of which a container does, with the reasons.
+        said: what is said about pods, by the title under which it stands.
         named: whether there is a Node, and a NodeAssignment to be written.
         machine: whether to draw the machine too.
     """
     return Group(
-        *_decision(each, named=named), *_containers(each, machine=machine), *_reasons(shared)
+        *_decision(each, named=named), *_containers(each, machine=machine), *_about_pods(said)
     )
 
 
-def _reasons(shared: Mapping[str, Iterable[str]]) -> Iterator[RenderableType]:
-    rows = Table.grid(padding=(0, 2))
-    for pod, why in shared.items():
-        rows.add_row(plain(pod, "bold"), plain("; ".join(why)))
-    if rows.row_count:
-        yield from section("Why containers share CPUs", rows)
+def _about_pods(said: Mapping[str, ByPod]) -> Iterator[RenderableType]:
+    for title, by_pod in said.items():
+        rows = Table.grid(padding=(0, 2))
+        for pod, texts in by_pod.items():
+            rows.add_row(plain(pod, "bold"), plain("; ".join(texts)))
+        if rows.row_count:
+            yield from section(title, rows)
 
 
 def _decision(each: Foreseen, *, named: bool) -> Iterator[RenderableType]:

@@ -48,6 +48,16 @@ class Reason(StrEnum):
         "ReservedCPUsOffline",
         "reserved.cpus names CPUs that are offline; the policy is in force with the others.",
     )
+    MEMORY_WITHOUT_CPUS = (
+        "MemoryWithoutCPUs",
+        "Containers can be bound to NUMA nodes that have memory and no CPUs, as CXL and "
+        "high-bandwidth memory have; the policy is in force.",
+    )
+    KUBEVIRT_CPU_MANAGER = (
+        "KubeVirtCPUManager",
+        "KubeVirt has no virtual machine with dedicated CPUs scheduled to the node; the policy is "
+        "in force.",
+    )
     SETTLED = "Settled", "No change is in progress."
 
     # In progress: numapin completes it without help.

@@ -128,7 +128,12 @@ def _given(entry: ContainerAssignment, topology: Topology | None) -> str:
     of_cpu = {cpu.id: cpu.numa_node for cpu in topology.cpus} if topology else {}
     near = CpuSet(of_cpu[cpu] for cpu in entry.cpus if cpu in of_cpu)
     given = f"container {entry.container}: CPUs {entry.cpus} of NUMA nodes {near}"
-    return f"{given}, memory of NUMA nodes {entry.mems}" if entry.memory else given
+    if not entry.memory:
+        return given
+    apart = topology.mems_without_cpus & entry.mems if topology else None
+    return (
+        f"{given}, memory of NUMA nodes {entry.mems}{f' ({apart} without CPUs)' if apart else ''}"
+    )
 
 
 def _names(pod: PodView, others: Sequence[tuple[str, str]]) -> str:

@@ -18,6 +18,7 @@ from numapin_operator.placement.assignment.moving import (
 )
 from numapin_operator.placement.errors import PlacementError, PodFormatError, PolicyError
 from numapin_operator.placement.kubelet_quirks import KUBELET, NO_QUIRKS, KubeletQuirks
+from numapin_operator.placement.memorymanager.memory_capacity import memory_without_cpus
 from numapin_operator.placement.moves import Ground, Move, MoveRules, Moves, Searched, fewest_moves
 from numapin_operator.placement.new_pods.queue import Queued
 from numapin_operator.placement.node import Node
@@ -97,6 +98,7 @@ __all__ = [
     "is_dropped",
     "is_giving_back",
     "mark_outdated",
+    "memory_without_cpus",
     "noticed",
     "plan_node",
     "plan_with",

@@ -11,7 +11,11 @@ from numapin_api.cpupolicy import CpuPolicySpec, MemoryReservation
 from numapin_api.hardware.status import FreeHugepages
 from numapin_api.quantity import as_quantity, whole
 from numapin_api.topology import Topology, page_size_bytes
-from numapin_operator.placement.memorymanager.memory_capacity import memory_of, reserved_amounts
+from numapin_operator.placement.memorymanager.memory_capacity import (
+    keeps_all,
+    memory_of,
+    reserved_amounts,
+)
 from numapin_operator.placement.requests import HUGEPAGES_PREFIX, MEMORY, Amounts, Capacity
 
 _PAGE_BYTES: Final = 4096
@@ -51,10 +55,13 @@ def with_reserved(
     return policy.model_copy(update=changed) if changed else policy
 
 
-def reservation_mismatch(policy: CpuPolicySpec, system: SystemReservation) -> str:
+def reservation_mismatch(
+    policy: CpuPolicySpec, system: SystemReservation, topology: Topology | None = None
+) -> str:
     """How `memory.reserved` differs from what the Node keeps back; empty if it does not.
 
-    Both are quantities that can be written into the policy, exact to the byte.
+    Both are quantities that can be written into the policy, exact to the byte. An entry that keeps
+    containers off memory apart from the CPUs does not count.
 
     The kubelet does not start if they differ. The planner follows the policy.
     Source: Kubernetes v1.36, memorymanager, `validateReservedMemory`.
@@ -62,7 +69,8 @@ def reservation_mismatch(policy: CpuPolicySpec, system: SystemReservation) -> st
     if policy.memory.policy == "None" or not policy.memory.reserved or not system.memory:
         return ""
     kept_back, named = dict(system.memory), dict.fromkeys(dict(system.memory), 0)
-    for reserved in policy.memory.reserved:
+    counted = (one for one in policy.memory.reserved if not keeps_all(one, topology))
+    for reserved in counted:
         for resource, quantity in reserved_amounts(reserved):
             named[resource] = named.get(resource, 0) + whole(quantity)
     differing = [

@@ -139,9 +139,7 @@ def not_served(policy: PolicyView, node: str, reason: str, message: str) -> Node
 
 
 def remarked(outcome: NodeOutcome, reason: Reason, message: str) -> NodeOutcome:
-    """An outcome in force with what is to be known about it; as it is if the message is empty."""
-    if not message:
-        return outcome
+    """An outcome in force with what is to be known about it."""
     return replace(outcome, reason=reason.value, message=cut_text(message, MESSAGE_LENGTH))
 
 

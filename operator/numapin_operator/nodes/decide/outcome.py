@@ -10,9 +10,10 @@ from typing import Final
 from numapin_api.conditions.reasons import Reason
 from numapin_operator.nodes.decide.decision import NodePicture
 from numapin_operator.nodes.decide.generations import is_written
+from numapin_operator.nodes.decide.remarks import joined, remarks
 from numapin_operator.nodes.returning import reports_running
 from numapin_operator.observe.records import NodeView, PolicyView
-from numapin_operator.placement import Outdated, Plan, reservation_mismatch, reserved_offline
+from numapin_operator.placement import Outdated, Plan
 from numapin_operator.policies.status import (
     NodeOutcome,
     judge_enforcer,
@@ -51,10 +52,8 @@ def _judged(picture: NodePicture, node: NodeView, governing: PolicyView, plan: P
             _named(plan.outdated, is_dynamic=governing.spec.mode == "Dynamic"),
         )
     if outcome.reason == Reason.IN_FORCE:
-        if offline := reserved_offline(governing.spec, assignment.topology):
-            return remarked(outcome, Reason.RESERVED_CPUS_OFFLINE, offline)
-        differs = reservation_mismatch(governing.spec, node.system)
-        return remarked(outcome, Reason.MEMORY_RESERVATION_DIFFERS, differs)
+        remark = joined(remarks(governing.spec, assignment.topology, node))
+        return remarked(outcome, *remark) if remark else outcome
     return outcome
 
 

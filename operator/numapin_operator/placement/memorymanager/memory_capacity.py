@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from numapin_api.cpupolicy import MemoryPolicy, MemoryReservation
-from numapin_api.quantity import QuantityError, whole
+from numapin_api.cpupolicy import CpuPolicySpec, MemoryPolicy, MemoryReservation
+from numapin_api.cpuset import MemSet
+from numapin_api.quantity import QuantityError, as_quantity, whole
 from numapin_api.topology import NumaNode, Topology, page_size_bytes
 from numapin_operator.placement.errors import PolicyError
 from numapin_operator.placement.requests import HUGEPAGES_PREFIX, MEMORY, Capacity
@@ -45,6 +46,27 @@ def memory_of(topology: Topology) -> dict[str, dict[int, int]]:
     return capacity
 
 
+def memory_without_cpus(policy: CpuPolicySpec, topology: Topology | None) -> str:
+    """Which NUMA nodes without CPUs containers can be bound to; empty if there are none.
+
+    Raises:
+        PolicyError: see `bindable_memory`.
+    """
+    if policy.mode == "None" or topology is None or not topology.mems_without_cpus:
+        return ""
+    left = bindable_memory(topology, policy.memory).get(MEMORY, {})
+    bare = MemSet(node for node in topology.mems_without_cpus if left.get(node))
+    if not bare:
+        return ""
+    has = memory_of(topology)[MEMORY]
+    sizes = ", ".join(f"{as_quantity(has[node])} on {node}" for node in bare)
+    return (
+        f"NUMA node{'s' if len(bare) > 1 else ''} {bare} with memory and no CPUs, such as CXL and "
+        "high-bandwidth memory: containers are bound there as elsewhere. To keep them off, name "
+        f"all of it in memory.reserved: {sizes} (docs/topology.md)"
+    )
+
+
 def _memory_on(numa_node: NumaNode) -> Iterator[tuple[str, int]]:
     """Memory and huge pages of a NUMA node; a device's own memory is there with no bytes."""
     if numa_node.on_device:
@@ -56,6 +78,18 @@ def _memory_on(numa_node: NumaNode) -> Iterator[tuple[str, int]]:
         ordinary -= total
         yield f"{HUGEPAGES_PREFIX}{size}", total
     yield MEMORY, max(0, ordinary)
+
+
+def keeps_all(reserved: MemoryReservation, topology: Topology | None) -> bool:
+    """Whether an entry of `memory.reserved` keeps containers off memory apart from the CPUs.
+
+    This is memory of a device, or all memory of a NUMA node without CPUs.
+    """
+    if topology is None or reserved.numa_node in topology.device_nodes:
+        return topology is not None
+    has = memory_of(topology).get(MEMORY, {}).get(reserved.numa_node, 0)
+    bare = reserved.numa_node in topology.mems_without_cpus
+    return bare and reserved.memory is not None and whole(reserved.memory) >= has
 
 
 def reserved_amounts(reserved: MemoryReservation) -> Iterator[tuple[str, str]]:

@@ -50,6 +50,17 @@ def test_each_pod_that_gets_cpus_has_one_event() -> None:
     assert second.endswith(", memory of NUMA nodes 1")
 
 
+def test_memory_of_a_numa_node_without_cpus_is_told() -> None:
+    whole = machine(16, numa_nodes=2)
+    bare = replace(whole, numa_nodes=(*whole.numa_nodes, replace(whole.numa_nodes[0], id=2)))
+    block = {"numaNodes": [1, 2], "resource": "memory", "bytes": "1"}
+    bound = entry("a", "main", "8-9", mems="1-2", memory=[block])
+    (told,) = notices_of_pinned(
+        None, NodeAssignmentSpec.model_validate({"containers": [bound]}), bare
+    )
+    assert told.note.endswith(", memory of NUMA nodes 1-2 (2 without CPUs)")
+
+
 def test_each_container_that_was_resized_has_one_event() -> None:
     had = [entry("a", "c0", "2-3"), entry("b", "c0", "4"), entry("c", "c0", "5-6")]
     has = [entry("a", "c0", "2-3,8"), entry("b", "c0", "9"), entry("d", "c0", "7")]

@@ -1,0 +1,68 @@
+"""What is to be known of a pod whose containers have what they request.
+
+Does no I/O.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from numapin_api.cpuset import MemSet
+from numapin_api.nodeassignment import ContainerAssignment
+from numapin_api.topology import Topology
+from numapin_cli.advice.fate import decided_fate
+from numapin_cli.what_if import Foreseen
+from numapin_operator.nodes.decide.kubevirt import launches_dedicated
+
+KUBEVIRT: Final = (
+    "it runs a virtual machine of KubeVirt with dedicated CPUs: a scheduler binds it only where the"
+    " Node's label cpumanager is true, which KubeVirt sets to false where numapin gives CPUs"
+    " (docs/kubevirt.md)"
+)
+
+
+def notes_of_plan(foreseen: Foreseen, pods: Iterable[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The notes about the pods of a planned node, by namespace and name.
+
+    Args:
+        foreseen: the plan of a node.
+        pods: the namespaces and names (`namespace/name`) of the pods that are asked about.
+    """
+    assignment = foreseen.picture.assignment
+    topology = assignment.topology if assignment else None
+    for pod in foreseen.picture.pods:
+        name = f"{pod.namespace}/{pod.name}"
+        if name not in pods or not foreseen.picture.ranked:
+            continue
+        fate = decided_fate(foreseen.picture, foreseen.decision, pod.uid)
+        found = list(memory_notes(fate.entries, topology))
+        if launches_dedicated(pod):
+            found.append(KUBEVIRT)
+        if found:
+            yield name, tuple(found)
+
+
+def memory_notes(
+    entries: Iterable[ContainerAssignment], topology: Topology | None
+) -> Iterator[str]:
+    """Which containers have memory on NUMA nodes without CPUs, and how far from their CPUs."""
+    for entry in entries if topology else ():
+        bare = entry.mems & topology.mems_without_cpus if topology else MemSet()
+        if topology is None or not bare:
+            continue
+        far = _farthest(entry, bare, topology)
+        apart = f", distance {far} from its CPUs" if far else ""
+        several = len(bare) > 1
+        yield (
+            f"memory of container {entry.container} is on NUMA node{'s' if several else ''} {bare},"
+            f" which {'have' if several else 'has'} no CPUs{apart}: CXL or high-bandwidth memory"
+        )
+
+
+def _farthest(entry: ContainerAssignment, bare: MemSet, topology: Topology) -> int:
+    """The greatest distance from the container's own CPUs to these NUMA nodes; 0 if unknown."""
+    column = {node.id: index for index, node in enumerate(topology.numa_nodes)}
+    rows = {node.id: node.distances for node in topology.numa_nodes if node.distances}
+    own = [node for node, cpus in topology.numa_cpus.items() if cpus & entry.cpus]
+    return max(
+        (rows[one][column[other]] for one in own if one in rows for other in bare), default=0
+    )

@@ -1,0 +1,115 @@
+"""What `plan` and `explain` say of memory without CPUs, and of KubeVirt's virtual machines."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from numapin_api.hardware.machine_file import parse_machine
+from numapin_cli.main import main
+from support.fakes.worlds.described_cluster import cluster, living_cluster
+from support.values.operator import pod_body
+
+Capture = pytest.CaptureFixture[str]
+
+POLICY = """\
+apiVersion: numapin.io/v1alpha1
+kind: CpuPolicy
+metadata: {name: p}
+spec:
+  reserved: {cpus: "0"}
+  memory: {policy: Preferred}
+"""
+CXL = {
+    "cpus": [[cpu, cpu, cpu // 8, cpu // 8, cpu // 8] for cpu in range(16)],
+    "numaNodes": [
+        {"id": 0, "memoryBytes": 64 << 30, "distances": [10, 21, 14]},
+        {"id": 1, "memoryBytes": 64 << 30, "distances": [21, 10, 24]},
+        {"id": 2, "memoryBytes": 256 << 30, "distances": [14, 24, 10]},
+    ],
+}
+
+
+def pod(name: str, memory: str, *labels: tuple[str, str], container: str = "main") -> Any:
+    both = {"cpu": "2", "memory": memory}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "shop", "labels": dict(labels)},
+        "spec": {"containers": [{"name": container, "resources": {"limits": both}}]},
+    }
+
+
+def notes(folder: Path, capsys: Capture, *pods: Any) -> dict[str, list[str]]:
+    """The notes of a plan by the pods' names."""
+    (folder / "machine.json").write_text(json.dumps(CXL))
+    (folder / "given.yaml").write_text(f"{POLICY}---\n{yaml.safe_dump_all(pods)}")
+    files = ("-f", str(folder / "given.yaml"), "--machine", str(folder / "machine.json"))
+    assert main(["plan", *files]) == 0
+    drawn = " ".join(capsys.readouterr().out.split())
+    assert main(["plan", *files, "-o", "json"]) == 0
+    (node,) = json.loads(capsys.readouterr().out)["nodes"]
+    assert (" Notes " in drawn) == bool(node["notes"])
+    return {one["pod"]: one["notes"] for one in node["notes"]}
+
+
+def test_memory_on_a_numa_node_without_cpus_is_named_with_its_distance(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    found = notes(tmp_path, capsys, pod("near", "30Gi"), pod("large", "100Gi"))
+    assert found == {
+        "shop/large": [
+            "memory of container main is on NUMA node 2, which has no CPUs, distance 14 from its "
+            "CPUs: CXL or high-bandwidth memory"
+        ]
+    }
+
+
+LABEL = ("kubevirt.io", "virt-launcher")
+
+
+@pytest.mark.parametrize(
+    ("given", "is_noted"),
+    [
+        (pod("virt-launcher-vm-x", "1Gi", LABEL, container="compute"), True),
+        (pod("virt-launcher-vm-x", "1Gi", container="compute"), True),
+        (pod("other", "1Gi", LABEL, container="compute"), True),
+        (pod("other", "1Gi", container="compute"), False),
+        (pod("virt-launcher-vm-x", "1Gi", LABEL, container="hook"), False),
+    ],
+    ids=["as KubeVirt makes it", "no labels", "another name", "not KubeVirt's", "no compute"],
+)
+def test_the_pod_of_a_virtual_machine_says_what_keeps_it_from_being_scheduled(
+    given: Any, is_noted: bool, tmp_path: Path, capsys: Capture
+) -> None:
+    found = notes(tmp_path, capsys, given)
+    assert ["cpumanager is true" in text for texts in found.values() for text in texts] == (
+        [True] if is_noted else []
+    )
+
+
+def test_a_pending_virtual_machine_is_explained(tmp_path: Path, capsys: Capture) -> None:
+    """By numapin it would fit; only KubeVirt's selector keeps it from being bound."""
+    launcher = pod_body("virt-launcher-vm-x", "2", node="", labels=dict([LABEL]))
+    launcher["spec"]["containers"][0]["name"] = "compute"
+    (tmp_path / "now.json").write_text(cluster(launcher).dump())
+    asked = ["explain", "virt-launcher-vm-x", "--cluster", str(tmp_path / "now.json"), "-o", "json"]
+    main(asked)
+    (found,) = json.loads(capsys.readouterr().out)["explanations"]
+    assert found["verdict"] == "is bound to no node"
+    assert "cpumanager is true" in found["why"][0]
+    assert found["remedies"]
+
+
+async def test_the_memory_of_a_placed_pod_is_explained(tmp_path: Path, capsys: Capture) -> None:
+    world = await living_cluster(
+        pod_body("large", "2", memory="100Gi"),
+        spec=yaml.safe_load(POLICY)["spec"],
+        topology=parse_machine(json.dumps(CXL), "machine.json"),
+    )
+    (tmp_path / "now.json").write_text(world.dump())
+    main(["explain", "large", "--cluster", str(tmp_path / "now.json"), "-o", "json"])
+    (found,) = json.loads(capsys.readouterr().out)["explanations"]
+    assert "memory of container main is on NUMA node 2" in found["why"][0]

@@ -1,0 +1,83 @@
+"""What Ready says of a policy in force where memory or virtual machines need a person to know."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from numapin_api.topology import NumaNode, Topology
+from numapin_operator.nodes.decide import decide
+from numapin_operator.policies.status import NodeOutcome, Phase
+from support.values.operator import (
+    PLANNED,
+    assignment_view,
+    enforcer_status,
+    flat_topology,
+    node_view,
+    picture,
+    policy_view,
+)
+
+STATIC = {"policy": "Static", "reserved": [{"numaNode": 0, "memory": "1Gi"}]}
+ALL_OF_IT = {
+    "policy": "Static",
+    "reserved": [*STATIC["reserved"], {"numaNode": 1, "memory": "4Gi"}],
+}
+LABEL = {"cpumanager": "false"}
+
+
+def bare(size: int = 4 << 30, *, on_device: bool = False) -> Topology:
+    """A machine with a second NUMA node that has memory and no CPUs."""
+    whole = flat_topology()
+    own = replace(whole.numa_nodes[0], distances=(10, 14))
+    other = NumaNode(1, size, {}, (14, 10), on_device=on_device)
+    return replace(whole, numa_nodes=(own, other))
+
+
+def outcome(
+    topology: Topology, memory: dict[str, Any] | None, labels: dict[str, str], kept_back: int = 1
+) -> NodeOutcome:
+    spec = {"reserved": {"count": 2}, **({"memory": memory} if memory else {})}
+    found = decide(
+        picture(
+            assignment_view(PLANNED, enforcer_status(1, topology=topology)),
+            policies=(policy_view("policy", spec),),
+            node=node_view(labels=labels, kept_back={"memory": kept_back << 30}),
+        )
+    ).outcome
+    assert found is not None
+    assert found.phase is Phase.IN_FORCE
+    return found
+
+
+@pytest.mark.parametrize(
+    ("topology", "memory", "labels", "reason"),
+    [
+        pytest.param(flat_topology(), STATIC, {}, "InForce", id="nothing to say"),
+        pytest.param(bare(), None, {}, "InForce", id="no memory is bound"),
+        pytest.param(bare(), STATIC, {}, "MemoryWithoutCPUs", id="CXL"),
+        pytest.param(bare(), {"policy": "Preferred"}, {}, "MemoryWithoutCPUs", id="Preferred"),
+        pytest.param(bare(), ALL_OF_IT, {}, "InForce", id="all of it is reserved"),
+        pytest.param(bare(0), STATIC, {}, "InForce", id="no memory either"),
+        pytest.param(bare(on_device=True), STATIC, {}, "InForce", id="on a GPU"),
+        pytest.param(bare(on_device=True), ALL_OF_IT, {}, "InForce", id="on a GPU, and reserved"),
+        pytest.param(flat_topology(), None, LABEL, "KubeVirtCPUManager", id="KubeVirt"),
+        pytest.param(flat_topology(), None, {"cpumanager": "true"}, "InForce", id="set by hand"),
+    ],
+)
+def test_a_policy_in_force_says_what_is_to_be_known(
+    topology: Topology, memory: dict[str, Any] | None, labels: dict[str, str], reason: str
+) -> None:
+    assert outcome(topology, memory, labels).reason == reason
+
+
+def test_the_message_has_what_can_be_written_into_the_policy() -> None:
+    assert "name all of it in memory.reserved: 4Gi on 1" in outcome(bare(), STATIC, {}).message
+
+
+def test_of_several_remarks_none_hides_another() -> None:
+    found = outcome(bare(), STATIC, LABEL, kept_back=2)
+    assert found.reason == "MemoryReservationDiffers"
+    assert found.message.startswith("memory.reserved adds up to 1Gi of memory")
+    assert "; MemoryWithoutCPUs: NUMA node 1 with memory" in found.message
+    assert "; KubeVirtCPUManager: KubeVirt sets the label" in found.message
