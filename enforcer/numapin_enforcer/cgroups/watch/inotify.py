@@ -249,6 +249,8 @@ class CgroupWatch:
             return folder == self._parent or not self._limits.is_nested(folder)
         if is_new:
             self._limits.add(folder)
+        elif self._watches.get(folder, watch) != watch:
+            self._end(self._watches[folder])  # the folder was made again, and its events were lost
         self._paths[watch] = folder
         self._watches[folder] = watch
         return True
@@ -258,5 +260,8 @@ class CgroupWatch:
         watch = self._watches.pop(folder, None)
         if watch is not None:
             self._limits.remove(folder)
-            self._paths.pop(watch, None)
-            self._inotify.remove(watch)
+            self._end(watch)
+
+    def _end(self, watch: int) -> None:
+        self._paths.pop(watch, None)
+        self._inotify.remove(watch)

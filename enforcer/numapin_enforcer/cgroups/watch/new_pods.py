@@ -103,12 +103,17 @@ class NewPodWatch:
         """Watch one of the folders; the pods in it."""
         folder = str(self._mount / path)
         try:
-            self._folders[self._inotify.add(folder, _FOLDERS)] = path
+            number = self._inotify.add(folder, _FOLDERS)
         except FileNotFoundError:
             return
         except OSError as error:
             self.problem = f"new pods in {path} may be fenced late: {error}"
             return
+        for before in [one for one, other in self._folders.items() if other == path]:
+            if before != number:  # the folder was made again
+                del self._folders[before]
+                self._inotify.remove(before)
+        self._folders[number] = path
         with suppress(CgroupError):
             for name in list_folders(folder):
                 pod = f"{path}/{name}"

@@ -1,15 +1,26 @@
 """Watching real cgroups: which events come, and that the kernel does not end a watch."""
 
+import os
 import select
+import struct
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
+from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.watch.inotify import CgroupWatch
+from numapin_enforcer.cgroups.watch.new_pods import NewPodWatch
+from numapin_enforcer.cgroups.watch.raw_events import EventMask
 from support.real.played_kubelet import CPUSET, Kubelet
 
+OVERFLOW = struct.pack("iIII", -1, EventMask.Q_OVERFLOW, 0, 0)
 
-def _kernel_watches(watch: CgroupWatch) -> int:
+
+def _kernel_watches(watch: CgroupWatch | NewPodWatch) -> int:
     """How many watches the kernel holds. Source: proc(5), "/proc/pid/fdinfo"."""
     lines = Path(f"/proc/self/fdinfo/{watch._inotify.descriptor}").read_text().splitlines()
     return sum(line.startswith("inotify wd:") for line in lines)
@@ -26,6 +37,53 @@ async def test_a_removed_cgroup_is_not_watched_any_more(kubelet: Kubelet) -> Non
             folder.rmdir()
             assert watch.read().vanished == (f"{kubelet.kubepods}/pod{number}",)
         assert _kernel_watches(watch) == before
+
+
+async def test_a_cgroup_made_again_while_events_were_lost_is_watched_once(
+    kubelet: Kubelet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = CPUSET / kubelet.kubepods / "podagain"
+    folder.mkdir()
+    with CgroupWatch(CPUSET, kubelet.kubepods) as watch:
+        before = _kernel_watches(watch)
+        for _ in range(3):
+            folder.rmdir()
+            folder.mkdir()
+            with monkeypatch.context() as lost:
+                lost.setattr(watch._inotify, "read", _lost(watch))
+                assert watch.read().overflowed
+        assert _kernel_watches(watch) == before
+        (folder / "cpuset.mems").write_text("0\n")
+        assert watch.read().written == (f"{kubelet.kubepods}/podagain",)
+
+
+async def test_a_class_made_again_is_watched_once(kubelet: Kubelet) -> None:
+    folder = CPUSET / kubelet.kubepods / "besteffort"
+    folder.mkdir(exist_ok=True)
+    watch = NewPodWatch(CPUSET, CgroupNaming(Driver.CGROUPFS, kubelet.root))
+    try:
+        before = _kernel_watches(watch)
+        for _ in range(3):
+            folder.rmdir()
+            folder.mkdir()
+            watch.take()
+        assert _kernel_watches(watch) == before
+        (folder / "podnew").mkdir()
+        assert watch.take() == (f"{kubelet.kubepods}/besteffort/podnew",)
+    finally:
+        watch.close()
+
+
+def _lost(watch: CgroupWatch) -> Callable[[], bytes]:
+    """Reads that lose all events, as when the kernel's queue was full; then there are none."""
+    answers = iter((OVERFLOW,))
+
+    def read() -> bytes:
+        with suppress(BlockingIOError):
+            os.read(watch._inotify.descriptor, 1 << 16)
+        return next(answers, b"")
+
+    return read
 
 
 async def test_an_event_that_does_not_matter_is_dropped(kubelet: Kubelet) -> None:
