@@ -15,8 +15,12 @@ CLEAN_SECONDS: Final = 600.0
 Workers of io_uring end after 5 s without work, and new ones have the wide mask again.
 """
 
-RETRY_SECONDS: Final = 10.0
-"""How soon a set is written again; the time doubles each time, up to `MOST_RETRY_SECONDS`."""
+RETRY_SECONDS: Final = 9.0
+"""How soon a set is written again; the time doubles each time, up to `MOST_RETRY_SECONDS`.
+
+A little less than the time from one resync to the next: it counts from the end of the writes, and
+the next look may come earlier in its pass.
+"""
 
 MOST_RETRY_SECONDS: Final = 3600.0
 MOST_DOUBLINGS: Final = 10
