@@ -7,6 +7,7 @@ that a history without one of its actions is a history as well.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
@@ -84,21 +85,26 @@ class Assign:
 
     def spec(self) -> NodeAssignmentSpec:
         """As the operator writes it."""
-        shared = CpuSet.parse(self.shared)
-        pools = Pools(reserved=CpuSet([min(shared)]), shared=shared)
-        listed = tuple(
-            ContainerAssignment(
-                pod_uid=one.pod,
-                namespace="default",
-                pod=one.pod,
-                container=one.name,
-                cpus=CpuSet.parse(one.cpus),
-                mems=MemSet.parse(one.mems),
-                exclusive=bool(one.cpus),
-            )
-            for one in self.containers
+        return _spec(self)
+
+
+@lru_cache(maxsize=256)
+def _spec(assign: Assign) -> NodeAssignmentSpec:
+    shared = CpuSet.parse(assign.shared)
+    pools = Pools(reserved=CpuSet([min(shared)]), shared=shared)
+    listed = tuple(
+        ContainerAssignment(
+            pod_uid=one.pod,
+            namespace="default",
+            pod=one.pod,
+            container=one.name,
+            cpus=CpuSet.parse(one.cpus),
+            mems=MemSet.parse(one.mems),
+            exclusive=bool(one.cpus),
         )
-        return NodeAssignmentSpec(pools=pools, containers=listed)
+        for one in assign.containers
+    )
+    return NodeAssignmentSpec(pools=pools, containers=listed)
 
 
 @dataclass(frozen=True)

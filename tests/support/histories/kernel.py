@@ -1,9 +1,10 @@
 """The kernel model below a parent that may have fewer CPUs; it remembers what was read of it."""
 
 import errno
+from dataclasses import replace
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cgroups.errors import CgroupVanishedError
+from numapin_enforcer.cgroups.errors import CgroupError, CgroupVanishedError
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, parent
 from support.fakes.kernel import Group
 from support.fakes.kernels.watched_kernel import WatchedModel
@@ -31,6 +32,16 @@ class Kernel(WatchedModel):
         if self.version is Version.V1 and not bare:
             above = self.groups[parent(path)]
             self.groups[path] = Group(above.cpus, above.mems)
+
+    def takes(self, path: str, cpus: CpuSet) -> bool:
+        """Whether it would make a write of these CPUs to a cgroup."""
+        try:
+            group = self._group(path)
+            self._check_cpus(path, cpus)
+            self._validate(path, group, replace(group, cpus=cpus))
+        except CgroupError:
+            return False
+        return True
 
     def vanish(self, path: str) -> None:
         super().vanish(path)

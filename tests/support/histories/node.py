@@ -1,17 +1,21 @@
 """Plays a history with the real reconciler and fence on the kernel model, judging each write."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_enforcer.cgroups.apply import apply
 from numapin_enforcer.cgroups.errors import CgroupError, error_of
-from numapin_enforcer.cgroups.tree import Version, contains
+from numapin_enforcer.cgroups.tree import Tree, Version, contains
 from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.watch.inotify import Changes
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.goals import AssignmentGoal
+from numapin_enforcer.plan.containment import Desired
+from numapin_enforcer.plan.growth import leave_growth
+from numapin_enforcer.plan.writes import Held, Plan
 from numapin_enforcer.reconciler import MOST_CHECKS, Converged, Reconciler
 from numapin_enforcer.status.summary import summarize
 from support.fakes.kernels.watched_kernel import ModelWatch
@@ -46,6 +50,21 @@ FaultsOf = Callable[[str, int], Iterable[Fault]]
 """The faults at the write number `nth` (from 0) of a pass to a cgroup."""
 
 
+@dataclass(frozen=True)
+class _Goal(AssignmentGoal):
+    """Notes on a node whether a plan would leave writes to the runtime of these cgroups."""
+
+    grows: frozenset[str] = field(default=frozenset(), compare=False)
+    node: "Node | None" = field(default=None, compare=False)
+
+    def plan(self, tree: Tree, desired: Mapping[str, Desired], held: Held) -> Plan:
+        steps = AssignmentGoal.plan(self, tree, desired, held)
+        if self.node is not None and not self.node.may_leave:
+            left = leave_growth(steps, self.grows, tree, desired, held).left
+            self.node.may_leave = bool(left)
+        return steps
+
+
 class _KilledError(Exception):
     """The enforcer has ended in the middle of a pass."""
 
@@ -72,6 +91,8 @@ class Node:
         self._is_ours = False
         self._faults_of: FaultsOf = _no_faults
         self._counts: Counter[str] = Counter()
+        self.may_leave = False
+        """Whether the last pass had something to write that it may leave to a runtime."""
         self._is_new = True
         """Its first pass follows the saved spec and knows no names: nothing has answered yet."""
         self._restart()
@@ -99,14 +120,15 @@ class Node:
             self._outside(action)
         elif self.assign is not None:
             self._faults_of = faults_of or _planned(action.faults)
-            self._counts.clear()
+            self.may_leave = False
             self._is_ours = True
             try:
                 self._ours(action, self.assign)
             except _KilledError:
                 self._restart()
             finally:
-                self._is_ours = False
+                self._is_ours, self._faults_of = False, _no_faults
+                self._counts.clear()
 
     def end(self) -> None:
         """Nothing is disturbed any more: two passes reach the spec, and a restart changes nothing.
@@ -172,7 +194,10 @@ class Node:
         by_runtime: Iterable[str] = (),
     ) -> None:
         given = frozenset(by_runtime)
-        goal = AssignmentGoal(assign.spec(), self.topology, names, by_runtime=given)
+        grows, noting = frozenset(self._named()), None if given else self
+        goal = _Goal(
+            assign.spec(), self.topology, names, by_runtime=given, grows=grows, node=noting
+        )
         done = self.reconciler.converge(goal, full_resync=full_resync)
         for path in sorted(done.growing):
             self._grow(Write(path, done.desired[path].cpus, Step.GRANT))

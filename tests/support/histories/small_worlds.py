@@ -1,14 +1,15 @@
 """Every history of a class on a tiny node: each pair of specs, each single fault at each write.
 
-What is left out: permutations of CPUs (the CPUs of the first spec, or of the start state's spec,
-are in the order of their containers).
+What is left out: permutations of CPUs (the enforcer prefers none, see `test_cpus_are_alike`), and
+overwrites that the kernel refuses (they change nothing).
 """
 
 import errno
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from numapin_api.cpuset import CpuSet
 from support.histories.actions import (
@@ -32,9 +33,18 @@ from support.histories.actions import (
 )
 from support.histories.laws import BrokenLawError
 from support.histories.node import Node
+from support.histories.replay import Replay
 
 Place = tuple[str, int]
 """A write of a pass: its cgroup, and how many writes to that cgroup came before."""
+
+REPLAY = Replay()
+"""Plays what comes before a pass whose writes are asked for."""
+
+_Seen = TypeVar("_Seen")
+
+Labels = tuple[int, ...]
+"""For each CPU whose it is in a spec: 0 is the pool."""
 
 NEWBORN = ("g8", "b9")
 """Pods that appear: Guaranteed, and in a QoS class."""
@@ -65,16 +75,13 @@ class World:
         pods = dict.fromkeys(one.partition("/")[0] for one in self.cgroups)
         return ["burstable", "besteffort", *pods, *self.cgroups]
 
-    def specs(self, cpus: int) -> Iterator[tuple[tuple[int, ...], Assign]]:
-        """Every way to divide the CPUs among pool and owners, the pool not empty; with its labels.
-
-        A label says for each CPU whose it is: 0 is the pool.
-        """
+    def specs(self, cpus: int) -> Iterator[tuple[Labels, Assign]]:
+        """Every way to divide the CPUs among pool and owners, the pool not empty."""
         for labels in itertools.product(range(len(self.owners) + 1), repeat=cpus):
             if 0 in labels:
                 yield labels, self._spec(labels)
 
-    def _spec(self, labels: tuple[int, ...]) -> Assign:
+    def _spec(self, labels: Labels) -> Assign:
         def of(label: int) -> CpuSet:
             return CpuSet(cpu for cpu, one in enumerate(labels) if one == label)
 
@@ -96,12 +103,17 @@ WORLDS: Mapping[str, World] = {
 
 def places(history: History, action: Pass) -> list[Place]:
     """The writes of the pass that comes after a history, in order, up to a broken law."""
-    node, found = Node(history), list[Place]()
-    for one in history.actions:
-        node.play(one)
+    return [place for place, _ in at_each_write(history, action, lambda node: ())]
+
+
+def at_each_write(
+    history: History, action: Pass, look: Callable[[Node], _Seen]
+) -> list[tuple[Place, _Seen]]:
+    """The same with what `look` says of the node just before each write."""
+    node, found = REPLAY.play(history), list[tuple[Place, _Seen]]()
 
     def note(short: str, nth: int) -> tuple[Fault, ...]:
-        found.append((short, nth))
+        found.append(((short, nth), look(node)))
         return ()
 
     with suppress(BrokenLawError):  # whoever plays the history is told
@@ -115,7 +127,8 @@ class Case:
 
     world: World
     version: int
-    cpus: int
+    labels: tuple[tuple[int, int], ...]
+    """For each CPU whose it is in the first spec, and in the second."""
     one: Assign
     two: Assign
     by_runtime: bool
@@ -123,19 +136,35 @@ class Case:
     def history(self, *then: Action) -> History:
         """The history in which `then` follows the first spec."""
         actions = (*self.world.setup(), self.one, Pass(), *then)
-        return History(self.version, "cgroupfs", self.cpus, 1, actions)
+        return History(self.version, "cgroupfs", len(self.labels), 1, actions)
 
     def second(self, *faults: Fault) -> History:
         """The history in which the pass for the second spec has these faults."""
-        return self.history(self.two, Pass(faults=faults, by_runtime=self.by_runtime))
+        return self.history(self.two, replace(self.last, faults=faults))
+
+    @property
+    def last(self) -> Pass:
+        """The pass for the second spec, if no write fails."""
+        return Pass(by_runtime=self.by_runtime)
 
     def places(self, *before: Action) -> list[Place]:
         """The writes of the pass for the second spec, in order, if none fails."""
-        return places(self.history(*before, self.two), Pass(by_runtime=self.by_runtime))
+        return places(self.history(*before, self.two), self.last)
 
-    def sets(self) -> list[str]:
-        """Every set of CPUs but the empty one."""
-        return [str(CpuSet.from_mask(mask)) for mask in range(1, 1 << self.cpus)]
+    def sets(self) -> Iterator[CpuSet]:
+        """Every set of CPUs but the empty one, up to a permutation of CPUs with the same labels."""
+        for chosen in itertools.product((False, True), repeat=len(self.labels)):
+            if any(chosen) and is_sorted(zip(self.labels, chosen, strict=True)):
+                yield CpuSet(cpu for cpu, one in enumerate(chosen) if one)
+
+    def overwrites(self, node: Node) -> list[Overwrite]:
+        """What another program can write to a cgroup now, if the kernel takes it."""
+        pairs = itertools.product(self.world.all, self.sets())
+        return [
+            Overwrite(short, str(cpus))
+            for short, cpus in pairs
+            if node.kernel.takes(node.paths.path(short), cpus)
+        ]
 
 
 def _refuse(case: Case) -> Iterator[History]:
@@ -146,19 +175,17 @@ def _refuse(case: Case) -> Iterator[History]:
 
 def _kill(case: Case) -> Iterator[History]:
     """The standby looks twice, then the next enforcer starts."""
-    last = Pass(by_runtime=case.by_runtime)
-    after = (StandbyPass(), StandbyPass(), last)
+    after = (StandbyPass(), StandbyPass(), case.last)
     for place in case.places():
-        yield case.history(case.two, replace(last, faults=(Kill(*place),)), *after)
+        yield case.history(case.two, replace(case.last, faults=(Kill(*place),)), *after)
 
 
 def _kill_after_refusal(case: Case) -> Iterator[History]:
     """An earlier pass could write nothing; the copy on the node has the second spec already."""
     refused = Pass(faults=tuple(Refuse(*place, errno.EBUSY) for place in case.places()))
-    last = Pass(by_runtime=case.by_runtime)
-    after = (StandbyPass(), StandbyPass(), last)
+    after = (StandbyPass(), StandbyPass(), case.last)
     for place in case.places():
-        killed = replace(last, faults=(Kill(*place),))
+        killed = replace(case.last, faults=(Kill(*place),))
         yield case.history(case.two, refused, killed, *after)
 
 
@@ -197,18 +224,18 @@ def _fenced(action: Outside, faults: tuple[Fault, ...]) -> tuple[Action, ...]:
 
 
 def _drift(case: Case) -> Iterator[History]:
-    for short, cpus in itertools.product(case.world.all, case.sets()):
-        drift = Overwrite(short, cpus)
-        yield case.history(drift, case.two, Pass(by_runtime=case.by_runtime))
+    for drift in case.overwrites(REPLAY.play(case.history())):
+        yield case.history(drift, case.two, case.last)
         for place in case.places(drift):
-            faults = (Refuse(*place, errno.EBUSY),)
-            yield case.history(drift, case.two, Pass(faults=faults, by_runtime=case.by_runtime))
+            refused = replace(case.last, faults=(Refuse(*place, errno.EBUSY),))
+            yield case.history(drift, case.two, refused)
 
 
 def _meddle(case: Case) -> Iterator[History]:
-    for place in case.places():
-        for short, cpus in itertools.product(case.world.all, case.sets()):
-            yield case.second(Meanwhile(*place, Overwrite(short, cpus)))
+    before = case.history(case.two)
+    for place, overwrites in at_each_write(before, case.last, case.overwrites):
+        for one in overwrites:
+            yield case.second(Meanwhile(*place, one))
 
 
 CLASSES: Mapping[str, Callable[[Case], Iterator[History]]] = {
@@ -226,12 +253,18 @@ CLASSES: Mapping[str, Callable[[Case], Iterator[History]]] = {
 
 
 def cases(world: World, version: int, cpus: int) -> Iterator[Case]:
-    """Every pair of specs, the first up to a permutation of CPUs."""
+    """Every pair of specs, up to a permutation of CPUs."""
     specs = list(world.specs(cpus))
-    firsts = [one for labels, one in specs if list(labels) == sorted(labels)]
-    seconds = [two for _, two in specs]
-    for one, two, by_runtime in itertools.product(firsts, seconds, (False, True)):
-        yield Case(world, version, cpus, one, two, by_runtime)
+    for (first, one), (second, two) in itertools.product(specs, specs):
+        labels = tuple(zip(first, second, strict=True))
+        if is_sorted(labels):
+            for by_runtime in (False, True):
+                yield Case(world, version, labels, one, two, by_runtime)
+
+
+def is_sorted(found: Iterable[Any]) -> bool:
+    """Whether these are the first ones of all their permutations: one of those that are alike."""
+    return all(one <= other for one, other in itertools.pairwise(found))
 
 
 def _newborn(world: World) -> Iterator[list[Outside]]:

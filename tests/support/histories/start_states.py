@@ -20,7 +20,7 @@ from support.histories.actions import (
     Pass,
     Refuse,
 )
-from support.histories.small_worlds import World, places
+from support.histories.small_worlds import World, is_sorted, places
 
 SHAPES: Mapping[str, World] = {
     "one": World(("g1/a1", "b3/c4"), ("g1/a",)),
@@ -58,16 +58,22 @@ def _above(short: str) -> str:
 
 
 def histories(world: World, version: int, cpus: int, masks: Masks) -> Iterator[History]:
-    """Each spec up to a permutation of CPUs, each write of the first pass failing or none."""
+    """Each spec, up to a permutation of CPUs; each write of the first pass failing, or none."""
     setup = tuple(_setup(world, version, masks))
     for labels, spec in world.specs(cpus):
-        if list(labels) != sorted(labels):
+        columns = ((one, *_bits(masks, cpu)) for cpu, one in enumerate(labels))
+        if not is_sorted(columns):
             continue
         start = History(version, "cgroupfs", cpus, 1, (*setup, spec, Hold()))
         yield replace(start, actions=(*start.actions, Pass()))
         for place in places(start, Pass()):
             failing = Pass(faults=(Refuse(*place, errno.EBUSY),))
             yield replace(start, actions=(*start.actions, failing))
+
+
+def _bits(masks: Masks, cpu: int) -> Iterator[int]:
+    """Whether each cgroup asks for the CPU."""
+    return (mask >> cpu & 1 for mask in masks.values())
 
 
 def _setup(world: World, version: int, masks: Masks) -> Iterator[Action]:

@@ -4,16 +4,20 @@ Complete here: all classes of faults beside an exclusive container with a sandbo
 where exclusive containers are in QoS classes. `make exhaustive` has the other worlds, and 3 CPUs.
 """
 
-from collections.abc import Iterable
-from itertools import islice, product
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import islice, permutations, product
 
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from support.histories.actions import History, Pass
+from numapin_enforcer.cgroups.write import Write
+from support.histories.actions import Assign, History, Pass
 from support.histories.laws import BrokenLawError
+from support.histories.node import Node
+from support.histories.replay import Replay
 from support.histories.search import broken_law
-from support.histories.small_worlds import CLASSES, WORLDS, World, cases
+from support.histories.small_worlds import CLASSES, WORLDS, Case, World, cases
 from support.histories.start_states import SHAPES, histories, states
 
 COMPLETE = [(fault, "sandbox", version) for fault in CLASSES for version in (1, 2)]
@@ -23,10 +27,10 @@ STATES = 16
 
 
 def first_broken(every: Iterable[History]) -> tuple[History, Exception] | None:
-    played = 0
+    played, replay = 0, Replay()
     for history in every:
         played += 1
-        if problem := broken_law(history):
+        if problem := replay.broken_law(history):
             return history, problem
     assert played, "there is no such history"
     return None
@@ -50,6 +54,55 @@ def test_no_fault_at_any_write_breaks_a_law(fault: str, world: str, version: int
 @pytest.mark.parametrize("version", [1, 2])
 def test_no_start_state_breaks_a_law(version: int) -> None:
     assert first_broken(from_states(SHAPES["one"], version, 2, STATES)) is None
+
+
+@pytest.mark.parametrize("fault", ["hung", "drift", "meddle", "kill after a refusal"])
+def test_a_replay_finds_what_the_history_alone_shows(
+    fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With an enforcer that breaks a law in some of them."""
+    monkeypatch.setattr("numapin_enforcer.cgroups.apply._Left._still_has", lambda self, one: False)
+    replay = Replay()
+    for one in islice(of_class(fault, "in classes", 2), 0, None, 5):
+        assert repr(replay.broken_law(one)) == repr(broken_law(one))
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("version", [1, 2])
+def test_cpus_are_alike(version: int, world: str) -> None:
+    """The writes of a pass are the same but for the numbers of the CPUs."""
+    for case, places in product(cases(WORLDS[world], version, 2), permutations(range(2))):
+        one, two = _renamed(case.one, places), _renamed(case.two, places)
+        renamed = replace(case, one=one, two=two)
+        assert writes(renamed) == [(path, _moved(cpus, places)) for path, cpus in writes(case)]
+
+
+def writes(case: Case) -> list[tuple[str, CpuSet]]:
+    """The cgroup and the CPUs of each write of the pass for the second spec."""
+    node, found = Node(case.history()), list[tuple[str, CpuSet]]()
+
+    def note(one: Write) -> None:
+        assert isinstance(one.value, CpuSet)
+        found.append((one.path, one.value))
+
+    for action in case.second().actions:
+        node.play(action)
+        if action == case.two:
+            node.kernel.after_write = note
+    return found
+
+
+def _renamed(spec: Assign, places: Sequence[int]) -> Assign:
+    owned = (replace(one, cpus=_renamed_list(one.cpus, places)) for one in spec.containers)
+    return Assign(_renamed_list(spec.shared, places), tuple(owned))
+
+
+def _renamed_list(cpus: str, places: Sequence[int]) -> str:
+    return str(_moved(CpuSet.parse(cpus), places))
+
+
+def _moved(cpus: CpuSet, places: Sequence[int]) -> CpuSet:
+    return CpuSet(places[cpu] for cpu in cpus)
 
 
 def test_the_search_sees_what_a_write_without_effect_can_do(
