@@ -55,8 +55,7 @@ class Reason(StrEnum):
     )
     KUBEVIRT_CPU_MANAGER = (
         "KubeVirtCPUManager",
-        "KubeVirt has no virtual machine with dedicated CPUs scheduled to the node; the policy is "
-        "in force.",
+        "KubeVirt keeps virtual machines with dedicated CPUs off the node; the policy is in force.",
     )
     SETTLED = "Settled", "No change is in progress."
 
