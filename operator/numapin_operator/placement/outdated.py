@@ -187,13 +187,18 @@ class _Judge:
     def _was_resized(self, pod: PodView, held: PodAllocation) -> bool:
         """Whether a container was resized, so that its NUMA nodes need not be those of a new one.
 
-        Of a resize of memory alone nothing is known but that the pod was edited.
+        Of a resize of memory alone, or of a container that gave all its CPUs back, nothing is known
+        but that the pod was edited.
         """
         if self._policy.spec.topology.policy == "SingleNUMANode":
             numa_nodes_of = self._policy.cpu_groups.numa_nodes_of
             if any(numa_nodes_of(one.cpus).bit_count() > 1 for one in held.containers):
                 return False
-        return any(one.grants for one in held.containers) or (pod.edited and bool(held.memory))
+        if any(one.grants for one in held.containers):
+            return True
+        with_cpus = {one.name for one in held.containers if one.cpus}
+        lasting = {one.name for one in pod.containers if one.kind is not ContainerKind.INIT}
+        return pod.edited and (bool(held.memory) or not lasting <= with_cpus)
 
     def _node_with(self, held: PodAllocation) -> Node:
         """The node with nothing free but what a pod has, and the reserved CPUs.

@@ -11,7 +11,7 @@ from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.placement import PodView, PolicyError, mark_outdated, plan_with, resolve
-from support.values.placement import NO_UIDS, machine, pod, policy
+from support.values.placement import NO_UIDS, granted_pod, machine, pod, policy
 from support.values.situations import Situation, situations
 
 TWO_NUMA_NODES = machine(16, numa_nodes=2)
@@ -122,6 +122,32 @@ def test_with_scope_pod_the_pod_is_judged_and_not_each_container_alone() -> None
     before = plan_with(resolved, None, [one], NO_UIDS).spec
     assert [str(one.mems) for one in before.containers] == ["1", "2"]
     assert mark_outdated(resolved, before, [one], edited=True) == (before, ())
+
+
+@pytest.mark.parametrize(
+    ("topology", "options", "sizes", "kept"),
+    [
+        (machine(8, numa_nodes=2), {}, (("2", "3"), ("500m", "3")), "1,4-5"),
+        (
+            machine(6, numa_nodes=3),
+            {"distributeCPUsAcrossNUMA": True},
+            (("3", "2"), ("500m", "2")),
+            "1,5",
+        ),
+    ],
+)
+def test_what_a_pod_keeps_whose_other_container_gave_all_its_cpus_back(
+    topology: Topology, options: dict[str, Any], sizes: tuple[tuple[str, str], ...], kept: str
+) -> None:
+    """With scope `Pod` both were aligned together: those that stay may be on more NUMA nodes."""
+    together = policy(options=options, topology={"policy": "Restricted", "scope": "Pod"})
+    resolved, spec = resolve(topology, together), None
+    for cpus in sizes:
+        pods = [granted_pod("p", *((each, "64Mi") for each in cpus))]
+        spec = plan_with(resolved, spec, pods, NO_UIDS).spec
+    assert spec is not None
+    assert [(one.container, str(one.cpus)) for one in spec.containers] == [("c1", kept)]
+    assert mark_outdated(resolved, spec, pods, edited=True) == (spec, ())
 
 
 def test_memory_beside_others_that_had_bound_numa_nodes_together() -> None:
